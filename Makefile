@@ -1,0 +1,47 @@
+# make help  lists the targets. PYTHON names the interpreter: make test PYTHON=python3.13
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VERSION := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+VENV ?= .venv$(if $(filter 3.11,$(VERSION)),,-$(VERSION))
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+JOBS ?= 2
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
+
+$(STAMP): pyproject.toml
+	@echo "setting up $(VENV) with Python $(VERSION)"
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "shardpass needs Python 3.11 or newer; $(PYTHON) is $(VERSION)"; exit 2; }
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
+	@touch $@
+
+.PHONY: setup demo lint unit lit test bench docs clean
+setup: $(STAMP) ## make the virtual environment
+
+demo: $(STAMP) ## partition a real training step for 4x2 devices, run it, and compare with one device
+	@$(BIN)/shardpass-run examples/mlp_train_step.mlir partition --devices 8 --check
+
+lint: $(STAMP) ## ruff, mypy and import-linter
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+unit: $(STAMP) ## pytest
+	$(BIN)/python -m pytest -n $(JOBS) -m 'not slow' test
+
+lit: $(STAMP) ## lit and FileCheck
+	$(BIN)/lit -v -j $(JOBS) test/lit
+
+test: lint unit lit ## everything that CI runs
+
+bench: $(STAMP) ## the benchmarks (long)
+	@for t in tools/bench_*.py; do echo "== $$t"; $(BIN)/python $$t || exit 1; done
+
+docs: $(STAMP) ## write the generated pages under docs/
+	$(BIN)/python tools/make_docs.py
+
+clean: ## remove environments and caches
+	rm -rf .venv .venv-* build out *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

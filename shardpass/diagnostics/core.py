@@ -1,0 +1,142 @@
+"""Diagnostics: codes, places, and the one exception type that users may see.
+
+A *code* is a row of a table: a stable id, a severity, a message template and a remedy. Every error,
+warning and remark that shardpass gives is made from such a row, so the wording has one place and
+``docs/diagnostics.md`` is generated from the rows. Rows live in the ``table_*.py`` files beside this one.
+
+Two ways to use a row:
+
+* ``raise CODE.error(where, **values)`` where the work cannot go on;
+* ``report(CODE.at(where, **values))`` to note it and go on. Reports go to the innermost ``collect()``
+  block, or to stderr where there is none.
+"""
+
+from __future__ import annotations
+
+import enum
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+
+
+class Severity(enum.StrEnum):
+    ERROR = "error"
+    WARNING = "warning"
+    REMARK = "remark"
+    NOTE = "note"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A place in the user's text. Lines and columns count from 1; 0 means unknown."""
+
+    file: str = ""
+    line: int = 0
+    column: int = 0
+
+    def __str__(self) -> str:
+        parts = [self.file or "<unknown>"]
+        if self.line:
+            parts.append(str(self.line))
+            if self.column:
+                parts.append(str(self.column))
+        return ":".join(parts)
+
+
+NOWHERE = Place()
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One finding: what, where, why, and what to do about it."""
+
+    severity: Severity
+    code: str
+    message: str
+    place: Place = NOWHERE
+    remedy: str = ""
+    excerpt: str = ""  # source text with a caret under the fault, possibly several lines
+    notes: tuple[Diagnostic, ...] = ()
+
+    def __str__(self) -> str:
+        where = f"{self.place}: " if self.place != NOWHERE else ""
+        tag = f" [{self.code}]" if self.code else ""
+        lines = [f"{where}{self.severity}: {self.message}{tag}"]
+        if self.excerpt:
+            lines += ["    " + row for row in self.excerpt.splitlines()]
+        if self.remedy:
+            lines.append(f"    help: {self.remedy}")
+        lines += ["  " + row for note in self.notes for row in str(note).splitlines()]
+        return "\n".join(lines)
+
+
+class ShardpassError(Exception):
+    """What shardpass raises for bad input. ``diagnostics`` holds every finding, most important first."""
+
+    def __init__(self, *diagnostics: Diagnostic) -> None:
+        self.diagnostics = diagnostics
+        super().__init__("\n".join(map(str, diagnostics)))
+
+    @property
+    def code(self) -> str:
+        return self.diagnostics[0].code if self.diagnostics else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """A row of the diagnostics table. ``message`` and ``remedy`` are ``str.format`` templates."""
+
+    id: str
+    message: str
+    remedy: str = ""
+    severity: Severity = Severity.ERROR
+    explanation: str = ""  # for docs/diagnostics.md: when it arises, an example
+    exception: type[ShardpassError] = field(default=ShardpassError)
+
+    def at(
+        self, place: Place = NOWHERE, *, excerpt: str = "", notes: tuple[Diagnostic, ...] = (), **values: object
+    ) -> Diagnostic:
+        return Diagnostic(
+            self.severity,
+            self.id,
+            self.message.format(**values),
+            place,
+            self.remedy.format(**values),
+            excerpt,
+            notes,
+        )
+
+    def error(
+        self, place: Place = NOWHERE, *, excerpt: str = "", notes: tuple[Diagnostic, ...] = (), **values: object
+    ) -> ShardpassError:
+        return self.exception(self.at(place, excerpt=excerpt, notes=notes, **values))
+
+
+def note(message: str, place: Place = NOWHERE) -> Diagnostic:
+    """A note to hang on another diagnostic."""
+    return Diagnostic(Severity.NOTE, "", message, place)
+
+
+_sink: ContextVar[list[Diagnostic] | None] = ContextVar("shardpass_diagnostics", default=None)
+
+
+def report(diagnostic: Diagnostic) -> None:
+    """Hands ``diagnostic`` to the innermost ``collect()``, or prints it on stderr."""
+    sink = _sink.get()
+    if sink is None:
+        print(diagnostic, file=sys.stderr)
+    else:
+        sink.append(diagnostic)
+
+
+@contextmanager
+def collect() -> Iterator[list[Diagnostic]]:
+    """Gathers what is reported inside the block, in order."""
+    found: list[Diagnostic] = []
+    token = _sink.set(found)
+    try:
+        yield found
+    finally:
+        _sink.reset(token)

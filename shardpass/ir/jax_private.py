@@ -1,0 +1,12 @@
+"""The one file that touches JAX's and jaxlib's private API; test/unit/ir/test_jax_private.py says what moved."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jax._src.interpreters import mlir as _jax_mlir
+
+
+def make_ir_context() -> Any:
+    """A fresh ``ir.Context`` with the dialects that JAX's modules use."""
+    return _jax_mlir.make_ir_context()
