@@ -26,6 +26,7 @@ demo: $(STAMP) ## partition a real training step for 4x2 devices, run it, and co
 
 lint: $(STAMP) ## ruff, mypy and import-linter
 	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 

@@ -96,7 +96,12 @@ class Code:
     exception: type[ShardpassError] = field(default=ShardpassError)
 
     def at(
-        self, place: Place = NOWHERE, *, excerpt: str = "", notes: tuple[Diagnostic, ...] = (), **values: object
+        self,
+        place: Place = NOWHERE,
+        *,
+        excerpt: str = "",
+        notes: tuple[Diagnostic, ...] = (),
+        **values: object,
     ) -> Diagnostic:
         return Diagnostic(
             self.severity,
@@ -109,7 +114,12 @@ class Code:
         )
 
     def error(
-        self, place: Place = NOWHERE, *, excerpt: str = "", notes: tuple[Diagnostic, ...] = (), **values: object
+        self,
+        place: Place = NOWHERE,
+        *,
+        excerpt: str = "",
+        notes: tuple[Diagnostic, ...] = (),
+        **values: object,
     ) -> ShardpassError:
         return self.exception(self.at(place, excerpt=excerpt, notes=notes, **values))
 

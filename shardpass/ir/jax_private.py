@@ -1,4 +1,4 @@
-"""The one file that touches JAX's and jaxlib's private API; test/unit/ir/test_jax_private.py says what moved."""
+"""The one file that touches private API of JAX and jaxlib; its test says clearly what moved."""
 
 from __future__ import annotations
 
