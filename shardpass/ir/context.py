@@ -1,0 +1,139 @@
+"""Contexts, and text to module.
+
+Modules are parsed here and nowhere else, so that every diagnostic and every location names the user's file.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from jaxlib.mlir import ir
+
+from shardpass.diagnostics import Diagnostic, Place, ShardpassError
+from shardpass.diagnostics.table_driver import NOT_MLIR, NOT_TEXT
+from shardpass.ir.diagnostics import from_mlir
+
+UNNAMED = "-"  # MLIR's name for text that came from no file
+
+
+def make_context() -> Any:
+    """A fresh ``ir.Context`` in which the modules of JAX parse.
+
+    Registers what ``jax`` registers, without importing it: a command starts three times faster. Falls back
+    to JAX's own function where jaxlib has moved its parts; a test compares the two.
+    """
+    try:
+        from jaxlib.mlir._mlir_libs import _jax_mlir_ext
+        from jaxlib.mlir.dialects import chlo, mhlo, sdy, stablehlo
+    except ImportError:
+        from shardpass.ir.jax_private import make_ir_context
+
+        return make_ir_context()
+    registry = ir.DialectRegistry()
+    _jax_mlir_ext.register_dialects(registry)
+    context = ir.Context()
+    context.append_dialect_registry(registry)
+    context.load_all_available_dialects()
+    sdy.register_dialect(context)
+    mhlo.register_mhlo_dialect(context)
+    chlo.register_dialect(context)
+    stablehlo.register_dialect(context)
+    return context
+
+
+def parse_module(
+    text: str | bytes, filename: str = UNNAMED, context: Any = None, *, first_line: int = 1
+) -> Any:
+    """Parses MLIR's text or bytecode to an ``ir.Module``.
+
+    ``filename`` is what diagnostics and locations call the text; ``first_line`` is the line of the file at
+    which the text starts. Without ``context`` a fresh one is made; the module keeps it alive.
+
+    Raises ShardpassError (SP101) with MLIR's own message, at its place, where the text is not valid.
+    """
+    if isinstance(text, bytes) and not is_bytecode(text):
+        text = _decode(text, filename, first_line)
+    offset = first_line - 1
+    context = make_context() if context is None else context
+    with context:
+        try:
+            module = ir.Module.parse(text)
+        except ir.MLIRError as error:
+            found = [from_mlir(d, filename, offset) for d in error.error_diagnostics]
+            lines = text.split("\n") if isinstance(text, str) else []
+            raise ShardpassError(*(_not_mlir(d, lines, offset) for d in found)) from None
+    if filename != UNNAMED or offset:
+        _name_locations(module, filename, offset)
+    return module
+
+
+def is_bytecode(data: bytes) -> bool:
+    """Whether ``data`` is MLIR bytecode: it opens with the magic number."""
+    return data.startswith(b"ML\xefR")
+
+
+def _decode(data: bytes, filename: str, first_line: int) -> str:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + first_line
+        raise NOT_TEXT.error(Place(filename, line), byte=error.start) from None
+
+
+_FOR_OTHER_TOOLS = re.compile(r"\. If this is intended, please use -allow-unregistered-dialect.*", re.DOTALL)
+
+
+def _not_mlir(found: Diagnostic, lines: list[str], offset: int) -> Diagnostic:
+    """MLIR's complaint as ours: with the line and a caret, without the list of every dialect there is."""
+    message = _FOR_OTHER_TOOLS.sub("", found.message).strip()
+    notes = tuple(n for n in found.notes if not n.message.startswith("Available dialects"))
+    return NOT_MLIR.at(found.place, excerpt=_excerpt(found.place, lines, offset), notes=notes, reason=message)
+
+
+def _excerpt(place: Place, lines: list[str], offset: int) -> str:
+    """The line at ``place`` with a caret under its column; empty where the text has no such line."""
+    row = place.line - offset - 1
+    if not (0 <= row < len(lines) and place.column):
+        return ""
+    # MLIR counts bytes, a terminal characters
+    column = len(lines[row].encode()[: place.column - 1].decode(errors="replace"))
+    start = max(0, column - 80)
+    shown = "".join(c if c.isprintable() else " " for c in lines[row][start : start + 100])
+    return f"{shown}\n{' ' * (column - start)}^"
+
+
+_PARSED = re.compile(r'loc\("-":(\d+):(\d+)\)')
+
+
+def _name_locations(module: Any, filename: str, offset: int) -> None:
+    """Gives the user's file name to the locations that the parser made up (its name for every text is "-").
+
+    Locations that the text itself spells out, as JAX's modules do, are left as they are.
+    """
+    known: dict[str, Any] = {}
+
+    def moved(match: re.Match[str]) -> tuple[int, int]:
+        line, column = int(match[1]), int(match[2])
+        return (line and line + offset), column  # line 0: the module that the parser put around the text
+
+    def named(location: Any) -> Any:
+        text = str(location)
+        if text not in known:
+            match = _PARSED.fullmatch(text)
+            known[text] = match and ir.Location.file(filename, *moved(match), module.context)
+        return known[text]
+
+    def visit(operation: Any) -> Any:
+        location = named(operation.location)
+        if location is not None:
+            operation.location = location
+        for region in operation.regions:
+            for block in region:
+                for argument in block.arguments:
+                    location = named(argument.location)
+                    if location is not None:
+                        argument.set_location(location)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
