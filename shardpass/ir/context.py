@@ -137,3 +137,25 @@ def _name_locations(module: Any, filename: str, offset: int) -> None:
         return ir.WalkResult.ADVANCE
 
     module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+
+
+def copy_module(module: Any) -> Any:
+    """A copy of ``module`` in its own context, locations and attributes included."""
+    with module.context:
+        copy = ir.Module.create(module.operation.location)
+        with ir.InsertionPoint(copy.body):
+            for operation in module.body.operations:
+                operation.operation.clone()
+        for name in module.operation.attributes:
+            key = name if isinstance(name, str) else name.name
+            copy.operation.attributes[key] = module.operation.attributes[key]
+    return copy
+
+
+def is_valid(module: Any) -> bool:
+    """Whether MLIR's verifier accepts ``module``."""
+    try:
+        module.operation.verify()
+    except ir.MLIRError:
+        return False
+    return True

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
-from shardpass.diagnostics import NOWHERE, Diagnostic, Place, Severity
+from shardpass.diagnostics import Diagnostic, Place, Severity
 from shardpass.ir.locations import place_of
 
 _SEVERITY = {"ERROR": Severity.ERROR, "WARNING": Severity.WARNING, "REMARK": Severity.REMARK}
@@ -22,20 +21,18 @@ def from_mlir(found: Any, filename: str = "-", line_offset: int = 0) -> Diagnost
     return Diagnostic(
         _SEVERITY.get(found.severity.name, Severity.NOTE),
         "",
-        found.message,
+        _shortened(found.message),
         place,
         notes=tuple(from_mlir(n, filename, line_offset) for n in found.notes),
     )
 
 
-_HEADLINE = re.compile(r'^(?:"(?P<file>[^"]*)":(?P<line>\d+):(?P<column>\d+): )?(?P<message>.*)', re.DOTALL)
+_CURRENT = "see current operation:"
 
 
-def from_text(text: str) -> Diagnostic:
-    """A complaint of MLIR that comes as plain text only (pipelines), as an error of ours without a code."""
-    match = _HEADLINE.match(text.strip())
-    assert match is not None  # the pattern matches every text
-    place = NOWHERE
-    if match["file"]:
-        place = Place(match["file"], int(match["line"]), int(match["column"]))
-    return Diagnostic(Severity.ERROR, "", match["message"], place)
+def _shortened(message: str) -> str:
+    """The verifier's note prints the whole operation, often the whole program: its first line will do."""
+    if not message.startswith(_CURRENT):
+        return message
+    shown, *rest = message.removeprefix(_CURRENT).strip().splitlines()
+    return f"{_CURRENT} {shown[:200]}{' ...' if rest or len(shown) > 200 else ''}"
