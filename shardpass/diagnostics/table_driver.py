@@ -94,6 +94,50 @@ INVALID_IR = Code(
     explanation="MLIR verifies the module after each pass.",
 )
 
+CANNOT_READ = Code(
+    "SP120",
+    "cannot read this file: {reason}",
+    remedy="{hint}",
+    explanation="The file named on the command line does not exist or may not be read.",
+)
+
+CANNOT_WRITE = Code(
+    "SP121",
+    "cannot write this file: {reason}",
+    remedy="check that the folder exists and may be written to; nothing was changed",
+    explanation="Output is written beside its place and renamed, so the folder must be writable.",
+)
+
+ONNX_MODEL = Code(
+    "SP122",
+    "this is an ONNX model, and this version checks MLIR modules only",
+    remedy="give a .mlir file with StableHLO",
+    explanation="ONNX models carry their shardings in another notation.",
+)
+
+NOT_EXPECTED = Code(
+    "SP130",
+    "unexpected {severity}: {message}",
+    remedy="expect it with `// expected-{severity} {{{{...}}}}` on its line (@+1, @above, @below, @unknown), or "
+    "repair what gives it",
+    explanation="--verify-diagnostics: a diagnostic arose that no comment expects.",
+)
+
+NOT_PRODUCED = Code(
+    "SP131",
+    'expected {severity} "{message}" was not produced',
+    remedy="compare the text and the line; expected-{severity}-re takes regular expressions in nested {{{{...}}}}",
+    explanation="--verify-diagnostics: a comment expects a diagnostic that did not arise on its line.",
+)
+
+BAD_EXPECTATION = Code(
+    "SP132",
+    "this comment is no expectation: {reason}",
+    remedy="write `// expected-error@+1 {{{{text}}}}`; also -warning, -remark, -note, and -re for regular "
+    "expressions; @+N, @-N, @above, @below, @unknown",
+    explanation="--verify-diagnostics: the comment starts like an expectation but cannot be read as one.",
+)
+
 INTERNAL = Code(
     "SP199",
     "internal error in {name}: {reason}",

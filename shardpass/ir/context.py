@@ -42,9 +42,7 @@ def make_context() -> Any:
     return context
 
 
-def parse_module(
-    text: str | bytes, filename: str = UNNAMED, context: Any = None, *, first_line: int = 1
-) -> Any:
+def parse_module(text: str | bytes, filename: str = UNNAMED, context: Any = None, *, first_line: int = 1) -> Any:
     """Parses MLIR's text or bytecode to an ``ir.Module``.
 
     ``filename`` is what diagnostics and locations call the text; ``first_line`` is the line of the file at
@@ -53,7 +51,7 @@ def parse_module(
     Raises ShardpassError (SP101) with MLIR's own message, at its place, where the text is not valid.
     """
     if isinstance(text, bytes) and not is_bytecode(text):
-        text = _decode(text, filename, first_line)
+        text = decode(text, filename, first_line)
     offset = first_line - 1
     context = make_context() if context is None else context
     with context:
@@ -73,7 +71,8 @@ def is_bytecode(data: bytes) -> bool:
     return data.startswith(b"ML\xefR")
 
 
-def _decode(data: bytes, filename: str, first_line: int) -> str:
+def decode(data: bytes, filename: str, first_line: int = 1) -> str:
+    """``data`` as UTF-8 text. Raises ShardpassError (SP102) at the line of the first bad byte."""
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:

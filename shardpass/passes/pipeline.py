@@ -14,9 +14,7 @@ In cases 2 to 4 one ShardpassError holds all findings, errors first.
 
 from __future__ import annotations
 
-import os
 import sys
-import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -26,13 +24,15 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.passmanager import PassManager
 
 from shardpass.diagnostics import Diagnostic, Severity, ShardpassError, collect, report
-from shardpass.diagnostics.table_driver import INTERNAL, INVALID_IR, PASS_FAILED
+from shardpass.diagnostics.internal import internal_error
+from shardpass.diagnostics.table_driver import INVALID_IR, PASS_FAILED
 from shardpass.ir.context import UNNAMED, copy_module, is_valid, parse_module
 from shardpass.ir.diagnostics import from_mlir
 from shardpass.passes.base import ModulePass
-from shardpass.passes.resolve import NAMED, Step, resolve
+from shardpass.passes.named import NAMED
+from shardpass.passes.resolve import Step, resolve
 
-__all__ = ["NAMED", "Instruments", "internal_error", "run_in_place", "run_pipeline"]
+__all__ = ["NAMED", "Instruments", "run_in_place", "run_pipeline"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,21 +150,7 @@ class _Run:
 
 def _invalid(culprit: str, error: Any) -> ShardpassError:
     found = list(map(from_mlir, error.error_diagnostics))
-    return ShardpassError(
-        *(INVALID_IR.at(d.place, notes=d.notes, name=culprit, reason=d.message) for d in found)
-    )
-
-
-def internal_error(where: str, error: Exception) -> ShardpassError:
-    """``error``, which should never have come this far, as a diagnostic that says ``where`` it arose.
-
-    The traceback is shown only where the environment has SHARDPASS_TRACEBACK=1.
-    """
-    shown = ""
-    if os.environ.get("SHARDPASS_TRACEBACK", "0") not in ("", "0"):
-        shown = "".join(traceback.format_exception(error)).rstrip()
-    reason = f"{type(error).__name__}: {error}".strip()
-    return INTERNAL.error(excerpt=shown, name=where, reason=reason)
+    return ShardpassError(*(INVALID_IR.at(d.place, notes=d.notes, name=culprit, reason=d.message) for d in found))
 
 
 def _everything(findings: list[Diagnostic], failure: ShardpassError | None) -> ShardpassError:

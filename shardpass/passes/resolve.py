@@ -7,7 +7,6 @@ for MLIR's own parser (one element, or an anchor with all that is nested in it).
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,17 +23,10 @@ from shardpass.diagnostics.table_driver import (
 )
 from shardpass.passes import registry
 from shardpass.passes.base import ModulePass, Option, OptionValue, show_value
+from shardpass.passes.named import NAMED
 from shardpass.passes.pipeline_text import Element, OptionText, parse, place_in, split_options
 
 MODULE = "builtin.module"
-
-NAMED: Mapping[str, str] = {
-    "import": "shardpass-import",
-    "propagate": "shardpass-import,shardpass-propagate",
-    "check": "shardpass-import,shardpass-propagate,shardpass-check",
-    "partition": "shardpass-import,shardpass-propagate,shardpass-check,shardpass-partition,"
-    "shardpass-redistribute,canonicalize,cse",
-}
 
 # MLIR's registry cannot be listed from Python: these are the ones worth suggesting for a slip of the pen
 _MLIRS = (

@@ -1,0 +1,13 @@
+"""The named pipelines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+NAMED: Mapping[str, str] = {
+    "import": "shardpass-import",
+    "propagate": "shardpass-import,shardpass-propagate",
+    "check": "shardpass-import,shardpass-propagate,shardpass-check",
+    "partition": "shardpass-import,shardpass-propagate,shardpass-check,shardpass-partition,"
+    "shardpass-redistribute,canonicalize,cse",
+}
