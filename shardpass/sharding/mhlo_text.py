@@ -1,0 +1,82 @@
+"""Shardings as ``mhlo.sharding`` text, the way XLA prints them.
+
+The tile assignment is the grid of devices: one dimension for each dimension of the array, then one for each
+subgroup (manual, unreduced, replicated, in this order). It prints as an iota (V2) where the device order is one,
+else as a list (V1), in which copies stand in ascending order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from shardpass.sharding import digits as dg
+from shardpass.sharding.digits import Digit, Ints
+from shardpass.sharding.mesh import Mesh
+from shardpass.sharding.model import Kind, Sharding
+
+
+def text_of(sharding: Sharding) -> str:
+    notes = sharding.notes
+    if notes.text is not None:
+        return notes.text
+    return "{" + body(sharding) + group_text(notes.group) + "}"
+
+
+def group_text(group: tuple[str, int] | None) -> str:
+    return f" {group[0]} {group[1]}" if group else ""
+
+
+def body(sharding: Sharding) -> str:
+    if sharding.kind is Kind.MAXIMAL:
+        return f"maximal device={sharding.device}"
+    if sharding.kind is not Kind.TILED:
+        return str(sharding.kind)
+    for kind in (Kind.REPLICATED, Kind.MANUAL, Kind.UNREDUCED):
+        if getattr(sharding, f"is_{kind}"):
+            return str(kind)
+    mesh = sharding.mesh
+    assert mesh is not None
+    parts = [[mesh.digit(a) for a in axes] for axes in sharding.dims]
+    groups: list[tuple[str, list[Digit]]] = [
+        (name, [mesh.digit(a) for a in axes])
+        for name, axes in (
+            ("maximal", sharding.maximal_axes),
+            ("manual", sharding.manual),
+            ("unreduced", sharding.unreduced),
+        )
+        if axes
+    ]
+    rest = list(dg.missing([d for part in (*parts, *(g for _, g in groups)) for d in part], mesh.size))
+    if rest:
+        groups.append(("replicated", rest))
+    grid = [*parts, *(g for _, g in groups)]
+    counts = ",".join(str(dg.total(part)) for part in grid)
+    return f"devices=[{counts}]{_devices(mesh, grid, bool(rest))}{types_text([name for name, _ in groups])}"
+
+
+def types_text(types: Sequence[str]) -> str:
+    if not types:
+        return ""
+    if list(types) == ["replicated"]:
+        return " last_tile_dim_replicate"
+    return f" last_tile_dims={{{', '.join(types)}}}"
+
+
+def _devices(mesh: Mesh, grid: Sequence[Sequence[Digit]], copies: bool) -> str:
+    flat = [digit for part in grid for digit in part]
+    if mesh.is_iota:
+        return "<=" + dg.iota_text(flat)
+    listed: Ints = np.empty(mesh.size, dtype=np.int64)
+    listed[dg.values(flat, mesh.size)] = mesh.order
+    if copies:
+        listed = np.sort(listed.reshape(-1, dg.total(grid[-1])), axis=1).reshape(-1)
+    place = np.empty(mesh.size, dtype=np.int64)
+    place[listed] = np.arange(mesh.size)
+    form = dg.digits_of(place, mesh.size)
+    return list_text(listed) if form is None else "<=" + dg.iota_text(form)
+
+
+def list_text(devices: Ints) -> str:
+    return ",".join(map(str, devices.tolist()))

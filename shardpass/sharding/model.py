@@ -1,0 +1,495 @@
+"""Shardings: which part of an array each device holds.
+
+State: a mesh, the axes that split each dimension (major to minor), the axes over which the value is a partial
+sum, and those that are manual; the other axes hold copies. Or one of the kinds that need no mesh: replicated,
+maximal (all on one device), manual, unknown, unreduced.
+
+Invariants: axes are in normal form (``Mesh.ref``, ``joined``), none is used twice, none has size 1.
+
+Equality is by meaning: two shardings are equal when every device holds the same tile for every shape, of the
+same partial sum, in the same manual coordinates. ``{replicated}`` equals any sharding that splits nothing. The
+meaning is compared by its normal form (see ``digits``) where it has one, and by the table of tile indices where
+the devices stand in an arbitrary order.
+
+Cost: building and printing are O(rank + axes) on a plain mesh; a device order of one's own costs O(n log n) once.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from shardpass.diagnostics import Diagnostic
+from shardpass.diagnostics import table_sharding as table
+from shardpass.sharding import digits as dg
+from shardpass.sharding.digits import Digit, Ints
+from shardpass.sharding.mesh import AxisRef, Mesh, joined, refs
+
+Axes = tuple[AxisRef, ...]
+
+
+class Kind(enum.StrEnum):
+    REPLICATED = "replicated"
+    MAXIMAL = "maximal"
+    MANUAL = "manual"
+    UNKNOWN = "unknown"
+    UNREDUCED = "unreduced"
+    TILED = "tiled"
+
+
+@dataclass(frozen=True, slots=True)
+class Notes:
+    """What a notation says beyond the meaning of a sharding. It is no part of equality.
+
+    ``text``: the canonical text where it does not follow from mesh and axes (a V1 list stays a list);
+    ``group``: ("shard_as" | "shard_like", number); ``metadata``: the texts between the braces of ``metadata={..}``;
+    ``open``: the dimensions that propagation may split further; ``priorities`` of dimensions (SDY); ``replicated``:
+    axes that propagation must leave alone; ``named``: printed as XLA's V3; ``problems``: why the sharding
+    has no meaning although XLA's parser takes its text; ``tiles``: tile dimensions of such a sharding.
+    """
+
+    text: str | None = None
+    group: tuple[str, int] | None = None
+    metadata: tuple[str, ...] = ()
+    open: tuple[int, ...] = ()
+    priorities: tuple[tuple[int, int], ...] = ()
+    replicated: Axes = ()
+    named: bool = False
+    problems: tuple[Diagnostic, ...] = ()
+    tiles: tuple[int, ...] = ()
+
+
+PLAIN = Notes()
+
+
+class Sharding:
+    """One array's sharding. Immutable, hashable, equal by meaning. See the module for what the fields hold.
+
+    Make one with ``tiled``, ``replicated``, ``maximal``, ``manual_``, ``unknown`` or ``parse_sharding``.
+    """
+
+    __slots__ = ("_cache", "device", "dims", "kind", "manual", "maximal_axes", "mesh", "notes", "unreduced")
+
+    kind: Kind
+    mesh: Mesh | None
+    dims: tuple[Axes, ...]
+    unreduced: Axes
+    manual: Axes
+    maximal_axes: Axes
+    device: int | None
+    notes: Notes
+    _cache: dict[object, object]
+
+    def __init__(
+        self,
+        kind: Kind,
+        mesh: Mesh | None = None,
+        dims: tuple[Axes, ...] = (),
+        *,
+        unreduced: Axes = (),
+        manual: Axes = (),
+        maximal_axes: Axes = (),
+        device: int | None = None,
+        notes: Notes = PLAIN,
+    ) -> None:
+        put = object.__setattr__
+        put(self, "kind", kind)
+        put(self, "mesh", mesh)
+        put(self, "dims", dims)
+        put(self, "unreduced", unreduced)
+        put(self, "manual", manual)
+        put(self, "maximal_axes", maximal_axes)
+        put(self, "device", device)
+        put(self, "notes", notes)
+        put(self, "_cache", {})
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a Sharding is immutable: cannot set {name!r}")
+
+    # ---------------------------------------------------------------- making one
+
+    @staticmethod
+    def tiled(
+        mesh: Mesh,
+        dims: Iterable[Iterable[AxisRef | str]],
+        *,
+        unreduced: Iterable[AxisRef | str] = (),
+        manual: Iterable[AxisRef | str] = (),
+    ) -> Sharding:
+        """``dims[k]`` holds the axes that split dimension k, major to minor; a name stands for a whole axis.
+
+        Raises:
+            ShardingError: an axis that the mesh has not, or one that is used twice.
+        """
+        return _tiled(mesh, tuple(map(tuple, dims)), tuple(unreduced), tuple(manual))
+
+    @staticmethod
+    def replicated() -> Sharding:
+        return REPLICATED
+
+    @staticmethod
+    def maximal(device: int) -> Sharding:
+        return _maximal(int(device))
+
+    @staticmethod
+    def manual_() -> Sharding:
+        return MANUAL
+
+    @staticmethod
+    def unknown() -> Sharding:
+        return UNKNOWN
+
+    # ---------------------------------------------------------------- what it is
+
+    @property
+    def is_replicated(self) -> bool:
+        """Every device holds all of the array."""
+        return self._key == ("replicated",)
+
+    @property
+    def is_maximal(self) -> bool:
+        return self.kind is Kind.MAXIMAL
+
+    @property
+    def is_manual(self) -> bool:
+        """Manual on all devices: shapes are those of a device already."""
+        return self._key == ("manual",)
+
+    @property
+    def is_unknown(self) -> bool:
+        return self.kind is Kind.UNKNOWN
+
+    @property
+    def is_unreduced(self) -> bool:
+        """A partial sum over all devices, and not split."""
+        return self._key == ("unreduced",)
+
+    @property
+    def is_tiled(self) -> bool:
+        """Neither replicated, maximal, manual, unknown nor unreduced as a whole."""
+        return self.kind is Kind.TILED and self._key[0] not in ("replicated", "manual", "unreduced")
+
+    @property
+    def num_devices(self) -> int | None:
+        """The devices it is over; None where it does not say."""
+        return None if self.mesh is None else self.mesh.size
+
+    @property
+    def used(self) -> Axes:
+        """Every axis that is not replicated."""
+        return (*(a for axes in self.dims for a in axes), *self.manual, *self.unreduced, *self.maximal_axes)
+
+    @property
+    def replicated_axes(self) -> Axes:
+        """The axes, and parts of axes, over which there are copies, in mesh order."""
+        if self.mesh is None:
+            return ()
+        rest = dg.missing((self.mesh.digit(a) for a in self.used), self.mesh.size)
+        found = refs(self.mesh, rest)
+        assert found is not None  # what remains of an axis is a part of it
+        return found
+
+    # ---------------------------------------------------------------- tiles
+
+    def tile_counts(self, rank: int) -> tuple[int, ...]:
+        """Into how many tiles each of ``rank`` dimensions is cut.
+
+        Raises:
+            ShardingError: the sharding splits another number of dimensions.
+        """
+        self._need_meaning()
+        if self.kind is not Kind.TILED or not self.dims:
+            return (1,) * rank
+        mesh = self.mesh
+        assert mesh is not None
+        if len(self.dims) != rank:
+            if self.is_replicated:
+                return (1,) * rank
+            raise table.RANK.error(sharding=str(self), dims=len(self.dims), rank=rank)
+        return tuple(math.prod(map(mesh.ref_size, axes)) for axes in self.dims)
+
+    def tile_shape(self, shape: Sequence[int]) -> tuple[int, ...]:
+        """The shape of every tile of an array of ``shape``: ceil(size / count), the last ones padded.
+
+        Raises:
+            ShardingError: the sharding is of another rank, or ``{unknown}``.
+        """
+        if self.kind is Kind.UNKNOWN:
+            raise _no_tiles(self, "it is a placeholder")
+        return tuple(-(-size // count) for size, count in zip(shape, self.tile_counts(len(shape)), strict=True))
+
+    def tile_offsets(self, shape: Sequence[int], num_devices: int | None = None) -> Ints:
+        """The base offset map: row d is the offset of device d's tile. int64 [devices, rank].
+
+        An offset past the end (of an empty last tile) is the size of the dimension, as in XLA. ``{replicated}``
+        says nothing of devices: it has ``num_devices`` rows, or one.
+
+        Raises:
+            ShardingError: another rank, another number of devices, or a sharding that assigns no tiles.
+        """
+        shape = tuple(shape)
+        if self.kind in (Kind.UNKNOWN, Kind.MANUAL, Kind.MAXIMAL):
+            raise _no_tiles(self, "an offset on each device is asked for")
+        devices = self._devices(num_devices)
+        sizes = np.array(shape, dtype=np.int64)
+        if self.mesh is None or not self.dims:
+            return np.zeros((devices, len(shape)), dtype=np.int64)
+        tile = np.array(self.tile_shape(shape), dtype=np.int64)
+        if len(self.dims) != len(shape):
+            return np.zeros((devices, len(shape)), dtype=np.int64)
+        return np.minimum(self.tile_index() * tile, sizes)
+
+    def tile_index(self) -> Ints:
+        """The index of each device's tile along each dimension, int64 [devices, dims]. Read-only."""
+        cached = self._cache.get("tile_index")
+        if cached is None:
+            mesh = self._with_mesh()
+            out = np.empty((mesh.size, len(self.dims)), dtype=np.int64)
+            for k, axes in enumerate(self.dims):
+                out[:, k] = self.number(axes)
+            out.flags.writeable = False
+            self._cache["tile_index"] = cached = out
+        assert isinstance(cached, np.ndarray)
+        return cached
+
+    def number(self, axes: Iterable[AxisRef]) -> Ints:
+        """The coordinate of each device on ``axes``, major to minor, as one number. int64 [devices]."""
+        mesh = self._with_mesh()
+        table_ = dg.values([mesh.digit(a) for a in axes], mesh.size)
+        return table_ if mesh.is_iota else table_[mesh.position]
+
+    def groups(self, axes: Iterable[AxisRef | str]) -> Ints:
+        """The devices that differ on ``axes`` alone, one row a group, in the order of ``axes``. int64 [groups, size].
+
+        Rows stand in the order of their first place in the mesh.
+        """
+        mesh = self._with_mesh()
+        digits = [mesh.digit(mesh.ref(a)) for a in axes]
+        rest = dg.missing(digits, mesh.size)
+        out = np.empty(mesh.size, dtype=np.int64)
+        out[dg.values([*rest, *digits], mesh.size)] = mesh.order
+        return out.reshape(-1, dg.total(digits))
+
+    def tile_devices(self) -> Ints:
+        """The devices that hold each tile: int64 [*tile counts, copies], copies in ascending order."""
+        mesh = self._with_mesh()
+        counts = self.tile_counts(len(self.dims))
+        tiles = np.ravel_multi_index(tuple(self.tile_index().T), counts) if counts else np.zeros(mesh.size, np.int64)
+        return np.argsort(tiles, kind="stable").astype(np.int64).reshape(*counts, -1)
+
+    # ---------------------------------------------------------------- meaning
+
+    def on(self, mesh: Mesh) -> Sharding | None:
+        """The same meaning said with the axes (and parts of axes) of ``mesh``; None where it cannot be."""
+        if self.mesh is None or self.kind is not Kind.TILED:
+            return self
+        if self.mesh == mesh:
+            return self
+        return _on(self, mesh)
+
+    @property
+    def _key(self) -> tuple[object, ...]:
+        key = self._cache.get("key")
+        if key is None:
+            from shardpass.sharding.meaning import meaning
+
+            self._cache["key"] = key = meaning(self)
+        assert isinstance(key, tuple)
+        return key
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        return isinstance(other, Sharding) and self._key == other._key
+
+    def __hash__(self) -> int:
+        found = self._cache.get("hash")
+        if found is None:
+            self._cache["hash"] = found = hash(self._key)
+        assert isinstance(found, int)
+        return found
+
+    # ---------------------------------------------------------------- text
+
+    def __str__(self) -> str:
+        """Canonical ``mhlo.sharding`` text, as XLA prints it."""
+        text = self._cache.get("text")
+        if text is None:
+            from shardpass.sharding.mhlo_text import text_of
+
+            self._cache["text"] = text = text_of(self)
+        assert isinstance(text, str)
+        return text
+
+    def __repr__(self) -> str:
+        text = str(self)
+        return f"Sharding({text if len(text) < 200 else text[:160] + '...' + text[-20:]})"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _make, (
+            self.kind, self.mesh, self.dims, self.unreduced, self.manual, self.maximal_axes, self.device, self.notes,
+        )  # fmt: skip
+
+    # ---------------------------------------------------------------- checks
+
+    def _need_meaning(self) -> None:
+        if self.notes.problems:
+            raise table.ShardingError(*self.notes.problems)
+
+    def _with_mesh(self) -> Mesh:
+        self._need_meaning()
+        if self.mesh is None:
+            raise _no_tiles(self, "it names no devices")
+        return self.mesh
+
+    def _devices(self, asked: int | None) -> int:
+        self._need_meaning()
+        has = self.num_devices
+        if asked is not None and has is not None and asked != has:
+            raise table.NUM_DEVICES.error(
+                sharding=str(self),
+                has=has,
+                asked=asked,
+                hint="all shardings of a program name the same devices",
+            )
+        return has or asked or 1
+
+
+class TupleSharding:
+    """The shardings of the leaves of a tuple, in order. Immutable, hashable."""
+
+    __slots__ = ("elements",)
+
+    elements: tuple[Sharding, ...]
+
+    def __init__(self, elements: Iterable[Sharding]) -> None:
+        object.__setattr__(self, "elements", tuple(elements))
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a TupleSharding is immutable: cannot set {name!r}")
+
+    def __reduce__(self) -> tuple[type[TupleSharding], tuple[object, ...]]:
+        return TupleSharding, (self.elements,)
+
+    def __len__(self) -> int:
+        return len(self.elements)
+
+    def __iter__(self) -> Iterator[Sharding]:
+        return iter(self.elements)
+
+    def __getitem__(self, index: int) -> Sharding:
+        return self.elements[index]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TupleSharding) and self.elements == other.elements
+
+    def __hash__(self) -> int:
+        return hash(self.elements)
+
+    @property
+    def num_devices(self) -> int | None:
+        """The devices of the first element that says."""
+        return next((e.num_devices for e in self.elements if e.num_devices is not None), None)
+
+    def __str__(self) -> str:
+        """As XLA prints it: element 5, 10.. are numbered."""
+        parts = (f"/*index={k}*/{e}" if k and k % 5 == 0 else str(e) for k, e in enumerate(self.elements))
+        return "{" + ", ".join(parts) + "}"
+
+    def __repr__(self) -> str:
+        return f"TupleSharding({self})"
+
+
+def _make(
+    kind: Kind, mesh: Mesh | None, dims: tuple[Axes, ...], unreduced: Axes, manual: Axes, maximal_axes: Axes,
+    device: int | None, notes: Notes,
+) -> Sharding:  # fmt: skip
+    return Sharding(
+        kind,
+        mesh,
+        dims,
+        unreduced=unreduced,
+        manual=manual,
+        maximal_axes=maximal_axes,
+        device=device,
+        notes=notes,
+    )
+
+
+REPLICATED = Sharding(Kind.REPLICATED)
+MANUAL = Sharding(Kind.MANUAL)
+UNKNOWN = Sharding(Kind.UNKNOWN)
+
+
+@lru_cache(maxsize=4096)
+def _maximal(device: int) -> Sharding:
+    return Sharding(Kind.MAXIMAL, device=device)
+
+
+@lru_cache(maxsize=65536)
+def _tiled(
+    mesh: Mesh,
+    dims: tuple[tuple[AxisRef | str, ...], ...],
+    unreduced: tuple[AxisRef | str, ...],
+    manual: tuple[AxisRef | str, ...],
+) -> Sharding:
+    cut = tuple(joined(mesh, map(mesh.ref, axes)) for axes in dims)
+    sums = in_mesh_order(mesh, map(mesh.ref, unreduced))
+    hands = in_mesh_order(mesh, map(mesh.ref, manual))
+    places = [(axes, f"dimension {k}") for k, axes in enumerate(cut)]
+    check_disjoint(mesh, [*places, (sums, "unreduced"), (hands, "manual")])
+    return Sharding(Kind.TILED, mesh, cut, unreduced=sums, manual=hands)
+
+
+def in_mesh_order(mesh: Mesh, axes: Iterable[AxisRef]) -> Axes:
+    return joined(mesh, sorted(axes, key=lambda a: mesh.digit(a), reverse=True))
+
+
+def check_disjoint(mesh: Mesh, places: Iterable[tuple[Axes, str]]) -> None:
+    """Raises ShardingError where two places share a part of an axis."""
+    spans: dict[str, list[tuple[int, int, AxisRef, str]]] = {}
+    for axes, where in places:
+        for axis in axes:
+            stride, size = mesh.digit(axis)
+            others = spans.setdefault(axis.name, [])
+            for low, high, other, first in others:
+                if stride < high and low < stride * size:
+                    shown = str(axis) if axis == other else f"{axis} (which overlaps {other})"
+                    raise table.AXIS_TWICE.error(axis=shown, first=first, second=where)
+            others.append((stride, stride * size, axis, where))
+
+
+@lru_cache(maxsize=65536)
+def _on(sharding: Sharding, mesh: Mesh) -> Sharding | None:
+    from shardpass.sharding.meaning import digits_on
+
+    assert sharding.mesh is not None
+    if mesh.size != sharding.mesh.size:
+        return None
+
+    def say(axes: Axes) -> Axes | None:
+        found: tuple[Digit, ...] | None = digits_on(sharding, axes, mesh)
+        return None if found is None else refs(mesh, found)
+
+    parts = [say(axes) for axes in (*sharding.dims, sharding.unreduced, sharding.manual, sharding.maximal_axes)]
+    whole = [part for part in parts if part is not None]
+    if len(whole) < len(parts):
+        return None
+    *dims, unreduced, manual, maximal_axes = whole
+    return Sharding(
+        Kind.TILED,
+        mesh,
+        tuple(dims),
+        unreduced=in_mesh_order(mesh, unreduced),
+        manual=manual,
+        maximal_axes=maximal_axes,
+    )
+
+
+def _no_tiles(sharding: Sharding, why: str) -> Exception:
+    return table.NO_TILES.error(sharding=str(sharding), why=why, hint="give the value a sharding with tiles")

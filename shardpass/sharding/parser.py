@@ -1,0 +1,117 @@
+"""Text to shardings: the lark grammar, its errors in words, and the cache.
+
+``grammar.lark`` says what the text may look like; ``build`` says what it means and checks it.
+"""
+
+from __future__ import annotations
+
+import threading
+from functools import lru_cache
+
+from lark import Lark, Token, UnexpectedInput
+from lark.exceptions import UnexpectedCharacters, UnexpectedEOF, UnexpectedToken
+
+from shardpass.diagnostics import table_sharding as table
+from shardpass.sharding import build
+from shardpass.sharding.errors import ShardingParseError, fault
+from shardpass.sharding.mesh import Mesh
+from shardpass.sharding.model import Sharding, TupleSharding
+
+_LONG = 1 << 14  # longer texts are cached in small number
+
+
+def parse_sharding(text: str, *, strict: bool = True) -> Sharding | TupleSharding:
+    """The sharding of ``mhlo.sharding`` text, in any of XLA's forms.
+
+    Args:
+        text: such as ``{devices=[4,2]<=[2,4]T(1,0)}``.
+        strict: refuse what XLA's parser lets through and then drops, misreads or crashes on, and take the
+            ``{devices=..} last_tile_dim_replicate`` of the format's document. Not strict takes exactly what
+            XLA's parser takes.
+
+    Raises:
+        ShardingParseError: with the place, an excerpt with a caret, what was expected, and a likely remedy.
+    """
+    return _parse(text, strict) if len(text) < _LONG else _parse_long(text, strict)
+
+
+def parse_mesh(text: str) -> Mesh:
+    """See ``Mesh.parse``."""
+    return build.mesh_of(text, _tree(text, "mesh_only"))
+
+
+@lru_cache(maxsize=1 << 16)
+def _parse(text: str, strict: bool) -> Sharding | TupleSharding:
+    return build.sharding_of(text, _tree(text, "start"), strict)
+
+
+@lru_cache(maxsize=64)
+def _parse_long(text: str, strict: bool) -> Sharding | TupleSharding:
+    return build.sharding_of(text, _tree(text, "start"), strict)
+
+
+_local = threading.local()
+
+
+def _grammar() -> Lark:
+    """One parser a thread: lark's contextual lexer keeps state."""
+    found: Lark | None = getattr(_local, "grammar", None)
+    if found is None:
+        found = Lark.open_from_package(
+            "shardpass.sharding", "grammar.lark", parser="lalr", start=["start", "mesh_only"],
+            maybe_placeholders=False, propagate_positions=False,
+        )  # fmt: skip
+        _local.grammar = found
+    return found
+
+
+def _tree(text: str, start: str) -> build.Tree:
+    try:
+        return _grammar().parse(text, start=start)
+    except UnexpectedInput as error:
+        raise _explained(text, error) from None
+
+
+_WORDS = {
+    "KIND": "replicated, maximal, manual, unknown or unreduced", "DEVICES": "devices=",
+    "__ANON_0": "device=", "REPLICATE_LAST": "last_tile_dim_replicate", "LAST_DIMS": "last_tile_dims=",
+    "GROUP": "shard_as or shard_like", "MESH": "mesh[..]", "MAXIMAL_MESH": "maximal_mesh[..]", "LBRACE": "'{'",
+    "RBRACE": "'}'", "LSQB": "'['", "RSQB": "']'", "LPAR": "'('", "RPAR": "')'", "COMMA": "','", "COLON": "':'",
+    "EQUAL": "'='", "INTS": "an integer", "INT": "an integer", "STRING": "a quoted name", "LIST": "a list [..]",
+    "IOTA": "'<='", "TRANSPOSE": "T(..)", "TYPE": "replicated, manual, unreduced or maximal",
+    "NAMED_KIND": "replicated, manual or unreduced", "OPEN": "'?'", "KEY": "a metadata field",
+    "AXES_ATTR": "replicated=, unreduced= or manual=", "DEVICE_IDS": "device_ids=", "$END": "the end",
+    "AFTER": "last_tile_dim_replicate",
+}  # fmt: skip
+
+
+def _explained(text: str, error: UnexpectedInput) -> ShardingParseError:
+    if isinstance(error, UnexpectedToken) and error.token.type != "$END":
+        token: Token = error.token
+        offset, found = token.start_pos or 0, repr(str(token)[:40])
+        expected = error.accepts or error.expected
+    elif isinstance(error, UnexpectedCharacters):
+        offset = error.pos_in_stream
+        found, expected = repr(text[offset : offset + 1]), error.allowed or set()
+    else:
+        offset, found = len(text.rstrip()), "the end of the text"
+        expected = error.expected if isinstance(error, UnexpectedEOF | UnexpectedToken) else set()
+    words = sorted({_WORDS.get(name, name.lower().rstrip("_")) for name in expected} - {"the end"})
+    return fault(table.SYNTAX, text, offset, expected=_either(words), found=found, hint=_hint(text, offset))
+
+
+def _either(words: list[str]) -> str:
+    if not words:
+        return "the end"
+    return words[0] if len(words) == 1 else ", ".join(words[:-1]) + " or " + words[-1]
+
+
+def _hint(text: str, offset: int) -> str:
+    rest = text[offset:].lstrip()
+    if rest.startswith(","):
+        return "attributes are separated by blanks, not commas"
+    if not rest and text.count("{") > text.count("}"):
+        return "close the brace"
+    if not text.lstrip().startswith("{"):
+        return "a sharding stands between braces: {devices=[2,1]0,1}"
+    return ""

@@ -1,0 +1,159 @@
+"""``#sdy.sharding`` text, both ways: ``#sdy.sharding<@mesh, [{"x", "y":(1)2, ?}, {}p1], replicated={"z"}>``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from shardpass.diagnostics import table_sharding as table
+from shardpass.sharding.errors import ShardingParseError, fault
+from shardpass.sharding.mesh import AxisRef, Mesh
+from shardpass.sharding.model import Axes, Kind, Sharding, check_disjoint, in_mesh_order
+
+_TOKEN = re.compile(
+    r"\s*(?P<token>\#sdy\.sharding|@[\w.$-]+|@\"[^\"]*\"|\"[^\"]*\"|'[^']*'|p?\d+|[a-z_]+|[<>\[\]{}(),:=?])", re.ASCII
+)
+
+
+@dataclass(slots=True)
+class _Reader:
+    text: str
+    at: int = 0
+
+    def peek(self) -> str:
+        match = _TOKEN.match(self.text, self.at)
+        return match["token"] if match else ""
+
+    def next(self, *wanted: str) -> str | None:
+        """Takes the next token if it is one of ``wanted``."""
+        match = _TOKEN.match(self.text, self.at)
+        if match and match["token"] in wanted:
+            self.at = match.end()
+            return match["token"]
+        return None
+
+    def need(self, wanted: str) -> None:
+        if self.next(wanted) is None:
+            raise self.fault(repr(wanted))
+
+    def match(self, pattern: str, what: str) -> str:
+        match = _TOKEN.match(self.text, self.at)
+        if match is None or not re.fullmatch(pattern, match["token"]):
+            raise self.fault(what)
+        self.at = match.end()
+        return match["token"]
+
+    def fault(self, expected: str) -> ShardingParseError:
+        at = self.at
+        while at < len(self.text) and self.text[at].isspace():
+            at += 1
+        found = repr(self.peek() or self.text[at : at + 1]) if at < len(self.text) else "the end of the text"
+        return fault(table.SYNTAX, self.text, at, expected=expected, found=found, hint="")
+
+    def several(self, close: str) -> Iterator[None]:
+        """Yields before each item of a comma-separated list up to ``close``."""
+        if self.next(close):
+            return
+        while True:
+            yield
+            if self.next(close):
+                return
+            if self.next(",") is None:
+                raise self.fault(f"',' or {close!r}")
+
+
+def parse_sdy(text: str, meshes: Mapping[str, Mesh]) -> Sharding:
+    """The sharding of ``#sdy.sharding<@mesh, [{"x"}, {?}], replicated={"y"}>``, over one of ``meshes`` by name.
+
+    Raises:
+        ShardingParseError: ``text`` is no such attribute.
+        ShardingError: it names a mesh or an axis that is not there, or uses an axis twice.
+    """
+    read = _Reader(text)
+    read.next("#sdy.sharding")
+    read.need("<")
+    name = read.match(r"@.*", "@ and the name of a mesh")[1:].strip('"')
+    if name not in meshes:
+        known = ", ".join("@" + n for n in meshes) or "none"
+        raise table.MESH.error(message=f"there is no mesh @{name}; known: {known}", hint="define sdy.mesh first")
+    mesh = meshes[name]
+    read.need(",")
+    read.need("[")
+    dims: list[Axes] = []
+    opened: list[int] = []
+    priorities: list[tuple[int, int]] = []
+    for _ in read.several("]"):
+        read.need("{")
+        axes, is_open = _axes(read, mesh)
+        if is_open:
+            opened.append(len(dims))
+        if re.fullmatch(r"p\d+", read.peek()):
+            priorities.append((len(dims), int(read.match(r"p\d+", "p and a number")[1:])))
+        dims.append(axes)
+    extra: dict[str, Axes] = {"replicated": (), "unreduced": ()}
+    while read.next(","):
+        kind = read.match("replicated|unreduced", "replicated or unreduced")
+        read.need("=")
+        read.need("{")
+        extra[kind], _ = _axes(read, mesh)
+    read.need(">")
+    if text[read.at :].strip():
+        raise read.fault("the end")
+    places = [(axes, f"dimension {k}") for k, axes in enumerate(dims)]
+    check_disjoint(mesh, [*places, *((axes, kind) for kind, axes in extra.items())])
+    plain = Sharding.tiled(mesh, dims, unreduced=extra["unreduced"])
+    notes = replace(
+        plain.notes,
+        open=tuple(opened),
+        priorities=tuple(priorities),
+        replicated=in_mesh_order(mesh, extra["replicated"]),
+    )
+    return Sharding(Kind.TILED, mesh, plain.dims, unreduced=plain.unreduced, notes=notes)
+
+
+def _axes(read: _Reader, mesh: Mesh) -> tuple[Axes, bool]:
+    axes: list[AxisRef] = []
+    is_open = False
+    for _ in read.several("}"):
+        if is_open:
+            raise read.fault("'}' after '?'")
+        if read.next("?"):
+            is_open = True
+            continue
+        name = read.match(r"[\"'].*", "an axis name in quotes, or '?'")[1:-1]
+        pre, size = 1, None
+        if read.next(":"):
+            read.need("(")
+            pre = int(read.match(r"\d+", "an integer"))
+            read.need(")")
+            size = int(read.match(r"\d+", "an integer"))
+        axes.append(mesh.ref(AxisRef(name, pre, size)))
+    return tuple(axes), is_open
+
+
+def sdy_text(sharding: Sharding, mesh_name: str = "mesh") -> str:
+    """``#sdy.sharding<@mesh, [..]>`` over the sharding's own mesh.
+
+    Raises:
+        ShardingError: SDY has no word for it (no mesh, or manual axes).
+    """
+    mesh = sharding.mesh
+    if mesh is None or sharding.kind is not Kind.TILED or sharding.manual or sharding.maximal_axes:
+        raise table.NO_TILES.error(
+            sharding=str(sharding), why="#sdy.sharding says axes of a mesh, none of them manual", hint=""
+        )
+    priority = dict(sharding.notes.priorities)
+    dims = []
+    for k, axes in enumerate(sharding.dims):
+        items = [_axis_text(a) for a in axes] + ["?"] * (k in sharding.notes.open)
+        dims.append("{" + ", ".join(items) + "}" + (f"p{priority[k]}" if k in priority else ""))
+    text = f"#sdy.sharding<@{mesh_name}, [{', '.join(dims)}]"
+    for kind, axes in (("replicated", sharding.notes.replicated), ("unreduced", sharding.unreduced)):
+        if axes:
+            text += f", {kind}={{{', '.join(map(_axis_text, axes))}}}"
+    return text + ">"
+
+
+def _axis_text(axis: AxisRef) -> str:
+    return f'"{axis.name}"' + ("" if axis.size is None else f":({axis.pre}){axis.size}")
