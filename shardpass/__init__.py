@@ -1,0 +1,57 @@
+"""shardpass: partition StableHLO programs across devices, in Python that people can read.
+
+The public surface is what this module names; each name is loaded when first used, so that
+``import shardpass`` is quick.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from shardpass.diagnostics import Diagnostic as Diagnostic
+    from shardpass.diagnostics import ShardpassError as ShardpassError
+    from shardpass.passes.pipeline import run_pipeline as run_pipeline
+    from shardpass.redistribute import Plan as Plan
+    from shardpass.redistribute import plan_redistribution as plan_redistribution
+    from shardpass.runtime import Executable as Executable
+    from shardpass.runtime import compile as compile
+    from shardpass.sharding import AxisRef as AxisRef
+    from shardpass.sharding import Mesh as Mesh
+    from shardpass.sharding import Sharding as Sharding
+    from shardpass.sharding import ShardingError as ShardingError
+    from shardpass.sharding import ShardingParseError as ShardingParseError
+    from shardpass.sharding import TupleSharding as TupleSharding
+    from shardpass.sharding import parse_sharding as parse_sharding
+
+_PUBLIC = {
+    "AxisRef": "shardpass.sharding",
+    "Diagnostic": "shardpass.diagnostics",
+    "Executable": "shardpass.runtime",
+    "Mesh": "shardpass.sharding",
+    "Plan": "shardpass.redistribute",
+    "Sharding": "shardpass.sharding",
+    "ShardingError": "shardpass.sharding",
+    "ShardingParseError": "shardpass.sharding",
+    "ShardpassError": "shardpass.diagnostics",
+    "TupleSharding": "shardpass.sharding",
+    "compile": "shardpass.runtime",
+    "parse_sharding": "shardpass.sharding",
+    "plan_redistribution": "shardpass.redistribute",
+    "run_pipeline": "shardpass.passes.pipeline",
+}
+
+__all__ = list(_PUBLIC)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PUBLIC:
+        raise AttributeError(f"module 'shardpass' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_PUBLIC[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_PUBLIC})

@@ -1,0 +1,110 @@
+"""Codes of the passes: SP2xx import, propagate and check; SP3xx partition."""
+
+from shardpass.diagnostics.core import Code, Severity
+
+NO_MAIN = Code(
+    "SP201",
+    "the module has no function @main; its functions are: {functions}",
+    "rename the entry function to @main",
+    explanation="shardpass partitions the function @main and what it calls.",
+)
+BAD_SHARDING = Code(
+    "SP202",
+    "this sharding cannot be read: {text}",
+    "XLA would drop it silently and compile the value as if it had no annotation",
+    explanation="An `mhlo.sharding` string or an `sdy.sharding` attribute does not parse. The note says where and why.",
+)
+RANK_MISMATCH = Code(
+    "SP203",
+    "the sharding {text} splits {sharding_rank} dimensions, but the value is {type} and has {rank}",
+    "give one tile count for each dimension; a further one needs last_tile_dim_replicate",
+)
+WRONG_DEVICE_COUNT = Code(
+    "SP204",
+    "the sharding {text} is over {found} devices, but the module runs on {expected} ({source})",
+    "list {expected} devices (add last_tile_dim_replicate where tiles are fewer), or change mhlo.num_partitions",
+)
+RECURSION = Code(
+    "SP205",
+    "functions call one another in a circle: {circle}",
+    "write the loop as stablehlo.while: StableHLO programs cannot recurse",
+)
+UNKNOWN_CALLEE = Code("SP206", "call of @{callee}, which the module does not define", "define @{callee}")
+DEVICE_OUT_OF_RANGE = Code(
+    "SP207",
+    "the sharding {text} names device {device}, but the module's devices are 0 to {last}",
+    "use device ids below {expected}, or raise mhlo.num_partitions",
+)
+UNSUPPORTED_SHARDING = Code(
+    "SP208",
+    "the sharding {text} is {what}, which is not supported on {where}",
+    "{hint}",
+)
+PARTLY_MANUAL = Code(
+    "SP209",
+    "this manual region is over {manual} only, and leaves {free} to the compiler; regions must be manual over all axes",
+    "name every mesh axis in the region (shard_map: axis_names), with the others unused in its specs",
+)
+TUPLE_COUNT = Code(
+    "SP210",
+    "the sharding {text} has {found} leaves, but the op has {expected} results",
+    "write one sharding for each result: {{{{...}}, {{...}}}}",
+)
+DYNAMIC_SHAPE = Code(
+    "SP211",
+    "{op} has the type {type}: shapes must be static",
+    "refine the shapes before (jax.export: call the exported function with concrete arguments)",
+)
+NO_DEVICE_COUNT = Code(
+    "SP212",
+    "nothing in the module says on how many devices it runs",
+    "add a sharding, or `mhlo.num_partitions = 8 : i32` to the module",
+    severity=Severity.REMARK,
+    explanation="A module without any annotation is taken as a program for one device.",
+)
+IGNORED_OP = Code(
+    "SP213",
+    "{op} is a hint that shardpass does not use yet; it is left out",
+    severity=Severity.REMARK,
+)
+NO_MESH = Code(
+    "SP214",
+    "the module has no {attribute}: it was not imported",
+    "run shardpass-import first, or the named pipeline `{pipeline}`",
+)
+NOT_PROPAGATED = Code(
+    "SP215",
+    "{op} has no sharding",
+    "run shardpass-propagate before this pass, or use the named pipeline `partition`",
+)
+UNEVEN = Code(
+    "SP216",
+    "dimension {dim} of {type} has size {size}, which {count} shards do not divide: tiles of {tile}, "
+    "the last shards hold {padding} elements of padding",
+    "choose a size that {count} divides to save {percent:.0f}% of memory and work on this dimension",
+    severity=Severity.REMARK,
+)
+OWN_ORDER = Code(
+    "SP217",
+    "the device order of {text} cannot be said with the axes of {mesh}; it is kept, and changed where needed",
+    "list the devices in an order that the mesh can say, to save the permutation",
+    severity=Severity.REMARK,
+)
+
+NO_RULE = Code(
+    "SP301",
+    "{op} is computed on every device, whole: {why}; {bytes} bytes are gathered for it on each device",
+    "constrain its operands to be replicated where that is meant, or add a rule (entry points shardpass.ops)",
+    severity=Severity.REMARK,
+    explanation="The default for an op without a rule: operands replicated, computed everywhere, result sliced.",
+)
+MANUAL_SHAPE = Code(
+    "SP302",
+    "the manual region takes {found}, but a tile of {text} is {expected}",
+    "the region's argument must have the shape of a tile",
+)
+INTERNAL_SHAPE = Code(
+    "SP399",
+    "the partitioner made {op} of type {found} where {expected} was due: this is a fault of shardpass",
+    "please report it with the module",
+)

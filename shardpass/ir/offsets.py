@@ -1,0 +1,88 @@
+"""A number that differs from device to device, as StableHLO.
+
+``device_value(table)`` emits a scalar that is ``table[d]`` on device d: by arithmetic on ``partition_id`` where the
+table is a sum of ``c * (id / stride % size)`` terms (every table over a mesh in device order is), by a constant table
+and a ``dynamic_slice`` where it is not (device orders of their own).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import stablehlo as hlo
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """``factor * (id // stride % size)``."""
+
+    factor: int
+    stride: int
+    size: int
+
+
+def affine_terms(table: np.ndarray) -> tuple[int, list[Term]] | None:
+    """``table`` as a constant and mixed-radix terms, minor digit first; None where it is no such sum.
+
+    Greedy from the minor side: the longest run that is linear and repeats with a shift is one digit. O(n log n).
+    """
+    base, stride, terms = int(table[0]), 1, []
+    rest = np.asarray(table, np.int64)
+    while rest.size > 1:
+        size = _linear_digit(rest)
+        if size == 1:
+            return None
+        step = int(rest[1] - rest[0])
+        if step:
+            terms.append(Term(step, stride, size))
+        rest, stride = rest[::size], stride * size
+    return base, terms
+
+
+def _linear_digit(values: np.ndarray) -> int:
+    """The largest divisor s of len(values) with values[j*s + i] == values[j*s] + i * step for i < s."""
+    step = values[1] - values[0]
+    for size in range(values.size, 1, -1):
+        if values.size % size == 0:
+            rows = values.reshape(-1, size)
+            if np.array_equal(rows, rows[:, :1] + step * np.arange(size)):
+                return size
+    return 1
+
+
+def _constant(value: int) -> Any:
+    kind = ir.RankedTensorType.get([], ir.IntegerType.get_signless(32))
+    return hlo.constant(ir.DenseElementsAttr.get(np.asarray(value, np.int32), type=kind))
+
+
+def device_value(table: np.ndarray) -> Any:
+    """A ``tensor<i32>`` that is ``table[d]`` on device d, built at the current insertion point and location."""
+    found = affine_terms(table)
+    if found is not None and not found[1]:
+        return _constant(found[0])
+    scalar = ir.RankedTensorType.get([], ir.IntegerType.get_signless(32))
+    device = hlo.convert(scalar, hlo.partition_id())
+    if found is None:
+        return _looked_up(table, device)
+    base, terms = found
+    total = _constant(base) if base else None
+    for term in terms:
+        digit = device
+        if term.stride > 1:
+            digit = hlo.divide(digit, _constant(term.stride))
+        if term.stride * term.size < len(table):
+            digit = hlo.remainder(digit, _constant(term.size))
+        if term.factor != 1:
+            digit = hlo.multiply(digit, _constant(term.factor))
+        total = digit if total is None else hlo.add(total, digit)
+    return total
+
+
+def _looked_up(table: np.ndarray, device: Any) -> Any:
+    i32 = ir.IntegerType.get_signless(32)
+    whole = hlo.constant(ir.DenseElementsAttr.get(np.ascontiguousarray(table, np.int32)))
+    one = hlo.dynamic_slice(whole, [device], [1])
+    return hlo.reshape(ir.RankedTensorType.get([], i32), one)

@@ -1,0 +1,63 @@
+"""all_reduce and reduce_scatter, built at the current insertion point and location."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import count
+from typing import Any
+
+from jaxlib.mlir import ir
+
+from shardpass.ir.tensors import dense_i64, operation, retype, walk_blocks
+
+
+def channels(module: Any) -> Iterator[int]:
+    """Channel numbers that no collective of ``module`` has."""
+    used = 0
+    for block in walk_blocks(module.operation):
+        for op in map(operation, block.operations):
+            if "channel_handle" in op.attributes:
+                text = str(op.attributes["channel_handle"])
+                used = max(used, int(text.split("handle = ")[1].split(",")[0]))
+    return count(used + 1)
+
+
+def _channel(number: int) -> Any:
+    return ir.Attribute.parse(f"#stablehlo.channel_handle<handle = {number}, type = 1>")
+
+
+def _reduction(
+    name: str, value: Any, result_type: Any, groups: Sequence[Sequence[int]], combiner: str, channel: int, extra: Any
+) -> Any:
+    op = ir.Operation.create(
+        f"stablehlo.{name}",
+        results=[result_type],
+        operands=[value],
+        attributes={
+            "replica_groups": dense_i64(groups),
+            "channel_handle": _channel(channel),
+            "use_global_device_ids": ir.UnitAttr.get(),
+            **extra,
+        },
+        regions=1,
+    )
+    scalar = retype(value.type, ())
+    block = op.regions[0].blocks.append(scalar, scalar)
+    with ir.InsertionPoint(block):
+        joined = ir.Operation.create(f"stablehlo.{combiner}", results=[scalar], operands=list(block.arguments)).results
+        ir.Operation.create("stablehlo.return", operands=list(joined))
+    return op
+
+
+def all_reduce(value: Any, groups: Sequence[Sequence[int]], combiner: str, channel: int) -> Any:
+    """The op; its result has the shape of ``value``: the combination over each group of device ids."""
+    return _reduction("all_reduce", value, value.type, groups, combiner, channel, {})
+
+
+def reduce_scatter(value: Any, dim: int, groups: Sequence[Sequence[int]], combiner: str, channel: int) -> Any:
+    """The op; device i of a group has part i, along ``dim``, of the combination. ``dim`` must divide by the group."""
+    shape = list(value.type.shape)
+    shape[dim] //= len(groups[0])
+    i64 = ir.IntegerType.get_signless(64)
+    extra = {"scatter_dimension": ir.IntegerAttr.get(i64, dim)}
+    return _reduction("reduce_scatter", value, retype(value.type, shape), groups, combiner, channel, extra)

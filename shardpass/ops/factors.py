@@ -1,0 +1,149 @@
+"""Factors: what the dimensions of an op's operands and results have to do with each other.
+
+A *factor* is an index of the loop nest that an op stands for, as in einsum: ``ij,jk->ik`` has three. A rule
+maps each dimension of each operand and result to factors, major to minor (a reshape may map one dimension
+to several). The mesh's prime sub-axes are written as integers (see ``mesh.PrimeMesh``); a tensor's sharding is
+then ``DimAxes``: for each dimension the sub-axes that split it, major to minor.
+
+The two directions:
+
+* ``project``: a tensor's DimAxes -> the sub-axes of each factor;
+* ``unproject``: sub-axes of each factor -> a tensor's DimAxes.
+
+Invariants: no sub-axis stands twice in one tensor. A dimension that is one whole factor may be split unevenly
+(ceil tiles); a dimension of several factors, or of a factor that is only its major part, only evenly. The next
+factor of a dimension may be split only when the one before it is split completely.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+Axes = tuple[int, ...]  # prime sub-axes of the mesh, major to minor
+DimAxes = tuple[Axes, ...]  # one entry for each tensor dimension
+
+
+class Kind(enum.Enum):
+    """What happens when a factor is split over devices."""
+
+    PARALLEL = "parallel"  # each device computes its part
+    REDUCTION = "reduction"  # each device has a partial result; a reduction over devices completes it
+    REPLICATED = "replicated"  # cannot be split: every device needs it whole
+
+
+class Priority(enum.IntEnum):
+    """In which round of propagation a rule takes part."""
+
+    PASS_THROUGH = 0
+    CONTRACTION = 1
+    EXPANSION = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Factor:
+    size: int
+    kind: Kind = Kind.PARALLEL
+
+
+DimMap = tuple[tuple[int, ...], ...]  # for each dimension of a tensor, indices of factors, major to minor
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """How one op may be split. ``combiner`` names the reduction of REDUCTION factors ("add", "maximum", ...)."""
+
+    factors: tuple[Factor, ...]
+    operands: tuple[DimMap, ...]
+    results: tuple[DimMap, ...]
+    priority: Priority = Priority.PASS_THROUGH
+    combiner: str = ""
+
+
+class RuleBuilder:
+    """Collects factors and writes down which dimension maps to which."""
+
+    def __init__(self, operand_ranks: Sequence[int], result_ranks: Sequence[int]) -> None:
+        self._factors: list[Factor] = []
+        self._operands: list[list[tuple[int, ...]]] = [[()] * rank for rank in operand_ranks]
+        self._results: list[list[tuple[int, ...]]] = [[()] * rank for rank in result_ranks]
+
+    def factor(self, size: int, kind: Kind = Kind.PARALLEL) -> int:
+        self._factors.append(Factor(size, kind))
+        return len(self._factors) - 1
+
+    def operand(self, index: int, dim: int, *factors: int) -> None:
+        self._operands[index][dim] += factors
+
+    def result(self, index: int, dim: int, *factors: int) -> None:
+        self._results[index][dim] += factors
+
+    def build(self, priority: Priority = Priority.PASS_THROUGH, combiner: str = "") -> Rule:
+        return Rule(
+            tuple(self._factors),
+            tuple(map(tuple, self._operands)),
+            tuple(map(tuple, self._results)),
+            priority,
+            combiner,
+        )
+
+
+def project(rule: Rule, dim_map: DimMap, shape: Sequence[int], dims: DimAxes, sizes: Sequence[int]) -> dict[int, Axes]:
+    """The sub-axes of each factor, read off one tensor. ``sizes``: of the mesh's sub-axes.
+
+    Sub-axes that no factor can take (they do not divide it) are left out, with all that are minor to them.
+    """
+    out: dict[int, Axes] = {}
+    for factors, size, axes in zip(dim_map, shape, dims, strict=True):
+        if not axes or not factors:
+            continue
+        if len(factors) == 1 and rule.factors[factors[0]].size == size:
+            out[factors[0]] = axes
+            continue
+        rest = list(axes)
+        for factor in factors:
+            taken, left = [], rule.factors[factor].size
+            while rest and left % sizes[rest[0]] == 0:
+                left //= sizes[rest[0]]
+                taken.append(rest.pop(0))
+            if taken:
+                out[factor] = tuple(taken)
+            if left > 1:
+                break
+    return out
+
+
+def unproject(
+    rule: Rule, dim_map: DimMap, shape: Sequence[int], assigned: dict[int, Axes], sizes: Sequence[int]
+) -> DimAxes:
+    """A tensor's dimensions from the sub-axes of each factor; what cannot be said is left out."""
+    used: set[int] = set()
+    out: list[Axes] = []
+    for factors, size in zip(dim_map, shape, strict=True):
+        whole = len(factors) == 1 and rule.factors[factors[0]].size == size
+        axes: list[int] = []
+        for factor in factors:
+            left = rule.factors[factor].size
+            stopped = False
+            for axis in assigned.get(factor, ()):
+                if axis in used or (not whole and left % sizes[axis]):
+                    stopped = True
+                    break
+                left //= sizes[axis]
+                used.add(axis)
+                axes.append(axis)
+            if stopped or left > 1:
+                break
+        out.append(tuple(axes))
+    return tuple(out)
+
+
+def divides(shape: Sequence[int], dims: DimAxes, sizes: Sequence[int]) -> bool:
+    """Whether every dimension divides evenly into its tiles."""
+    return all(n % prod(sizes[a] for a in axes) == 0 for n, axes in zip(shape, dims, strict=True))
+
+
+def used_axes(dims: DimAxes) -> frozenset[int]:
+    return frozenset(a for axes in dims for a in axes)

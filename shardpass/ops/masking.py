@@ -1,0 +1,63 @@
+"""Padding that could be seen is overwritten.
+
+A dimension that does not divide is padded at its end, and what lies there is arbitrary. Where an op joins elements
+along such a dimension (a contraction, a reduction), the padding first becomes the combiner's identity.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import stablehlo as hlo
+
+from shardpass.ir.offsets import device_value
+from shardpass.ir.tensors import retype, shape_of
+from shardpass.ops.factors import Axes
+from shardpass.ops.mesh import PrimeMesh
+
+
+def identity_text(combiner: str, element: Any) -> str | None:
+    """The combiner's identity as MLIR writes a constant of type ``element``; None where it has none."""
+    name = str(element)
+    if combiner in ("add", "or"):
+        return {"i1": "false"}.get(name, "(0.0, 0.0)" if name.startswith("complex") else _number(element, 0))
+    if combiner in ("multiply", "and"):
+        return {"i1": "true"}.get(name, "(1.0, 0.0)" if name.startswith("complex") else _number(element, 1))
+    if isinstance(element, ir.IntegerType):
+        width, unsigned = element.width, element.is_unsigned
+        low = 0 if unsigned else -(2 ** (width - 1))
+        high = 2**width - 1 if unsigned else 2 ** (width - 1) - 1
+        return str(low if combiner == "maximum" else high)
+    infinite = {"f32": ("0xFF800000", "0x7F800000"), "f64": ("0xFFF0000000000000", "0x7FF0000000000000"),
+                "bf16": ("0xFF80", "0x7F80"), "f16": ("0xFC00", "0x7C00")}  # fmt: skip
+    return infinite[name][combiner == "minimum"] if name in infinite else None
+
+
+def _number(element: Any, value: int) -> str:
+    return str(value) if isinstance(element, ir.IntegerType) else f"{value}.0"
+
+
+def mask(value: Any, dim: int, size: int, axes: Axes, mesh: PrimeMesh, combiner: str) -> Any:
+    """``value`` (a tile) with what lies beyond ``size`` along ``dim`` set to the combiner's identity.
+
+    Built at the current insertion point and location; ``axes`` split the dimension.
+    """
+    shape = shape_of(value)
+    tile = shape[dim]
+    i32 = ir.IntegerType.get_signless(32)
+    index_type, scalar = ir.RankedTensorType.get(list(shape), i32), ir.RankedTensorType.get([], i32)
+    left = hlo.subtract(
+        hlo.constant(ir.DenseElementsAttr.get(np.asarray(size, np.int32), type=scalar)),
+        device_value(mesh.index(axes) * np.int64(tile)),
+    )
+    inside = hlo.compare(
+        hlo.iota(index_type, dim),
+        hlo.broadcast_in_dim(index_type, left, ir.DenseI64ArrayAttr.get([])),
+        hlo.ComparisonDirectionAttr.get("LT"),
+        compare_type=hlo.ComparisonTypeAttr.get("SIGNED"),
+    )
+    text = identity_text(combiner, value.type.element_type)
+    nothing = hlo.constant(ir.Attribute.parse(f"dense<{text}> : {retype(value.type, shape)}"))
+    return hlo.select(inside, value, nothing)

@@ -1,0 +1,96 @@
+"""reduce with a plain combiner: each device reduces its part, an all_reduce joins the parts.
+
+The initial value is added once by every device, so a reduced dimension is split only where the initial value is the
+combiner's identity. XLA's CPU client runs and/or over devices on i1 alone; there other types are replicated.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from jaxlib.mlir import ir
+
+from shardpass.ir.tensors import ints, operation, shape_of
+from shardpass.ops.factors import Kind, Priority, Rule, RuleBuilder
+from shardpass.ops.registry import define
+
+COMBINERS = ("add", "multiply", "maximum", "minimum", "and", "or")
+
+
+def combiner_of(op: Any) -> str:
+    """The name of the one op that the reducer applies to its two arguments; "" for any other body."""
+    block = op.regions[0].blocks[0]
+    body = [operation(inner) for inner in block.operations]
+    if len(body) != 2 or len(block.arguments) != 2:
+        return ""
+    first, last = body
+    name = first.name.removeprefix("stablehlo.")
+    if name not in COMBINERS or list(last.operands) != list(first.results):
+        return ""
+    return name if set(first.operands) == set(block.arguments) else ""
+
+
+def _identity(combiner: str, dtype: np.dtype[Any]) -> Any:
+    if combiner in ("add", "or"):
+        return 0
+    if combiner in ("multiply", "and"):
+        return 1
+    if dtype.kind == "b":
+        return combiner == "minimum"
+    if dtype.kind in "iu":
+        info = np.iinfo(dtype)
+        return info.min if combiner == "maximum" else info.max
+    return -np.inf if combiner == "maximum" else np.inf
+
+
+def is_identity(value: Any, combiner: str) -> bool:
+    """Whether ``value`` is a constant scalar that changes nothing under ``combiner``."""
+    owner = value.owner
+    if isinstance(owner, ir.Block) or operation(owner).name != "stablehlo.constant":
+        return False
+    attribute = operation(owner).attributes["value"]
+    text = str(attribute)
+    if combiner in ("add", "or") and "dense<0" in text and "dense<0x" not in text:
+        return text.startswith(("dense<0>", "dense<0.000000e+00>"))
+    try:
+        array = np.asarray(attribute)
+    except (TypeError, ValueError, RuntimeError):
+        return False
+    want = _identity(combiner, array.dtype) if array.dtype.kind in "biuf" else None
+    return want is not None and array.size == 1 and bool(array.reshape(-1)[0] == want)
+
+
+def can_combine(combiner: str, element_type: str) -> bool:
+    """Whether the collective runs: see the table of collectives and element types in the documents."""
+    if combiner in ("and", "or"):
+        return element_type == "i1"
+    if element_type.startswith("complex"):
+        return combiner in ("add", "multiply")
+    return bool(combiner) and element_type != "i1"
+
+
+def reduce(op: Any) -> Rule | None:
+    operands = list(op.operands)
+    count = len(operands) // 2
+    inputs, inits = operands[:count], operands[count:]
+    shape = shape_of(inputs[0])
+    reduced = ints(op.attributes["dimensions"])
+    combiner = combiner_of(op) if count == 1 else ""
+    element_type = str(inputs[0].type.element_type)
+    joins = can_combine(combiner, element_type) and is_identity(inits[0], combiner)
+    build = RuleBuilder([len(shape)] * count + [0] * count, [len(shape) - len(reduced)] * count)
+    out = 0
+    for dim, size in enumerate(shape):
+        gone = dim in reduced
+        kind = Kind.PARALLEL if not gone else Kind.REDUCTION if joins else Kind.REPLICATED
+        factor = build.factor(size, kind)
+        for index in range(count):
+            build.operand(index, dim, factor)
+            if not gone:
+                build.result(index, out, factor)
+        out += not gone
+    return build.build(Priority.CONTRACTION, combiner)
+
+
+define("stablehlo.reduce", "reduce", reduce)

@@ -1,0 +1,127 @@
+"""Where a module keeps what shardpass knows: attribute names, and reading and writing them.
+
+One annotation says a value's sharding: ``mhlo.sharding``, canonical text, on the op (a tuple for several results) or on
+the argument or result of the function. The mesh and the number of devices are attributes of the module.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jaxlib.mlir import ir
+
+from shardpass.diagnostics import ShardpassError
+from shardpass.diagnostics.table_passes import NO_MAIN
+from shardpass.ir.locations import place_of
+from shardpass.ir.tensors import ints, operation
+from shardpass.sharding import Mesh
+
+SHARDING = "mhlo.sharding"
+NUM_PARTITIONS = "mhlo.num_partitions"
+NUM_REPLICAS = "mhlo.num_replicas"
+MESH = "shardpass.mesh"
+UNSPECIFIED = "shardpass.unspecified_dims"  # dimensions that propagation may split further
+FROM, TO, GLOBAL_TYPE = "shardpass.from", "shardpass.to", "shardpass.global_type"
+CAUSE, AXES = "shardpass.cause", "shardpass.axes"
+TILED_SHARDING = "shardpass.sharding"  # of a partitioned module's arguments and results
+MANUAL = "{manual}"
+
+CONSTRAINT = "Sharding"  # targets of custom calls
+TO_SHARD, TO_FULL = "SPMDFullToShardShape", "SPMDShardToFullShape"
+REDISTRIBUTE = "shardpass.redistribute"
+
+
+def main_of(module: Any) -> Any:
+    """The ``main`` function. Raises ShardpassError (SP201) where there is none."""
+    functions = [op for op in module.body.operations if operation(op).name == "func.func"]
+    for function in functions:
+        if function.attributes["sym_name"].value == "main":
+            return function
+    names = ", ".join("@" + f.attributes["sym_name"].value for f in functions) or "none"
+    raise NO_MAIN.error(place_of(module.operation.location), functions=names)
+
+
+class Signature:
+    """Attributes of a function's arguments and results as lists of dicts; ``write`` puts them back."""
+
+    def __init__(self, function: Any) -> None:
+        self.function = function
+        kind = function.attributes["function_type"].value
+        self.arguments = self._read("arg_attrs", len(kind.inputs))
+        self.results = self._read("res_attrs", len(kind.results))
+
+    def _read(self, name: str, count: int) -> list[dict[str, Any]]:
+        if name not in self.function.attributes:
+            return [{} for _ in range(count)]
+        return [{row[i].name: row[i].attr for i in range(len(row))} for row in self.function.attributes[name]]
+
+    def write(self) -> None:
+        for name, rows in (("arg_attrs", self.arguments), ("res_attrs", self.results)):
+            if any(rows):
+                self.function.attributes[name] = ir.ArrayAttr.get([ir.DictAttr.get(row) for row in rows])
+            elif name in self.function.attributes:
+                del self.function.attributes[name]
+
+
+def text(attribute: Any) -> str:
+    """The characters of a string attribute; its printed form for any other."""
+    return attribute.value if isinstance(attribute, ir.StringAttr) else str(attribute)
+
+
+def get_text(op: Any, name: str) -> str | None:
+    return text(op.attributes[name]) if name in op.attributes else None
+
+
+def custom_call_target(op: Any) -> str:
+    """The target of a custom call, "" for other ops."""
+    if op.name != "stablehlo.custom_call":
+        return ""
+    return text(op.attributes["call_target_name"])
+
+
+def is_constraint(op: Any) -> bool:
+    return custom_call_target(op) == CONSTRAINT
+
+
+def unspecified_dims(attributes: Any) -> tuple[int, ...]:
+    return ints(attributes[UNSPECIFIED]) if UNSPECIFIED in attributes else ()
+
+
+def num_devices(module: Any) -> int | None:
+    """What the module says of its number of devices."""
+    attributes = module.operation.attributes
+    if NUM_PARTITIONS not in attributes:
+        return None
+    return int(ir.IntegerAttr(attributes[NUM_PARTITIONS]).value)
+
+
+def set_num_devices(module: Any, count: int) -> None:
+    i32 = ir.IntegerType.get_signless(32)
+    module.operation.attributes[NUM_PARTITIONS] = ir.IntegerAttr.get(i32, count)
+    if NUM_REPLICAS not in module.operation.attributes:
+        module.operation.attributes[NUM_REPLICAS] = ir.IntegerAttr.get(i32, 1)
+
+
+def mesh_of(module: Any) -> Mesh | None:
+    """The common mesh that ``shardpass-import`` wrote, or the user did."""
+    said = get_text(module.operation, MESH)
+    if said is None:
+        return None
+    try:
+        return Mesh.parse(said)
+    except ShardpassError as error:
+        raise type(error)(*error.diagnostics) from None
+
+
+def set_mesh(module: Any, mesh: Mesh) -> None:
+    module.operation.attributes[MESH] = ir.StringAttr.get(str(mesh))
+
+
+def make_custom_call(target: str, operand: Any, result_type: Any, attributes: dict[str, Any]) -> Any:
+    """A custom call of one operand and one result at the current insertion point; its result."""
+    return ir.Operation.create(
+        "stablehlo.custom_call",
+        results=[result_type],
+        operands=[operand],
+        attributes={"call_target_name": ir.StringAttr.get(target), **attributes},
+    ).results[0]

@@ -1,0 +1,220 @@
+"""``shardpass-import``: one annotation, one mesh, one flat function."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from jaxlib.mlir import ir
+
+from shardpass.diagnostics import Diagnostic, Place, Severity, ShardpassError, report
+from shardpass.diagnostics.table_passes import DYNAMIC_SHAPE, NO_DEVICE_COUNT, OWN_ORDER
+from shardpass.ir.locations import place_of
+from shardpass.ir.tensors import i64_array, operation, walk_blocks
+from shardpass.passes.annotations import (
+    CONSTRAINT,
+    MANUAL,
+    NUM_PARTITIONS,
+    SHARDING,
+    UNSPECIFIED,
+    Signature,
+    custom_call_target,
+    main_of,
+    mesh_of,
+    num_devices,
+    set_mesh,
+    set_num_devices,
+    text,
+)
+from shardpass.passes.base import ModulePass
+from shardpass.passes.inline import inline_calls
+from shardpass.passes.manual import mark_manual
+from shardpass.passes.registry import register
+from shardpass.passes.sdy_import import import_sdy
+from shardpass.passes.validate import check, read_for
+from shardpass.sharding import Mesh, Sharding, common_mesh
+
+
+@dataclass(frozen=True)
+class Annotation:
+    """One sharding string of the module, read: where it stands and what it says."""
+
+    holder: Any  # a dict of attributes, or an op
+    types: tuple[Any, ...]
+    shardings: tuple[Sharding, ...]
+    place: Place
+    where: str  # for people
+
+    def write(self) -> None:
+        said = [str(s) for s in self.shardings]
+        attributes = self.holder if isinstance(self.holder, dict) else self.holder.attributes
+        joined = said[0] if len(said) == 1 else "{" + ", ".join(said) + "}"
+        attributes[SHARDING] = ir.StringAttr.get(joined)
+
+
+@register
+@dataclass(frozen=True)
+class Import(ModulePass):
+    """Brings a module from JAX, or written by hand, to the one form that the other passes read.
+
+    Reads ``mhlo.sharding`` strings in all of XLA's forms, ``sdy.sharding`` attributes and ops, and ``@Sharding`` custom
+    calls; calls are inlined; manual regions become ``@SPMDFullToShardShape`` ... ``@SPMDShardToFullShape`` with their
+    ops marked ``{manual}``. Writes ``mhlo.sharding`` in canonical text, and on the module ``mhlo.num_partitions`` and
+    ``shardpass.mesh``: the coarsest mesh in whose axes every sharding can be said. A ``shardpass.mesh`` that
+    is already there, or an ``sdy.mesh``, gives the axes their names. Every sharding is checked against its value.
+
+    Input:
+
+        func.func @main(%x: tensor<8x4xf32> {mhlo.sharding = "{devices=[2,1]0,1}"}) -> tensor<8x4xf32> {
+          %0 = call @f(%x) : (tensor<8x4xf32>) -> tensor<8x4xf32>
+          return %0 : tensor<8x4xf32>
+        }
+        func.func private @f(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
+          %0 = stablehlo.negate %x : tensor<8x4xf32>
+          return %0 : tensor<8x4xf32>
+        }
+
+    Output:
+
+        module attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32, shardpass.mesh = "mesh['axis_0'=2]"} {
+          func.func @main(%x: tensor<8x4xf32> {mhlo.sharding = "{devices=[2,1]0,1}"}) -> tensor<8x4xf32> {
+            %0 = stablehlo.negate %x : tensor<8x4xf32>
+            return %0 : tensor<8x4xf32>
+          }
+        }
+    """  # noqa: E501  IR is not wrapped
+
+    name = "shardpass-import"
+    summary = "one annotation, one mesh, calls inlined"
+
+    def run(self, module: Any) -> None:
+        main = main_of(module)
+        _refuse_dynamic_shapes(module)
+        prefer = mesh_of(module)
+        sdy_mesh = import_sdy(module)
+        inline_calls(module)
+        _open_dims(main)
+        mark_manual(main)
+        signature = Signature(main)
+        found = list(_annotations(main, signature))
+        count = _device_count(module, found, sdy_mesh)
+        _fail_if_wrong(found, count, NUM_PARTITIONS if num_devices(module) else "as its first sharding says")
+        set_num_devices(module, count)
+        mesh = _common_mesh(found, count, prefer or sdy_mesh)
+        set_mesh(module, mesh)
+        for annotation in found:
+            annotation.write()
+        signature.write()
+
+
+def _refuse_dynamic_shapes(module: Any) -> None:
+    problems: list[Diagnostic] = []
+    for block in walk_blocks(module.operation):
+        for op in map(operation, block.operations):
+            for result in op.results:
+                kind = result.type
+                if isinstance(kind, ir.ShapedType) and kind.has_rank and not kind.has_static_shape:
+                    problems.append(DYNAMIC_SHAPE.at(place_of(op.location), op=op.name, type=kind))
+        for argument in block.arguments:
+            kind = argument.type
+            if isinstance(kind, ir.ShapedType) and kind.has_rank and not kind.has_static_shape:
+                problems.append(DYNAMIC_SHAPE.at(place_of(argument.location), op="an argument", type=kind))
+    if problems:
+        raise ShardpassError(*problems)
+
+
+def _open_dims(main: Any) -> None:
+    """``backend_config = "unspecified_dims=[1]"`` on a constraint becomes the attribute that propagation reads."""
+    for op in map(operation, main.regions[0].blocks[0].operations):
+        if custom_call_target(op) == CONSTRAINT and "backend_config" in op.attributes:
+            said = text(op.attributes["backend_config"]).replace(" ", "")
+            if said.startswith("unspecified_dims=[") and said.endswith("]"):
+                op.attributes[UNSPECIFIED] = i64_array(
+                    [int(d) for d in said[len("unspecified_dims=[") : -1].split(",") if d]
+                )
+                op.attributes["backend_config"] = ir.StringAttr.get("")
+
+
+def _annotations(main: Any, signature: Signature) -> Iterator[Annotation]:
+    """Every sharding in ``main``, in order. Raises ShardpassError with all that cannot be read."""
+    problems: list[Diagnostic] = []
+    block = main.regions[0].blocks[0]
+    kind = ir.TypeAttr(main.attributes["function_type"]).value
+    rows: list[tuple[Any, Any, tuple[Any, ...], Place, str]] = []
+    for index, row in enumerate(signature.arguments):
+        place = place_of(block.arguments[index].location)
+        rows.append((row, row, (kind.inputs[index],), place, f"argument {index}"))
+    for inner in walk_blocks(operation(main)):
+        for op in map(operation, inner.operations):
+            types = tuple(result.type for result in op.results)
+            rows.append((op, op.attributes, types, place_of(op.location), op.name))
+    for index, row in enumerate(signature.results):
+        rows.append((row, row, (kind.results[index],), place_of(main.location), f"result {index}"))
+    for holder, attributes, types, place, where in rows:
+        if SHARDING not in attributes:
+            continue
+        said = text(attributes[SHARDING])
+        if said == MANUAL and not isinstance(holder, dict):
+            continue
+        try:
+            yield Annotation(holder, types, tuple(read_for(said, list(types), place)), place, where)
+        except ShardpassError as error:
+            problems += error.diagnostics
+    if problems:
+        raise ShardpassError(*problems)
+
+
+def _device_count(module: Any, found: list[Annotation], sdy_mesh: Mesh | None) -> int:
+    said = num_devices(module)
+    if said is not None:
+        return said
+    if sdy_mesh is not None:
+        return sdy_mesh.size
+    for annotation in found:
+        for sharding in annotation.shardings:
+            if sharding.is_tiled and sharding.num_devices:
+                return int(sharding.num_devices)
+    report(NO_DEVICE_COUNT.at(place_of(module.operation.location)))
+    return 1
+
+
+def _fail_if_wrong(found: list[Annotation], count: int, source: str) -> None:
+    problems = [
+        problem
+        for a in found
+        for sharding, kind in zip(a.shardings, a.types, strict=True)
+        for problem in check(sharding, kind, count, a.place, where=a.where, source=source)
+    ]
+    errors = [p for p in problems if p.severity == Severity.ERROR]
+    if errors:
+        raise ShardpassError(*errors)
+
+
+def _common_mesh(found: list[Annotation], count: int, prefer: Mesh | None) -> Mesh:
+    """The coarsest mesh for all; orders that fit none of the more frequent ones are left out, with a remark."""
+    if prefer is not None and prefer.size != count:
+        prefer = None
+    uses: Counter[Sharding] = Counter()
+    first: dict[Sharding, Place] = {}
+    for annotation in found:
+        for sharding in annotation.shardings:
+            if sharding.is_tiled:
+                uses[sharding] += 1
+                first.setdefault(sharding, annotation.place)
+    chosen = [s for s, _ in uses.most_common()]
+    mesh = common_mesh(chosen, prefer=prefer)
+    if mesh is None:
+        fitting: list[Sharding] = []
+        alien: list[Sharding] = []
+        for sharding in chosen:
+            fits = common_mesh([*fitting, sharding], prefer=prefer) is not None
+            (fitting if fits else alien).append(sharding)
+        mesh = common_mesh(fitting, prefer=prefer)
+        for sharding in alien:
+            report(OWN_ORDER.at(first[sharding], text=str(sharding), mesh=str(mesh)))
+    if mesh is None or mesh.size != count:
+        mesh = prefer or Mesh((("axis_0", count),))
+    return mesh
+

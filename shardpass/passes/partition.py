@@ -1,0 +1,47 @@
+"""``shardpass-partition``: from whole arrays to the tile of one device. The work is in ``partitioner``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from shardpass.passes.base import ModulePass
+from shardpass.passes.partitioner import Partitioner
+from shardpass.passes.program import Program
+from shardpass.passes.registry import register
+
+
+@register
+@dataclass(frozen=True)
+class Partition(ModulePass):
+    """Rewrites ``main`` to what each device runs: every type becomes a tile.
+
+    Each op is split as its rule allows, in the way that moves the fewest bytes; operands that are not split so go
+    through ``custom_call @shardpass.redistribute``; partial sums are completed by ``all_reduce``, or by
+    ``reduce_scatter`` where the result is split over the same axes. An op without a rule is computed whole on every
+    device, with a remark. Arguments and results say their whole type and sharding.
+
+    Input:
+
+        module attributes {mhlo.num_partitions = 2 : i32, shardpass.mesh = "mesh['x'=2]"} {
+          func.func @main(%x: tensor<8x4xf32> {mhlo.sharding = "{devices=[2,1]<=[2]}"}) -> (tensor<8x4xf32> {mhlo.sharding = "{devices=[2,1]<=[2]}"}) {
+            %0 = stablehlo.negate %x {mhlo.sharding = "{devices=[2,1]<=[2]}"} : tensor<8x4xf32>
+            return %0 : tensor<8x4xf32>
+          }
+        }
+
+    Output:
+
+        module attributes {mhlo.num_partitions = 2 : i32, shardpass.mesh = "mesh['x'=2]"} {
+          func.func @main(%x: tensor<4x4xf32> {mhlo.sharding = "{manual}", shardpass.global_type = tensor<8x4xf32>, shardpass.sharding = "{devices=[2,1]<=[2]}"}) -> (tensor<4x4xf32> {mhlo.sharding = "{manual}", shardpass.global_type = tensor<8x4xf32>, shardpass.sharding = "{devices=[2,1]<=[2]}"}) {
+            %0 = stablehlo.negate %x : tensor<4x4xf32>
+            return %0 : tensor<4x4xf32>
+          }
+        }
+    """  # noqa: E501  IR is not wrapped
+
+    name = "shardpass-partition"
+    summary = "whole arrays become tiles; changes of sharding are made explicit"
+
+    def run(self, module: Any) -> None:
+        Partitioner(Program(module, "partition")).run()

@@ -1,0 +1,70 @@
+"""``main`` as the passes see it: its values with shapes, bytes and shardings, its ops with their rules.
+
+Facts cost about a microsecond each through the bindings, so they are read once, here.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+from jaxlib.mlir import ir
+
+from shardpass.diagnostics.table_passes import NO_MESH
+from shardpass.ir.locations import place_of
+from shardpass.ir.tensors import operation
+from shardpass.ops.factors import DimAxes
+from shardpass.ops.mesh import PrimeMesh, prime_mesh
+from shardpass.passes.annotations import MANUAL, MESH, SHARDING, main_of, mesh_of, text
+from shardpass.passes.validate import read_for
+from shardpass.sharding import Sharding
+
+
+def element_bits(kind: Any) -> int:
+    """Bits of one element; i1 and the smaller types take a byte, as they do on devices."""
+    element = kind.element_type
+    if isinstance(element, ir.ComplexType):
+        return 2 * element_bits_of(element.element_type)
+    return element_bits_of(element)
+
+
+def element_bits_of(element: Any) -> int:
+    width = getattr(element, "width", 0) or 32
+    return max(8, int(width))
+
+
+def tensor_bytes(kind: Any) -> int:
+    """Bytes of a whole tensor."""
+    return int(prod(kind.shape)) * element_bits(kind) // 8
+
+
+class Program:
+    """``main``, its block's ops in order, and the module's mesh in prime sub-axes.
+
+    Raises ShardpassError: SP201 without @main, SP214 for a module that was not imported.
+    """
+
+    def __init__(self, module: Any, pipeline: str) -> None:
+        self.module = module
+        self.main = main_of(module)
+        mesh = mesh_of(module)
+        if mesh is None:
+            raise NO_MESH.error(place_of(self.main.location), attribute=MESH, pipeline=pipeline)
+        self.mesh: PrimeMesh = prime_mesh(mesh)
+        self.block = self.main.regions[0].blocks[0]
+        self.ops = [operation(op) for op in self.block.operations]
+
+    def shardings(self, attributes: Any, types: list[Any], location: Any) -> list[Sharding] | None:
+        """What ``mhlo.sharding`` says for each of ``types``; None where it is absent."""
+        if SHARDING not in attributes:
+            return None
+        return read_for(text(attributes[SHARDING]), types, place_of(location))
+
+    def dims(self, sharding: Sharding, rank: int) -> DimAxes | None:
+        """``sharding`` over the module's mesh; None where it has an order of its own or is maximal."""
+        return self.mesh.dims(sharding, rank)
+
+
+def is_manual(op: Any) -> bool:
+    """Whether ``op`` is inside a manual region (see ``passes.manual``)."""
+    return SHARDING in op.attributes and text(op.attributes[SHARDING]) == MANUAL

@@ -1,0 +1,167 @@
+"""``shardpass-propagate``: every value gets a sharding. The engine is in ``propagation``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from jaxlib.mlir import ir
+
+from shardpass.ir.tensors import is_ranked, shape_of
+from shardpass.ops.factors import DimAxes
+from shardpass.ops.registry import find
+from shardpass.passes.annotations import SHARDING, UNSPECIFIED, Signature, is_constraint, unspecified_dims
+from shardpass.passes.base import ModulePass
+from shardpass.passes.program import Program, is_manual, tensor_bytes
+from shardpass.passes.propagation import Propagation, Step, Value, describe, tie
+from shardpass.passes.registry import register
+from shardpass.sharding import Sharding
+
+
+@register
+@dataclass(frozen=True)
+class Propagate(ModulePass):
+    """Gives every tensor of ``main`` a sharding, from those that the user fixed.
+
+    Shardings move through ops both ways, along the dimensions that an op's rule ties together; see
+    ``shardpass/passes/propagation.py`` for the rounds and how conflicts are settled. What the user fixed is unchanged.
+
+    Options:
+        verbose: print each conflict, which split won and how many bytes spoke for it, on stderr
+
+    Input:
+
+        module attributes {mhlo.num_partitions = 2 : i32, shardpass.mesh = "mesh['x'=2]"} {
+          func.func @main(%x: tensor<8x4xf32> {mhlo.sharding = "{devices=[2,1]<=[2]}"}) -> tensor<4x8xf32> {
+            %0 = stablehlo.transpose %x, dims = [1, 0] : (tensor<8x4xf32>) -> tensor<4x8xf32>
+            return %0 : tensor<4x8xf32>
+          }
+        }
+
+    Output:
+
+        module attributes {mhlo.num_partitions = 2 : i32, shardpass.mesh = "mesh['x'=2]"} {
+          func.func @main(%x: tensor<8x4xf32> {mhlo.sharding = "{devices=[2,1]<=[2]}"}) -> (tensor<4x8xf32> {mhlo.sharding = "{devices=[1,2]<=[2]}"}) {
+            %0 = stablehlo.transpose %x, dims = [1, 0] {mhlo.sharding = "{devices=[1,2]<=[2]}"} : (tensor<8x4xf32>) -> tensor<4x8xf32>
+            return %0 : tensor<4x8xf32>
+          }
+        }
+    """  # noqa: E501  IR is not wrapped
+
+    name = "shardpass-propagate"
+    summary = "a sharding for every value, from those that the user fixed"
+
+    verbose: bool = False
+
+    def run(self, module: Any) -> None:
+        work = _Work(Program(module, "propagate"))
+        work.engine.run()
+        work.write()
+        if self.verbose:
+            for line in work.conflicts():
+                print(line, file=sys.stderr)
+
+
+class _Work:
+    """The module on one side, the engine's values and steps on the other."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.engine = Propagation(program.mesh)
+        self.index: dict[Any, int] = {}
+        self.said: dict[int, Sharding] = {}  # alien shardings: an order of their own, maximal
+        self.signature = Signature(program.main)
+        self._arguments()
+        for op in program.ops[:-1]:
+            self._op(op)
+        self._results()
+
+    def _value(
+        self, value: Any, sharding: Sharding | None, open_dims: Iterable[int] = (), *, even: bool = False
+    ) -> int:
+        """A value of the engine for ``value``; ``sharding`` is the user's word."""
+        shape = shape_of(value)
+        dims: DimAxes | None = ((),) * len(shape)
+        if sharding is not None and not sharding.is_unknown:
+            dims = self.program.dims(sharding, len(shape))
+        known = Value(shape, tensor_bytes(value.type), dims or ((),) * len(shape), even=even)
+        known.fixed = sharding is not None and not sharding.is_unknown
+        known.open_dims = frozenset(open_dims) if dims is not None else frozenset()
+        index = self.engine.add_value(known)
+        if dims is None and sharding is not None:
+            self.said[index] = sharding
+        return index
+
+    def _arguments(self) -> None:
+        for argument, row in zip(self.program.block.arguments, self.signature.arguments, strict=True):
+            if is_ranked(argument):
+                said = self.program.shardings(row, [argument.type], argument.location)
+                self.index[argument] = self._value(
+                    argument, said[0] if said else None, unspecified_dims(row), even=said is None
+                )
+
+    def _op(self, op: Any) -> None:
+        if is_manual(op):
+            return
+        results = list(op.results)
+        said = self.program.shardings(op.attributes, [r.type for r in results], op.location)
+        for position, result in enumerate(results):
+            if is_ranked(result):
+                self.index[result] = self._value(
+                    result, said[position] if said else None, unspecified_dims(op.attributes)
+                )
+        values = [self.index.get(v) for v in (*op.operands, *results)]
+        if any(v is None for v in values):
+            return
+        known = tuple(v for v in values if v is not None)
+        if is_constraint(op):
+            self.engine.add(Step(tie(shape_of(results[0])), known, op.name))
+            return
+        entry = find(op.name)
+        rule = entry.rule(op) if entry else None
+        if rule is not None:
+            self.engine.add(Step(rule, known, op.name))
+
+    def _results(self) -> None:
+        self.results: list[int | None] = []
+        terminator = self.program.ops[-1]
+        for value, row in zip(terminator.operands, self.signature.results, strict=True):
+            source = self.index.get(value)
+            if source is None:
+                self.results.append(None)
+                continue
+            said = self.program.shardings(row, [value.type], terminator.location)
+            result = self._value(value, said[0] if said else None, unspecified_dims(row), even=said is None)
+            self.engine.add(Step(tie(shape_of(value)), (source, result), "return"))
+            self.results.append(result)
+
+    def _text(self, index: int) -> str:
+        if index in self.said:
+            return str(self.said[index])
+        return str(self.program.mesh.sharding(self.engine.values[index].dims))
+
+    def write(self) -> None:
+        for argument, row in zip(self.program.block.arguments, self.signature.arguments, strict=True):
+            if argument in self.index:
+                row[SHARDING] = ir.StringAttr.get(self._text(self.index[argument]))
+                row.pop(UNSPECIFIED, None)
+        for result, row in zip(self.results, self.signature.results, strict=True):
+            if result is not None:
+                row[SHARDING] = ir.StringAttr.get(self._text(result))
+                row.pop(UNSPECIFIED, None)
+        self.signature.write()
+        for op in self.program.ops[:-1]:
+            texts = [self._text(self.index[r]) for r in op.results if r in self.index]
+            if texts and len(texts) == len(op.results):
+                joined = texts[0] if len(texts) == 1 else "{" + ", ".join(texts) + "}"
+                op.attributes[SHARDING] = ir.StringAttr.get(joined)
+                if UNSPECIFIED in op.attributes:
+                    del op.attributes[UNSPECIFIED]
+
+    def conflicts(self) -> list[str]:
+        return [
+            describe(conflict, self.program.mesh, self.engine.steps[conflict.step].name)
+            for conflict in self.engine.conflicts.values()
+        ]

@@ -1,0 +1,197 @@
+"""Propagation: shardings of all values from the few that the user gave.
+
+State: for each value of ``main`` the sub-axes of its dimensions (``DimAxes``), which only grow. A value that the user
+fixed never changes; its open dimensions may be split further.
+
+One step takes an op's rule (``ops.factors``): every operand and result says how it splits each factor, the splits are
+joined factor by factor, and every value of the op takes what it can of the joined split. Joining: a longer split
+that continues a shorter one wins; where two disagree, the one held by more bytes wins (moving the others costs less),
+and the choice is recorded. Two factors that want the same sub-axis in one tensor: the one held by more bytes has it.
+
+Rounds: ops that pass shardings through; then contractions and reductions; then expansions (broadcasts, iota,
+constants), so that what the program computes on decides before what it makes up. Each round is a fixpoint with a work
+list. A value changes at most (number of sub-axes) times, so all is O(values x sub-axes x op size).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from math import prod
+
+from shardpass.ops.factors import Axes, DimAxes, DimMap, Priority, Rule, RuleBuilder, project, unproject, used_axes
+from shardpass.ops.mesh import PrimeMesh
+
+
+@dataclass(slots=True)
+class Value:
+    """A ranked tensor of the program and what is known of its sharding."""
+
+    shape: tuple[int, ...]
+    bytes: int
+    dims: DimAxes
+    fixed: bool = False  # the user's word: closed dimensions never change
+    open_dims: frozenset[int] = frozenset()
+    even: bool = False  # takes only splits that divide it: what the program shows to the outside
+    steps: list[int] = field(default_factory=list)  # indices of the steps that touch it
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """An op, or a tie between values, seen by propagation: its rule and its values (indices), operands first."""
+
+    rule: Rule
+    values: tuple[int, ...]
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """Two splits of one factor that do not agree: which was taken, and how many bytes spoke for each."""
+
+    step: int
+    factor: int
+    taken: Axes
+    refused: Axes
+    taken_bytes: int
+    refused_bytes: int
+
+
+class Propagation:
+    """The engine. Fill ``values`` and ``add`` steps, then ``run``."""
+
+    def __init__(self, mesh: PrimeMesh) -> None:
+        self.mesh = mesh
+        self.values: list[Value] = []
+        self.steps: list[Step] = []
+        self.conflicts: dict[tuple[int, int], Conflict] = {}
+
+    def add_value(self, value: Value) -> int:
+        self.values.append(value)
+        return len(self.values) - 1
+
+    def add(self, step: Step) -> None:
+        index = len(self.steps)
+        self.steps.append(step)
+        for value in set(step.values):
+            self.values[value].steps.append(index)
+
+    def run(self) -> None:
+        """To the fixpoint of every round."""
+        for level in Priority:
+            active = [i for i, step in enumerate(self.steps) if step.rule.priority <= level]
+            self._fixpoint(active, level)
+
+    def _fixpoint(self, start: Iterable[int], level: Priority) -> None:
+        queue = deque(start)
+        waiting = set(queue)
+        while queue:
+            index = queue.popleft()
+            waiting.discard(index)
+            for value in self._step(index):
+                for touched in self.values[value].steps:
+                    if touched not in waiting and self.steps[touched].rule.priority <= level:
+                        waiting.add(touched)
+                        queue.append(touched)
+
+    def _maps(self, step: Step) -> list[tuple[int, DimMap]]:
+        return list(zip(step.values, (*step.rule.operands, *step.rule.results), strict=True))
+
+    def _step(self, index: int) -> list[int]:
+        """Joins the splits of one op's values; returns the values that changed."""
+        step = self.steps[index]
+        maps = self._maps(step)
+        held: dict[int, dict[Axes, int]] = {}  # factor -> split -> bytes of the values that hold it
+        for value, dim_map in maps:
+            known = self.values[value]
+            if any(known.dims):
+                found = project(step.rule, dim_map, known.shape, known.dims, self.mesh.sizes)
+                for factor, axes in found.items():
+                    votes = held.setdefault(factor, {})
+                    votes[axes] = votes.get(axes, 0) + known.bytes
+        if not held:
+            return []
+        joined = {factor: self._join(index, factor, votes) for factor, votes in held.items()}
+        order = sorted(joined, key=lambda f: (-sum(held[f].values()), f))
+        changed = []
+        for value, dim_map in maps:
+            if self._extend(value, dim_map, step.rule, joined, order):
+                changed.append(value)
+        return changed
+
+    def _join(self, step: int, factor: int, votes: dict[Axes, int]) -> Axes:
+        """The split that most bytes speak for; a split speaks for its own beginnings too."""
+        if len(votes) == 1:
+            return next(iter(votes))
+
+        def support(axes: Axes) -> int:
+            return sum(b for other, b in votes.items() if axes[: len(other)] == other or other[: len(axes)] == axes)
+
+        best = max(votes, key=lambda axes: (support(axes), len(axes), [-a for a in axes]))
+        for other, size in votes.items():
+            if best[: len(other)] != other:
+                self.conflicts[step, factor] = Conflict(step, factor, best, other, support(best), size)
+        return best
+
+    def _extend(self, value: int, dim_map: DimMap, rule: Rule, joined: dict[int, Axes], order: list[int]) -> bool:
+        """Gives ``value`` what it can take of the joined splits; True where it changed."""
+        known = self.values[value]
+        if known.fixed and not known.open_dims:
+            return False
+        own = project(rule, dim_map, known.shape, known.dims, self.mesh.sizes)
+        mine = {factor for factors in dim_map for factor in factors}
+        used = set(used_axes(known.dims))
+        wanted: dict[int, Axes] = dict(own)
+        for factor in order:
+            if factor not in mine:
+                continue
+            have, more = own.get(factor, ()), joined[factor]
+            if more[: len(have)] != have:
+                continue
+            fresh = []
+            for axis in more[len(have) :]:
+                if axis in used:
+                    break
+                used.add(axis)
+                fresh.append(axis)
+            wanted[factor] = have + tuple(fresh)
+        target = unproject(rule, dim_map, known.shape, wanted, self.mesh.sizes)
+        grown = tuple(
+            self._grow(known, dim, old, new) for dim, (old, new) in enumerate(zip(known.dims, target, strict=True))
+        )
+        if grown == known.dims:
+            return False
+        known.dims = grown
+        return True
+
+    def _grow(self, known: Value, dim: int, old: Axes, new: Axes) -> Axes:
+        """``new`` where it continues ``old`` and the dimension may change; no more shards than elements."""
+        if len(new) <= len(old) or new[: len(old)] != old or (known.fixed and dim not in known.open_dims):
+            return old
+        taken = len(old)
+        while taken < len(new) and self._fits(known, dim, new[: taken + 1]):
+            taken += 1
+        return new[:taken]
+
+    def _fits(self, known: Value, dim: int, axes: Axes) -> bool:
+        size, count = known.shape[dim], prod(self.mesh.sizes[a] for a in axes)
+        return size % count == 0 if known.even else size >= count
+
+
+def tie(shape: tuple[int, ...]) -> Rule:
+    """The rule of two values that hold the same array (a constraint, a function's result)."""
+    build = RuleBuilder([len(shape)], [len(shape)])
+    for dim, size in enumerate(shape):
+        factor = build.factor(size)
+        build.operand(0, dim, factor)
+        build.result(0, dim, factor)
+    return build.build()
+
+
+def describe(conflict: Conflict, mesh: PrimeMesh, name: str) -> str:
+    """For people: which split won and why."""
+    return (
+        f"{name}: split over {mesh.names(conflict.taken)} ({conflict.taken_bytes} bytes) "
+        f"rather than {mesh.names(conflict.refused)} ({conflict.refused_bytes} bytes)"
+    )

@@ -1,0 +1,176 @@
+"""From the SDY dialect to ``mhlo.sharding`` and custom calls: the one form that the other passes know.
+
+| SDY | here |
+|---|---|
+| ``sdy.sharding`` on an argument, result, op | ``mhlo.sharding``; open dimensions: ``shardpass.unspecified_dims`` |
+| ``sdy.sharding_constraint``, ``sdy.reshard`` | ``custom_call @Sharding`` |
+| ``sdy.manual_computation`` | ``@SPMDFullToShardShape``, the body, ``@SPMDShardToFullShape`` |
+| ``sdy.sharding_group``, ``sdy.propagation_barrier`` | left out, with a remark |
+| ``sdy.mesh`` | ``shardpass.mesh`` on the module, with the user's names |
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import sdy
+
+from shardpass.diagnostics import ShardpassError, report
+from shardpass.diagnostics.table_passes import IGNORED_OP, PARTLY_MANUAL
+from shardpass.ir.locations import place_of
+from shardpass.ir.tensors import i64_array, operation, walk_blocks
+from shardpass.passes.annotations import (
+    CONSTRAINT,
+    MANUAL,
+    SHARDING,
+    TO_FULL,
+    TO_SHARD,
+    UNSPECIFIED,
+    Signature,
+    make_custom_call,
+)
+from shardpass.passes.validate import at_place
+from shardpass.sharding import Mesh, Sharding, parse_sdy
+
+SDY_SHARDING = "sdy.sharding"
+
+
+def import_sdy(module: Any) -> Mesh | None:
+    """Rewrites every SDY op and attribute of ``module``. Returns the largest mesh that it names, if any.
+
+    Raises ShardpassError: SP202 for an attribute that cannot be read, SP209 for a partly manual region.
+    """
+    return _Import(module).run()
+
+
+class _Import:
+    def __init__(self, module: Any) -> None:
+        self.module = module
+        self.mesh_ops = [op for op in module.body.operations if operation(op).name == "sdy.mesh"]
+        self.meshes: dict[str, Mesh] = {}
+        self.read: dict[tuple[Any, int], tuple[str, tuple[int, ...]]] = {}
+
+    def run(self) -> Mesh | None:
+        for op in self.mesh_ops:
+            self.meshes[op.attributes["sym_name"].value] = _mesh(op.attributes["mesh"])
+        for function in list(self.module.body.operations):
+            function = operation(function)
+            if function.name == "func.func":
+                self._signature(function)
+                inside = [operation(op) for block in walk_blocks(function) for op in block.operations]
+                for op in [op for op in inside if op.name != "sdy.return"]:
+                    self._op(op)
+        for op in self.mesh_ops:
+            operation(op).erase()
+        named = [mesh for mesh in self.meshes.values() if mesh.axes]
+        return max(named, key=lambda mesh: mesh.size, default=None)
+
+    def _attributes(self, attribute: Any, rank: int, location: Any) -> dict[str, Any]:
+        """``mhlo.sharding`` and the open dimensions, for one ``#sdy.sharding``."""
+        key = (attribute, rank)
+        if key not in self.read:
+            self.read[key] = self._read(attribute, rank, location)
+        text, open_dims = self.read[key]
+        found = {SHARDING: ir.StringAttr.get(text)}
+        if open_dims:
+            found[UNSPECIFIED] = i64_array(open_dims)
+        return found
+
+    def _read(self, attribute: Any, rank: int, location: Any) -> tuple[str, tuple[int, ...]]:
+        text = str(attribute)
+        try:
+            sharding: Sharding = parse_sdy(text, self.meshes)
+        except ShardpassError as error:
+            raise at_place(error, text, place_of(location)) from None
+        dims = [sdy.DimensionShardingAttr(d) for d in sdy.TensorShardingAttr(attribute).dimension_shardings]
+        return str(sharding), tuple(i for i, d in enumerate(dims) if not d.is_closed)
+
+    def _signature(self, function: Any) -> None:
+        signature = Signature(function)
+        kind = ir.TypeAttr(function.attributes["function_type"]).value
+        block = function.regions[0].blocks[0] if len(function.regions[0].blocks) else None
+        for index, (row, of) in enumerate(zip(signature.arguments, kind.inputs, strict=True)):
+            if SDY_SHARDING in row:
+                where = block.arguments[index].location if block else function.location
+                row.update(self._attributes(row.pop(SDY_SHARDING), _rank(of), where))
+        for row, of in zip(signature.results, kind.results, strict=True):
+            if SDY_SHARDING in row:
+                row.update(self._attributes(row.pop(SDY_SHARDING), _rank(of), function.location))
+        signature.write()
+
+    def _op(self, op: Any) -> None:
+        if op.name in ("sdy.sharding_constraint", "sdy.reshard"):
+            self._constraint(op)
+        elif op.name == "sdy.manual_computation":
+            self._manual(op)
+        elif op.name in ("sdy.sharding_group", "sdy.propagation_barrier"):
+            report(IGNORED_OP.at(place_of(op.location), op=op.name))
+            for result, operand in zip(op.results, op.operands, strict=False):
+                result.replace_all_uses_with(operand)
+            op.erase()
+        elif SDY_SHARDING in op.attributes:
+            self._annotated(op)
+
+    def _annotated(self, op: Any) -> None:
+        said = sdy.TensorShardingPerValueAttr(op.attributes[SDY_SHARDING]).shardings
+        del op.attributes[SDY_SHARDING]
+        found = [self._attributes(s, _rank(r.type), op.location) for s, r in zip(said, op.results, strict=True)]
+        texts = [row[SHARDING].value for row in found]
+        if len(texts) == 1:
+            for name, value in found[0].items():
+                op.attributes[name] = value
+        elif texts:
+            op.attributes[SHARDING] = ir.StringAttr.get("{" + ", ".join(texts) + "}")
+
+    def _constraint(self, op: Any) -> None:
+        operand = op.operands[0]
+        attributes = self._attributes(op.attributes["sharding"], _rank(operand.type), op.location)
+        with ir.InsertionPoint(op), op.location:
+            op.results[0].replace_all_uses_with(make_custom_call(CONSTRAINT, operand, operand.type, attributes))
+        op.erase()
+
+    def _manual(self, op: Any) -> None:
+        """The body moves out between conversions from whole arrays to tiles and back."""
+        self._refuse_partly_manual(op)
+        block = op.regions[0].blocks[0]
+        manual = ir.StringAttr.get(MANUAL)
+        into = sdy.TensorShardingPerValueAttr(op.attributes["in_shardings"]).shardings
+        outof = sdy.TensorShardingPerValueAttr(op.attributes["out_shardings"]).shardings
+        with ir.InsertionPoint(op), op.location:
+            for argument, value, sharding in zip(block.arguments, op.operands, into, strict=True):
+                said = self._attributes(sharding, _rank(value.type), op.location)
+                said.pop(UNSPECIFIED, None)
+                whole = make_custom_call(CONSTRAINT, value, value.type, said)
+                tile = make_custom_call(TO_SHARD, whole, argument.type, {SHARDING: manual})
+                argument.replace_all_uses_with(tile)
+            *body, terminator = [operation(inner) for inner in block.operations]
+            for inner in body:
+                inner.move_before(op)
+            for result, value, sharding in zip(op.results, list(terminator.operands), outof, strict=True):
+                said = self._attributes(sharding, _rank(result.type), op.location)
+                said.pop(UNSPECIFIED, None)
+                tile = make_custom_call(CONSTRAINT, value, value.type, {SHARDING: manual})
+                result.replace_all_uses_with(make_custom_call(TO_FULL, tile, result.type, said))
+        terminator.erase()
+        op.erase()
+
+    def _refuse_partly_manual(self, op: Any) -> None:
+        axes = sdy.ManualAxesAttr(op.attributes["manual_axes"])
+        manual = {str(axes[i]).strip('"') for i in range(len(axes))}
+        every = {name for mesh in self.meshes.values() for name, size in mesh.axes if size > 1}
+        free = sorted(every - manual)
+        if free:
+            names = ", ".join(sorted(manual)) or "no axis"
+            raise PARTLY_MANUAL.error(place_of(op.location), manual=names, free=", ".join(free))
+
+
+def _mesh(attribute: Any) -> Mesh:
+    mesh = sdy.MeshAttr(attribute)
+    axes = tuple((a.name, a.size) for a in map(sdy.MeshAxisAttr, mesh.axes))
+    ids = tuple(mesh.device_ids)
+    return Mesh(axes, ids or None)
+
+
+def _rank(kind: Any) -> int:
+    return kind.rank if isinstance(kind, ir.RankedTensorType) else 0
