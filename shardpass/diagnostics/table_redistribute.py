@@ -1,0 +1,88 @@
+"""SP4xx: redistribution, from one sharding to another."""
+
+from __future__ import annotations
+
+from shardpass.diagnostics.core import Code, ShardpassError
+
+
+class RedistributionError(ShardpassError):
+    """A redistribution that cannot be asked for, or that could not be planned."""
+
+
+NO_TILES = Code(
+    "SP401",
+    "the {side} sharding {sharding} says nothing of what a device holds",
+    "give a tiled, replicated or maximal sharding",
+    explanation="`{{manual}}` and `{{unknown}}` assign no tiles to devices, so there is nothing to move from or to. "
+    "A tuple of shardings is for a tuple of arrays: plan each array by itself.",
+    exception=RedistributionError,
+)
+DEVICES_DIFFER = Code(
+    "SP402",
+    "the source sharding is over {source} devices and the target over {target}",
+    "give both shardings over the same devices",
+    explanation="A redistribution moves an array between devices of one program. `{{devices=[4]<=[4]}}` and "
+    "`{{devices=[8]<=[8]}}` are over 4 and 8 devices.",
+    exception=RedistributionError,
+)
+DEVICES_UNKNOWN = Code(
+    "SP403",
+    "neither {source} nor {target} says how many devices there are",
+    "give the number of devices (num_devices, or --devices on the command line)",
+    explanation="`{{replicated}}` and `{{maximal device=0}}` do not name the devices of the program.",
+    exception=RedistributionError,
+)
+DEVICE_OUT_OF_RANGE = Code(
+    "SP404",
+    "device {device} of {sharding} is not one of the {devices} devices",
+    "devices are numbered from 0 to {last}",
+    explanation="`{{maximal device=9}}` in a program of 8 devices.",
+    exception=RedistributionError,
+)
+ELEMENT_TYPE = Code(
+    "SP405",
+    "there is no element type {name!r}",
+    "element types are {known}",
+    explanation="StableHLO's spelling (`f32`, `i32`, `ui8`, `complex<f32>`) and HLO's (`f32`, `s32`, `u8`, `pred`, "
+    "`c64`) are both understood.",
+    exception=RedistributionError,
+)
+SHAPE = Code(
+    "SP406",
+    "{text!r} is not a shape: {reason}",
+    "write an array as f32[256,128]: element type, then the size of each dimension",
+    explanation="Sizes are integers from 0 up. A scalar is `f32[]`.",
+    exception=RedistributionError,
+)
+PLANNER = Code(
+    "SP407",
+    "there is no planner {name!r}",
+    "planners are {known}",
+    explanation="`rink` is the method of Rink et al.; `best` is never dearer than it.",
+    exception=RedistributionError,
+)
+UNREDUCED = Code(
+    "SP408",
+    "a redistribution from {source} to {target} would have to make partial sums",
+    "reduce first, or keep the partial sums of the source",
+    explanation="An unreduced axis of the target means that the sum over that axis is the value. It can be kept "
+    "from a source that has it, but not made from a source that is already reduced.",
+    exception=RedistributionError,
+)
+UNPROVEN = Code(
+    "SP409",
+    "the plan for {problem} failed its check: {reason}",
+    "this is a fault of shardpass, and no program was made; try the other planner, and please report the problem",
+    explanation="Every plan is followed step by step before it is handed out: where each tile, or part of a "
+    "tile, comes from and where it ends. This plan did not end with the target's tiles.",
+    exception=RedistributionError,
+)
+ATTRIBUTE = Code(
+    "SP410",
+    "shardpass.redistribute {reason}",
+    "the op needs shardpass.from and shardpass.to (sharding text) and shardpass.global_type (a tensor type), and its "
+    "operand and result must be tiles of that type",
+    explanation="The op is what `shardpass-partition` leaves where shardings disagree; a hand-written one must carry "
+    "the same attributes.",
+    exception=RedistributionError,
+)

@@ -1,0 +1,151 @@
+"""``shardpass-redistribute``: each change of sharding becomes slices and collectives."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from jaxlib.mlir import ir
+
+from shardpass.diagnostics import ShardpassError
+from shardpass.diagnostics.table_redistribute import ATTRIBUTE
+from shardpass.ir.locations import place_of
+from shardpass.ir.tensors import operation, walk_blocks
+from shardpass.passes.annotations import (
+    CAUSE,
+    FROM,
+    GLOBAL_TYPE,
+    REDISTRIBUTE,
+    TO,
+    custom_call_target,
+    get_text,
+    mesh_of,
+    num_devices,
+)
+from shardpass.passes.base import ModulePass
+from shardpass.passes.registry import register
+from shardpass.redistribute import Plan, plan_redistribution
+from shardpass.redistribute.lower import DeviceValues, emit
+from shardpass.sharding import Mesh, Sharding, TupleSharding, parse_sharding
+
+_CHANNEL = re.compile(r"handle = (\d+)")
+
+
+@register
+@dataclass(frozen=True)
+class Redistribute(ModulePass):
+    """Replaces each ``stablehlo.custom_call @shardpass.redistribute`` by the plan that takes its operand's tile to its
+    result's.
+
+    The op carries ``shardpass.from``, ``shardpass.to`` (sharding text), ``shardpass.global_type`` (the type of
+    the whole array) and may carry ``shardpass.cause``. The ops that take its place keep its location; each
+    collective says in ``shardpass.axes`` which mesh axes it works over, and hands the cause on. Axes are
+    called as in the module's ``shardpass.mesh``, where there is one.
+
+    Options:
+        planner: "best", or "rink" for the plain method of Rink et al.
+
+    Input:
+
+        module attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32} {
+          func.func @main(%x: tensor<4x8xf32>) -> tensor<8x4xf32> {
+            %0 = stablehlo.custom_call @shardpass.redistribute(%x) {shardpass.from = "{devices=[2,1]<=[2]}",
+              shardpass.to = "{devices=[1,2]<=[2]}", shardpass.global_type = tensor<8x8xf32>}
+              : (tensor<4x8xf32>) -> tensor<8x4xf32>
+            return %0 : tensor<8x4xf32>
+          }
+        }
+
+    Output:
+
+        module attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32} {
+          func.func @main(%x: tensor<4x8xf32>) -> tensor<8x4xf32> {
+            %0 = "stablehlo.all_to_all"(%x) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>,
+              concat_dimension = 0 : i64, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>,
+              split_count = 2 : i64, split_dimension = 1 : i64}> {shardpass.axes = "axis_0"}
+              : (tensor<4x8xf32>) -> tensor<8x4xf32>
+            return %0 : tensor<8x4xf32>
+          }
+        }
+    """
+
+    name = "shardpass-redistribute"
+    summary = "each change of sharding becomes slices and collectives"
+
+    planner: str = "best"
+
+    def run(self, module: Any) -> None:
+        mesh, devices = mesh_of(module), num_devices(module)
+        channels = itertools.count(_last_channel(module) + 1)
+        failures: list[ShardpassError] = []
+        with module.context:
+            for block in list(walk_blocks(module.operation)):
+                known: DeviceValues = {}
+                for op in [op for op in block.operations if custom_call_target(operation(op)) == REDISTRIBUTE]:
+                    try:
+                        plan = _plan(op, self.planner, devices, mesh)
+                    except ShardpassError as failure:
+                        failures.append(failure)
+                    else:
+                        _replace(operation(op), plan, channels, known)
+        if failures:
+            raise ShardpassError(*(d for failure in failures for d in failure.diagnostics))
+
+
+def _replace(op: Any, plan: Plan, channels: Iterator[int], known: DeviceValues) -> None:
+    with ir.InsertionPoint(op), op.location:
+        value = emit(plan, op.operands[0], channels, cause=get_text(op, CAUSE) or "", known=known)
+    op.results[0].replace_all_uses_with(value)
+    op.erase()
+
+
+def _last_channel(module: Any) -> int:
+    """The greatest channel id in use, so that new ones are unique."""
+    last = 0
+
+    def visit(op: Any) -> Any:
+        nonlocal last
+        if "channel_handle" in op.attributes:
+            found = _CHANNEL.search(str(op.attributes["channel_handle"]))
+            last = max(last, int(found[1]) if found else 0)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit)
+    return last
+
+
+def _plan(op: Any, planner: str, devices: int | None, mesh: Mesh | None) -> Plan:
+    """The plan that the op's attributes ask for; its tiles must be the op's types."""
+    place = place_of(op.location)
+    for name in (FROM, TO, GLOBAL_TYPE):
+        if name not in op.attributes:
+            raise ATTRIBUTE.error(place, reason=f"has no attribute {name}")
+    if len(op.operands) != 1 or len(op.results) != 1:
+        raise ATTRIBUTE.error(place, reason=f"has {len(op.operands)} operands and {len(op.results)} results")
+    try:
+        whole = ir.RankedTensorType(ir.TypeAttr(op.attributes[GLOBAL_TYPE]).value)
+    except ValueError:
+        raise ATTRIBUTE.error(place, reason=f"has a {GLOBAL_TYPE} that is no tensor type") from None
+    source, target = (_sharding(get_text(op, name) or "", mesh) for name in (FROM, TO))
+    plan = plan_redistribution(
+        tuple(whole.shape), str(whole.element_type), source, target, planner=planner, num_devices=devices
+    )
+    ends = ((op.operands[0], plan.source_tile, "operand"), (op.results[0], plan.target_tile, "result"))
+    for value, tile, side in ends:
+        want = ir.RankedTensorType.get(list(tile), whole.element_type)
+        if value.type != want:
+            raise ATTRIBUTE.error(place, reason=f"has the {side} type {value.type}, but the tile is {want}")
+    return plan
+
+
+@lru_cache(maxsize=1024)
+def _sharding(text: str, mesh: Mesh | None) -> Sharding | str:
+    """The sharding, said with the axes of the module's mesh where it can be."""
+    sharding = parse_sharding(text)
+    if mesh is None or isinstance(sharding, TupleSharding):
+        return text
+    return sharding.on(mesh) or sharding

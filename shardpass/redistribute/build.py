@@ -1,0 +1,100 @@
+"""Builds a program and its account of steps together, so that they cannot disagree."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from shardpass.element_types import ElementType
+from shardpass.redistribute import ops
+from shardpass.redistribute.ops import IntArray, Op
+from shardpass.redistribute.plan import Step
+from shardpass.redistribute.tiling import AxisNames
+
+NO_GROUPS: IntArray = np.empty((0, 0), np.int64)
+
+
+class Builder:
+    """Appends ops for a local array of shape ``tile``; keeps what each device has received.
+
+    The methods named after collectives add one op and one step; ``local`` adds ops that move no data
+    between devices and are nobody's business (reshape, transpose, padding).
+    """
+
+    def __init__(self, tile: tuple[int, ...], element: ElementType, names: AxisNames) -> None:
+        self.tile = tile
+        self.element = element
+        self.names = names
+        self.program: list[Op] = []
+        self.steps: list[Step] = []
+        self.received: IntArray = np.zeros(len(names.coordinates), np.int64)
+
+    @property
+    def devices(self) -> int:
+        return len(self.received)
+
+    def bytes(self, tile: tuple[int, ...]) -> int:
+        return self.element.bytes(math.prod(tile))
+
+    def local(self, op: Op, tile: tuple[int, ...]) -> None:
+        self.program.append(op)
+        self.tile = tile
+
+    def dynamic_slice(self, tile: tuple[int, ...], starts: IntArray) -> None:
+        self.program.append(ops.DynamicSlice(tile, starts))
+        self._step("dynamic_slice", (), NO_GROUPS, tile, 0)
+
+    def all_to_all(self, split: int, concat: int, groups: IntArray) -> None:
+        size = groups.shape[1]
+        axes = self.names.along(groups)
+        tile = list(self.tile)
+        tile[split] //= size
+        tile[concat] *= size
+        whole = self.bytes(self.tile)
+        self.program.append(ops.AllToAll(split, concat, groups, axes))
+        self._step("all_to_all", axes, groups, tuple(tile), whole - whole // size)
+
+    def all_gather(self, axis: int, groups: IntArray) -> None:
+        size = groups.shape[1]
+        axes = self.names.along(groups)
+        tile = list(self.tile)
+        tile[axis] *= size
+        self.program.append(ops.AllGather(axis, groups, axes))
+        self._step("all_gather", axes, groups, tuple(tile), self.bytes(self.tile) * (size - 1))
+
+    def permute(self, source_of: IntArray) -> None:
+        """Nothing where every device is its own source."""
+        here = np.arange(self.devices)
+        moved = source_of != here
+        if not moved.any():
+            return
+        pairs = np.stack([source_of, here], axis=1)[moved]
+        axes = self.names.along(pairs)
+        self.program.append(ops.Permute(source_of, axes))
+        self._step("collective_permute", axes, pairs, self.tile, np.where(moved, self.bytes(self.tile), 0))
+
+    def exchange_round(self, step: ops.Round) -> None:
+        """A round of an exchange; one that moves nothing between devices is no step."""
+        here = np.arange(self.devices)
+        moved = (step.source_of != here) & (step.source_of >= 0)
+        if not moved.any():
+            self.program.append(step)
+            return
+        pairs = np.stack([step.source_of, here], axis=1)[moved]
+        axes = self.names.along(pairs)
+        self.program.append(ops.Round(step.size, step.source_of, step.take, step.put, step.extents, axes))
+        received = np.where(moved, self.bytes(step.size), 0)
+        self._step("collective_permute", axes, pairs, step.size, received)
+
+    def _step(
+        self,
+        kind: str,
+        axes: tuple[str, ...],
+        groups: IntArray,
+        tile: tuple[int, ...],
+        received: IntArray | int,
+    ) -> None:
+        self.received += received
+        self.steps.append(Step(kind, axes, groups, self.tile, tile, int(np.max(received))))
+        self.tile = tile

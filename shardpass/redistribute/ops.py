@@ -1,0 +1,159 @@
+"""The little language that plans are written in: what one device does to its local array.
+
+A *program* is a tuple of these ops. It runs on every device at once, each on its own local array; the
+collectives tie the devices together. Three interpreters read it: ``simulate`` (offsets alone),
+``evaluate`` (NumPy arrays, for tests) and ``lower`` (StableHLO). Tables have one row for each device,
+by physical device id.
+
+The exchange ops keep a second array, the accumulator: ``BeginExchange`` makes it, ``Round`` fills parts of
+it from the value, ``EndExchange`` makes it the value.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reshape:
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Transpose:
+    """Result axis ``a`` is operand axis ``permutation[a]``."""
+
+    permutation: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pad:
+    """Zeros at the end of each axis, up to ``shape``."""
+
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trim:
+    """The first ``shape`` elements of each axis."""
+
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Zeros:
+    """An array of zeros, whatever the value was: all there is to do for an array without elements."""
+
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DynamicSlice:
+    """``sizes`` elements from ``starts[device]`` on."""
+
+    sizes: tuple[int, ...]
+    starts: IntArray  # [devices, rank]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AllGather:
+    """The arrays of a group, in its order, one after another along ``axis``."""
+
+    axis: int
+    groups: IntArray  # [groups, size]
+    axes: tuple[str, ...] = ()  # mesh axes, for people
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AllToAll:
+    """Block ``j`` of axis ``split`` goes to the group's device ``j``; what comes is joined along ``concat``."""
+
+    split: int
+    concat: int
+    groups: IntArray  # [groups, size]
+    axes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Permute:
+    """Device ``d`` gets the array of device ``source_of[d]``."""
+
+    source_of: IntArray  # [devices]
+    axes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AllReduce:
+    groups: IntArray
+    reduction: str
+    axes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReduceScatter:
+    """The sum of a group's arrays; its device ``j`` keeps block ``j`` of ``axis``."""
+
+    axis: int
+    groups: IntArray
+    reduction: str
+    axes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BeginExchange:
+    """Pads the value to ``value`` and makes an accumulator of ``accumulator``, zeros.
+
+    Both leave room for boxes that stick out of their tile.
+    """
+
+    value: tuple[int, ...]
+    accumulator: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Round:
+    """One round of an exchange: each device sends at most one box and gets at most one.
+
+    Every box has the shape ``size`` on the wire; ``extents[d]`` of it is meant for device ``d`` (all zero:
+    nothing). ``take[s]`` is where the box starts in the value of the sender ``s``, ``put[d]`` where it
+    goes in the accumulator of ``d``. A round in which every device is its own source is a local copy.
+    """
+
+    size: tuple[int, ...]
+    source_of: IntArray  # [devices]; -1: nothing comes
+    take: IntArray  # [devices, rank]
+    put: IntArray  # [devices, rank]
+    extents: IntArray  # [devices, rank]
+    axes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EndExchange:
+    """The accumulator's first ``shape`` elements become the value: a tile that starts at ``base[d]``."""
+
+    shape: tuple[int, ...]
+    base: IntArray  # [devices, rank], in the whole array
+
+
+Op = (
+    Reshape
+    | Transpose
+    | Pad
+    | Trim
+    | Zeros
+    | DynamicSlice
+    | AllGather
+    | AllToAll
+    | Permute
+    | AllReduce
+    | ReduceScatter
+    | BeginExchange
+    | Round
+    | EndExchange
+)
+Program = tuple[Op, ...]

@@ -1,0 +1,100 @@
+"""What a planner hands back: the steps, their price, and the program that does them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from shardpass.element_types import ElementType
+from shardpass.redistribute.ops import IntArray, Program
+from shardpass.sharding import Sharding
+
+KINDS = (
+    "dynamic_slice",
+    "all_to_all",
+    "collective_permute",
+    "all_gather",
+    "all_reduce",
+    "reduce_scatter",
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Step:
+    """One step of a plan.
+
+    ``groups``: replica groups by device id [groups, size]; for a collective_permute the pairs (from, to);
+    empty for a dynamic_slice. ``bytes``: the most that one device receives, its own data not counted.
+    """
+
+    kind: str
+    axes: tuple[str, ...]
+    groups: IntArray
+    tile_before: tuple[int, ...]
+    tile_after: tuple[int, ...]
+    bytes: int
+
+    def __str__(self) -> str:
+        over = f" over {', '.join(self.axes)}" if self.axes else ""
+        return f"{self.kind}{over}: {list(self.tile_before)} -> {list(self.tile_after)}, {self.bytes} bytes"
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """How each device gets from its source tile to its target tile.
+
+    Attributes:
+        shape, element_type: of the whole array.
+        source, target: the shardings.
+        steps: what happens, in order. Empty where every device already holds what it needs.
+        program: the same as ops on the local array (see ``shardpass.redistribute.ops``).
+        source_tile, target_tile: the shape of the local array before and after.
+        bytes_received: received by the device that receives most, own data not counted.
+        lower_bound_bytes: no plan for this problem can have less: what the target tile of a device
+            holds that its source tile does not, greatest over devices.
+        peak_bytes: the greatest tile at any step.
+        received: bytes received by each device, int64 [num_devices].
+    """
+
+    shape: tuple[int, ...]
+    element_type: ElementType
+    source: Sharding
+    target: Sharding
+    num_devices: int
+    planner: str
+    steps: tuple[Step, ...]
+    program: Program
+    source_tile: tuple[int, ...]
+    target_tile: tuple[int, ...]
+    lower_bound_bytes: int
+    received: IntArray = field(repr=False)
+
+    @cached_property
+    def bytes_received(self) -> int:
+        return int(self.received.max(initial=0))
+
+    @cached_property
+    def peak_bytes(self) -> int:
+        tiles = [self.source_tile, self.target_tile]
+        tiles += [tile for step in self.steps for tile in (step.tile_before, step.tile_after)]
+        return max(self.element_type.bytes(math.prod(tile)) for tile in tiles)
+
+    @property
+    def is_identity(self) -> bool:
+        return not self.program
+
+    def to_module(self) -> str:
+        """Text of the partitioned module ``main(tile) -> tile`` (docs/architecture.md)."""
+        from shardpass.redistribute.lower import module_text
+
+        return module_text(self)
+
+    def __str__(self) -> str:
+        extent = "x".join(map(str, (*self.shape, self.element_type)))
+        lines = [f"{extent}: {self.source} -> {self.target} on {self.num_devices} devices"]
+        lines += [f"  {step}" for step in self.steps] or ["  nothing to do"]
+        bound = self.lower_bound_bytes
+        ratio = f" ({self.bytes_received / bound:.2f}x the least possible {bound})" if bound else ""
+        lines.append(f"  received {self.bytes_received} bytes{ratio}, peak tile {self.peak_bytes} bytes")
+        return "\n".join(lines)

@@ -1,0 +1,137 @@
+"""The entrance: ``plan_redistribution``, and what it tries in which order.
+
+1. Nothing to do, or an array without elements: no steps.
+2. The borders of the tiles nest (every case where sizes divide, and more): a planner on groups of devices.
+3. They cross, or the source is on one device: the exact exchange (``shardpass.redistribute.exchange``).
+
+Each plan is followed by ``simulate.check`` before it leaves. Plans are cached by problem.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+from shardpass.diagnostics import table_redistribute as table
+from shardpass.redistribute import ops
+from shardpass.redistribute.build import Builder
+from shardpass.redistribute.exchange import plan_exchange
+from shardpass.redistribute.plan import Plan
+from shardpass.redistribute.problem import Problem, make_problem
+from shardpass.redistribute.rink import plan_rink
+from shardpass.redistribute.simulate import Unproven, check
+from shardpass.sharding import Mesh, Sharding
+
+PLANNERS = ("best", "rink")
+CACHED_PLANS = 4096
+
+
+def plan_redistribution(
+    shape: tuple[int, ...],
+    element_type: str,
+    source: Sharding | str,
+    target: Sharding | str,
+    *,
+    planner: str = "best",
+    num_devices: int | None = None,
+) -> Plan:
+    """How to take an array of ``shape`` from one sharding to another over the same devices.
+
+    Args:
+        shape: of the whole array.
+        element_type: StableHLO's or HLO's name.
+        source, target: ``Sharding``, or its text.
+        planner: "rink", the method of Rink et al.; or "best", which is never dearer.
+        num_devices: needed where neither sharding says it; at least 1.
+
+    Raises:
+        ShardpassError: text that is no sharding, shardings of another rank or over other devices (SP0xx,
+            SP4xx). SP409 where the plan failed its own check.
+    """
+    meshes = (
+        None if isinstance(source, str) else source.mesh,
+        None if isinstance(target, str) else target.mesh,
+    )
+    return _cached(tuple(shape), element_type, source, target, planner, num_devices, meshes)
+
+
+def estimate_bytes(
+    shape: tuple[int, ...],
+    element_type: str,
+    source: Sharding | str,
+    target: Sharding | str,
+    *,
+    num_devices: int | None = None,
+) -> int:
+    """Bytes that the device which receives most receives, by the default planner. Cached with the plans."""
+    return plan_redistribution(shape, element_type, source, target, num_devices=num_devices).bytes_received
+
+
+@lru_cache(maxsize=CACHED_PLANS)
+def _cached(
+    shape: tuple[int, ...],
+    element_type: str,
+    source: Sharding | str,
+    target: Sharding | str,
+    planner: str,
+    num_devices: int | None,
+    meshes: tuple[Mesh | None, Mesh | None],  # shardings that are equal may name their axes differently
+) -> Plan:
+    if planner not in PLANNERS:
+        raise table.PLANNER.error(name=planner, known=" and ".join(PLANNERS))
+    return solve(make_problem(shape, element_type, source, target, num_devices), planner)
+
+
+def solve(problem: Problem, planner: str) -> Plan:
+    """A checked plan. Raises ShardpassError (SP409) where the plan does not do what it should."""
+    builder = Builder(problem.source.tile, problem.element, problem.names)
+    if problem.is_nothing:
+        pass
+    elif math.prod(problem.shape) == 0:
+        builder.local(ops.Zeros(problem.target.tile), problem.target.tile)
+    else:
+        _plan(problem, builder)
+    plan = _finished(problem, builder, planner)
+    if math.prod(problem.shape) != 0:
+        try:
+            check(plan.program, problem.source.state(), problem.target.state(), problem.shape)
+        except Unproven as reason:
+            raise table.UNPROVEN.error(problem=str(problem), reason=str(reason)) from None
+    return plan
+
+
+def _plan(problem: Problem, builder: Builder) -> None:
+    shape = problem.aligned()
+    if shape is None or problem.source.only is not None:
+        plan_exchange(
+            problem.source.boxes(problem.shape),
+            problem.target.boxes(problem.shape),
+            problem.source.base,
+            problem.target.base,
+            problem.target.tile,
+            builder,
+        )
+        return
+    tile = tuple(n // k for n, k in zip(shape, problem.source.tiling.counts, strict=True))
+    if tile != builder.tile:
+        builder.local(ops.Pad(tile), tile)
+    plan_rink(shape, problem.source.tiling, problem.target.tiling, builder)
+    if builder.tile != problem.target.tile:
+        builder.local(ops.Trim(problem.target.tile), problem.target.tile)
+
+
+def _finished(problem: Problem, builder: Builder, planner: str) -> Plan:
+    return Plan(
+        problem.shape,
+        problem.element,
+        problem.source.sharding,
+        problem.target.sharding,
+        problem.devices,
+        planner,
+        tuple(builder.steps),
+        tuple(builder.program),
+        problem.source.tile,
+        problem.target.tile,
+        problem.lower_bound_bytes,
+        builder.received,
+    )

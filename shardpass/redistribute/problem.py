@@ -1,0 +1,171 @@
+"""A redistribution problem, checked and brought to index arrays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shardpass.diagnostics import table_redistribute as table
+from shardpass.element_types import ELEMENT_TYPES, ElementType, element_type
+from shardpass.redistribute.exchange import Boxes
+from shardpass.redistribute.ops import IntArray
+from shardpass.redistribute.simulate import State
+from shardpass.redistribute.tiling import AxisNames, Tiling, tiling_of
+from shardpass.sharding import Mesh, Sharding, TupleSharding, common_mesh, parse_sharding
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """The source or the target: who holds which tile.
+
+    ``only`` is the one device that holds anything, of a maximal sharding; its tiling is then that of
+    ``{replicated}``, as every device has a local array of the whole shape.
+    """
+
+    sharding: Sharding
+    tiling: Tiling
+    tile: tuple[int, ...]
+    only: int | None
+
+    @cached_property
+    def base(self) -> IntArray:
+        """The base offset map, not cut off at the array's end. int64 [devices, rank]."""
+        return self.tiling.index * np.array(self.tile, np.int64)
+
+    @cached_property
+    def real(self) -> NDArray[np.bool_]:
+        """Which devices hold anything. [devices]"""
+        return np.array([self.only in (None, d) for d in range(len(self.tiling.index))])
+
+    def state(self) -> State:
+        """Where the simulator starts, or must end."""
+        return State.tile(self.tile, self.base, self.real)
+
+    def boxes(self, shape: tuple[int, ...]) -> Boxes:
+        return Boxes.of(shape, self.tile, self.base, self.real)
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """An array of ``shape`` that is to go from ``source`` to ``target`` on ``devices`` devices."""
+
+    shape: tuple[int, ...]
+    element: ElementType
+    source: Side
+    target: Side
+    devices: int
+
+    @cached_property
+    def names(self) -> AxisNames:
+        return AxisNames.of(self.mesh)
+
+    @property
+    def mesh(self) -> Mesh:
+        """A mesh to name axes by: a common one, the source's, or the target's."""
+        shardings = [s for s in (self.source.sharding, self.target.sharding) if s.mesh is not None]
+        if not shardings:
+            return Mesh((("devices", self.devices),))
+        return common_mesh(shardings) or shardings[0].mesh or Mesh((("devices", self.devices),))
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether every device already holds what it needs."""
+        same_device = self.source.only is None or self.source.only == self.target.only
+        return same_device and self.source.tile == self.target.tile and self.source.tiling.same(self.target.tiling)
+
+    @cached_property
+    def lower_bound_bytes(self) -> int:
+        """Greatest over devices: what lies in its target tile and not in its source tile."""
+        source, target = self.source.boxes(self.shape), self.target.boxes(self.shape)
+        missing = target.volume - source.common(target).volume
+        return self.element.bytes(int(missing.max(initial=0)))
+
+    def aligned(self) -> tuple[int, ...] | None:
+        """The padded shape that both tilings divide into their own tiles; None where their borders cross.
+
+        A dimension that one side does not split may be padded to the other's size.
+        """
+        shape = []
+        for i, n in enumerate(self.shape):
+            sizes = {
+                count * tile
+                for count, tile in (
+                    (self.source.tiling.counts[i], self.source.tile[i]),
+                    (self.target.tiling.counts[i], self.target.tile[i]),
+                )
+                if count > 1
+            }
+            if len(sizes) > 1:
+                return None
+            shape.append(sizes.pop() if sizes else n)
+        return tuple(shape)
+
+    def __str__(self) -> str:
+        extent = "x".join(map(str, (*self.shape, self.element)))
+        return f"{extent} from {self.source.sharding} to {self.target.sharding}"
+
+
+def make_problem(
+    shape: tuple[int, ...],
+    element: str,
+    source: Sharding | str,
+    target: Sharding | str,
+    num_devices: int | None = None,
+) -> Problem:
+    """Checks the parts of a problem. Raises ShardpassError (SP0xx, SP4xx)."""
+    given_source, given_target = _sharding(source, "source"), _sharding(target, "target")
+    if any(n < 0 for n in shape):
+        raise table.SHAPE.error(text="x".join(map(str, shape)), reason="a size is negative")
+    devices = _devices(given_source, given_target, num_devices)
+    return Problem(
+        tuple(shape),
+        find_element_type(element),
+        _side(given_source, shape, devices),
+        _side(given_target, shape, devices),
+        devices,
+    )
+
+
+def find_element_type(name: str) -> ElementType:
+    """Raises ShardpassError (SP405)."""
+    try:
+        return element_type(name)
+    except KeyError:
+        known = ", ".join(row.mlir for row in ELEMENT_TYPES)
+        raise table.ELEMENT_TYPE.error(name=name, known=known) from None
+
+
+def _sharding(given: Sharding | str, side: str) -> Sharding:
+    sharding = parse_sharding(given) if isinstance(given, str) else given
+    if isinstance(sharding, TupleSharding) or sharding.is_manual or sharding.is_unknown or sharding.manual:
+        raise table.NO_TILES.error(side=side, sharding=str(sharding))
+    return sharding
+
+
+def _devices(source: Sharding, target: Sharding, asked: int | None) -> int:
+    known = [n for n in (source.num_devices, target.num_devices, asked) if n is not None]
+    if not known:
+        if source.is_maximal or target.is_maximal:
+            raise table.DEVICES_UNKNOWN.error(source=str(source), target=str(target))
+        return 1
+    if len(set(known)) > 1:
+        here = source.num_devices or target.num_devices
+        there = target.num_devices if target.num_devices not in (None, here) else asked
+        raise table.DEVICES_DIFFER.error(source=here, target=there)
+    for sharding in (source, target):
+        if sharding.is_maximal and sharding.device is not None and sharding.device >= known[0]:
+            raise table.DEVICE_OUT_OF_RANGE.error(
+                device=sharding.device, sharding=str(sharding), devices=known[0], last=known[0] - 1
+            )
+    return known[0]
+
+
+def _side(sharding: Sharding, shape: tuple[int, ...], devices: int) -> Side:
+    if sharding.is_maximal:
+        whole = Tiling((1,) * len(shape), np.zeros((devices, len(shape)), np.int64))
+        return Side(sharding, whole, tuple(shape), sharding.device)
+    tiling = tiling_of(sharding, len(shape), devices)
+    return Side(sharding, tiling, sharding.tile_shape(shape), None)

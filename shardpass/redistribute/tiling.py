@@ -1,0 +1,146 @@
+"""Which tile of an array each device holds, as index arrays.
+
+Everything below the planners' entrance speaks of tilings and knows nothing of sharding text: a tiling is a tile
+count for each dimension and, for each physical device, the index of its tile. A base offset (section 4.1 of
+Rink et al.) is the index times the tile's shape. Devices with the same index are *replicas*; they are told apart by
+their place in the mesh.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from shardpass.redistribute.ops import IntArray
+from shardpass.redistribute.weak import prime_factors
+from shardpass.sharding import Mesh, Sharding
+
+
+@dataclass(frozen=True, eq=False)
+class Tiling:
+    """``counts[i]`` tiles along dimension i; device d holds the tile ``index[d]`` (int64 [devices, rank])."""
+
+    counts: tuple[int, ...]
+    index: IntArray
+
+    @cached_property
+    def key(self) -> IntArray:
+        """The tile of each device as one number, row-major. int64 [devices]."""
+        return ravel(self.index, self.counts)
+
+    @cached_property
+    def replica(self) -> IntArray:
+        """Each device's number among the devices that hold the same tile, by device id. int64 [devices]."""
+        return numbered(self.key)
+
+    @property
+    def replicas(self) -> int:
+        return len(self.index) // math.prod(self.counts)
+
+    def same(self, other: Tiling) -> bool:
+        return self.counts == other.counts and np.array_equal(self.index, other.index)
+
+    def split(self, dim: int, factor: int, part: IntArray) -> Tiling:
+        """Each tile cut in ``factor`` along ``dim``; device d keeps ``part[d]``."""
+        index = self.index.copy()
+        index[:, dim] = index[:, dim] * factor + part
+        return Tiling(replaced(self.counts, dim, self.counts[dim] * factor), index)
+
+    def joined(self, dim: int, factor: int) -> Tiling:
+        """Each ``factor`` neighbours along ``dim`` made one tile."""
+        index = self.index.copy()
+        index[:, dim] //= factor
+        return Tiling(replaced(self.counts, dim, self.counts[dim] // factor), index)
+
+    def groups(self, dim: int, factor: int) -> IntArray:
+        """Groups of ``factor`` devices whose tiles are neighbours along ``dim``, in order. int64 [groups, factor]."""
+        return grouped(self.joined(dim, factor).key, self.index[:, dim] % factor, factor, self.replica)
+
+
+def grouped(key: IntArray, position: IntArray, size: int, replica: IntArray) -> IntArray:
+    """Groups of devices with the same ``key`` and ``replica``, ordered by ``position``. int64 [groups, size]."""
+    groups = np.lexsort((position, replica, key)).reshape(-1, size)
+    return groups[np.argsort(groups.min(axis=1), kind="stable")]
+
+
+def ravel(index: IntArray, counts: tuple[int, ...]) -> IntArray:
+    """``numpy.ravel_multi_index`` that knows rank 0. int64 [devices]."""
+    key = np.zeros(len(index), np.int64)
+    for i, count in enumerate(counts):
+        key = key * count + index[:, i]
+    return key
+
+
+def numbered(key: IntArray) -> IntArray:
+    """For each place, how many places before it hold the same key."""
+    order = np.argsort(key, kind="stable")
+    run = key[order]
+    first = np.concatenate(([True], run[1:] != run[:-1]))
+    starts = np.flatnonzero(first)
+    out = np.empty(len(key), np.int64)
+    out[order] = np.arange(len(key)) - np.repeat(starts, np.diff(np.append(starts, len(key))))
+    return out
+
+
+def matched(held: IntArray, wanted: IntArray) -> IntArray:
+    """A permutation ``source_of`` with ``held[source_of[d]] == wanted[d]`` that moves as few as it can (lemma 5.1).
+
+    Both name each tile equally often.
+    """
+    source_of = np.arange(len(held), dtype=np.int64)
+    givers = np.flatnonzero(held != wanted)
+    order_held = givers[np.argsort(held[givers], kind="stable")]
+    order_wanted = givers[np.argsort(wanted[givers], kind="stable")]
+    source_of[order_wanted] = order_held
+    return source_of
+
+
+def replaced(counts: tuple[int, ...], dim: int, value: int) -> tuple[int, ...]:
+    return (*counts[:dim], value, *counts[dim + 1 :])
+
+
+def tiling_of(sharding: Sharding, rank: int, devices: int) -> Tiling:
+    """The tiling that a tiled or replicated sharding means for arrays of this rank on ``devices`` devices."""
+    counts = sharding.tile_counts(rank)
+    # an array of one element a tile has its tile indices as base offsets
+    return Tiling(counts, np.asarray(sharding.tile_offsets(counts, devices), np.int64))
+
+
+@dataclass(frozen=True, eq=False)
+class AxisNames:
+    """Names the mesh axes along which groups of devices extend, for people."""
+
+    digits: tuple[tuple[str, int, int, int], ...]  # (axis, its size, product of the more major parts, prime)
+    coordinates: IntArray  # [devices, digits]
+
+    @classmethod
+    def of(cls, mesh: Mesh) -> AxisNames:
+        digits = []
+        for name, size in mesh.axes:
+            pre = 1
+            for p in reversed(prime_factors(size)):
+                digits.append((name, size, pre, p))
+                pre *= p
+        shape = tuple(digit[3] for digit in digits) or (1,)
+        devices = np.asarray(mesh.devices).reshape(-1)
+        table = np.empty((len(devices), len(shape)), np.int64)
+        table[devices] = np.stack(np.unravel_index(np.arange(len(devices)), shape), axis=1)
+        return cls(tuple(digits), table)
+
+    def along(self, groups: IntArray) -> tuple[str, ...]:
+        """The axes, or sub-axes ``x:(pre)size``, on which the members of some group differ."""
+        rows = self.coordinates[groups]
+        varies = (rows != rows[:, :1]).any(axis=(0, 1))
+        found: list[list[int | str]] = []
+        for (name, whole, pre, p), used in zip(self.digits, varies, strict=False):
+            if not used:
+                continue
+            last = found[-1] if found else None
+            if last and last[0] == name and int(last[2]) * int(last[3]) == pre:
+                last[3] = int(last[3]) * p
+            else:
+                found.append([name, whole, pre, p])
+        return tuple(str(name) if size == whole else f"{name}:({pre}){size}" for name, whole, pre, size in found)

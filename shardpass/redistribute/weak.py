@@ -1,0 +1,155 @@
+"""The paper's search: the cheapest sequence of weak collectives between two tile shapes.
+
+Source: Rink et al., "Memory-efficient array redistribution through portable collective communication",
+sections 5 to 7.
+
+State. A *weak type* is a tile shape, up to a permutation of the devices. For a given array it is named by
+the number of tiles along each dimension, ``counts``. Which axes do the splitting is left open; as every axis
+has prime size, the prime factors of the counts say how many axes of each size are in use.
+
+Edges (``f`` is any product of axes; section 7.1's multi-axis rules), with the cost of figure 11 in elements:
+
+1. ``dynslice(i, f)``: ``counts[i] *= f``, for axes that are not in use. Cost 0.
+2. ``alltoall(i, j, f)``: ``counts[i] /= f``, ``counts[j] *= f``. Cost: the tile.
+3. ``allgather(i, f)``: ``counts[i] /= f``. Cost: the tile after it.
+
+Invariants. Counts divide the shape. The tile never exceeds ``max(source tile, target tile)``. Kinds appear
+in the order 1, 2, 3: the normal form of definition 4.5, which lemma 6.5 shows to lose nothing.
+
+The search is Dijkstra's over (counts, kind reached), by cost, then by number of collectives. With ``m`` prime
+axes and rank ``r`` there are at most ``C(m + r, r)`` counts.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+SLICE, EXCHANGE, GATHER = 0, 1, 2
+
+
+@dataclass(frozen=True, slots=True)
+class WeakStep:
+    """``kind`` is SLICE, EXCHANGE or GATHER; ``to`` is the dimension that an EXCHANGE splits."""
+
+    kind: int
+    dim: int
+    factor: int
+    to: int = -1
+
+
+@lru_cache(maxsize=4096)
+def prime_factors(n: int) -> tuple[int, ...]:
+    """The prime factors of ``n`` >= 1, ascending."""
+    found = []
+    p = 2
+    while p * p <= n:
+        while n % p == 0:
+            found.append(p)
+            n //= p
+        p += 1
+    if n > 1:
+        found.append(n)
+    return tuple(found)
+
+
+@lru_cache(maxsize=4096)
+def divisors(n: int) -> tuple[int, ...]:
+    """The divisors of ``n`` >= 1 that are greater than 1, ascending."""
+    return tuple(d for d in range(2, n + 1) if n % d == 0)
+
+
+@lru_cache(maxsize=8192)
+def shortest_path(
+    shape: tuple[int, ...], source: tuple[int, ...], target: tuple[int, ...], devices: int
+) -> tuple[WeakStep, ...]:
+    """The cheapest normal-form path from ``source`` to ``target`` (tile counts that divide ``shape``).
+
+    ``devices`` is the size of the mesh; its prime factors are the axes. There is always a path: slice
+    the source down to the greatest common subdivision, move, gather.
+    """
+    size = math.prod(shape)
+    limit = max(size // math.prod(source), size // math.prod(target))
+    start = (source, SLICE)
+    best: dict[tuple[tuple[int, ...], int], tuple[int, int]] = {start: (0, 0)}
+    came: dict[tuple[tuple[int, ...], int], tuple[tuple[tuple[int, ...], int], WeakStep]] = {}
+    queue: list[tuple[int, int, tuple[int, ...], int]] = [(0, 0, source, SLICE)]
+    while queue:
+        cost, hops, counts, phase = heapq.heappop(queue)
+        here = (counts, phase)
+        if best[here] != (cost, hops):
+            continue
+        if counts == target:
+            return _path(came, here)
+        tile = size // math.prod(counts)
+        for step, after in _edges(shape, counts, phase, devices):
+            tile_after = size // math.prod(after)
+            if tile_after > limit:
+                continue
+            price = (0, tile, tile_after)[step.kind]
+            there = (after, step.kind)
+            value = (cost + price, hops + 1)
+            if there not in best or value < best[there]:
+                best[there] = value
+                came[there] = (here, step)
+                heapq.heappush(queue, (*value, after, step.kind))
+    raise AssertionError("the normal form theorem gives a path")
+
+
+def _edges(
+    shape: tuple[int, ...], counts: tuple[int, ...], phase: int, devices: int
+) -> Iterator[tuple[WeakStep, tuple[int, ...]]]:
+    free = devices // math.prod(counts)
+    if phase == SLICE:
+        for i, n in enumerate(shape):
+            for f in divisors(math.gcd(free, n // counts[i])):
+                yield WeakStep(SLICE, i, f), _with(counts, i, counts[i] * f)
+    if phase <= EXCHANGE:
+        for i, k in enumerate(counts):
+            for j, n in enumerate(shape):
+                if i != j:
+                    for f in divisors(math.gcd(k, n // counts[j])):
+                        moved = _with(_with(counts, i, k // f), j, counts[j] * f)
+                        yield WeakStep(EXCHANGE, i, f, j), moved
+    for i, k in enumerate(counts):
+        for f in divisors(k):
+            yield WeakStep(GATHER, i, f), _with(counts, i, k // f)
+
+
+def _with(counts: tuple[int, ...], index: int, value: int) -> tuple[int, ...]:
+    return (*counts[:index], value, *counts[index + 1 :])
+
+
+def _path(
+    came: dict[tuple[tuple[int, ...], int], tuple[tuple[tuple[int, ...], int], WeakStep]],
+    here: tuple[tuple[int, ...], int],
+) -> tuple[WeakStep, ...]:
+    steps = []
+    while here in came:
+        here, step = came[here]
+        steps.append(step)
+    return tuple(reversed(steps))
+
+
+def weak_cost(shape: tuple[int, ...], source: tuple[int, ...], path: tuple[WeakStep, ...]) -> int:
+    """The cost of ``path`` by figure 11, in elements."""
+    tile = math.prod(shape) // math.prod(source)
+    cost = 0
+    for step in path:
+        if step.kind == SLICE:
+            tile //= step.factor
+        elif step.kind == EXCHANGE:
+            cost += tile
+        else:
+            tile *= step.factor
+            cost += tile
+    return cost
+
+
+def axes_in_use(counts: tuple[int, ...]) -> Counter[int]:
+    """How many axes of each prime size the tile ``counts`` take."""
+    return Counter(p for k in counts for p in prime_factors(k))
