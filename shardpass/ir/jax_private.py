@@ -1,12 +1,89 @@
-"""The one file that touches private API of JAX and jaxlib; its test says clearly what moved."""
+"""The one file that touches private API of JAX and jaxlib; its test says clearly what moved.
+
+Works with jax 0.10.2 and 0.12. What each function leans on stands in its docstring.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+from jax._src import compiler as _compiler
 from jax._src.interpreters import mlir as _jax_mlir
+from jaxlib import _jax
+from jaxlib import xla_client as _xla
 
 
 def make_ir_context() -> Any:
-    """A fresh ``ir.Context`` with the dialects that JAX's modules use."""
+    """A fresh ``ir.Context`` with the dialects that JAX's modules use.
+
+    Leans on ``jax._src.interpreters.mlir.make_ir_context``.
+    """
     return _jax_mlir.make_ir_context()
+
+
+def compile_and_load(module: bytes | str, devices: Sequence[Any], *, spmd: bool = True, shardy: bool = False) -> Any:
+    """Compiles StableHLO (text or bytecode) for one replica and ``len(devices)`` partitions.
+
+    ``spmd``: XLA's partitioner runs; XLA demands it of more than one partition. It leaves manual values alone.
+    ``shardy``: the annotations are those of the sdy dialect.
+
+    Leans on ``jaxlib.xla_client.CompileOptions``, ``DeviceAssignment``, ``jaxlib._jax.DeviceList`` and
+    ``Client.compile_and_load``. Raises XLA's own error (a RuntimeError).
+    """
+    count = len(devices)
+    options = _xla.CompileOptions()
+    options.num_replicas, options.num_partitions = 1, count
+    ids = np.array([[device.id for device in devices]])
+    options.device_assignment = _xla.DeviceAssignment.create(ids)
+    build = options.executable_build_options
+    build.num_replicas, build.num_partitions = 1, count
+    build.use_spmd_partitioning = spmd
+    build.use_shardy_partitioner = shardy
+    return devices[0].client.compile_and_load(module, _jax.DeviceList(tuple(devices)), options)
+
+
+def execute(executable: Any, arguments: Sequence[Any]) -> list[list[Any]]:
+    """Runs on all devices: arrays that hold each device's tile -> [result][device] single-device arrays.
+
+    Leans on ``LoadedExecutable.execute_sharded`` and its results'
+    ``disassemble_into_single_device_arrays``.
+    """
+    results = executable.execute_sharded(list(arguments))
+    found: list[list[Any]] = results.disassemble_into_single_device_arrays()
+    return found
+
+
+def boundary_shardings(executable: Any) -> tuple[list[str], list[str]]:
+    """Texts of the shardings that XLA gave the arguments and results of a partitioned program.
+
+    Leans on ``get_parameter_shardings``, ``get_output_shardings`` and ``HloSharding.from_proto``.
+    """
+
+    def texts(protos: Any) -> list[str]:
+        return [repr(_xla.HloSharding.from_proto(proto)) for proto in protos or ()]
+
+    return texts(executable.get_parameter_shardings()), texts(executable.get_output_shardings())
+
+
+def parses_as_sharding(text: str) -> str:
+    """XLA's canonical print of a sharding text. May abort the process on bad text: see its peers' notes.
+
+    Leans on ``jaxlib.xla_client.HloSharding.from_string``.
+    """
+    return repr(_xla.HloSharding.from_string(text))
+
+
+Compile = Callable[..., Any]
+
+
+def compile_hook() -> Compile:
+    """The function through which JAX compiles every program: ``jax._src.compiler.compile_or_get_cached``."""
+    found: Compile = _compiler.compile_or_get_cached
+    return found
+
+
+def set_compile_hook(function: Compile) -> None:
+    """Replaces the function of ``compile_hook``. JAX's callers look it up in the module on every call."""
+    _compiler.compile_or_get_cached = function

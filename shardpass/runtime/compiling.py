@@ -1,0 +1,80 @@
+"""From modules to executables, through the XLA client of jaxlib."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+
+from shardpass.diagnostics import table_runtime
+from shardpass.ir import jax_private
+from shardpass.ir.context import parse_module
+from shardpass.passes.annotations import Signature as Annotations
+from shardpass.passes.annotations import main_of
+from shardpass.runtime.contract import Signature, read_signature
+from shardpass.runtime.executable import Executable, first_line
+
+# what JAX says of buffers that XLA may overwrite: a placed array must outlive the run
+DONATION = ("tf.aliasing_output", "jax.buffer_donor", "mhlo.layout_mode")
+
+
+def compile(module: Any, devices: Sequence[Any] | None = None) -> Executable:
+    """Compiles a partitioned module (text, bytecode or ``ir.Module``), which is left unchanged.
+
+    ``devices``: as many jax devices as the module has partitions, in the program's order; by default the first
+    of ``jax.devices()``.
+
+    Raises:
+        ShardpassError: SP101 (not MLIR), SP501-SP507 (not a valid partitioned module), SP510 (too few devices),
+            SP511 (XLA refuses it).
+    """
+    copy = own_copy(module)
+    signature = read_signature(copy)
+    chosen = choose_devices(signature.num_devices, devices)
+    return load(copy, signature, chosen)
+
+
+def load(module: Any, signature: Signature, devices: Sequence[Any], *, shardy: bool = False) -> Executable:
+    """Compiles ``module`` as it is for a signature that is known. Changes the module."""
+    loaded = compile_by_client(module, devices, shardy=shardy)
+    return Executable(signature, loaded, devices)
+
+
+def compile_by_client(module: Any, devices: Sequence[Any], *, shardy: bool = False) -> Any:
+    """XLA's executable. Raises ShardpassError (SP511) with XLA's words."""
+    drop_donation(module)
+    try:
+        return jax_private.compile_and_load(bytecode(module), devices, spmd=len(devices) > 1, shardy=shardy)
+    except RuntimeError as error:
+        raise table_runtime.COMPILE_FAILED.error(reason=first_line(error)) from None
+
+
+def own_copy(module: Any) -> Any:
+    """A module of our own, in a context of its own."""
+    if isinstance(module, (str, bytes)):
+        return parse_module(module)
+    return parse_module(bytecode(module))
+
+
+def bytecode(module: Any) -> bytes:
+    found: bytes = module.operation.get_asm(binary=True)
+    return found
+
+
+def drop_donation(module: Any) -> None:
+    with module.context:
+        annotations = Annotations(main_of(module))
+        for row in annotations.arguments:
+            for name in DONATION:
+                row.pop(name, None)
+        annotations.write()
+
+
+def choose_devices(needed: int, devices: Sequence[Any] | None) -> tuple[Any, ...]:
+    """The devices to run on. Raises ShardpassError (SP510) where there are too few."""
+    available = tuple(jax.devices() if devices is None else devices)
+    if len(available) < needed:
+        platform = available[0].platform if available else "none"
+        raise table_runtime.TOO_FEW_DEVICES.error(needed=needed, available=len(available), platform=platform)
+    return available[:needed]

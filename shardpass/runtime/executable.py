@@ -1,0 +1,157 @@
+"""A compiled program of per-device shapes, called with whole arrays.
+
+State: the signature, XLA's executable, its devices in order (device id d of the program is ``devices[d]``), and
+for each boundary the JAX sharding that says the same.
+
+Invariants: on CPU no call returns before its results are there. Several executions with collectives in flight
+would starve XLA's threads on a small machine until it aborts the process.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from shardpass.diagnostics import table_runtime
+from shardpass.ir import jax_private
+from shardpass.runtime.contract import Boundary, Signature
+from shardpass.runtime.tiles import check_arguments, join, pad, said
+
+_in_flight = threading.Lock()
+
+
+class Executable:
+    """What ``compile`` returns. Call it with whole arrays, or ``place`` them once and ``run`` many times."""
+
+    def __init__(self, signature: Signature, loaded: Any, devices: Sequence[Any]) -> None:
+        self.signature = signature
+        self.devices = tuple(devices)
+        self._loaded = loaded
+        self._arguments = [_Placement(b, self.devices) for b in signature.arguments]
+        self._results = [_Placement(b, self.devices) for b in signature.results]
+
+    def __call__(self, *arrays: Any) -> list[Any]:
+        """``run(*place(*arrays))``."""
+        return self.run(*self.place(*arrays))
+
+    def place(self, *arrays: Any, padding: Any = 0) -> list[Any]:
+        """Whole arrays (NumPy or jax.Array) to sharded jax.Arrays, one for each argument of main.
+
+        An argument that its devices do not divide is padded at its end, and so is the array returned; ``padding``
+        is the value there (a correct program ignores it).
+
+        Raises:
+            ShardpassError: SP520, SP521 where the arrays do not fit the program.
+        """
+        check_arguments(self.signature, arrays)
+        return [p.place(a, padding) for p, a in zip(self._arguments, arrays, strict=True)]
+
+    def run(self, *placed: Any) -> list[Any]:
+        """Runs the program on what ``place`` returned, or on results of runs with the same sharding.
+
+        Returns whole jax.Arrays, sharded as the program left them; one that its devices do not divide comes
+        back on the first device, since JAX has no sharding for it.
+
+        Raises:
+            ShardpassError: SP520, SP522 (arguments), SP512 (XLA stopped).
+        """
+        if len(placed) != len(self._arguments):
+            raise table_runtime.WRONG_ARGUMENT_COUNT.error(expected=len(self._arguments), given=len(placed))
+        arguments = [p.operand(i, a) for i, (p, a) in enumerate(zip(self._arguments, placed, strict=True))]
+        results = self._execute(arguments)
+        return [p.whole(tiles) for p, tiles in zip(self._results, results, strict=True)]
+
+    def run_tiles(self, *placed: Any) -> list[list[Any]]:
+        """As ``run``, but returns each device's own tile: [result][device], padding and all."""
+        return self._execute([p.operand(i, a) for i, (p, a) in enumerate(zip(self._arguments, placed, strict=True))])
+
+    def _execute(self, arguments: list[Any]) -> list[list[Any]]:
+        try:
+            if self.devices[0].platform != "cpu":
+                return jax_private.execute(self._loaded, arguments)
+            with _in_flight:
+                results = jax_private.execute(self._loaded, arguments)
+                jax.block_until_ready(results)
+                return results
+        except RuntimeError as error:
+            raise table_runtime.RUN_FAILED.error(reason=first_line(error)) from None
+
+    def hlo_text(self) -> str:
+        """The optimised HLO that runs on each device."""
+        return str(self._loaded.hlo_modules()[0].to_string())
+
+    def memory_stats(self) -> Any:
+        """XLA's CompiledMemoryStats, of one device: sizes in bytes of arguments, outputs and temporaries."""
+        return self._loaded.get_compiled_memory_stats()
+
+
+def first_line(error: BaseException) -> str:
+    return str(error).strip().split("\n", 1)[0]
+
+
+class _Placement:
+    """A boundary on given devices.
+
+    ``sharding`` is the boundary's as JAX says it: a mesh with an axis a dimension, and one for copies, so that it
+    can also say device orders that no axis of the user's mesh has.
+    """
+
+    def __init__(self, boundary: Boundary, devices: tuple[Any, ...]) -> None:
+        self.boundary = boundary
+        self.devices = devices
+        self.holders = boundary.holders(len(devices))
+        axes = tuple(f"dim{k}" for k in range(len(boundary.shape)))
+        grid = np.array(devices, dtype=object)[self.holders]
+        self.sharding = NamedSharding(Mesh(grid, (*axes, "copy")), PartitionSpec(*axes))
+        self.order = self.holders.ravel()  # program's device id at each place of the JAX mesh
+        self.in_order = bool((self.order == np.arange(len(devices))).all())
+        self.per_device = NamedSharding(Mesh(np.array(devices, dtype=object), ("device",)), PartitionSpec())
+
+    def place(self, array: Any, padding: Any) -> Any:
+        with jax.enable_x64(True):  # an f64 program keeps its f64
+            if not self.boundary.even:
+                array = pad(np.asarray(array), self.boundary, padding)
+            return jax.device_put(array, self.sharding)
+
+    def operand(self, index: int, array: Any) -> Any:
+        """What XLA takes: the buffers in the program's device order."""
+        boundary = self.boundary
+        if not (
+            isinstance(array, jax.Array)
+            and array.shape == boundary.padded
+            and array.dtype == boundary.dtype
+            and array.sharding.is_equivalent_to(self.sharding, array.ndim)
+        ):
+            raise table_runtime.NOT_PLACED.error(
+                index=index,
+                given=_told(array),
+                expected=f"{said(boundary.dtype, boundary.padded)} sharded {boundary.sharding}",
+            )
+        if self.in_order and array.sharding == self.sharding:
+            return array
+        held = {shard.device: shard.data for shard in array.addressable_shards}
+        # each device's buffer as if it were one of many copies: no shape to fit together, rank 0 included
+        buffers = [held[device] for device in self.devices]
+        return jax.make_array_from_single_device_arrays(boundary.tile, self.per_device, buffers)
+
+    def whole(self, tiles: list[Any]) -> Any:
+        boundary = self.boundary
+        if boundary.sharding.is_maximal:
+            return tiles[self.order[0]]
+        if boundary.even:
+            return jax.make_array_from_single_device_arrays(
+                boundary.shape, self.sharding, [tiles[device] for device in self.order]
+            )
+        with jax.enable_x64(True):
+            return jax.device_put(join([np.asarray(tile) for tile in tiles], boundary), self.devices[0])
+
+
+def _told(array: Any) -> str:
+    if isinstance(array, jax.Array):
+        return f"{said(array.dtype, array.shape)} on {array.sharding}"
+    return f"a {type(array).__name__}"

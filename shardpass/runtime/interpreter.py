@@ -1,0 +1,213 @@
+"""Per-device programs on StableHLO's reference interpreter: the witness that shares no code with XLA.
+
+By default the program is first written out for all devices in step (``lockstep``). With ``threads`` it runs as N
+programs at once, on a grid of one replica by N partitions, by `interpreter.run_parallel` (StableHLO's own testing
+dialect), where collectives with channel handles meet each other: that takes a core for each device, and no
+collective may wait for more than three seconds.
+
+NumPy arrays that MLIR's Python attributes cannot give back (bf16, f8, i4, complex) leave as wider ones
+(``_CARRIERS``), exactly. The interpreter aborts its process on what it does not know, so by default it runs in a
+process of its own.
+"""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from jaxlib.mlir import ir
+from jaxlib.mlir._mlir_libs import _stablehlo
+from jaxlib.mlir.dialects import func
+
+from shardpass.diagnostics import table_runtime
+from shardpass.ir.context import make_context, parse_module
+from shardpass.ir.tensors import operation
+from shardpass.passes.annotations import main_of
+from shardpass.runtime.contract import Boundary, Signature, read_signature
+from shardpass.runtime.lockstep import Lockstep
+from shardpass.runtime.tiles import Array, check_arguments, join, split
+
+SPMD = "spmd"  # what main of the partitioned module is called here
+
+
+def interpret(
+    module: Any,
+    *arrays: Any,
+    padding: Any = 0,
+    threads: bool = False,
+    isolated: bool = True,
+    timeout: float | None = None,
+) -> list[Array]:
+    """Runs a partitioned module (text, bytecode or ``ir.Module``) on whole arrays; returns whole arrays.
+
+    ``padding`` is what lies behind the end of arguments that do not divide; ``threads``: a thread for each device,
+    instead of all in step; ``isolated``: in a process of its own; ``timeout`` in seconds.
+
+    Raises:
+        ShardpassError: as ``compile`` and ``place`` do, and SP540 where the interpreter stops.
+    """
+    copy = _own_copy(module)
+    signature = read_signature(copy)
+    check_arguments(signature, arrays)
+    devices = signature.num_devices
+    tiles = [
+        split(np.asarray(array), boundary, devices, padding)
+        for array, boundary in zip(arrays, signature.arguments, strict=True)
+    ]
+    results = run_tiles(copy, signature, tiles, threads=threads, isolated=isolated, timeout=timeout)
+    return [join(row, boundary) for row, boundary in zip(results, signature.results, strict=True)]
+
+
+def run_tiles(
+    module: Any,
+    signature: Signature,
+    tiles: Sequence[Sequence[Array]],
+    *,
+    threads: bool = False,
+    isolated: bool = True,
+    timeout: float | None = None,
+) -> list[list[Array]]:
+    """[argument][device] tiles to [result][device] tiles. Changes the module, which must be of ``_own_copy``."""
+    devices = signature.num_devices
+    with module.context, ir.Location.unknown():
+        _wrap(module, signature, threads)
+        text = module.operation.get_asm(binary=True)
+    by_device = [np.ascontiguousarray(row[device]) for device in range(devices) for row in tiles]
+    flat = _in_child(text, by_device, timeout) if isolated else evaluate(text, by_device)
+    if isinstance(flat, str):
+        raise table_runtime.INTERPRETER_FAILED.error(reason=flat)
+    return _by_result(flat, signature)
+
+
+def _own_copy(module: Any) -> Any:
+    context = make_context()
+    _stablehlo.register_interpreter_dialect(context)
+    if not isinstance(module, (str, bytes)):
+        module = module.operation.get_asm(binary=True)
+    return parse_module(module, context=context)
+
+
+# --- the module around the program
+
+# element type -> the type that carries it out, exactly; complex leaves as its two parts
+_CARRIERS = {
+    **dict.fromkeys(("bf16", "f4E2M1FN", "f8E8M0FNU"), "f32"),
+    **{f"f8{name}": "f32" for name in ("E3M4", "E4M3", "E4M3FN", "E4M3FNUZ", "E4M3B11FNUZ", "E5M2", "E5M2FNUZ")},
+    **{"i2": "i8", "i4": "i8", "ui2": "ui8", "ui4": "ui8"},
+}
+
+
+def _wrap(module: Any, signature: Signature, threads: bool) -> None:
+    """main becomes @spmd; a new main does its work on every device, with the arguments of all devices in a row."""
+    program = main_of(module)
+    program.attributes["sym_name"] = ir.StringAttr.get(SPMD)
+    program.attributes["sym_visibility"] = ir.StringAttr.get("private")
+    inputs = list(program.attributes["function_type"].value.inputs) * signature.num_devices
+    with ir.InsertionPoint(module.body):
+        main = func.FuncOp("main", ir.FunctionType.get(inputs, []))
+        block = main.add_entry_block()
+    with ir.InsertionPoint(block):
+        emit = _threads if threads else _in_step
+        carried = [part for value in emit(module, program, block.arguments, signature) for part in _carried(value)]
+        func.ReturnOp(carried)
+    main.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, [v.type for v in carried]))
+    if not threads:
+        program.operation.erase()
+
+
+def _threads(module: Any, program: Any, arguments: Any, signature: Signature) -> list[Any]:
+    kind = program.attributes["function_type"].value
+    grid = ir.ArrayAttr.get([ir.ArrayAttr.get([ir.FlatSymbolRefAttr.get(SPMD)] * signature.num_devices)])
+    run = ir.Operation.create(
+        "interpreter.run_parallel",
+        results=list(kind.results) * signature.num_devices,
+        operands=list(arguments),
+        attributes={"programs": grid},
+    )
+    return list(run.results)
+
+
+def _in_step(module: Any, program: Any, arguments: Any, signature: Signature) -> list[Any]:
+    functions = {f.attributes["sym_name"].value: operation(f) for f in module.body.operations}
+    devices, count = signature.num_devices, len(signature.arguments)
+    copies = [[arguments[device * count + k] for device in range(devices)] for k in range(count)]
+    results = Lockstep(functions, devices).function(SPMD, copies)
+    return [row[device] for device in range(devices) for row in results]
+
+
+def _carried(value: Any) -> list[Any]:
+    kind = value.type
+    shape, element = list(kind.shape), str(kind.element_type)
+    if element.startswith("complex"):
+        part = ir.RankedTensorType.get(shape, ir.ComplexType(kind.element_type).element_type)
+        return [ir.Operation.create(f"stablehlo.{p}", [part], [value]).result for p in ("real", "imag")]
+    if element in _CARRIERS:
+        wider = ir.RankedTensorType.get(shape, ir.Type.parse(_CARRIERS[element]))
+        return [ir.Operation.create("stablehlo.convert", [wider], [value]).result]
+    return [value]
+
+
+def _by_result(flat: Sequence[Array], signature: Signature) -> list[list[Array]]:
+    """What main returned, device after device, as [result][device] in the program's element types."""
+    parts = iter(flat)
+    found: list[list[Array]] = [[] for _ in signature.results]
+    for _ in range(signature.num_devices):
+        for row, boundary in zip(found, signature.results, strict=True):
+            row.append(_uncarried(parts, boundary))
+    return found
+
+
+def _uncarried(parts: Any, boundary: Boundary) -> Array:
+    if boundary.element.mlir.startswith("complex"):
+        whole = np.empty(boundary.tile, boundary.dtype)
+        whole.real, whole.imag = next(parts), next(parts)
+        return whole
+    return np.asarray(next(parts)).astype(boundary.dtype)
+
+
+# --- running it
+
+
+def evaluate(module: bytes, arguments: Sequence[Array]) -> list[Array]:
+    """Runs main of bytecode in this process, which the interpreter may abort."""
+    context = make_context()
+    _stablehlo.register_interpreter_dialect(context)
+    with context, ir.Location.unknown():
+        parsed = ir.Module.parse(module)
+        (main,) = (f for f in parsed.body.operations if f.attributes["sym_name"].value == "main")
+        types = main.attributes["function_type"].value.inputs
+        attributes = [
+            ir.DenseElementsAttr.get(array, type=kind.element_type, shape=list(kind.shape))
+            for array, kind in zip(arguments, types, strict=True)
+        ]
+        return [np.array(result) for result in _stablehlo.eval_module(parsed, attributes)]
+
+
+def _in_child(module: bytes, arguments: Sequence[Array], timeout: float | None) -> list[Array] | str:
+    """``evaluate`` in a child process: its results, or what it said when it stopped."""
+    try:
+        child = subprocess.run(
+            [sys.executable, "-c", "from shardpass.runtime.interpreter import serve; serve()"],
+            input=pickle.dumps((module, list(arguments))),
+            capture_output=True,
+            timeout=timeout,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return f"it took more than {timeout} s"
+    if child.returncode:
+        said = [row for row in child.stderr.decode(errors="replace").splitlines() if row.strip()]
+        told = [row for row in said if "error" in row.lower()]
+        return (told or said or [f"its process ended with status {child.returncode}"])[-1]
+    found: list[Array] = pickle.loads(child.stdout)
+    return found
+
+
+def serve() -> None:
+    """The child process: a pickled (module, arguments) on stdin, pickled results on stdout."""
+    module, arguments = pickle.load(sys.stdin.buffer)
+    sys.stdout.buffer.write(pickle.dumps(evaluate(module, arguments)))

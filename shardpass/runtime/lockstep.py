@@ -1,0 +1,230 @@
+"""A per-device program as one program that does the work of every device, in step.
+
+StableHLO's reference interpreter can run N programs at once, but on as many threads as the machine has cores, and
+devices that wait for each other (for three seconds at most) then wait for ever on a small machine. Here each op
+of the program is written N times, once for each device, and a collective becomes what the StableHLO
+specification says of it, over the values of all devices: concatenations, slices and reductions.
+
+State: for each value of the program its N copies, one a device.
+
+Invariants: after an op is emitted, copy d of each result depends on device d alone, but for collectives; constants
+stand for `partition_id`.
+
+Cases: collectives; `partition_id`; `call`, whose callee is emitted in its place; every other op, cloned with its
+regions. A collective inside a region (the body of a loop) is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import stablehlo
+
+from shardpass.diagnostics import table_runtime
+from shardpass.ir.locations import place_of
+from shardpass.ir.tensors import operation, shape_of
+from shardpass.runtime.contract import CROSS_DEVICE, every_op
+
+Values = list[Any]  # of one value of the program, on each device
+Table = dict[Any, Values]
+
+
+class Lockstep:
+    """Emits at the current insertion point. Keeps no reference to what it has emitted but the table."""
+
+    def __init__(self, functions: dict[str, Any], devices: int) -> None:
+        self.functions = functions
+        self.devices = devices
+
+    def function(self, name: str, arguments: Sequence[Values]) -> list[Values]:
+        """The results of a function, each on all devices."""
+        (block,) = self.functions[name].regions[0].blocks
+        table: Table = dict(zip(block.arguments, arguments, strict=True))
+        for op in map(operation, block.operations):
+            if op.name == "func.return":
+                return [table[value] for value in op.operands]
+            results = self.emit(op, [table[value] for value in op.operands], table)
+            table.update(zip(op.results, results, strict=True))
+        raise AssertionError("a function ends in a return: MLIR's verifier saw to it")
+
+    def emit(self, op: Any, operands: list[Values], table: Table) -> list[Values]:
+        """The results of one op, each on all devices."""
+        if op.name == "func.call":
+            return self.function(op.attributes["callee"].value, operands)
+        if op.name == "stablehlo.partition_id":
+            return [[_device_id(device) for device in range(self.devices)]]
+        if op.name in _COLLECTIVES:
+            return _COLLECTIVES[op.name](self, op, operands)
+        copies = [self.clone(op, device, [v[device] for v in operands], table) for device in range(self.devices)]
+        return [list(row) for row in zip(*(copy.results for copy in copies), strict=True)]
+
+    def clone(self, op: Any, device: int, operands: list[Any], table: Table) -> Any:
+        """The op on one device, with the values that its regions take from outside."""
+        copy = op.clone()
+        for index, value in enumerate(operands):
+            copy.operands[index] = value
+        if len(op.regions):
+            self._enter(copy, device, table)
+        return copy
+
+    def _enter(self, copy: Any, device: int, table: Table) -> None:
+        for inner in list(every_op(copy))[1:]:
+            if inner.name in CROSS_DEVICE:
+                reason = f"`{inner.name}` inside `{copy.name}` cannot be run in step"
+                raise table_runtime.INTERPRETER_FAILED.error(place_of(inner.location), reason=reason)
+            if inner.name == "stablehlo.partition_id":
+                with ir.InsertionPoint(inner):
+                    inner.results[0].replace_all_uses_with(_device_id(device))
+                inner.erase()
+                continue
+            for index, value in enumerate(inner.operands):
+                if value in table:
+                    inner.operands[index] = table[value][device]
+
+
+# --- collectives, as in the StableHLO specification
+
+
+def _all_gather(run: Lockstep, op: Any, operands: list[Values]) -> list[Values]:
+    dim = op.attributes["all_gather_dim"].value
+    results = []
+    for values in operands:
+        row: Values = [None] * run.devices
+        for group in groups(op):
+            whole = concatenate([values[d] for d in group], dim)
+            for device in group:
+                row[device] = whole
+        results.append(row)
+    return results
+
+
+def _all_to_all(run: Lockstep, op: Any, operands: list[Values]) -> list[Values]:
+    split, concat = op.attributes["split_dimension"].value, op.attributes["concat_dimension"].value
+    count = op.attributes["split_count"].value
+    results = []
+    for values in operands:
+        row: Values = [None] * run.devices
+        for group in groups(op):
+            parts = [pieces(values[d], split, count) for d in group]
+            for k, device in enumerate(group):
+                row[device] = concatenate([part[k] for part in parts], concat)
+        results.append(row)
+    return results
+
+
+def _permute(run: Lockstep, op: Any, operands: list[Values]) -> list[Values]:
+    sources = {int(target): int(source) for source, target in np.array(op.attributes["source_target_pairs"])}
+    (values,) = operands
+    return [[values[sources[d]] if d in sources else zeros_like(values[d]) for d in range(run.devices)]]
+
+
+def _all_reduce(run: Lockstep, op: Any, operands: list[Values]) -> list[Values]:
+    results = []
+    for values in operands:
+        row: Values = [None] * run.devices
+        for group in groups(op):
+            total = combine(op, [values[d] for d in group])
+            for device in group:
+                row[device] = total
+        results.append(row)
+    return results
+
+
+def _reduce_scatter(run: Lockstep, op: Any, operands: list[Values]) -> list[Values]:
+    dim = op.attributes["scatter_dimension"].value
+    (values,) = operands
+    row: Values = [None] * run.devices
+    for group in groups(op):
+        parts = pieces(combine(op, [values[d] for d in group]), dim, len(group))
+        for device, part in zip(group, parts, strict=True):
+            row[device] = part
+    return [row]
+
+
+def _broadcast(run: Lockstep, op: Any, operands: list[Values]) -> list[Values]:
+    (values,) = operands
+    first = {device: group[0] for group in groups(op) for device in group}
+    return [[values[first[d]] if d in first else zeros_like(values[d]) for d in range(run.devices)]]
+
+
+_COLLECTIVES: dict[str, Callable[[Lockstep, Any, list[Values]], list[Values]]] = {
+    "stablehlo.all_gather": _all_gather,
+    "stablehlo.all_to_all": _all_to_all,
+    "stablehlo.collective_permute": _permute,
+    "stablehlo.all_reduce": _all_reduce,
+    "stablehlo.reduce_scatter": _reduce_scatter,
+    "stablehlo.collective_broadcast": _broadcast,
+}
+
+
+def groups(op: Any) -> list[list[int]]:
+    """The device groups of a collective, in order."""
+    return [[int(d) for d in row if d >= 0] for row in np.array(op.attributes["replica_groups"])]
+
+
+# --- what they are made of
+
+
+def _device_id(device: int) -> Any:
+    ui32 = ir.IntegerType.get_unsigned(32)
+    return stablehlo.constant(ir.DenseElementsAttr.get(np.array(device, np.uint32), type=ui32))
+
+
+def concatenate(values: Sequence[Any], dim: int) -> Any:
+    return stablehlo.concatenate(list(values), dim) if len(values) > 1 else values[0]
+
+
+def pieces(value: Any, dim: int, count: int) -> list[Any]:
+    """``count`` equal slices along ``dim``."""
+    shape = shape_of(value)
+    size = shape[dim] // count
+    found = []
+    for k in range(count):
+        start, limit = [0] * len(shape), list(shape)
+        start[dim], limit[dim] = k * size, (k + 1) * size
+        found.append(stablehlo.slice(value, *map(ir.DenseI64ArrayAttr.get, (start, limit, [1] * len(shape)))))
+    return found
+
+
+def zeros_like(value: Any) -> Any:
+    element = value.type.element_type
+    if isinstance(element, ir.ComplexType):
+        part = ir.FloatAttr.get(element.element_type, 0.0)
+        real = stablehlo.constant(ir.DenseElementsAttr.get_splat(_like(value, element.element_type), part))
+        return stablehlo.complex(real, real)
+    zero: Any = (
+        ir.IntegerAttr.get(element, 0) if isinstance(element, ir.IntegerType) else ir.FloatAttr.get(element, 0.0)
+    )
+    return stablehlo.constant(ir.DenseElementsAttr.get_splat(value.type, zero))
+
+
+def _like(value: Any, element: Any) -> Any:
+    return ir.RankedTensorType.get(list(shape_of(value)), element)
+
+
+def combine(op: Any, values: Sequence[Any]) -> Any:
+    """The collective's own computation over ``values``, from the first to the last, element by element.
+
+    The computation is of scalars; over arrays it is StableHLO's `map`.
+    """
+    total = values[0]
+    dims = ir.DenseI64ArrayAttr.get(list(range(len(shape_of(total)))))
+    for value in values[1:]:
+        mapped = ir.Operation.create("stablehlo.map", [total.type], [total, value], {"dimensions": dims}, regions=1)
+        block = mapped.regions[0].blocks.append(*[a.type for a in op.regions[0].blocks[0].arguments])
+        _copy_block(op.regions[0].blocks[0], block)
+        total = mapped.results[0]
+    return total
+
+
+def _copy_block(source: Any, target: Any) -> None:
+    table = dict(zip(source.arguments, target.arguments, strict=True))
+    with ir.InsertionPoint(target):
+        for op in map(operation, source.operations):
+            copy = op.clone()
+            for index, value in enumerate(op.operands):
+                copy.operands[index] = table[value]
+            table.update(zip(op.results, copy.results, strict=True))

@@ -1,0 +1,71 @@
+"""Whole arrays and tiles, in NumPy: the plain meaning of a boundary, without JAX."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from shardpass.diagnostics import table_runtime
+from shardpass.runtime.contract import Boundary, Signature
+
+Array = np.ndarray[Any, Any]
+
+
+def check_arguments(signature: Signature, arrays: Sequence[Any]) -> None:
+    """Whole arrays against the signature, by shape and element type.
+
+    Raises:
+        ShardpassError: SP520 (how many), SP521 (shape or element type).
+    """
+    if len(arrays) != len(signature.arguments):
+        raise table_runtime.WRONG_ARGUMENT_COUNT.error(expected=len(signature.arguments), given=len(arrays))
+    for index, (array, boundary) in enumerate(zip(arrays, signature.arguments, strict=True)):
+        shape = tuple(np.shape(array))
+        dtype = array.dtype if hasattr(array, "dtype") else np.asarray(array).dtype
+        if shape != boundary.shape or dtype != boundary.dtype:
+            raise table_runtime.WRONG_ARGUMENT.error(
+                index=index, expected=said(boundary.dtype, boundary.shape), given=said(dtype, shape)
+            )
+
+
+def said(dtype: Any, shape: Sequence[int]) -> str:
+    """``float32[4,3]``"""
+    return f"{dtype}[{','.join(map(str, shape))}]"
+
+
+def pad(array: Array, boundary: Boundary, fill: Any = 0) -> Array:
+    """The whole array with ``fill`` after its end, to a multiple of the tile."""
+    if boundary.even:
+        return array
+    widths = [(0, to - size) for size, to in zip(boundary.shape, boundary.padded, strict=True)]
+    return np.pad(array, widths, constant_values=np.asarray(fill).astype(boundary.dtype))
+
+
+def tile_slices(boundary: Boundary) -> list[tuple[tuple[int, ...], tuple[slice, ...]]]:
+    """The index of each tile, and where it lies in the padded array."""
+    return [
+        (index, tuple(slice(i * size, (i + 1) * size) for i, size in zip(index, boundary.tile, strict=True)))
+        for index in np.ndindex(*boundary.counts)
+    ]
+
+
+def split(array: Array, boundary: Boundary, devices: int, fill: Any = 0) -> list[Array]:
+    """The tile of each device, in device order; ``fill`` is what lies in the padding."""
+    padded = pad(array, boundary, fill)
+    tiles: list[Any] = [None] * devices
+    holders = boundary.holders(devices)
+    for index, where in tile_slices(boundary):
+        for device in holders[index]:
+            tiles[device] = padded[where]
+    return tiles
+
+
+def join(tiles: Sequence[Array], boundary: Boundary) -> Array:
+    """The whole array from the tile of each device (of copies, the first), without its padding."""
+    whole = np.empty(boundary.padded, boundary.dtype)
+    holders = boundary.holders(len(tiles))
+    for index, where in tile_slices(boundary):
+        whole[where] = tiles[holders[index][0]]
+    return whole[tuple(slice(size) for size in boundary.shape)]

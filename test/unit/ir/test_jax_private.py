@@ -1,0 +1,70 @@
+"""What shardpass leans on in JAX's private parts. A failure here names what moved; mend shardpass/ir/jax_private.py."""
+
+import inspect
+
+import jax
+import numpy as np
+import pytest
+
+from shardpass.ir import jax_private
+
+VERSION = f"jax {jax.__version__}"
+
+
+def test_context():
+    with jax_private.make_ir_context():
+        from jaxlib.mlir import ir
+
+        ir.Module.parse("module { func.func @f(%x: tensor<2xf32>) -> tensor<2xf32> { return %x : tensor<2xf32> } }")
+
+
+def test_compile_and_execute():
+    """jaxlib.xla_client's CompileOptions, DeviceAssignment; jaxlib._jax.DeviceList; execute_sharded."""
+    text = """module attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32} {
+      func.func public @main(%x: tensor<3xf32> {mhlo.sharding = "{manual}"})
+          -> (tensor<3xf32> {mhlo.sharding = "{manual}"}) {
+        %0 = stablehlo.negate %x : tensor<3xf32>
+        return %0 : tensor<3xf32>
+      }
+    }"""
+    devices = jax.devices()[:2]
+    loaded = jax_private.compile_and_load(text, devices)
+    sharding = jax.sharding.NamedSharding(jax.sharding.Mesh(np.array(devices), ("d",)), jax.sharding.PartitionSpec("d"))
+    x = jax.device_put(np.arange(6, dtype=np.float32), sharding)
+    results = jax_private.execute(loaded, [x])
+    assert [np.asarray(tile).tolist() for tile in results[0]] == [[0, -1, -2], [-3, -4, -5]], VERSION
+    for method in ("hlo_modules", "get_compiled_memory_stats"):
+        assert hasattr(loaded, method), f"LoadedExecutable.{method} is gone in {VERSION}"
+    arguments, results = jax_private.boundary_shardings(loaded)
+    assert arguments == results == ["{manual}"], f"{arguments} -> {results} in {VERSION}"
+
+
+def test_refusals_are_runtime_errors():
+    with pytest.raises(RuntimeError):
+        jax_private.compile_and_load("this is no module", jax.devices()[:1])
+
+
+def test_sharding_text():
+    assert jax_private.parses_as_sharding("{devices=[2,1]<=[2,1]T(0,1)}") == "{devices=[2,1]<=[2]}"
+
+
+def test_compile_hook():
+    parameters = list(inspect.signature(jax_private.compile_hook()).parameters)
+    expected = ["backend", "computation", "devices", "compile_options", "host_callbacks", "executable_devices"]
+    assert parameters[:6] == expected, f"compile_or_get_cached takes {parameters} in {VERSION}"
+
+
+def test_compile_hook_sees_every_compile():
+    original, seen = jax_private.compile_hook(), []
+
+    def watching(*args, **kwargs):
+        seen.append(args[1])
+        return original(*args, **kwargs)
+
+    jax_private.set_compile_hook(watching)
+    try:
+        assert jax.jit(lambda x: x * 17 + 4)(2.0) == 38
+    finally:
+        jax_private.set_compile_hook(original)
+    assert len(seen) >= 1, f"jax.jit no longer compiles through compile_or_get_cached in {VERSION}"
+    assert any("stablehlo.multiply" in str(module) for module in seen)
