@@ -47,8 +47,11 @@ def python(script: str, *arguments: object) -> str:
 
 
 def word(names: str) -> str:
-    """A whole word of a command line: not a part of a path, an option or a longer name."""
-    return rf"(?<![\w./%-])(?:{names})(?![\w./-])"
+    """A command's name: not a part of a path, an option, a pipeline or a longer name, nor after a module.
+
+    (shardpass-check is a command and a pass: a pass that stands alone is better put in quotes.)
+    """
+    return rf"(?<![\w./%'\",(={{-])(?<!\.mlir )(?<! - ){names}(?![\w./,{{}})'\"-])"
 
 
 COMMANDS = ("opt", "run", "plan", "check", "explain")

@@ -95,8 +95,9 @@ class _Run:
             self.module.context.enable_multithreading(False)
             manager.enable_ir_printing(
                 print_before_all=instruments.print_before_all,
-                print_after_all=instruments.print_after_all,
-                print_after_failure=instruments.print_after_failure,
+                # MLIR's flag for failures restricts the printing after passes, it does not ask for any
+                print_after_all=instruments.print_after_all or instruments.print_after_failure,
+                print_after_failure=instruments.print_after_failure and not instruments.print_after_all,
                 enable_debug_info=instruments.debug_info,
             )
         if instruments.timing:
