@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import re
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
-from shardpass.diagnostics import ShardpassError
+from shardpass.diagnostics import Place, ShardpassError
 from shardpass.diagnostics.table_redistribute import ATTRIBUTE
 from shardpass.ir.locations import place_of
 from shardpass.ir.tensors import operation, walk_blocks
@@ -89,11 +90,16 @@ class Redistribute(ModulePass):
                     try:
                         plan = _plan(op, self.planner, devices, mesh)
                     except ShardpassError as failure:
-                        failures.append(failure)
+                        failures.append(_placed(failure, place_of(op.location)))
                     else:
                         _replace(operation(op), plan, channels, known)
         if failures:
             raise ShardpassError(*(d for failure in failures for d in failure.diagnostics))
+
+
+def _placed(failure: ShardpassError, place: Place) -> ShardpassError:
+    """``failure`` at the op's place; that of a fault in a sharding's text is only a place in that text."""
+    return ShardpassError(*(dataclasses.replace(d, place=place) for d in failure.diagnostics))
 
 
 def _replace(op: Any, plan: Plan, channels: Iterator[int], known: DeviceValues) -> None:
@@ -120,16 +126,15 @@ def _last_channel(module: Any) -> int:
 
 def _plan(op: Any, planner: str, devices: int | None, mesh: Mesh | None) -> Plan:
     """The plan that the op's attributes ask for; its tiles must be the op's types."""
-    place = place_of(op.location)
     for name in (FROM, TO, GLOBAL_TYPE):
         if name not in op.attributes:
-            raise ATTRIBUTE.error(place, reason=f"has no attribute {name}")
+            raise ATTRIBUTE.error(reason=f"has no attribute {name}")
     if len(op.operands) != 1 or len(op.results) != 1:
-        raise ATTRIBUTE.error(place, reason=f"has {len(op.operands)} operands and {len(op.results)} results")
+        raise ATTRIBUTE.error(reason=f"has {len(op.operands)} operands and {len(op.results)} results")
     try:
         whole = ir.RankedTensorType(ir.TypeAttr(op.attributes[GLOBAL_TYPE]).value)
     except ValueError:
-        raise ATTRIBUTE.error(place, reason=f"has a {GLOBAL_TYPE} that is no tensor type") from None
+        raise ATTRIBUTE.error(reason=f"has a {GLOBAL_TYPE} that is no tensor type") from None
     source, target = (_sharding(get_text(op, name) or "", mesh) for name in (FROM, TO))
     plan = plan_redistribution(
         tuple(whole.shape), str(whole.element_type), source, target, planner=planner, num_devices=devices
@@ -138,7 +143,7 @@ def _plan(op: Any, planner: str, devices: int | None, mesh: Mesh | None) -> Plan
     for value, tile, side in ends:
         want = ir.RankedTensorType.get(list(tile), whole.element_type)
         if value.type != want:
-            raise ATTRIBUTE.error(place, reason=f"has the {side} type {value.type}, but the tile is {want}")
+            raise ATTRIBUTE.error(reason=f"has the {side} type {value.type}, but the tile is {want}")
     return plan
 
 

@@ -1,0 +1,203 @@
+"""shardpass-plan: how an array gets from one sharding to another, step by step, and at what price."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from shardpass.cli.common import argument_parser, guarded, write_output
+from shardpass.diagnostics.table_redistribute import SHAPE
+
+if TYPE_CHECKING:
+    from shardpass.redistribute import Plan
+
+DESCRIPTION = """Plans the redistribution of one array: from the sharding SOURCE to the sharding TARGET, over the same
+devices. Prints each step with the mesh axes it works over, the tile, the bytes that the busiest device receives and the
+memory that is live, beside the least that any plan could receive and beside the other planner."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    return guarded(_main, argv)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argument_parser("shardpass-plan", DESCRIPTION)
+    parser.add_argument("array", metavar="TYPE", help="element type and shape of the whole array: 'f32[256,128]'")
+    parser.add_argument("source", metavar="SOURCE", help="mhlo.sharding text: '{devices=[8,1]<=[8]}'")
+    parser.add_argument("target", metavar="TARGET", help="mhlo.sharding text")
+    parser.add_argument("--planner", choices=("best", "rink"), default="best", help="default: best")
+    parser.add_argument(
+        "--devices", type=_positive, metavar="N", help="where neither sharding says how many devices there are"
+    )
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--json", action="store_true", help="the plan as JSON on stdout")
+    what.add_argument("--module", action="store_true", help="the program that each device runs, as StableHLO")
+    parser.add_argument("--svg", metavar="FILE", help="draw which device holds what after each step")
+    parser.add_argument("--show", action="store_true", help="draw source and target in the terminal")
+    return parser
+
+
+def _positive(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of devices: give an integer from 1 up")
+    return int(text)
+
+
+def _main(argv: Sequence[str]) -> int:
+    arguments = _parser().parse_args(argv)
+    element, shape = array_type(arguments.array)
+    from shardpass.redistribute import PLANNERS, plan_redistribution
+
+    plans = {
+        planner: plan_redistribution(
+            shape, element, arguments.source, arguments.target, planner=planner, num_devices=arguments.devices
+        )
+        for planner in dict.fromkeys((arguments.planner, *PLANNERS))
+    }
+    plan = plans[arguments.planner]
+    if arguments.svg:
+        from shardpass.redistribute.draw import plan_svg
+
+        write_output(arguments.svg, plan_svg(plan))
+    if arguments.json:
+        print(json.dumps(as_json(plan, plans), indent=2))
+    elif arguments.module:
+        print(plan.to_module())
+    else:
+        _print_table(plan, plans)
+        if arguments.show:
+            _show(plan)
+    return 0
+
+
+_ARRAY = re.compile(r"\s*(?P<element>[A-Za-z][\w<>]*)\s*\[(?P<sizes>[^\[\]]*)\]\s*")
+
+
+def array_type(text: str) -> tuple[str, tuple[int, ...]]:
+    """``f32[256,128]`` as element type and shape. Raises ShardpassError (SP406)."""
+    match = _ARRAY.fullmatch(text)
+    if match is None:
+        raise SHAPE.error(text=text, reason="it is not an element type followed by sizes in brackets")
+    sizes = []
+    for part in match["sizes"].split(",") if match["sizes"].strip() else ():
+        if not re.fullmatch(r"\s*[0-9]{1,18}\s*", part):
+            raise SHAPE.error(text=text, reason=f"{part.strip()!r} is not a size")
+        sizes.append(int(part))
+    return match["element"], tuple(sizes)
+
+
+def as_json(plan: Plan, plans: dict[str, Plan]) -> dict[str, Any]:
+    """Everything that the plan says of itself, and the price of the other planners."""
+    return {
+        "shape": list(plan.shape),
+        "element_type": plan.element_type.mlir,
+        "source": str(plan.source),
+        "target": str(plan.target),
+        "num_devices": plan.num_devices,
+        "planner": plan.planner,
+        "source_tile": list(plan.source_tile),
+        "target_tile": list(plan.target_tile),
+        "steps": [
+            {
+                "kind": step.kind,
+                "axes": list(step.axes),
+                "groups": step.groups.tolist(),
+                "tile_before": list(step.tile_before),
+                "tile_after": list(step.tile_after),
+                "bytes": step.bytes,
+            }
+            for step in plan.steps
+        ],
+        "bytes_received": plan.bytes_received,
+        "lower_bound_bytes": plan.lower_bound_bytes,
+        "peak_bytes": plan.peak_bytes,
+        "planners": {
+            name: {"bytes_received": other.bytes_received, "steps": len(other.steps)} for name, other in plans.items()
+        },
+    }
+
+
+def _print_table(plan: Plan, plans: dict[str, Plan]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(highlight=False)
+    extent = f"{plan.element_type}[{','.join(map(str, plan.shape))}]"
+    console.print(f"{extent} on {plan.num_devices} devices, planner {plan.planner}", markup=False)
+    console.print(f"  from {plan.source}", markup=False, soft_wrap=True)
+    console.print(f"  to   {plan.target}", markup=False, soft_wrap=True)
+    if plan.steps:
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        for name in ("step", "over axes", "groups", "tile", "received", "live"):
+            table.add_column(name, justify="right" if name in ("received", "live") else "left")
+        table.add_row("", "", "", _extent(plan.source_tile), "", _size(_bytes(plan, plan.source_tile)))
+        for step in plan.steps:
+            live = _bytes(plan, step.tile_before) + _bytes(plan, step.tile_after)
+            table.add_row(
+                step.kind,
+                ", ".join(step.axes),
+                _groups(step.kind, step.groups.shape),
+                _extent(step.tile_after),
+                _size(step.bytes),
+                _size(live),
+            )
+        console.print(table)
+    else:
+        console.print("every device already holds what it needs: nothing to do")
+    console.print(summary(plan), soft_wrap=True)
+    for name, other in plans.items():
+        if name != plan.planner:
+            console.print(f"planner {name}: {summary(other)} in {len(other.steps)} steps", soft_wrap=True)
+
+
+def summary(plan: Plan) -> str:
+    """Bytes received, beside the bound, and the peak."""
+    bound = plan.lower_bound_bytes
+    if bound:
+        least = f"{plan.bytes_received / bound:.2f}x the least possible {_size(bound)}"
+    else:
+        least = "the least possible" if not plan.bytes_received else "though nothing need move"
+    return f"received {_size(plan.bytes_received)} ({least}), peak tile {_size(plan.peak_bytes)}"
+
+
+def _groups(kind: str, shape: tuple[int, ...]) -> str:
+    if kind == "dynamic_slice":
+        return ""
+    return f"{shape[0]} pairs" if kind == "collective_permute" else f"{shape[0]} of {shape[1]}"
+
+
+def _extent(tile: tuple[int, ...]) -> str:
+    return "x".join(map(str, tile)) or "scalar"
+
+
+def _bytes(plan: Plan, tile: tuple[int, ...]) -> int:
+    elements = 1
+    for n in tile:
+        elements *= n
+    return plan.element_type.bytes(elements)
+
+
+def _size(count: int) -> str:
+    """Bytes with a unit: exact below 10 KiB, else three figures."""
+    if count < 10240:
+        return f"{count} B"
+    value, units = float(count), iter(("KiB", "MiB", "GiB", "TiB", "PiB"))
+    unit = "B"
+    while value >= 1024 and (following := next(units, None)):
+        value, unit = value / 1024, following
+    return f"{value:.3g} {unit}" if value < 1000 else f"{value:.0f} {unit}"
+
+
+def _show(plan: Plan) -> None:
+    from shardpass.report.picture import show
+
+    kind = f"{plan.element_type}[{','.join(map(str, plan.shape))}]"
+    for sharding in (plan.source, plan.target):
+        show(str(sharding), kind)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
