@@ -110,6 +110,14 @@ CONTRADICTION = Code(
     "`{manual devices=[2]0,1}`, `{devices=[2,2]<=[4] maximal}`, `{shard_as 3}`.",
     exception=ShardingParseError,
 )
+TOO_LARGE = Code(
+    "SP012",
+    "{devices} devices in an order that must be listed one by one; at most {limit} are",
+    "choose tile counts that cut the iota at its own dimensions",
+    explanation="In `{devices=[4,3]<=[2,6]T(1,0)}` the counts 4 and 3 do not cut [6,2] at its dimensions, so the "
+    "order of the devices can only be listed. That is done up to a limit.",
+    exception=ShardingParseError,
+)
 MESH = Code(
     "SP020",
     "{message}",
@@ -137,6 +145,20 @@ AXIS_TWICE = Code(
     "axis {axis} is used twice: by {first} and by {second}",
     "an axis splits one dimension, or is one of replicated, unreduced and manual",
     explanation="`[{'x'}, {'x'}]` would cut both dimensions with the same devices.",
+    exception=ShardingError,
+)
+AXIS_ORDER = Code(
+    "SP024",
+    "the {kind} axes do not stand in mesh order",
+    "write {kind}={{{order}}}",
+    explanation="`manual={'b','a'}` over `mesh['a'=2,'b'=4]`. XLA aborts the process on it.",
+    exception=ShardingError,
+)
+NEIGHBOURS = Code(
+    "SP025",
+    "{major} and {minor} in {where} are neighbouring parts of one axis",
+    "write {joined}",
+    explanation="`{'x':(1)2, 'x':(2)2}` is `'x':(1)4`. XLA aborts the process on it.",
     exception=ShardingError,
 )
 RANK = Code(

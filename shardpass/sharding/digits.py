@@ -111,12 +111,17 @@ def missing(digits: Iterable[Digit], n: int) -> tuple[Digit, ...]:
     return merge(out)
 
 
-def iota_text(digits: Sequence[Digit]) -> str:
-    """XLA's text of a list of digits that covers all positions: ``[2,4]T(1,0)``."""
+def shape_and_perm(digits: Sequence[Digit]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The iota that counts through ``digits``, which cover all positions: its shape and its transpose."""
+    order = sorted(range(len(digits)), key=lambda k: -digits[k][0])
+    rank = {k: place for place, k in enumerate(order)}
+    return tuple(digits[k][1] for k in order), tuple(rank[k] for k in range(len(digits)))
+
+
+def iota_text(digits: Iterable[Digit]) -> str:
+    """XLA's text of digits that cover all positions: ``[2,4]T(1,0)``."""
     parts = merge(digits)
     if len(parts) < 2:
         return f"[{parts[0][1] if parts else 1}]"
-    order = sorted(range(len(parts)), key=lambda k: -parts[k][0])
-    rank = {k: place for place, k in enumerate(order)}
-    shape = ",".join(str(parts[k][1]) for k in order)
-    return f"[{shape}]T({','.join(str(rank[k]) for k in range(len(parts)))})"
+    shape, perm = shape_and_perm(parts)
+    return f"[{','.join(map(str, shape))}]T({','.join(map(str, perm))})"

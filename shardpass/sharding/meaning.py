@@ -40,6 +40,8 @@ def meaning(sharding: Sharding) -> tuple[object, ...]:
     if sharding.kind is Kind.MAXIMAL:
         return ("maximal", sharding.device)
     mesh = sharding.mesh
+    if sharding.kind is Kind.UNREDUCED:
+        return ("unreduced", sharding.reduction)
     if sharding.kind is not Kind.TILED or mesh is None:
         return (str(sharding.kind),)
     if not sharding.used:
@@ -48,11 +50,11 @@ def meaning(sharding: Sharding) -> tuple[object, ...]:
     for kind in ("manual", "unreduced"):
         axes: Axes = getattr(sharding, kind)
         if not split and axes and _count(mesh, axes) == mesh.size:
-            return (kind,)
+            return (kind,) if kind == "manual" else (kind, sharding.reduction)
     dims = tuple(_form(sharding, axes) for axes in sharding.dims)
     key: tuple[object, ...] = (mesh.size, dims, _form(sharding, sharding.manual))
     if sharding.unreduced:
-        key += (_summands(sharding),)
+        key += (_summands(sharding), sharding.reduction)
     if sharding.maximal_axes:
         key += ("maximal", _form(sharding, sharding.maximal_axes))
     return key

@@ -32,11 +32,8 @@ class AxisRef:
 
 
 def quote(name: str) -> str:
-    """``name`` between quotes, with C escapes, as XLA prints it."""
-    if name.isalnum() or ("'" not in name and "\\" not in name and name.isprintable()):
-        return f"'{name}'"
-    escapes = {"'": "\\'", "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", '"': '\\"'}
-    return "'" + "".join(escapes.get(c, c) for c in name) + "'"
+    """``name`` between quotes, as XLA prints it: without escapes, so a name with quotes cannot be read again."""
+    return f"'{name}'"
 
 
 _SUB_AXIS = re.compile(r"(?P<name>.*):\((?P<pre>\d+)\)(?P<size>\d+)", re.DOTALL)

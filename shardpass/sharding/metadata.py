@@ -1,58 +1,70 @@
-"""``metadata={..}``: fields for people, which no meaning depends on."""
+"""``metadata={..}``: fields for people, which no meaning depends on but one: the operation of a partial sum."""
 
 from __future__ import annotations
 
-from lark import Token
-from lark import Tree as LarkTree
-
-from shardpass.diagnostics import table_sharding as table
-from shardpass.sharding.errors import fault
-
-Tree = LarkTree[Token]
+from shardpass.sharding.source import Node, Source, pieces, trees
 
 TEXT_FIELDS = frozenset(
     {"op_type", "op_name", "source_file", "deduplicated_name", "scheduling_name", "metadata_payload"}
 )
 NUMBER_FIELDS = frozenset({"source_line", "source_end_line", "source_column", "source_end_column", "stack_frame_id"})
 NESTED_FIELDS = frozenset({"profile_type"})
+FIELDS = TEXT_FIELDS | NUMBER_FIELDS | NESTED_FIELDS
+_PROFILE_TYPES = range(4)
+RULES = ("one_metadata", "no_metadata", "list_metadata")
 
 
-def metadata_of(text: str, tree: Tree) -> tuple[str, ...]:
+def metadata_of(source: Source, tree: Node) -> tuple[str, ...]:
     """The entries of ``metadata``, one text for each element of a list of them.
 
     Raises:
         ShardingParseError: an unknown field, a field twice, or a value of the wrong kind.
     """
     if tree.data == "list_metadata":
-        return tuple(_entries(text, child) for child in tree.children if isinstance(child, LarkTree))
-    return (_entries(text, tree),)
+        return tuple(_entries(source, child) for child in trees(tree))
+    return (_entries(source, tree),)
 
 
-def _entries(text: str, tree: Tree) -> str:
+def _entries(source: Source, tree: Node) -> str:
     seen: dict[str, str] = {}
-    for entry in tree.children:
-        assert isinstance(entry, LarkTree)
+    for entry in trees(tree):
         key, *values = entry.children
-        assert isinstance(key, Token)
-        name, at = str(key)[:-1], key.start_pos or 0
-        if name in seen:
-            raise fault(
-                table.CONTRADICTION, text, at, len(name), message=f"{name} is given twice", hint="leave one out"
+        name = str(key)[:-1]
+        if name not in FIELDS:
+            raise source.contradiction(
+                key.start_pos, f"there is no metadata field {name}", f"fields: {', '.join(sorted(FIELDS))}", len(name)
             )
-        seen[name] = _value(text, name, at, values)
+        if name in seen:
+            raise source.contradiction(key.start_pos, f"{name} is given twice", "leave one out", len(name))
+        seen[name] = _value(source, name, key, values)
     return " ".join(f"{name}={value}" for name, value in seen.items())
 
 
-def _value(text: str, name: str, at: int, values: list[Token | Tree]) -> str:
-    kinds = {"STRING": TEXT_FIELDS, "INT": NUMBER_FIELDS}
-    first = values[0] if values else None
-    kind = first.type if isinstance(first, Token) else ""
-    allowed = kinds.get(kind, NESTED_FIELDS)
-    if name not in allowed:
-        known = sorted(TEXT_FIELDS | NUMBER_FIELDS | NESTED_FIELDS)
-        what = "this kind of value" if name in known else "is unknown"
-        message = f"metadata field {name} {'does not take ' + what if name in known else what}"
-        raise fault(table.CONTRADICTION, text, at, len(name), message=message, hint=f"fields: {', '.join(known)}")
-    if isinstance(first, Token):
-        return str(first)
-    return "{..}"
+def _value(source: Source, name: str, key: Node, values: list[Node]) -> str:
+    (value,) = values
+    kind = "list" if hasattr(value, "children") else str(value.type)
+    if name in TEXT_FIELDS and kind == "STRING":
+        source.string(value)
+        return str(value)
+    if name in NUMBER_FIELDS and kind == "INT":
+        if not -(1 << 31) <= source.one(value) < 1 << 31:
+            raise source.contradiction(value.start_pos, f"{value} does not fit in 32 bits", "", len(value))
+        return str(value)
+    if name in NESTED_FIELDS and kind == "list":
+        numbers = [source.one(token) for token in pieces(value)]
+        for number in numbers:
+            if number not in _PROFILE_TYPES:
+                raise source.contradiction(key.start_pos, f"there is no profile type {number}", "", len(name))
+        return "{" + ",".join(map(str, numbers)) + "}"
+    what = "a string" if name in TEXT_FIELDS else "an integer" if name in NUMBER_FIELDS else "a list {..}"
+    raise source.contradiction(key.start_pos, f"metadata field {name} takes {what}", "", len(name))
+
+
+def reduction_of(metadata: tuple[str, ...]) -> str:
+    """The operation of partial sums, as jaxlib 0.12 writes it into the metadata: sum, max or min."""
+    for entry in metadata:
+        if 'op_type="sdy::reduction_op"' in entry:
+            for name in ("max", "min"):
+                if f'op_name="{name.upper()}"' in entry:
+                    return name
+    return "sum"

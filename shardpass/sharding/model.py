@@ -50,7 +50,8 @@ class Notes:
     ``group``: ("shard_as" | "shard_like", number); ``metadata``: the texts between the braces of ``metadata={..}``;
     ``open``: the dimensions that propagation may split further; ``priorities`` of dimensions (SDY); ``replicated``:
     axes that propagation must leave alone; ``named``: printed as XLA's V3; ``problems``: why the sharding
-    has no meaning although XLA's parser takes its text; ``tiles``: tile dimensions of such a sharding.
+    has no meaning although XLA's parser takes its text; ``tiles``, ``listed``: what XLA then has for tile
+    dimensions and devices.
     """
 
     text: str | None = None
@@ -62,6 +63,7 @@ class Notes:
     named: bool = False
     problems: tuple[Diagnostic, ...] = ()
     tiles: tuple[int, ...] = ()
+    listed: tuple[int, ...] = ()
 
 
 PLAIN = Notes()
@@ -73,7 +75,9 @@ class Sharding:
     Make one with ``tiled``, ``replicated``, ``maximal``, ``manual_``, ``unknown`` or ``parse_sharding``.
     """
 
-    __slots__ = ("_cache", "device", "dims", "kind", "manual", "maximal_axes", "mesh", "notes", "unreduced")
+    __slots__ = (
+        "_cache", "device", "dims", "kind", "manual", "maximal_axes", "mesh", "notes", "reduction", "unreduced",
+    )  # fmt: skip
 
     kind: Kind
     mesh: Mesh | None
@@ -82,6 +86,7 @@ class Sharding:
     manual: Axes
     maximal_axes: Axes
     device: int | None
+    reduction: str
     notes: Notes
     _cache: dict[object, object]
 
@@ -95,6 +100,7 @@ class Sharding:
         manual: Axes = (),
         maximal_axes: Axes = (),
         device: int | None = None,
+        reduction: str = "sum",
         notes: Notes = PLAIN,
     ) -> None:
         put = object.__setattr__
@@ -105,6 +111,7 @@ class Sharding:
         put(self, "manual", manual)
         put(self, "maximal_axes", maximal_axes)
         put(self, "device", device)
+        put(self, "reduction", reduction)
         put(self, "notes", notes)
         put(self, "_cache", {})
 
@@ -120,13 +127,17 @@ class Sharding:
         *,
         unreduced: Iterable[AxisRef | str] = (),
         manual: Iterable[AxisRef | str] = (),
+        reduction: str = "sum",
     ) -> Sharding:
         """``dims[k]`` holds the axes that split dimension k, major to minor; a name stands for a whole axis.
+
+        Over the axes ``unreduced`` the value is a partial sum, or a partial ``reduction``: sum, max or min.
 
         Raises:
             ShardingError: an axis that the mesh has not, or one that is used twice.
         """
-        return _tiled(mesh, tuple(map(tuple, dims)), tuple(unreduced), tuple(manual))
+        made = _tiled(mesh, tuple(map(tuple, dims)), tuple(unreduced), tuple(manual))
+        return made if reduction == "sum" else made.replaced(reduction=reduction)
 
     @staticmethod
     def replicated() -> Sharding:
@@ -143,6 +154,14 @@ class Sharding:
     @staticmethod
     def unknown() -> Sharding:
         return UNKNOWN
+
+    def replaced(self, *, notes: Notes | None = None, reduction: str | None = None) -> Sharding:
+        """The same sharding with other notes, or another operation for its partial sums."""
+        return Sharding(
+            self.kind, self.mesh, self.dims, unreduced=self.unreduced, manual=self.manual,
+            maximal_axes=self.maximal_axes, device=self.device, reduction=reduction or self.reduction,
+            notes=self.notes if notes is None else notes,
+        )  # fmt: skip
 
     # ---------------------------------------------------------------- what it is
 
@@ -167,7 +186,7 @@ class Sharding:
     @property
     def is_unreduced(self) -> bool:
         """A partial sum over all devices, and not split."""
-        return self._key == ("unreduced",)
+        return self._key[0] == "unreduced"
 
     @property
     def is_tiled(self) -> bool:
@@ -332,7 +351,8 @@ class Sharding:
 
     def __reduce__(self) -> tuple[object, ...]:
         return _make, (
-            self.kind, self.mesh, self.dims, self.unreduced, self.manual, self.maximal_axes, self.device, self.notes,
+            self.kind, self.mesh, self.dims, self.unreduced, self.manual, self.maximal_axes, self.device,
+            self.reduction, self.notes,
         )  # fmt: skip
 
     # ---------------------------------------------------------------- checks

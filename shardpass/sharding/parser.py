@@ -16,6 +16,7 @@ from shardpass.sharding import build
 from shardpass.sharding.errors import ShardingParseError, fault
 from shardpass.sharding.mesh import Mesh
 from shardpass.sharding.model import Sharding, TupleSharding
+from shardpass.sharding.source import Node
 
 _LONG = 1 << 14  # longer texts are cached in small number
 
@@ -65,7 +66,7 @@ def _grammar() -> Lark:
     return found
 
 
-def _tree(text: str, start: str) -> build.Tree:
+def _tree(text: str, start: str) -> Node:
     try:
         return _grammar().parse(text, start=start)
     except UnexpectedInput as error:
@@ -74,13 +75,13 @@ def _tree(text: str, start: str) -> build.Tree:
 
 _WORDS = {
     "KIND": "replicated, maximal, manual, unknown or unreduced", "DEVICES": "devices=",
-    "__ANON_0": "device=", "REPLICATE_LAST": "last_tile_dim_replicate", "LAST_DIMS": "last_tile_dims=",
+    "DEVICE": "device=", "REPLICATE_LAST": "last_tile_dim_replicate", "LAST_DIMS": "last_tile_dims=",
     "GROUP": "shard_as or shard_like", "MESH": "mesh[..]", "MAXIMAL_MESH": "maximal_mesh[..]", "LBRACE": "'{'",
     "RBRACE": "'}'", "LSQB": "'['", "RSQB": "']'", "LPAR": "'('", "RPAR": "')'", "COMMA": "','", "COLON": "':'",
     "EQUAL": "'='", "INTS": "an integer", "INT": "an integer", "STRING": "a quoted name", "LIST": "a list [..]",
-    "IOTA": "'<='", "TRANSPOSE": "T(..)", "TYPE": "replicated, manual, unreduced or maximal",
+    "IOTA": "'<='", "TRANSPOSE": "T(..)", "STRAY_COMMAS": "','", "TYPE": "replicated, manual, unreduced or maximal",
     "NAMED_KIND": "replicated, manual or unreduced", "OPEN": "'?'", "KEY": "a metadata field",
-    "AXES_ATTR": "replicated=, unreduced= or manual=", "DEVICE_IDS": "device_ids=", "$END": "the end",
+    "AXES_ATTR": "replicated=, unreduced= or manual=", "DEVICE_IDS": "device_ids=", "METADATA": "metadata=", "REDUCTION": "sum, max or min", "$END": "the end",
     "AFTER": "last_tile_dim_replicate",
 }  # fmt: skip
 

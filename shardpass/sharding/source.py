@@ -1,0 +1,141 @@
+"""The text that is parsed, and its tokens as numbers and names, by the rules of XLA's lexer.
+
+An integer is read as 64 bits without a sign and kept with one: 18446744073709551615 is -1. Strict reading refuses
+what does not fit. A string has C escapes.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from shardpass.diagnostics import Code
+from shardpass.diagnostics import table_sharding as table
+from shardpass.sharding.digits import Ints
+from shardpass.sharding.errors import ShardingParseError, fault
+
+Node: TypeAlias = Any  # lark's Token (a str with start_pos) or Tree; lark has no types
+
+_COMMENT = re.compile(r"/\*.*?\*/|//[^\r\n]*", re.DOTALL)
+_ESCAPE = re.compile(
+    r"\\(?:(?P<octal>[0-7]{1,3})|x(?P<hex>[0-9a-fA-F]+)|u(?P<u>[0-9a-fA-F]{4})|U(?P<U>[0-9a-fA-F]{8})|(?P<one>.?))",
+    re.DOTALL,
+)
+_ONE = {"a": 7, "b": 8, "f": 12, "n": 10, "r": 13, "t": 9, "v": 11, "\\": 92, "?": 63, "'": 39, '"': 34}
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    text: str
+    strict: bool
+
+    def fault(self, code: Code, at: int, length: int = 1, **values: object) -> ShardingParseError:
+        return fault(code, self.text, at, length, **values)
+
+    def contradiction(self, at: int, message: str, hint: str = "", length: int = 1) -> ShardingParseError:
+        return fault(table.CONTRADICTION, self.text, at, length, message=message, hint=hint)
+
+    def ints(self, token: Node) -> Ints:
+        """The integers of a token, ``1, 2,3`` or ``[1,2]``. int64.
+
+        Raises:
+            ShardingParseError: a comma or a number is missing, or a number is out of range.
+        """
+        raw = str(token)
+        if "/" in raw:
+            raw = _COMMENT.sub(lambda found: " " * len(found[0]), raw)
+        body = raw.strip("[]")
+        if len(body) < 18 and body.isdigit():
+            return np.array([int(body)])
+        pieces = body.split(",")
+        if len(max(pieces, key=len)) < 18:
+            try:
+                return np.array(list(map(int, pieces)), dtype=np.int64)
+            except ValueError:
+                pass  # said where, below
+        at = token.start_pos + (raw[0] == "[")
+        out = []
+        for piece in pieces:
+            out.append(self._int(piece, at))
+            at += len(piece) + 1
+        return np.array(out, dtype=np.int64)
+
+    def _int(self, piece: str, at: int) -> int:
+        number = piece.strip()
+        at += len(piece) - len(piece.lstrip())
+        if not number.removeprefix("-").isdigit():
+            what = number or (self.text[at] if at < len(self.text) else "")
+            expected = "',' between integers" if any(c.isdigit() for c in number) else "an integer"
+            raise self.fault(table.SYNTAX, at, expected=expected, found=repr(what) if what else "the end", hint="")
+        value = int(number)
+        top = 1 << 63 if self.strict else 1 << 64
+        if not -(1 << 63) <= value < top:
+            raise self.fault(table.INTEGER_RANGE, at, len(number), value=number)
+        return value - (1 << 64) if value >= 1 << 63 else value
+
+    def tuple(self, token: Node) -> tuple[int, ...]:
+        return tuple(self.ints(token).tolist())
+
+    def one(self, token: Node) -> int:
+        found = self.ints(token)
+        if len(found) != 1:
+            at = token.start_pos + str(token).index(",")
+            raise self.fault(table.SYNTAX, at, expected="one integer", found="','", hint="")
+        return int(found[0])
+
+    def string(self, token: Node) -> str:
+        """The content of a quoted token, its C escapes resolved.
+
+        Raises:
+            ShardingParseError: an escape that C does not have.
+        """
+        body = str(token)[1:-1]
+        if "\\" not in body:
+            return body
+        out, done = bytearray(), 0
+        for found in _ESCAPE.finditer(body):
+            out += body[done : found.start()].encode("utf-8", "surrogatepass")
+            code = _code(found)
+            if code is None:
+                at = token.start_pos + 1 + found.start()
+                raise self.fault(
+                    table.SYNTAX, at, len(found[0]), expected="an escape of C", found=repr(found[0]), hint=""
+                )
+            out += code
+            done = found.end()
+        out += body[done:].encode("utf-8", "surrogatepass")
+        return out.decode("utf-8", "surrogateescape")
+
+
+def _code(found: re.Match[str]) -> bytes | None:
+    if (octal := found["octal"]) is not None:
+        return bytes([int(octal, 8)]) if int(octal, 8) < 256 else None
+    if (digits := found["hex"]) is not None:
+        return bytes([int(digits, 16)]) if int(digits, 16) < 256 else None
+    if (point := found["u"] or found["U"]) is not None:
+        value = int(point, 16)
+        return None if value > 0x10FFFF or 0xD800 <= value < 0xE000 else chr(value).encode()
+    one = _ONE.get(found["one"])
+    return None if one is None else bytes([one])
+
+
+def trees(node: Node) -> list[Node]:
+    """The children of a tree that are trees."""
+    return [child for child in node.children if hasattr(child, "children")]
+
+
+def first_offset(node: Node) -> int:
+    """Where a tree begins, or 0 for one without tokens."""
+    while hasattr(node, "children"):
+        if not node.children:
+            return 0
+        node = node.children[0]
+    return int(node.start_pos)
+
+
+def pieces(node: Node) -> list[Node]:
+    """The children of a tree that are tokens."""
+    return [child for child in node.children if not hasattr(child, "children")]
