@@ -16,8 +16,8 @@ from math import prod
 from shardpass.ops.factors import Axes, DimAxes, DimMap, Kind, Rule, project, unproject
 from shardpass.ops.mesh import PrimeMesh
 
-# The exchange rates. A collective that moves nothing costs about as much as one that moves 8 KiB more, at least; a device
-# does at least 32 operations in the time that a byte takes to arrive (CPU: 20 to 100, accelerators: 100 to 2000).
+# The exchange rates. A collective that moves nothing costs about as much as one that moves 8 KiB more, at least; a
+# device does at least 32 operations in the time that a byte takes to arrive (CPU: 20 to 100, accelerators: more).
 LATENCY_BYTES = 8192
 WORK_PER_BYTE = 32
 
@@ -83,47 +83,82 @@ def _fill(rule: Rule, order: Sequence[Side], sizes: Sequence[int]) -> dict[int, 
     return assigned
 
 
+def _moved(rule: Rule, order: Sequence[Side], filled: dict[int, Axes], sizes: Sequence[int]) -> list[dict[int, Axes]]:
+    """Sub-axes that stand on a factor which cannot be split, moved to one that can: an all_to_all, not a gather."""
+    used = {a for axes in filled.values() for a in axes}
+    stuck: list[int] = []
+    for side in order:
+        for factor, axes in project(
+            rule, side.dim_map, side.shape, side.dims or ((),) * len(side.shape), sizes
+        ).items():
+            if rule.factors[factor].kind is Kind.REPLICATED:
+                stuck += [a for a in axes if a not in used and a not in stuck]
+    if not stuck:
+        return []
+    out = []
+    for factor, about in enumerate(rule.factors):
+        axes = (*filled.get(factor, ()), *stuck)
+        if about.kind is Kind.PARALLEL and about.size % prod(sizes[a] for a in axes) == 0:
+            out.append({**filled, factor: axes})
+    return out
+
+
 def candidates(
     rule: Rule, operands: Sequence[Side], results: Sequence[Side], sizes: Sequence[int]
 ) -> list[dict[int, Axes]]:
     """Distinct settled splits, the result's first; the last is no split at all."""
     orders = [[*results, *operands]]
     orders += [[side, *(s for s in operands if s is not side), *results] for side in operands if side.dims]
-    # an operand's own dimensions without the others': lets a contraction be gathered rather than summed
     found: list[dict[int, Axes]] = []
     sides = [*operands, *results]
     for order in orders:
+        # the first side alone too: an operand may be gathered rather than its partial products summed
         for part in (order, order[:1]):
-            settled = settle(rule, sides, _fill(rule, part, sizes), sizes)
-            if settled not in found:
-                found.append(settled)
+            filled = _fill(rule, part, sizes)
+            for option in (filled, *_moved(rule, part, filled, sizes)):
+                settled = settle(rule, sides, option, sizes)
+                if settled not in found:
+                    found.append(settled)
     if {} not in found:
         found.append({})
     return found
 
 
 def assign(
-    rule: Rule, operands: Sequence[Side], results: Sequence[Side], mesh: PrimeMesh, bring: Move, deliver: Move
+    rule: Rule,
+    operands: Sequence[Side],
+    results: Sequence[Side],
+    mesh: PrimeMesh,
+    bring: Move,
+    deliver: Move,
+    extra: Callable[[dict[int, Axes]], int] | None = None,
 ) -> Assignment:
-    """The cheapest split. ``bring(i, dims)`` and ``deliver(i, dims)`` price operand i's and result i's move."""
+    """The cheapest split. ``bring(i, dims)`` and ``deliver(i, dims)`` price operand i's and result i's move.
+
+    ``extra`` prices what the op's own rewrite communicates under a split.
+    """
     best: Assignment | None = None
     nest = prod(max(1, factor.size) for factor in rule.factors)
     for assigned in candidates(rule, operands, results, mesh.sizes):
         inputs = tuple(unproject(rule, s.dim_map, s.shape, assigned, mesh.sizes) for s in operands)
         outputs = tuple(unproject(rule, s.dim_map, s.shape, assigned, mesh.sizes) for s in results)
-        partial = tuple(
-            axis for f, axes in sorted(assigned.items()) if rule.factors[f].kind is Kind.REDUCTION for axis in axes
-        )
+        partial = () if rule.self_completing else _partial(rule, assigned)
         moves = [bring(i, dims) for i, dims in enumerate(inputs)]
         for i, dims in enumerate(outputs):
             reached, reduced = complete(results[i], dims, partial, mesh) if partial else (dims, 0)
             moves += [reduced, deliver(i, reached)]
+        if extra is not None:
+            moves.append(extra(assigned))
         work = nest // prod(mesh.count(axes) for axes in assigned.values())
         price = sum(moves) + LATENCY_BYTES * sum(map(bool, moves)) + work / WORK_PER_BYTE
         if best is None or price < best.price:
             best = Assignment(assigned, inputs, outputs, partial, price)
     assert best is not None  # there is always the candidate that splits nothing
     return best
+
+
+def _partial(rule: Rule, assigned: dict[int, Axes]) -> Axes:
+    return tuple(a for f, axes in sorted(assigned.items()) if rule.factors[f].kind is Kind.REDUCTION for a in axes)
 
 
 def scatter_dims(side: Side, dims: DimAxes, partial: Axes, mesh: PrimeMesh) -> tuple[tuple[int, Axes], ...]:

@@ -53,13 +53,19 @@ DimMap = tuple[tuple[int, ...], ...]  # for each dimension of a tensor, indices 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """How one op may be split. ``combiner`` names the reduction of REDUCTION factors ("add", "maximum", ...)."""
+    """How one op may be split. ``combiner`` names the reduction of REDUCTION factors ("add", "maximum", ...).
+
+    ``self_completing``: the family's rewrite completes partial results itself; the partitioner adds no reduction.
+    ``masks``: the rewrite deals with padding along REDUCTION factors itself.
+    """
 
     factors: tuple[Factor, ...]
     operands: tuple[DimMap, ...]
     results: tuple[DimMap, ...]
     priority: Priority = Priority.PASS_THROUGH
     combiner: str = ""
+    self_completing: bool = False
+    masks: bool = False
 
 
 class RuleBuilder:
@@ -80,14 +86,16 @@ class RuleBuilder:
     def result(self, index: int, dim: int, *factors: int) -> None:
         self._results[index][dim] += factors
 
-    def build(self, priority: Priority = Priority.PASS_THROUGH, combiner: str = "") -> Rule:
-        return Rule(
-            tuple(self._factors),
-            tuple(map(tuple, self._operands)),
-            tuple(map(tuple, self._results)),
-            priority,
-            combiner,
-        )
+    def build(
+        self,
+        priority: Priority = Priority.PASS_THROUGH,
+        combiner: str = "",
+        *,
+        self_completing: bool = False,
+        masks: bool = False,
+    ) -> Rule:
+        operands, results = tuple(map(tuple, self._operands)), tuple(map(tuple, self._results))
+        return Rule(tuple(self._factors), operands, results, priority, combiner, self_completing, masks)
 
 
 def project(rule: Rule, dim_map: DimMap, shape: Sequence[int], dims: DimAxes, sizes: Sequence[int]) -> dict[int, Axes]:

@@ -9,7 +9,8 @@ from typing import Any
 
 from shardpass.ir.tensors import i64_array, shape_of
 from shardpass.ops.factors import Kind, Rule, RuleBuilder
-from shardpass.ops.registry import Local, define
+from shardpass.ops.local import Local
+from shardpass.ops.registry import define
 
 
 def dynamic_slice(op: Any) -> Rule | None:

@@ -14,30 +14,16 @@ from functools import lru_cache
 from importlib.metadata import entry_points
 from typing import Any
 
-from shardpass.ops.factors import DimAxes, Rule
+from shardpass.ops.factors import Axes, Rule
+from shardpass.ops.local import Local
 from shardpass.ops.mesh import PrimeMesh
 
 FAMILIES = ("elementwise", "source", "shape", "dot", "reduce", "indexing")
 
 
-@dataclass(frozen=True, slots=True)
-class Local:
-    """What a local rewrite knows: the op (operands are tiles already) and the sharding of each side."""
-
-    op: Any
-    mesh: PrimeMesh
-    operand_dims: tuple[DimAxes, ...]
-    result_dims: tuple[DimAxes, ...]
-    result_shapes: tuple[tuple[int, ...], ...]  # global
-    next: Any  # the op that follows in the block: the place for what a rewrite builds after ``op``
-
-    def tile(self, index: int) -> tuple[int, ...]:
-        """Shape of result ``index`` on one device."""
-        return self.mesh.tile(self.result_shapes[index], self.result_dims[index])
-
-
 RuleOf = Callable[[Any], Rule | None]
 Rewrite = Callable[[Local], list[Any] | None]
+Extra = Callable[[Any, Rule, dict[int, Axes], PrimeMesh], int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +31,14 @@ class OpDef:
     """One op: ``rule(op)`` gives its factors (None: replicated).
 
     ``rewrite`` makes the op local, before its results get the types of tiles; the values that it returns, if any,
-    take the place of the results.
+    take the place of the results. ``extra`` is the bytes that a device receives in what ``rewrite`` builds (halos).
     """
 
     name: str
     family: str
     rule: RuleOf
     rewrite: Rewrite | None = None
+    extra: Extra | None = None
     note: str = ""
 
 
@@ -59,11 +46,16 @@ _table: dict[str, OpDef] = {}
 
 
 def define(
-    names: str | Iterable[str], family: str, rule: RuleOf, rewrite: Rewrite | None = None, note: str = ""
+    names: str | Iterable[str],
+    family: str,
+    rule: RuleOf,
+    rewrite: Rewrite | None = None,
+    extra: Extra | None = None,
+    note: str = "",
 ) -> None:
     """Registers ops under ``names``; a later definition of a name replaces the earlier one."""
     for name in [names] if isinstance(names, str) else names:
-        _table[name] = OpDef(name, family, rule, rewrite, note)
+        _table[name] = OpDef(name, family, rule, rewrite, extra, note)
 
 
 @lru_cache(maxsize=1)

@@ -8,7 +8,8 @@ from typing import Any
 
 from shardpass.ir.tensors import i64_array, ints, shape_of
 from shardpass.ops.factors import Kind, Priority, Rule, RuleBuilder
-from shardpass.ops.registry import Local, define
+from shardpass.ops.local import Local
+from shardpass.ops.registry import define
 
 
 def broadcast_in_dim(op: Any) -> Rule | None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
 
-from shardpass.ir.offsets import device_value
 from shardpass.ir.tensors import is_ranked, retype, shape_of
 from shardpass.ops.factors import Kind, Priority, Rule, RuleBuilder
-from shardpass.ops.registry import Local, define
+from shardpass.ops.local import Local
+from shardpass.ops.registry import define
 
 
 def _free(op: Any, kind: Kind = Kind.PARALLEL) -> Rule | None:
@@ -45,10 +44,11 @@ def localize_iota(local: Local) -> list[Any] | None:
         return None
     tile = local.tile(0)
     kind = retype(op.results[0].type, tile)
-    starts = local.mesh.index(axes) * np.int64(tile[along])
     op.results[0].set_type(kind)
-    with ir.InsertionPoint(local.next), op.location:
-        start = hlo.convert(ir.RankedTensorType.get([], kind.element_type), device_value(starts))
+    with local.after():
+        start = local.start(axes, tile[along])
+        if start.type.element_type != kind.element_type:
+            start = hlo.convert(ir.RankedTensorType.get([], kind.element_type), start)
         shift = hlo.broadcast_in_dim(kind, start, ir.DenseI64ArrayAttr.get([]))
         return [hlo.add(op.results[0], shift)]
 

@@ -14,7 +14,10 @@ from shardpass.diagnostics import ShardpassError
 from shardpass.diagnostics.table_passes import NO_MAIN
 from shardpass.ir.locations import place_of
 from shardpass.ir.tensors import ints, operation
+from shardpass.ops.local import AXES, CAUSE
 from shardpass.sharding import Mesh
+
+__all__ = ["AXES", "CAUSE"]  # they are written by the ops; the other names are this module's own
 
 SHARDING = "mhlo.sharding"
 NUM_PARTITIONS = "mhlo.num_partitions"
@@ -22,7 +25,6 @@ NUM_REPLICAS = "mhlo.num_replicas"
 MESH = "shardpass.mesh"
 UNSPECIFIED = "shardpass.unspecified_dims"  # dimensions that propagation may split further
 FROM, TO, GLOBAL_TYPE = "shardpass.from", "shardpass.to", "shardpass.global_type"
-CAUSE, AXES = "shardpass.cause", "shardpass.axes"
 TILED_SHARDING = "shardpass.sharding"  # of a partitioned module's arguments and results
 MANUAL = "{manual}"
 

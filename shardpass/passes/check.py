@@ -13,7 +13,7 @@ from shardpass.ir.locations import place_of
 from shardpass.ir.tensors import is_ranked
 from shardpass.passes.annotations import MESH, SHARDING, Signature, main_of, mesh_of, num_devices
 from shardpass.passes.base import ModulePass
-from shardpass.passes.program import Program, is_manual
+from shardpass.passes.program import Block, Program
 from shardpass.passes.registry import register
 from shardpass.passes.validate import check, uneven
 from shardpass.sharding import Sharding
@@ -61,11 +61,9 @@ class Check(ModulePass):
         checker = _Checker(program, devices, self.remarks)
         signature = Signature(main)
         kind = ir.TypeAttr(main.attributes["function_type"]).value
-        for index, (argument, row) in enumerate(zip(program.block.arguments, signature.arguments, strict=True)):
+        for index, (argument, row) in enumerate(zip(program.body.arguments, signature.arguments, strict=True)):
             checker.value(row, [argument.type], argument.location, f"argument {index}", boundary=True)
-        for op in program.ops[:-1]:
-            if not is_manual(op) and any(map(is_ranked, op.results)):
-                checker.value(op.attributes, [r.type for r in op.results], op.location, op.name)
+        checker.block(program.body)
         for index, (result, row) in enumerate(zip(kind.results, signature.results, strict=True)):
             checker.value(row, [result], main.location, f"result {index}", boundary=True)
 
@@ -73,6 +71,14 @@ class Check(ModulePass):
 class _Checker:
     def __init__(self, program: Program, devices: int, remarks: bool) -> None:
         self.program, self.devices, self.remarks = program, devices, remarks
+
+    def block(self, block: Block) -> None:
+        for node in block.nodes:
+            op = node.op
+            if not node.manual and any(map(is_ranked, op.results)):
+                self.value(op.attributes, [r.type for r in op.results], op.location, op.name)
+            for inner in node.blocks:
+                self.block(inner)
 
     def value(self, attributes: Any, types: list[Any], location: Any, where: str, *, boundary: bool = False) -> None:
         place = place_of(location)

@@ -1,10 +1,11 @@
 """``main`` as the passes see it: its values with shapes, bytes and shardings, its ops with their rules.
 
-Facts cost about a microsecond each through the bindings, so they are read once, here.
+Facts cost about a microsecond each through the bindings, so they are read once, here, before anything changes.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -12,10 +13,12 @@ from jaxlib.mlir import ir
 
 from shardpass.diagnostics.table_passes import NO_MESH
 from shardpass.ir.locations import place_of
-from shardpass.ir.tensors import operation
-from shardpass.ops.factors import DimAxes
+from shardpass.ir.tensors import is_ranked, operation
+from shardpass.ops.factors import DimAxes, Rule
 from shardpass.ops.mesh import PrimeMesh, prime_mesh
+from shardpass.ops.registry import find
 from shardpass.passes.annotations import MANUAL, MESH, SHARDING, main_of, mesh_of, text
+from shardpass.passes.manual import inputs_of
 from shardpass.passes.validate import read_for
 from shardpass.sharding import Sharding
 
@@ -38,8 +41,34 @@ def tensor_bytes(kind: Any) -> int:
     return int(prod(kind.shape)) * element_bits(kind) // 8
 
 
+@dataclass(slots=True)
+class Node:
+    """One op, with what is read of it before anything changes: its rule, and its blocks if it is control flow."""
+
+    op: Any
+    rule: Rule | None
+    manual: bool
+    blocks: list[Block]
+
+    @property
+    def kind(self) -> str:
+        return str(self.op.name).removeprefix("stablehlo.")
+
+
+@dataclass(slots=True)
+class Block:
+    """The ops of a block in order; ``end`` is its terminator."""
+
+    arguments: list[Any]
+    nodes: list[Node]
+    end: Any
+
+
+CONTROL_FLOW = frozenset({"stablehlo.while", "stablehlo.if", "stablehlo.case"})
+
+
 class Program:
-    """``main``, its block's ops in order, and the module's mesh in prime sub-axes.
+    """``main`` as a tree of blocks, and the module's mesh in prime sub-axes.
 
     Raises ShardpassError: SP201 without @main, SP214 for a module that was not imported.
     """
@@ -51,8 +80,7 @@ class Program:
         if mesh is None:
             raise NO_MESH.error(place_of(self.main.location), attribute=MESH, pipeline=pipeline)
         self.mesh: PrimeMesh = prime_mesh(mesh)
-        self.block = self.main.regions[0].blocks[0]
-        self.ops = [operation(op) for op in self.block.operations]
+        self.body = _block(self.main.regions[0].blocks[0])
 
     def shardings(self, attributes: Any, types: list[Any], location: Any) -> list[Sharding] | None:
         """What ``mhlo.sharding`` says for each of ``types``; None where it is absent."""
@@ -63,6 +91,29 @@ class Program:
     def dims(self, sharding: Sharding, rank: int) -> DimAxes | None:
         """``sharding`` over the module's mesh; None where it has an order of its own or is maximal."""
         return self.mesh.dims(sharding, rank)
+
+
+def _block(block: Any) -> Block:
+    *ops, end = [operation(op) for op in block.operations]
+    return Block(list(block.arguments), [_node(op) for op in ops], end)
+
+
+def _node(op: Any) -> Node:
+    manual = is_manual(op)
+    blocks = []
+    if op.name in CONTROL_FLOW and not manual and all(map(is_ranked, [*op.operands, *op.results])):
+        blocks = [_block(block) for region in op.regions for block in region.blocks]
+    return Node(op, None if manual or blocks else _rule(op), manual, blocks)
+
+
+def _rule(op: Any) -> Rule | None:
+    """The op's rule. Rules see tensors only, and no values that a region takes from outside."""
+    entry = find(op.name)
+    if entry is None or not all(map(is_ranked, [*op.operands, *op.results])):
+        return None
+    if len(op.regions) and len(inputs_of(op)) > len(op.operands):
+        return None
+    return entry.rule(op)
 
 
 def is_manual(op: Any) -> bool:

@@ -11,10 +11,9 @@ from jaxlib.mlir import ir
 
 from shardpass.ir.tensors import is_ranked, shape_of
 from shardpass.ops.factors import DimAxes
-from shardpass.ops.registry import find
 from shardpass.passes.annotations import SHARDING, UNSPECIFIED, Signature, is_constraint, unspecified_dims
 from shardpass.passes.base import ModulePass
-from shardpass.passes.program import Program, is_manual, tensor_bytes
+from shardpass.passes.program import Block, Node, Program, tensor_bytes
 from shardpass.passes.propagation import Propagation, Step, Value, describe, tie
 from shardpass.passes.registry import register
 from shardpass.sharding import Sharding
@@ -74,8 +73,7 @@ class _Work:
         self.said: dict[int, Sharding] = {}  # alien shardings: an order of their own, maximal
         self.signature = Signature(program.main)
         self._arguments()
-        for op in program.ops[:-1]:
-            self._op(op)
+        self._block(program.body)
         self._results()
 
     def _value(
@@ -95,38 +93,60 @@ class _Work:
         return index
 
     def _arguments(self) -> None:
-        for argument, row in zip(self.program.block.arguments, self.signature.arguments, strict=True):
+        for argument, row in zip(self.program.body.arguments, self.signature.arguments, strict=True):
             if is_ranked(argument):
                 said = self.program.shardings(row, [argument.type], argument.location)
                 self.index[argument] = self._value(
                     argument, said[0] if said else None, unspecified_dims(row), even=said is None
                 )
 
-    def _op(self, op: Any) -> None:
-        if is_manual(op):
-            return
-        results = list(op.results)
+    def _block(self, block: Block) -> None:
+        for node in block.nodes:
+            if not node.manual:
+                self._node(node)
+
+    def _node(self, node: Node) -> None:
+        op, results = node.op, list(node.op.results)
         said = self.program.shardings(op.attributes, [r.type for r in results], op.location)
         for position, result in enumerate(results):
             if is_ranked(result):
                 self.index[result] = self._value(
                     result, said[position] if said else None, unspecified_dims(op.attributes)
                 )
+        if node.blocks:
+            self._control_flow(node)
+            return
         values = [self.index.get(v) for v in (*op.operands, *results)]
-        if any(v is None for v in values):
-            return
         known = tuple(v for v in values if v is not None)
-        if is_constraint(op):
-            self.engine.add(Step(tie(shape_of(results[0])), known, op.name))
+        if len(known) < len(values):
             return
-        entry = find(op.name)
-        rule = entry.rule(op) if entry else None
-        if rule is not None:
-            self.engine.add(Step(rule, known, op.name))
+        if is_constraint(op):
+            self._tie(known[0], known[1], op.name)
+        elif node.rule is not None:
+            self.engine.add(Step(node.rule, known, op.name))
+
+    def _tie(self, one: int, other: int, name: str) -> None:
+        """Two values that hold the same array."""
+        self.engine.add(Step(tie(self.engine.values[one].shape), (one, other), name))
+
+    def _control_flow(self, node: Node) -> None:
+        """Results are tied to what the regions return; of a loop, also to its operands and the regions' arguments."""
+        op = node.op
+        for block in node.blocks:
+            for argument in block.arguments:
+                self.index[argument] = self._value(argument, None)
+            self._block(block)
+        for position, result in enumerate(op.results):
+            same = [block.end.operands[position] for block in node.blocks[node.kind == "while" :]]
+            if node.kind == "while":
+                same += [op.operands[position], *(block.arguments[position] for block in node.blocks)]
+            for value in same:
+                if value in self.index:
+                    self._tie(self.index[value], self.index[result], op.name)
 
     def _results(self) -> None:
         self.results: list[int | None] = []
-        terminator = self.program.ops[-1]
+        terminator = self.program.body.end
         for value, row in zip(terminator.operands, self.signature.results, strict=True):
             source = self.index.get(value)
             if source is None:
@@ -134,7 +154,7 @@ class _Work:
                 continue
             said = self.program.shardings(row, [value.type], terminator.location)
             result = self._value(value, said[0] if said else None, unspecified_dims(row), even=said is None)
-            self.engine.add(Step(tie(shape_of(value)), (source, result), "return"))
+            self._tie(source, result, "return")
             self.results.append(result)
 
     def _text(self, index: int) -> str:
@@ -143,7 +163,7 @@ class _Work:
         return str(self.program.mesh.sharding(self.engine.values[index].dims))
 
     def write(self) -> None:
-        for argument, row in zip(self.program.block.arguments, self.signature.arguments, strict=True):
+        for argument, row in zip(self.program.body.arguments, self.signature.arguments, strict=True):
             if argument in self.index:
                 row[SHARDING] = ir.StringAttr.get(self._text(self.index[argument]))
                 row.pop(UNSPECIFIED, None)
@@ -152,13 +172,21 @@ class _Work:
                 row[SHARDING] = ir.StringAttr.get(self._text(result))
                 row.pop(UNSPECIFIED, None)
         self.signature.write()
-        for op in self.program.ops[:-1]:
+        self._write_block(self.program.body)
+
+    def _write_block(self, block: Block) -> None:
+        for node in block.nodes:
+            if node.manual:
+                continue
+            op = node.op
             texts = [self._text(self.index[r]) for r in op.results if r in self.index]
             if texts and len(texts) == len(op.results):
                 joined = texts[0] if len(texts) == 1 else "{" + ", ".join(texts) + "}"
                 op.attributes[SHARDING] = ir.StringAttr.get(joined)
                 if UNSPECIFIED in op.attributes:
                     del op.attributes[UNSPECIFIED]
+            for inner in node.blocks:
+                self._write_block(inner)
 
     def conflicts(self) -> list[str]:
         return [
