@@ -137,9 +137,10 @@ def _groups(op: Any, kind: str, devices: int) -> Ints:
     """
     if kind == "collective_permute":
         pairs: Ints = np.array(op.attributes["source_target_pairs"], dtype=np.int64).reshape(-1, 2)
-        return pairs[pairs[:, 0] != pairs[:, 1]]
+        moves: Ints = pairs[pairs[:, 0] != pairs[:, 1]]
+        return moves
     groups: Ints = np.array(op.attributes["replica_groups"], dtype=np.int64)
-    return groups if groups.size else np.arange(devices).reshape(1, -1)
+    return groups if groups.size else np.arange(devices, dtype=np.int64).reshape(1, -1)
 
 
 def axes_of_groups(mesh: Mesh, groups: Ints, whole: bool = True) -> str:
