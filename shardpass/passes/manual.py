@@ -49,7 +49,7 @@ def mark_manual(function: Any) -> None:
         op = ops[index]
         if index not in inside and targets[index] not in (TO_SHARD, TO_FULL):
             using = [u for result in op.results for u in users.get(result, ())]
-            within = [u for u in using if u in inside]
+            within = [u for u in using if u in inside and targets[u] != TO_SHARD]  # an entry takes whole arrays
             if not within:
                 continue
             if len(within) < len(using):
