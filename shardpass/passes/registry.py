@@ -56,6 +56,11 @@ def names() -> tuple[str, ...]:
     return tuple(sorted({*_OWN, *_registered, *_plugins()}))
 
 
+def own_names() -> tuple[str, ...]:
+    """The names of shardpass's own passes."""
+    return tuple(_OWN)
+
+
 def find(name: str) -> type[ModulePass] | None:
     """The pass called ``name``; None where there is no such pass.
 
