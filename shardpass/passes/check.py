@@ -57,7 +57,7 @@ class Check(ModulePass):
         devices = num_devices(module)
         if devices is None or mesh_of(module) is None:
             raise NO_MESH.error(place_of(main.location), attribute=MESH, pipeline="check")
-        program = Program(module, "check")
+        program = Program(module, "check", rules=False)
         checker = _Checker(program, devices, self.remarks)
         signature = Signature(main)
         kind = ir.TypeAttr(main.attributes["function_type"]).value

@@ -29,6 +29,7 @@ from shardpass.diagnostics.table_passes import MANUAL_SHAPE, NO_RULE
 from shardpass.ir.locations import place_of
 from shardpass.ir.reductions import channels
 from shardpass.ir.tensors import is_ranked, operation, retype, walk_blocks
+from shardpass.ops.assign import Assignment
 from shardpass.ops.factors import DimAxes
 from shardpass.ops.registry import find
 from shardpass.passes import annotations as names
@@ -63,6 +64,7 @@ class Partitioner:
         self.devices = self.mesh.num_devices
         self.values: dict[Any, Held] = {}
         self.moved: ChainMap[tuple[Any, Sharding], Any] = ChainMap()
+        self.choices: dict[Any, Assignment] = {}
         self.dead: list[Any] = []
         self.channel: Iterator[int] = channels(program.module)
         self.signature = names.Signature(program.main)
@@ -161,8 +163,8 @@ class Partitioner:
 
     def block(self, block: Block) -> None:
         """Every op of ``block`` but its terminator."""
-        following = [node.op for node in block.nodes[1:]] + [block.end]
-        for node, after in zip(block.nodes, following, strict=True):
+        ops = [*(node.op for node in block.nodes), block.end]
+        for node, after in zip(block.nodes, ops[1:], strict=True):
             self._op(node, after)
 
     def _op(self, node: Node, after: Any) -> None:

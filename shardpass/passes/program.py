@@ -73,14 +73,14 @@ class Program:
     Raises ShardpassError: SP201 without @main, SP214 for a module that was not imported.
     """
 
-    def __init__(self, module: Any, pipeline: str) -> None:
+    def __init__(self, module: Any, pipeline: str, *, rules: bool = True) -> None:
         self.module = module
         self.main = main_of(module)
         mesh = mesh_of(module)
         if mesh is None:
             raise NO_MESH.error(place_of(self.main.location), attribute=MESH, pipeline=pipeline)
         self.mesh: PrimeMesh = prime_mesh(mesh)
-        self.body = _block(self.main.regions[0].blocks[0])
+        self.body = _block(self.main.regions[0].blocks[0], rules)
 
     def shardings(self, attributes: Any, types: list[Any], location: Any) -> list[Sharding] | None:
         """What ``mhlo.sharding`` says for each of ``types``; None where it is absent."""
@@ -93,17 +93,17 @@ class Program:
         return self.mesh.dims(sharding, rank)
 
 
-def _block(block: Any) -> Block:
+def _block(block: Any, rules: bool) -> Block:
     *ops, end = [operation(op) for op in block.operations]
-    return Block(list(block.arguments), [_node(op) for op in ops], end)
+    return Block(list(block.arguments), [_node(op, rules) for op in ops], end)
 
 
-def _node(op: Any) -> Node:
+def _node(op: Any, rules: bool) -> Node:
     manual = is_manual(op)
     blocks = []
     if op.name in CONTROL_FLOW and not manual and all(map(is_ranked, [*op.operands, *op.results])):
-        blocks = [_block(block) for region in op.regions for block in region.blocks]
-    return Node(op, None if manual or blocks else _rule(op), manual, blocks)
+        blocks = [_block(block, rules) for region in op.regions for block in region.blocks]
+    return Node(op, _rule(op) if rules and not manual and not blocks else None, manual, blocks)
 
 
 def _rule(op: Any) -> Rule | None:

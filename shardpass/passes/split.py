@@ -77,10 +77,20 @@ def _choose(
     outputs: list[Side],
     wanted: list[Sharding],
 ) -> Assignment:
+    """The split, from the table of those chosen before: programs repeat their layers."""
+    key = (
+        rule,
+        tuple((h.kind.element_type, h.sharding) for h in held),
+        tuple((k.element_type, s) for k, s in zip(kinds, wanted, strict=True)),
+        None if entry.extra is None else op,  # what a rewrite communicates may depend on attributes
+    )
+    known = work.choices.get(key)
+    if known is not None:
+        return known
     mesh = work.mesh
     inputs = [Side(h.shape, m, h.dims, element_bits(h.kind) // 8) for h, m in zip(held, rule.operands, strict=True)]
     extra = entry.extra
-    return assign(
+    work.choices[key] = chosen = assign(
         rule,
         inputs,
         outputs,
@@ -89,6 +99,7 @@ def _choose(
         lambda i, dims: 0 if outputs[i].dims == dims else work.price(kinds[i], mesh.sharding(dims), wanted[i]),
         None if extra is None else lambda factors: extra(op, rule, factors, mesh),
     )
+    return chosen
 
 
 def _maskable(rule: Rule, operands: list[Held]) -> Rule:
