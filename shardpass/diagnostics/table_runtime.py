@@ -119,25 +119,27 @@ INTERPRETER_FAILED = Code(
     "each other for too long; shardpass runs it in a process of its own.",
 )
 
-NO_SUCH_FILE = Code(
-    "SP550",
-    "cannot read {file}: {reason}",
-    remedy="give the path of a StableHLO module, or - for standard input",
-    explanation="The file does not exist, is a folder, or may not be read.",
-)
-
 CHECK_NEEDS_WHOLE = Code(
-    "SP551",
+    "SP550",
     "--check needs the program before partitioning, and {file} is partitioned already",
     remedy="give the annotated program and a pipeline: shardpass-run FILE partition --check",
     explanation="--check compares with the unpartitioned program, which a per-device module no longer holds.",
 )
 
 DIFFERS = Code(
-    "SP552",
+    "SP551",
     "{count} of {total} results differ from the unpartitioned program; the worst is result {index}: {difference}",
     remedy="run again with --seed {seed} for the same inputs; --interpreter tells whether XLA or the program is at "
     "fault",
     explanation="The partitioned program computes something else. This is a fault of shardpass, or of XLA, or the "
     "program is discontinuous at these inputs.",
+)
+
+ADDED_BY_XLA = Code(
+    "SP552",
+    "XLA's own partitioner put {count} collectives into the compiled program that shardpass did not; the first is "
+    "{first}",
+    remedy="report it with the module: a per-device program should leave XLA nothing to partition",
+    explanation="Every value of a partitioned module is manual, so the collectives of the compiled program must be "
+    "those of the module. One that is not costs what no report counts.",
 )

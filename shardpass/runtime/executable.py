@@ -43,7 +43,7 @@ class Executable:
         """Whole arrays (NumPy or jax.Array) to sharded jax.Arrays, one for each argument of main.
 
         An argument that its devices do not divide is padded at its end, and so is the array returned; ``padding``
-        is the value there (a correct program ignores it).
+        is the value there, or a function from the Boundary to it (a correct program ignores it).
 
         Raises:
             ShardpassError: SP520, SP521 where the arrays do not fit the program.

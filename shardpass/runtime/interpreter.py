@@ -44,7 +44,7 @@ def interpret(
 ) -> list[Array]:
     """Runs a partitioned module (text, bytecode or ``ir.Module``) on whole arrays; returns whole arrays.
 
-    ``padding`` is what lies behind the end of arguments that do not divide; ``threads``: a thread for each device,
+    ``padding`` is as in ``Executable.place``; ``threads``: a thread for each device,
     instead of all in step; ``isolated``: in a process of its own; ``timeout`` in seconds.
 
     Raises:

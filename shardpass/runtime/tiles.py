@@ -36,9 +36,10 @@ def said(dtype: Any, shape: Sequence[int]) -> str:
 
 
 def pad(array: Array, boundary: Boundary, fill: Any = 0) -> Array:
-    """The whole array with ``fill`` after its end, to a multiple of the tile."""
+    """The whole array with ``fill`` (or what it says of the boundary) after its end, to a multiple of the tile."""
     if boundary.even:
         return array
+    fill = fill(boundary) if callable(fill) else fill
     widths = [(0, to - size) for size, to in zip(boundary.shape, boundary.padded, strict=True)]
     return np.pad(array, widths, constant_values=np.asarray(fill).astype(boundary.dtype))
 

@@ -1,0 +1,205 @@
+"""shardpass-run: runs a program on N devices, says what it communicates, and compares it with one device."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+from shardpass.cli.common import argument_parser, guarded, read_input
+from shardpass.diagnostics import NOWHERE, Place
+from shardpass.diagnostics import table_runtime as table
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from shardpass.runtime.compare import Difference
+    from shardpass.runtime.trial import Trial
+
+DESCRIPTION = """Runs MODULE on N devices with random inputs (floats in [-1,1], small integers). With PIPELINE the
+module is partitioned first; without, it must be a partitioned module. Prints the shardings of arguments and results and
+the collectives; with --check, also how far the results are from those of the unpartitioned program on one device."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Returns the exit status: 0, 1 bad input or a failed check, 2 bad usage."""
+    return guarded(_run, argv)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argument_parser("shardpass-run", DESCRIPTION, pipeline=True)
+    add = parser.add_argument
+    add("module", metavar="MODULE", help="MLIR text or bytecode; - is stdin")
+    add("pipeline", nargs="?", metavar="PIPELINE", help="what to run first, such as: partition")
+    add("--devices", type=_positive, metavar="N", help="virtual CPU devices to make; default: as many as MODULE needs")
+    add("--check", action="store_true", help="compare with the unpartitioned program; exit 1 where it differs")
+    add("--interpreter", action="store_true", help="run on StableHLO's reference interpreter instead of XLA")
+    add("--seed", type=int, default=0, metavar="S", help="of the random inputs; default: 0")
+    add("--json", action="store_true", help="print JSON")
+    return parser
+
+
+def _positive(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of devices: give an integer from 1 up")
+    return int(text)
+
+
+def _run(argv: Sequence[str]) -> int:
+    parser = _parser()
+    args = parser.parse_args(argv)
+    if args.seed < 0:
+        parser.error("--seed must not be negative")
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # XLA's log, before it is loaded
+    data, file = read_input(args.module)
+    module = _partitioned(data, file, args.pipeline)
+    if args.check and args.pipeline is None:
+        raise table.CHECK_NEEDS_WHOLE.error(Place(file) if file else NOWHERE, file=file)
+    _make_devices(args.devices or _needed(module))
+
+    from shardpass.runtime.trial import try_out
+
+    trial = try_out(module, original=data if args.check else None, seed=args.seed, interpreter=args.interpreter)
+    if args.json:
+        print(json.dumps(trial.as_dict(), indent=2))
+    else:
+        print_trial(trial, file)
+    _fail(trial, file)
+    return 0
+
+
+def _partitioned(data: bytes, file: str, pipeline: str | None) -> Any:
+    from shardpass.ir.context import parse_module
+    from shardpass.passes.pipeline import run_in_place
+    from shardpass.runtime.contract import read_signature
+
+    module = parse_module(data, file)
+    if pipeline is not None:
+        run_in_place(module, pipeline)
+    read_signature(module)  # before JAX is started for nothing
+    return module
+
+
+def _needed(module: Any) -> int:
+    from shardpass.passes.annotations import NUM_PARTITIONS
+
+    return int(module.operation.attributes[NUM_PARTITIONS].value)
+
+
+def _make_devices(count: int) -> None:
+    import jax
+
+    jax.config.update("jax_platforms", "cpu")
+    jax.config.update("jax_num_cpu_devices", count)
+
+
+def _fail(trial: Trial, file: str) -> None:
+    """Raises ShardpassError where the check did not pass, or XLA put in collectives of its own."""
+    if trial.check is not None and trial.check.failed:
+        worst = trial.check.failed[0] if trial.check.worst is None else trial.check.worst
+        raise table.DIFFERS.error(
+            Place(file),
+            count=len(trial.check.failed),
+            total=len(trial.check.differences),
+            index=worst.index,
+            difference=worst,
+            seed=trial.seed,
+        )
+    if trial.added:
+        raise table.ADDED_BY_XLA.error(Place(file), count=len(trial.added), first=trial.added[0])
+
+
+# --- for people
+
+
+def print_trial(trial: Trial, file: str) -> None:
+    """The report: shardings, collectives, and the verdict."""
+    from rich.console import Console
+
+    # what is not a terminal has no width of its own
+    width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else 120
+    console = Console(highlight=False, width=width)
+    mesh = "no mesh" if trial.mesh is None else "mesh " + " ".join(f"{name}={size}" for name, size in trial.mesh.axes)
+    console.print(f"{file}: {trial.signature.num_devices} devices, {mesh}, run on {trial.engine}", markup=False)
+    _print_shardings(console, trial)
+    _print_collectives(console, trial)
+    if trial.added is not None:
+        what = f"adds {len(trial.added)}: {trial.added[0]}" if trial.added else "adds none"
+        console.print(f"XLA's own partitioner {what}", markup=False)
+    if trial.check is not None:
+        _print_check(console, trial)
+
+
+def _table(console: Console, title: str, columns: Iterable[str], rows: Iterable[Sequence[str]]) -> None:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in columns:
+        shown.add_column(column, justify="right" if column in ("bytes", "difference") else "left", overflow="fold")
+    for row in rows:
+        shown.add_row(*map(Text, row))
+    console.print(f"\n{title}", markup=False)
+    console.print(shown)
+
+
+def _print_shardings(console: Console, trial: Trial) -> None:
+    from shardpass.runtime.trial import boundary_as_dict
+
+    boundaries = (*trial.signature.arguments, *trial.signature.results)
+    facts = [boundary_as_dict(n, b, trial.mesh) for n, b in zip(trial.labels, boundaries, strict=True)]
+    for title, part in (
+        ("Arguments", facts[: len(trial.signature.arguments)]),
+        ("Results", facts[len(trial.signature.arguments) :]),
+    ):
+        rows = [(f["name"], _short(f["type"]), f["axes"], _short(f["tile"])) for f in part]
+        _table(console, title, ("name", "whole", "sharding", "tile"), rows)
+
+
+def _short(type_: str) -> str:
+    return type_.removeprefix("tensor<").removesuffix(">")
+
+
+def _print_collectives(console: Console, trial: Trial) -> None:
+    if not trial.collectives:
+        console.print("Collectives: none", markup=False)
+        return
+    rows = [
+        (
+            use.kind,
+            use.axes,
+            _short(use.operand),
+            f"{use.bytes_received:,}",
+            _source(use.place),
+            use.reason.replace("stablehlo.", ""),
+        )
+        for use in trial.collectives
+    ]
+    title = f"Collectives: {len(rows)}, {trial.bytes_received:,} bytes received by each device"
+    _table(console, title, ("kind", "axes", "tile", "bytes", "source", "why"), rows)
+
+
+def _source(place: Place) -> str:
+    """Without the folders, which --json has."""
+    return "" if place == NOWHERE else str(replace(place, file=PurePosixPath(place.file).name))
+
+
+def _print_check(console: Console, trial: Trial) -> None:
+    assert trial.check is not None
+    names = trial.labels[len(trial.signature.arguments) :]
+    rows = [(name, *_measured(d)) for name, d in zip(names, trial.check.differences, strict=True)]
+    _table(console, f"Difference from {trial.check.reference}", ("result", "difference", "allowed", ""), rows)
+    worst = trial.check.worst
+    verdict = "FAIL" if trial.check.failed else "PASS"
+    console.print(f"{verdict}: greatest difference {'none' if worst is None else worst}", markup=False)
+
+
+def _measured(difference: Difference) -> tuple[str, str, str]:
+    allowed = f"{difference.tolerance:g}" if difference.tolerance else "equal"
+    return f"{difference.relative:.2g}", allowed, "ok" if difference.passed else "differs"

@@ -1,0 +1,128 @@
+"""The collectives of optimised HLO, and whether XLA added any to those of the module it was given.
+
+The rule of ``added_by_xla``: a collective of the HLO is accounted for by one of the module over the same devices, of
+the same kind. XLA may merge several into one, drop one that nothing needs, and turn an all_reduce into a
+reduce_scatter or back; so those two count as one kind, and the module may have more than the HLO. What the HLO has
+beyond that, XLA's partitioner has put there.
+
+"The same devices": the same sets, in the same order where the order matters (not for a reduction's sum); of a
+permute, the same pairs, but those of a device with itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from shardpass.ir.tensors import operation
+from shardpass.passes.annotations import NUM_PARTITIONS
+from shardpass.runtime.contract import CROSS_DEVICE, every_op
+from shardpass.sharding import AxisRef, Mesh, Sharding
+
+Groups = tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A collective by kind (StableHLO's name) and by who talks to whom: groups, or pairs of a permute."""
+
+    kind: str
+    groups: Groups
+
+    @property
+    def key(self) -> tuple[str, frozenset[Any]]:
+        """Equal for collectives that account for each other."""
+        if self.kind in ("all_reduce", "reduce_scatter"):
+            return "reduction", frozenset(map(frozenset, self.groups))
+        return self.kind, frozenset(self.groups)
+
+    def __str__(self) -> str:
+        return f"{self.kind} {[list(group) for group in self.groups]}"
+
+
+def added_by_xla(hlo_text: str, module: Any) -> list[Exchange]:
+    """What the HLO has that the partitioned module does not account for; empty when XLA added nothing."""
+    left = Counter(exchange.key for exchange in emitted(module))
+    found = []
+    for exchange in collectives_in(hlo_text, module.operation.attributes[NUM_PARTITIONS].value):
+        if left[exchange.key] > 0:
+            left[exchange.key] -= 1
+        else:
+            found.append(exchange)
+    return found
+
+
+def emitted(module: Any) -> list[Exchange]:
+    """The collectives of a partitioned module, in the order of its text."""
+    ops = (inner for op in module.body.operations for inner in every_op(operation(op)))
+    devices = module.operation.attributes[NUM_PARTITIONS].value
+    return [_of_op(op, devices) for op in ops if op.name in CROSS_DEVICE]
+
+
+def _of_op(op: Any, devices: int) -> Exchange:
+    kind = op.name.removeprefix("stablehlo.")
+    name = "source_target_pairs" if kind == "collective_permute" else "replica_groups"
+    rows = np.array(op.attributes[name]).tolist()
+    return Exchange(kind, _moving(kind, rows) or _everybody(kind, devices))
+
+
+def _moving(kind: str, rows: Any) -> Groups:
+    """Rows as tuples, without the padding of short groups and without pairs that move nothing."""
+    groups = (tuple(device for device in row if device >= 0) for row in rows)
+    return tuple(g for g in groups if kind != "collective_permute" or g[0] != g[1])
+
+
+def _everybody(kind: str, devices: int) -> Groups:
+    return () if kind == "collective_permute" else (tuple(range(devices)),)
+
+
+# --- HLO's text
+
+_OP = re.compile(
+    r"^\s*(?:ROOT )?%?[\w.\-]+ = (?:\(.*?\)|\S+) "
+    r"(all-gather|all-reduce|all-to-all|ragged-all-to-all|collective-broadcast|collective-permute|reduce-scatter)"
+    r"(?:-start)?\(",
+    re.MULTILINE,
+)
+_ROWS = re.compile(r"\{([0-9, ]*)\}")
+_LISTED = re.compile(r"(?:replica_groups|source_target_pairs)=\{((?:\{[0-9, ]*\},? ?)*)\}")
+_IOTA = re.compile(r"replica_groups=\[(\d+),(\d+)\]<=\[([0-9,]+)\](?:T\(([0-9,]+)\))?")
+_MESH = re.compile(r"replica_groups=(mesh\[[^\]]*\](?:, ?device_ids=\((?:[^()]|\([^()]*\))*\))?),? ?\{([^}]*)\}")
+_AXIS = re.compile(r"'([^']*)'(?::\((\d+)\)(\d+))?")
+
+
+def collectives_in(hlo_text: str, devices: int) -> Iterator[Exchange]:
+    """The collectives of optimised HLO, in the order of the text; an asynchronous pair counts once.
+
+    Replica groups are read in the three forms that XLA prints: lists, iota tiles and mesh axes.
+    """
+    for match in _OP.finditer(hlo_text):
+        kind = match[1].replace("-", "_")
+        end = hlo_text.find("\n", match.end())
+        line = hlo_text[match.start() : end if end >= 0 else None]
+        yield Exchange(kind, _moving(kind, _rows(line)) or _everybody(kind, devices))
+
+
+def _rows(line: str) -> list[list[int]]:
+    if found := _LISTED.search(line):
+        return [_numbers(row) for row in _ROWS.findall(found[1])]
+    if found := _IOTA.search(line):
+        order = np.arange(np.prod(_numbers(found[3]))).reshape(_numbers(found[3]))
+        if found[4]:
+            order = order.transpose(_numbers(found[4]))
+        rows: list[list[int]] = order.reshape(int(found[1]), int(found[2])).tolist()
+        return rows
+    if found := _MESH.search(line):
+        axes = [AxisRef(n, int(pre or 1), int(size) if size else None) for n, pre, size in _AXIS.findall(found[2])]
+        groups: list[list[int]] = Sharding.tiled(Mesh.parse(found[1]), ()).groups(axes).tolist()
+        return groups
+    return []
+
+
+def _numbers(text: str) -> list[int]:
+    return [int(number) for number in text.replace(" ", "").split(",") if number]

@@ -1,0 +1,83 @@
+"""try_out: what shardpass-run reports, of right programs and of wrong ones."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from shardpass.cli import run
+from shardpass.diagnostics import ShardpassError
+from shardpass.ir.context import parse_module
+from shardpass.runtime.trial import try_out
+
+BOUNDARY = (
+    '{mhlo.sharding = "{manual}", shardpass.global_type = tensor<5xf32>, '
+    'shardpass.sharding = "{devices=[2,2]<=[4] last_tile_dim_replicate}"}'
+)
+ORIGINAL = """module attributes {mhlo.num_partitions = 4 : i32} {
+  func.func public @main(%x: tensor<5xf32>) -> tensor<5xf32> {
+    %0 = stablehlo.negate %x : tensor<5xf32>
+    return %0 : tensor<5xf32>
+  }
+}"""
+PARTITIONED = f"""module attributes {{mhlo.num_partitions = 4 : i32, shardpass.mesh = "mesh['rows'=2,'copies'=2]"}} {{
+  func.func public @main(%x: tensor<3xf32> {BOUNDARY} loc("weights['a']")) -> (tensor<3xf32> {BOUNDARY}) {{
+    %0 = stablehlo.negate %x : tensor<3xf32>
+    return %0 : tensor<3xf32>
+  }}
+}}"""
+# the padding of one tile leaks into another
+LEAKING = PARTITIONED.replace(
+    "%0 = stablehlo.negate %x : tensor<3xf32>",
+    """%n = stablehlo.negate %x : tensor<3xf32>
+    %0 = "stablehlo.collective_permute"(%n) {
+      source_target_pairs = dense<[[0, 2], [1, 3], [2, 0], [3, 1]]> : tensor<4x2xi64>,
+      channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>} : (tensor<3xf32>) -> tensor<3xf32>""",
+)
+WRONG = {
+    "another op": (PARTITIONED.replace("negate", "abs"), "SP551"),
+    "NaN from the padding": (LEAKING, "SP551"),
+}
+both = pytest.mark.parametrize("interpreter", [False, True], ids=["xla", "interpreter"])
+
+
+@both
+def test_right(interpreter):
+    trial = try_out(parse_module(PARTITIONED), original=ORIGINAL, interpreter=interpreter, seed=3)
+    assert trial.passed
+    found = json.loads(json.dumps(trial.as_dict()))
+    assert found["passed"]
+    assert found["devices"] == 4
+    assert found["arguments"] == [
+        {
+            "name": "weights['a']",
+            "type": "tensor<5xf32>",
+            "tile": "tensor<3xf32>",
+            "sharding": "{devices=[2,2]<=[4] last_tile_dim_replicate}",
+            "axes": "[{'rows'}]",
+        }
+    ]
+    assert found["added_by_xla"] == (None if interpreter else [])
+    run._fail(trial, "x.mlir")
+
+
+@both
+@pytest.mark.parametrize(("text", "code"), WRONG.values(), ids=WRONG)
+def test_wrong(interpreter, text, code):
+    trial = try_out(parse_module(text), original=ORIGINAL, interpreter=interpreter)
+    assert not trial.passed
+    json.dumps(trial.as_dict(), allow_nan=False)
+    with pytest.raises(ShardpassError) as caught:
+        run._fail(trial, "x.mlir")
+    assert caught.value.code == code
+    assert "1 of 1 results differ" in str(caught.value)
+
+
+def test_same_seed_same_inputs_as_the_reference(capsys):
+    """The report is printed whole, and says PASS, of a file with every kind of boundary."""
+    text = Path(__file__).resolve().parents[3] / "examples" / "format_rows.mlir"
+    assert run.main([str(text), "partition", "--check", "--devices", "12"]) == 0
+    said = capsys.readouterr().out
+    assert "PASS: greatest difference 0 (must be equal)" in said
+    assert np.char.count(said, "4x3xi32") == 3
