@@ -79,9 +79,8 @@ class Propagation:
 
     def run(self) -> None:
         """To the fixpoint of every round."""
-        for level in Priority:
-            active = [i for i, step in enumerate(self.steps) if step.rule.priority <= level]
-            self._fixpoint(active, level)
+        for level in Priority:  # the steps of earlier rounds are at rest until one of these moves something
+            self._fixpoint([i for i, step in enumerate(self.steps) if step.rule.priority == level], level)
 
     def _fixpoint(self, start: Iterable[int], level: Priority) -> None:
         queue = deque(start)
@@ -95,30 +94,30 @@ class Propagation:
                         waiting.add(touched)
                         queue.append(touched)
 
-    def _maps(self, step: Step) -> list[tuple[int, DimMap]]:
-        return list(zip(step.values, (*step.rule.operands, *step.rule.results), strict=True))
-
     def _step(self, index: int) -> list[int]:
         """Joins the splits of one op's values; returns the values that changed."""
         step = self.steps[index]
-        maps = self._maps(step)
+        maps = (*step.rule.operands, *step.rule.results)
         held: dict[int, dict[Axes, int]] = {}  # factor -> split -> bytes of the values that hold it
-        for value, dim_map in maps:
+        said: list[dict[int, Axes]] = []
+        for value, dim_map in zip(step.values, maps, strict=True):
             known = self.values[value]
+            found: dict[int, Axes] = {}
             if any(known.dims):
                 found = project(step.rule, dim_map, known.shape, known.dims, self.mesh.sizes)
                 for factor, axes in found.items():
                     votes = held.setdefault(factor, {})
                     votes[axes] = votes.get(axes, 0) + known.bytes
+            said.append(found)
         if not held:
             return []
         joined = {factor: self._join(index, factor, votes) for factor, votes in held.items()}
         order = sorted(joined, key=lambda f: (-sum(held[f].values()), f))
-        changed = []
-        for value, dim_map in maps:
-            if self._extend(value, dim_map, step.rule, joined, order):
-                changed.append(value)
-        return changed
+        return [
+            value
+            for value, dim_map, own in zip(step.values, maps, said, strict=True)
+            if self._extend(value, dim_map, own, step.rule, joined, order)
+        ]
 
     def _join(self, step: int, factor: int, votes: dict[Axes, int]) -> Axes:
         """The split that most bytes speak for; a split speaks for its own beginnings too."""
@@ -134,20 +133,21 @@ class Propagation:
                 self.conflicts[step, factor] = Conflict(step, factor, best, other, support(best), size)
         return best
 
-    def _extend(self, value: int, dim_map: DimMap, rule: Rule, joined: dict[int, Axes], order: list[int]) -> bool:
-        """Gives ``value`` what it can take of the joined splits; True where it changed."""
+    def _extend(
+        self, value: int, dim_map: DimMap, own: dict[int, Axes], rule: Rule, joined: dict[int, Axes], order: list[int]
+    ) -> bool:
+        """Gives ``value``, which holds ``own``, what it can take of the joined splits; True where it changed."""
         known = self.values[value]
         if known.fixed and not known.open_dims:
             return False
-        own = project(rule, dim_map, known.shape, known.dims, self.mesh.sizes)
         mine = {factor for factors in dim_map for factor in factors}
+        if all(own.get(factor, ()) == joined[factor] for factor in order if factor in mine):
+            return False
         used = set(used_axes(known.dims))
         wanted: dict[int, Axes] = dict(own)
         for factor in order:
-            if factor not in mine:
-                continue
             have, more = own.get(factor, ()), joined[factor]
-            if more[: len(have)] != have:
+            if factor not in mine or more[: len(have)] != have:
                 continue
             fresh = []
             for axis in more[len(have) :]:
