@@ -134,7 +134,9 @@ def write_output(path: str, data: str | bytes) -> None:
     raw = data.encode() if isinstance(data, str) else data
     if path == "-":
         sys.stdout.flush()
-        sys.stdout.buffer.write(raw)
+        rest = memoryview(raw)
+        while rest:  # with PYTHONUNBUFFERED a write to a pipe may take a part only
+            rest = rest[sys.stdout.buffer.write(rest) :]
         sys.stdout.buffer.flush()
         return
     try:

@@ -1,0 +1,63 @@
+"""The tables of codes as a whole, and the pages that are made from them."""
+
+import importlib.util
+import re
+import string
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+FILES = {
+    "table_sharding": "0",
+    "table_driver": "1",
+    "table_passes": "23",
+    "table_redistribute": "4",
+    "table_runtime": "5",
+    "table_jax": "6",
+    "table_onnx": "7",
+}
+
+
+@pytest.fixture(scope="module")
+def make_docs():
+    spec = importlib.util.spec_from_file_location("make_docs", ROOT / "tools" / "make_docs.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_code_stands_once_in_the_table_of_its_number(make_docs):
+    assert len(make_docs.codes()) > 50
+    for module, row in make_docs.tables():
+        assert re.fullmatch(r"SP\d{3}", row.id)
+        assert row.id[2] in FILES[module], f"{row.id} does not belong into {module}"
+
+
+def test_templates_are_well_formed(make_docs):
+    for row in make_docs.codes():
+        for template in (row.message, row.remedy):
+            names = [name for _, name, _, _ in string.Formatter().parse(template) if name is not None]
+            assert all(name.isidentifier() for name in names), f"{row.id}: {template}"
+        assert row.message
+        assert not row.message.endswith("."), f"{row.id}: messages are no sentences"
+
+
+def test_doubled_braces_are_shown_as_people_see_them(make_docs):
+    assert make_docs._template("write {{x}} for {value:.2f} <now>") == "write {x} for `{value}` &lt;now>"
+
+
+@pytest.mark.parametrize("name", ["diagnostics.md", "passes.md", "ops.md"])
+def test_the_page_is_not_stale(make_docs, name):
+    assert (ROOT / "docs" / name).read_text() == make_docs.render(name), "run `make docs`"
+
+
+def test_check_names_the_stale_pages(make_docs, monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(make_docs, "DOCS", tmp_path)
+    monkeypatch.setattr("sys.argv", ["make_docs.py", "--check"])
+    for name in make_docs.PAGES:
+        (tmp_path / name).write_text(make_docs.render(name))
+    assert make_docs.main() == 0
+    (tmp_path / "passes.md").write_text("old")
+    assert make_docs.main() == 1
+    assert capsys.readouterr().err == "docs/passes.md is stale: run `make docs`\n"
