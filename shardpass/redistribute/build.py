@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -86,6 +87,19 @@ class Builder:
         self.program.append(ops.Round(step.size, step.source_of, step.take, step.put, step.extents, axes))
         received = np.where(moved, self.bytes(step.size), 0)
         self._step("collective_permute", axes, pairs, step.size, received)
+
+    def step(
+        self,
+        kind: str,
+        program: Iterable[Op],
+        groups: IntArray,
+        tile: tuple[int, ...],
+        received: IntArray | int,
+        axes: tuple[str, ...] = (),
+    ) -> None:
+        """A step of several ops, after which the local array is again the tile ``tile``."""
+        self.program += program
+        self._step(kind, axes, groups, tile, received)
 
     def _step(
         self,

@@ -32,6 +32,8 @@ def evaluate(program: Program, arrays: list[Array]) -> list[Array]:
                 _round(op, values, accumulators)
             case ops.EndExchange():
                 values = [_trimmed(a, op.shape) for a in accumulators]
+            case ops.ChunkRounds():
+                values = _chunk_rounds(op, values)
             case _:
                 values = _apply(op, values)
     return values
@@ -84,6 +86,15 @@ def _round(op: ops.Round, values: list[Array], accumulators: list[Array]) -> Non
         if op.source_of[d] >= 0 and all(extent):
             target = tuple(slice(p, p + n) for p, n in zip(op.put[d].tolist(), extent, strict=True))
             accumulator[target] = boxes[int(op.source_of[d])][tuple(slice(n) for n in extent)]
+
+
+def _chunk_rounds(op: ops.ChunkRounds, values: list[Array]) -> list[Array]:
+    results = [np.zeros(op.result, v.dtype) for v in values]
+    for source_of, take, put in zip(op.source_of, op.take, op.put, strict=True):
+        sent = [_window(v, start, op.chunk) for v, start in zip(values, take, strict=True)]
+        for d, result in enumerate(results):
+            _window(result, put[d], op.placed)[...] = sent[int(source_of[d])].reshape(op.placed)
+    return results
 
 
 def _window(value: Array, start: Array, size: tuple[int, ...]) -> Array:

@@ -131,6 +131,8 @@ class _Emitter:
                 return value
             case ops.EndExchange():
                 return self.trim(self.accumulator, op.shape)
+            case ops.ChunkRounds():
+                return self.chunk_rounds(op, value)
 
     # ---------------------------------------------------------------- parts
 
@@ -211,6 +213,18 @@ class _Emitter:
             self.accumulator = box
         else:
             self.accumulator = hlo.dynamic_update_slice(self.accumulator, box, self.starts(op.put))
+
+    def chunk_rounds(self, op: ops.ChunkRounds, value: Any) -> Any:
+        result = self.zeros(op.result)
+        here = np.arange(op.source_of.shape[1])
+        for source_of, take, put in zip(op.source_of, op.take, op.put, strict=True):
+            chunk = self.slice(value, take, op.chunk)
+            if (source_of != here).any():
+                chunk = self.permute(chunk, source_of, op.axes)
+            if op.placed != op.chunk:
+                chunk = hlo.reshape(self.type(op.placed), chunk)
+            result = hlo.dynamic_update_slice(result, chunk, self.starts(put))
+        return result
 
     def masked(self, op: ops.Round, box: Any) -> Any:
         """``box`` where it is meant for the device, else what the accumulator holds there."""

@@ -140,6 +140,25 @@ class EndExchange:
     base: IntArray  # [devices, rank], in the whole array
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class ChunkRounds:
+    """An exchange of equal chunks: an all_to_all, with any permutation of devices thrown in, as permutes.
+
+    In round r device ``d`` gets, from device ``source_of[r, d]``, the chunk of shape ``chunk`` that starts at
+    ``take[r, source_of[r, d]]`` in the sender's value, and puts it, as an array of shape ``placed``, at
+    ``put[r, d]`` of its result of shape ``result``. A device that is its own source copies. Each round's
+    sources are a permutation.
+    """
+
+    chunk: tuple[int, ...]
+    placed: tuple[int, ...]
+    result: tuple[int, ...]
+    source_of: IntArray  # [rounds, devices]
+    take: IntArray  # [rounds, devices, rank of the value]
+    put: IntArray  # [rounds, devices, rank of the result]
+    axes: tuple[str, ...] = ()
+
+
 Op = (
     Reshape
     | Transpose
@@ -155,5 +174,6 @@ Op = (
     | BeginExchange
     | Round
     | EndExchange
+    | ChunkRounds
 )
 Program = tuple[Op, ...]

@@ -10,11 +10,13 @@ Each plan is followed by ``simulate.check`` before it leaves. Plans are cached b
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from shardpass.diagnostics import table_redistribute as table
 from shardpass.redistribute import ops
+from shardpass.redistribute.best import Form, digit_forms
 from shardpass.redistribute.build import Builder
+from shardpass.redistribute.digits import DigitProblem
 from shardpass.redistribute.exchange import plan_exchange
 from shardpass.redistribute.plan import Plan
 from shardpass.redistribute.problem import Problem, make_problem
@@ -84,14 +86,7 @@ def _cached(
 
 def solve(problem: Problem, planner: str) -> Plan:
     """A checked plan. Raises ShardpassError (SP409) where the plan does not do what it should."""
-    builder = Builder(problem.source.tile, problem.element, problem.names)
-    if problem.is_nothing:
-        pass
-    elif math.prod(problem.shape) == 0:
-        builder.local(ops.Zeros(problem.target.tile), problem.target.tile)
-    else:
-        _plan(problem, builder)
-    plan = _finished(problem, builder, planner)
+    plan = _finished(problem, _planned(problem, planner), planner)
     if math.prod(problem.shape) != 0:
         try:
             check(plan.program, problem.source.state(), problem.target.state(), problem.shape)
@@ -100,24 +95,67 @@ def solve(problem: Problem, planner: str) -> Plan:
     return plan
 
 
-def _plan(problem: Problem, builder: Builder) -> None:
+def _planned(problem: Problem, planner: str) -> Builder:
+    if problem.is_nothing:
+        return _start(problem)
+    if math.prod(problem.shape) == 0:
+        builder = _start(problem)
+        builder.local(ops.Zeros(problem.target.tile), problem.target.tile)
+        return builder
     shape = problem.aligned()
     if shape is None or problem.source.only is not None:
-        plan_exchange(
-            problem.source.boxes(problem.shape),
-            problem.target.boxes(problem.shape),
-            problem.source.base,
-            problem.target.base,
-            problem.target.tile,
-            builder,
-        )
-        return
+        return _exchanged(problem)
+    rink = _within(problem, shape, partial(plan_rink, shape, problem.source.tiling, problem.target.tiling))
+    if planner == "rink":
+        return rink
+    digits = DigitProblem.of(problem, shape)
+    found = [_within(problem, shape, form) for form in digit_forms(digits)] if digits else []
+    return cheapest([rink, *found])
+
+
+def cheapest(candidates: list[Builder]) -> Builder:
+    """The first candidate sets the bytes that none may exceed; of the rest the least by the cost model."""
+    allowed = [c for c in candidates if c.received.max() <= candidates[0].received.max()]
+    return min(allowed, key=cost)
+
+
+def cost(builder: Builder) -> float:
+    """Seconds by a plain alpha-beta model: so much for each collective, so much for each byte."""
+    steps = sum(step.kind != "dynamic_slice" for step in builder.steps)
+    return LATENCY * steps + float(builder.received.max()) / BANDWIDTH
+
+
+LATENCY = 10e-6  # of one collective, seconds
+BANDWIDTH = 50e9  # bytes a second that one device receives
+
+
+def _start(problem: Problem) -> Builder:
+    return Builder(problem.source.tile, problem.element, problem.names)
+
+
+def _exchanged(problem: Problem) -> Builder:
+    builder = _start(problem)
+    plan_exchange(
+        problem.source.boxes(problem.shape),
+        problem.target.boxes(problem.shape),
+        problem.source.base,
+        problem.target.base,
+        problem.target.tile,
+        builder,
+    )
+    return builder
+
+
+def _within(problem: Problem, shape: tuple[int, ...], form: Form) -> Builder:
+    """The plan ``form`` for the padded ``shape``, between padding the source tile and trimming the target's."""
+    builder = _start(problem)
     tile = tuple(n // k for n, k in zip(shape, problem.source.tiling.counts, strict=True))
     if tile != builder.tile:
         builder.local(ops.Pad(tile), tile)
-    plan_rink(shape, problem.source.tiling, problem.target.tiling, builder)
+    form(builder)
     if builder.tile != problem.target.tile:
         builder.local(ops.Trim(problem.target.tile), problem.target.tile)
+    return builder
 
 
 def _finished(problem: Problem, builder: Builder, planner: str) -> Plan:

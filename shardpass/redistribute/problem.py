@@ -62,7 +62,7 @@ class Problem:
     def names(self) -> AxisNames:
         return AxisNames.of(self.mesh)
 
-    @property
+    @cached_property
     def mesh(self) -> Mesh:
         """A mesh to name axes by: a common one, the source's, or the target's."""
         shardings = [s for s in (self.source.sharding, self.target.sharding) if s.mesh is not None]

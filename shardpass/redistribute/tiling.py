@@ -9,7 +9,10 @@ their place in the mesh.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -109,38 +112,57 @@ def tiling_of(sharding: Sharding, rank: int, devices: int) -> Tiling:
     return Tiling(counts, np.asarray(sharding.tile_offsets(counts, devices), np.int64))
 
 
+@dataclass(frozen=True, slots=True)
+class MeshDigit:
+    """One prime factor of a mesh axis: the part ``axis:(pre)size`` of an axis of ``whole`` devices."""
+
+    axis: str
+    whole: int
+    pre: int
+    size: int
+
+
+_PART = re.compile(r"(?P<axis>.*):\((?P<pre>\d+)\)\d+", re.DOTALL)
+
+
 @dataclass(frozen=True, eq=False)
 class AxisNames:
-    """Names the mesh axes along which groups of devices extend, for people."""
+    """A mesh in prime digits, in mesh order, and where each device stands on them."""
 
-    digits: tuple[tuple[str, int, int, int], ...]  # (axis, its size, product of the more major parts, prime)
+    digits: tuple[MeshDigit, ...]
     coordinates: IntArray  # [devices, digits]
 
     @classmethod
     def of(cls, mesh: Mesh) -> AxisNames:
+        parts = [(m["axis"], int(m["pre"])) if (m := _PART.fullmatch(name)) else (name, 1) for name, _ in mesh.axes]
+        whole: Counter[str] = Counter()
+        for (axis, _), (_, size) in zip(parts, mesh.axes, strict=True):
+            whole[axis] = (whole[axis] or 1) * size
         digits = []
-        for name, size in mesh.axes:
-            pre = 1
+        for (axis, pre), (_, size) in zip(parts, mesh.axes, strict=True):
             for p in reversed(prime_factors(size)):
-                digits.append((name, size, pre, p))
+                digits.append(MeshDigit(axis, whole[axis], pre, p))
                 pre *= p
-        shape = tuple(digit[3] for digit in digits) or (1,)
-        devices = np.asarray(mesh.devices).reshape(-1)
-        table = np.empty((len(devices), len(shape)), np.int64)
-        table[devices] = np.stack(np.unravel_index(np.arange(len(devices)), shape), axis=1)
+        shape = tuple(digit.size for digit in digits)
+        table = np.empty((mesh.size, len(shape)), np.int64)
+        if shape:
+            table[mesh.order] = np.stack(np.unravel_index(np.arange(mesh.size), shape), axis=1)
         return cls(tuple(digits), table)
 
     def along(self, groups: IntArray) -> tuple[str, ...]:
         """The axes, or sub-axes ``x:(pre)size``, on which the members of some group differ."""
         rows = self.coordinates[groups]
         varies = (rows != rows[:, :1]).any(axis=(0, 1))
-        found: list[list[int | str]] = []
-        for (name, whole, pre, p), used in zip(self.digits, varies, strict=False):
-            if not used:
-                continue
+        return self.names([k for k, used in enumerate(varies) if used])
+
+    def names(self, used: Iterable[int]) -> tuple[str, ...]:
+        """The digits numbered ``used`` as axes; neighbouring parts of an axis are one."""
+        found: list[MeshDigit] = []
+        for k in sorted(used):
+            digit = self.digits[k]
             last = found[-1] if found else None
-            if last and last[0] == name and int(last[2]) * int(last[3]) == pre:
-                last[3] = int(last[3]) * p
+            if last and last.axis == digit.axis and last.pre * last.size == digit.pre:
+                found[-1] = replace(last, size=last.size * digit.size)
             else:
-                found.append([name, whole, pre, p])
-        return tuple(str(name) if size == whole else f"{name}:({pre}){size}" for name, whole, pre, size in found)
+                found.append(digit)
+        return tuple(d.axis if d.size == d.whole else f"{d.axis}:({d.pre}){d.size}" for d in found)

@@ -1,0 +1,178 @@
+"""Tilings in digits: both sides of a problem over one set of factors.
+
+A *tensor digit* is a factor of a dimension, major to minor; a *mesh digit* a prime factor of a mesh axis. A
+*state* says for each mesh digit which tensor digit it holds (FREE: none; the devices along it are replicas). A
+tensor digit that no mesh digit holds is *local*. Every device's local array is then the tensor with each held
+digit fixed at the device's coordinate, and its shape the product of the local digits of each dimension, in
+order.
+
+The tensor digits are the common refinement of the two tilings: the sizes of source's axes on a dimension and those of
+target's, both major to minor, must agree as far as both go. ``DigitProblem.of`` gives None where they do not (2 then 3
+against 3 then 2) or where the two have no common mesh.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from shardpass.redistribute.ops import IntArray, Op, Reshape, Transpose
+from shardpass.redistribute.problem import Problem
+from shardpass.redistribute.tiling import AxisNames, grouped
+from shardpass.sharding import AxisRef, Sharding
+
+FREE = -1
+State = tuple[int, ...]  # for each mesh digit, the tensor digit that it holds
+
+
+@dataclass(frozen=True, slots=True)
+class TensorDigit:
+    dim: int
+    size: int
+
+
+@dataclass(frozen=True, eq=False)
+class DigitProblem:
+    """``digits`` are numbered by dimension, then major to minor; the last of each dimension is never held."""
+
+    rank: int
+    digits: tuple[TensorDigit, ...]
+    names: AxisNames
+    source: State
+    target: State
+
+    @classmethod
+    def of(cls, problem: Problem, shape: tuple[int, ...]) -> DigitProblem | None:
+        """``shape`` is the padded shape that both tilings divide."""
+        names = problem.names
+        sides = [_axes(side.sharding, len(shape), problem) for side in (problem.source, problem.target)]
+        if sides[0] is None or sides[1] is None:
+            return None
+        digits: list[TensorDigit] = []
+        states = [[FREE] * len(names.digits) for _ in sides]
+        for i, n in enumerate(shape):
+            held = [side[i] for side in sides if side is not None]
+            sizes = [[names.digits[m].size for m in axes] for axes in held]
+            longer = max(sizes, key=len)
+            if any(s != longer[: len(s)] for s in sizes):
+                return None
+            for state, axes in zip(states, held, strict=True):
+                for place, m in enumerate(axes):
+                    state[m] = len(digits) + place
+            digits += [TensorDigit(i, size) for size in longer]
+            digits.append(TensorDigit(i, n // math.prod(longer)))
+        return cls(len(shape), tuple(digits), names, tuple(states[0]), tuple(states[1]))
+
+    # ---------------------------------------------------------------- states
+
+    def local(self, state: State) -> list[int]:
+        """The local tensor digits, by dimension, then major to minor."""
+        held = set(state)
+        return [t for t in range(len(self.digits)) if t not in held]
+
+    def tile(self, state: State) -> tuple[int, ...]:
+        """The shape of the local array."""
+        shape = [1] * self.rank
+        for t in self.local(state):
+            shape[self.digits[t].dim] *= self.digits[t].size
+        return tuple(shape)
+
+    def key(self, state: State) -> IntArray:
+        """What each device holds, as one number. int64 [devices]."""
+        key = np.zeros(len(self.names.coordinates), np.int64)
+        for _, m in sorted((t, m) for m, t in enumerate(state) if t != FREE):
+            key = key * self.names.digits[m].size + self.names.coordinates[:, m]
+        return key
+
+    def number(self, mesh_digits: Sequence[int]) -> IntArray:
+        """The coordinate of each device on ``mesh_digits``, major to minor, as one number."""
+        out = np.zeros(len(self.names.coordinates), np.int64)
+        for m in mesh_digits:
+            out = out * self.names.digits[m].size + self.names.coordinates[:, m]
+        return out
+
+    def groups(self, mesh_digits: Sequence[int]) -> IntArray:
+        """Groups of devices that differ on ``mesh_digits`` alone, in order of ``number``. int64 [groups, size]."""
+        rest = self.number([m for m in range(len(self.names.digits)) if m not in mesh_digits])
+        size = math.prod(self.names.digits[m].size for m in mesh_digits)
+        return grouped(rest, self.number(mesh_digits), size, np.zeros_like(rest))
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        return tuple(digit.size for digit in self.digits)
+
+
+def _axes(sharding: Sharding, rank: int, problem: Problem) -> list[list[int]] | None:
+    """For each dimension the mesh digits that split it; None where the problem's mesh cannot say them."""
+    if sharding.mesh is None or sharding.is_replicated:
+        return [[] for _ in range(rank)]
+    said = sharding.on(problem.mesh)
+    if said is None:
+        return None
+    return [[k for ref in axes for k in _digits(ref, problem)] for axes in said.dims]
+
+
+def _digits(ref: AxisRef, problem: Problem) -> list[int]:
+    """The mesh digits of an axis of the problem's mesh."""
+    start = 0
+    for name, size in problem.mesh.axes:
+        count = 0
+        while size > 1:
+            size //= problem.names.digits[start + count].size
+            count += 1
+        if name == ref.name:
+            assert ref.size is None  # the mesh is a common one, on which every sharding is said with whole axes
+            return list(range(start, start + count))
+        start += count
+    raise AssertionError(f"{ref} is not an axis of {problem.mesh}")
+
+
+# -------------------------------------------------------------------- local layout
+
+
+@dataclass(frozen=True, slots=True)
+class Axes:
+    """A local array by runs of tensor digits: each axis holds some, in order."""
+
+    runs: tuple[tuple[int, ...], ...]
+    sizes: tuple[int, ...]  # of all tensor digits
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(math.prod(self.sizes[t] for t in run) for run in self.runs)
+
+
+def runs(problem: DigitProblem, local: Sequence[int], alone: Sequence[int]) -> Axes:
+    """The local digits in order, each of ``alone`` on an axis of its own, the others in the longest runs."""
+    out: list[tuple[int, ...]] = []
+    for t in local:
+        last = out[-1][-1] if out else None
+        if last is None or t in alone or last in alone or problem.digits[last].dim != problem.digits[t].dim:
+            out.append((t,))
+        else:
+            out[-1] += (t,)
+    return Axes(tuple(out), problem.sizes)
+
+
+def arranged(before: tuple[int, ...], axes: Axes, order: Sequence[int], after: tuple[int, ...]) -> list[Op]:
+    """Ops that see an array of shape ``before`` as ``axes``, put these in ``order``, and see the result as ``after``.
+
+    Axes of size 1 take no part; what changes nothing is left out.
+    """
+    shape = axes.shape
+    real = [a for a in range(len(shape)) if shape[a] > 1]
+    permutation = tuple(real.index(a) for a in order if shape[a] > 1)
+    if permutation == tuple(range(len(real))):
+        return [] if before == after else [Reshape(after)]
+    grid = tuple(shape[a] for a in real)
+    moved = tuple(grid[p] for p in permutation)
+    out: list[Op] = [] if before == grid else [Reshape(grid)]
+    out.append(Transpose(permutation))
+    return out if moved == after else [*out, Reshape(after)]
+
+
+__all__ = ["FREE", "Axes", "DigitProblem", "State", "TensorDigit", "arranged", "runs"]

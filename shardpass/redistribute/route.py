@@ -1,0 +1,60 @@
+"""Which way to go in digits: slice, then one exchange, then gather.
+
+Settled digits need no search. A mesh digit that holds in the target what is local in the source is sliced there
+at once; one that is free in the target, and holds what is local there, is gathered last. What remains are arcs:
+mesh digit m holds u before and v after. Followed from end to end the arcs make cycles, whose digits stay on the
+mesh and only change hands, and chains u0 -> u1 -> ... -> uk, in which u0 becomes local and uk was.
+
+* A chain that begins free (u0 is no digit) is first sliced on uk, one that ends free is gathered on u0: both
+  become cycles, of a smaller tile.
+* A chain is the exchange ``u0 -> uk`` on its first mesh digit, followed by a cycle.
+
+So any redistribution is: slice to ``first``; all_to_all on the digits ``exchange``; permute to ``last``;
+gather. The received bytes of the permute and the all_to_all together need be no more than one tile
+(``ChunkRounds``), and then the whole plan meets the lower bound of the problem: each device keeps all that its
+source and target tile share.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from shardpass.redistribute.digits import FREE, DigitProblem, State
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """``first``: after the slices. ``middle``: after the exchange of ``exchange``. ``last``: before the gathers."""
+
+    first: State
+    middle: State
+    last: State
+    exchange: tuple[int, ...]  # mesh digits, by the tensor digit that they will hold
+
+
+def route(problem: DigitProblem) -> Route:
+    """The one route that keeps everything that can be kept. O(digits squared)."""
+    first, last = list(problem.source), list(problem.target)
+    for m in range(len(first)):
+        if problem.source[m] == FREE and problem.target[m] != FREE:
+            first[m] = _end(problem.target[m], problem.source, problem.target)
+        if problem.target[m] == FREE and problem.source[m] != FREE:
+            last[m] = _end(problem.source[m], problem.target, problem.source)
+    middle = list(first)
+    exchange = []
+    for m, held in enumerate(first):
+        if held != FREE and held not in last:
+            middle[m] = _end(last[m], tuple(first), tuple(last))
+            exchange.append(m)
+    exchange.sort(key=lambda m: middle[m])
+    return Route(tuple(first), tuple(middle), tuple(last), tuple(exchange))
+
+
+def _end(digit: int, before: State, after: State) -> int:
+    """Where the chain through ``digit`` ends: who holds it in ``before`` holds another in ``after``, and so on.
+
+    The first that nobody holds in ``before``; FREE where a holder holds nothing in ``after``.
+    """
+    while digit != FREE and digit in before:
+        digit = after[before.index(digit)]
+    return digit
