@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -38,6 +39,29 @@ def i64_array(values: Sequence[int]) -> Any:
 def dense_i64(rows: Any) -> Any:
     """``tensor<..xi64>`` elements, for replica groups and the like."""
     return ir.DenseElementsAttr.get(np.ascontiguousarray(rows, dtype=np.int64))
+
+
+def splat_text(op: Any) -> str | None:
+    """The one element of a ``stablehlo.constant`` as MLIR writes it; None where it holds several.
+
+    The bindings cannot hand out attributes of every element type (complex, jaxlib 0.10.2); those are read off the op.
+    """
+    try:
+        value = op.attributes["value"]
+    except TypeError:
+        text = op.get_asm(large_elements_limit=4, use_local_scope=True)
+    else:
+        text = str(value) if value.is_splat else ""
+    found = re.search(r"dense<([^\[\"<>]*)>", text)
+    return found[1] if found and found[1] else None
+
+
+def splat(text: str, kind: Any) -> Any:
+    """A ``stablehlo.constant`` of type ``kind`` whose elements are all ``text``, at the current insertion point."""
+    op = ir.Operation.parse(f'%0 = "stablehlo.constant"() {{value = dense<{text}> : {kind}}} : () -> {kind}')
+    ir.InsertionPoint.current.insert(op)
+    op.location = ir.Location.current
+    return op.results[0]
 
 
 def operation(op: Any) -> Any:

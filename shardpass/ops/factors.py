@@ -44,8 +44,18 @@ class Priority(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Factor:
+    """An index of the loop nest. ``elastic``: the dimensions that map to it may differ in size (windows, pads):
+
+    each is split into tiles of its own, and the rewrite exchanges what their borders differ by.
+    """
+
     size: int
     kind: Kind = Kind.PARALLEL
+    elastic: bool = False
+
+    def covers(self, size: int) -> bool:
+        """Whether a dimension of ``size`` is all of this factor, and so may be split unevenly."""
+        return self.elastic or self.size == size
 
 
 DimMap = tuple[tuple[int, ...], ...]  # for each dimension of a tensor, indices of factors, major to minor
@@ -76,8 +86,8 @@ class RuleBuilder:
         self._operands: list[list[tuple[int, ...]]] = [[()] * rank for rank in operand_ranks]
         self._results: list[list[tuple[int, ...]]] = [[()] * rank for rank in result_ranks]
 
-    def factor(self, size: int, kind: Kind = Kind.PARALLEL) -> int:
-        self._factors.append(Factor(size, kind))
+    def factor(self, size: int, kind: Kind = Kind.PARALLEL, *, elastic: bool = False) -> int:
+        self._factors.append(Factor(size, kind, elastic))
         return len(self._factors) - 1
 
     def operand(self, index: int, dim: int, *factors: int) -> None:
@@ -107,7 +117,7 @@ def project(rule: Rule, dim_map: DimMap, shape: Sequence[int], dims: DimAxes, si
     for factors, size, axes in zip(dim_map, shape, dims, strict=True):
         if not axes or not factors:
             continue
-        if len(factors) == 1 and rule.factors[factors[0]].size == size:
+        if len(factors) == 1 and rule.factors[factors[0]].covers(size):
             out[factors[0]] = axes
             continue
         rest = list(axes)
@@ -130,7 +140,7 @@ def unproject(
     used: set[int] = set()
     out: list[Axes] = []
     for factors, size in zip(dim_map, shape, strict=True):
-        whole = len(factors) == 1 and rule.factors[factors[0]].size == size
+        whole = len(factors) == 1 and rule.factors[factors[0]].covers(size)
         axes: list[int] = []
         for factor in factors:
             left = rule.factors[factor].size

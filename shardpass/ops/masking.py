@@ -13,7 +13,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
 
 from shardpass.ir.offsets import device_value
-from shardpass.ir.tensors import retype, shape_of
+from shardpass.ir.tensors import retype, shape_of, splat
 from shardpass.ops.factors import Axes
 from shardpass.ops.mesh import PrimeMesh
 
@@ -59,5 +59,4 @@ def mask(value: Any, dim: int, size: int, axes: Axes, mesh: PrimeMesh, combiner:
         compare_type=hlo.ComparisonTypeAttr.get("SIGNED"),
     )
     text = identity_text(combiner, value.type.element_type)
-    nothing = hlo.constant(ir.Attribute.parse(f"dense<{text}> : {retype(value.type, shape)}"))
-    return hlo.select(inside, value, nothing)
+    return hlo.select(inside, value, splat(str(text), retype(value.type, shape)))

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from jaxlib.mlir import ir
 
-from shardpass.ir.tensors import ints, operation, shape_of
+from shardpass.ir.tensors import ints, operation, shape_of, splat_text
 from shardpass.ops.factors import Kind, Priority, Rule, RuleBuilder
+from shardpass.ops.masking import identity_text
 from shardpass.ops.registry import define
 
 COMBINERS = ("add", "multiply", "maximum", "minimum", "and", "or")
@@ -31,34 +31,25 @@ def combiner_of(op: Any) -> str:
     return name if set(first.operands) == set(block.arguments) else ""
 
 
-def _identity(combiner: str, dtype: np.dtype[Any]) -> Any:
-    if combiner in ("add", "or"):
-        return 0
-    if combiner in ("multiply", "and"):
-        return 1
-    if dtype.kind == "b":
-        return combiner == "minimum"
-    if dtype.kind in "iu":
-        info = np.iinfo(dtype)
-        return info.min if combiner == "maximum" else info.max
-    return -np.inf if combiner == "maximum" else np.inf
-
-
 def is_identity(value: Any, combiner: str) -> bool:
     """Whether ``value`` is a constant scalar that changes nothing under ``combiner``."""
     owner = value.owner
     if isinstance(owner, ir.Block) or operation(owner).name != "stablehlo.constant":
         return False
-    attribute = operation(owner).attributes["value"]
-    text = str(attribute)
-    if combiner in ("add", "or") and "dense<0" in text and "dense<0x" not in text:
-        return text.startswith(("dense<0>", "dense<0.000000e+00>"))
-    try:
-        array = np.asarray(attribute)
-    except (TypeError, ValueError, RuntimeError):
+    element = value.type.element_type
+    said, wanted = splat_text(operation(owner)), identity_text(combiner, element)
+    if said is None or wanted is None:
         return False
-    want = _identity(combiner, array.dtype) if array.dtype.kind in "biuf" else None
-    return want is not None and array.size == 1 and bool(array.reshape(-1)[0] == want)
+    return _number(said) == _number(wanted)
+
+
+def _number(text: str) -> object:
+    """What a constant's text says: decimals by value (a complex number is a pair), bits and truth values as written."""
+    parts = text.strip("()").split(",")
+    try:
+        return tuple(float(part) for part in parts)
+    except ValueError:
+        return text.lower()
 
 
 def can_combine(combiner: str, element_type: str) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
 
-from shardpass.ir.tensors import is_ranked, retype, shape_of
+from shardpass.ir.tensors import is_ranked, retype, shape_of, splat, splat_text
 from shardpass.ops.factors import Kind, Priority, Rule, RuleBuilder
 from shardpass.ops.local import Local
 from shardpass.ops.registry import define
@@ -25,14 +25,15 @@ def _free(op: Any, kind: Kind = Kind.PARALLEL) -> Rule | None:
 
 def constant(op: Any) -> Rule | None:
     """A splat is a splat on every tile; other constants are held whole and sliced where a tile is needed."""
-    return _free(op, Kind.PARALLEL if op.attributes["value"].is_splat else Kind.REPLICATED)
+    return _free(op, Kind.PARALLEL if splat_text(op) is not None else Kind.REPLICATED)
 
 
-def localize_constant(local: Local) -> None:
-    value = ir.DenseElementsAttr(local.op.attributes["value"])
-    if any(local.result_dims[0]):
-        kind = retype(local.op.results[0].type, local.tile(0))
-        local.op.attributes["value"] = ir.DenseElementsAttr.get_splat(kind, value.get_splat_value())
+def localize_constant(local: Local) -> list[Any] | None:
+    text = splat_text(local.op)
+    if text is None or not any(local.result_dims[0]):
+        return None
+    with local.before():
+        return [splat(text, retype(local.op.results[0].type, local.tile(0)))]
 
 
 def localize_iota(local: Local) -> list[Any] | None:
@@ -42,15 +43,13 @@ def localize_iota(local: Local) -> list[Any] | None:
     axes = local.result_dims[0][along]
     if not axes:
         return None
-    tile = local.tile(0)
-    kind = retype(op.results[0].type, tile)
-    op.results[0].set_type(kind)
+    kind = retype(op.results[0].type, local.tile(0))
+    counts = ir.RankedTensorType.get(list(local.tile(0)), ir.IntegerType.get_signless(32))
+    op.results[0].set_type(counts)  # counted in i32 and converted at the end: a narrow float would be rounded twice
     with local.after():
-        start = local.start(axes, tile[along])
-        if start.type.element_type != kind.element_type:
-            start = hlo.convert(ir.RankedTensorType.get([], kind.element_type), start)
-        shift = hlo.broadcast_in_dim(kind, start, ir.DenseI64ArrayAttr.get([]))
-        return [hlo.add(op.results[0], shift)]
+        start = local.start(axes, local.tile(0)[along])
+        total = hlo.add(op.results[0], hlo.broadcast_in_dim(counts, start, ir.DenseI64ArrayAttr.get([])))
+        return [hlo.convert(kind, total) if kind != counts else total]
 
 
 define("stablehlo.constant", "source", constant, localize_constant)

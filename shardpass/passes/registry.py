@@ -25,6 +25,7 @@ _OWN: Mapping[str, str] = {
     "shardpass-check": "shardpass.passes.check:Check",
     "shardpass-partition": "shardpass.passes.partition:Partition",
     "shardpass-redistribute": "shardpass.passes.redistribute:Redistribute",
+    "shardpass-combine": "shardpass.passes.combine:Combine",
 }
 
 _registered: dict[str, type[ModulePass]] = {}

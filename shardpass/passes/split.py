@@ -58,6 +58,8 @@ def partition_split(work: Partitioner, node: Node, rule: Rule, wanted: list[Shar
     for index, (result, kind) in enumerate(zip(op.results, kinds, strict=True)):
         if replaced is None:
             result.set_type(retype(kind, local.tile(index)))
+        elif next(iter(result.uses), None) is None:
+            work.dead.append(op)  # the rewrite built something else in its place
         tile, dims = (replaced or op.results)[index], chosen.results[index]
         if chosen.partial:
             tile, dims = _complete(work, local, tile, dims, chosen, outputs[index])
