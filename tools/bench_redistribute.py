@@ -12,7 +12,7 @@ in turn, each call waited for; a time is the median. Bytes received by a device 
 the compiled HLO, by one counter for all four.
 
 Child processes do the work: Shardy's passes, and XLA, can end the process they run in. A problem on which one
-does is reported and left out of that column. ``--plan-only`` compiles and runs nothing and takes modelled bytes.
+does is reported and left out of that column.
 """
 
 from __future__ import annotations
@@ -203,8 +203,8 @@ def programs(problem: Problem) -> tuple[dict[str, Any], dict[str, str], dict[str
     failed: dict[str, str] = {}
     facts: dict[str, Any] = {}
     source, target = shardings(problem)
-    tiles = zip(problem["shape"], source.tile_counts(len(problem["shape"])), target.tile_counts(len(problem["shape"])), strict=True)
-    problem["uneven"] = any(n % a or n % b for n, a, b in tiles)
+    counts = [side.tile_counts(len(problem["shape"])) for side in (source, target)]
+    problem["uneven"] = any(n % k for side in counts for n, k in zip(problem["shape"], side, strict=True))
     for planner in ("rink", "best"):
         start = time.perf_counter()
         plan = plan_redistribution(tuple(problem["shape"]), "f32", source, target, planner=planner, num_devices=devices)
@@ -437,9 +437,12 @@ def report(results: list[dict[str, Any]]) -> None:
     few = [sum(k != "dynamic_slice" for k in r["facts"]["steps_best"]) <= 3 for r in results]
     planning = sorted(r["facts"]["plan_ms_best"] for r in results)
     console.print(
-        f"best: at most 3 collectives in {sum(few) / len(few):.0%}; planning median {planning[len(planning) //
-        2]:.2f} ms, " f"worst {planning[-1]:.2f} ms" ) for r in results: for way, reason in r["failed"].items():
-        console.print(f"{r['name']}: {way}: {reason}", markup=False)
+        f"best: at most 3 collectives in {sum(few) / len(few):.0%}; "
+        f"planning median {planning[len(planning) // 2]:.2f} ms, worst {planning[-1]:.2f} ms"
+    )
+    for r in results:
+        for way, reason in r["failed"].items():
+            console.print(f"{r['name']}: {way}: {reason}", markup=False)
 
 
 def scatter(results: list[dict[str, Any]], path: str) -> None:
