@@ -24,6 +24,7 @@ NUM_PARTITIONS = "mhlo.num_partitions"
 NUM_REPLICAS = "mhlo.num_replicas"
 MESH = "shardpass.mesh"
 UNSPECIFIED = "shardpass.unspecified_dims"  # dimensions that propagation may split further
+PRIORITIES = "shardpass.priorities"  # of each dimension: propagation takes the lowest number first
 FROM, TO, GLOBAL_TYPE = "shardpass.from", "shardpass.to", "shardpass.global_type"
 TILED_SHARDING = "shardpass.sharding"  # of a partitioned module's arguments and results
 MANUAL = "{manual}"
@@ -83,6 +84,10 @@ def custom_call_target(op: Any) -> str:
 
 def is_constraint(op: Any) -> bool:
     return custom_call_target(op) == CONSTRAINT
+
+
+def priorities(attributes: Any) -> tuple[int, ...]:
+    return ints(attributes[PRIORITIES]) if PRIORITIES in attributes else ()
 
 
 def unspecified_dims(attributes: Any) -> tuple[int, ...]:

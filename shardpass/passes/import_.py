@@ -217,4 +217,3 @@ def _common_mesh(found: list[Annotation], count: int, prefer: Mesh | None) -> Me
     if mesh is None or mesh.size != count:
         mesh = prefer or Mesh((("axis_0", count),))
     return mesh
-

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +10,15 @@ from jaxlib.mlir import ir
 
 from shardpass.ir.tensors import is_ranked, shape_of
 from shardpass.ops.factors import DimAxes
-from shardpass.passes.annotations import SHARDING, UNSPECIFIED, Signature, is_constraint, unspecified_dims
+from shardpass.passes.annotations import (
+    PRIORITIES,
+    SHARDING,
+    UNSPECIFIED,
+    Signature,
+    is_constraint,
+    priorities,
+    unspecified_dims,
+)
 from shardpass.passes.base import ModulePass
 from shardpass.passes.program import Block, Node, Program, tensor_bytes
 from shardpass.passes.propagation import Propagation, Step, Value, describe, tie
@@ -71,34 +78,49 @@ class _Work:
         self.engine = Propagation(program.mesh)
         self.index: dict[Any, int] = {}
         self.said: dict[int, Sharding] = {}  # alien shardings: an order of their own, maximal
+        self.groups: dict[tuple[str, int], int] = {}
         self.signature = Signature(program.main)
         self._arguments()
         self._block(program.body)
         self._results()
 
-    def _value(
-        self, value: Any, sharding: Sharding | None, open_dims: Iterable[int] = (), *, even: bool = False
-    ) -> int:
-        """A value of the engine for ``value``; ``sharding`` is the user's word."""
+    def _value(self, value: Any, sharding: Sharding | None, attributes: Any = (), *, even: bool = False) -> int:
+        """A value of the engine for ``value``; ``sharding`` and ``attributes`` are the user's word."""
         shape = shape_of(value)
         dims: DimAxes | None = ((),) * len(shape)
         if sharding is not None and not sharding.is_unknown:
             dims = self.program.dims(sharding, len(shape))
         known = Value(shape, tensor_bytes(value.type), dims or ((),) * len(shape), even=even)
         known.fixed = sharding is not None and not sharding.is_unknown
-        known.open_dims = frozenset(open_dims) if dims is not None else frozenset()
+        if dims is not None and known.fixed:
+            known.open_dims = frozenset(unspecified_dims(attributes))
+            self._by_priority(known, priorities(attributes))
         index = self.engine.add_value(known)
+        if sharding is not None and sharding.notes.group is not None:
+            self._join_group(sharding.notes.group, index)
         if dims is None and sharding is not None:
             self.said[index] = sharding
         return index
+
+    def _by_priority(self, known: Value, given: tuple[int, ...]) -> None:
+        """Dimensions of a priority above 0 wait for their turn."""
+        for dim, priority in enumerate(given):
+            if priority and known.dims[dim]:
+                known.later.setdefault(priority, {})[dim] = known.dims[dim]
+        waiting = {dim for dims in known.later.values() for dim in dims}
+        known.dims = tuple(() if dim in waiting else axes for dim, axes in enumerate(known.dims))
+
+    def _join_group(self, group: tuple[str, int], index: int) -> None:
+        """The members of a sharding group (shard_as, shard_like) share one sharding."""
+        first = self.groups.setdefault(group, index)
+        if first != index and self.engine.values[first].shape == self.engine.values[index].shape:
+            self._tie(first, index, f"{group[0]} {group[1]}")
 
     def _arguments(self) -> None:
         for argument, row in zip(self.program.body.arguments, self.signature.arguments, strict=True):
             if is_ranked(argument):
                 said = self.program.shardings(row, [argument.type], argument.location)
-                self.index[argument] = self._value(
-                    argument, said[0] if said else None, unspecified_dims(row), even=said is None
-                )
+                self.index[argument] = self._value(argument, said[0] if said else None, row, even=said is None)
 
     def _block(self, block: Block) -> None:
         for node in block.nodes:
@@ -110,9 +132,7 @@ class _Work:
         said = self.program.shardings(op.attributes, [r.type for r in results], op.location)
         for position, result in enumerate(results):
             if is_ranked(result):
-                self.index[result] = self._value(
-                    result, said[position] if said else None, unspecified_dims(op.attributes)
-                )
+                self.index[result] = self._value(result, said[position] if said else None, op.attributes)
         if node.blocks:
             self._control_flow(node)
             return
@@ -153,7 +173,7 @@ class _Work:
                 self.results.append(None)
                 continue
             said = self.program.shardings(row, [value.type], terminator.location)
-            result = self._value(value, said[0] if said else None, unspecified_dims(row), even=said is None)
+            result = self._value(value, said[0] if said else None, row, even=said is None)
             self._tie(source, result, "return")
             self.results.append(result)
 
@@ -167,10 +187,12 @@ class _Work:
             if argument in self.index:
                 row[SHARDING] = ir.StringAttr.get(self._text(self.index[argument]))
                 row.pop(UNSPECIFIED, None)
+                row.pop(PRIORITIES, None)
         for result, row in zip(self.results, self.signature.results, strict=True):
             if result is not None:
                 row[SHARDING] = ir.StringAttr.get(self._text(result))
                 row.pop(UNSPECIFIED, None)
+                row.pop(PRIORITIES, None)
         self.signature.write()
         self._write_block(self.program.body)
 
@@ -183,8 +205,9 @@ class _Work:
             if texts and len(texts) == len(op.results):
                 joined = texts[0] if len(texts) == 1 else "{" + ", ".join(texts) + "}"
                 op.attributes[SHARDING] = ir.StringAttr.get(joined)
-                if UNSPECIFIED in op.attributes:
-                    del op.attributes[UNSPECIFIED]
+                for name in (UNSPECIFIED, PRIORITIES):
+                    if name in op.attributes:
+                        del op.attributes[name]
             for inner in node.blocks:
                 self._write_block(inner)
 

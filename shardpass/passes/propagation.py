@@ -8,7 +8,8 @@ joined factor by factor, and every value of the op takes what it can of the join
 that continues a shorter one wins; where two disagree, the one held by more bytes wins (moving the others costs less),
 and the choice is recorded. Two factors that want the same sub-axis in one tensor: the one held by more bytes has it.
 
-Rounds: ops that pass shardings through; then contractions and reductions; then expansions (broadcasts, iota,
+The user's priorities (SDY) come first: a dimension of priority p is there from round p on. Within one, rounds of ops:
+ops that pass shardings through; then contractions and reductions; then expansions (broadcasts, iota,
 constants), so that what the program computes on decides before what it makes up. Each round is a fixpoint with a work
 list. A value changes at most (number of sub-axes) times, so all is O(values x sub-axes x op size).
 """
@@ -33,6 +34,7 @@ class Value:
     dims: DimAxes
     fixed: bool = False  # the user's word: closed dimensions never change
     open_dims: frozenset[int] = frozenset()
+    later: dict[int, dict[int, Axes]] = field(default_factory=dict)  # priority -> dimension -> the user's sub-axes
     even: bool = False  # takes only splits that divide it: what the program shows to the outside
     steps: list[int] = field(default_factory=list)  # indices of the steps that touch it
 
@@ -78,9 +80,20 @@ class Propagation:
             self.values[value].steps.append(index)
 
     def run(self) -> None:
-        """To the fixpoint of every round."""
+        """To the fixpoint of every round, for each of the user's priorities in turn."""
+        self._rounds()
+        for priority in sorted({p for value in self.values for p in value.later}):
+            for value in self.values:
+                if priority in value.later:
+                    given = value.later[priority]
+                    value.dims = tuple(given.get(dim, axes) for dim, axes in enumerate(value.dims))
+            self._rounds(everything=True)
+
+    def _rounds(self, everything: bool = False) -> None:
         for level in Priority:  # the steps of earlier rounds are at rest until one of these moves something
-            self._fixpoint([i for i, step in enumerate(self.steps) if step.rule.priority == level], level)
+            first = everything and level == Priority.PASS_THROUGH
+            start = [i for i, step in enumerate(self.steps) if first or step.rule.priority == level]
+            self._fixpoint(start, level)
 
     def _fixpoint(self, start: Iterable[int], level: Priority) -> None:
         queue = deque(start)
@@ -144,6 +157,7 @@ class Propagation:
         if all(own.get(factor, ()) == joined[factor] for factor in order if factor in mine):
             return False
         used = set(used_axes(known.dims))
+        used.update(a for given in known.later.values() for axes in given.values() for a in axes)
         wanted: dict[int, Axes] = dict(own)
         for factor in order:
             have, more = own.get(factor, ()), joined[factor]

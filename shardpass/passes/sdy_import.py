@@ -2,10 +2,11 @@
 
 | SDY | here |
 |---|---|
-| ``sdy.sharding`` on an argument, result, op | ``mhlo.sharding``; open dimensions: ``shardpass.unspecified_dims`` |
+| ``sdy.sharding`` | ``mhlo.sharding``, ``shardpass.unspecified_dims``, ``shardpass.priorities`` |
 | ``sdy.sharding_constraint``, ``sdy.reshard`` | ``custom_call @Sharding`` |
 | ``sdy.manual_computation`` | ``@SPMDFullToShardShape``, the body, ``@SPMDShardToFullShape`` |
-| ``sdy.sharding_group``, ``sdy.propagation_barrier`` | left out, with a remark |
+| ``sdy.sharding_group`` | ``custom_call @Sharding`` with ``{unknown shard_as N}`` |
+| ``sdy.propagation_barrier`` | left out, with a remark |
 | ``sdy.mesh`` | ``shardpass.mesh`` on the module, with the user's names |
 """
 
@@ -23,6 +24,7 @@ from shardpass.ir.tensors import i64_array, operation, walk_blocks
 from shardpass.passes.annotations import (
     CONSTRAINT,
     MANUAL,
+    PRIORITIES,
     SHARDING,
     TO_FULL,
     TO_SHARD,
@@ -49,7 +51,7 @@ class _Import:
         self.module = module
         self.mesh_ops = [op for op in module.body.operations if operation(op).name == "sdy.mesh"]
         self.meshes: dict[str, Mesh] = {}
-        self.read: dict[tuple[Any, int], tuple[str, tuple[int, ...]]] = {}
+        self.read: dict[tuple[Any, int], dict[str, Any]] = {}
 
     def run(self) -> Mesh | None:
         for op in self.mesh_ops:
@@ -67,24 +69,24 @@ class _Import:
         return max(named, key=lambda mesh: mesh.size, default=None)
 
     def _attributes(self, attribute: Any, rank: int, location: Any) -> dict[str, Any]:
-        """``mhlo.sharding`` and the open dimensions, for one ``#sdy.sharding``."""
+        """``mhlo.sharding``, the open dimensions and the priorities, for one ``#sdy.sharding``."""
         key = (attribute, rank)
         if key not in self.read:
-            self.read[key] = self._read(attribute, rank, location)
-        text, open_dims = self.read[key]
-        found = {SHARDING: ir.StringAttr.get(text)}
-        if open_dims:
-            found[UNSPECIFIED] = i64_array(open_dims)
-        return found
+            self.read[key] = self._read(str(attribute), rank, location)
+        return dict(self.read[key])
 
-    def _read(self, attribute: Any, rank: int, location: Any) -> tuple[str, tuple[int, ...]]:
-        text = str(attribute)
+    def _read(self, text: str, rank: int, location: Any) -> dict[str, Any]:
         try:
             sharding: Sharding = parse_sdy(text, self.meshes)
         except ShardpassError as error:
             raise at_place(error, text, place_of(location)) from None
-        dims = [sdy.DimensionShardingAttr(d) for d in sdy.TensorShardingAttr(attribute).dimension_shardings]
-        return str(sharding), tuple(i for i, d in enumerate(dims) if not d.is_closed)
+        found = {SHARDING: ir.StringAttr.get(str(sharding))}
+        if sharding.notes.open:
+            found[UNSPECIFIED] = i64_array(sharding.notes.open)
+        if sharding.notes.priorities:
+            given = dict(sharding.notes.priorities)
+            found[PRIORITIES] = i64_array([given.get(dim, 0) for dim in range(rank)])
+        return found
 
     def _signature(self, function: Any) -> None:
         signature = Signature(function)
@@ -104,10 +106,15 @@ class _Import:
             self._constraint(op)
         elif op.name == "sdy.manual_computation":
             self._manual(op)
-        elif op.name in ("sdy.sharding_group", "sdy.propagation_barrier"):
+        elif op.name == "sdy.sharding_group":
+            number = ir.IntegerAttr(op.attributes["group_id"]).value
+            with ir.InsertionPoint(op), op.location:
+                said = ir.StringAttr.get(f"{{unknown shard_as {number}}}")
+                make_custom_call(CONSTRAINT, op.operands[0], op.operands[0].type, {SHARDING: said})
+            op.erase()
+        elif op.name == "sdy.propagation_barrier":
             report(IGNORED_OP.at(place_of(op.location), op=op.name))
-            for result, operand in zip(op.results, op.operands, strict=False):
-                result.replace_all_uses_with(operand)
+            op.results[0].replace_all_uses_with(op.operands[0])
             op.erase()
         elif SDY_SHARDING in op.attributes:
             self._annotated(op)
@@ -140,8 +147,7 @@ class _Import:
         with ir.InsertionPoint(op), op.location:
             for argument, value, sharding in zip(block.arguments, op.operands, into, strict=True):
                 said = self._attributes(sharding, _rank(value.type), op.location)
-                said.pop(UNSPECIFIED, None)
-                whole = make_custom_call(CONSTRAINT, value, value.type, said)
+                whole = make_custom_call(CONSTRAINT, value, value.type, {SHARDING: said[SHARDING]})
                 tile = make_custom_call(TO_SHARD, whole, argument.type, {SHARDING: manual})
                 argument.replace_all_uses_with(tile)
             *body, terminator = [operation(inner) for inner in block.operations]
@@ -149,9 +155,8 @@ class _Import:
                 inner.move_before(op)
             for result, value, sharding in zip(op.results, list(terminator.operands), outof, strict=True):
                 said = self._attributes(sharding, _rank(result.type), op.location)
-                said.pop(UNSPECIFIED, None)
                 tile = make_custom_call(CONSTRAINT, value, value.type, {SHARDING: manual})
-                result.replace_all_uses_with(make_custom_call(TO_FULL, tile, result.type, said))
+                result.replace_all_uses_with(make_custom_call(TO_FULL, tile, result.type, {SHARDING: said[SHARDING]}))
         terminator.erase()
         op.erase()
 
