@@ -116,9 +116,7 @@ class ModulePass(abc.ABC):
         for field in dataclasses.fields(cls):
             kind = hints[field.name]
             if kind not in (bool, int, float, str) or field.default is dataclasses.MISSING:
-                raise TypeError(
-                    f"{cls.__name__}.{field.name} must be a bool, int, float or str with a default"
-                )
+                raise TypeError(f"{cls.__name__}.{field.name} must be a bool, int, float or str with a default")
             found.append(Option(field.name, kind, field.default))
         return tuple(found)
 
