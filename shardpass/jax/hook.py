@@ -1,0 +1,149 @@
+"""JAX's compiles go through here: multi-device programs are partitioned by shardpass before XLA sees them.
+
+State: whether the hook is in place, the counts, and whether it is active: for the whole process (``install``) or
+inside ``use()``, which is part of JAX's cache key, so that a function compiled outside is compiled again inside.
+
+Invariants: whatever fails here, the program is compiled as JAX would have compiled it, with a warning that says why;
+the module that JAX lowered is never changed.
+"""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import jax
+from jaxlib.mlir import ir
+
+from shardpass.diagnostics import Diagnostic, ShardpassError, collect, table_jax
+from shardpass.diagnostics.internal import internal_error
+from shardpass.ir import jax_private
+from shardpass.ir.tensors import operation
+from shardpass.jax.manual_region import wrap
+from shardpass.passes import annotations as names
+from shardpass.passes.pipeline import run_pipeline
+from shardpass.runtime.compiling import bytecode
+from shardpass.runtime.contract import every_op
+
+
+class FallbackWarning(UserWarning):
+    """XLA partitions a program in shardpass's place; the message says why."""
+
+
+PIPELINE = "partition"
+COUNTS = ("partitioned", "passed_through", "fallback")
+
+_lock = threading.Lock()
+_counts: Counter[str] = Counter()
+_original: jax_private.Compile | None = None
+_everywhere = False
+_inside_use = jax.make_user_context(False)
+
+
+@contextmanager
+def use() -> Iterator[None]:
+    """Inside the block, in this thread, every ``jax.jit`` over several devices is partitioned by shardpass."""
+    _put_in_place()
+    with _inside_use(True):
+        yield
+
+
+def install() -> None:
+    """As ``use()`` for the whole process, until ``uninstall()``. Forgets what JAX has compiled before."""
+    global _everywhere
+    _put_in_place()
+    if not _everywhere:
+        _everywhere = True
+        jax.clear_caches()
+
+
+def uninstall() -> None:
+    """Takes back ``install()``, and forgets what JAX has compiled since."""
+    global _everywhere
+    if _everywhere:
+        _everywhere = False
+        jax.clear_caches()
+
+
+def stats() -> dict[str, int]:
+    """How many programs were partitioned, passed through (one device), or left to XLA (fallback), in this process."""
+    with _lock:
+        return {name: _counts[name] for name in COUNTS}
+
+
+def _count(what: str) -> None:
+    with _lock:
+        _counts[what] += 1
+
+
+def _put_in_place() -> None:
+    global _original
+    with _lock:
+        if _original is None:
+            _original = jax_private.compile_hook()
+            jax_private.set_compile_hook(_compile)
+
+
+def _active() -> bool:
+    return _everywhere or bool(_inside_use.value)
+
+
+def _compile(backend: Any, computation: Any, devices: Any, options: Any, *rest: Any, **more: Any) -> Any:
+    """Stands in for JAX's own function; see ``jax_private.compile_hook``."""
+    assert _original is not None
+    if not _active():
+        return _original(backend, computation, devices, options, *rest, **more)
+    if options.num_partitions == 1:
+        _count("passed_through")
+        return _original(backend, computation, devices, options, *rest, **more)
+    try:
+        ours = partitioned(computation, devices, shardy=options.executable_build_options.use_shardy_partitioner)
+        loaded = _original(backend, ours, devices, options, *rest, **more)
+    except Exception as error:
+        _count("fallback")
+        _warn(computation, error)
+        return _original(backend, computation, devices, options, *rest, **more)
+    _count("partitioned")
+    return loaded
+
+
+def partitioned(computation: Any, devices: Any, *, shardy: bool) -> Any:
+    """The module that JAX lowered, partitioned, as one manual region over whole arrays, in the same context.
+
+    Raises:
+        ShardpassError: SP602-SP605, or what the pipeline raises.
+    """
+    _refuse_what_must_run_once(computation)
+    processes = {device.process_index for device in devices.flat}
+    if len(processes) > 1:
+        raise table_jax.MANY_PROCESSES.error(processes=len(processes))
+    with collect():  # remarks of passes are for those who ask, not for every compile
+        module = run_pipeline(bytecode(computation), PIPELINE)
+    wrap(module, computation, shardy=shardy)
+    with computation.context:
+        return ir.Module.parse(bytecode(module))
+
+
+def _refuse_what_must_run_once(computation: Any) -> None:
+    for top in computation.body.operations:
+        for op in every_op(operation(top)):
+            target = names.custom_call_target(op)
+            if "callback" in target or (target and _has_side_effect(op)):
+                raise table_jax.SIDE_EFFECT.error(target=target)
+
+
+def _has_side_effect(op: Any) -> bool:
+    return "has_side_effect" in op.attributes and bool(op.attributes["has_side_effect"].value)
+
+
+def _warn(computation: Any, error: Exception) -> None:
+    if not isinstance(error, ShardpassError):
+        error = internal_error("shardpass.jax", error)
+    reason: Diagnostic = error.diagnostics[0]
+    name = names.get_text(computation.operation, "sym_name") or "a program"
+    said = table_jax.FALLBACK.at(reason.place, name=name, reason=f"{reason.message} [{reason.code}]")
+    warnings.warn(str(said).replace("warning: ", "", 1), FallbackWarning, stacklevel=2)

@@ -1,0 +1,188 @@
+"""A partitioned module as one manual region over whole arrays: the form in which it goes back to JAX.
+
+JAX expects whole arrays at the border of a program, with shardings that XLA reports. So main keeps the whole types,
+its arguments and results are annotated with their shardings, and everything between is manual, which XLA's
+partitioner leaves alone.
+
+Cases: Shardy's annotations (`sdy.manual_computation` over all axes of one mesh) and GSPMD's
+(`SPMDFullToShardShape` and `SPMDShardToFullShape` around each argument and result).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import func, sdy
+
+from shardpass.diagnostics import table_jax
+from shardpass.ir.tensors import operation
+from shardpass.passes import annotations as names
+from shardpass.runtime.contract import Boundary, Signature, every_op, read_signature
+from shardpass.sharding import Mesh, Sharding, common_mesh, sdy_text
+
+MESH_NAME = "shardpass_mesh"
+
+
+def wrap(module: Any, original: Any, *, shardy: bool) -> None:
+    """Rewrites a partitioned ``ir.Module`` in place to take and return whole arrays.
+
+    ``original``: the module that JAX lowered; its main's attributes other than shardings (donation, names of
+    results) are taken over.
+
+    Raises:
+        ShardpassError: SP604 (a boundary that does not divide), SP605 (Shardy has no word for a sharding), and
+            as ``read_signature``.
+    """
+    signature = read_signature(module)
+    for boundary in (*signature.arguments, *signature.results):
+        if not boundary.even:
+            shape, sharding = list(boundary.shape), boundary.sharding
+            raise table_jax.UNEVEN.error(where=boundary.where, shape=shape, sharding=sharding)
+    kept = names.Signature(names.main_of(original))
+    with module.context, ir.Location.unknown():
+        rows = (_kept(kept.arguments, module.context), _kept(kept.results, module.context))
+        (_by_shardy if shardy else _by_gspmd)(module, signature, *rows)
+        for name in [n for n in module.operation.attributes if n.startswith("shardpass.")]:
+            del module.operation.attributes[name]
+    module.operation.verify()
+
+
+Rows = list[dict[str, Any]]
+
+
+def _kept(rows: Rows, context: Any) -> Rows:
+    """Attributes that are no shardings, in the module's own context."""
+    return [
+        {n: ir.Attribute.parse(str(a), context) for n, a in row.items() if n not in (names.SHARDING, "sdy.sharding")}
+        for row in rows
+    ]
+
+
+def _whole_types(boundaries: Sequence[Boundary]) -> list[Any]:
+    return [ir.Type.parse(boundary.type) for boundary in boundaries]
+
+
+def _annotate(function: Any, arguments: Rows, results: Rows) -> None:
+    annotated = names.Signature(function)
+    annotated.arguments, annotated.results = arguments, results
+    annotated.write()
+
+
+# --- Shardy
+
+
+def _by_shardy(module: Any, signature: Signature, arguments: Rows, results: Rows) -> None:
+    program = names.main_of(module)
+    mesh = _one_mesh(module, signature)
+    into = [_sdy(b, mesh) for b in signature.arguments]
+    out = [_sdy(b, mesh) for b in signature.results]
+    with ir.InsertionPoint.at_block_begin(module.body):
+        sdy.MeshOp(MESH_NAME, ir.Attribute.parse(_mesh_text(mesh)))
+    with ir.InsertionPoint(program):
+        types = _whole_types(signature.arguments), _whole_types(signature.results)
+        main = func.FuncOp("main", ir.FunctionType.get(*types), visibility="public")
+    block = main.add_entry_block([argument.location for argument in program.arguments])
+    with ir.InsertionPoint(block):
+        region = sdy.ManualComputationOp(
+            types[1],
+            list(block.arguments),
+            ir.Attribute.parse(_per_value(into)),
+            ir.Attribute.parse(_per_value(out)),
+            ir.Attribute.parse(f"#sdy<manual_axes{{{', '.join(_quoted(name) for name, _ in mesh.axes)}}}>"),
+        )
+        func.ReturnOp(region.results)
+    (body,) = operation(program).regions[0].blocks
+    body.append_to(operation(region).regions[0])
+    last = operation(body.operations[len(body.operations) - 1])
+    with ir.InsertionPoint(last):
+        sdy.ReturnOp(list(last.operands))
+    last.erase()
+    operation(program).erase()
+    for row, text in zip((*arguments, *results), (*into, *out), strict=True):
+        row["sdy.sharding"] = ir.Attribute.parse(text)
+    _annotate(main, arguments, results)
+
+
+def _one_mesh(module: Any, signature: Signature) -> Mesh:
+    """The pipeline's mesh where it says every boundary, else the coarsest that does."""
+    text = names.get_text(module.operation, names.MESH)
+    prefer = Mesh.parse(text) if text else None
+    shardings = [b.sharding for b in (*signature.arguments, *signature.results) if b.sharding.is_tiled]
+    if prefer is not None and all(sharding.on(prefer) is not None for sharding in shardings):
+        return prefer
+    found = common_mesh(shardings, prefer)
+    return found if found is not None else Mesh((("devices", signature.num_devices),))
+
+
+def _sdy(boundary: Boundary, mesh: Mesh) -> str:
+    """The sharding as Shardy's attribute; every dimension is said, and closed."""
+    sharding = boundary.sharding
+    if sharding.is_replicated:
+        sharding = Sharding.tiled(mesh, [()] * len(boundary.shape))
+    named = sharding.on(mesh) if sharding.is_tiled or sharding.is_replicated else None
+    if named is None:
+        raise table_jax.NO_AXES.error(where=boundary.where, sharding=boundary.sharding)
+    return sdy_text(named, MESH_NAME)
+
+
+def _mesh_text(mesh: Mesh) -> str:
+    axes = ", ".join(f"{_quoted(name)}={size}" for name, size in mesh.axes)
+    ids = "" if mesh.device_ids is None else f", device_ids=[{', '.join(map(str, mesh.device_ids))}]"
+    return f"#sdy.mesh<[{axes}]{ids}>"
+
+
+def _per_value(shardings: list[str]) -> str:
+    return f"#sdy.sharding_per_value<[{', '.join(s.removeprefix('#sdy.sharding') for s in shardings)}]>"
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+# --- GSPMD
+
+
+def _by_gspmd(module: Any, signature: Signature, arguments: Rows, results: Rows) -> None:
+    main = names.main_of(module)
+    (block,) = operation(main).regions[0].blocks
+    manual = ir.StringAttr.get(names.MANUAL)
+    for op in [op for op in every_op(operation(main)) if op.name == "stablehlo.partition_id"]:
+        op.attributes[names.SHARDING] = manual  # it takes nothing that would tell XLA so
+    with ir.InsertionPoint.at_block_begin(block):
+        for argument, boundary in zip(block.arguments, signature.arguments, strict=True):
+            _enter(argument, boundary, manual)
+    last = operation(block.operations[len(block.operations) - 1])
+    with ir.InsertionPoint(last):
+        for index, boundary in enumerate(signature.results):
+            last.operands[index] = _leave(last.operands[index], boundary, manual)
+    kind = ir.FunctionType.get(_whole_types(signature.arguments), _whole_types(signature.results))
+    main.attributes["function_type"] = ir.TypeAttr.get(kind)
+    boundaries = (*signature.arguments, *signature.results)
+    for row, boundary in zip((*arguments, *results), boundaries, strict=True):
+        row[names.SHARDING] = ir.StringAttr.get(str(boundary.sharding))
+    _annotate(main, arguments, results)
+
+
+def _enter(argument: Any, boundary: Boundary, manual: Any) -> None:
+    """The argument becomes whole; its uses take its tile."""
+    tile = argument.type
+    argument.set_type(ir.Type.parse(boundary.type))
+    whole = _custom_call(names.CONSTRAINT, argument, argument.type, ir.StringAttr.get(str(boundary.sharding)))
+    local = _custom_call(names.TO_SHARD, whole, tile, manual)
+    argument.replace_all_uses_except(local, [operation(whole.owner)])
+
+
+def _leave(value: Any, boundary: Boundary, manual: Any) -> Any:
+    local = _custom_call(names.CONSTRAINT, value, value.type, manual)
+    return _custom_call(names.TO_FULL, local, ir.Type.parse(boundary.type), ir.StringAttr.get(str(boundary.sharding)))
+
+
+def _custom_call(target: str, operand: Any, result: Any, sharding: Any) -> Any:
+    attributes = {
+        "call_target_name": ir.StringAttr.get(target),
+        "backend_config": ir.StringAttr.get(""),
+        names.SHARDING: sharding,
+    }
+    return ir.Operation.create("stablehlo.custom_call", [result], [operand], attributes).result

@@ -1,0 +1,166 @@
+"""``redistribute``: an array to another sharding, by shardpass's planner, as a JAX primitive.
+
+Where the sharding of the argument is known (eagerly, or by ``source=``), the plan's own collectives are lowered into
+a manual region: XLA adds nothing to them. Under ``jit`` without ``source`` it is a constraint, which whoever
+partitions the program acts on: shardpass inside ``use()``, else XLA.
+
+As a function it is the identity: linear, its own inverse; its gradient goes the way back.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import Any
+
+import jax
+from jax.extend.core import Primitive
+from jax.interpreters import ad, batching, mlir
+from jax.sharding import AxisType, NamedSharding, PartitionSpec
+
+from shardpass.diagnostics import table_jax
+from shardpass.redistribute import plan_redistribution
+from shardpass.redistribute.lower import emit
+from shardpass.sharding import Mesh, Sharding
+
+Spec = Any  # of one dimension: None, an axis, or a tuple of axes
+
+
+def redistribute(x: Any, sharding: Any, *, source: Any = None) -> Any:
+    """``x`` with ``sharding``; works eagerly and under jit, grad and vmap.
+
+    Args:
+        x: an array of any rank and element type.
+        sharding: the ``NamedSharding`` to bring it to; each dimension must divide.
+        source: the ``NamedSharding`` that it has. Known without, for arrays outside of jit.
+
+    Raises:
+        ShardpassError: SP610 (not a NamedSharding), SP611 (a dimension does not divide).
+    """
+    shape = jax.numpy.shape(x)
+    for given in (sharding, *(() if source is None else (source,))):
+        _check(given, shape)
+    return redistribute_p.bind(jax.numpy.asarray(x), source=source, target=sharding)
+
+
+def _check(sharding: Any, shape: tuple[int, ...]) -> None:
+    if not isinstance(sharding, NamedSharding):
+        raise table_jax.NOT_A_SHARDING.error(given=f"a {type(sharding).__name__}")
+    for dim, (size, axes) in enumerate(zip(shape, _dims(sharding, len(shape)), strict=True)):
+        count = math.prod(sharding.mesh.shape[axis] for axis in axes)
+        if size % count:
+            raise table_jax.INDIVISIBLE.error(
+                sharding=sharding.spec, dim=dim, shape=list(shape), size=size, count=count
+            )
+
+
+def _dims(sharding: NamedSharding, rank: int) -> tuple[tuple[Any, ...], ...]:
+    """The mesh axes that split each dimension."""
+    spec = tuple(sharding.spec)
+    if len(spec) > rank or PartitionSpec.UNCONSTRAINED in spec or getattr(sharding.spec, "unreduced", None):
+        raise table_jax.NOT_A_SHARDING.error(given=f"{sharding.spec}, for an array of rank {rank}")
+    rows = tuple(() if s is None else s if isinstance(s, tuple) else (s,) for s in spec)
+    return rows + ((),) * (rank - len(rows))
+
+
+def named_sharding(sharding: NamedSharding, rank: int) -> Sharding:
+    """The same in shardpass's words. Device d is the d-th of the mesh, as JAX numbers a program's partitions."""
+    mesh = Mesh(tuple((str(name), size) for name, size in sharding.mesh.shape.items()))
+    return Sharding.tiled(mesh, [[str(axis) for axis in axes] for axes in _dims(sharding, rank)])
+
+
+# --- the primitive
+
+redistribute_p = Primitive("shardpass_redistribute")
+local_p = Primitive("shardpass_redistribute_local")  # the same on tiles, inside a manual region
+
+
+def _impl(x: Any, *, source: Any, target: NamedSharding) -> Any:
+    known = x.sharding if source is None and isinstance(x.sharding, NamedSharding) else source
+    if known is None or x.is_fully_replicated or not _same_devices(known, target):
+        return jax.device_put(x, target)  # from one device, or to other devices: no collective can
+    return _program(known, target)(x)
+
+
+@lru_cache(maxsize=1024)
+def _program(source: NamedSharding, target: NamedSharding) -> Any:
+    return jax.jit(
+        lambda x: redistribute_p.bind(x, source=source, target=target), in_shardings=source, out_shardings=target
+    )
+
+
+def _same_devices(one: NamedSharding, other: NamedSharding) -> bool:
+    """Whether both number the same devices alike, so that one program can know both."""
+    return list(one.mesh.devices.flat) == list(other.mesh.devices.flat)
+
+
+def _staged(x: Any, *, source: Any, target: NamedSharding) -> Any:
+    """What the primitive stands for, in JAX's own terms."""
+    if source is None or source.mesh != target.mesh:
+        if AxisType.Explicit in target.mesh.axis_types:
+            return jax.sharding.reshard(x, target)
+        return jax.lax.with_sharding_constraint(x, target)
+    return jax.shard_map(
+        lambda tile: local_p.bind(tile, shape=x.shape, source=source, target=target),
+        mesh=target.mesh,
+        in_specs=source.spec,
+        out_specs=target.spec,
+        check_vma=False,
+    )(x)
+
+
+redistribute_p.def_impl(_impl)
+redistribute_p.def_abstract_eval(lambda x, **_: x)
+mlir.register_lowering(redistribute_p, mlir.lower_fun(_staged, multiple_results=False))
+
+
+def _transpose(cotangent: Any, _: Any, *, source: Any, target: NamedSharding) -> list[Any]:
+    back = (None, target) if source is None else (target, source)
+    return [redistribute_p.bind(cotangent, source=back[0], target=back[1])]
+
+
+ad.deflinear2(redistribute_p, _transpose)
+
+
+def _batched(arguments: Any, dims: Any, *, source: Any, target: NamedSharding) -> tuple[Any, int]:
+    (x,), (dim,) = arguments, dims
+
+    def widen(sharding: Any) -> Any:
+        if sharding is None:
+            return None
+        spec: list[Spec] = list(sharding.spec) + [None] * (x.ndim - 1 - len(sharding.spec))
+        return NamedSharding(sharding.mesh, PartitionSpec(*spec[:dim], None, *spec[dim:]))
+
+    return redistribute_p.bind(x, source=widen(source), target=widen(target)), dim
+
+
+batching.primitive_batchers[redistribute_p] = _batched
+
+
+# --- on tiles
+
+
+def _local_shape(x: Any, *, shape: tuple[int, ...], source: NamedSharding, target: NamedSharding) -> Any:
+    return x.update(shape=named_sharding(target, len(shape)).tile_shape(shape))
+
+
+def _lower_local(ctx: Any, tile: Any, *, shape: tuple[int, ...], source: Any, target: Any) -> list[Any]:
+    plan = plan_redistribution(
+        shape, str(tile.type.element_type), named_sharding(source, len(shape)), named_sharding(target, len(shape))
+    )
+    channels = iter(ctx.module_context.new_channel, None)
+    value = emit(plan, tile, channels, cause="shardpass.jax.redistribute")
+    if not jax.config.jax_use_shardy_partitioner:
+        _mark_manual(mlir.ir.InsertionPoint.current.block)
+    return [value]
+
+
+def _mark_manual(block: Any) -> None:
+    """GSPMD must be told of `partition_id` that it is per-device: it takes nothing that would tell."""
+    for op in block.operations:
+        if op.operation.name == "stablehlo.partition_id":
+            op.attributes["mhlo.sharding"] = mlir.ir.StringAttr.get("{manual}")
+
+
+local_p.def_abstract_eval(_local_shape)
+mlir.register_lowering(local_p, _lower_local)
