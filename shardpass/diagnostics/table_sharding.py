@@ -182,3 +182,26 @@ NUM_DEVICES = Code(
     explanation="A sharding of 8 devices was used where the program runs on another number of them.",
     exception=ShardingError,
 )
+UNEQUAL_GROUPS = Code(
+    "SP033",
+    "tile {first} is held by {few} devices and tile {second} by {many}",
+    "every tile must be held by equally many devices, and by one at least",
+    explanation="An ONNX sharding may give one shard to two devices and another to three, and the composition of two "
+    "shardings may leave a tile without a device. XLA's grid of devices cannot say either.",
+    exception=ShardingError,
+)
+COMPOSE = Code(
+    "SP034",
+    "dimension {dimension} is split in two ways: by {first} and by {second}",
+    "give both operands the same split of a dimension that both have",
+    explanation="Of two operands that are combined element by element, each may split the dimensions that the other "
+    "is broadcast along; a dimension that both split must be split alike, in number and in placement.",
+    exception=ShardingError,
+)
+RESHAPE = Code(
+    "SP035",
+    "a reshape from {old} to {new} changes the number of elements",
+    "give shapes of equal size",
+    explanation="The sharding of a reshaped array was asked for, with shapes of different sizes.",
+    exception=ShardingError,
+)

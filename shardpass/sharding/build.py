@@ -14,13 +14,14 @@ import numpy as np
 from shardpass.diagnostics import table_sharding as table
 from shardpass.sharding.checks import problems_of
 from shardpass.sharding.digits import Ints
+from shardpass.sharding.ill_formed import without_meaning
 from shardpass.sharding.mesh import Mesh
 from shardpass.sharding.metadata import RULES, metadata_of, reduction_of
 from shardpass.sharding.mhlo_text import group_text
 from shardpass.sharding.model import PLAIN, Kind, Notes, Sharding, TupleSharding
 from shardpass.sharding.named import mesh_of_tree, named_of
 from shardpass.sharding.source import Node, Source, trees
-from shardpass.sharding.tiles import Tiles, normal_form, without_meaning
+from shardpass.sharding.tiles import Tiles, normal_form
 
 _AFTER = "write last_tile_dim_replicate before the brace: XLA does not take it after it"
 

@@ -38,22 +38,36 @@ def body(sharding: Sharding) -> str:
             return str(kind)
     mesh = sharding.mesh
     assert mesh is not None
-    parts = [[mesh.digit(a) for a in axes] for axes in sharding.dims]
-    groups: list[tuple[str, list[Digit]]] = [
-        (name, [mesh.digit(a) for a in axes])
-        for name, axes in (
-            ("maximal", sharding.maximal_axes),
-            ("manual", sharding.manual),
-            ("unreduced", sharding.unreduced),
-        )
-        if axes
-    ]
-    rest = list(dg.missing([d for part in (*parts, *(g for _, g in groups)) for d in part], mesh.size))
-    if rest:
-        groups.append(("replicated", rest))
-    grid = [*parts, *(g for _, g in groups)]
+    grid, kinds = grid_of(sharding)
     counts = ",".join(str(dg.total(part)) for part in grid)
-    return f"devices=[{counts}]{_devices(mesh, grid, bool(rest))}{types_text([name for name, _ in groups])}"
+    return f"devices=[{counts}]{_devices(mesh, grid, kinds)}{types_text(kinds)}"
+
+
+def grid_of(sharding: Sharding) -> tuple[list[list[Digit]], list[str]]:
+    """The digits of each dimension of the grid, and the kinds of its subgroups, which stand last."""
+    mesh = sharding.mesh
+    assert mesh is not None
+    grid = [[mesh.digit(a) for a in axes] for axes in sharding.dims]
+    kinds = []
+    for kind, axes in (
+        ("maximal", sharding.maximal_axes), ("manual", sharding.manual), ("unreduced", sharding.unreduced),
+    ):  # fmt: skip
+        if axes:
+            grid.append([mesh.digit(a) for a in axes])
+            kinds.append(kind)
+    rest = list(dg.missing([d for part in grid for d in part], mesh.size))
+    if rest:
+        grid.append(rest)
+        kinds.append("replicated")
+    return grid, kinds
+
+
+def assignment(sharding: Sharding) -> tuple[tuple[int, ...], Ints]:
+    """The grid of devices: its dimensions, and the devices in row-major order."""
+    mesh = sharding.mesh
+    assert mesh is not None
+    grid, kinds = grid_of(sharding)
+    return tuple(dg.total(part) for part in grid), _listed(mesh, grid, kinds)
 
 
 def types_text(types: Sequence[str]) -> str:
@@ -64,14 +78,18 @@ def types_text(types: Sequence[str]) -> str:
     return f" last_tile_dims={{{', '.join(types)}}}"
 
 
-def _devices(mesh: Mesh, grid: Sequence[Sequence[Digit]], copies: bool) -> str:
-    flat = [digit for part in grid for digit in part]
-    if mesh.is_iota:
-        return "<=" + dg.iota_text(flat)
+def _listed(mesh: Mesh, grid: Sequence[Sequence[Digit]], kinds: Sequence[str]) -> Ints:
     listed: Ints = np.empty(mesh.size, dtype=np.int64)
-    listed[dg.values(flat, mesh.size)] = mesh.order
-    if copies:
+    listed[dg.values([digit for part in grid for digit in part], mesh.size)] = mesh.order
+    if kinds and kinds[-1] == "replicated":
         listed = np.sort(listed.reshape(-1, dg.total(grid[-1])), axis=1).reshape(-1)
+    return listed
+
+
+def _devices(mesh: Mesh, grid: Sequence[Sequence[Digit]], kinds: Sequence[str]) -> str:
+    if mesh.is_iota:
+        return "<=" + dg.iota_text(digit for part in grid for digit in part)
+    listed = _listed(mesh, grid, kinds)
     place = np.empty(mesh.size, dtype=np.int64)
     place[listed] = np.arange(mesh.size)
     form = dg.digits_of(place, mesh.size)

@@ -276,6 +276,19 @@ class Sharding:
         assert isinstance(cached, np.ndarray)
         return cached
 
+    def tile_assignment(self) -> tuple[tuple[int, ...], Ints]:
+        """XLA's grid of devices: its dimensions, subgroups last, and the devices in row-major order (int64).
+
+        Raises:
+            ShardingError: the sharding names no devices.
+        """
+        if self.notes.problems and self.notes.tiles:
+            return self.notes.tiles, np.array(self.notes.listed, dtype=np.int64)
+        from shardpass.sharding.mhlo_text import assignment
+
+        self._with_mesh()
+        return assignment(self)
+
     def number(self, axes: Iterable[AxisRef]) -> Ints:
         """The coordinate of each device on ``axes``, major to minor, as one number. int64 [devices]."""
         mesh = self._with_mesh()

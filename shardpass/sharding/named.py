@@ -15,12 +15,12 @@ import numpy as np
 
 from shardpass.diagnostics import table_sharding as table
 from shardpass.sharding.digits import Ints
+from shardpass.sharding.ill_formed import canonical
 from shardpass.sharding.errors import ShardingError, ShardingParseError
 from shardpass.sharding.mesh import AxisRef, Mesh
 from shardpass.sharding.metadata import RULES, metadata_of
 from shardpass.sharding.model import Axes, Kind, Notes, Sharding, check_disjoint
 from shardpass.sharding.source import Node, Source, first_offset, pieces, trees
-from shardpass.sharding.tiles import without_meaning
 
 _INDEX = re.compile(r"\s*[+-]?[0-9]+\s*", re.ASCII)
 
@@ -287,13 +287,12 @@ def _check_gaps(mesh: Mesh, axes: list[AxisRef]) -> None:
 
 
 def _text(mesh: Mesh, dims: tuple[Axes, ...], kinds: dict[str, Axes], opened: tuple[int, ...], op: str) -> str:
-    every = tuple(AxisRef(name) for name, _ in mesh.axes)
     used = {word: axes for word, axes in kinds.items() if axes}
     if not dims:
         if not used:
             return f"{{{mesh}, replicated}}"
         for word in ("unreduced", "manual"):
-            if used == {word: every}:
+            if word in used and math.prod(map(mesh.ref_size, used[word])) == mesh.size:
                 return f"{{{mesh}, {word}{'=' + op if word == 'unreduced' and op != 'sum' else ''}}}"
     shown = ", ".join(
         "{" + ", ".join([*map(str, axes), *(["?"] if k in opened else [])]) + "}" for k, axes in enumerate(dims)
@@ -338,12 +337,9 @@ def _loose(
     shape = ",".join(f"'{name}'={size}" for name, size in axes)
     mesh = f"mesh[{shape}]"
     if iota is not None:
-        from shardpass.sharding.tiles import Tiles
-
-        dims = tuple(size for _, size in axes)
-        text = str(without_meaning(Tiles(dims, None, tuple(iota[0]), tuple(iota[1]), ())))
-        if "T(" in text:
-            mesh += f", device_ids=({text.partition('<=')[2][:-1]})"
+        short, perm = canonical(list(iota[0]), list(iota[1]))
+        if len(short) > 1:
+            mesh += f", device_ids=([{','.join(map(str, short))}]T({','.join(map(str, perm))}))"
     elif order is not None:
         raise problem
     text = str(made).replace(str(stand_in), mesh, 1)

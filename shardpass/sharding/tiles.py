@@ -46,7 +46,7 @@ def nests(tiles: Tiles) -> bool:
 def normal_form(tiles: Tiles) -> Sharding:
     """The sharding of a well-formed tile assignment, with XLA's canonical text."""
     if tiles.devices is not None:
-        return _of_list(tiles, tiles.devices, None)
+        return _of_list(tiles, tiles.devices, from_iota=False)
     digits = dg.iota(tiles.iota, tiles.perm)
     parts = _parts(tiles, digits)
     if parts is not None:
@@ -54,7 +54,7 @@ def normal_form(tiles: Tiles) -> Sharding:
     n = math.prod(tiles.dims)
     listed = np.empty(n, dtype=np.int64)
     listed[dg.values(digits, n)] = np.arange(n)
-    return _of_list(tiles, listed, digits)
+    return _of_list(tiles, listed, from_iota=True)
 
 
 def _parts(tiles: Tiles, digits: tuple[Digit, ...]) -> list[tuple[Digit, ...]] | None:
@@ -63,7 +63,7 @@ def _parts(tiles: Tiles, digits: tuple[Digit, ...]) -> list[tuple[Digit, ...]] |
     return None if None in parts else [part for part in parts if part is not None]
 
 
-def _groups(tiles: Tiles) -> list[tuple[str, list[int]]]:
+def groups_of(tiles: Tiles) -> list[tuple[str, list[int]]]:
     """The subgroups in canonical order, each with the grid dimensions that it is made of."""
     groups: dict[str, list[int]] = {}
     for k, kind in enumerate(tiles.types, len(tiles.data)):
@@ -72,7 +72,7 @@ def _groups(tiles: Tiles) -> list[tuple[str, list[int]]]:
     return sorted(groups.items(), key=lambda group: ORDER[group[0]])
 
 
-def _whole(tiles: Tiles, kinds: list[str]) -> str | None:
+def whole(tiles: Tiles, kinds: list[str]) -> str | None:
     """The text of a sharding that is replicated, manual or unreduced as a whole; None where it is not."""
     if math.prod(tiles.data) == 1 and tiles.types:
         if len(set(tiles.types)) == 1 and tiles.types[0] != "maximal":
@@ -85,10 +85,10 @@ def _whole(tiles: Tiles, kinds: list[str]) -> str | None:
 def _of_parts(tiles: Tiles, parts: list[tuple[Digit, ...]]) -> Sharding:
     """The sharding of an iota whose cut points nest with the tile counts."""
     n, rank = math.prod(tiles.dims), len(tiles.data)
-    groups = {kind: dg.merge(d for k in ks for d in parts[k]) for kind, ks in _groups(tiles)}
+    groups = {kind: dg.merge(d for k in ks for d in parts[k]) for kind, ks in groups_of(tiles)}
     if "replicated" in groups:
         groups["replicated"] = dg.merge(sorted(groups["replicated"], reverse=True))
-    text = _whole(tiles, list(groups))
+    text = whole(tiles, list(groups))
     if text is None:
         counts = [*tiles.data, *(dg.total(part) for part in groups.values())]
         flat = [d for part in (*parts[:rank], *groups.values()) for d in part]
@@ -115,30 +115,36 @@ def _sharding(mesh: Mesh, dims: tuple[Axes, ...], by_kind: dict[str, Axes], text
     )  # fmt: skip
 
 
-def _arranged(tiles: Tiles, devices: Ints) -> tuple[Ints, list[str]]:
+def arranged(tiles: Tiles, devices: Ints) -> tuple[Ints, list[str]]:
     """The grid with its subgroups in normal form, and their kinds."""
-    rank, groups = len(tiles.data), _groups(tiles)
+    rank, groups = len(tiles.data), groups_of(tiles)
     order = [*range(rank), *(k for _, ks in groups for k in ks)]
     ones = [k for k in range(len(tiles.dims)) if k not in order]
     counts = [math.prod(tiles.dims[k] for k in ks) for _, ks in groups]
-    grid = devices.reshape(tiles.dims).transpose([*order, *ones]).reshape(*tiles.data, *counts)
+    grid = devices.reshape(tiles.dims).transpose([*order, *ones]).reshape((*tiles.data, *counts))
     kinds = [kind for kind, _ in groups]
     return (np.sort(grid, axis=-1) if kinds[-1:] == ["replicated"] else grid), kinds
 
 
-def _list_form(tiles: Tiles, grid: Ints, kinds: list[str], iota: str | None) -> str:
-    text = _whole(tiles, kinds)
+def list_form(tiles: Tiles, grid: Ints, kinds: list[str]) -> str:
+    text = whole(tiles, kinds)
     if text is not None:
         return text
-    devices = list_text(grid.reshape(-1)) if iota is None else "<=" + iota
-    return f"{{devices=[{','.join(map(str, grid.shape))}]{devices}{types_text(kinds)}}}"
+    if kinds[-1:] == ["replicated"] and grid.shape[-1] == grid.size:
+        return "{replicated}"
+    counts = ",".join(map(str, grid.shape))
+    return f"{{devices=[{counts}]{list_text(grid.reshape(-1))}{types_text(kinds)}}}"
 
 
-def _of_list(tiles: Tiles, devices: Ints, iota: tuple[Digit, ...] | None) -> Sharding:
-    grid, kinds = _arranged(tiles, devices)
+def _of_list(tiles: Tiles, devices: Ints, *, from_iota: bool) -> Sharding:
+    grid, kinds = arranged(tiles, devices)
     flat = grid.reshape(-1)
-    same = iota is not None and np.array_equal(flat, devices)
-    text = _list_form(tiles, grid, kinds, dg.iota_text(iota) if same and iota is not None else None)
+    text = None
+    if from_iota:
+        from shardpass.sharding.ill_formed import iota_form
+
+        text = iota_form(tiles)  # XLA groups what it can without listing the devices
+    text = text or list_form(tiles, grid, kinds)
     n = devices.size
     place = np.empty(n, dtype=np.int64)
     place[flat] = np.arange(n)
@@ -153,49 +159,3 @@ def _of_list(tiles: Tiles, devices: Ints, iota: tuple[Digit, ...] | None) -> Sha
     refs = [(AxisRef(f"axis_{k}"),) if size > 1 else () for k, size in enumerate(grid.shape)]
     rank = len(tiles.data)
     return _sharding(mesh, tuple(refs[:rank]), dict(zip(kinds, refs[rank:], strict=True)), text)
-
-
-def without_meaning(tiles: Tiles) -> Sharding | None:
-    """What XLA's parser makes of a tile assignment that has no meaning: it prints. None where XLA dies instead."""
-    places = math.prod(tiles.dims)
-    if tiles.devices is None:
-        shape, perm = _canonical(list(tiles.iota), list(tiles.perm))
-        dims = ",".join(map(str, tiles.dims))
-        order = f"T({','.join(map(str, perm))})" if len(shape) > 1 else ""
-        kinds = [kind for kind, _ in _groups(tiles)]
-        text = _whole(tiles, kinds)
-        if text is None:
-            if kinds != list(tiles.types) or places == 0 and kinds:
-                return None
-            text = f"{{devices=[{dims}]<=[{','.join(map(str, shape))}]{order}{types_text(kinds)}}}"
-        return Sharding(Kind.TILED, notes=Notes(text=text, tiles=tiles.dims))
-    if not 0 <= places <= LARGEST_LIST or any(count < 0 for count in tiles.dims):
-        return None
-    filled = np.zeros(places, dtype=np.int64)
-    count = min(len(tiles.devices), places)
-    filled[:count] = tiles.devices[:count]
-    if places == 0 and tiles.types:
-        return None
-    grid, kinds = _arranged(tiles, filled)
-    text = _list_form(tiles, grid, kinds, None)
-    listed = tuple(grid.reshape(-1).tolist())
-    return Sharding(Kind.TILED, notes=Notes(text=text, tiles=grid.shape, listed=listed))
-
-
-def _canonical(shape: list[int], perm: list[int]) -> tuple[list[int], list[int]]:
-    """Sizes of 1 left out and runs of neighbours joined, also where ``perm`` is no permutation."""
-    while True:
-        kept = [k for k, size in enumerate(shape) if size != 1]
-        perm = [kept.index(p) for p in perm if p in kept]
-        shape = [shape[k] for k in kept]
-        if not shape or not perm:
-            return [1], [0]
-        start = 0
-        for k in range(1, len(perm)):
-            if perm[start] + k - start == perm[k]:
-                shape[perm[start]] *= shape[perm[k]]
-                shape[perm[k]] = 1
-            else:
-                start = k
-        if 1 not in shape:
-            return shape, perm

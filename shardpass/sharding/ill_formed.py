@@ -1,0 +1,153 @@
+"""What XLA's parser makes of tile assignments that have no meaning, so that both accept and print the same.
+
+A list with too few devices is filled with 0, one with too many is cut. An iota that lists another number of
+devices than there are tiles is never listed by the parser: it transposes and groups the numbers of its shape as
+they are (HloSharding::Subgroup, IotaTileAssignment::Transpose). Where XLA divides by zero or lists the devices
+after all, it dies, and there is nothing to print.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from shardpass.sharding.mhlo_text import types_text
+from shardpass.sharding.model import Kind, Notes, Sharding
+from shardpass.sharding.tiles import LARGEST_LIST, ORDER, Tiles, arranged, groups_of, list_form, whole
+
+Iota = tuple[list[int], list[int], list[int]]  # dimensions of the grid, shape of the iota, its transpose
+
+
+def without_meaning(tiles: Tiles) -> Sharding | None:
+    """The sharding that XLA's parser makes: it prints, and means nothing. None where XLA dies instead."""
+    if tiles.devices is not None:
+        return _list(tiles)
+    try:
+        text = iota_form(tiles)
+    except ZeroDivisionError:
+        return None
+    return None if text is None else Sharding(Kind.TILED, notes=Notes(text=text))
+
+
+def _list(tiles: Tiles) -> Sharding | None:
+    assert tiles.devices is not None
+    places = math.prod(tiles.dims)
+    if places > LARGEST_LIST or min(tiles.dims) < 0:
+        return None
+    filled = np.zeros(places, dtype=np.int64)
+    count = min(len(tiles.devices), places)
+    filled[:count] = tiles.devices[:count]
+    grid, kinds = arranged(tiles, filled)
+    listed = tuple(grid.reshape(-1).tolist())
+    return Sharding(Kind.TILED, notes=Notes(text=list_form(tiles, grid, kinds), tiles=grid.shape, listed=listed))
+
+
+def iota_form(tiles: Tiles) -> str | None:
+    """XLA's text of an iota, whatever its numbers; None where XLA dies."""
+    iota: Iota | None = (list(tiles.dims), *canonical(list(tiles.iota), list(tiles.perm)))
+    kinds, rank = list(tiles.types), len(tiles.data)
+    if text := whole(tiles, []):
+        return text
+    groups = groups_of(tiles)
+    ones = [k for k in range(rank, len(tiles.dims)) if tiles.dims[k] == 1]
+    if ones or len(groups) > 1 or len(groups) < len(kinds):
+        order = [*range(rank), *(k for _, ks in groups for k in ks), *ones]
+        assert iota is not None
+        iota = _transposed(iota, order)
+        if iota is None:
+            return None
+        counts = [math.prod(tiles.dims[k] for k in ks) for _, ks in groups]
+        kinds = [kind for kind, _ in groups]
+        iota = ([*tiles.data, *counts], *canonical(iota[1], iota[2]))
+    dims = iota[0] if iota else []
+    size = math.prod(dims)
+    if kinds == ["manual"] and dims[-1] == size:
+        return "{manual}"
+    if kinds[-1:] == ["replicated"]:
+        if len(dims) == 1 or dims[-1] == size:
+            return "{replicated}"
+        grouped = _sorted_last(iota)
+        if grouped is None:
+            return None
+        iota = grouped
+    return _text(iota, kinds)
+
+
+def _text(iota: Iota, kinds: list[str]) -> str:
+    dims, shape, perm = iota
+    order = f"T({','.join(map(str, perm))})" if len(shape) > 1 else ""
+    counts = ",".join(map(str, dims))
+    return f"{{devices=[{counts}]<=[{','.join(map(str, shape))}]{order}{types_text(kinds)}}}"
+
+
+def canonical(shape: list[int], perm: list[int]) -> tuple[list[int], list[int]]:
+    """Sizes of 1 left out and runs of neighbours joined, also where ``perm`` is no permutation."""
+    if len(shape) < 2:
+        return shape, perm
+    while True:
+        kept = [k for k, size in enumerate(shape) if size != 1]
+        mapped = [kept.index(p) for p in perm if p in kept][: len(kept)]
+        perm = mapped + perm[len(mapped) : len(kept)]  # XLA leaves what stood there
+        shape = [shape[k] for k in kept]
+        if not shape:
+            return [1], [0]
+        start = 0
+        for k in range(1, len(perm)):
+            if perm[start] + k - start == perm[k]:
+                shape[perm[start]] *= shape[perm[k]]
+                shape[perm[k]] = 1
+            else:
+                start = k
+        if 1 not in shape:
+            return shape, perm
+
+
+def _transposed(iota: Iota, order: list[int]) -> Iota | None:
+    """The iota with the dimensions of its grid in another order; None where it would have to be listed."""
+    dims, shape, perm = iota
+    moved = [dims[k] for k in order]
+    solid = [k for k in order if dims[k] != 1]
+    if solid == sorted(set(solid)):
+        return (moved, *canonical(list(shape), list(perm)))
+    if len(shape) == 1:
+        return (moved, *canonical(list(dims), list(order)))
+    solid.sort()
+    sizes = [shape[p] for p in perm]
+    if [dims[k] for k in solid] != sizes:
+        return None
+    return (moved, *canonical(list(shape), [perm[solid.index(k)] for k in order if dims[k] != 1]))
+
+
+def _sorted_last(iota: Iota) -> Iota | None:
+    """The iota with the devices of its last dimension in ascending order; None where it must be listed."""
+    dims, shape, perm = iota
+    left = dims[-1]
+    if shape[perm[-1]] == left:
+        return iota
+    taken, split = 0, None
+    for p in reversed(perm):
+        if shape[p] <= left:
+            if math.fmod(left, shape[p]):
+                return None
+            left = int(left / shape[p])
+            taken += 1
+            continue
+        if math.fmod(shape[p], left):
+            return None
+        split = (p, int(shape[p] / left))
+        taken += 1
+        break
+    new_shape, new_perm = list(shape), list(perm)
+    if split is not None:
+        at, major = split
+        new_shape = [*shape[:at], major, int(shape[at] / major), *shape[at + 1 :]]
+        new_perm = []
+        for p in perm:
+            new_perm += [p, p + 1] if p == at else [p if p < at else p + 1]
+    cut = len(new_perm) - taken
+    new_perm = new_perm[:cut] + sorted(new_perm[cut:])
+    return (dims, *canonical(new_shape, new_perm))
+
+
+__all__ = ["ORDER", "iota_form", "without_meaning"]
