@@ -1,4 +1,4 @@
-"""Ops that move elements about: broadcast_in_dim, transpose, reshape, slice, pad, concatenate, reverse."""
+"""Ops that give dimensions another place: broadcast_in_dim, transpose, reshape."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from math import gcd
 from typing import Any
 
-from shardpass.ir.tensors import i64_array, ints, shape_of
-from shardpass.ops.factors import Kind, Priority, Rule, RuleBuilder
-from shardpass.ops.local import Local
+from shardpass.ir.tensors import ints, shape_of
+from shardpass.ops.factors import Priority, Rule, RuleBuilder
 from shardpass.ops.registry import define
 
 
@@ -76,63 +75,6 @@ def reshape(op: Any) -> Rule | None:
     return build.build()
 
 
-def _kept(op: Any, keeps: Sequence[bool], priority: Priority = Priority.PASS_THROUGH) -> Rule:
-    """One operand, one result: a kept dimension is parallel, a changed one cannot be split."""
-    source, target = shape_of(op.operands[0]), shape_of(op.results[0])
-    others = [len(shape_of(operand)) for operand in list(op.operands)[1:]]
-    build = RuleBuilder([len(source), *others], [len(target)])
-    for dim, keep in enumerate(keeps):
-        if keep:
-            factor = build.factor(source[dim])
-            build.operand(0, dim, factor)
-            build.result(0, dim, factor)
-        else:
-            build.operand(0, dim, build.factor(source[dim], Kind.REPLICATED))
-            build.result(0, dim, build.factor(target[dim], Kind.REPLICATED))
-    return build.build(priority)
-
-
-def slice_(op: Any) -> Rule | None:
-    source, target = shape_of(op.operands[0]), shape_of(op.results[0])
-    return _kept(op, [n == m for n, m in zip(source, target, strict=True)])
-
-
-def localize_slice(local: Local) -> None:
-    """A dimension that is taken whole is taken whole of the tile too."""
-    attributes = local.op.attributes
-    limits = zip(local.result_dims[0], local.tile(0), ints(attributes["limit_indices"]), strict=True)
-    attributes["limit_indices"] = i64_array([tile if axes else limit for axes, tile, limit in limits])
-
-
-def pad(op: Any) -> Rule | None:
-    edges = [ints(op.attributes[name]) for name in ("edge_padding_low", "edge_padding_high", "interior_padding")]
-    return _kept(op, [not any(row) for row in zip(*edges, strict=True)])
-
-
-def concatenate(op: Any) -> Rule | None:
-    shapes, target = [shape_of(operand) for operand in op.operands], shape_of(op.results[0])
-    along = int(op.attributes["dimension"])
-    build = RuleBuilder([len(target)] * len(shapes), [len(target)])
-    for dim, size in enumerate(target):
-        factor = build.factor(size, Kind.REPLICATED if dim == along else Kind.PARALLEL)
-        build.result(0, dim, factor)
-        for index, shape in enumerate(shapes):
-            if dim == along:
-                build.operand(index, dim, build.factor(shape[dim], Kind.REPLICATED))
-            else:
-                build.operand(index, dim, factor)
-    return build.build()
-
-
-def reverse(op: Any) -> Rule | None:
-    turned = ints(op.attributes["dimensions"])
-    return _kept(op, [dim not in turned for dim in range(len(shape_of(op.operands[0])))])
-
-
 define("stablehlo.broadcast_in_dim", "shape", broadcast_in_dim)
 define("stablehlo.transpose", "shape", transpose)
 define("stablehlo.reshape", "shape", reshape)
-define("stablehlo.slice", "shape", slice_, localize_slice)
-define("stablehlo.pad", "shape", pad)
-define("stablehlo.concatenate", "shape", concatenate)
-define("stablehlo.reverse", "shape", reverse)
