@@ -18,7 +18,7 @@ from shardpass.ops.factors import Axes, Rule
 from shardpass.ops.local import Local
 from shardpass.ops.mesh import PrimeMesh
 
-FAMILIES = ("elementwise", "source", "shape", "cutting", "dot", "reduce", "indexing")
+FAMILIES = ("elementwise", "source", "shape", "cutting", "dot", "reduce", "indexing", "gather")
 
 
 RuleOf = Callable[[Any], Rule | None]

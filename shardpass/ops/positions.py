@@ -1,0 +1,129 @@
+"""Positions along a split dimension: from the whole array's to one tile's.
+
+gather, scatter, dynamic_slice and dynamic_update_slice take positions of the whole array. On a device whose tile starts
+at ``start`` the same place is ``position - start``. Positions come in any integer type, signed or not, and out of
+range; they are brought into range in their own type first, so that no conversion wraps, and are ``i32`` from then on.
+
+Everything here builds at the current insertion point and location.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import stablehlo as hlo
+
+from shardpass.ir.tensors import i64_array, retype, shape_of
+
+LARGEST = 2**31 - 1  # tiles start at an i32; a longer dimension is not split here
+
+
+def i32(shape: Sequence[int] = ()) -> Any:
+    return ir.RankedTensorType.get(list(shape), ir.IntegerType.get_signless(32))
+
+
+def i1(shape: Sequence[int] = ()) -> Any:
+    return ir.RankedTensorType.get(list(shape), ir.IntegerType.get_signless(1))
+
+
+def splat(kind: Any, text: str | int) -> Any:
+    """A value of type ``kind`` whose elements are all ``text``, as MLIR writes it."""
+    element = kind.element_type
+    if isinstance(element, ir.ComplexType):  # the bindings cannot hold dense complex elements
+        part = ir.RankedTensorType.get(list(kind.shape), element.element_type)
+        return hlo.complex(*(splat(part, half) for half in str(text).strip("()").split(",")))
+    return hlo.constant(ir.Attribute.parse(f"dense<{text}> : {kind}"))
+
+
+def spread(scalar: Any, shape: Sequence[int]) -> Any:
+    """``scalar`` at every place of ``shape``."""
+    if not shape:
+        return scalar
+    return hlo.broadcast_in_dim(retype(scalar.type, shape), scalar, i64_array([]))
+
+
+def compare(direction: str, left: Any, right: Any) -> Any:
+    """``left direction right`` of two integer tensors of one type."""
+    element = left.type.element_type
+    kind = "UNSIGNED" if element.is_unsigned or element.width == 1 else "SIGNED"
+    direction_attr, kind_attr = hlo.ComparisonDirectionAttr.get(direction), hlo.ComparisonTypeAttr.get(kind)
+    return hlo.compare(left, right, direction_attr, compare_type=kind_attr)
+
+
+def in_range(position: Any, last: int) -> Any:
+    """``position`` clamped to [0, last], in its own type. A type too narrow to hold ``last`` needs no upper bound."""
+    element = position.type.element_type
+    greatest = 2**element.width - 1 if element.is_unsigned else 2 ** (element.width - 1) - 1
+    return hlo.clamp(splat(position.type, 0), position, splat(position.type, min(last, greatest)))
+
+
+def as_i32(position: Any) -> Any:
+    kind = i32(shape_of(position))
+    return position if position.type == kind else hlo.convert(kind, position)
+
+
+def clamped(position: Any, last: int) -> Any:
+    """``position`` clamped to [0, last], as i32."""
+    return as_i32(in_range(position, last))
+
+
+def shifted(position: Any, by: Any) -> Any:
+    """``position - by``: i32 tensor and i32 scalar."""
+    return hlo.subtract(position, spread(by, shape_of(position)))
+
+
+def limited(position: Any, low: int, high: int) -> Any:
+    """An i32 tensor clamped to [low, high]."""
+    return hlo.clamp(splat(position.type, low), position, splat(position.type, high))
+
+
+def within(position: Any, count: int) -> Any:
+    """i1: whether 0 <= position < count, of an i32 tensor."""
+    at_least = compare("GE", position, splat(position.type, 0))
+    return hlo.and_(at_least, compare("LT", position, splat(position.type, count)))
+
+
+def components(indices: Any, vector_dim: int) -> list[Any]:
+    """The columns of gather's and scatter's indices, each without the dimension that holds the index vector."""
+    shape = shape_of(indices)
+    if vector_dim == len(shape):
+        return [indices]
+    rest = shape[:vector_dim] + shape[vector_dim + 1 :]
+    out = []
+    for c in range(shape[vector_dim]):
+        low, high = [0] * len(shape), list(shape)
+        low[vector_dim], high[vector_dim] = c, c + 1
+        column = hlo.slice(indices, i64_array(low), i64_array(high), i64_array([1] * len(shape)))
+        out.append(hlo.reshape(retype(indices.type, rest), column))
+    return out
+
+
+def joined(columns: Sequence[Any], vector_dim: int) -> Any:
+    """The inverse of ``components``: columns of one shape and type, side by side at ``vector_dim``."""
+    shape = shape_of(columns[0])
+    if vector_dim == len(shape) and len(columns) == 1:
+        return columns[0]  # the implicit index vector of length 1; with an explicit one the shape is the same but for 1
+    column_type = retype(columns[0].type, (*shape[:vector_dim], 1, *shape[vector_dim:]))
+    parts = [hlo.reshape(column_type, column) for column in columns]
+    return parts[0] if len(parts) == 1 else hlo.concatenate(parts, vector_dim)
+
+
+def nothing_text(element: Any) -> str:
+    """What changes nothing when it is added: -0.0, as x + -0.0 is x for every x (0.0 would turn -0.0 into 0.0)."""
+    if isinstance(element, ir.ComplexType):
+        return "(-0.0, -0.0)"
+    if isinstance(element, ir.IntegerType):
+        return "false" if element.width == 1 else "0"
+    return "-0.0"
+
+
+def adder(element: Any) -> str:
+    """The reduction over devices that joins one value with ``nothing`` on all others; "" where there is none."""
+    if isinstance(element, ir.IntegerType):
+        return "or" if element.width == 1 else "add"
+    return "add" if str(element) in EXACT_ADDERS else ""
+
+
+EXACT_ADDERS = ("f64", "f32", "f16", "bf16", "f8E4M3FN", "f8E5M2", "complex<f32>", "complex<f64>")
