@@ -22,7 +22,7 @@ import numpy as np
 
 from shardpass.redistribute import ops
 from shardpass.redistribute.build import NO_GROUPS, Builder
-from shardpass.redistribute.digits import FREE, Axes, DigitProblem, State, arranged, runs
+from shardpass.redistribute.digits import FREE, Axes, DigitProblem, State, apart, arranged, windowed
 from shardpass.redistribute.ops import IntArray
 from shardpass.redistribute.route import Route, route
 from shardpass.redistribute.tiling import matched
@@ -30,158 +30,182 @@ from shardpass.redistribute.tiling import matched
 MOST_ROUNDS = 8  # of chunks: beyond this their latencies weigh more than the bytes they save
 
 Form = Callable[[Builder], None]
+Part = Callable[[DigitProblem, Route, Builder], None]
 
 
 def digit_forms(problem: DigitProblem) -> list[Form]:
     """Ways to build the plan; each appends it to a builder whose tile is the (padded) source tile."""
     way = route(problem)
-    forms: list[Form] = [partial(_build, problem, way, False)]
     size = math.prod(problem.names.digits[m].size for m in way.exchange)
-    if way.exchange and way.middle != way.last and size <= MOST_ROUNDS:
-        forms.append(partial(_build, problem, way, True))
-    return forms
+    exchanges = [_all_to_all]
+    if way.exchange and size <= MOST_ROUNDS:
+        exchanges.append(_exchange_in_rounds)
+    if not way.exchange:
+        exchanges = [_permute]
+    gathered = [m for m, t in enumerate(way.last) if t != FREE and problem.target[m] == FREE]
+    gathers = [_gather]
+    if gathered and math.prod(problem.names.digits[m].size for m in gathered) <= MOST_ROUNDS:
+        gathers.append(_gather_in_rounds)
+    return [partial(_build, problem, way, e, g) for e in exchanges for g in gathers]
 
 
-def _build(problem: DigitProblem, way: Route, in_rounds: bool, builder: Builder) -> None:
+def _build(problem: DigitProblem, way: Route, exchange: Part, gather: Part, builder: Builder) -> None:
     _slice(problem, problem.source, way.first, builder)
-    if in_rounds:
-        _rounds(problem, way, builder)
-    else:
-        if way.exchange:
-            _all_to_all(problem, way, builder)
-        if way.middle != way.last:
-            builder.permute(matched(problem.key(way.middle), problem.key(way.last)))
-    _gather(problem, way.last, problem.target, builder)
+    exchange(problem, way, builder)
+    gather(problem, way, builder)
 
 
 def _slice(problem: DigitProblem, before: State, after: State, builder: Builder) -> None:
     sliced = {after[m]: m for m in range(len(after)) if before[m] == FREE and after[m] != FREE}
     if not sliced:
         return
-    local = problem.local(before)
-    leading = all(
-        problem.digits[local[k - 1]].dim != problem.digits[t].dim or local[k - 1] in sliced
-        for k, t in enumerate(local)
-        if t in sliced and k
-    )
-    tile = problem.tile(after)
-    if leading:  # the major part of each dimension: no need to see its digits apart
-        starts = np.zeros((builder.devices, problem.rank), np.int64)
-        for i in range(problem.rank):
-            holders = [sliced[t] for t in local if t in sliced and problem.digits[t].dim == i]
-            starts[:, i] = problem.number(holders) * tile[i]
-        builder.dynamic_slice(tile, starts)
-        return
-    axes = runs(problem, local, list(sliced))
-    starts = np.zeros((builder.devices, len(axes.runs)), np.int64)
-    sizes = list(axes.shape)
-    for a, run in enumerate(axes.runs):
-        if run[0] in sliced:
-            starts[:, a] = problem.number([sliced[run[0]]])
-            sizes[a] = 1
-    program: list[ops.Op] = [ops.Reshape(axes.shape), ops.DynamicSlice(tuple(sizes), starts), ops.Reshape(tile)]
+    axes = windowed(problem, problem.local(before), list(sliced))
+    starts = axes.starts({t: problem.number([m]) for t, m in sliced.items()})
+    tile, window = problem.tile(after), axes.window(list(sliced))
+    program: list[ops.Op] = [ops.DynamicSlice(window, starts)]
+    if axes.shape != builder.tile:
+        program.insert(0, ops.Reshape(axes.shape))
+    if window != tile:
+        program.append(ops.Reshape(tile))
     builder.step("dynamic_slice", program, NO_GROUPS, tile, 0)
 
 
+def _permute(problem: DigitProblem, way: Route, builder: Builder) -> None:
+    if way.middle != way.last:
+        builder.permute(matched(problem.key(way.middle), problem.key(way.last)))
+
+
 def _all_to_all(problem: DigitProblem, way: Route, builder: Builder) -> None:
+    """All digits at once: those that leave come first, and those that come go back to their places."""
     digits, groups = way.exchange, problem.groups(way.exchange)
     size = groups.shape[1]
     leaving = [way.middle[m] for m in digits]
     coming = [way.first[m] for m in digits]
     before, after = builder.tile, problem.tile(way.middle)
-    axes = runs(problem, problem.local(way.first), leaving)
+    axes = apart(problem, problem.local(way.first), leaving)
     lead = [axes.runs.index((t,)) for t in leaving]
     rest = [a for a in range(len(axes.runs)) if a not in lead]
-    chunk = tuple(axes.shape[a] for a in rest if axes.shape[a] > 1)
-    out = runs(problem, problem.local(way.middle), coming)
-    # the result comes as the digits ``coming``, then the rest; ``back`` says where each axis of ``out`` stands in it
-    stands = [(t,) for t in coming] + [run for run in out.runs if run[0] not in coming]
-    back = [stands.index(run) for run in out.runs]
-    result = Axes(tuple(stands), problem.sizes)
-    axes_names = problem.names.names(digits)
+    shape = (size, *(axes.shape[a] for a in rest if axes.shape[a] > 1))
+    names = problem.names.names(digits)
     program = [
-        *arranged(before, axes, [*lead, *rest], (size, *chunk)),
-        ops.AllToAll(0, 0, groups, axes_names),
-        *arranged((size, *chunk), result, back, after),
+        *arranged(before, axes, [*lead, *rest], shape),
+        ops.AllToAll(0, 0, groups, names),
+        *_put_back(problem, way.middle, coming, shape, after),
     ]
     whole = builder.bytes(before)
-    builder.step("all_to_all", program, groups, after, whole - whole // size, axes_names)
+    builder.step("all_to_all", program, groups, after, whole - whole // size, names)
+    _permute(problem, way, builder)
 
 
-def _rounds(problem: DigitProblem, way: Route, builder: Builder) -> None:
-    """Round r: whoever stands at place k of an exchange group is sent the chunk of place k + r."""
+def _put_back(
+    problem: DigitProblem, state: State, coming: list[int], shape: tuple[int, ...], tile: tuple[int, ...]
+) -> list[ops.Op]:
+    """From an array of ``shape`` with the digits ``coming`` in front to the tile of ``state``."""
+    out = apart(problem, problem.local(state), coming)
+    stands = [*((t,) for t in coming), *(run for run in out.runs if run[0] not in coming)]
+    return arranged(shape, Axes(tuple(stands), problem.sizes), [stands.index(run) for run in out.runs], tile)
+
+
+def _exchange_in_rounds(problem: DigitProblem, way: Route, builder: Builder) -> None:
+    """Round r: whoever stands at place k of an exchange group is sent the chunk of place k by the one at k + r."""
     digits, groups = way.exchange, problem.groups(way.exchange)
     size = groups.shape[1]
     leaving = [way.middle[m] for m in digits]
-    coming = [way.first[m] for m in digits]
-    axes = runs(problem, problem.local(way.first), leaving)
-    out = runs(problem, problem.local(way.middle), coming)
+    axes = windowed(problem, problem.local(way.first), leaving)
     # after the all_to_all a tile would still go from ``member[d]`` to d: send each chunk to d at once
     member = matched(problem.key(way.middle), problem.key(way.last))
     place = problem.number(digits)
-    group_of = np.empty(builder.devices, np.int64)
-    group_of[groups] = np.arange(len(groups))[:, None]
     shift = np.arange(size)[:, None]
-    source_of = groups[group_of[member], (place[member] + shift) % size]
-    take = _digit_starts(problem, digits, (place - shift) % size, [axes.runs.index((t,)) for t in leaving], axes)
-    put = _digit_starts(problem, digits, (place[member] + shift) % size, [out.runs.index((t,)) for t in coming], out)
-    chunk = tuple(1 if run[0] in leaving else n for run, n in zip(axes.runs, axes.shape, strict=True))
-    placed = tuple(1 if run[0] in coming else n for run, n in zip(out.runs, out.shape, strict=True))
-    after = problem.tile(way.last)
-    here = np.arange(builder.devices)
-    moved = source_of != here
-    pairs = np.stack([source_of, np.broadcast_to(here, source_of.shape)], axis=-1)[moved]
-    names = problem.names.along(pairs)
-    program: list[ops.Op] = [
-        *([] if axes.shape == builder.tile else [ops.Reshape(axes.shape)]),
-        ops.ChunkRounds(chunk, placed, out.shape, source_of, take, put, names),
-        *([] if out.shape == after else [ops.Reshape(after)]),
-    ]
-    builder.program += program
-    part = builder.bytes(chunk)
-    for r in range(size):
-        if moved[r].any():
-            builder.step(
-                "collective_permute",
-                (),
-                np.stack([source_of[r], here], axis=1)[moved[r]],
-                after if r == size - 1 else builder.tile,
-                np.where(moved[r], part, 0),
-                names,
-            )
+    source_of = groups[_row_of(groups)[member], (place[member] + shift) % size]
+    take = axes.starts(_written((place - shift) % size, leaving, problem))
+    chunk = axes.window(leaving)
+    program: list[ops.Op] = [] if axes.shape == builder.tile else [ops.Reshape(axes.shape)]
+    coming = [way.first[m] for m in digits]
+    _append_rounds(problem, way.last, coming, chunk, source_of, take, place[member], program, builder)
 
 
-def _digit_starts(
-    problem: DigitProblem, digits: tuple[int, ...], numbers: IntArray, where: list[int], axes: Axes
-) -> IntArray:
-    """``numbers`` [rounds, devices] written in ``digits``, each on its axis. [rounds, devices, axes]."""
-    starts = np.zeros((*numbers.shape, len(axes.runs)), np.int64)
-    left = numbers
-    for m, a in zip(reversed(digits), reversed(where), strict=True):
-        size = problem.names.digits[m].size
-        starts[:, :, a] = left % size
-        left = left // size
-    return starts
-
-
-def _gather(problem: DigitProblem, before: State, after: State, builder: Builder) -> None:
-    """One all_gather of all digits that become local, on a new leading axis, and a transpose that puts them back."""
-    digits = [m for m in range(len(after)) if before[m] != FREE and after[m] == FREE]
+def _gather_in_rounds(problem: DigitProblem, way: Route, builder: Builder) -> None:
+    digits = _gathered(problem, way)
     if not digits:
         return
-    digits.sort(key=lambda m: before[m])
     groups = problem.groups(digits)
     size = groups.shape[1]
-    coming = [before[m] for m in digits]
-    tile, full = builder.tile, problem.tile(after)
-    out = runs(problem, problem.local(after), coming)
-    stands = [(t,) for t in coming] + [run for run in out.runs if run[0] not in coming]
-    result = Axes(tuple(stands), problem.sizes)
-    back = [stands.index(run) for run in out.runs]
+    place = problem.number(digits)
+    source_of = groups[_row_of(groups), (place + np.arange(size)[:, None]) % size]
+    coming = [way.last[m] for m in digits]
+    _append_rounds(problem, problem.target, coming, builder.tile, source_of, None, place, [], builder)
+
+
+def _append_rounds(
+    problem: DigitProblem,
+    state: State,
+    coming: list[int],
+    chunk: tuple[int, ...],
+    source_of: IntArray,
+    take: IntArray | None,
+    place: IntArray,
+    program: list[ops.Op],
+    builder: Builder,
+) -> None:
+    """``program``, then rounds that bring the digits ``coming``; after them the local array is the tile of ``state``."""
+    size, tile = len(source_of), problem.tile(state)
+    here = np.arange(builder.devices)
+    moved = source_of != here
+    pairs = np.stack([source_of, np.broadcast_to(here, source_of.shape)], axis=-1)
+    names = problem.names.along(pairs[moved])
+    dim = problem.digits[coming[0]].dim
+    whole = [t for t in problem.local(state) if problem.digits[t].dim == dim]
+    if whole[: len(coming)] == coming:  # the most major digits of one dimension: chunks are its blocks
+        placed = (*tile[:dim], tile[dim] // size, *tile[dim + 1 :])
+        program.append(ops.ChunkRounds(chunk, placed, dim, source_of, take, place, names))
+    else:
+        rest = [run for run in apart(problem, problem.local(state), coming).runs if run[0] not in coming]
+        placed = (1, *(n for n in Axes(tuple(rest), problem.sizes).shape if n > 1))
+        program.append(ops.ChunkRounds(chunk, placed, 0, source_of, take, place, names))
+        program += _put_back(problem, state, coming, (size, *placed[1:]), tile)
+    builder.program += program
+    part = builder.bytes(chunk)
+    last = int(np.flatnonzero(moved.any(axis=1))[-1])
+    for r in np.flatnonzero(moved.any(axis=1)).tolist():
+        received = np.where(moved[r], part, 0)
+        builder.step("collective_permute", (), pairs[r][moved[r]], tile if r == last else builder.tile, received, names)
+
+
+def _row_of(groups: IntArray) -> IntArray:
+    """The group of each device."""
+    out = np.empty(groups.size, np.int64)
+    out[groups] = np.arange(len(groups))[:, None]
+    return out
+
+
+def _written(numbers: IntArray, tensor_digits: list[int], problem: DigitProblem) -> dict[int, IntArray]:
+    """``numbers`` in ``tensor_digits``, major to minor."""
+    out = {}
+    for t in reversed(tensor_digits):
+        out[t] = numbers % problem.sizes[t]
+        numbers = numbers // problem.sizes[t]
+    return out
+
+
+def _gathered(problem: DigitProblem, way: Route) -> list[int]:
+    """The mesh digits whose tensor digits become local at the end, by tensor digit."""
+    found = [m for m, t in enumerate(way.last) if t != FREE and problem.target[m] == FREE]
+    return sorted(found, key=lambda m: way.last[m])
+
+
+def _gather(problem: DigitProblem, way: Route, builder: Builder) -> None:
+    """One all_gather of all digits that become local, on a new leading axis, and a transpose that puts them back."""
+    digits = _gathered(problem, way)
+    if not digits:
+        return
+    groups = problem.groups(digits)
+    size = groups.shape[1]
+    coming = [way.last[m] for m in digits]
     names = problem.names.names(digits)
-    lead = (size, *(n for n in result.shape[len(coming) :] if n > 1))
-    program: list[ops.Op] = []
-    if (1, *lead[1:]) != tile:
-        program.append(ops.Reshape((1, *lead[1:])))
-    program += [ops.AllGather(0, groups, names), *arranged(lead, result, back, full)]
+    tile, full = builder.tile, problem.tile(problem.target)
+    rest = [run for run in apart(problem, problem.local(problem.target), coming).runs if run[0] not in coming]
+    lead = (1, *(n for n in Axes(tuple(rest), problem.sizes).shape if n > 1))
+    program: list[ops.Op] = [] if lead == tile else [ops.Reshape(lead)]
+    program.append(ops.AllGather(0, groups, names))
+    program += _put_back(problem, problem.target, coming, (size, *lead[1:]), full)
     builder.step("all_gather", program, groups, full, builder.bytes(tile) * (size - 1), names)

@@ -14,9 +14,10 @@ against 3 then 2) or where the two have no common mesh.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import groupby
 
 import numpy as np
 
@@ -136,7 +137,7 @@ def _digits(ref: AxisRef, problem: Problem) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class Axes:
-    """A local array by runs of tensor digits: each axis holds some, in order."""
+    """A local array by runs of tensor digits: each axis holds some, major to minor."""
 
     runs: tuple[tuple[int, ...], ...]
     sizes: tuple[int, ...]  # of all tensor digits
@@ -145,34 +146,74 @@ class Axes:
     def shape(self) -> tuple[int, ...]:
         return tuple(math.prod(self.sizes[t] for t in run) for run in self.runs)
 
+    def window(self, alone: Sequence[int]) -> tuple[int, ...]:
+        """The shape at one place of the digits ``alone``."""
+        return tuple(math.prod(self.sizes[t] for t in run if t not in alone) for run in self.runs)
 
-def runs(problem: DigitProblem, local: Sequence[int], alone: Sequence[int]) -> Axes:
+    def starts(self, parts: Mapping[int, IntArray]) -> IntArray:
+        """Where the window begins, with digit t at ``parts[t]``; each int64 [..]. Result [.., axes]."""
+        some = next(iter(parts.values()))
+        out = np.zeros((*some.shape, len(self.runs)), np.int64)
+        for a, run in enumerate(self.runs):
+            stride = 1
+            for t in reversed(run):
+                if t in parts:
+                    out[..., a] += parts[t] * stride
+                stride *= self.sizes[t]
+        return out
+
+
+def dims(problem: DigitProblem, local: Sequence[int]) -> Axes:
+    """The local digits, an axis for each dimension that has any."""
+    return Axes(tuple(tuple(run) for _, run in groupby(local, lambda t: problem.digits[t].dim)), problem.sizes)
+
+
+def apart(problem: DigitProblem, local: Sequence[int], alone: Sequence[int]) -> Axes:
     """The local digits in order, each of ``alone`` on an axis of its own, the others in the longest runs."""
     out: list[tuple[int, ...]] = []
-    for t in local:
-        last = out[-1][-1] if out else None
-        if last is None or t in alone or last in alone or problem.digits[last].dim != problem.digits[t].dim:
-            out.append((t,))
+    for run in dims(problem, local).runs:
+        for t in run:
+            if out and out[-1][-1] in run and t not in alone and out[-1][-1] not in alone:
+                out[-1] += (t,)
+            else:
+                out.append((t,))
+    return Axes(tuple(out), problem.sizes)
+
+
+def windowed(problem: DigitProblem, local: Sequence[int], alone: Sequence[int]) -> Axes:
+    """As few axes as let a window fix ``alone``: a dimension stays whole where they are its most major digits."""
+    out: list[tuple[int, ...]] = []
+    for run in dims(problem, local).runs:
+        count = sum(t in alone for t in run)
+        if all(t in alone for t in run[:count]):
+            out.append(run)
         else:
-            out[-1] += (t,)
+            out += apart(problem, run, alone).runs
     return Axes(tuple(out), problem.sizes)
 
 
 def arranged(before: tuple[int, ...], axes: Axes, order: Sequence[int], after: tuple[int, ...]) -> list[Op]:
     """Ops that see an array of shape ``before`` as ``axes``, put these in ``order``, and see the result as ``after``.
 
-    Axes of size 1 take no part; what changes nothing is left out.
+    Axes of size 1 take no part, neighbours that stay neighbours are one; what changes nothing is left out.
     """
     shape = axes.shape
-    real = [a for a in range(len(shape)) if shape[a] > 1]
-    permutation = tuple(real.index(a) for a in order if shape[a] > 1)
-    if permutation == tuple(range(len(real))):
+    real = [a for a in order if shape[a] > 1]
+    blocks: list[list[int]] = []
+    for a in real:
+        if blocks and not any(shape[b] > 1 for b in range(blocks[-1][-1] + 1, a)) and blocks[-1][-1] < a:
+            blocks[-1].append(a)
+        else:
+            blocks.append([a])
+    inner = sorted(blocks)
+    if blocks == inner:
         return [] if before == after else [Reshape(after)]
-    grid = tuple(shape[a] for a in real)
-    moved = tuple(grid[p] for p in permutation)
+    sizes = {block[0]: math.prod(shape[a] for a in block) for block in blocks}
+    grid = tuple(sizes[block[0]] for block in inner)
+    moved = tuple(sizes[block[0]] for block in blocks)
     out: list[Op] = [] if before == grid else [Reshape(grid)]
-    out.append(Transpose(permutation))
+    out.append(Transpose(tuple(inner.index(block) for block in blocks)))
     return out if moved == after else [*out, Reshape(after)]
 
 
-__all__ = ["FREE", "Axes", "DigitProblem", "State", "TensorDigit", "arranged", "runs"]
+__all__ = ["FREE", "Axes", "DigitProblem", "State", "TensorDigit", "apart", "arranged", "dims", "windowed"]

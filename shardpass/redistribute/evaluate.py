@@ -89,12 +89,15 @@ def _round(op: ops.Round, values: list[Array], accumulators: list[Array]) -> Non
 
 
 def _chunk_rounds(op: ops.ChunkRounds, values: list[Array]) -> list[Array]:
-    results = [np.zeros(op.result, v.dtype) for v in values]
-    for source_of, take, put in zip(op.source_of, op.take, op.put, strict=True):
-        sent = [_window(v, start, op.chunk) for v, start in zip(values, take, strict=True)]
-        for d, result in enumerate(results):
-            _window(result, put[d], op.placed)[...] = sent[int(source_of[d])].reshape(op.placed)
-    return results
+    rounds = len(op.source_of)
+    got: list[list[Array]] = [[values[0]] * rounds for _ in values]
+    for r, source_of in enumerate(op.source_of):
+        sent = values
+        if op.take is not None:
+            sent = [_window(v, start, op.chunk) for v, start in zip(values, op.take[r], strict=True)]
+        for d, blocks in enumerate(got):
+            blocks[int(op.place[d] + r) % rounds] = sent[int(source_of[d])].reshape(op.placed)
+    return [np.concatenate(blocks, op.axis) for blocks in got]
 
 
 def _window(value: Array, start: Array, size: tuple[int, ...]) -> Array:

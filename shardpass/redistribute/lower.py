@@ -215,16 +215,26 @@ class _Emitter:
             self.accumulator = hlo.dynamic_update_slice(self.accumulator, box, self.starts(op.put))
 
     def chunk_rounds(self, op: ops.ChunkRounds, value: Any) -> Any:
-        result = self.zeros(op.result)
-        here = np.arange(op.source_of.shape[1])
-        for source_of, take, put in zip(op.source_of, op.take, op.put, strict=True):
-            chunk = self.slice(value, take, op.chunk)
+        """All chunks in the order of their rounds, then turned so that each stands at its block.
+
+        One copy of the result, where updating a buffer chunk by chunk would first fill and then copy it.
+        """
+        here = np.arange(len(op.place))
+        chunks = []
+        for r, source_of in enumerate(op.source_of):
+            chunk = value if op.take is None else self.slice(value, op.take[r], op.chunk)
             if (source_of != here).any():
                 chunk = self.permute(chunk, source_of, op.axes)
-            if op.placed != op.chunk:
-                chunk = hlo.reshape(self.type(op.placed), chunk)
-            result = hlo.dynamic_update_slice(result, chunk, self.starts(put))
-        return result
+            chunks.append(chunk if op.placed == op.chunk else hlo.reshape(self.type(op.placed), chunk))
+        rounds, size = len(chunks), op.placed[op.axis]
+        shape = list(op.placed)
+        shape[op.axis] = size * rounds
+        if not op.place.any():
+            return hlo.concatenate(chunks, op.axis)
+        twice = hlo.concatenate([*chunks, *chunks[:-1]], op.axis)
+        starts = np.zeros((len(here), len(shape)), np.int64)
+        starts[:, op.axis] = (rounds - op.place) % rounds * size
+        return self.slice(twice, starts, tuple(shape))
 
     def masked(self, op: ops.Round, box: Any) -> Any:
         """``box`` where it is meant for the device, else what the accumulator holds there."""

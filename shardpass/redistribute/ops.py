@@ -142,20 +142,20 @@ class EndExchange:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChunkRounds:
-    """An exchange of equal chunks: an all_to_all, with any permutation of devices thrown in, as permutes.
+    """An all_to_all or all_gather as permutes, with any permutation of devices thrown in.
 
-    In round r device ``d`` gets, from device ``source_of[r, d]``, the chunk of shape ``chunk`` that starts at
-    ``take[r, source_of[r, d]]`` in the sender's value, and puts it, as an array of shape ``placed``, at
-    ``put[r, d]`` of its result of shape ``result``. A device that is its own source copies. Each round's
-    sources are a permutation.
+    In round r device ``d`` gets a chunk from device ``source_of[r, d]`` (its own: a copy): the box of shape
+    ``chunk`` that starts at ``take[r, source_of[r, d]]`` in the sender's value; where ``take`` is None, all of it.
+    Seen as ``placed``, the chunk is block ``(place[d] + r) mod rounds`` of the result along ``axis``. The sources of
+    a round are a permutation.
     """
 
     chunk: tuple[int, ...]
     placed: tuple[int, ...]
-    result: tuple[int, ...]
+    axis: int
     source_of: IntArray  # [rounds, devices]
-    take: IntArray  # [rounds, devices, rank of the value]
-    put: IntArray  # [rounds, devices, rank of the result]
+    take: IntArray | None  # [rounds, devices, rank of the value]
+    place: IntArray  # [devices]
     axes: tuple[str, ...] = ()
 
 

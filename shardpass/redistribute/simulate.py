@@ -227,38 +227,28 @@ def _chunked(state: State, op: ops.ChunkRounds) -> State:
     """The digits inside a chunk stay; those that tell a device's chunks apart follow from where the chunks lie."""
     devices, rank = state.base.shape
     rounds = len(op.source_of)
-    everybody = np.arange(devices)
-    if not state.real.all() or (np.sort(op.source_of, axis=1) != everybody).any():
+    if not state.real.all() or (np.sort(op.source_of, axis=1) != np.arange(devices)).any():
         raise Unproven("the sources of a round are not all devices, once each")
-    if (op.take < 0).any() or (op.take + op.chunk > state.shape).any():
-        raise Unproven("a chunk reaches past its operand")
-    if (op.put % op.placed).any() or (op.put < 0).any() or (op.put + op.placed > op.result).any():
-        raise Unproven("a chunk is not put where chunks go")
-    starts = np.zeros((rounds, devices, rank), np.int64)  # of the chunk that a device sends, in the whole array
-    inner: list[Axis] = []
-    for a, size in enumerate(op.chunk):
-        if (op.take[:, :, a] % size).any():
-            raise Unproven("chunks overlap")
-        major, minor = cut(state.axes[a], size)
-        inner.append(minor)
-        starts += offsets(major, op.take[:, :, a].ravel() // size, rank).reshape(starts.shape)
-    starts += state.base
-    got = np.take_along_axis(starts, op.source_of[:, :, None], axis=1)  # [rounds, devices, rank]
-    grid = tuple(n // m for n, m in zip(op.result, op.placed, strict=True))
-    place = np.zeros((rounds, devices), np.int64)
-    for a, count in enumerate(grid):
-        place = place * count + op.put[:, :, a] // op.placed[a]
-    if math.prod(grid) != rounds or (np.sort(place, axis=0) != np.arange(rounds)[:, None]).any():
-        raise Unproven("the chunks do not fill the result once")
-    ordered = np.take_along_axis(got, np.argsort(place, axis=0)[:, :, None], axis=0)
+    if any(n > have for n, have in zip(op.chunk, state.shape, strict=True)):
+        raise Unproven("a chunk is greater than its operand")
+    starts = np.broadcast_to(state.base, (rounds, devices, rank))  # of the chunk that a device sends
+    inner = [cut(axis, size) for axis, size in zip(state.axes, op.chunk, strict=True)]
+    if op.take is not None:
+        if (op.take < 0).any() or (op.take + op.chunk > state.shape).any() or (op.take % op.chunk).any():
+            raise Unproven("a chunk is not a block of its operand")
+        for a, (major, _) in enumerate(inner):
+            block = op.take[:, :, a].ravel() // op.chunk[a]
+            starts = starts + offsets(major, block, rank).reshape(starts.shape)
+    elif op.chunk != state.shape:
+        raise Unproven("a chunk is less than its operand")
+    got = np.take_along_axis(starts, op.source_of[:, :, None], axis=1)
+    block = (op.place + np.arange(rounds)[:, None]) % rounds  # [rounds, devices]
+    ordered = np.take_along_axis(got, np.argsort(block, axis=0)[:, :, None], axis=0)
     delta = ordered - ordered[:1]
     if (delta != delta[:, :1]).any():
         raise Unproven("the chunks of two devices do not lie alike")
-    rest = axis_through(delta[:, 0])
-    axes = list(_regrouped(tuple(inner), op.placed))
-    for a in reversed(range(len(grid))):
-        rest, outer = cut(rest, grid[a])
-        axes[a] = merged(outer + axes[a])
+    axes = list(_regrouped(tuple(minor for _, minor in inner), op.placed))
+    axes[op.axis] = merged(axis_through(delta[:, 0]) + axes[op.axis])
     return State(tuple(axes), ordered[0], state.real)
 
 
