@@ -24,9 +24,10 @@ from shardpass.diagnostics.internal import internal_error
 from shardpass.ir import jax_private
 from shardpass.ir.tensors import operation
 from shardpass.jax.manual_region import wrap
+from shardpass.jax.replica_groups import to_lists
 from shardpass.passes import annotations as names
-from shardpass.passes.pipeline import run_pipeline
-from shardpass.runtime.compiling import bytecode
+from shardpass.passes.pipeline import run_in_place
+from shardpass.runtime.compiling import bytecode, own_copy
 from shardpass.runtime.contract import every_op
 
 
@@ -121,8 +122,10 @@ def partitioned(computation: Any, devices: Any, *, shardy: bool) -> Any:
     processes = {device.process_index for device in devices.flat}
     if len(processes) > 1:
         raise table_jax.MANY_PROCESSES.error(processes=len(processes))
+    module = own_copy(computation)
+    to_lists(module)
     with collect():  # remarks of passes are for those who ask, not for every compile
-        module = run_pipeline(bytecode(computation), PIPELINE)
+        run_in_place(module, PIPELINE)
     wrap(module, computation, shardy=shardy)
     with computation.context:
         return ir.Module.parse(bytecode(module))

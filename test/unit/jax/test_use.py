@@ -187,7 +187,7 @@ def test_what_shardpass_cannot_do_is_left_to_xla_with_the_reason(mesh, counts, f
     assert "SP601" in str(caught[0].message)
 
 
-@pytest.mark.parametrize("broken", ["run_pipeline", "wrap"])
+@pytest.mark.parametrize("broken", ["run_in_place", "wrap"])
 def test_a_fault_of_ours_is_a_warning(mesh, counts, monkeypatch, broken):
     def fail(*args, **kwargs):
         raise KeyError("nobody thought of this")
