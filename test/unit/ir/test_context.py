@@ -80,6 +80,40 @@ def test_text_without_a_name_keeps_mlirs():
     assert place_of(operations(parse_module(MODULE))[0].location) == Place("-", 2, 8)
 
 
+JAX_STYLE = """module @jit_f {
+  func.func public @main(%x: tensor<4xf32> {u.a = "%z: (", u.b = "\\"%q:"} loc("params['x']"), // %c: (
+                         %y: tensor<4xf32> loc("f.py":3:1), %z: tensor<4xf32> loc(unknown))
+      -> (tensor<4xf32> {u.c = 1 : i32}) {
+    return %x : tensor<4xf32> loc(unknown)
+  } loc(unknown)
+  func.func private @"odd name"(tensor<4xf32>) loc(unknown)
+  func.func private @g(%x: tensor<4xf32> loc("x")) -> tensor<4xf32> {
+    return %x : tensor<4xf32>
+  }
+} loc(unknown)
+"""
+
+
+@pytest.mark.parametrize("name", ["m.mlir", "-"])
+def test_arguments_that_have_but_a_name_get_the_line_at_which_they_stand(name):
+    """So JAX writes them, and the arguments are where most annotations are."""
+    main, odd, g = parse_module(JAX_STYLE, name, first_line=1).body.operations
+    x, y, z = main.regions[0].blocks[0].arguments
+    assert place_of(main.location) == Place(name, 2, 3)
+    assert str(x.location) == f"""loc("params['x']"("{name}":2:26))"""
+    assert place_of(y.location) == Place("f.py", 3, 1)
+    assert place_of(z.location) == Place(name, 3, 61)
+    assert place_of(odd.location) == Place(name, 7, 3)
+    assert place_of(g.regions[0].blocks[0].arguments[0].location) == Place(name, 8, 24)
+
+
+def test_text_in_the_generic_form_is_taken_as_it_is():
+    module = parse_module(JAX_STYLE)
+    generic = module.operation.get_asm(print_generic_op_form=True, enable_debug_info=True)
+    generic = generic.replace('"-":', '"first":')
+    assert place_of(parse_module(generic, "m.mlir").body.operations[0].location).file == "first"
+
+
 def test_a_complaint_has_mlirs_message_the_place_and_a_caret():
     (found,) = failure("\nfunc.func @f(%x: tensor<4xf33>)\n")
     assert (found.code, found.place) == ("SP101", Place("m.mlir", 2, 27))
