@@ -192,8 +192,8 @@ def disagreement(verdict) -> str:  # type: ignore[no-untyped-def]
         ours = parse_sharding(verdict.text, strict=False)
     except ShardingError as error:
         return "" if not verdict.accepted else f"refused, but XLA prints {verdict.canonical}: {error}"
-    if _overrun(ours):
-        return ""  # XLA writes past a buffer: what follows is chance
+    if not verdict.accepted and _overrun(ours):
+        return ""  # XLA wrote past a buffer: what follows is chance
     if not verdict.accepted:
         return f"accepted as {ours}, but XLA says {verdict.outcome}"
     if str(ours) != verdict.canonical:
@@ -203,11 +203,7 @@ def disagreement(verdict) -> str:  # type: ignore[no-untyped-def]
 
 def _overrun(ours: Sharding | TupleSharding) -> bool:
     found = ours if isinstance(ours, TupleSharding) else [ours]
-    return any(
-        p.code == "SP004" and int(p.message.split()[3]) > int(p.message.split()[0])
-        for s in found
-        for p in s.notes.problems
-    )
+    return any(one.notes.problems and one.notes.tiles for one in found)
 
 
 def _meaning(verdict, ours: Sharding | TupleSharding) -> str:  # type: ignore[no-untyped-def]

@@ -205,3 +205,26 @@ RESHAPE = Code(
     explanation="The sharding of a reshaped array was asked for, with shapes of different sizes.",
     exception=ShardingError,
 )
+CANNOT_SAY = Code(
+    "SP040",
+    "{notation} cannot say {what}",
+    "use a notation that can: docs/sharding.md has the table of what each one says",
+    explanation="Notations differ in what they can say. A distributed type has no partial sums, ONNX has no manual axes, "
+    "and an XLA sharding has no device that holds two shards or groups of different sizes.",
+    exception=ShardingError,
+)
+TILE_SIZE = Code(
+    "SP041",
+    "{parts} tiles of {tile} are {product}, not {size}",
+    "tile size times axis sizes is the global size",
+    explanation="`[32{\"x\"}100]` over an axis of 4.",
+    exception=ShardingParseError,
+)
+ONNX_SPEC = Code(
+    "SP042",
+    "ONNX sharding spec: {message}",
+    "one device, or one key of the device map, for each shard in row-major order of the split dimensions",
+    explanation="A ShardingSpec contradicts itself: `device = [0, 1, 2]` with a dimension of two shards, an axis out of "
+    "range, a key that the device map has not.",
+    exception=ShardingError,
+)

@@ -21,7 +21,7 @@ from shardpass.sharding import digits as dg
 from shardpass.sharding.common import common_mesh
 from shardpass.sharding.digits import Digit, Ints
 from shardpass.sharding.mesh import Mesh, joined, refs
-from shardpass.sharding.model import Axes, Kind, Sharding
+from shardpass.sharding.model import PLAIN, Axes, Kind, Sharding
 from shardpass.sharding.tiles import Tiles, normal_form
 
 
@@ -61,7 +61,7 @@ def from_tiles(index: Ints, counts: Sequence[int]) -> Sharding:
     dims = (*counts, copies) if copies > 1 else counts
     if n == 1:
         return Sharding.tiled(Mesh((("axis_0", 1),)), [()] * len(counts))
-    return normal_form(Tiles(dims, order, (), (), types))
+    return normal_form(Tiles(dims, order, (), (), types)).replaced(notes=PLAIN)
 
 
 def refines(finer: Sharding, coarser: Sharding) -> bool:

@@ -130,8 +130,8 @@ def list_form(tiles: Tiles, grid: Ints, kinds: list[str]) -> str:
     text = whole(tiles, kinds)
     if text is not None:
         return text
-    if kinds[-1:] == ["replicated"] and grid.shape[-1] == grid.size:
-        return "{replicated}"
+    if (kinds[-1:] == ["replicated"] or kinds == ["manual"]) and grid.shape[-1] == grid.size:
+        return f"{{{kinds[-1]}}}"
     counts = ",".join(map(str, grid.shape))
     return f"{{devices=[{counts}]{list_text(grid.reshape(-1))}{types_text(kinds)}}}"
 
