@@ -36,23 +36,17 @@ Part = Callable[[DigitProblem, Route, Builder], None]
 def digit_forms(problem: DigitProblem) -> list[Form]:
     """Ways to build the plan; each appends it to a builder whose tile is the (padded) source tile."""
     way = route(problem)
+    forms: list[Form] = [partial(_build, problem, way, _all_to_all if way.exchange else _permute)]
     size = math.prod(problem.names.digits[m].size for m in way.exchange)
-    exchanges = [_all_to_all]
-    if way.exchange and size <= MOST_ROUNDS:
-        exchanges.append(_exchange_in_rounds)
-    if not way.exchange:
-        exchanges = [_permute]
-    gathered = [m for m, t in enumerate(way.last) if t != FREE and problem.target[m] == FREE]
-    gathers = [_gather]
-    if gathered and math.prod(problem.names.digits[m].size for m in gathered) <= MOST_ROUNDS:
-        gathers.append(_gather_in_rounds)
-    return [partial(_build, problem, way, e, g) for e in exchanges for g in gathers]
+    if way.exchange and way.middle != way.last and size <= MOST_ROUNDS:
+        forms.append(partial(_build, problem, way, _exchange_in_rounds))
+    return forms
 
 
-def _build(problem: DigitProblem, way: Route, exchange: Part, gather: Part, builder: Builder) -> None:
+def _build(problem: DigitProblem, way: Route, exchange: Part, builder: Builder) -> None:
     _slice(problem, problem.source, way.first, builder)
     exchange(problem, way, builder)
-    gather(problem, way, builder)
+    _gather(problem, way, builder)
 
 
 def _slice(problem: DigitProblem, before: State, after: State, builder: Builder) -> None:
@@ -124,18 +118,6 @@ def _exchange_in_rounds(problem: DigitProblem, way: Route, builder: Builder) -> 
     _append_rounds(problem, way.last, coming, chunk, source_of, take, place[member], program, builder)
 
 
-def _gather_in_rounds(problem: DigitProblem, way: Route, builder: Builder) -> None:
-    digits = _gathered(problem, way)
-    if not digits:
-        return
-    groups = problem.groups(digits)
-    size = groups.shape[1]
-    place = problem.number(digits)
-    source_of = groups[_row_of(groups), (place + np.arange(size)[:, None]) % size]
-    coming = [way.last[m] for m in digits]
-    _append_rounds(problem, problem.target, coming, builder.tile, source_of, None, place, [], builder)
-
-
 def _append_rounds(
     problem: DigitProblem,
     state: State,
@@ -147,7 +129,7 @@ def _append_rounds(
     program: list[ops.Op],
     builder: Builder,
 ) -> None:
-    """``program``, then rounds that bring the digits ``coming``; after them the local array is the tile of ``state``."""
+    """``program``, then rounds that bring the digits ``coming``; the local array ends as the tile of ``state``."""
     size, tile = len(source_of), problem.tile(state)
     here = np.arange(builder.devices)
     moved = source_of != here

@@ -215,26 +215,30 @@ class _Emitter:
             self.accumulator = hlo.dynamic_update_slice(self.accumulator, box, self.starts(op.put))
 
     def chunk_rounds(self, op: ops.ChunkRounds, value: Any) -> Any:
-        """All chunks in the order of their rounds, then turned so that each stands at its block.
-
-        One copy of the result, where updating a buffer chunk by chunk would first fill and then copy it.
-        """
+        """Two chunks are chosen in either order as they are joined: one copy; more are put into a buffer in turn."""
+        rounds = len(op.source_of)
         here = np.arange(len(op.place))
+        shape = list(op.placed)
+        shape[op.axis] *= rounds
         chunks = []
+        result = self.zeros(shape) if rounds > 2 else None
         for r, source_of in enumerate(op.source_of):
             chunk = value if op.take is None else self.slice(value, op.take[r], op.chunk)
             if (source_of != here).any():
                 chunk = self.permute(chunk, source_of, op.axes)
-            chunks.append(chunk if op.placed == op.chunk else hlo.reshape(self.type(op.placed), chunk))
-        rounds, size = len(chunks), op.placed[op.axis]
-        shape = list(op.placed)
-        shape[op.axis] = size * rounds
-        if not op.place.any():
-            return hlo.concatenate(chunks, op.axis)
-        twice = hlo.concatenate([*chunks, *chunks[:-1]], op.axis)
-        starts = np.zeros((len(here), len(shape)), np.int64)
-        starts[:, op.axis] = (rounds - op.place) % rounds * size
-        return self.slice(twice, starts, tuple(shape))
+            if op.placed != op.chunk:
+                chunk = hlo.reshape(self.type(op.placed), chunk)
+            if result is None:
+                chunks.append(chunk)
+                continue
+            starts = np.zeros((len(here), len(shape)), np.int64)
+            starts[:, op.axis] = (op.place + r) % rounds * op.placed[op.axis]
+            result = hlo.dynamic_update_slice(result, chunk, self.starts(starts))
+        if result is not None:
+            return result
+        turned = self.less(self.constant(0), self.per_device(op.place))
+        ordered = [hlo.select(turned, b, a) for a, b in itertools.pairwise([*chunks, chunks[0]])]
+        return hlo.concatenate(ordered, op.axis)
 
     def masked(self, op: ops.Round, box: Any) -> Any:
         """``box`` where it is meant for the device, else what the accumulator holds there."""
