@@ -32,7 +32,8 @@ def redistribute(x: Any, sharding: Any, *, source: Any = None) -> Any:
     Args:
         x: an array of any rank and element type.
         sharding: the ``NamedSharding`` to bring it to; each dimension must divide.
-        source: the ``NamedSharding`` that it has. Known without, for arrays outside of jit.
+        source: the ``NamedSharding`` that it has. Known without for arrays outside of jit, and on meshes with
+            explicit axes.
 
     Raises:
         ShardpassError: SP610 (not a NamedSharding), SP611 (a dimension does not divide).
@@ -40,7 +41,16 @@ def redistribute(x: Any, sharding: Any, *, source: Any = None) -> Any:
     shape = jax.numpy.shape(x)
     for given in (sharding, *(() if source is None else (source,))):
         _check(given, shape)
-    return redistribute_p.bind(jax.numpy.asarray(x), source=source, target=sharding)
+    x = jax.numpy.asarray(x)
+    return redistribute_p.bind(x, source=_explicit(x, sharding) if source is None else source, target=sharding)
+
+
+def _explicit(x: Any, target: NamedSharding) -> NamedSharding | None:
+    """The sharding that is part of the type of ``x``, where the target's mesh has explicit axes alone."""
+    known = jax.typeof(x).sharding
+    if set(target.mesh.axis_types) != {AxisType.Explicit} or known.mesh != target.mesh.abstract_mesh:
+        return None
+    return NamedSharding(target.mesh, known.spec)
 
 
 def _check(sharding: Any, shape: tuple[int, ...]) -> None:
@@ -109,8 +119,15 @@ def _staged(x: Any, *, source: Any, target: NamedSharding) -> Any:
     )(x)
 
 
+def _abstract(x: Any, *, source: Any, target: NamedSharding) -> Any:
+    if AxisType.Explicit not in target.mesh.axis_types:
+        return x
+    spec = PartitionSpec(*target.spec, *[None] * (x.ndim - len(target.spec)))
+    return x.update(sharding=NamedSharding(target.mesh.abstract_mesh, spec))
+
+
 redistribute_p.def_impl(_impl)
-redistribute_p.def_abstract_eval(lambda x, **_: x)
+redistribute_p.def_abstract_eval(_abstract)
 mlir.register_lowering(redistribute_p, mlir.lower_fun(_staged, multiple_results=False))
 
 
