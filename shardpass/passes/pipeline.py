@@ -58,12 +58,15 @@ def run_pipeline(text_or_module: Any, pipeline: str, *, filename: str = UNNAMED)
     ``filename`` is what diagnostics call the text. Warnings and remarks go to stderr, or to the innermost
     ``shardpass.diagnostics.collect()``.
 
-    Raises ShardpassError with every finding where the text, the pipeline or a pass fails.
+    Raises ShardpassError with every finding where the text, the pipeline or a pass fails, TypeError where
+    the first argument is something else.
     """
     if isinstance(text_or_module, str | bytes):
         module = parse_module(text_or_module, filename)
-    else:
+    elif isinstance(text_or_module, ir.Module):
         module = copy_module(text_or_module)
+    else:
+        raise TypeError(f"run_pipeline takes MLIR text, bytecode or an ir.Module, not {type(text_or_module).__name__}")
     run_in_place(module, pipeline)
     return module
 

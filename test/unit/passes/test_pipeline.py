@@ -226,3 +226,21 @@ def test_bytecode_is_taken():
     data = io.BytesIO()
     parse_module(MODULE).operation.write_bytecode(data)
     assert "probe.trail" in run_pipeline(data.getvalue(), "test-probe").operation.attributes
+
+
+def test_anything_else_is_a_type_error():
+    with pytest.raises(TypeError, match="not int"):
+        run_pipeline(5, "cse")
+
+
+def test_a_module_from_jax_is_taken_in_its_own_context():
+    import jax
+    import jax.numpy as jnp
+
+    lowered = jax.jit(lambda x: jnp.sin(x) + jnp.sin(x)).lower(jnp.ones(8))
+    module = lowered.compiler_ir("stablehlo")
+    before = str(module)
+    result = run_pipeline(module, "partition")
+    assert str(result).count("stablehlo.sine") == 1
+    assert str(module) == before
+    assert lowered.compile() is not None
