@@ -228,3 +228,10 @@ ONNX_SPEC = Code(
     "range, a key that the device map has not.",
     exception=ShardingError,
 )
+CANNOT_WRITE = Code(
+    "SP050",
+    "cannot write {path}: {reason}",
+    "name a file in a folder that exists and may be written",
+    explanation="The file of a picture could not be written.",
+    exception=ShardingError,
+)

@@ -1,0 +1,92 @@
+"""A picture as SVG, and as the HTML that Jupyter shows. Tiles have the colours, devices the numbers."""
+
+from __future__ import annotations
+
+from html import escape
+
+from shardpass.report.picture import Cell, Picture
+
+CELL_WIDTH, CELL_HEIGHT, MARGIN, HEADING = 92, 40, 72, 22
+
+
+def colour(number: int) -> str:
+    """A light colour for tile ``number``: hues a golden angle apart, so that neighbours are far from each other."""
+    return f"hsl({number * 137.508 % 360:.0f},62%,{82 - 8 * (number % 3)}%)"
+
+
+def document(drawn: Picture) -> str:
+    """The picture as an SVG document."""
+    pages = [_page(drawn, page, 30 + k * _page_height(drawn)) for k, page in enumerate(drawn.pages)]
+    width = max(MARGIN + len(drawn.pages[0][0]) * CELL_WIDTH + 10, 9 * len(drawn.title))
+    bottom = 30 + len(drawn.pages) * _page_height(drawn)
+    notes = [_words(10, bottom + 14 + 16 * k, note, "start", "#555") for k, note in enumerate(drawn.left_out)]
+    height = bottom + 16 * len(drawn.left_out) + 12
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
+        f'viewBox="0 0 {width} {height}" font-family="monospace" font-size="13">\n'
+        f"<title>{escape(drawn.title)}</title>\n"
+        + "\n".join([_words(10, 18, drawn.title, "start", "#000"), *pages, *notes])
+        + "\n</svg>\n"
+    )
+
+
+def _page_height(drawn: Picture) -> int:
+    return len(drawn.pages[0]) * CELL_HEIGHT + 2 * HEADING
+
+
+def _words(x: float, y: float, text: str, anchor: str, fill: str, size: int = 13) -> str:
+    return f'<text x="{x}" y="{y}" text-anchor="{anchor}" fill="{fill}" font-size="{size}">{escape(text)}</text>'
+
+
+def _page(drawn: Picture, page: tuple[tuple[Cell, ...], ...], top: int) -> str:
+    rows, columns, pages = drawn.axes
+    out = []
+    if pages is not None:
+        out.append(_words(10, top + 12, f"dimension {pages}: {drawn.part_text(pages, page[0][0])}", "start", "#333"))
+    grid = top + HEADING
+    for c, cell in enumerate(page[0]):
+        if columns is not None:
+            x = MARGIN + (c + 0.5) * CELL_WIDTH
+            out.append(_words(x, grid - 5, drawn.part_text(columns, cell), "middle", "#555", 11))
+    for r, row in enumerate(page):
+        y = grid + r * CELL_HEIGHT
+        if rows is not None:
+            out.append(_words(MARGIN - 6, y + CELL_HEIGHT / 2 + 4, drawn.row_text(row), "end", "#555", 11))
+        for c, cell in enumerate(row):
+            x = MARGIN + c * CELL_WIDTH
+            out.append(
+                f'<rect x="{x}" y="{y}" width="{CELL_WIDTH}" height="{CELL_HEIGHT}" fill="{colour(cell.number)}" '
+                f'stroke="#444"><title>{escape(_tooltip(cell))}</title></rect>'
+            )
+            size = 13 if len(cell.names) < 12 else 10 if len(cell.names) < 16 else 8
+            out.append(_words(x + CELL_WIDTH / 2, y + CELL_HEIGHT / 2 + 4, cell.names, "middle", "#000", size))
+    return "\n".join(out)
+
+
+def _tooltip(cell: Cell) -> str:
+    part = ", ".join(f"{a}:{b}" for a, b in cell.part)
+    devices = ", ".join(map(str, cell.devices)) or "all"
+    return f"[{part}] on devices {devices}"
+
+
+def html(drawn: Picture) -> str:
+    """The picture as HTML tables, for notebooks."""
+    rows, columns, pages = drawn.axes
+    out = [f"<div><code>{escape(drawn.title)}</code>"]
+    for page in drawn.pages:
+        out.append('<table style="border-collapse:collapse;font-family:monospace">')
+        if pages is not None:
+            out.append(f"<caption>dimension {pages}: {drawn.part_text(pages, page[0][0])}</caption>")
+        if columns is not None:
+            heads = "".join(f"<th>{drawn.part_text(columns, cell)}</th>" for cell in page[0])
+            out.append(f"<tr><th>{'' if rows is None else f'dim {rows}'} \\ dim {columns}</th>{heads}</tr>")
+        for row in page:
+            cells = "".join(
+                f'<td style="background:{colour(cell.number)};color:#000;border:1px solid #444;text-align:center" '
+                f'title="{escape(_tooltip(cell))}">{escape(cell.names)}</td>'
+                for cell in row
+            )
+            out.append(f"<tr><th>{drawn.row_text(row)}</th>{cells}</tr>")
+        out.append("</table>")
+    notes = "; ".join(drawn.left_out)
+    return "\n".join([*out, f"<small>{escape(notes)}</small></div>" if notes else "</div>"])
