@@ -7,6 +7,7 @@ last one died. Nothing here is part of the package: it is the witness that the p
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import os
 import signal
@@ -58,6 +59,7 @@ def _from_child(texts: list[str]) -> Iterator[Verdict]:
             os.close(read)
             quiet = os.open(os.devnull, os.O_WRONLY)
             os.dup2(quiet, 2)
+            faulthandler.disable()
             with os.fdopen(write, "w", buffering=1) as out:
                 for text in texts:
                     signal.alarm(10)  # a text on which XLA hangs counts as one on which it dies

@@ -152,10 +152,13 @@ def _sharding(source: Source, items: Items) -> Sharding:
             items.at, "a tiled sharding needs more than one device", "write {maximal device=N} for one device"
         )
     if len(items.types) > len(items.tile_dims):
-        raise source.contradiction(
-            items.at_dims, f"{len(items.types)} subgroups but {len(items.tile_dims)} tile dimensions",
-            "last_tile_dims names the last dimensions of devices=[..]",
-        )  # fmt: skip
+        whole = len(set(items.types)) == 1 and items.types[0] != "maximal" and set(items.tile_dims) == {1}
+        if source.strict or not whole:  # XLA prints the one and dies on the others
+            raise source.contradiction(
+                items.at_dims, f"{len(items.types)} subgroups but {len(items.tile_dims)} tile dimensions",
+                "last_tile_dims names the last dimensions of devices=[..]",
+            )  # fmt: skip
+        items.types = items.types[: len(items.tile_dims)]
     return _tiled(source, items, notes)
 
 

@@ -38,9 +38,9 @@ def _list(tiles: Tiles) -> Sharding | None:
     filled = np.zeros(places, dtype=np.int64)
     count = min(len(tiles.devices), places)
     filled[:count] = tiles.devices[:count]
-    grid, kinds = arranged(tiles, filled)
-    listed = tuple(grid.reshape(-1).tolist())
-    return Sharding(Kind.TILED, notes=Notes(text=list_form(tiles, grid, kinds), tiles=grid.shape, listed=listed))
+    devices, dims, kinds = arranged(tiles, filled)
+    text = list_form(tiles, devices, dims, kinds)
+    return Sharding(Kind.TILED, notes=Notes(text=text, tiles=dims, listed=tuple(devices.tolist())))
 
 
 def iota_form(tiles: Tiles) -> str | None:

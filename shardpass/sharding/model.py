@@ -252,7 +252,7 @@ class Sharding:
             ShardingError: another rank, another number of devices, or a sharding that assigns no tiles.
         """
         shape = tuple(shape)
-        if self.kind in (Kind.UNKNOWN, Kind.MANUAL, Kind.MAXIMAL):
+        if self.kind in (Kind.UNKNOWN, Kind.MAXIMAL) or self.is_manual:
             raise _no_tiles(self, "an offset on each device is asked for")
         devices = self._devices(num_devices)
         sizes = np.array(shape, dtype=np.int64)
@@ -311,6 +311,8 @@ class Sharding:
         """The devices that hold each tile: int64 [*tile counts, copies], copies in ascending order."""
         mesh = self._with_mesh()
         counts = self.tile_counts(len(self.dims))
+        if len(counts) > 60:
+            raise _no_tiles(self, f"a grid of {len(counts)} dimensions is asked for")
         tiles = np.ravel_multi_index(tuple(self.tile_index().T), counts) if counts else np.zeros(mesh.size, np.int64)
         return np.argsort(tiles, kind="stable").astype(np.int64).reshape(*counts, -1)
 

@@ -234,7 +234,7 @@ def _axes(source: Source, mesh: Mesh, node: Node) -> Axes:
 def _axis(source: Source, mesh: Mesh, tree: Node) -> AxisRef:
     tokens = pieces(tree)
     name, at = source.string(tokens[0]), tokens[0].start_pos
-    if name not in mesh.sizes and _INDEX.fullmatch(name) and 0 <= int(name) < len(mesh.axes):
+    if name not in mesh.sizes and len(name) < 20 and _INDEX.fullmatch(name) and 0 <= int(name) < len(mesh.axes):
         name = mesh.axes[int(name)][0]
     numbers = [source.one(token) for token in tokens[1:]]
     try:

@@ -70,7 +70,9 @@ class Source:
             what = number or (self.text[at] if at < len(self.text) else "")
             expected = "',' between integers" if any(c.isdigit() for c in number) else "an integer"
             raise self.fault(table.SYNTAX, at, expected=expected, found=repr(what) if what else "the end", hint="")
-        value = int(number)
+        digits = number.removeprefix("-").lstrip("0") or "0"
+        value = int(digits) if len(digits) < 21 else 1 << 64
+        value = -value if number[0] == "-" else value
         top = 1 << 63 if self.strict else 1 << 64
         if not -(1 << 63) <= value < top:
             raise self.fault(table.INTEGER_RANGE, at, len(number), value=number)

@@ -115,47 +115,50 @@ def _sharding(mesh: Mesh, dims: tuple[Axes, ...], by_kind: dict[str, Axes], text
     )  # fmt: skip
 
 
-def arranged(tiles: Tiles, devices: Ints) -> tuple[Ints, list[str]]:
-    """The grid with its subgroups in normal form, and their kinds."""
+def arranged(tiles: Tiles, devices: Ints) -> tuple[Ints, tuple[int, ...], list[str]]:
+    """The devices with the subgroups in normal form, row-major; the grid's dimensions, and the subgroups' kinds."""
     rank, groups = len(tiles.data), groups_of(tiles)
     order = [*range(rank), *(k for _, ks in groups for k in ks)]
-    ones = [k for k in range(len(tiles.dims)) if k not in order]
-    counts = [math.prod(tiles.dims[k] for k in ks) for _, ks in groups]
-    grid = devices.reshape(tiles.dims).transpose([*order, *ones]).reshape((*tiles.data, *counts))
+    counts = tuple(math.prod(tiles.dims[k] for k in ks) for _, ks in groups)
     kinds = [kind for kind, _ in groups]
-    return (np.sort(grid, axis=-1) if kinds[-1:] == ["replicated"] else grid), kinds
+    solid = [k for k, size in enumerate(tiles.dims) if size != 1]
+    if devices.size:
+        place = {k: at for at, k in enumerate(solid)}
+        grid = devices.reshape([tiles.dims[k] for k in solid])  # NumPy has no more than 64 dimensions
+        devices = grid.transpose([place[k] for k in order if k in place]).reshape(-1)
+        if kinds[-1:] == ["replicated"]:
+            devices = np.sort(devices.reshape(-1, counts[-1]), axis=1).reshape(-1)
+    return devices, (*tiles.data, *counts), kinds
 
 
-def list_form(tiles: Tiles, grid: Ints, kinds: list[str]) -> str:
+def list_form(tiles: Tiles, devices: Ints, dims: tuple[int, ...], kinds: list[str]) -> str:
     text = whole(tiles, kinds)
     if text is not None:
         return text
-    if (kinds[-1:] == ["replicated"] or kinds == ["manual"]) and grid.shape[-1] == grid.size:
+    if (kinds[-1:] == ["replicated"] or kinds == ["manual"]) and dims[-1] == devices.size:
         return f"{{{kinds[-1]}}}"
-    counts = ",".join(map(str, grid.shape))
-    return f"{{devices=[{counts}]{list_text(grid.reshape(-1))}{types_text(kinds)}}}"
+    return f"{{devices=[{','.join(map(str, dims))}]{list_text(devices)}{types_text(kinds)}}}"
 
 
 def _of_list(tiles: Tiles, devices: Ints, *, from_iota: bool) -> Sharding:
-    grid, kinds = arranged(tiles, devices)
-    flat = grid.reshape(-1)
+    flat, dims, kinds = arranged(tiles, devices)
     text = None
     if from_iota:
         from shardpass.sharding.ill_formed import iota_form
 
         text = iota_form(tiles)  # XLA groups what it can without listing the devices
-    text = text or list_form(tiles, grid, kinds)
+    text = text or list_form(tiles, flat, dims, kinds)
     n = devices.size
     place = np.empty(n, dtype=np.int64)
     place[flat] = np.arange(n)
     form = dg.digits_of(place, n)
     if form is not None:
-        canonical = Tiles(grid.shape, None, *dg.shape_and_perm(form), tuple(kinds))
+        canonical = Tiles(dims, None, *dg.shape_and_perm(form), tuple(kinds))
         parts = _parts(canonical, form)
         if parts is not None:
             found = _of_parts(canonical, parts)
             return found.replaced(notes=replace(found.notes, text=text))
-    mesh = Mesh(((f"axis_{k}", size) for k, size in enumerate(grid.shape) if size > 1), flat)
-    refs = [(AxisRef(f"axis_{k}"),) if size > 1 else () for k, size in enumerate(grid.shape)]
+    mesh = Mesh(((f"axis_{k}", size) for k, size in enumerate(dims) if size > 1), flat)
+    refs = [(AxisRef(f"axis_{k}"),) if size > 1 else () for k, size in enumerate(dims)]
     rank = len(tiles.data)
     return _sharding(mesh, tuple(refs[:rank]), dict(zip(kinds, refs[rank:], strict=True)), text)

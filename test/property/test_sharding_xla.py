@@ -1,0 +1,73 @@
+"""The parser beside XLA's own, in child processes, on generated texts and mutants of them.
+
+``python tools/fuzz_sharding.py xla --count 20000`` is the long run of the same comparison.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+TOOLS = Path(__file__).parents[2] / "tools"
+
+
+def tool(name: str) -> ModuleType:
+    sys.path.insert(0, str(TOOLS))
+    try:
+        spec = importlib.util.spec_from_file_location(name, TOOLS / f"{name}.py")
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.remove(str(TOOLS))
+    return module
+
+
+fuzz = tool("fuzz_sharding")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _needs_xla() -> None:
+    pytest.importorskip("jaxlib._hlo")
+
+
+@pytest.mark.skipif("0.10" not in __import__("jaxlib").__version__, reason="the named form changed in jaxlib 0.12")
+def test_generated_texts() -> None:
+    seen = list(fuzz.compare(seed=77, count=600))
+    assert [(text, problem) for text, _, problem in seen if problem] == []
+    outcomes = [outcome for _, outcome, _ in seen]
+    assert outcomes.count("ok") > 200
+    assert outcomes.count("error") > 100
+
+
+def test_the_comparison_sees_a_difference() -> None:
+    Verdict = tool("xla_sharding_oracle").Verdict
+
+    assert "refused" in fuzz.disagreement(Verdict("{bogus}", "ok", "{bogus}"))
+    assert "accepted" in fuzz.disagreement(Verdict("{replicated}", "error"))
+    assert "printed" in fuzz.disagreement(Verdict("{replicated}", "ok", "{manual}"))
+    wrong = Verdict("{devices=[2]<=[2]}", "ok", "{devices=[2]<=[2]}", (2,), (1, 0))
+    assert "tiles" in fuzz.disagreement(wrong)
+
+
+def test_only_sharding_errors_leave_the_parser() -> None:
+    import random
+
+    rng = random.Random(3)
+    for _ in range(400):
+        fuzz.probe(fuzz.mutated(rng, fuzz.generated(rng)))
+    for text in (
+        "",
+        "{",
+        "\0",
+        "é",
+        "{" * 1000,
+        "{devices=[" + "1," * 5000 + "2]0,1}",
+        "{maximal device=" + "9" * 5000 + "}",
+    ):
+        fuzz.probe(text)
