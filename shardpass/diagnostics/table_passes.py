@@ -40,10 +40,10 @@ UNSUPPORTED_SHARDING = Code(
     "the sharding {text} is {what}, which is not supported on {where}",
     "{hint}",
 )
-PARTLY_MANUAL = Code(
+SCOPE_OFF_MESH = Code(
     "SP209",
-    "this manual region is over {manual} only, and leaves {free} to the compiler; regions must be manual over all axes",
-    "name every mesh axis in the region (shard_map: axis_names), with the others unused in its specs",
+    "this region is manual over {scope}, which cannot be said with the axes of {mesh}",
+    "run shardpass-import on the whole module: it finds a mesh that fits all regions",
 )
 TUPLE_COUNT = Code(
     "SP210",

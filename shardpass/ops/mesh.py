@@ -30,10 +30,15 @@ def prime_factors(n: int) -> list[int]:
 
 
 class PrimeMesh:
-    """A ``Mesh`` with numbered prime sub-axes; see the module's text."""
+    """A ``Mesh`` with numbered prime sub-axes; see the module's text.
 
-    def __init__(self, mesh: Mesh) -> None:
+    ``manual``: sub-axes that the user's per-device code runs over (a partly manual region). Values of the region are
+    split over the others; their shardings say the manual ones as XLA does, as a subgroup.
+    """
+
+    def __init__(self, mesh: Mesh, manual: Axes = ()) -> None:
         self.mesh = mesh
+        self.manual = manual
         parts: list[AxisRef] = []
         for name, size in mesh.axes:
             pre = 1
@@ -67,12 +72,16 @@ class PrimeMesh:
         return ",".join(str(ref).replace("'", "") for ref in self.refs(axes))
 
     def sharding(self, dims: DimAxes) -> Sharding:
-        """The ``Sharding`` that says ``dims``; ``{replicated}`` where nothing is split."""
+        """The ``Sharding`` that says ``dims``; ``{replicated}`` where nothing is split or manual."""
         found = self._to.get(dims)
         if found is None:
-            tiled = Sharding.tiled(self.mesh, tuple(self.refs(axes) for axes in dims))
+            tiled = Sharding.tiled(self.mesh, tuple(self.refs(axes) for axes in dims), manual=self.refs(self.manual))
             found = self._to[dims] = Sharding.replicated() if tiled.is_replicated else tiled
         return found
+
+    def replicated(self, rank: int) -> Sharding:
+        """Every device holds all (of its manual part)."""
+        return self.sharding(((),) * rank)
 
     def dims(self, sharding: Sharding, rank: int) -> DimAxes | None:
         """``sharding`` in sub-axes, or None where this mesh cannot say it (an order of its own, maximal)."""
@@ -85,26 +94,31 @@ class PrimeMesh:
         return found
 
     def _find(self, sharding: Sharding) -> DimAxes | None:
-        if not sharding.is_tiled or sharding.unreduced or sharding.manual:
+        if not sharding.is_tiled or sharding.unreduced:
             return None
         said = sharding.on(self.mesh)
         if said is None:
             return None
-        out: list[Axes] = []
-        for refs in said.dims:
-            axes: list[int] = []
-            for ref in refs:
-                start, stop = ref.pre, ref.pre * self.mesh.ref_size(ref)
-                while start < stop:
-                    part = self._by_start.get((ref.name, start))
-                    if part is None:
-                        return None
-                    axes.append(part)
-                    start *= self.sizes[part]
-                if start != stop:
+        manual = self.numbered(said.manual)
+        dims = tuple(self.numbered(refs) for refs in said.dims)
+        if manual is None or set(manual) != set(self.manual) or None in dims:
+            return None
+        return tuple(axes for axes in dims if axes is not None)
+
+    def numbered(self, refs: Sequence[AxisRef]) -> Axes | None:
+        """Axis references as prime sub-axes, major to minor; None where they cut across one."""
+        axes: list[int] = []
+        for ref in refs:
+            start, stop = ref.pre, ref.pre * self.mesh.ref_size(ref)
+            while start < stop:
+                part = self._by_start.get((ref.name, start))
+                if part is None:
                     return None
-            out.append(tuple(axes))
-        return tuple(out)
+                axes.append(part)
+                start *= self.sizes[part]
+            if start != stop:
+                return None
+        return tuple(axes)
 
     @cached_property
     def coordinates(self) -> np.ndarray:
@@ -130,5 +144,6 @@ class PrimeMesh:
 
 
 @lru_cache(maxsize=256)
-def prime_mesh(mesh: Mesh) -> PrimeMesh:
-    return PrimeMesh(mesh)
+def prime_mesh(mesh: Mesh, manual: Axes = ()) -> PrimeMesh:
+    """The one ``PrimeMesh`` of ``mesh`` with these manual sub-axes."""
+    return PrimeMesh(mesh, tuple(sorted(manual)))

@@ -18,7 +18,7 @@ from shardpass.ops.factors import Axes, Rule
 from shardpass.ops.local import Local
 from shardpass.ops.mesh import PrimeMesh
 
-FAMILIES = ("elementwise", "source", "shape", "cutting", "dot", "convolution", "reduce", "indexing", "gather", "scatter")
+FAMILIES = ("elementwise", "collectives", "source", "shape", "cutting", "dot", "convolution", "reduce", "window", "select_and_scatter", "indexing", "gather", "scatter", "sorting")
 
 
 RuleOf = Callable[[Any], Rule | None]

@@ -11,7 +11,7 @@ from shardpass.diagnostics import report
 from shardpass.diagnostics.table_passes import NO_MESH, NOT_PROPAGATED
 from shardpass.ir.locations import place_of
 from shardpass.ir.tensors import is_ranked
-from shardpass.passes.annotations import MESH, SHARDING, Signature, main_of, mesh_of, num_devices
+from shardpass.passes.annotations import MESH, SCOPE, SHARDING, Signature, get_text, main_of, mesh_of, num_devices
 from shardpass.passes.base import ModulePass
 from shardpass.passes.program import Block, Program
 from shardpass.passes.registry import register
@@ -76,11 +76,20 @@ class _Checker:
         for node in block.nodes:
             op = node.op
             if not node.manual and any(map(is_ranked, op.results)):
-                self.value(op.attributes, [r.type for r in op.results], op.location, op.name)
+                self.value(op.attributes, [r.type for r in op.results], op.location, op.name, scope=get_text(op, SCOPE))
             for inner in node.blocks:
                 self.block(inner)
 
-    def value(self, attributes: Any, types: list[Any], location: Any, where: str, *, boundary: bool = False) -> None:
+    def value(
+        self,
+        attributes: Any,
+        types: list[Any],
+        location: Any,
+        where: str,
+        *,
+        boundary: bool = False,
+        scope: str | None = None,
+    ) -> None:
         place = place_of(location)
         if SHARDING not in attributes:
             if any(isinstance(kind, ir.RankedTensorType) for kind in types):
@@ -88,7 +97,9 @@ class _Checker:
             return
         shardings: list[Sharding] = self.program.shardings(attributes, types, location) or []
         for sharding, kind in zip(shardings, types, strict=True):
-            for found in check(sharding, kind, self.devices, place, where=where, source="mhlo.num_partitions"):
+            for found in check(
+                sharding, kind, self.devices, place, where=where, source="mhlo.num_partitions", scope=scope
+            ):
                 report(found)
             if self.remarks and boundary:
                 for found in uneven(sharding, kind, place):

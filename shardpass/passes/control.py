@@ -18,8 +18,6 @@ from shardpass.sharding import Sharding
 if TYPE_CHECKING:
     from shardpass.passes.partitioner import Partitioner
 
-REPLICATED = Sharding.replicated()
-
 
 def partition_control_flow(work: Partitioner, node: Node, wanted: list[Sharding]) -> None:
     """Makes ``node.op`` and its regions local; its results are held as ``wanted``."""
@@ -27,16 +25,16 @@ def partition_control_flow(work: Partitioner, node: Node, wanted: list[Sharding]
     kinds = [r.type for r in op.results]
     loop = node.kind == "while"
     for index, value in enumerate(list(op.operands)):
-        target = wanted[index] if loop else REPLICATED
+        target = wanted[index] if loop else node.mesh.replicated(value.type.rank)
         op.operands[index] = work.bring(value, target, op, f"operand {index} of {op.name}")
     for index, block in enumerate(node.blocks):
         for argument, sharding in zip(block.arguments, wanted if loop else [], strict=True):
-            work.enter(argument, sharding)
+            work.enter(argument, sharding, node.mesh)
         is_condition = loop and index == 0
-        _region(work, block, [REPLICATED] if is_condition else wanted, op.name)
+        _region(work, block, [node.mesh.replicated(0)] if is_condition else wanted, op.name)
     for result, kind, sharding in zip(op.results, kinds, wanted, strict=True):
         result.set_type(retype(kind, work.tile_type(kind, sharding).shape))
-        work.hold(result, result, kind, sharding)
+        work.hold(result, result, kind, sharding, node.mesh)
 
 
 def _region(work: Partitioner, block: Block, targets: list[Sharding], name: str) -> None:

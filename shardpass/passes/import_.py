@@ -17,10 +17,14 @@ from shardpass.passes.annotations import (
     CONSTRAINT,
     MANUAL,
     NUM_PARTITIONS,
+    SCOPE,
     SHARDING,
+    TO_FULL,
+    TO_SHARD,
     UNSPECIFIED,
     Signature,
     custom_call_target,
+    get_text,
     main_of,
     mesh_of,
     num_devices,
@@ -30,11 +34,13 @@ from shardpass.passes.annotations import (
 )
 from shardpass.passes.base import ModulePass
 from shardpass.passes.inline import inline_calls
-from shardpass.passes.manual import mark_manual
+from shardpass.passes.manual import CONTROL_FLOW, mark_manual
 from shardpass.passes.registry import register
 from shardpass.passes.sdy_import import import_sdy
 from shardpass.passes.validate import check, read_for
 from shardpass.sharding import Mesh, Sharding, common_mesh
+
+HOLDS_OPS = CONTROL_FLOW | {"func.func"}  # ops whose regions hold a program, not a reducer
 
 
 @dataclass(frozen=True)
@@ -46,6 +52,7 @@ class Annotation:
     shardings: tuple[Sharding, ...]
     place: Place
     where: str  # for people
+    scope: str | None = None  # of the manual region that the value is in
 
     def write(self) -> None:
         said = [str(s) for s in self.shardings]
@@ -95,6 +102,7 @@ class Import(ModulePass):
         prefer = mesh_of(module)
         sdy_mesh = import_sdy(module)
         inline_calls(module)
+        _drop_constraints_in_reducers(operation(main))
         _open_dims(main)
         mark_manual(main)
         signature = Signature(main)
@@ -125,10 +133,22 @@ def _refuse_dynamic_shapes(module: Any) -> None:
         raise ShardpassError(*problems)
 
 
+def _drop_constraints_in_reducers(op: Any) -> None:
+    """JAX constrains the scalars of a reducer inside a shard_map, which says nothing."""
+    for region in op.regions:
+        for block in region.blocks:
+            for inner in [operation(o) for o in block.operations]:
+                if op.name not in HOLDS_OPS and custom_call_target(inner) == CONSTRAINT:
+                    inner.results[0].replace_all_uses_with(inner.operands[0])
+                    inner.erase()
+                elif len(inner.regions):
+                    _drop_constraints_in_reducers(inner)
+
+
 def _open_dims(main: Any) -> None:
     """``backend_config = "unspecified_dims=[1]"`` on a constraint becomes the attribute that propagation reads."""
     for op in map(operation, main.regions[0].blocks[0].operations):
-        if custom_call_target(op) == CONSTRAINT and "backend_config" in op.attributes:
+        if custom_call_target(op) in (CONSTRAINT, TO_SHARD, TO_FULL) and "backend_config" in op.attributes:
             said = text(op.attributes["backend_config"]).replace(" ", "")
             if said.startswith("unspecified_dims=[") and said.endswith("]"):
                 op.attributes[UNSPECIFIED] = i64_array(
@@ -159,7 +179,9 @@ def _annotations(main: Any, signature: Signature) -> Iterator[Annotation]:
         if said == MANUAL and not isinstance(holder, dict):
             continue
         try:
-            yield Annotation(holder, types, tuple(read_for(said, list(types), place)), place, where)
+            shardings = tuple(read_for(said, list(types), place))
+            scope = None if isinstance(holder, dict) else get_text(holder, SCOPE)
+            yield Annotation(holder, types, shardings, place, where, scope)
         except ShardpassError as error:
             problems += error.diagnostics
     if problems:
@@ -185,7 +207,7 @@ def _fail_if_wrong(found: list[Annotation], count: int, source: str) -> None:
         problem
         for a in found
         for sharding, kind in zip(a.shardings, a.types, strict=True)
-        for problem in check(sharding, kind, count, a.place, where=a.where, source=source)
+        for problem in check(sharding, kind, count, a.place, where=a.where, source=source, scope=a.scope)
     ]
     errors = [p for p in problems if p.severity == Severity.ERROR]
     if errors:

@@ -13,7 +13,8 @@ from jaxlib.mlir import ir
 from shardpass.diagnostics.table_passes import RECURSION, UNKNOWN_CALLEE
 from shardpass.ir.locations import place_of
 from shardpass.ir.tensors import operation, walk_blocks
-from shardpass.passes.annotations import CONSTRAINT, SHARDING, Signature, main_of, make_custom_call
+from shardpass.passes.annotations import CONSTRAINT, MANUAL, SHARDING, Signature, main_of, make_custom_call
+from shardpass.passes.manual import marked_scope, set_scope
 
 
 def inline_calls(module: Any) -> None:
@@ -55,6 +56,8 @@ def _inline_into(functions: dict[str, Any], name: str, path: tuple[str, ...], do
 
 
 def _inline_call(call: Any, callee: Any) -> None:
+    scope = marked_scope(call)  # of a call inside a manual region: so is the body
+    outside = {} if scope == MANUAL else {name: call.attributes[name] for name in call.attributes if name == SHARDING}
     with ir.InsertionPoint(call):
         copy = operation(callee).clone()
         signature = Signature(copy)
@@ -65,9 +68,13 @@ def _inline_call(call: Any, callee: Any) -> None:
         *body, terminator = [operation(op) for op in block.operations]
         for op in body:
             op.move_before(call)
+            if scope is not None and marked_scope(op) is None:
+                set_scope(op, scope)
         returned = list(terminator.operands)
         for result, value, attributes in zip(call.results, returned, signature.results, strict=True):
-            result.replace_all_uses_with(_constrained(value, attributes, call.location))
+            value = _constrained(value, attributes, call.location)
+            alone = outside if len(call.results) == 1 else {}
+            result.replace_all_uses_with(_constrained(value, alone, call.location))
     copy.erase()
     call.erase()
 

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import stablehlo as hlo
 
 from shardpass.diagnostics import report
 from shardpass.diagnostics.table_passes import MANUAL_SHAPE, NO_RULE
@@ -31,6 +32,7 @@ from shardpass.ir.reductions import channels
 from shardpass.ir.tensors import is_ranked, operation, retype, walk_blocks
 from shardpass.ops.assign import Assignment
 from shardpass.ops.factors import DimAxes
+from shardpass.ops.mesh import PrimeMesh, prime_mesh
 from shardpass.ops.registry import find
 from shardpass.passes import annotations as names
 from shardpass.passes.control import partition_control_flow
@@ -51,6 +53,7 @@ class Held:
     kind: Any  # the whole type
     sharding: Sharding
     dims: DimAxes | None
+    mesh: PrimeMesh  # as ops of the value's region see it
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -79,19 +82,21 @@ class Partitioner:
 
     # ---------------------------------------------------------------- values
 
-    def hold(self, value: Any, tile: Any, kind: Any, sharding: Sharding) -> None:
+    def hold(self, value: Any, tile: Any, kind: Any, sharding: Sharding, mesh: PrimeMesh) -> None:
         """``value`` of the whole program is ``tile`` from now on."""
-        self.values[value] = Held(tile, kind, sharding, self.program.dims(sharding, kind.rank))
+        self.values[value] = Held(tile, kind, sharding, mesh.dims(sharding, kind.rank), mesh)
 
     def tile_type(self, kind: Any, sharding: Sharding) -> Any:
         return retype(kind, kind.shape if sharding.is_maximal else sharding.tile_shape(tuple(kind.shape)))
 
-    def price(self, kind: Any, source: Sharding, target: Sharding) -> int:
+    def price(self, kind: Any, source: Sharding, target: Sharding, mesh: PrimeMesh) -> int:
         """Bytes that a device receives to bring a tensor of type ``kind`` from ``source`` to ``target``."""
         if source == target:
             return 0
-        element = str(kind.element_type)
-        return estimate_bytes(tuple(kind.shape), element, source, target, num_devices=self.devices)
+        shape = tuple(kind.shape)
+        if mesh.manual:
+            shape, source, target = lifted(shape, source, target, mesh)
+        return estimate_bytes(shape, str(kind.element_type), source, target, num_devices=self.devices)
 
     def bring(self, value: Any, target: Sharding, op: Any, cause: str) -> Any:
         """The tile of ``value`` under ``target``; built before ``op`` where it is not there yet."""
@@ -101,32 +106,42 @@ class Partitioner:
         key = (value, target)
         if key not in self.moved:
             with ir.InsertionPoint(op), op.location:
-                self.moved[key] = self._redistribute(held.tile, held.kind, held.sharding, target, cause)
+                self.moved[key] = self._redistribute(held.tile, held.kind, held.sharding, target, held.mesh, cause)
         return self.moved[key]
 
     def deliver(
-        self, result: Any, tile: Any, kind: Any, found: Sharding, wanted: Sharding, op: Any, after: Any
+        self, result: Any, tile: Any, kind: Any, found: Sharding, wanted: Sharding, node: Node, after: Any
     ) -> None:
         """Holds ``result``, now ``tile`` under ``found``, under ``wanted``; built before ``after``."""
         if found != wanted:
-            with ir.InsertionPoint(after), op.location:
-                tile = self._redistribute(tile, kind, found, wanted, f"result of {op.name}")
-        self.hold(result, tile, kind, wanted)
+            with ir.InsertionPoint(after), node.op.location:
+                tile = self._redistribute(tile, kind, found, wanted, node.mesh, f"result of {node.op.name}")
+        self.hold(result, tile, kind, wanted, node.mesh)
 
-    def _redistribute(self, tile: Any, kind: Any, source: Sharding, target: Sharding, cause: str) -> Any:
+    def _redistribute(
+        self, tile: Any, kind: Any, source: Sharding, target: Sharding, mesh: PrimeMesh, cause: str
+    ) -> Any:
+        made = self.tile_type(kind, target)
+        whole, result = kind, made
+        if mesh.manual:  # the region's copies are different arrays: stacked, they are one
+            shape, source, target = lifted(tuple(kind.shape), source, target, mesh)
+            whole, result = retype(kind, shape), retype(made, (1, *made.shape))
+            tile = hlo.reshape(retype(tile.type, (1, *tile.type.shape)), tile)
         attributes = {
             names.FROM: ir.StringAttr.get(str(source)),
             names.TO: ir.StringAttr.get(str(target)),
-            names.GLOBAL_TYPE: ir.TypeAttr.get(kind),
+            names.GLOBAL_TYPE: ir.TypeAttr.get(whole),
             names.CAUSE: ir.StringAttr.get(cause),
         }
-        return names.make_custom_call(names.REDISTRIBUTE, tile, self.tile_type(kind, target), attributes)
+        moved = names.make_custom_call(names.REDISTRIBUTE, tile, result, attributes)
+        return hlo.reshape(made, moved) if mesh.manual else moved
 
-    def wanted(self, op: Any) -> list[Sharding]:
+    def wanted(self, node: Node) -> list[Sharding]:
         """The shardings of the op's results; values that have none are replicated."""
+        op = node.op
         types = [r.type for r in op.results]
         said = self.program.shardings(op.attributes, types, op.location)
-        return [_known(s) for s in said] if said else [REPLICATED] * len(types)
+        return [_known(said[i] if said else None, node.mesh, kind) for i, kind in enumerate(types)]
 
     # ---------------------------------------------------------------- borders of main
 
@@ -134,12 +149,13 @@ class Partitioner:
         for argument, row in zip(self.program.body.arguments, self.signature.arguments, strict=True):
             if is_ranked(argument):
                 said = self.program.shardings(row, [argument.type], argument.location)
-                self.enter(argument, _known(said[0] if said else None), row)
+                sharding = _known(said[0] if said else None, self.mesh, argument.type)
+                self.enter(argument, sharding, self.mesh, row)
 
-    def enter(self, argument: Any, sharding: Sharding, row: dict[str, Any] | None = None) -> None:
+    def enter(self, argument: Any, sharding: Sharding, mesh: PrimeMesh, row: dict[str, Any] | None = None) -> None:
         """A block's argument becomes a tile; ``row``: the attributes that say what it is a tile of."""
         kind = argument.type
-        self.hold(argument, argument, kind, sharding)
+        self.hold(argument, argument, kind, sharding, mesh)
         argument.set_type(self.tile_type(kind, sharding))
         if row is not None:
             _describe(row, kind, sharding)
@@ -150,7 +166,7 @@ class Partitioner:
                 continue
             held = self.values[value]
             said = self.program.shardings(row, [held.kind], op.location)
-            target = _known(said[0]) if said else held.sharding
+            target = _known(said[0], self.mesh, held.kind) if said else held.sharding
             op.operands[index] = self.bring(value, target, op, f"result {index} of the program")
             _describe(row, held.kind, target)
         main = self.program.main
@@ -172,59 +188,85 @@ class Partitioner:
         if node.manual:
             self._manual(op, target)
         elif target == names.CONSTRAINT:
-            self._constraint(op)
+            self._constraint(node)
+        elif target == names.TO_SHARD:
+            self._enter_region(node)
         elif target == names.TO_FULL:
-            self._leave_region(op)
+            self._leave_region(node)
         else:
-            wanted = self.wanted(op)
+            wanted = self.wanted(node)
             if node.blocks:
                 partition_control_flow(self, node, wanted)
             elif node.rule is not None:
                 partition_split(self, node, node.rule, wanted, after)
             else:
-                self._whole(op, after, wanted)
-            if names.SHARDING in op.attributes:
-                del op.attributes[names.SHARDING]
+                self._whole(node, after, wanted)
+            for name in (names.SHARDING, names.SCOPE):
+                if name in op.attributes:
+                    del op.attributes[name]
 
-    def _constraint(self, op: Any) -> None:
-        target = self.wanted(op)[0]
+    def _constraint(self, node: Node) -> None:
+        op = node.op
+        target = self.wanted(node)[0]
         tile = self.bring(op.operands[0], target, op, "a sharding constraint")
-        self.hold(op.results[0], tile, op.results[0].type, target)
+        self.hold(op.results[0], tile, op.results[0].type, target, node.mesh)
         self.dead.append(op)
 
     def _manual(self, op: Any, target: str) -> None:
+        """Ops of a region that is manual over all axes stay; values go in and out as tiles."""
         if target == names.TO_SHARD:
             held = self.values[op.operands[0]]
-            if held.tile.type != op.results[0].type:
-                raise MANUAL_SHAPE.error(
-                    place_of(op.location), found=op.results[0].type, expected=held.tile.type, text=held.sharding
-                )
+            self._same_type(op, op.results[0].type, held.tile.type, held.sharding)
             op.results[0].replace_all_uses_with(held.tile)
             self.dead.append(op)
         elif target == names.CONSTRAINT:
             op.results[0].replace_all_uses_with(op.operands[0])
             self.dead.append(op)
         else:
-            del op.attributes[names.SHARDING]
+            for inner in [op, *(operation(o) for block in walk_blocks(op) for o in block.operations)]:
+                if names.SHARDING in inner.attributes:
+                    del inner.attributes[names.SHARDING]
 
-    def _leave_region(self, op: Any) -> None:
-        kind, sharding, tile = op.results[0].type, self.wanted(op)[0], op.operands[0]
-        expected = self.tile_type(kind, sharding)
-        if tile.type != expected:
-            raise MANUAL_SHAPE.error(place_of(op.location), found=tile.type, expected=expected, text=sharding)
-        self.hold(op.results[0], tile, kind, sharding)
+    def _enter_region(self, node: Node) -> None:
+        """Into a region that is manual over some axes: the tile of the whole array is the tile of the region's."""
+        op = node.op
+        kind, wanted = op.results[0].type, self.wanted(node)[0]
+        held = self.values[op.operands[0]]
+        outer = _with_manual(held.dims, node.mesh, node.mesh.dims(wanted, kind.rank))
+        tile = self.bring(op.operands[0], held.mesh.sharding(outer), op, "a manual region takes it so")
+        self._same_type(op, self.tile_type(kind, wanted), tile.type, wanted)
+        self.hold(op.results[0], tile, kind, wanted, node.mesh)
         self.dead.append(op)
 
-    def _whole(self, op: Any, after: Any, wanted: list[Sharding]) -> None:
+    def _leave_region(self, node: Node) -> None:
+        op = node.op
+        kind, wanted = op.results[0].type, self.wanted(node)[0]
+        inner = self.values.get(op.operands[0])
+        if inner is None:  # out of a region that is manual over all axes
+            tile, found = op.operands[0], wanted
+        else:
+            outer = _with_manual(node.mesh.dims(wanted, kind.rank), inner.mesh, inner.dims)
+            tile, found = inner.tile, node.mesh.sharding(outer)
+        self._same_type(op, tile.type, self.tile_type(kind, found), found)
+        self.deliver(op.results[0], tile, kind, found, wanted, node, op)
+        self.dead.append(op)
+
+    def _same_type(self, op: Any, found: Any, expected: Any, sharding: Sharding) -> None:
+        if found != expected:
+            raise MANUAL_SHAPE.error(place_of(op.location), found=found, expected=expected, text=sharding)
+
+    def _whole(self, node: Node, after: Any, wanted: list[Sharding]) -> None:
         """The default: operands replicated, computed on every device, results sliced."""
+        op = node.op
         why = "it has no rule" if find(op.name) is None else "this form of it has no rule"
         gathered = 0
         replacement: dict[Any, Any] = {}
         for value in inputs_of(op):
             if value in self.values and value not in replacement:
                 held = self.values[value]
-                gathered += self.price(held.kind, held.sharding, REPLICATED)
-                replacement[value] = self.bring(value, REPLICATED, op, f"{op.name} is computed whole: {why}")
+                target = held.mesh.replicated(held.kind.rank)
+                gathered += self.price(held.kind, held.sharding, target, held.mesh)
+                replacement[value] = self.bring(value, target, op, f"{op.name} is computed whole: {why}")
         for nested in [op, *(operation(o) for inner in walk_blocks(op) for o in inner.operations)]:
             for index, value in enumerate(nested.operands):
                 if value in replacement and replacement[value] != value:
@@ -233,11 +275,37 @@ class Partitioner:
             report(NO_RULE.at(place_of(op.location), op=op.name, why=why, bytes=gathered))
         for result, sharding in zip(op.results, wanted, strict=True):
             if is_ranked(result):
-                self.deliver(result, result, result.type, REPLICATED, sharding, op, after)
+                found = node.mesh.replicated(result.type.rank)
+                self.deliver(result, result, result.type, found, sharding, node, after)
 
 
-def _known(sharding: Sharding | None) -> Sharding:
-    return REPLICATED if sharding is None or sharding.is_unknown else sharding
+def lifted(
+    shape: tuple[int, ...], source: Sharding, target: Sharding, mesh: PrimeMesh
+) -> tuple[tuple[int, ...], Sharding, Sharding]:
+    """A redistribution inside a partly manual region as one of whole arrays.
+
+    Each coordinate on the manual axes has an array of its own; stacked along a new first dimension that these axes
+    split on both sides, they are one array, and no plan can mix them.
+    """
+    outside = prime_mesh(mesh.mesh)
+    sides = []
+    for sharding in (source, target):
+        dims = mesh.dims(sharding, len(shape))
+        sides.append(outside.sharding((mesh.manual, *(dims or ((),) * len(shape)))))
+    return (mesh.count(mesh.manual), *shape), sides[0], sides[1]
+
+
+def _with_manual(outer: DimAxes | None, mesh: PrimeMesh, inner: DimAxes | None) -> DimAxes:
+    """The whole array's split: the manual axes that ``outer`` has on each dimension, then the region's own."""
+    if outer is None or inner is None:
+        return outer or inner or ()
+    return tuple((*(a for a in axes if a in mesh.manual), *own) for axes, own in zip(outer, inner, strict=True))
+
+
+def _known(sharding: Sharding | None, mesh: PrimeMesh, kind: Any) -> Sharding:
+    if sharding is None or sharding.is_unknown or (mesh.manual and sharding.is_replicated):
+        return mesh.replicated(kind.rank) if isinstance(kind, ir.RankedTensorType) else REPLICATED
+    return sharding
 
 
 def _describe(row: dict[str, Any], kind: Any, sharding: Sharding) -> None:

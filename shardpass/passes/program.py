@@ -11,16 +11,16 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
-from shardpass.diagnostics.table_passes import NO_MESH
+from shardpass.diagnostics.table_passes import NO_MESH, SCOPE_OFF_MESH
 from shardpass.ir.locations import place_of
 from shardpass.ir.tensors import is_ranked, operation
-from shardpass.ops.factors import DimAxes, Rule
+from shardpass.ops.factors import Rule
 from shardpass.ops.mesh import PrimeMesh, prime_mesh
 from shardpass.ops.registry import find
-from shardpass.passes.annotations import MANUAL, MESH, SHARDING, main_of, mesh_of, text
-from shardpass.passes.manual import inputs_of
+from shardpass.passes.annotations import MANUAL, MESH, SCOPE, SHARDING, get_text, main_of, mesh_of, text
+from shardpass.passes.manual import CONTROL_FLOW, inputs_of
 from shardpass.passes.validate import read_for
-from shardpass.sharding import Sharding
+from shardpass.sharding import Sharding, parse_sharding
 
 
 def element_bits(kind: Any) -> int:
@@ -47,8 +47,9 @@ class Node:
 
     op: Any
     rule: Rule | None
-    manual: bool
+    manual: bool  # inside a region that is manual over all axes: left alone
     blocks: list[Block]
+    mesh: PrimeMesh  # the module's; its manual sub-axes are those of the region that the op is in
 
     @property
     def kind(self) -> str:
@@ -64,9 +65,6 @@ class Block:
     end: Any
 
 
-CONTROL_FLOW = frozenset({"stablehlo.while", "stablehlo.if", "stablehlo.case"})
-
-
 class Program:
     """``main`` as a tree of blocks, and the module's mesh in prime sub-axes.
 
@@ -80,7 +78,9 @@ class Program:
         if mesh is None:
             raise NO_MESH.error(place_of(self.main.location), attribute=MESH, pipeline=pipeline)
         self.mesh: PrimeMesh = prime_mesh(mesh)
-        self.body = _block(self.main.regions[0].blocks[0], rules)
+        self._scopes: dict[str, PrimeMesh] = {}
+        self._rules = rules
+        self.body = self._block(self.main.regions[0].blocks[0], self.mesh)
 
     def shardings(self, attributes: Any, types: list[Any], location: Any) -> list[Sharding] | None:
         """What ``mhlo.sharding`` says for each of ``types``; None where it is absent."""
@@ -88,22 +88,32 @@ class Program:
             return None
         return read_for(text(attributes[SHARDING]), types, place_of(location))
 
-    def dims(self, sharding: Sharding, rank: int) -> DimAxes | None:
-        """``sharding`` over the module's mesh; None where it has an order of its own or is maximal."""
-        return self.mesh.dims(sharding, rank)
+    def _block(self, block: Any, mesh: PrimeMesh) -> Block:
+        *ops, end = [operation(op) for op in block.operations]
+        return Block(list(block.arguments), [self._node(op, mesh) for op in ops], end)
 
+    def _node(self, op: Any, around: PrimeMesh) -> Node:
+        manual = is_manual(op)
+        mesh = self._scope(op, around)
+        blocks = []
+        if op.name in CONTROL_FLOW and not manual and all(map(is_ranked, [*op.operands, *op.results])):
+            blocks = [self._block(block, mesh) for region in op.regions for block in region.blocks]
+        rule = _rule(op) if self._rules and not manual and not blocks else None
+        return Node(op, rule, manual, blocks, mesh)
 
-def _block(block: Any, rules: bool) -> Block:
-    *ops, end = [operation(op) for op in block.operations]
-    return Block(list(block.arguments), [_node(op, rules) for op in ops], end)
-
-
-def _node(op: Any, rules: bool) -> Node:
-    manual = is_manual(op)
-    blocks = []
-    if op.name in CONTROL_FLOW and not manual and all(map(is_ranked, [*op.operands, *op.results])):
-        blocks = [_block(block, rules) for region in op.regions for block in region.blocks]
-    return Node(op, _rule(op) if rules and not manual and not blocks else None, manual, blocks)
+    def _scope(self, op: Any, around: PrimeMesh) -> PrimeMesh:
+        """The mesh as ops of the region that ``op`` is in see it."""
+        said = get_text(op, SCOPE)
+        if said is None:
+            return around
+        if said not in self._scopes:
+            sharding = parse_sharding(said)
+            on = sharding.on(self.mesh.mesh) if isinstance(sharding, Sharding) else None
+            manual = None if on is None else self.mesh.numbered(on.manual)
+            if manual is None:
+                raise SCOPE_OFF_MESH.error(place_of(op.location), scope=said, mesh=self.mesh.mesh)
+            self._scopes[said] = prime_mesh(self.mesh.mesh, tuple(sorted(manual)))
+        return self._scopes[said]
 
 
 def _rule(op: Any) -> Rule | None:

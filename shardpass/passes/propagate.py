@@ -10,18 +10,22 @@ from jaxlib.mlir import ir
 
 from shardpass.ir.tensors import is_ranked, shape_of
 from shardpass.ops.factors import DimAxes
+from shardpass.ops.mesh import PrimeMesh
 from shardpass.passes.annotations import (
+    CONSTRAINT,
     PRIORITIES,
     SHARDING,
+    TO_FULL,
+    TO_SHARD,
     UNSPECIFIED,
     Signature,
-    is_constraint,
+    custom_call_target,
     priorities,
     unspecified_dims,
 )
 from shardpass.passes.base import ModulePass
 from shardpass.passes.program import Block, Node, Program, tensor_bytes
-from shardpass.passes.propagation import Propagation, Step, Value, describe, tie
+from shardpass.passes.propagation import Propagation, Step, Value, border, describe, tie
 from shardpass.passes.registry import register
 from shardpass.sharding import Sharding
 
@@ -78,24 +82,38 @@ class _Work:
         self.engine = Propagation(program.mesh)
         self.index: dict[Any, int] = {}
         self.said: dict[int, Sharding] = {}  # alien shardings: an order of their own, maximal
+        self.meshes: list[PrimeMesh] = []  # of each value of the engine
         self.groups: dict[tuple[str, int], int] = {}
         self.signature = Signature(program.main)
         self._arguments()
         self._block(program.body)
         self._results()
 
-    def _value(self, value: Any, sharding: Sharding | None, attributes: Any = (), *, even: bool = False) -> int:
-        """A value of the engine for ``value``; ``sharding`` and ``attributes`` are the user's word."""
+    def _value(
+        self,
+        value: Any,
+        sharding: Sharding | None,
+        attributes: Any = (),
+        *,
+        mesh: PrimeMesh | None = None,
+        even: bool = False,
+    ) -> int:
+        """A value of the engine for ``value``; ``sharding`` and ``attributes`` are the user's word.
+
+        ``mesh``: as ops of the value's region see it.
+        """
+        mesh = mesh or self.program.mesh
         shape = shape_of(value)
         dims: DimAxes | None = ((),) * len(shape)
         if sharding is not None and not sharding.is_unknown:
-            dims = self.program.dims(sharding, len(shape))
+            dims = mesh.dims(sharding, len(shape))
         known = Value(shape, tensor_bytes(value.type), dims or ((),) * len(shape), even=even)
         known.fixed = sharding is not None and not sharding.is_unknown
         if dims is not None and known.fixed:
             known.open_dims = frozenset(unspecified_dims(attributes))
             self._by_priority(known, priorities(attributes))
         index = self.engine.add_value(known)
+        self.meshes.append(mesh)
         if sharding is not None and sharding.notes.group is not None:
             self._join_group(sharding.notes.group, index)
         if dims is None and sharding is not None:
@@ -132,18 +150,29 @@ class _Work:
         said = self.program.shardings(op.attributes, [r.type for r in results], op.location)
         for position, result in enumerate(results):
             if is_ranked(result):
-                self.index[result] = self._value(result, said[position] if said else None, op.attributes)
+                self.index[result] = self._value(
+                    result, said[position] if said else None, op.attributes, mesh=node.mesh
+                )
         if node.blocks:
             self._control_flow(node)
             return
+        target = custom_call_target(op)
         values = [self.index.get(v) for v in (*op.operands, *results)]
         known = tuple(v for v in values if v is not None)
         if len(known) < len(values):
             return
-        if is_constraint(op):
+        if target in (TO_SHARD, TO_FULL):
+            self._border(known, target)
+        elif target == CONSTRAINT:
             self._tie(known[0], known[1], op.name)
         elif node.rule is not None:
             self.engine.add(Step(node.rule, known, op.name))
+
+    def _border(self, values: tuple[int, ...], target: str) -> None:
+        """What goes into a region, or comes out, is split over the region's free axes alike on both sides."""
+        outer, inner = values if target == TO_SHARD else values[::-1]
+        rule = border(self.engine.values[outer].shape, self.engine.values[inner].shape)
+        self.engine.add(Step(rule, (outer, inner), target))
 
     def _tie(self, one: int, other: int, name: str) -> None:
         """Two values that hold the same array."""
@@ -154,7 +183,7 @@ class _Work:
         op = node.op
         for block in node.blocks:
             for argument in block.arguments:
-                self.index[argument] = self._value(argument, None)
+                self.index[argument] = self._value(argument, None, mesh=node.mesh)
             self._block(block)
         for position, result in enumerate(op.results):
             same = [block.end.operands[position] for block in node.blocks[node.kind == "while" :]]
@@ -180,7 +209,7 @@ class _Work:
     def _text(self, index: int) -> str:
         if index in self.said:
             return str(self.said[index])
-        return str(self.program.mesh.sharding(self.engine.values[index].dims))
+        return str(self.meshes[index].sharding(self.engine.values[index].dims))
 
     def write(self) -> None:
         for argument, row in zip(self.program.body.arguments, self.signature.arguments, strict=True):

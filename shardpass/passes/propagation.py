@@ -203,6 +203,18 @@ def tie(shape: tuple[int, ...]) -> Rule:
     return build.build()
 
 
+def border(outer: tuple[int, ...], inner: tuple[int, ...]) -> Rule:
+    """The rule of a manual region's border: each outer dimension is (manual part, inner dimension), major to minor."""
+    build = RuleBuilder([len(outer)], [len(inner)])
+    for dim, (whole, part) in enumerate(zip(outer, inner, strict=True)):
+        if part and whole > part:
+            build.operand(0, dim, build.factor(whole // part))
+        free = build.factor(part)
+        build.operand(0, dim, free)
+        build.result(0, dim, free)
+    return build.build()
+
+
 def describe(conflict: Conflict, mesh: PrimeMesh, name: str) -> str:
     """For people: which split won and why."""
     return (

@@ -18,7 +18,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 
 from shardpass.diagnostics import ShardpassError, report
-from shardpass.diagnostics.table_passes import IGNORED_OP, PARTLY_MANUAL
+from shardpass.diagnostics.table_passes import IGNORED_OP
 from shardpass.ir.locations import place_of
 from shardpass.ir.tensors import i64_array, operation, walk_blocks
 from shardpass.passes.annotations import (
@@ -32,6 +32,7 @@ from shardpass.passes.annotations import (
     Signature,
     make_custom_call,
 )
+from shardpass.passes.manual import marked_scope, set_scope
 from shardpass.passes.validate import at_place
 from shardpass.sharding import Mesh, Sharding, parse_sdy
 
@@ -41,7 +42,7 @@ SDY_SHARDING = "sdy.sharding"
 def import_sdy(module: Any) -> Mesh | None:
     """Rewrites every SDY op and attribute of ``module``. Returns the largest mesh that it names, if any.
 
-    Raises ShardpassError: SP202 for an attribute that cannot be read, SP209 for a partly manual region.
+    Raises ShardpassError (SP202) for an attribute that cannot be read.
     """
     return _Import(module).run()
 
@@ -51,7 +52,8 @@ class _Import:
         self.module = module
         self.mesh_ops = [op for op in module.body.operations if operation(op).name == "sdy.mesh"]
         self.meshes: dict[str, Mesh] = {}
-        self.read: dict[tuple[Any, int], dict[str, Any]] = {}
+        self.read: dict[tuple[Any, int, str | None], dict[str, Any]] = {}
+        self.manual: dict[str | None, frozenset[str]] = {None: frozenset()}  # scope -> names of its axes
 
     def run(self) -> Mesh | None:
         for op in self.mesh_ops:
@@ -68,19 +70,26 @@ class _Import:
         named = [mesh for mesh in self.meshes.values() if mesh.axes]
         return max(named, key=lambda mesh: mesh.size, default=None)
 
-    def _attributes(self, attribute: Any, rank: int, location: Any) -> dict[str, Any]:
-        """``mhlo.sharding``, the open dimensions and the priorities, for one ``#sdy.sharding``."""
-        key = (attribute, rank)
+    def _attributes(self, attribute: Any, rank: int, location: Any, scope: str | None = None) -> dict[str, Any]:
+        """``mhlo.sharding``, open dimensions and priorities, for one ``#sdy.sharding`` of a value in ``scope``."""
+        key = (attribute, rank, scope)
         if key not in self.read:
-            self.read[key] = self._read(str(attribute), rank, location)
+            self.read[key] = self._described(self._parse(str(attribute), location), rank, self.manual[scope])
         return dict(self.read[key])
 
-    def _read(self, text: str, rank: int, location: Any) -> dict[str, Any]:
+    def _parse(self, text: str, location: Any) -> Sharding:
         try:
-            sharding: Sharding = parse_sdy(text, self.meshes)
+            return parse_sdy(text, self.meshes)
         except ShardpassError as error:
             raise at_place(error, text, place_of(location)) from None
-        found = {SHARDING: ir.StringAttr.get(str(sharding))}
+
+    def _described(self, sharding: Sharding, rank: int, manual: frozenset[str]) -> dict[str, Any]:
+        """The attributes that say ``sharding`` less its manual axes, which become a manual subgroup."""
+        said = sharding
+        if manual and sharding.mesh is not None:
+            dims = tuple(tuple(a for a in axes if a.name not in manual) for axes in sharding.dims)
+            said = Sharding.tiled(sharding.mesh, dims or ((),) * rank, manual=sorted(manual))
+        found = {SHARDING: ir.StringAttr.get(str(said))}
         if sharding.notes.open:
             found[UNSPECIFIED] = i64_array(sharding.notes.open)
         if sharding.notes.priorities:
@@ -110,7 +119,8 @@ class _Import:
             number = ir.IntegerAttr(op.attributes["group_id"]).value
             with ir.InsertionPoint(op), op.location:
                 said = ir.StringAttr.get(f"{{unknown shard_as {number}}}")
-                make_custom_call(CONSTRAINT, op.operands[0], op.operands[0].type, {SHARDING: said})
+                member = make_custom_call(CONSTRAINT, op.operands[0], op.operands[0].type, {SHARDING: said})
+            self._mark(operation(member.owner), marked_scope(op))
             op.erase()
         elif op.name == "sdy.propagation_barrier":
             report(IGNORED_OP.at(place_of(op.location), op=op.name))
@@ -122,7 +132,10 @@ class _Import:
     def _annotated(self, op: Any) -> None:
         said = sdy.TensorShardingPerValueAttr(op.attributes[SDY_SHARDING]).shardings
         del op.attributes[SDY_SHARDING]
-        found = [self._attributes(s, _rank(r.type), op.location) for s, r in zip(said, op.results, strict=True)]
+        found = [
+            self._attributes(s, _rank(r.type), op.location, marked_scope(op))
+            for s, r in zip(said, op.results, strict=True)
+        ]
         texts = [row[SHARDING].value for row in found]
         if len(texts) == 1:
             for name, value in found[0].items():
@@ -132,42 +145,63 @@ class _Import:
 
     def _constraint(self, op: Any) -> None:
         operand = op.operands[0]
-        attributes = self._attributes(op.attributes["sharding"], _rank(operand.type), op.location)
-        with ir.InsertionPoint(op), op.location:
-            op.results[0].replace_all_uses_with(make_custom_call(CONSTRAINT, operand, operand.type, attributes))
+        scope = marked_scope(op)
+        if scope == MANUAL:
+            op.results[0].replace_all_uses_with(operand)
+        else:
+            attributes = self._attributes(op.attributes["sharding"], _rank(operand.type), op.location, scope)
+            with ir.InsertionPoint(op), op.location:
+                result = make_custom_call(CONSTRAINT, operand, operand.type, attributes)
+            self._mark(operation(result.owner), scope)
+            op.results[0].replace_all_uses_with(result)
         op.erase()
+
+    def _mark(self, op: Any, scope: str | None) -> None:
+        if scope is not None:
+            set_scope(op, scope)
 
     def _manual(self, op: Any) -> None:
         """The body moves out between conversions from whole arrays to tiles and back."""
-        self._refuse_partly_manual(op)
+        around = marked_scope(op)
+        scope = self._scope(op, around)
         block = op.regions[0].blocks[0]
-        manual = ir.StringAttr.get(MANUAL)
         into = sdy.TensorShardingPerValueAttr(op.attributes["in_shardings"]).shardings
         outof = sdy.TensorShardingPerValueAttr(op.attributes["out_shardings"]).shardings
         with ir.InsertionPoint(op), op.location:
             for argument, value, sharding in zip(block.arguments, op.operands, into, strict=True):
-                said = self._attributes(sharding, _rank(value.type), op.location)
-                whole = make_custom_call(CONSTRAINT, value, value.type, {SHARDING: said[SHARDING]})
-                tile = make_custom_call(TO_SHARD, whole, argument.type, {SHARDING: manual})
+                whole = self._call(CONSTRAINT, value, value.type, sharding, around)
+                tile = self._call(TO_SHARD, whole, argument.type, sharding, scope)
                 argument.replace_all_uses_with(tile)
             *body, terminator = [operation(inner) for inner in block.operations]
             for inner in body:
                 inner.move_before(op)
+                self._mark(inner, scope)
             for result, value, sharding in zip(op.results, list(terminator.operands), outof, strict=True):
-                said = self._attributes(sharding, _rank(result.type), op.location)
-                tile = make_custom_call(CONSTRAINT, value, value.type, {SHARDING: manual})
-                result.replace_all_uses_with(make_custom_call(TO_FULL, tile, result.type, {SHARDING: said[SHARDING]}))
+                tile = self._call(CONSTRAINT, value, value.type, sharding, scope)
+                result.replace_all_uses_with(self._call(TO_FULL, tile, result.type, sharding, around))
         terminator.erase()
         op.erase()
 
-    def _refuse_partly_manual(self, op: Any) -> None:
+    def _call(self, target: str, value: Any, kind: Any, sharding: Any, scope: str | None) -> Any:
+        """A conversion or constraint whose result is in ``scope`` and split as ``sharding`` says, less manual axes."""
+        if scope == MANUAL:
+            attributes: dict[str, Any] = {SHARDING: ir.StringAttr.get(MANUAL)}
+        else:
+            attributes = self._attributes(sharding, _rank(kind), ir.Location.current, scope)
+        result = make_custom_call(target, value, kind, attributes)
+        if scope is not None and scope != MANUAL:
+            self._mark(operation(result.owner), scope)
+        return result
+
+    def _scope(self, op: Any, around: str | None) -> str:
+        """The scope of the body: the axes of ``op`` and those of the region that it stands in."""
         axes = sdy.ManualAxesAttr(op.attributes["manual_axes"])
-        manual = {str(axes[i]).strip('"') for i in range(len(axes))}
-        every = {name for mesh in self.meshes.values() for name, size in mesh.axes if size > 1}
-        free = sorted(every - manual)
-        if free:
-            names = ", ".join(sorted(manual)) or "no axis"
-            raise PARTLY_MANUAL.error(place_of(op.location), manual=names, free=", ".join(free))
+        manual = self.manual[around] | {str(axes[i]).strip('"') for i in range(len(axes))}
+        mesh = next((m for m in self.meshes.values() if manual <= set(m.names)), None)
+        free = set() if mesh is None else {name for name, size in mesh.axes if size > 1} - manual
+        scope = MANUAL if mesh is None or not free else str(Sharding.tiled(mesh, (), manual=sorted(manual)))
+        self.manual[scope] = frozenset(manual)
+        return scope
 
 
 def _mesh(attribute: Any) -> Mesh:

@@ -37,14 +37,14 @@ def partition_split(work: Partitioner, node: Node, rule: Rule, wanted: list[Shar
     held = [work.values[v] for v in op.operands]
     rule = _maskable(rule, held)
     outputs = [
-        Side(tuple(k.shape), m, work.program.dims(s, k.rank), element_bits(k) // 8)
+        Side(tuple(k.shape), m, node.mesh.dims(s, k.rank), element_bits(k) // 8)
         for k, m, s in zip(kinds, rule.results, wanted, strict=True)
     ]
-    chosen = _choose(work, op, entry, rule, held, kinds, outputs, wanted)
-    _bring_operands(work, op, rule, chosen)
+    chosen = _choose(work, node, entry, rule, held, kinds, outputs, wanted)
+    _bring_operands(work, node, rule, chosen)
     local = Local(
         op,
-        work.mesh,
+        node.mesh,
         rule,
         chosen.factors,
         chosen.operands,
@@ -63,15 +63,15 @@ def partition_split(work: Partitioner, node: Node, rule: Rule, wanted: list[Shar
         tile, dims = (replaced or op.results)[index], chosen.results[index]
         if chosen.partial:
             tile, dims = _complete(work, local, tile, dims, chosen, outputs[index])
-        expected = work.mesh.tile(outputs[index].shape, dims)
+        expected = node.mesh.tile(outputs[index].shape, dims)
         if shape_of(tile) != expected:
             raise INTERNAL_SHAPE.error(place_of(op.location), op=op.name, found=shape_of(tile), expected=expected)
-        work.deliver(result, tile, kind, work.mesh.sharding(dims), wanted[index], op, after)
+        work.deliver(result, tile, kind, node.mesh.sharding(dims), wanted[index], node, after)
 
 
 def _choose(
     work: Partitioner,
-    op: Any,
+    node: Node,
     entry: OpDef,
     rule: Rule,
     held: list[Held],
@@ -80,8 +80,10 @@ def _choose(
     wanted: list[Sharding],
 ) -> Assignment:
     """The split, from the table of those chosen before: programs repeat their layers."""
+    op, mesh = node.op, node.mesh
     key = (
         rule,
+        mesh.manual,
         tuple((h.kind.element_type, h.sharding) for h in held),
         tuple((k.element_type, s) for k, s in zip(kinds, wanted, strict=True)),
         None if entry.extra is None else op,  # what a rewrite communicates may depend on attributes
@@ -89,7 +91,6 @@ def _choose(
     known = work.choices.get(key)
     if known is not None:
         return known
-    mesh = work.mesh
     inputs = [Side(h.shape, m, h.dims, element_bits(h.kind) // 8) for h, m in zip(held, rule.operands, strict=True)]
     extra = entry.extra
     work.choices[key] = chosen = assign(
@@ -97,8 +98,8 @@ def _choose(
         inputs,
         outputs,
         mesh,
-        lambda i, dims: work.price(held[i].kind, held[i].sharding, mesh.sharding(dims)),
-        lambda i, dims: 0 if outputs[i].dims == dims else work.price(kinds[i], mesh.sharding(dims), wanted[i]),
+        lambda i, dims: work.price(held[i].kind, held[i].sharding, mesh.sharding(dims), mesh),
+        lambda i, dims: 0 if outputs[i].dims == dims else work.price(kinds[i], mesh.sharding(dims), wanted[i], mesh),
         None if extra is None else lambda factors: extra(op, rule, factors, mesh),
     )
     return chosen
@@ -114,15 +115,16 @@ def _maskable(rule: Rule, operands: list[Held]) -> Rule:
     return replace(rule, factors=factors)
 
 
-def _bring_operands(work: Partitioner, op: Any, rule: Rule, chosen: Assignment) -> None:
+def _bring_operands(work: Partitioner, node: Node, rule: Rule, chosen: Assignment) -> None:
+    op, mesh = node.op, node.mesh
     for index, (value, dims) in enumerate(zip(list(op.operands), chosen.operands, strict=True)):
-        tile = work.bring(value, work.mesh.sharding(dims), op, f"operand {index} of {op.name}")
+        tile = work.bring(value, mesh.sharding(dims), op, f"operand {index} of {op.name}")
         for dim, (factors, axes) in enumerate(zip(rule.operands[index], dims, strict=True)):
             size = work.values[value].shape[dim]
             joins = not rule.masks and any(rule.factors[f].kind is Kind.REDUCTION for f in factors)
-            if axes and joins and size % work.mesh.count(axes):
+            if axes and joins and size % mesh.count(axes):
                 with ir.InsertionPoint(op), op.location:
-                    tile = mask(tile, dim, size, axes, work.mesh, rule.combiner)
+                    tile = mask(tile, dim, size, axes, mesh, rule.combiner)
         if tile != value:
             op.operands[index] = tile
 
@@ -131,7 +133,7 @@ def _complete(
     work: Partitioner, local: Local, tile: Any, dims: DimAxes, chosen: Assignment, side: Side
 ) -> tuple[Any, DimAxes]:
     """Completes partial results: scattered where the wanted sharding splits over the same axes."""
-    mesh, combiner = work.mesh, local.rule.combiner
+    mesh, combiner = local.mesh, local.rule.combiner
     left, out = list(chosen.partial), list(dims)
     cause = f"partial results of {local.op.name}"
     with local.after():

@@ -50,11 +50,19 @@ def read_for(text: str, types: list[Any], place: Place = NOWHERE) -> list[Shardi
 
 
 def check(
-    sharding: Sharding, kind: Any, devices: int, place: Place, *, where: str, source: str
+    sharding: Sharding,
+    kind: Any,
+    devices: int,
+    place: Place,
+    *,
+    where: str,
+    source: str,
+    scope: str | None = None,
 ) -> Iterator[Diagnostic]:
     """What is wrong with ``sharding`` on a value of type ``kind`` in a module of ``devices`` devices.
 
-    ``where`` names the value for people ("argument 0"), ``source`` says where ``devices`` is from.
+    ``where`` names the value for people ("argument 0"), ``source`` says where ``devices`` is from, ``scope`` is what
+    the region that the value is in is manual over (``passes.manual``).
     """
     text = str(sharding)
     if sharding.is_unreduced or sharding.unreduced:
@@ -62,13 +70,13 @@ def check(
             place, text=text, what="a partial sum", where=where, hint="reduce it first: give a tiled sharding"
         )
         return
-    if sharding.is_tiled and sharding.manual:
+    if sharding.is_tiled and sharding.manual and scope is None:
         yield UNSUPPORTED_SHARDING.at(
             place,
             text=text,
             what="manual over some axes only",
             where=where,
-            hint="make the region manual over all axes of the mesh",
+            hint="values outside of manual regions have no manual axes",
         )
         return
     if sharding.is_maximal:
