@@ -7,10 +7,9 @@
 Each program is written twice: NAME.mlir with `mhlo.sharding` strings and `@Sharding` custom calls (what JAX
 lowers to with jax_use_shardy_partitioner=False), NAME.sdy.mlir with `sdy.mesh` and `sdy.sharding`.
 
-The check compares what matters and not the text: the types and shardings of main's arguments and results,
-the meshes, and the constraints inside; and, where the same version of JAX made the file, how many there are
-of each op. Source positions are no part of it. That programs of another version still compute the same
-numbers is for test/integration to show.
+The check compares what matters and not the text: the types and shardings of main's arguments and results, the
+meshes, and the constraints inside; and, where the same version of JAX made the file, how many there are of each
+op, else what the two programs compute (partitioned by XLA, on random inputs). Source positions are no part of it.
 """
 
 from __future__ import annotations
@@ -31,7 +30,11 @@ from jax._src import source_info_util
 from jax.sharding import AxisType
 from jaxlib.mlir import ir
 
-from shardpass.ir import jax_private
+from shardpass.ir.context import parse_module
+from shardpass.runtime import compile_by_xla
+from shardpass.runtime.compare import Difference, compare
+from shardpass.runtime.contract import every_op
+from shardpass.runtime.inputs import random_inputs
 
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLES = ROOT / "examples"
@@ -101,14 +104,6 @@ def make() -> Iterator[Example]:
 # --- what is compared
 
 
-def walk(operation: Any) -> Iterator[Any]:
-    for region in operation.regions:
-        for block in region.blocks:
-            for op in block.operations:
-                yield op.operation
-                yield from walk(op.operation)
-
-
 def kind(op: Any) -> str:
     target = f" {op.attributes['call_target_name']}" if op.name == "stablehlo.custom_call" else ""
     return op.name + target
@@ -140,9 +135,9 @@ class Facts:
 
 def facts(text: str) -> Facts:
     """Reads a program's facts. A mesh counts once however often JAX declares it."""
-    with jax_private.make_ir_context():
-        module = ir.Module.parse(text)
-        ops = list(walk(module.operation))
+    module = parse_module(text)
+    with module.context:
+        ops = list(every_op(module.operation))[1:]
         (main,) = (op for op in ops if op.name == "func.func" and str(op.attributes["sym_name"]) == '"main"')
         return Facts(
             signature(main),
@@ -172,7 +167,16 @@ def differences(stored: str, fresh: str) -> list[str]:
     if made_by_this_jax(stored) and old.ops != new.ops:
         changed = (op for op in sorted(old.ops | new.ops) if old.ops[op] != new.ops[op])
         found.append("ops: " + ", ".join(f"{op} {old.ops[op]} -> {new.ops[op]}" for op in changed))
+    if not found and not made_by_this_jax(stored):
+        found += [f"numbers: result {d.index} differs by {d}" for d in apart(stored, fresh) if not d.passed]
     return found
+
+
+def apart(stored: str, fresh: str) -> list[Difference]:
+    """How far the results of two programs of one signature are from each other."""
+    one, other = compile_by_xla(stored), compile_by_xla(fresh)
+    inputs = random_inputs(one.signature.arguments)
+    return compare(one(*inputs), other(*inputs))
 
 
 def check(example: Example) -> list[str]:
@@ -183,9 +187,7 @@ def check(example: Example) -> list[str]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="compare and write nothing")
     arguments = parser.parse_args()
     configure()

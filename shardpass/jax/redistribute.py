@@ -9,7 +9,6 @@ As a function it is the identity: linear, its own inverse; its gradient goes the
 
 from __future__ import annotations
 
-import math
 from functools import lru_cache
 from typing import Any
 
@@ -19,11 +18,9 @@ from jax.interpreters import ad, batching, mlir
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 from shardpass.diagnostics import table_jax
+from shardpass.jax.notation import from_jax
 from shardpass.redistribute import plan_redistribution
 from shardpass.redistribute.lower import emit
-from shardpass.sharding import Mesh, Sharding
-
-Spec = Any  # of one dimension: None, an axis, or a tuple of axes
 
 
 def redistribute(x: Any, sharding: Any, *, source: Any = None) -> Any:
@@ -36,7 +33,8 @@ def redistribute(x: Any, sharding: Any, *, source: Any = None) -> Any:
             explicit axes.
 
     Raises:
-        ShardpassError: SP610 (not a NamedSharding), SP611 (a dimension does not divide).
+        ShardpassError: SP610 (not a NamedSharding of all dimensions), SP611 (a dimension does not divide);
+            ShardingError where it has more dimensions than the array.
     """
     shape = jax.numpy.shape(x)
     for given in (sharding, *(() if source is None else (source,))):
@@ -56,27 +54,14 @@ def _explicit(x: Any, target: NamedSharding) -> NamedSharding | None:
 def _check(sharding: Any, shape: tuple[int, ...]) -> None:
     if not isinstance(sharding, NamedSharding):
         raise table_jax.NOT_A_SHARDING.error(given=f"a {type(sharding).__name__}")
-    for dim, (size, axes) in enumerate(zip(shape, _dims(sharding, len(shape)), strict=True)):
-        count = math.prod(sharding.mesh.shape[axis] for axis in axes)
+    ours = from_jax(sharding, len(shape))
+    if ours.unreduced or ours.notes.open:
+        raise table_jax.NOT_A_SHARDING.error(given=f"{sharding.spec}, which is no sharding of all dimensions")
+    for dim, (size, count) in enumerate(zip(shape, ours.tile_counts(len(shape)), strict=True)):
         if size % count:
             raise table_jax.INDIVISIBLE.error(
                 sharding=sharding.spec, dim=dim, shape=list(shape), size=size, count=count
             )
-
-
-def _dims(sharding: NamedSharding, rank: int) -> tuple[tuple[Any, ...], ...]:
-    """The mesh axes that split each dimension."""
-    spec = tuple(sharding.spec)
-    if len(spec) > rank or PartitionSpec.UNCONSTRAINED in spec or getattr(sharding.spec, "unreduced", None):
-        raise table_jax.NOT_A_SHARDING.error(given=f"{sharding.spec}, for an array of rank {rank}")
-    rows = tuple(() if s is None else s if isinstance(s, tuple) else (s,) for s in spec)
-    return rows + ((),) * (rank - len(rows))
-
-
-def named_sharding(sharding: NamedSharding, rank: int) -> Sharding:
-    """The same in shardpass's words. Device d is the d-th of the mesh, as JAX numbers a program's partitions."""
-    mesh = Mesh(tuple((str(name), size) for name, size in sharding.mesh.shape.items()))
-    return Sharding.tiled(mesh, [[str(axis) for axis in axes] for axes in _dims(sharding, rank)])
 
 
 # --- the primitive
@@ -145,7 +130,7 @@ def _batched(arguments: Any, dims: Any, *, source: Any, target: NamedSharding) -
     def widen(sharding: Any) -> Any:
         if sharding is None:
             return None
-        spec: list[Spec] = list(sharding.spec) + [None] * (x.ndim - 1 - len(sharding.spec))
+        spec: list[Any] = list(sharding.spec) + [None] * (x.ndim - 1 - len(sharding.spec))
         return NamedSharding(sharding.mesh, PartitionSpec(*spec[:dim], None, *spec[dim:]))
 
     return redistribute_p.bind(x, source=widen(source), target=widen(target)), dim
@@ -158,12 +143,12 @@ batching.primitive_batchers[redistribute_p] = _batched
 
 
 def _local_shape(x: Any, *, shape: tuple[int, ...], source: NamedSharding, target: NamedSharding) -> Any:
-    return x.update(shape=named_sharding(target, len(shape)).tile_shape(shape))
+    return x.update(shape=from_jax(target, len(shape)).tile_shape(shape))
 
 
 def _lower_local(ctx: Any, tile: Any, *, shape: tuple[int, ...], source: Any, target: Any) -> list[Any]:
     plan = plan_redistribution(
-        shape, str(tile.type.element_type), named_sharding(source, len(shape)), named_sharding(target, len(shape))
+        shape, str(tile.type.element_type), from_jax(source, len(shape)), from_jax(target, len(shape))
     )
     channels = iter(ctx.module_context.new_channel, None)
     value = emit(plan, tile, channels, cause="shardpass.jax.redistribute")

@@ -50,6 +50,14 @@ CHANGES = [
 ]
 
 
+def test_check_compares_numbers_of_another_version(tool):
+    text = (EXAMPLES / "mlp_train_step.mlir").read_text()
+    old = text.replace(text.split(" with jax ")[1].split(".\n")[0], "0.9.0", 1)
+    assert tool.differences(old, text) == []
+    changed = old.replace("stablehlo.negate", "stablehlo.sign")
+    assert {row.split(":")[0] for row in tool.differences(changed, text)} == {"numbers"}
+
+
 @pytest.mark.parametrize(("what", "old", "new", "said"), CHANGES, ids=[row[0] for row in CHANGES])
 def test_check_sees_a_change(tool, what, old, new, said):
     text = (EXAMPLES / "mlp_train_step.mlir").read_text()

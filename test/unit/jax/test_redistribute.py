@@ -11,8 +11,8 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import shardpass.jax as spj
-from shardpass.diagnostics import ShardpassError
-from shardpass.jax.redistribute import named_sharding
+from shardpass.diagnostics import ShardpassError, table_sharding
+from shardpass.jax.notation import from_jax
 from shardpass.redistribute import plan_redistribution
 from shardpass.runtime.hlo import collectives_in
 
@@ -100,7 +100,7 @@ def test_jit_with_a_known_source_runs_the_plan_and_nothing_else(shardy):
     f = jax.jit(lambda x: spj.redistribute(x, target, source=source), in_shardings=source)
     x = numbers(16, 16)
     assert_moved(f(x), target, x)
-    plan = plan_redistribution((16, 16), "f32", named_sharding(source, 2), named_sharding(target, 2))
+    plan = plan_redistribution((16, 16), "f32", from_jax(source, 2), from_jax(target, 2))
     hlo = f.lower(x).compile().as_text()
     kinds = [step.kind for step in plan.steps if step.kind != "dynamic_slice"]
     assert kinds
@@ -178,7 +178,8 @@ def test_explicit_axes(shardy):
 BAD = [
     ("SP610", jax.sharding.SingleDeviceSharding(jax.devices()[0]), "SingleDeviceSharding"),
     ("SP610", P("x"), "PartitionSpec"),
-    ("SP610", on("x", None, None), "rank 2"),
+    ("SP610", on("x", P.UNCONSTRAINED), "UNCONSTRAINED"),
+    (table_sharding.RANK.id, on("x", None, None), "3"),
     ("SP611", on(None, "x"), "dimension 1 of shape [8, 6] has size 6, which 4 tiles"),
 ]
 
