@@ -63,12 +63,14 @@ def settle(rule: Rule, sides: Sequence[Side], assigned: dict[int, Axes], sizes: 
 
 
 def _fill(rule: Rule, order: Sequence[Side], sizes: Sequence[int]) -> dict[int, Axes]:
-    """Splits taken side by side in ``order``; a sub-axis serves one factor alone."""
+    """Splits taken side by side in ``order``; a sub-axis serves one factor alone (of those that meet)."""
     assigned: dict[int, Axes] = {}
     used: set[int] = set()
     for side in order:
         if side.dims is None:
             continue
+        if rule.independent:
+            used = {a for factors in side.dim_map for f in factors for a in assigned.get(f, ())}
         for factor, axes in project(rule, side.dim_map, side.shape, side.dims, sizes).items():
             if factor in assigned or rule.factors[factor].kind is Kind.REPLICATED:
                 continue

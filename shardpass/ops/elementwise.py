@@ -48,7 +48,7 @@ def side_by_side(op: Any) -> Rule | None:
             factor = build.factor(size)
             build.operand(index, dim, factor)
             build.result(index, dim, factor)
-    return build.build()
+    return build.build(independent=True)
 
 
 define([f"stablehlo.{name}" for name in STABLEHLO.split()], "elementwise", pointwise)

@@ -67,6 +67,7 @@ class Rule:
 
     ``self_completing``: the family's rewrite completes partial results itself; the partitioner adds no reduction.
     ``masks``: the rewrite deals with padding along REDUCTION factors itself.
+    ``independent``: operand i and result i have nothing to do with the others, and may be split over the same axes.
     """
 
     factors: tuple[Factor, ...]
@@ -76,6 +77,7 @@ class Rule:
     combiner: str = ""
     self_completing: bool = False
     masks: bool = False
+    independent: bool = False
 
 
 class RuleBuilder:
@@ -103,9 +105,11 @@ class RuleBuilder:
         *,
         self_completing: bool = False,
         masks: bool = False,
+        independent: bool = False,
     ) -> Rule:
         operands, results = tuple(map(tuple, self._operands)), tuple(map(tuple, self._results))
-        return Rule(tuple(self._factors), operands, results, priority, combiner, self_completing, masks)
+        factors = tuple(self._factors)
+        return Rule(factors, operands, results, priority, combiner, self_completing, masks, independent)
 
 
 def project(rule: Rule, dim_map: DimMap, shape: Sequence[int], dims: DimAxes, sizes: Sequence[int]) -> dict[int, Axes]:
