@@ -1,0 +1,30 @@
+// One dimension becomes two: the split goes to the major part first, and over into the minor one.
+// RUN: shardpass-opt %s propagate --split-input-file | FileCheck %s
+
+// 4 shards of 24 are 4 shards of the major 4.
+// CHECK-LABEL: func.func @main(
+// CHECK: stablehlo.reshape %{{.*}} {mhlo.sharding = "{devices=[4,1]<=[4]}"} : (tensor<24xf32>) -> tensor<4x6xf32>
+func.func @main(%x: tensor<24xf32> {mhlo.sharding = "{devices=[4]<=[4]}"}) -> tensor<4x6xf32> {
+  %0 = stablehlo.reshape %x : (tensor<24xf32>) -> tensor<4x6xf32>
+  return %0 : tensor<4x6xf32>
+}
+
+// -----
+
+// 4 shards of 24 are 2 of the major 2, and of each of these, 2 of the minor 12.
+// CHECK-LABEL: func.func @main(
+// CHECK: stablehlo.reshape %{{.*}} {mhlo.sharding = "{devices=[2,2]<=[4]}"} : (tensor<24xf32>) -> tensor<2x12xf32>
+func.func @main(%x: tensor<24xf32> {mhlo.sharding = "{devices=[4]<=[4]}"}) -> tensor<2x12xf32> {
+  %0 = stablehlo.reshape %x : (tensor<24xf32>) -> tensor<2x12xf32>
+  return %0 : tensor<2x12xf32>
+}
+
+// -----
+
+// 4 shards of 24 cut each third of 8 in parts: the major 3 cannot take them.
+// CHECK-LABEL: func.func @main(
+// CHECK: stablehlo.reshape %{{.*}} {mhlo.sharding = "{replicated}"} : (tensor<24xf32>) -> tensor<3x8xf32>
+func.func @main(%x: tensor<24xf32> {mhlo.sharding = "{devices=[4]<=[4]}"}) -> tensor<3x8xf32> {
+  %0 = stablehlo.reshape %x : (tensor<24xf32>) -> tensor<3x8xf32>
+  return %0 : tensor<3x8xf32>
+}
