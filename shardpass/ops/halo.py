@@ -39,7 +39,7 @@ class Reach:
     """Which elements of an operand's dimension a result's dimension needs.
 
     Result j needs ``first + j * step`` up to ``span`` elements further, in coordinates where element i of the operand
-    lies at ``i * dilation``. ``backward``: tile p of the result is the p-th from the end.
+    lies at ``i * dilation``. ``backward``: results count from the end: tile p is the p-th from the end.
     """
 
     operand: int
@@ -52,6 +52,7 @@ class Reach:
     span: int = 1
     dilation: int = 1
     backward: bool = False
+    strict: bool = False  # all of a window is used, also where no result needs it
 
     def width(self, count: int) -> int:
         """Coordinates that a tile of results spans."""
@@ -65,7 +66,9 @@ class Reach:
             low = self.results - (p + 1) * tile if self.backward else p * tile
             high = min(low + tile, self.results)
             start.append(self.first + low * self.step)
-            stop.append(self.first + (high - 1) * self.step + self.span if high > low else start[-1])
+            used = high > low or self.strict
+            last = low + tile if self.strict else high
+            stop.append(self.first + (last - 1) * self.step + self.span if used else start[-1])
         return Window(tuple(start), tuple(stop), self.width(count))
 
     def elements(self, count: int) -> tuple[Window, Table]:
@@ -77,7 +80,7 @@ class Reach:
         phase = tuple(i * d - s for i, s in zip(start, whole.start, strict=True))
         stop = tuple(max(i, -(-s // d)) for i, s in zip(start, whole.stop, strict=True))
         width = max((whole.width - 1 - p) // d + 1 for p in phase)
-        return Window(start, stop, max(width, 0)), phase
+        return Window(start, stop, max(width, 1)), phase
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,10 +289,23 @@ class Halos:
             out[self.dim] = window.width
             return zeros(value.type.element_type, out) if fill is None else splat(fill, out)
         if _cheapest(size, self.count, window, cross)[1]:
-            return self._outside(self._gathered(value, window), size, window, fill)
+            return self.outside(self._gathered(value, window), size, window, fill)
         if uniform(held, window):
-            return self._outside(self._beside(value, window), size, window, fill)
+            return self.outside(self._beside(value, window), size, window, fill)
         return self.exchange(value, plan_exchange((held,), window), window.width, fill)
+
+    def slide(self, value: Any, reach: Reach, fill: Any) -> tuple[Any, tuple[int, int], int]:
+        """(the windows of ``reach``, the padding and the dilation that are left to an op that slides along them)."""
+        window, phase = reach.elements(self.count)
+        value = self.extend(value, reach.size, window, fill)
+        width, spans = reach.width(self.count), (window.width - 1) * reach.dilation + 1
+        low, more = max(phase), max(phase) - min(phase)
+        high = width - low - spans
+        if not more and high >= 0:
+            return value, (low, high), reach.dilation
+        # windows begin at different places between two elements: dilated here, and each device cuts its part
+        value = grow(value, self.dim, low, high + more, fill, reach.dilation - 1)
+        return cut_at(value, self.dim, self.number([low - p for p in phase]), width), (0, 0), 1
 
     def _beside(self, value: Any, window: Window) -> Any:
         """Uniform windows: the pieces of the neighbours side by side."""
@@ -312,7 +328,7 @@ class Halos:
             grow(whole, self.dim, low, high), self.dim, self.number([s + low for s in window.start]), window.width
         )
 
-    def _outside(self, value: Any, size: int, window: Window, fill: Any | None) -> Any:
+    def outside(self, value: Any, size: int, window: Window, fill: Any | None) -> Any:
         """``value`` (windows) with ``fill`` where its index in the array is outside of it."""
         if fill is None:
             return value
