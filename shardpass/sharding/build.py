@@ -7,6 +7,7 @@ Strict reading adds the checks of ``checks``, which XLA leaves to later stages.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -21,7 +22,7 @@ from shardpass.sharding.mhlo_text import group_text
 from shardpass.sharding.model import PLAIN, Kind, Notes, Sharding, TupleSharding
 from shardpass.sharding.named import mesh_of_tree, named_of
 from shardpass.sharding.source import Node, Source, trees
-from shardpass.sharding.tiles import Tiles, normal_form
+from shardpass.sharding.tiles import LARGEST_LIST, Tiles, normal_form
 
 _AFTER = "write last_tile_dim_replicate before the brace: XLA does not take it after it"
 
@@ -33,6 +34,7 @@ class Items:
     kinds: set[str] = field(default_factory=set)
     tile_dims: tuple[int, ...] = ()
     devices: Ints | None = None
+    listed: str | None = None
     iota: tuple[int, ...] = ()
     perm: tuple[int, ...] = ()
     replicate_last: bool = False
@@ -54,6 +56,19 @@ def sharding_of(text: str, tree: Node, strict: bool) -> Sharding | TupleSharding
         found = repr(str(after[0]))
         raise source.fault(table.SYNTAX, after[0].start_pos, expected="the end", found=found, hint=_AFTER)
     return _leaf(source, leaf, after=bool(after))
+
+
+def plain_iota(dims: str, iota: str, perm: str | None, replicate_last: str | None) -> Sharding | None:
+    """The sharding of the numbers of an iota form; None where anything about them is amiss."""
+    counts, shape = tuple(map(int, dims.split(","))), tuple(map(int, iota.split(",")))
+    order = tuple(map(int, perm.split(","))) if perm is not None else (0,)
+    types = ("replicated",) if replicate_last else ()
+    if (len(shape) == 1) != (perm is None) or sorted(order) != list(range(len(shape))):
+        return None
+    places = math.prod(counts)
+    if not 0 < places == math.prod(shape) <= LARGEST_LIST:
+        return None
+    return normal_form(Tiles(counts, None, shape, order, types))
 
 
 def mesh_of(text: str, tree: Node) -> Mesh:
@@ -80,11 +95,12 @@ def _read(source: Source, tree: Node, items: Items) -> None:
         case "replicate_last":
             items.replicate_last = True
         case "device":
-            items.devices = np.array([source.one(parts[1])])
+            items.devices, items.listed = np.array([source.one(parts[1])]), None
         case "listed":
             items.at_dims, items.at_devices = parts[1].start_pos + 1, parts[2].start_pos
             items.tile_dims += source.tuple(parts[1])
             listed = source.ints(parts[2])
+            items.listed = str(parts[2]).rstrip() if items.devices is None else None
             items.devices = listed if items.devices is None else np.concatenate([items.devices, listed])
         case "iota":
             items.at_dims, items.at_devices = parts[1].start_pos + 1, parts[3].start_pos + 1
@@ -177,7 +193,7 @@ def _without_tiles(source: Source, items: Items, notes: Notes, kind: str) -> Sha
 
 
 def _tiled(source: Source, items: Items, notes: Notes) -> Sharding:
-    tiles = Tiles(items.tile_dims, items.devices, items.iota, items.perm, items.types)
+    tiles = Tiles(items.tile_dims, items.devices, items.iota, items.perm, items.types, items.listed)
     problems = problems_of(source, tiles, items.at_dims, items.at_devices)
     if problems:
         if source.strict:

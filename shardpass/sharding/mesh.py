@@ -203,7 +203,9 @@ def _checked_ids(device_ids: Sequence[int] | Ints, size: int) -> Ints | None:
     plain = np.arange(size)
     if np.array_equal(ids, plain):
         return None
-    if not np.array_equal(np.sort(ids), plain):
+    seen = np.zeros(size, dtype=bool)
+    seen[ids[(ids >= 0) & (ids < size)]] = True
+    if not seen.all():
         raise table.MESH.error(
             message=f"the device ids are no permutation of 0 to {size - 1}", hint="list each device once"
         )

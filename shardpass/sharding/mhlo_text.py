@@ -24,6 +24,19 @@ def text_of(sharding: Sharding) -> str:
     return "{" + body(sharding) + group_text(notes.group) + "}"
 
 
+def with_metadata(sharding: Sharding) -> str:
+    """The text with ``metadata={..}``, which XLA keeps and does not print by itself."""
+    entries, text = sharding.notes.metadata, str(sharding)
+    if not entries and sharding.reduction != "sum" and not sharding.notes.named:
+        entries = (f'op_type="sdy::reduction_op" op_name="{sharding.reduction.upper()}"',)
+    if not entries:
+        return text
+    if sharding.notes.named:
+        return f"{text[:-1]}, metadata={{{', '.join('{' + entry + '}' for entry in entries)}}}}}"
+    shown = entries[0] if len(entries) == 1 else ", ".join("{" + entry + "}" for entry in entries)
+    return f"{text[:-1]} metadata={{{shown}}}}}"
+
+
 def group_text(group: tuple[str, int] | None) -> str:
     return f" {group[0]} {group[1]}" if group else ""
 

@@ -360,6 +360,12 @@ class Sharding:
         assert isinstance(text, str)
         return text
 
+    def text(self, *, metadata: bool = False) -> str:
+        """``str(self)``, with its metadata if asked for. A partial max or min without a mesh of names is told there."""
+        from shardpass.sharding.mhlo_text import with_metadata
+
+        return with_metadata(self) if metadata else str(self)
+
     def __repr__(self) -> str:
         text = str(self)
         return f"Sharding({text if len(text) < 200 else text[:160] + '...' + text[-20:]})"

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from functools import lru_cache
 
@@ -18,6 +19,9 @@ from shardpass.sharding.mesh import Mesh
 from shardpass.sharding.model import Sharding, TupleSharding
 from shardpass.sharding.source import Node
 
+# The commonest form, which needs no grammar: programs have it on every op.
+_LIST = r"([0-9]{1,9}(?:,[0-9]{1,9})*)"
+_IOTA = re.compile(rf"\{{devices=\[{_LIST}\]<=\[{_LIST}\](?:T\({_LIST}\))?( last_tile_dim_replicate)?\}}", re.ASCII)
 _LONG = 1 << 14  # longer texts are cached in small number
 
 
@@ -43,6 +47,9 @@ def parse_mesh(text: str) -> Mesh:
 
 @lru_cache(maxsize=1 << 16)
 def _parse(text: str, strict: bool) -> Sharding | TupleSharding:
+    plain = _IOTA.fullmatch(text)
+    if plain is not None and (found := build.plain_iota(*plain.groups())) is not None:
+        return found
     return build.sharding_of(text, _tree(text, "start"), strict)
 
 

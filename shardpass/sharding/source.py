@@ -50,6 +50,8 @@ class Source:
         body = raw.strip("[]")
         if len(body) < 18 and body.isdigit():
             return np.array([int(body)])
+        if len(body) > 1024 and (found := _many(body)) is not None:
+            return found
         pieces = body.split(",")
         if len(max(pieces, key=len)) < 18:
             try:
@@ -110,6 +112,18 @@ class Source:
             done = found.end()
         out += body[done:].encode("utf-8", "surrogatepass")
         return out.decode("utf-8", "surrogateescape")
+
+
+def _many(body: str) -> Ints | None:
+    """A long list, converted by NumPy; None where anything about it is amiss."""
+    if ",," in body or not body.isascii() or not (body[0].isdigit() and body[-1].isdigit()):
+        return None
+    letters = np.frombuffer(body.encode("ascii"), dtype=np.uint8)
+    if ((letters - 48 > 9) & (letters != 44)).any():  # neither a digit nor a comma
+        return None
+    found = np.fromstring(body, dtype=np.int64, sep=",")
+    sound = len(found) == body.count(",") + 1 and int(found.max()) < 10**17  # a larger one was cut off
+    return found if sound else None
 
 
 def _code(found: re.Match[str]) -> bytes | None:

@@ -24,13 +24,17 @@ LARGEST_LIST = 1 << 24  # devices that are listed one by one; an iota that nests
 
 @dataclass(frozen=True, slots=True)
 class Tiles:
-    """``dims`` counts the grid, subgroups included; the devices are a list, or an iota with its transpose."""
+    """``dims`` counts the grid, subgroups included; the devices are a list, or an iota with its transpose.
+
+    ``listed`` is the text of the list where it is known: printing 65,536 numbers takes longer than reading them.
+    """
 
     dims: tuple[int, ...]
     devices: Ints | None
     iota: tuple[int, ...]
     perm: tuple[int, ...]
     types: tuple[str, ...]
+    listed: str | None = None
 
     @property
     def data(self) -> tuple[int, ...]:
@@ -137,7 +141,17 @@ def list_form(tiles: Tiles, devices: Ints, dims: tuple[int, ...], kinds: list[st
         return text
     if (kinds[-1:] == ["replicated"] or kinds == ["manual"]) and dims[-1] == devices.size:
         return f"{{{kinds[-1]}}}"
-    return f"{{devices=[{','.join(map(str, dims))}]{list_text(devices)}{types_text(kinds)}}}"
+    text = _known_text(tiles, devices) or list_text(devices)
+    return f"{{devices=[{','.join(map(str, dims))}]{text}{types_text(kinds)}}}"
+
+
+def _known_text(tiles: Tiles, devices: Ints) -> str | None:
+    """The text that was read, where it is canonical and the list is as it was."""
+    text = tiles.listed
+    if text is None or len(text) < 256 or tiles.devices is None or not np.array_equal(devices, tiles.devices):
+        return None
+    digits = len(devices) + sum(int(np.count_nonzero(devices >= 10**k)) for k in range(1, 19))
+    return text if len(text) == digits + len(devices) - 1 and int(devices.min()) >= 0 else None
 
 
 def _of_list(tiles: Tiles, devices: Ints, *, from_iota: bool) -> Sharding:
