@@ -10,8 +10,8 @@ Cases, for each dimension of the operand (and of the result, which is split alik
 4. cut short without being indexed: only [0, window size) is ever written; needed whole.
 
 The remaining dimensions of indices and updates say which update: split, each device applies its own, and the results
-are partial. Then the operand counts once: all parts but the first start from the combiner's identity. Only for combiners
-that have one; others need the updates whole. Updates in the padding are sent out of bounds.
+are partial. Then the operand counts once: all parts but the first start from the combiner's identity. Only for
+combiners that have one; others need the updates whole. Updates in the padding are sent out of bounds.
 
 Out of bounds: a window that is not wholly inside is dropped whole, as XLA does it (JAX's modes are built on that). The
 specification drops its outside elements only; with windows of one element the two agree.

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from jax import lax
 from jax.sharding import PartitionSpec as P
-
-from shardpass.element_types import element_type
 from support.differential import check_text, draw
 from support.split import check_split
+
+from shardpass.element_types import element_type
 
 MESHES = [(8,), (4, 2), (2, 3)]
 RNG = np.random.default_rng(11)
@@ -126,7 +126,7 @@ def test_windows_that_straddle_tiles(how: Any, size: int, mesh: tuple[int, ...])
 
 def test_many_windows_that_straddle_tiles() -> None:
     starts = np.array([[0, 0], [3, 5], [9, 11], [17, 2]], np.int32)
-    numbers = dict(update_window_dims=(1, 2), inserted_window_dims=(), scatter_dims_to_operand_dims=(0, 1))
+    numbers = {"update_window_dims": (1, 2), "inserted_window_dims": (), "scatter_dims_to_operand_dims": (0, 1)}
     arguments = [small(20, 14), starts, small(4, 3, 2)]
     for spec in [P("x", "y"), P(("x", "y")), P("y"), P(None, "x")]:
         function = windows(lax.scatter_add, **numbers)
@@ -136,7 +136,7 @@ def test_many_windows_that_straddle_tiles() -> None:
 
 def test_a_whole_window_that_is_indexed() -> None:
     """Only index 0 is in bounds where the window is the whole dimension."""
-    numbers = dict(update_window_dims=(1, 2), inserted_window_dims=(), scatter_dims_to_operand_dims=(0, 1))
+    numbers = {"update_window_dims": (1, 2), "inserted_window_dims": (), "scatter_dims_to_operand_dims": (0, 1)}
     starts = np.array([[0, 0], [2, 1], [4, 0], [3, -1]], np.int32)
     arguments = [small(6, 10), starts, small(4, 2, 10)]
     seen = check_split(windows(lax.scatter_add, **numbers), arguments, [P(None, "x"), P(), P()], (8,), [P(None, "x")])
@@ -146,13 +146,13 @@ def test_a_whole_window_that_is_indexed() -> None:
 @pytest.mark.parametrize("mesh", MESHES)
 @pytest.mark.parametrize("batch", [24, 25])
 def test_batch_dimensions(mesh: tuple[int, ...], batch: int) -> None:
-    numbers = dict(
-        update_window_dims=(),
-        inserted_window_dims=(1,),
-        operand_batching_dims=(0,),
-        scatter_indices_batching_dims=(0,),
-        scatter_dims_to_operand_dims=(1,),
-    )
+    numbers = {
+        "update_window_dims": (),
+        "inserted_window_dims": (1,),
+        "operand_batching_dims": (0,),
+        "scatter_indices_batching_dims": (0,),
+        "scatter_dims_to_operand_dims": (1,),
+    }
     function = windows(lax.scatter_add, **numbers)
     arguments = [small(batch, 10), rows(10, batch, 5, 1), small(batch, 5)]
     seen = check_split(function, arguments, [P("x"), P("x"), P("x")], mesh, [P("x")], interpreter=True)
