@@ -60,6 +60,10 @@ class Piece:
     start: tuple[int, ...]
     stop: tuple[int, ...]
 
+    @property
+    def extent(self) -> tuple[int, ...]:
+        return tuple(b - a for a, b in zip(self.start, self.stop, strict=True))
+
 
 def pieces(source: Boxes, target: Boxes) -> list[Piece]:
     """Who sends what to whom; every element of every target box comes from exactly one device."""
@@ -142,15 +146,25 @@ def plan_exchange(
     target_base: IntArray,
     target_tile: tuple[int, ...],
     builder: Builder,
+    *,
+    by_shape: bool = False,
 ) -> None:
-    """Appends the exchange to ``builder``, whose value is the source tile."""
+    """Appends the exchange to ``builder``, whose value is the source tile.
+
+    ``by_shape``: boxes of one shape alone share a round. More rounds, and no byte more than must be.
+    """
     found = pieces(source, target)
-    kept = [p for p in found if p.sender == p.receiver]
-    sent = [p for p in found if p.sender != p.receiver]
-    by_round: dict[int, list[Piece]] = {}
-    for colour, piece in zip(coloured([(p.sender, p.receiver) for p in sent]), sent, strict=True):
-        by_round.setdefault(colour, []).append(piece)
-    rounds = [_round(r, source_base, target_base) for r in ([kept] if kept else []) + list(by_round.values())]
+    groups = [[p for p in found if p.sender == p.receiver]]
+    classes: dict[object, list[Piece]] = {}
+    for piece in found:
+        if piece.sender != piece.receiver:
+            classes.setdefault(piece.extent if by_shape else None, []).append(piece)
+    for members in classes.values():
+        by_round: dict[int, list[Piece]] = {}
+        for colour, piece in zip(coloured([(p.sender, p.receiver) for p in members]), members, strict=True):
+            by_round.setdefault(colour, []).append(piece)
+        groups += by_round.values()
+    rounds = [_round(group, source_base, target_base) for group in groups if group]
     value = np.array(builder.tile, np.int64)
     accumulator = np.array(target_tile, np.int64)
     for step in rounds:

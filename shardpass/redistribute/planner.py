@@ -14,7 +14,7 @@ from functools import lru_cache, partial
 
 from shardpass.diagnostics import table_redistribute as table
 from shardpass.redistribute import ops
-from shardpass.redistribute.best import Form, digit_forms
+from shardpass.redistribute.best import MOST_ROUNDS, Form, digit_forms
 from shardpass.redistribute.build import Builder
 from shardpass.redistribute.digits import DigitProblem
 from shardpass.redistribute.exchange import plan_exchange
@@ -104,13 +104,17 @@ def _planned(problem: Problem, planner: str) -> Builder:
         return builder
     shape = problem.aligned()
     if shape is None or problem.source.only is not None:
-        return _exchanged(problem)
+        return min((_exchanged(problem, by_shape) for by_shape in (False, True)), key=cost)
     rink = _within(problem, shape, partial(plan_rink, shape, problem.source.tiling, problem.target.tiling))
     if planner == "rink":
         return rink
     digits = DigitProblem.of(problem, shape)
-    found = [_within(problem, shape, form) for form in digit_forms(digits)] if digits else []
-    return cheapest([rink, *found])
+    if digits is not None:
+        return cheapest([rink, *(_within(problem, shape, form) for form in digit_forms(digits))])
+    found = []
+    if problem.devices <= MOST_DEVICES_EXCHANGED:
+        found = [_exchanged(problem, by_shape) for by_shape in (False, True)]
+    return cheapest([rink, *(e for e in found if len(e.steps) <= MOST_ROUNDS)])
 
 
 def cheapest(candidates: list[Builder]) -> Builder:
@@ -125,6 +129,7 @@ def cost(builder: Builder) -> float:
     return LATENCY * steps + float(builder.received.max()) / BANDWIDTH
 
 
+MOST_DEVICES_EXCHANGED = 64  # beyond this, where there is another way, pieces are too many to look at
 LATENCY = 10e-6  # of one collective, seconds
 BANDWIDTH = 50e9  # bytes a second that one device receives
 
@@ -133,7 +138,7 @@ def _start(problem: Problem) -> Builder:
     return Builder(problem.source.tile, problem.element, problem.names)
 
 
-def _exchanged(problem: Problem) -> Builder:
+def _exchanged(problem: Problem, by_shape: bool) -> Builder:
     builder = _start(problem)
     plan_exchange(
         problem.source.boxes(problem.shape),
@@ -142,6 +147,7 @@ def _exchanged(problem: Problem) -> Builder:
         problem.target.base,
         problem.target.tile,
         builder,
+        by_shape=by_shape,
     )
     return builder
 
