@@ -10,11 +10,10 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
-from shardpass.diagnostics import NOWHERE, Diagnostic, Place, ShardpassError
+from shardpass.diagnostics import Diagnostic, Place, ShardpassError
 from shardpass.diagnostics.table_driver import NOT_MLIR, NOT_TEXT
 from shardpass.ir.diagnostics import from_mlir
-from shardpass.ir.locations import place_of
-from shardpass.ir.signatures import signatures
+from shardpass.ir.text_locations import name_locations
 
 UNNAMED = "-"  # MLIR's name for text that came from no file
 
@@ -63,11 +62,8 @@ def parse_module(text: str | bytes, filename: str = UNNAMED, context: Any = None
             found = [from_mlir(d, filename, offset) for d in error.error_diagnostics]
             lines = text.split("\n") if isinstance(text, str) else []
             raise ShardpassError(*(_not_mlir(d, lines, offset) for d in found)) from None
-    if isinstance(text, str):
-        places = _Places(filename, offset, module.context)
-        if filename != UNNAMED or offset:
-            _name_locations(module, places)
-        _place_signatures(module, text, places)
+        if isinstance(text, str):
+            name_locations(module, text, filename, offset)
     return module
 
 
@@ -105,87 +101,6 @@ def _excerpt(place: Place, lines: list[str], offset: int) -> str:
     start = max(0, column - 80)
     shown = "".join(c if c.isprintable() else " " for c in lines[row][start : start + 100])
     return f"{shown}\n{' ' * (column - start)}^"
-
-
-_PARSED = re.compile(r'loc\("-":(\d+):(\d+)\)')
-_NAME = re.compile(r'loc\(("(?:[^"\\]|\\.)*")\)')
-
-
-def _name_locations(module: Any, places: _Places) -> None:
-    """Gives the user's file name to the locations that the parser made up (its name for every text is "-").
-
-    Locations that the text itself spells out, as JAX's modules do, are left as they are.
-    """
-
-    def visit(operation: Any) -> Any:
-        location = places.named(operation.location)
-        if location is not None:
-            operation.location = location
-        for region in operation.regions:
-            for block in region:
-                for argument in block.arguments:
-                    location = places.named(argument.location)
-                    if location is not None:
-                        argument.set_location(location)
-        return ir.WalkResult.ADVANCE
-
-    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
-
-
-class _Places:
-    """Locations in one file, made once each."""
-
-    def __init__(self, filename: str, offset: int, context: Any) -> None:
-        self.filename, self.offset, self.context = filename, offset, context
-        self._known: dict[str, Any] = {}
-
-    def at(self, line: int, column: int) -> Any:
-        line += self.offset if line else 0  # line 0: the module that the parser put around the text
-        return ir.Location.file(self.filename, line, column, self.context)
-
-    def named(self, location: Any) -> Any:
-        """``location`` with the file's name; None where it is not the parser's."""
-        text = str(location)
-        if text not in self._known:
-            match = _PARSED.fullmatch(text)
-            self._known[text] = match and self.at(int(match[1]), int(match[2]))
-        return self._known[text]
-
-    def completed(self, location: Any, line: int, column: int) -> Any:
-        """``location``, which says no place, with this one; a name that it has is kept."""
-        place = self.at(line, column)
-        name = _NAME.fullmatch(str(location))
-        if name is None:
-            return place
-        return ir.Location.name(ir.Attribute.parse(name[1], self.context).value, place, self.context)
-
-
-def _place_signatures(module: Any, text: str, places: _Places) -> None:
-    """Gives functions and arguments whose own locations name no line the line at which they stand.
-
-    JAX's modules say of main's arguments what they are called and of functions nothing.
-    """
-    functions = [op for op in module.body.operations if op.operation.name == "func.func"]
-    vague = [f for f in functions if place_of(f.location) == NOWHERE or _vague_arguments(f)]
-    if not vague:
-        return
-    known = signatures(text)
-    for function in vague:
-        signature = known.get(function.attributes["sym_name"].value)
-        if signature is None:  # written in MLIR's generic form
-            continue
-        if place_of(function.location) == NOWHERE:
-            function.operation.location = places.completed(function.location, *signature.function)
-        for argument in _vague_arguments(function):
-            if argument.arg_number < len(signature.arguments):
-                position = signature.arguments[argument.arg_number]
-                argument.set_location(places.completed(argument.location, *position))
-
-
-def _vague_arguments(function: Any) -> list[Any]:
-    """The arguments of ``function`` whose locations name no line."""
-    blocks = list(function.regions[0])
-    return [a for a in blocks[0].arguments if place_of(a.location) == NOWHERE] if blocks else []
 
 
 def copy_module(module: Any) -> Any:

@@ -6,10 +6,11 @@ import sys
 import pytest
 from jaxlib.mlir import ir
 
-from shardpass.diagnostics import Place, ShardpassError
+from shardpass.diagnostics import NOWHERE, Place, ShardpassError
 from shardpass.ir.context import copy_module, is_valid, make_context, parse_module
 from shardpass.ir.jax_private import make_ir_context
 from shardpass.ir.locations import place_of
+from shardpass.ir.text_locations import without_locations
 
 MODULE = """func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
   %0 = stablehlo.add %a, %a : tensor<4xf32>
@@ -112,12 +113,47 @@ def test_arguments_that_have_but_a_name_get_the_line_at_which_they_stand(name):
     assert place_of(g.regions[0].blocks[0].arguments[0].location) == Place(name, 8, 24)
 
 
-def test_text_in_the_generic_form_is_taken_as_it_is():
-    module = parse_module(JAX_STYLE)
-    generic = module.operation.get_asm(print_generic_op_form=True, enable_debug_info=True)
-    generic = generic.replace('"-":', '"first":')
-    again = parse_module(generic, "m.mlir")
-    assert place_of(again.body.operations[0].location).file == "first"
+def test_ops_that_have_but_a_name_get_their_line_too():
+    text = """func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %0 = stablehlo.negate %x {u.text = "loc(", u.other = ")"} : tensor<4xf32> loc("negate")
+      // loc( in a comment
+      %1 = stablehlo.custom_call @loc(%0) : (tensor<4xf32>) -> tensor<4xf32> loc(#call)
+      %2 = stablehlo.abs %1 : tensor<4xf32> loc(fused["a)", "b"])
+      %3 = stablehlo.negate %2 : tensor<4xf32> loc("negate"("u.py":5:6))
+      return %3 : tensor<4xf32>
+    }
+    #name = loc("f(")
+    #call = loc(callsite(#name at "g"))
+    """
+    module = parse_module(text, "m.mlir", first_line=11)
+    places = [place_of(op.location) for op in operations(module)]
+    assert places[3] == Place("u.py", 5, 6)
+    assert [p.line for p in places] == [12, 14, 15, 5, 17]
+    assert {p.file for p in places} == {"m.mlir", "u.py"}
+    assert str(operations(module)[0].location) == 'loc("negate"("m.mlir":12:12))'
+
+
+def test_blanking_keeps_every_position():
+    for text in (JAX_STYLE, 'loc( "a)b" )x\n#l1 = loc(unknown)\n"loc("y'):
+        bare = without_locations(text)
+        assert len(bare) == len(text)
+        assert [i for i, c in enumerate(bare) if c == "\n"] == [i for i, c in enumerate(text) if c == "\n"]
+        assert all(b in (t, " ") for b, t in zip(bare, text, strict=True))
+    assert bare.split() == ["x", '"loc("y']
+
+
+def test_a_location_as_the_value_of_an_attribute_does_no_harm():
+    """Blanking breaks such a text; the module is as MLIR read it."""
+    module = parse_module('func.func @f() attributes {u.x = loc("y")} { return } loc(unknown)', "m.mlir")
+    assert place_of(module.body.operations[0].location) == NOWHERE
+    assert is_valid(module)
+
+
+def test_text_in_the_generic_form_is_placed_alike():
+    module = parse_module(JAX_STYLE, "m.mlir")
+    generic = str(module.operation.get_asm(print_generic_op_form=True))
+    again = parse_module(generic.replace("() -> ()\n", "() -> () loc(unknown)\n"), "g.mlir")
+    assert {place_of(op.location).file for op in again.body.operations} == {"g.mlir"}
 
 
 def test_a_complaint_has_mlirs_message_the_place_and_a_caret():

@@ -1,0 +1,134 @@
+"""Locations of a module that was parsed from the user's text: each names the user's file and a line.
+
+MLIR's parser calls every text "-", and where the text spells a location out, it is taken whatever it says: JAX
+gives main's arguments a name and no line, and functions nothing. So, after parsing,
+
+1. a location that the parser made up gets the file's name;
+2. one that the text spells out is kept as it is when it names a line of some file (the user's Python), and
+   otherwise gets the line at which the op or the argument stands. That line is found by parsing the text
+   once more with every ``loc(...)`` blanked: positions stay, and the parser makes all locations up.
+
+Cost: one walk; a second parse and walk where case 2 needs it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from jaxlib.mlir import ir
+
+from shardpass.diagnostics import NOWHERE
+from shardpass.ir.locations import place_of
+
+_PARSED = re.compile(r'loc\("-":(\d+):(\d+)\)')
+_NAME = re.compile(r'loc\(("(?:[^"\\]|\\.)*")\)')
+_STRING = r'"(?:[^"\\\n]|\\.)*"'
+# a string, a comment, or the start of a location with the alias that it may define
+_SPELLED = re.compile(rf"{_STRING}|//[^\n]*|(?:#[\w$.-]+\s*=\s*)?(?<![\w@%.$#-])loc\(")
+_BRACKET = re.compile(rf"{_STRING}|[()]")
+_NOT_NEWLINE = re.compile(r"[^\n]")
+
+
+def name_locations(module: Any, text: str, filename: str, offset: int) -> None:
+    """Gives every op and argument of ``module``, parsed from ``text``, a location with a file and a line.
+
+    ``filename`` is what the text is called, ``offset`` how many lines of the file stand before it.
+    """
+    places = _Places(filename, offset, module.context)
+    vague = []
+    for index, (thing, location) in enumerate(_located(module)):
+        text_of = str(location)  # a stack of calls is long: print it once
+        named = places.named(text_of)
+        if named is not None:
+            _set(thing, named)
+        elif place_of(text_of) == NOWHERE:
+            vague.append((index, thing, text_of))
+    if not vague:
+        return
+    bare = _parse(without_locations(text))
+    if bare is None:
+        return
+    positions = [str(location) for _, location in _located(bare)]
+    for index, thing, text_of in vague:
+        place = places.named(positions[index])
+        if place is not None:
+            _set(thing, places.completed(text_of, place))
+
+
+def without_locations(text: str) -> str:
+    """``text`` with spaces for every location, so that what remains stands where it stood."""
+    parts, at = [], 0
+    for match in _SPELLED.finditer(text):
+        if match.start() >= at and match[0].endswith("loc("):
+            end = _closing(text, match.end())
+            parts += [text[at : match.start()], _NOT_NEWLINE.sub(" ", text[match.start() : end])]
+            at = end
+    return "".join([*parts, text[at:]])
+
+
+def _closing(text: str, at: int) -> int:
+    """The offset after the parenthesis that closes the one before ``at``; the text's end where none does."""
+    depth = 1
+    for token in _BRACKET.finditer(text, at):
+        depth += {"(": 1, ")": -1}.get(token[0], 0)
+        if depth == 0:
+            return token.end()
+    return len(text)
+
+
+def _parse(text: str) -> Any:
+    """The module; None where blanking broke the text (a location stood as the value of an attribute)."""
+    try:
+        return ir.Module.parse(text)
+    except ir.MLIRError:
+        return None
+
+
+def _located(module: Any) -> Iterator[tuple[Any, Any]]:
+    """(op or argument, its location) for all of ``module``, in the order of its text."""
+    stack = [module.operation]
+    while stack:
+        operation = stack.pop()
+        yield operation, operation.location
+        inner = []
+        for region in operation.regions:
+            for block in region:
+                for argument in block.arguments:
+                    yield argument, argument.location
+                inner += [view.operation for view in block.operations]
+        stack += reversed(inner)
+
+
+def _set(thing: Any, location: Any) -> None:
+    if isinstance(thing, ir.BlockArgument):
+        thing.set_location(location)
+    else:
+        thing.location = location
+
+
+class _Places:
+    """Locations in one file, made once each."""
+
+    def __init__(self, filename: str, offset: int, context: Any) -> None:
+        self.filename, self.offset, self.context = filename, offset, context
+        self._known: dict[str, Any] = {}
+
+    def named(self, location: str) -> Any:
+        """``location``, as printed, with the file's name; None where the parser did not make it up."""
+        if location not in self._known:
+            match = _PARSED.fullmatch(location)
+            self._known[location] = match and self._at(int(match[1]), int(match[2]))
+        return self._known[location]
+
+    def _at(self, line: int, column: int) -> Any:
+        line += self.offset if line else 0  # line 0: the module that the parser put around the text
+        return ir.Location.file(self.filename, line, column, self.context)
+
+    def completed(self, location: str, place: Any) -> Any:
+        """``place``, under the name that ``location``, as printed, has, if it has one."""
+        name = _NAME.fullmatch(location)
+        if name is None:
+            return place
+        return ir.Location.name(ir.Attribute.parse(name[1], self.context).value, place, self.context)
