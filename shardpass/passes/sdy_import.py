@@ -7,20 +7,23 @@
 | ``sdy.manual_computation`` | ``@SPMDFullToShardShape``, the body, ``@SPMDShardToFullShape`` |
 | ``sdy.sharding_group`` | ``custom_call @Sharding`` with ``{unknown shard_as N}`` |
 | ``sdy.propagation_barrier`` | left out, with a remark |
+| replica groups by mesh axes | lists of devices |
 | ``sdy.mesh`` | ``shardpass.mesh`` on the module, with the user's names |
 """
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
+from jaxlib.mlir.dialects import stablehlo as hlo
 
 from shardpass.diagnostics import ShardpassError, report
 from shardpass.diagnostics.table_passes import IGNORED_OP
 from shardpass.ir.locations import place_of
-from shardpass.ir.tensors import i64_array, operation, walk_blocks
+from shardpass.ir.tensors import dense_i64, i64_array, operation, walk_blocks
 from shardpass.passes.annotations import (
     CONSTRAINT,
     MANUAL,
@@ -34,7 +37,7 @@ from shardpass.passes.annotations import (
 )
 from shardpass.passes.manual import marked_scope, set_scope
 from shardpass.passes.validate import at_place
-from shardpass.sharding import Mesh, Sharding, parse_sdy
+from shardpass.sharding import AxisRef, Mesh, Sharding, parse_sdy
 
 SDY_SHARDING = "sdy.sharding"
 
@@ -110,7 +113,23 @@ class _Import:
                 row.update(self._attributes(row.pop(SDY_SHARDING), _rank(of), function.location))
         signature.write()
 
+    def _replica_groups(self, op: Any) -> None:
+        """Groups said with axes of an ``sdy.mesh`` (as newer JAX does) become lists of devices."""
+        said = op.attributes["replica_groups"]
+        if not str(said).startswith("#stablehlo.replica_group_mesh_axes"):
+            return
+        attribute = hlo.ReplicaGroupMeshAxesAttr(said)
+        mesh = self.meshes[str(attribute.mesh).removeprefix("@")]
+        axes = []
+        for text in map(str, attribute.axes):
+            name, part = re.search(r'name = "([^"]*)"', text), re.search(r"\((\d+)\)(\d+)", text)
+            assert name is not None  # an axis_ref has one
+            axes.append(AxisRef(name[1], int(part[1]), int(part[2])) if part else AxisRef(name[1]))
+        op.attributes["replica_groups"] = dense_i64(Sharding.tiled(mesh, ()).groups(axes))
+
     def _op(self, op: Any) -> None:
+        if "replica_groups" in op.attributes:
+            self._replica_groups(op)
         if op.name in ("sdy.sharding_constraint", "sdy.reshard"):
             self._constraint(op)
         elif op.name == "sdy.manual_computation":
