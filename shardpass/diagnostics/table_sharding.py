@@ -209,8 +209,8 @@ CANNOT_SAY = Code(
     "SP040",
     "{notation} cannot say {what}",
     "use a notation that can: docs/sharding.md has the table of what each one says",
-    explanation="Notations differ in what they can say. A distributed type has no partial sums, ONNX has no manual axes, "
-    "and an XLA sharding has no device that holds two shards or groups of different sizes.",
+    explanation="Notations differ in what they can say. A distributed type has no partial sums, ONNX has no manual "
+    "axes, and an XLA sharding has no device that holds two shards or groups of different sizes.",
     exception=ShardingError,
 )
 TILE_SIZE = Code(
@@ -224,8 +224,8 @@ ONNX_SPEC = Code(
     "SP042",
     "ONNX sharding spec: {message}",
     "one device, or one key of the device map, for each shard in row-major order of the split dimensions",
-    explanation="A ShardingSpec contradicts itself: `device = [0, 1, 2]` with a dimension of two shards, an axis out of "
-    "range, a key that the device map has not.",
+    explanation="A ShardingSpec contradicts itself: `device = [0, 1, 2]` with a dimension of two shards, an axis out "
+    "of range, a key that the device map has not.",
     exception=ShardingError,
 )
 CANNOT_WRITE = Code(

@@ -9,6 +9,7 @@ out, and the picture says so.
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections.abc import Sequence
@@ -20,6 +21,7 @@ from rich.console import Console, RenderableType
 
 from shardpass.diagnostics import table_sharding as table
 from shardpass.sharding import Sharding, TupleSharding, parse_sharding
+from shardpass.sharding.digits import Ints
 from shardpass.sharding.errors import fault
 
 MOST_CELLS = 16  # along one dimension
@@ -45,7 +47,7 @@ class Cell:
         ids = self.devices
         if len(ids) <= MOST_DEVICES:
             return " ".join(map(str, ids)) if ids else "all"
-        steps = {b - a for a, b in zip(ids, ids[1:], strict=False)}
+        steps = {b - a for a, b in itertools.pairwise(ids)}
         if steps == {1}:
             return f"{ids[0]}..{ids[-1]}"
         return " ".join(map(str, ids[: MOST_DEVICES - 2])) + f" +{len(ids) - MOST_DEVICES + 2}"
@@ -196,7 +198,7 @@ def _drawn(counts: tuple[int, ...], axis: int | None, most: int) -> int:
     return 1 if axis is None else min(counts[axis], most)
 
 
-def _holders(sharding: Sharding, counts: tuple[int, ...]) -> np.ndarray | None:  # type: ignore[type-arg]
+def _holders(sharding: Sharding, counts: tuple[int, ...]) -> Ints | None:
     """The devices of each tile, [tiles, copies]; None where all devices, or none that is named, hold the one tile."""
     if sharding.is_maximal or sharding.mesh is None:
         if sharding.is_unknown:
@@ -209,7 +211,7 @@ def _holders(sharding: Sharding, counts: tuple[int, ...]) -> np.ndarray | None: 
 
 def _cell(
     at: tuple[int, ...], counts: tuple[int, ...], tile: tuple[int, ...], shape: tuple[int, ...],
-    holders: np.ndarray | None,  # type: ignore[type-arg]
+    holders: Ints | None,
 ) -> Cell:  # fmt: skip
     number = int(np.ravel_multi_index(at, counts)) if counts else 0
     part = tuple((min(k * t, n), min((k + 1) * t, n)) for k, t, n in zip(at, tile, shape, strict=True))

@@ -74,7 +74,7 @@ def _id_problems(source: Source, devices: Ints, at: int) -> list[ShardingParseEr
                 len(str(device)),
                 device=device,
                 times=int(times[unique == device][0]),
-            )  # fmt: skip
+            )
         )
     outside = np.flatnonzero((devices < 0) | (devices >= n))
     if len(outside):
@@ -88,7 +88,7 @@ def _id_problems(source: Source, devices: Ints, at: int) -> list[ShardingParseEr
                 last=n - 1,
                 missing=f"device {gap}",
                 extra=f"device {extra}",
-            )  # fmt: skip
+            )
         )
     return out
 

@@ -98,8 +98,8 @@ def _mesh(digits: Sequence[Digit], names: Mesh | None, order: Mesh) -> Mesh:
     axes: list[tuple[str, int]] = []
     fresh = (name for k in range(len(digits) + len(taken) + 1) if (name := f"axis_{k}") not in taken)
     for digit in digits:
-        name = None if names is None else _name_in(names, digit)
-        axes.append((name or next(fresh), digit[1]))
+        known = None if names is None else _name_in(names, digit)
+        axes.append((known or next(fresh), digit[1]))
     return Mesh(axes, order.device_ids)
 
 

@@ -119,6 +119,6 @@ def distributed_type_text(sharding: Sharding, shape: Sequence[int]) -> str:
         if mesh is None or not sharding.dims or not sharding.dims[k]:
             out.append(str(size))
             continue
-        axes = ",".join(f'"{a.name}"' + (f":({a.pre}){a.size}" if a.size else "") for a in reversed(sharding.dims[k]))
-        out.append(f"{size // count}{{{axes}}}{size}")
+        names = ",".join(f'"{a.name}"' + (f":({a.pre}){a.size}" if a.size else "") for a in reversed(sharding.dims[k]))
+        out.append(f"{size // count}{{{names}}}{size}")
     return f"[{', '.join(out)}]"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from shardpass.diagnostics import Code, Place
+from dataclasses import replace
+
+from shardpass.diagnostics import Code, Diagnostic, Place
 from shardpass.diagnostics.table_sharding import ShardingError, ShardingParseError
 
-__all__ = ["ShardingError", "ShardingParseError", "excerpt", "fault"]
+__all__ = ["ShardingError", "ShardingParseError", "excerpt", "fault", "placed"]
 
 _WIDTH = 76
 
@@ -31,8 +33,24 @@ def place_of(text: str, offset: int) -> Place:
     return Place("<sharding>", text.count("\n", 0, offset) + 1, offset - start + 1)
 
 
+def placed(error: ShardingError, text: str, offset: int, length: int = 1) -> ShardingParseError:
+    """``error``, found in ``text`` at ``offset``."""
+    first = error.diagnostics[0]
+    shown = replace(first, place=place_of(text, offset), excerpt=excerpt(text, offset, length))
+    return ShardingParseError(shown, *error.diagnostics[1:])
+
+
 def fault(code: Code, text: str, offset: int, length: int = 1, **values: object) -> ShardingParseError:
     """The error ``code`` at ``offset`` of ``text``, with an excerpt."""
-    error = code.error(place_of(text, offset), excerpt=excerpt(text, offset, length), **values)
+    error = code.exception(
+        Diagnostic(
+            code.severity,
+            code.id,
+            code.message.format(**values),
+            place_of(text, offset),
+            code.remedy.format(**values),
+            excerpt(text, offset, length),
+        )
+    )
     assert isinstance(error, ShardingParseError)
     return error

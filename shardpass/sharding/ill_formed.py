@@ -12,6 +12,7 @@ import math
 
 import numpy as np
 
+from shardpass.sharding import digits as dg
 from shardpass.sharding.mhlo_text import types_text
 from shardpass.sharding.model import Kind, Notes, Sharding
 from shardpass.sharding.tiles import LARGEST_LIST, ORDER, Tiles, arranged, groups_of, list_form, whole
@@ -45,7 +46,7 @@ def _list(tiles: Tiles) -> Sharding | None:
 
 def iota_form(tiles: Tiles) -> str | None:
     """XLA's text of an iota, whatever its numbers; None where XLA dies."""
-    iota: Iota | None = (list(tiles.dims), *canonical(list(tiles.iota), list(tiles.perm)))
+    iota: Iota = (list(tiles.dims), *canonical(list(tiles.iota), list(tiles.perm)))
     kinds, rank = list(tiles.types), len(tiles.data)
     if text := whole(tiles, []):
         return text
@@ -53,14 +54,13 @@ def iota_form(tiles: Tiles) -> str | None:
     ones = [k for k in range(rank, len(tiles.dims)) if tiles.dims[k] == 1]
     if ones or len(groups) > 1 or len(groups) < len(kinds):
         order = [*range(rank), *(k for _, ks in groups for k in ks), *ones]
-        assert iota is not None
-        iota = _transposed(iota, order)
-        if iota is None:
+        moved = _transposed(iota, order)
+        if moved is None:
             return None
         counts = [math.prod(tiles.dims[k] for k in ks) for _, ks in groups]
         kinds = [kind for kind, _ in groups]
-        iota = ([*tiles.data, *counts], *canonical(iota[1], iota[2]))
-    dims = iota[0] if iota else []
+        iota = ([*tiles.data, *counts], *canonical(moved[1], moved[2]))
+    dims = iota[0]
     size = math.prod(dims)
     if kinds == ["manual"] and dims[-1] == size:
         return "{manual}"
@@ -115,8 +115,30 @@ def _transposed(iota: Iota, order: list[int]) -> Iota | None:
     solid.sort()
     sizes = [shape[p] for p in perm]
     if [dims[k] for k in solid] != sizes:
-        return None
+        return _transposed_parts(iota, moved, order)
     return (moved, *canonical(list(shape), [perm[solid.index(k)] for k in order if dims[k] != 1]))
+
+
+def _transposed_parts(iota: Iota, moved: list[int], order: list[int]) -> Iota | None:
+    """The transpose of an iota whose own dimensions are several of the grid's, or parts of them."""
+    dims, shape, perm = iota
+    if sorted(perm) != list(range(len(shape))) or min(shape) < 1 or min(dims) < 1:
+        return None
+    left = list(dg.iota(shape, perm))
+    parts: list[tuple[dg.Digit, ...]] = []
+    for size in dims:
+        here = math.gcd(size, dg.total(left)) if dg.total(left) < size else size
+        part = dg.take(left, here)
+        if part is None:
+            return None
+        parts.append(part)
+    if left:
+        return None
+    digits = dg.merge(digit for k in order for digit in parts[k])
+    if not digits:
+        return (moved, [1], [0])
+    new_shape, new_perm = dg.shape_and_perm(digits)
+    return (moved, list(new_shape), list(new_perm))
 
 
 def _sorted_last(iota: Iota) -> Iota | None:

@@ -247,10 +247,16 @@ def joined(mesh: Mesh, axes: Iterable[AxisRef]) -> tuple[AxisRef, ...]:
     for axis in axes:
         if mesh.ref_size(axis) == 1:
             continue
-        if out and axis.size is not None and (last := out[-1]).size is not None and last.name == axis.name:
-            if axis.pre == last.pre * last.size:
-                out[-1] = mesh.ref(AxisRef(axis.name, last.pre, last.size * axis.size))
-                continue
+        last = out[-1] if out else None
+        if (
+            last is not None
+            and last.name == axis.name
+            and last.size is not None
+            and axis.size is not None
+            and axis.pre == last.pre * last.size
+        ):
+            out[-1] = mesh.ref(AxisRef(axis.name, last.pre, last.size * axis.size))
+            continue
         out.append(axis)
     return tuple(out)
 

@@ -261,7 +261,8 @@ class Sharding:
         tile = np.array(self.tile_shape(shape), dtype=np.int64)
         if len(self.dims) != len(shape):
             return np.zeros((devices, len(shape)), dtype=np.int64)
-        return np.minimum(self.tile_index() * tile, sizes)
+        offsets: Ints = np.minimum(self.tile_index() * tile, sizes)
+        return offsets
 
     def tile_index(self) -> Ints:
         """The index of each device's tile along each dimension, int64 [devices, dims]. Read-only."""

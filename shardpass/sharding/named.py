@@ -15,8 +15,8 @@ import numpy as np
 
 from shardpass.diagnostics import table_sharding as table
 from shardpass.sharding.digits import Ints
+from shardpass.sharding.errors import ShardingError, ShardingParseError, placed
 from shardpass.sharding.ill_formed import canonical
-from shardpass.sharding.errors import ShardingError, ShardingParseError
 from shardpass.sharding.mesh import AxisRef, Mesh
 from shardpass.sharding.metadata import RULES, metadata_of
 from shardpass.sharding.model import Axes, Kind, Notes, Sharding, check_disjoint
@@ -54,8 +54,7 @@ def named_of(source: Source, tree: Node) -> Sharding:
     except ShardingParseError:
         raise
     except ShardingError as error:
-        first = error.diagnostics[0]
-        raise source.contradiction(first_offset(spec) or at, first.message, first.remedy) from None
+        raise placed(error, source.text, first_offset(spec) or at) from None
     text = "{" + shown + str(made).removeprefix("{" + str(mesh))
     return made.replaced(notes=replace(made.notes, metadata=metadata, text=text))
 
@@ -69,8 +68,7 @@ def mesh_of_tree(source: Source, tree: Node) -> Mesh:
     try:
         return Mesh(axes, order)
     except ShardingError as error:
-        first = error.diagnostics[0]
-        raise source.contradiction(0, first.message, first.remedy) from None
+        raise placed(error, source.text, 0) from None
 
 
 # ------------------------------------------------------------------------------------- the mesh
@@ -149,8 +147,7 @@ def _mesh(source: Source, at: int, axes: list[Axis], order: Ints | None) -> Mesh
     try:
         mesh = Mesh(axes, order)
     except ShardingError as error:
-        first = error.diagnostics[0]
-        raise source.contradiction(at, first.message, first.remedy) from None
+        raise placed(error, source.text, at) from None
     return mesh
 
 
@@ -167,7 +164,7 @@ def _mesh_text(source: Source, at: int, mesh: Mesh, listed: Ints | None) -> str:
 def _check_stray(source: Source, tree: Node) -> None:
     """XLA 0.10 eats one comma too many, or a name, before the axes."""
     stray = next((part for part in trees(tree) if part.data == "stray"), None)
-    commas = next((token for token in pieces(tree) if token.type == "STRAY_COMMAS"), None)
+    commas: Node = next((token for token in pieces(tree) if token.type == "STRAY_COMMAS"), None)
     if stray is None and commas is None:
         return
     axes = next(part for part in trees(tree) if part.data == "mesh_axes")
@@ -244,8 +241,7 @@ def _axis(source: Source, mesh: Mesh, tree: Node) -> AxisRef:
             message = f"its size {numbers[1]} is not between 1 and {mesh.sizes[name]}, the size of {name!r}"
             raise table.SUB_AXIS.error(axis=str(axis), message=message)
     except ShardingError as error:
-        first = error.diagnostics[0]
-        raise source.contradiction(at, first.message, first.remedy, len(tokens[0])) from None
+        raise placed(error, source.text, at, len(tokens[0])) from None
     return axis
 
 
@@ -269,10 +265,11 @@ def _made(mesh: Mesh, dims: tuple[Axes, ...], kinds: dict[str, Axes], opened: tu
 
 def _check_neighbours(axes: Axes, where: str) -> None:
     for major, minor in itertools.pairwise(axes):
-        if major.name == minor.name and major.size is not None and minor.size is not None:
-            if major.pre * major.size == minor.pre:
-                joined = AxisRef(major.name, major.pre, major.size * minor.size)
-                raise table.NEIGHBOURS.error(major=str(major), minor=str(minor), joined=str(joined), where=where)
+        if major.name != minor.name or major.size is None or minor.size is None:
+            continue
+        if major.pre * major.size == minor.pre:
+            joined = AxisRef(major.name, major.pre, major.size * minor.size)
+            raise table.NEIGHBOURS.error(major=str(major), minor=str(minor), joined=str(joined), where=where)
 
 
 def _check_gaps(mesh: Mesh, axes: list[AxisRef]) -> None:

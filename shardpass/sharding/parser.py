@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 import threading
 from functools import lru_cache
@@ -81,6 +82,7 @@ def _tree(text: str, start: str) -> Node:
 
 
 _WORDS = {
+    "attribute": "an attribute such as replicated or devices=[..]",
     "KIND": "replicated, maximal, manual, unknown or unreduced", "DEVICES": "devices=",
     "DEVICE": "device=", "REPLICATE_LAST": "last_tile_dim_replicate", "LAST_DIMS": "last_tile_dims=",
     "GROUP": "shard_as or shard_like", "MESH": "mesh[..]", "MAXIMAL_MESH": "maximal_mesh[..]", "LBRACE": "'{'",
@@ -88,24 +90,40 @@ _WORDS = {
     "EQUAL": "'='", "INTS": "an integer", "INT": "an integer", "STRING": "a quoted name", "LIST": "a list [..]",
     "IOTA": "'<='", "TRANSPOSE": "T(..)", "STRAY_COMMAS": "','", "TYPE": "replicated, manual, unreduced or maximal",
     "NAMED_KIND": "replicated, manual or unreduced", "OPEN": "'?'", "KEY": "a metadata field",
-    "AXES_ATTR": "replicated=, unreduced= or manual=", "DEVICE_IDS": "device_ids=", "METADATA": "metadata=", "REDUCTION": "sum, max or min", "$END": "the end",
-    "AFTER": "last_tile_dim_replicate",
+    "AXES_ATTR": "replicated=, unreduced= or manual=", "DEVICE_IDS": "device_ids=", "METADATA": "metadata=",
+    "REDUCTION": "sum, max or min", "$END": "the end", "AFTER": "last_tile_dim_replicate",
 }  # fmt: skip
 
 
+_ATTRIBUTES = frozenset({"KIND", "DEVICE", "DEVICES", "REPLICATE_LAST", "LAST_DIMS", "GROUP", "METADATA"})
+_AT_START = frozenset({"MESH", "MAXIMAL_MESH", "LBRACE"})
+
+
 def _explained(text: str, error: UnexpectedInput) -> ShardingParseError:
+    expected: set[str]
     if isinstance(error, UnexpectedToken) and error.token.type != "$END":
         token: Token = error.token
         offset, found = token.start_pos or 0, repr(str(token)[:40])
-        expected = error.accepts or error.expected
+        expected = set(error.accepts or error.expected)
     elif isinstance(error, UnexpectedCharacters):
-        offset = error.pos_in_stream
-        found, expected = repr(text[offset : offset + 1]), error.allowed or set()
+        offset = error.pos_in_stream or 0
+        word = _WORD.match(text, offset)
+        found, expected = repr(word[0][:40] if word else text[offset : offset + 1]), set(error.allowed or ())
     else:
         offset, found = len(text.rstrip()), "the end of the text"
-        expected = error.expected if isinstance(error, UnexpectedEOF | UnexpectedToken) else set()
+        expected = set(error.expected) if isinstance(error, UnexpectedEOF | UnexpectedToken) else set()
+    if expected >= _ATTRIBUTES:
+        expected = expected - _ATTRIBUTES - _AT_START | {"attribute"}
     words = sorted({_WORDS.get(name, name.lower().rstrip("_")) for name in expected} - {"the end"})
-    return fault(table.SYNTAX, text, offset, expected=_either(words), found=found, hint=_hint(text, offset))
+    length = len(found) - 2 if found[0] in "'\"" else 1
+    return fault(table.SYNTAX, text, offset, length, expected=_either(words), found=found, hint=_hint(text, offset))
+
+
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]*=?", re.ASCII)
+_KNOWN = (
+    "replicated", "maximal", "manual", "unknown", "unreduced", "device=", "devices=", "last_tile_dim_replicate",
+    "last_tile_dims=", "shard_as", "shard_like", "metadata=", "mesh", "maximal_mesh", "device_ids=", "device_id=",
+)  # fmt: skip
 
 
 def _either(words: list[str]) -> str:
@@ -116,10 +134,18 @@ def _either(words: list[str]) -> str:
 
 def _hint(text: str, offset: int) -> str:
     rest = text[offset:].lstrip()
+    word = _WORD.match(rest)
+    if not text.lstrip().startswith("{"):
+        return "a sharding stands between braces: {devices=[2,1]0,1}"
+    if word and word[0].rstrip("=") in [known.rstrip("=") for known in _KNOWN if known.endswith("=")]:
+        if re.match(r"\s+=", rest[word.end() :]):
+            return f"no blank stands before '=': {word[0]}="
+    elif word and (close := difflib.get_close_matches(word[0], _KNOWN, 1)):
+        return f"did you mean {close[0]}?"
+    elif word and text[:offset].rstrip().endswith(("[", "{", ",")) and "mesh" in text[:offset]:
+        return f"the names of axes are quoted: '{word[0].rstrip('=')}'"
     if rest.startswith(","):
         return "attributes are separated by blanks, not commas"
     if not rest and text.count("{") > text.count("}"):
         return "close the brace"
-    if not text.lstrip().startswith("{"):
-        return "a sharding stands between braces: {devices=[2,1]0,1}"
     return ""

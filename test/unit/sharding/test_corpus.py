@@ -1,8 +1,9 @@
 """The parser held to XLA's on the corpus: 1,408 texts with the verdict of jaxlib 0.10.2's HloSharding.from_string.
 
-The texts are from XLA's and Shardy's own tests, written by hand, generated, and mutants of those. ``outcome`` is ok, error,
-abort (the process died parsing), abort_after_parse (it died when asked for the devices), describe_error (the devices did
-not fit in memory). ``strict_problems`` says what XLA lets through and then drops, misreads or dies on.
+The texts are from XLA's and Shardy's own tests, written by hand, generated, and mutants of those. ``outcome`` is
+ok, error, abort (the process died parsing), abort_after_parse (it died when asked for the devices) or
+describe_error (the devices did not fit in memory). ``strict_problems`` says what XLA lets through and then drops,
+misreads or dies on.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import pytest
 from shardpass.sharding import Sharding, ShardingError, ShardingParseError, TupleSharding, parse_sharding
 
 PATH = Path(__file__).parents[2] / "data" / "hlo_sharding_corpus.jsonl.gz"
-ROWS: list[dict[str, Any]] = [json.loads(line) for line in gzip.open(PATH, "rt", encoding="utf-8")]
+ROWS: list[dict[str, Any]] = list(map(json.loads, gzip.decompress(PATH.read_bytes()).decode().splitlines()))
 ACCEPTED = [row for row in ROWS if row["outcome"] in ("ok", "abort_after_parse", "describe_error")]
 REFUSED = [row for row in ROWS if row not in ACCEPTED]
 SOUND = [row for row in ACCEPTED if row["outcome"] != "abort_after_parse" and not row["strict_problems"]]
