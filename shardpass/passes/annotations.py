@@ -25,6 +25,7 @@ NUM_REPLICAS = "mhlo.num_replicas"
 MESH = "shardpass.mesh"
 UNSPECIFIED = "shardpass.unspecified_dims"  # dimensions that propagation may split further
 SCOPE = "shardpass.manual"  # on an op in a region that is manual over some axes: see ``passes.manual``
+CONFLICT = "shardpass.conflict"  # on an op where two splits disagreed: which was taken, and why
 PRIORITIES = "shardpass.priorities"  # of each dimension: propagation takes the lowest number first
 FROM, TO, GLOBAL_TYPE = "shardpass.from", "shardpass.to", "shardpass.global_type"
 TILED_SHARDING = "shardpass.sharding"  # of a partitioned module's arguments and results

@@ -105,6 +105,7 @@ class Partitioner:
             return held.tile
         key = (value, target)
         if key not in self.moved:
+            cause = explained(cause, op)
             with ir.InsertionPoint(op), op.location:
                 self.moved[key] = self._redistribute(held.tile, held.kind, held.sharding, target, held.mesh, cause)
         return self.moved[key]
@@ -115,7 +116,8 @@ class Partitioner:
         """Holds ``result``, now ``tile`` under ``found``, under ``wanted``; built before ``after``."""
         if found != wanted:
             with ir.InsertionPoint(after), node.op.location:
-                tile = self._redistribute(tile, kind, found, wanted, node.mesh, f"result of {node.op.name}")
+                cause = explained(f"result of {node.op.name}", node.op)
+                tile = self._redistribute(tile, kind, found, wanted, node.mesh, cause)
         self.hold(result, tile, kind, wanted, node.mesh)
 
     def _redistribute(
@@ -201,7 +203,7 @@ class Partitioner:
                 partition_split(self, node, node.rule, wanted, after)
             else:
                 self._whole(node, after, wanted)
-            for name in (names.SHARDING, names.SCOPE):
+            for name in (names.SHARDING, names.SCOPE, names.CONFLICT):
                 if name in op.attributes:
                     del op.attributes[name]
 
@@ -277,6 +279,12 @@ class Partitioner:
             if is_ranked(result):
                 found = node.mesh.replicated(result.type.rank)
                 self.deliver(result, result, result.type, found, sharding, node, after)
+
+
+def explained(cause: str, op: Any) -> str:
+    """``cause``, with what propagation had to decide at ``op``."""
+    why = names.get_text(op, names.CONFLICT)
+    return f"{cause}; {why}" if why else cause
 
 
 def lifted(

@@ -8,10 +8,12 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
+from shardpass.ir.locations import place_of
 from shardpass.ir.tensors import is_ranked, shape_of
 from shardpass.ops.factors import DimAxes
 from shardpass.ops.mesh import PrimeMesh
 from shardpass.passes.annotations import (
+    CONFLICT,
     CONSTRAINT,
     PRIORITIES,
     SHARDING,
@@ -40,6 +42,7 @@ class Propagate(ModulePass):
 
     Options:
         verbose: print each conflict, which split won and how many bytes spoke for it, on stderr
+        trace: print each step on stderr: the op, which of its values got which split
 
     Input:
 
@@ -64,14 +67,14 @@ class Propagate(ModulePass):
     summary = "a sharding for every value, from those that the user fixed"
 
     verbose: bool = False
+    trace: bool = False
 
     def run(self, module: Any) -> None:
         work = _Work(Program(module, "propagate"))
         work.engine.run()
         work.write()
-        if self.verbose:
-            for line in work.conflicts():
-                print(line, file=sys.stderr)
+        for line in (*(work.trace() if self.trace else ()), *(work.conflicts() if self.verbose else ())):
+            print(line, file=sys.stderr)
 
 
 class _Work:
@@ -166,7 +169,7 @@ class _Work:
         elif target == CONSTRAINT:
             self._tie(known[0], known[1], op.name)
         elif node.rule is not None:
-            self.engine.add(Step(node.rule, known, op.name))
+            self.engine.add(Step(node.rule, known, op.name, op))
 
     def _border(self, values: tuple[int, ...], target: str) -> None:
         """What goes into a region, or comes out, is split over the region's free axes alike on both sides."""
@@ -224,6 +227,7 @@ class _Work:
                 row.pop(PRIORITIES, None)
         self.signature.write()
         self._write_block(self.program.body)
+        self._write_conflicts()
 
     def _write_block(self, block: Block) -> None:
         for node in block.nodes:
@@ -241,7 +245,31 @@ class _Work:
                 self._write_block(inner)
 
     def conflicts(self) -> list[str]:
-        return [
-            describe(conflict, self.program.mesh, self.engine.steps[conflict.step].name)
-            for conflict in self.engine.conflicts.values()
-        ]
+        """For people: each op where two splits disagreed, which won, and why."""
+        return [f"{self._where(c.step)}: {describe(c, self.program.mesh)}" for c in self.engine.conflicts.values()]
+
+    def trace(self) -> list[str]:
+        """For people: every step of propagation, in order."""
+        mesh = self.program.mesh
+        lines = []
+        for event in self.engine.events:
+            operands = len(self.engine.steps[event.step].rule.operands)
+            inside = event.position < operands
+            which = f"operand {event.position}" if inside else f"result {event.position - operands}"
+            before, after = (
+                "[" + ", ".join("{" + mesh.names(axes) + "}" for axes in dims) + "]"
+                for dims in (event.before, event.after)
+            )
+            lines.append(f"{self._where(event.step)}: {which}: {before} -> {after}")
+        return lines
+
+    def _where(self, step: int) -> str:
+        found = self.engine.steps[step]
+        place = "" if found.op is None else str(place_of(found.op.location)) + ": "
+        return place + found.name
+
+    def _write_conflicts(self) -> None:
+        for conflict in self.engine.conflicts.values():
+            op = self.engine.steps[conflict.step].op
+            if op is not None:
+                op.attributes[CONFLICT] = ir.StringAttr.get(describe(conflict, self.program.mesh))

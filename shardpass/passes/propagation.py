@@ -20,6 +20,7 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import prod
+from typing import Any
 
 from shardpass.ops.factors import Axes, DimAxes, DimMap, Priority, Rule, RuleBuilder, project, unproject, used_axes
 from shardpass.ops.mesh import PrimeMesh
@@ -46,6 +47,7 @@ class Step:
     rule: Rule
     values: tuple[int, ...]
     name: str = ""
+    op: Any = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +62,25 @@ class Conflict:
     refused_bytes: int
 
 
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One change, for the trace: a step gave a value more of a split."""
+
+    step: int
+    position: int  # of the value among the step's operands and results
+    before: DimAxes
+    after: DimAxes
+
+
 class Propagation:
-    """The engine. Fill ``values`` and ``add`` steps, then ``run``."""
+    """The engine. Fill ``values`` and ``add`` steps, then ``run``. ``events`` tells every change, in order."""
 
     def __init__(self, mesh: PrimeMesh) -> None:
         self.mesh = mesh
         self.values: list[Value] = []
         self.steps: list[Step] = []
         self.conflicts: dict[tuple[int, int], Conflict] = {}
+        self.events: list[Event] = []
 
     def add_value(self, value: Value) -> int:
         self.values.append(value)
@@ -126,11 +139,13 @@ class Propagation:
             return []
         joined = {factor: self._join(index, factor, votes) for factor, votes in held.items()}
         order = sorted(joined, key=lambda f: (-sum(held[f].values()), f))
-        return [
-            value
-            for value, dim_map, own in zip(step.values, maps, said, strict=True)
-            if self._extend(value, dim_map, own, step.rule, joined, order)
-        ]
+        changed = []
+        for position, (value, dim_map, own) in enumerate(zip(step.values, maps, said, strict=True)):
+            before = self.values[value].dims
+            if self._extend(value, dim_map, own, step.rule, joined, order):
+                changed.append(value)
+                self.events.append(Event(index, position, before, self.values[value].dims))
+        return changed
 
     def _join(self, step: int, factor: int, votes: dict[Axes, int]) -> Axes:
         """The split that most bytes speak for; a split speaks for its own beginnings too."""
@@ -215,9 +230,9 @@ def border(outer: tuple[int, ...], inner: tuple[int, ...]) -> Rule:
     return build.build()
 
 
-def describe(conflict: Conflict, mesh: PrimeMesh, name: str) -> str:
+def describe(conflict: Conflict, mesh: PrimeMesh) -> str:
     """For people: which split won and why."""
     return (
-        f"{name}: split over {mesh.names(conflict.taken)} ({conflict.taken_bytes} bytes) "
+        f"split over {mesh.names(conflict.taken)} ({conflict.taken_bytes} bytes) "
         f"rather than {mesh.names(conflict.refused)} ({conflict.refused_bytes} bytes)"
     )
