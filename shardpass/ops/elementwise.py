@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from shardpass.ir.tensors import is_ranked, shape_of
-from shardpass.ops.factors import Rule, RuleBuilder
+from shardpass.ops.factors import Kind, Rule, RuleBuilder
 from shardpass.ops.registry import define
 
 STABLEHLO = """
@@ -13,12 +13,12 @@ STABLEHLO = """
     exponential_minus_one floor imag is_finite log log_plus_one logistic maximum minimum multiply negate not or
     popcnt power real reduce_precision remainder round_nearest_afz round_nearest_even rsqrt select shift_left
     shift_right_arithmetic shift_right_logical sign sine sqrt subtract tan tanh uniform_dequantize
-    uniform_quantize xor
+    uniform_quantize xor map
 """
 
 CHLO = """
-    acos acosh asin asinh atan atanh bessel_i1e conj cosh digamma erf erf_inv erfc is_inf is_neg_inf is_pos_inf
-    lgamma next_after polygamma sinh square tan zeta
+    _asin_acos_kernel acos acosh asin asinh atan atanh bessel_i1e conj constant_like cosh digamma erf erf_inv erfc
+    is_inf is_neg_inf is_pos_inf lgamma mulhi next_after polygamma sinh square tan zeta
 """
 
 
@@ -39,6 +39,22 @@ def pointwise(op: Any) -> Rule | None:
     return build.build()
 
 
+def bitcast_convert(op: Any) -> Rule | None:
+    """Elementwise; where the width changes, the extra minor dimension holds the parts of one element."""
+    source, target = shape_of(op.operands[0]), shape_of(op.results[0])
+    build = RuleBuilder([len(source)], [len(target)])
+    for dim in range(max(len(source), len(target))):
+        if dim < min(len(source), len(target)):
+            factor = build.factor(source[dim])
+            build.operand(0, dim, factor)
+            build.result(0, dim, factor)
+        elif dim < len(source):
+            build.operand(0, dim, build.factor(source[dim], Kind.REPLICATED))
+        else:
+            build.result(0, dim, build.factor(target[dim], Kind.REPLICATED))
+    return build.build()
+
+
 def side_by_side(op: Any) -> Rule | None:
     """Result i is operand i: optimization_barrier."""
     shapes = [shape_of(operand) for operand in op.operands]
@@ -54,3 +70,9 @@ def side_by_side(op: Any) -> Rule | None:
 define([f"stablehlo.{name}" for name in STABLEHLO.split()], "elementwise", pointwise)
 define([f"chlo.{name}" for name in CHLO.split()], "elementwise", pointwise)
 define("stablehlo.optimization_barrier", "elementwise", side_by_side)
+define(
+    "stablehlo.bitcast_convert",
+    "elementwise",
+    bitcast_convert,
+    note="every dimension but the one that appears or vanishes as the width changes",
+)

@@ -18,7 +18,25 @@ from shardpass.ops.factors import Axes, Rule
 from shardpass.ops.local import Local
 from shardpass.ops.mesh import PrimeMesh
 
-FAMILIES = ("elementwise", "collectives", "source", "shape", "cutting", "dot", "convolution", "reduce", "window", "select_and_scatter", "indexing", "gather", "scatter", "sorting")
+FAMILIES = (
+    "replicated",
+    "elementwise",
+    "collectives",
+    "source",
+    "shape",
+    "cutting",
+    "dot",
+    "convolution",
+    "reduce",
+    "window",
+    "select_and_scatter",
+    "indexing",
+    "gather",
+    "scatter",
+    "sorting",
+    "custom_call",
+    "linalg",
+)
 
 
 RuleOf = Callable[[Any], Rule | None]

@@ -1,0 +1,109 @@
+"""fft, cholesky, triangular_solve, batch norms, and the linear algebra that JAX calls: split on batch dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import stablehlo as hlo
+
+from shardpass.ir.tensors import ints, retype, shape_of
+from shardpass.ops.custom_call import define_target, leading
+from shardpass.ops.factors import Kind, Rule, RuleBuilder
+from shardpass.ops.local import Local
+from shardpass.ops.registry import define
+
+
+def fft(op: Any) -> Rule | None:
+    """The dimensions that are not transformed are a batch."""
+    return leading(op, len(shape_of(op.operands[0])) - len(ints(op.attributes["fft_length"])))
+
+
+def _row_major(value: Any) -> Any:
+    """``value``, by way of one dimension: that has one layout, and the barrier keeps it until layouts are chosen."""
+    flat = hlo.reshape(retype(value.type, [prod(shape_of(value))]), value)
+    kept = hlo.optimization_barrier([flat])
+    return hlo.reshape(value.type, kept)
+
+
+def localize_fft(local: Local) -> list[Any]:
+    """XLA's CPU client refuses its own FFT where a collective beside it chose another layout than row-major."""
+    op = local.op
+    with local.before():
+        op.operands[0] = _row_major(op.operands[0])
+    op.results[0].set_type(retype(op.results[0].type, local.tile(0)))
+    with local.after():
+        return [_row_major(op.results[0])]
+
+
+def cholesky(op: Any) -> Rule | None:
+    return leading(op, len(shape_of(op.operands[0])) - 2)
+
+
+def triangular_solve(op: Any) -> Rule | None:
+    """Batch dimensions, and the right-hand sides: each is solved by itself."""
+    shape, right = shape_of(op.operands[0]), shape_of(op.operands[1])
+    rank = len(shape)
+    free = rank - 1 if ir.BoolAttr(op.attributes["left_side"]).value else rank - 2
+    build = RuleBuilder([rank, rank], [rank])
+    for dim in range(rank):
+        if dim < rank - 2:
+            factor = build.factor(shape[dim])
+            build.operand(0, dim, factor)
+        else:
+            build.operand(0, dim, build.factor(shape[dim], Kind.REPLICATED))
+            factor = build.factor(right[dim], Kind.PARALLEL if dim == free else Kind.REPLICATED)
+        build.operand(1, dim, factor)
+        build.result(0, dim, factor)
+    return build.build()
+
+
+def batch_norm(alike: Kind) -> Callable[[Any], Rule | None]:
+    """A rule: the feature dimension is parallel everywhere, the others of the large arrays are ``alike``."""
+
+    def rule(op: Any) -> Rule | None:
+        feature = int(ir.IntegerAttr(op.attributes["feature_index"]).value)
+        shape = shape_of(op.operands[0])
+        values = [*op.operands, *op.results]
+        build = RuleBuilder([len(shape_of(v)) for v in op.operands], [len(shape_of(v)) for v in op.results])
+        factors = [build.factor(n, Kind.PARALLEL if d == feature else alike) for d, n in enumerate(shape)]
+        for index, value in enumerate(values):
+            given = index < len(op.operands)
+            for dim in range(len(shape_of(value))):
+                factor = factors[dim] if len(shape_of(value)) == len(shape) > 1 else factors[feature]
+                (build.operand(index, dim, factor) if given else build.result(index - len(op.operands), dim, factor))
+        return build.build()
+
+    return rule
+
+
+def matrices(op: Any) -> Rule | None:
+    """Targets that work on the last two dimensions of their first operand."""
+    return leading(op, len(shape_of(op.operands[0])) - 2)
+
+
+# what JAX calls by name where it does not write num_batch_dims (TPU, and exported programs)
+TARGETS = (
+    "Cholesky",
+    "Eigh",
+    "LuDecomposition",
+    "ProductOfElementaryHouseholderReflectors",
+    "Qr",
+    "QrDecompositionBlock",
+)
+
+for _target in TARGETS:
+    define_target(_target, matrices)
+
+define("stablehlo.fft", "linalg", fft, localize_fft, note="dimensions that are not transformed")
+define("stablehlo.cholesky", "linalg", cholesky, note="batch dimensions")
+define("stablehlo.triangular_solve", "linalg", triangular_solve, note="batch dimensions and right-hand sides")
+define("stablehlo.batch_norm_inference", "linalg", batch_norm(Kind.PARALLEL), note="every dimension")
+define(
+    ["stablehlo.batch_norm_training", "stablehlo.batch_norm_grad"],
+    "linalg",
+    batch_norm(Kind.REPLICATED),
+    note="the feature dimension; the others are needed whole (frameworks write the sums out, and these are split)",
+)

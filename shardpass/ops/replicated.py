@@ -1,0 +1,91 @@
+"""Ops that no rule splits, each with the reason.
+
+Three sorts: structure, which other parts of shardpass deal with; ops that are computed whole on every device, operands
+gathered and results sliced, with a remark (SP301); and ops that cannot be in a program of whole arrays, whose passes
+or verifiers say so. A family that is loaded later may replace an entry by a rule.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from shardpass.ops.factors import Rule
+from shardpass.ops.registry import define
+
+STRUCTURE = {
+    "while": "control flow: its regions are partitioned, with the shardings of what they carry agreed on",
+    "if": "control flow: its branches are partitioned, with the shardings of their results agreed on",
+    "case": "control flow: its branches are partitioned, with the shardings of their results agreed on",
+    "return": "ends a region",
+    "composite": "computed whole: what it is composed of is a function of whole arrays",
+    "tuple": "holds no array of its own",
+    "get_tuple_element": "holds no array of its own",
+    "after_all": "orders effects; holds no array",
+    "create_token": "orders effects; holds no array",
+    "async_start": "wraps a collective that is already one device's",
+    "async_done": "wraps a collective that is already one device's",
+}
+
+EFFECTS = {
+    "infeed": "its data arrives whole on each device",
+    "outfeed": "leaves each device whole",
+    "send": "a transfer of the host's, once for each device",
+    "recv": "a transfer of the host's, once for each device",
+    "rng": "draws from a state that each device has for itself; use rng_bit_generator",
+    "rng_bit_generator": "its bits follow the order of the whole array",
+}
+
+DEVICES = {
+    "partition_id": "differs from device to device; a program of whole arrays has one value",
+    "replica_id": "differs from device to device; a program of whole arrays has one value",
+}
+
+_SHAPES = """
+    dynamic_broadcast_in_dim dynamic_conv dynamic_gather dynamic_iota dynamic_pad dynamic_reshape
+    get_dimension_size real_dynamic_slice set_dimension_size
+"""
+DYNAMIC = dict.fromkeys(
+    _SHAPES.split(), "its shape is known only as the program runs; the pipeline refuses dynamic shapes"
+)
+
+LEGACY = {
+    name: f"not in the specification any more: {instead}"
+    for name, instead in {
+        "broadcast": "broadcast_in_dim took its place",
+        "cross-replica-sum": "all_reduce took its place",
+        "dot": "dot_general took its place",
+        "einsum": "dot_general took its place",
+        "unary_einsum": "dot_general and reduce took its place",
+        "torch_index_select": "gather took its place",
+    }.items()
+}
+
+BROADCASTS = (
+    "add and atan2 compare complex divide maximum minimum multiply next_after or polygamma power remainder select "
+    "shift_left shift_right_arithmetic shift_right_logical subtract xor zeta"
+)
+
+CHLO = {
+    "constant": "its value may differ from element to element; JAX writes stablehlo.constant",
+    "ragged_dot": "its groups cross tiles at places that only the data knows",
+    "scan": "its body is a region over slices; JAX writes while",
+    "top_k": "picks among all elements of its last dimension",
+    **{
+        f"broadcast_{name}": "stretches operands as it computes; JAX writes broadcast_in_dim first"
+        for name in BROADCASTS.split()
+    },
+}
+
+REASONS: dict[str, str] = {
+    **{f"stablehlo.{name}": why for name, why in {**STRUCTURE, **EFFECTS, **DEVICES, **DYNAMIC, **LEGACY}.items()},
+    **{f"chlo.{name}": why for name, why in CHLO.items()},
+}
+
+
+def no_rule(op: Any) -> Rule | None:
+    """Replicated."""
+    return None
+
+
+for _name, _why in REASONS.items():
+    define(_name, "replicated", no_rule, note=_why)
