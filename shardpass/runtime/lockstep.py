@@ -10,8 +10,13 @@ State: for each value of the program its N copies, one a device.
 Invariants: after an op is emitted, copy d of each result depends on device d alone, but for collectives; constants
 stand for `partition_id`.
 
-Cases: collectives; `partition_id`; `call`, whose callee is emitted in its place; every other op, cloned with its
-regions. A collective inside a region (the body of a loop) is refused.
+Cases:
+1. a collective: over the copies of all devices;
+2. `partition_id`: a constant for each device;
+3. `call`: the callee is emitted in its place;
+4. `while`, `if` and `case` with a collective inside: one op that carries the values of all devices. Every device must
+   take the same way, or its partners would wait for ever; so the way of device 0 is everyone's;
+5. every other op: cloned, with its regions.
 """
 
 from __future__ import annotations
@@ -23,8 +28,6 @@ import numpy as np
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
-from shardpass.diagnostics import table_runtime
-from shardpass.ir.locations import place_of
 from shardpass.ir.tensors import operation, shape_of
 from shardpass.runtime.contract import CROSS_DEVICE, every_op
 
@@ -42,13 +45,15 @@ class Lockstep:
     def function(self, name: str, arguments: Sequence[Values]) -> list[Values]:
         """The results of a function, each on all devices."""
         (block,) = self.functions[name].regions[0].blocks
-        table: Table = dict(zip(block.arguments, arguments, strict=True))
-        for op in map(operation, block.operations):
-            if op.name == "func.return":
-                return [table[value] for value in op.operands]
+        return self.run(block, dict(zip(block.arguments, arguments, strict=True)))
+
+    def run(self, block: Any, table: Table) -> list[Values]:
+        """What the block ends with, each value on all devices."""
+        *ops, last = map(operation, block.operations)
+        for op in ops:
             results = self.emit(op, [table[value] for value in op.operands], table)
             table.update(zip(op.results, results, strict=True))
-        raise AssertionError("a function ends in a return: MLIR's verifier saw to it")
+        return [table[value] for value in last.operands]
 
     def emit(self, op: Any, operands: list[Values], table: Table) -> list[Values]:
         """The results of one op, each on all devices."""
@@ -58,8 +63,39 @@ class Lockstep:
             return [[_device_id(device) for device in range(self.devices)]]
         if op.name in _COLLECTIVES:
             return _COLLECTIVES[op.name](self, op, operands)
+        if op.name in _CONTROL and self.communicates(op):
+            return self.together(op, operands, table)
         copies = [self.clone(op, device, [v[device] for v in operands], table) for device in range(self.devices)]
         return [list(row) for row in zip(*(copy.results for copy in copies), strict=True)]
+
+    def communicates(self, op: Any) -> bool:
+        """Whether a collective is inside, or in what is called there."""
+        return any(
+            inner.name in CROSS_DEVICE
+            or (inner.name == "func.call" and self.communicates(self.functions[inner.attributes["callee"].value]))
+            for inner in every_op(op)
+        )
+
+    def together(self, op: Any, operands: list[Values], table: Table) -> list[Values]:
+        """A control-flow op over the values of all devices; device 0 says which way to go."""
+        loop = op.name == "stablehlo.while"
+        given = [v for row in operands for v in row] if loop else [operands[0][0]]
+        types = [v.type for v in given] if loop else [r.type for r in op.results for _ in range(self.devices)]
+        new = ir.Operation.create(op.name, types, given, regions=len(op.regions))
+        for index, (source, target) in enumerate(zip(op.regions, new.regions, strict=True)):
+            (body,) = source.blocks
+            block = target.blocks.append(*(types if loop else []))
+            inner = {**table, **dict(zip(body.arguments, self.rows(block.arguments), strict=True))}
+            with ir.InsertionPoint(block):
+                rows = self.run(body, inner)
+                condition = loop and index == 0
+                stablehlo.ReturnOp([rows[0][0]] if condition else [v for row in rows for v in row])
+        return self.rows(new.results)
+
+    def rows(self, values: Any) -> list[Values]:
+        """A flat list, device by device within each value, as [value][device]."""
+        flat = list(values)
+        return [flat[k : k + self.devices] for k in range(0, len(flat), self.devices)]
 
     def clone(self, op: Any, device: int, operands: list[Any], table: Table) -> Any:
         """The op on one device, with the values that its regions take from outside."""
@@ -72,9 +108,6 @@ class Lockstep:
 
     def _enter(self, copy: Any, device: int, table: Table) -> None:
         for inner in list(every_op(copy))[1:]:
-            if inner.name in CROSS_DEVICE:
-                reason = f"`{inner.name}` inside `{copy.name}` cannot be run in step"
-                raise table_runtime.INTERPRETER_FAILED.error(place_of(inner.location), reason=reason)
             if inner.name == "stablehlo.partition_id":
                 with ir.InsertionPoint(inner):
                     inner.results[0].replace_all_uses_with(_device_id(device))
@@ -158,6 +191,9 @@ _COLLECTIVES: dict[str, Callable[[Lockstep, Any, list[Values]], list[Values]]] =
     "stablehlo.reduce_scatter": _reduce_scatter,
     "stablehlo.collective_broadcast": _broadcast,
 }
+
+
+_CONTROL = ("stablehlo.while", "stablehlo.if", "stablehlo.case")
 
 
 def groups(op: Any) -> list[list[int]]:

@@ -163,3 +163,51 @@ def test_regions_and_calls(run, body):
     text = text[: text.rindex("}")] + THRICE
     x = np.arange(8, dtype=np.int32).reshape(4, 2)
     np.testing.assert_array_equal(run(text, x), x + 3 * np.arange(4)[:, None])
+
+
+SUM = """"stablehlo.all_reduce"({x}) ({{
+      ^bb0(%a: tensor<i32>, %b: tensor<i32>):
+        %s = stablehlo.add %a, %b : tensor<i32>
+        stablehlo.return %s : tensor<i32>
+      }}) {{replica_groups = dense<[[0, 2], [1, 3]]> : tensor<2x2xi64>, use_global_device_ids,
+      channel_handle = #stablehlo.channel_handle<handle = {k}, type = 1>}} : (tensor<1x2xi32>) -> tensor<1x2xi32>"""
+TOGETHER = {
+    # three rounds of acc = sum over the group + partition_id, the count being the same everywhere
+    "while": f"""%r:2 = stablehlo.while(%i = %zero, %acc = %x) : tensor<i32>, tensor<1x2xi32>
+     cond {{
+      %go = stablehlo.compare LT, %i, %three : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %go : tensor<i1>
+     }} do {{
+      %t = {SUM.format(x="%acc", k=1)}
+      %n = stablehlo.add %t, %id : tensor<1x2xi32>
+      %j = stablehlo.add %i, %one : tensor<i32>
+      stablehlo.return %j, %n : tensor<i32>, tensor<1x2xi32>
+     }}
+    %0 = stablehlo.add %r#1, %id : tensor<1x2xi32>""",
+    "case": f"""%0 = "stablehlo.case"(%one) ({{
+      stablehlo.return %x : tensor<1x2xi32>
+    }}, {{
+      %t = {SUM.format(x="%x", k=1)}
+      %n = stablehlo.add %t, %id : tensor<1x2xi32>
+      stablehlo.return %n : tensor<1x2xi32>
+    }}) : (tensor<i32>) -> tensor<1x2xi32>""",
+}
+BEFORE = """%zero = stablehlo.constant dense<0> : tensor<i32>
+    %one = stablehlo.constant dense<1> : tensor<i32>
+    %three = stablehlo.constant dense<3> : tensor<i32>
+    %p = stablehlo.partition_id : tensor<ui32>
+    %c = stablehlo.convert %p : (tensor<ui32>) -> tensor<i32>
+    %id = stablehlo.broadcast_in_dim %c, dims = [] : (tensor<i32>) -> tensor<1x2xi32>
+    """
+
+
+@pytest.mark.parametrize("kind", TOGETHER)
+@pytest.mark.parametrize("run", [RUNNERS["xla"][0], RUNNERS["in step"][0]], ids=["xla", "in step"])
+def test_collectives_in_control_flow(run, kind):
+    text = program(4, BEFORE + TOGETHER[kind], "1x2xi32", "4x2xi32", "1x2xi32", "4x2xi32")
+    x = np.arange(8, dtype=np.int32).reshape(4, 2)
+    ids, partner = np.arange(4)[:, None], [2, 3, 0, 1]
+    wanted = x
+    for _ in range({"while": 3, "case": 1}[kind]):
+        wanted = wanted + wanted[partner] + ids
+    np.testing.assert_array_equal(run(text, x), wanted + (ids if kind == "while" else 0))
