@@ -159,4 +159,12 @@ def localize_convolution(local: Local) -> None:
             op.attributes[name] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), -(-groups // parts))
 
 
-define("stablehlo.convolution", "convolution", convolution, localize_convolution, halo_bytes)
+define(
+    "stablehlo.convolution",
+    "convolution",
+    convolution,
+    localize_convolution,
+    halo_bytes,
+    note="batch, groups, input features (partial sums), output features, spatial dimensions (also strided, dilated, "
+    "transposed); a kernel's spatial dimension where it is longer than the result's (partial sums)",
+)

@@ -245,7 +245,35 @@ def reverse_bytes(op: Any, rule: Rule, factors: dict[int, Axes], mesh: PrimeMesh
     return total
 
 
-define("stablehlo.slice", "cutting", slice_, localize_slice, halo_bytes)
-define("stablehlo.pad", "cutting", pad, localize_pad, halo_bytes)
-define("stablehlo.concatenate", "cutting", concatenate, localize_concatenate, concatenate_bytes)
-define("stablehlo.reverse", "cutting", reverse, localize_reverse, reverse_bytes)
+define(
+    "stablehlo.slice",
+    "cutting",
+    slice_,
+    localize_slice,
+    halo_bytes,
+    note="every dimension; along a cut one a tile gets what it lacks of other tiles",
+)
+define(
+    "stablehlo.pad",
+    "cutting",
+    pad,
+    localize_pad,
+    halo_bytes,
+    note="every dimension, also with negative and interior padding",
+)
+define(
+    "stablehlo.concatenate",
+    "cutting",
+    concatenate,
+    localize_concatenate,
+    concatenate_bytes,
+    note="every dimension, the joined one too",
+)
+define(
+    "stablehlo.reverse",
+    "cutting",
+    reverse,
+    localize_reverse,
+    reverse_bytes,
+    note="every dimension, turned ones too",
+)

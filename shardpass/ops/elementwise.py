@@ -67,9 +67,11 @@ def side_by_side(op: Any) -> Rule | None:
     return build.build(independent=True)
 
 
-define([f"stablehlo.{name}" for name in STABLEHLO.split()], "elementwise", pointwise)
-define([f"chlo.{name}" for name in CHLO.split()], "elementwise", pointwise)
-define("stablehlo.optimization_barrier", "elementwise", side_by_side)
+EVERY = "every dimension; scalars beside larger operands stay whole"
+
+define([f"stablehlo.{name}" for name in STABLEHLO.split()], "elementwise", pointwise, note=EVERY)
+define([f"chlo.{name}" for name in CHLO.split()], "elementwise", pointwise, note=EVERY)
+define("stablehlo.optimization_barrier", "elementwise", side_by_side, note="every dimension of every operand")
 define(
     "stablehlo.bitcast_convert",
     "elementwise",

@@ -132,4 +132,5 @@ define(
     select_and_scatter,
     localize_select_and_scatter,
     halo_bytes,
+    note="every dimension that is not padded, where the scatter is a sum",
 )

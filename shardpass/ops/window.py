@@ -229,4 +229,11 @@ def reduce_window_bytes(op: Any, rule: Rule, factors: dict[int, Axes], mesh: Pri
     return total
 
 
-define("stablehlo.reduce_window", "window", reduce_window, localize_reduce_window, reduce_window_bytes)
+define(
+    "stablehlo.reduce_window",
+    "window",
+    reduce_window,
+    localize_reduce_window,
+    reduce_window_bytes,
+    note="every dimension; a padded one where the initial value is the identity of a plain combiner",
+)
