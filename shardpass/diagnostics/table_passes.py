@@ -84,6 +84,16 @@ UNEVEN = Code(
     "choose a size that {count} divides to save {percent:.0f}% of memory and work on this dimension",
     severity=Severity.REMARK,
 )
+PARTITIONED_ALREADY = Code(
+    "SP218",
+    "@main is partitioned already: its {where} is a tile of {whole}",
+    "start from the whole program, or run only the passes that come after shardpass-partition",
+)
+TOO_MANY_DEVICES = Code(
+    "SP219",
+    "{what} has {count} devices; shardpass handles up to {most}",
+    "check the sizes of the mesh's axes",
+)
 OWN_ORDER = Code(
     "SP217",
     "the device order of {text} cannot be said with the axes of {mesh}; it is kept, and changed where needed",

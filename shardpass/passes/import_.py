@@ -10,11 +10,18 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from shardpass.diagnostics import Diagnostic, Place, Severity, ShardpassError, report
-from shardpass.diagnostics.table_passes import DYNAMIC_SHAPE, NO_DEVICE_COUNT, OWN_ORDER
+from shardpass.diagnostics.table_passes import (
+    DYNAMIC_SHAPE,
+    NO_DEVICE_COUNT,
+    OWN_ORDER,
+    PARTITIONED_ALREADY,
+    TOO_MANY_DEVICES,
+)
 from shardpass.ir.locations import place_of
 from shardpass.ir.tensors import i64_array, operation, walk_blocks
 from shardpass.passes.annotations import (
     CONSTRAINT,
+    GLOBAL_TYPE,
     MANUAL,
     NUM_PARTITIONS,
     SCOPE,
@@ -36,7 +43,7 @@ from shardpass.passes.base import ModulePass
 from shardpass.passes.inline import inline_calls
 from shardpass.passes.manual import CONTROL_FLOW, mark_manual
 from shardpass.passes.registry import register
-from shardpass.passes.sdy_import import import_sdy
+from shardpass.passes.sdy_import import MOST_DEVICES, import_sdy
 from shardpass.passes.validate import check, read_for
 from shardpass.sharding import Mesh, Sharding, common_mesh
 
@@ -98,6 +105,7 @@ class Import(ModulePass):
 
     def run(self, module: Any) -> None:
         main = main_of(module)
+        _refuse_partitioned(main)
         _refuse_dynamic_shapes(module)
         prefer = mesh_of(module)
         sdy_mesh = import_sdy(module)
@@ -108,6 +116,8 @@ class Import(ModulePass):
         signature = Signature(main)
         found = list(_annotations(main, signature))
         count = _device_count(module, found, sdy_mesh)
+        if count > MOST_DEVICES:
+            raise TOO_MANY_DEVICES.error(place_of(main.location), what="the program", count=count, most=MOST_DEVICES)
         _fail_if_wrong(found, count, NUM_PARTITIONS if num_devices(module) else "as its first sharding says")
         set_num_devices(module, count)
         mesh = _common_mesh(found, count, prefer or sdy_mesh)
@@ -115,6 +125,15 @@ class Import(ModulePass):
         for annotation in found:
             annotation.write()
         signature.write()
+
+
+def _refuse_partitioned(main: Any) -> None:
+    signature = Signature(main)
+    for role, rows in (("argument", signature.arguments), ("result", signature.results)):
+        for index, row in enumerate(rows):
+            if GLOBAL_TYPE in row:
+                where, whole = f"{role} {index}", ir.TypeAttr(row[GLOBAL_TYPE]).value
+                raise PARTITIONED_ALREADY.error(place_of(main.location), where=where, whole=whole)
 
 
 def _refuse_dynamic_shapes(module: Any) -> None:

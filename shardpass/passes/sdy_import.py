@@ -14,6 +14,7 @@
 from __future__ import annotations
 
 import re
+from math import prod
 from typing import Any
 
 from jaxlib.mlir import ir
@@ -21,7 +22,7 @@ from jaxlib.mlir.dialects import sdy
 from jaxlib.mlir.dialects import stablehlo as hlo
 
 from shardpass.diagnostics import ShardpassError, report
-from shardpass.diagnostics.table_passes import IGNORED_OP
+from shardpass.diagnostics.table_passes import IGNORED_OP, TOO_MANY_DEVICES
 from shardpass.ir.locations import place_of
 from shardpass.ir.tensors import dense_i64, i64_array, operation, walk_blocks
 from shardpass.passes.annotations import (
@@ -40,6 +41,7 @@ from shardpass.passes.validate import at_place
 from shardpass.sharding import AxisRef, Mesh, Sharding, parse_sdy
 
 SDY_SHARDING = "sdy.sharding"
+MOST_DEVICES = 2**20
 
 
 def import_sdy(module: Any) -> Mesh | None:
@@ -60,7 +62,8 @@ class _Import:
 
     def run(self) -> Mesh | None:
         for op in self.mesh_ops:
-            self.meshes[op.attributes["sym_name"].value] = _mesh(op.attributes["mesh"])
+            name = op.attributes["sym_name"].value
+            self.meshes[name] = _mesh(op.attributes["mesh"], f"@{name}", op.location)
         for function in list(self.module.body.operations):
             function = operation(function)
             if function.name == "func.func":
@@ -223,11 +226,16 @@ class _Import:
         return scope
 
 
-def _mesh(attribute: Any) -> Mesh:
+def _mesh(attribute: Any, name: str, location: Any) -> Mesh:
     mesh = sdy.MeshAttr(attribute)
     axes = tuple((a.name, a.size) for a in map(sdy.MeshAxisAttr, mesh.axes))
-    ids = tuple(mesh.device_ids)
-    return Mesh(axes, ids or None)
+    count = prod(size for _, size in axes)
+    if count > MOST_DEVICES:
+        raise TOO_MANY_DEVICES.error(place_of(location), what=f"the mesh {name}", count=count, most=MOST_DEVICES)
+    try:
+        return Mesh(axes, tuple(mesh.device_ids) or None)
+    except ShardpassError as error:
+        raise at_place(error, f"{name} = {mesh}", place_of(location)) from None
 
 
 def _rank(kind: Any) -> int:
