@@ -16,6 +16,7 @@ Cost of planning: O(edges * (rank + rounds)).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -153,28 +154,52 @@ def plan_exchange(
 
     ``by_shape``: boxes of one shape alone share a round. More rounds, and no byte more than must be.
     """
-    found = pieces(source, target)
-    groups = [[p for p in found if p.sender == p.receiver]]
-    classes: dict[object, list[Piece]] = {}
-    for piece in found:
-        if piece.sender != piece.receiver:
-            classes.setdefault(piece.extent if by_shape else None, []).append(piece)
-    for members in classes.values():
-        by_round: dict[int, list[Piece]] = {}
-        for colour, piece in zip(coloured([(p.sender, p.receiver) for p in members]), members, strict=True):
-            by_round.setdefault(colour, []).append(piece)
-        groups += by_round.values()
-    rounds = [_round(group, source_base, target_base) for group in groups if group]
+    groups = _rounds_of(pieces(source, target), by_shape)
+    rounds = [_round(group, source_base, target_base) for group in groups]
     value = np.array(builder.tile, np.int64)
     accumulator = np.array(target_tile, np.int64)
     for step in rounds:
         value = np.maximum(value, (step.take + step.size).max(axis=0))
         accumulator = np.maximum(accumulator, (step.put + step.size).max(axis=0))
+    if target_tile:
+        _put_idle(rounds, accumulator)
     begin = ops.BeginExchange(tuple(value.tolist()), tuple(accumulator.tolist()))
     builder.local(begin, builder.tile)
     for step in rounds:
         builder.exchange_round(step)
     builder.local(ops.EndExchange(target_tile, target_base), target_tile)
+
+
+def _rounds_of(found: list[Piece], by_shape: bool) -> list[list[Piece]]:
+    """The pieces by round: small boxes first, and what a device copies from its own tile last."""
+    classes: dict[tuple[bool, tuple[int, ...] | None], list[Piece]] = {}
+    for piece in found:
+        kept = piece.sender == piece.receiver
+        classes.setdefault((kept, piece.extent if by_shape else None), []).append(piece)
+    out: list[list[Piece]] = []
+    for _, members in sorted(classes.items(), key=lambda c: (c[0][0], math.prod(c[1][0].extent))):
+        by_round: dict[int, list[Piece]] = {}
+        for colour, piece in zip(coloured([(p.sender, p.receiver) for p in members]), members, strict=True):
+            by_round.setdefault(colour, []).append(piece)
+        out += by_round.values()
+    return out
+
+
+def _put_idle(rounds: list[ops.Round], accumulator: IntArray) -> None:
+    """Lets devices that are sent nothing write that where it does no harm, which is cheaper than not to write.
+
+    That is where a later round will write at least as much, or else past the end of dimension 0.
+    """
+    end = int(accumulator[0])
+    for r, step in enumerate(rounds):
+        for d in np.flatnonzero(step.source_of < 0):
+            later = (s for s in rounds[r + 1 :] if (s.extents[d] >= step.size).all())
+            cover = next(later, None)
+            if cover is not None:
+                step.put[d] = cover.put[d]
+            else:
+                step.put[d, 0] = end
+                accumulator[0] = max(int(accumulator[0]), end + step.size[0])
 
 
 def _round(group: list[Piece], source_base: IntArray, target_base: IntArray) -> ops.Round:

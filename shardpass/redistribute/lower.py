@@ -206,8 +206,8 @@ class _Emitter:
         here = np.arange(len(op.source_of))
         if ((op.source_of != here) & (op.source_of >= 0)).any():
             box = self.permute(box, op.source_of, op.axes)
-        size = np.array(op.size)
-        if (op.source_of < 0).any() or not (op.extents == size).all():
+        got = op.source_of >= 0
+        if (not op.size and not got.all()) or (op.extents[got] != op.size).any():
             box = self.masked(op, box)
         if tuple(self.accumulator.type.shape) == op.size:
             self.accumulator = box

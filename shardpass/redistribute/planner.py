@@ -124,9 +124,9 @@ def cheapest(candidates: list[Builder]) -> Builder:
 
 
 def cost(builder: Builder) -> float:
-    """Seconds by a plain alpha-beta model: so much for each collective, so much for each byte."""
-    steps = sum(step.kind != "dynamic_slice" for step in builder.steps)
-    return LATENCY * steps + float(builder.received.max()) / BANDWIDTH
+    """Seconds by a plain alpha-beta model: each collective takes a latency, and as long as its busiest device."""
+    collectives = [step.bytes for step in builder.steps if step.kind != "dynamic_slice"]
+    return LATENCY * len(collectives) + sum(collectives) / BANDWIDTH
 
 
 MOST_DEVICES_EXCHANGED = 64  # beyond this, where there is another way, pieces are too many to look at
