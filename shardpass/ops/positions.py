@@ -15,6 +15,7 @@ from typing import Any
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
 
+from shardpass.ir import tensors
 from shardpass.ir.tensors import i64_array, retype, shape_of
 
 LARGEST = 2**31 - 1  # tiles start at an i32; a longer dimension is not split here
@@ -30,11 +31,7 @@ def i1(shape: Sequence[int] = ()) -> Any:
 
 def splat(kind: Any, text: str | int) -> Any:
     """A value of type ``kind`` whose elements are all ``text``, as MLIR writes it."""
-    element = kind.element_type
-    if isinstance(element, ir.ComplexType):  # the bindings cannot hold dense complex elements
-        part = ir.RankedTensorType.get(list(kind.shape), element.element_type)
-        return hlo.complex(*(splat(part, half) for half in str(text).strip("()").split(",")))
-    return hlo.constant(ir.Attribute.parse(f"dense<{text}> : {kind}"))
+    return tensors.splat(str(text), kind)
 
 
 def spread(scalar: Any, shape: Sequence[int]) -> Any:

@@ -24,6 +24,7 @@ FAMILIES = (
     "collectives",
     "source",
     "shape",
+    "reshaping",
     "cutting",
     "dot",
     "convolution",
@@ -34,6 +35,7 @@ FAMILIES = (
     "gather",
     "scatter",
     "sorting",
+    "argreduce",
     "custom_call",
     "linalg",
 )
