@@ -1,0 +1,101 @@
+"""Real programs, partitioned: each gives what one device gives, what NumPy gives where that is known, and no more
+collectives than shardpass wrote.
+
+How far a result may be from one device stands with each program (its ``tolerance``, relative to the result's greatest
+magnitude; integers must be equal): 1e-5 for few sums, 1e-4 for deep networks and loops, 1e-3 where a system is solved.
+What lies in the padding of uneven arguments is poison.
+"""
+
+import jax
+import numpy as np
+import pytest
+from integration.models import PROGRAMS
+from integration.models.difference import difference, differences
+
+import shardpass
+from shardpass.diagnostics import collect
+from shardpass.ir.context import parse_module
+from shardpass.runtime import compile, compile_single
+from shardpass.runtime.hlo import added_by_xla
+from shardpass.runtime.inputs import poison
+
+# those that take longest to compile; each has a quicker one of its family beside it
+SLOW = {
+    "flax_cnn_train",
+    "flax_transformer_train",
+    "lstm_train",
+    "resnet_train",
+    "transformer_3d_train",
+    "transformer_fsdp_train",
+    "transformer_gathered_2d_train",
+    "transformer_megatron_train",
+    "transformer_remat_train",
+    "transformer_sequence_train",
+    "unet_train",
+}
+MESHES = {(8,), (4, 2), (2, 2, 2), (2, 3)}
+
+
+def marked(name):
+    marks = [pytest.mark.slow] if name in SLOW else []
+    return pytest.param(name, marks=marks)
+
+
+@pytest.mark.parametrize("name", [marked(name) for name in PROGRAMS])
+def test_equal_to_one_device(name):
+    program = PROGRAMS[name]
+    if not program.available:
+        pytest.skip(f"needs {program.needs}")
+    lowered = program.lower()
+    with collect():
+        module = shardpass.run_pipeline(lowered.text, "partition")
+    executable = compile(module)
+    arguments = lowered.arguments
+    found = executable.run(*executable.place(*arguments, padding=poison))
+    expected = compile_single(parse_module(lowered.text))(*arguments)
+    apart = differences(found, expected)
+    assert max(apart) <= program.tolerance, f"from one device: {apart}"
+    if (known := lowered.oracle()) is not None:
+        # NumPy may have computed in float64
+        known = [np.asarray(k).astype(np.asarray(f).dtype) for k, f in zip(known, found, strict=True)]
+        apart = differences(found, known)
+        assert max(apart) <= program.tolerance, f"from NumPy: {apart}"
+    assert added_by_xla(executable.hlo_text(), module) == []
+
+
+def test_there_are_sixty_over_every_mesh():
+    assert len(PROGRAMS) >= 60
+    assert {program.mesh for program in PROGRAMS.values()} >= MESHES
+    assert set(PROGRAMS) >= SLOW
+    assert len(SLOW) < len(PROGRAMS) / 2
+    assert all(program.summary for program in PROGRAMS.values())
+    assert sum(program.needs == "flax" for program in PROGRAMS.values()) >= 2
+
+
+@pytest.mark.parametrize(
+    ("found", "expected", "apart"),
+    [
+        ([1.0, 4.0], [1.0, 8.0], 0.5),
+        ([1e-8, 0.0], [2e-8, 0.0], 1e-5),  # rounding of zero is no difference
+        ([np.nan, 1.0], [np.nan, 1.0], 0.0),
+        ([np.nan, 1.0], [1.0, 1.0], np.inf),
+        ([np.inf, 1.0], [-np.inf, 1.0], np.inf),
+        ([1.0], [1.0, 1.0], np.inf),
+        ([1 + 1j], [1 - 1j], 2 / np.sqrt(2)),
+    ],
+)
+def test_difference(found, expected, apart):
+    assert difference(np.array(found), np.array(expected)) == pytest.approx(apart)
+
+
+def test_difference_of_integers_is_none_or_infinite():
+    assert difference(np.array([1, 2]), np.array([1, 2])) == 0
+    assert difference(np.array([1, 2]), np.array([1, 3])) == np.inf
+    assert difference(np.array([1.0]), np.array([1])) == np.inf
+
+
+def test_arguments_are_the_same_every_time():
+    one, other = (PROGRAMS["mlp_sgd"].lower() for _ in range(2))
+    assert all(np.array_equal(a, b) for a, b in zip(one.arguments, other.arguments, strict=True))
+    assert one.text.replace("-", "") == other.text.replace("-", "")
+    assert jax.tree.leaves(one.case.specs)
