@@ -56,7 +56,7 @@ def iota_form(tiles: Tiles) -> str | None:
         order = [*range(rank), *(k for _, ks in groups for k in ks), *ones]
         moved = _transposed(iota, order)
         if moved is None:
-            return None
+            return _listed(tiles, iota, order, groups)
         counts = [math.prod(tiles.dims[k] for k in ks) for _, ks in groups]
         kinds = [kind for kind, _ in groups]
         iota = ([*tiles.data, *counts], *canonical(moved[1], moved[2]))
@@ -72,6 +72,32 @@ def iota_form(tiles: Tiles) -> str | None:
             return None
         iota = grouped
     return _text(iota, kinds)
+
+
+def _listed(tiles: Tiles, iota: Iota, order: list[int], groups: list[tuple[str, list[int]]]) -> str | None:
+    """The devices one by one, as XLA computes them: the place in the grid read as digits of the iota, and cut off."""
+    dims, shape, perm = iota
+    places = math.prod(dims)
+    if min(dims) < 0 or places > LARGEST_LIST or 0 < places < math.prod(shape):
+        return None
+    solid = [k for k in order if dims[k] != 1]
+    sizes = [size for size in dims if size != 1]
+    rank = {k: at for at, k in enumerate(sorted(solid))}
+    place = np.arange(places)
+    if places:
+        place = place.reshape(sizes).transpose([rank[k] for k in solid]).reshape(-1)
+    digits = [np.zeros(len(place), dtype=np.int64) for _ in shape]
+    for p in reversed(perm):
+        digits[p] = place % shape[p]
+        place = place // shape[p]
+    device = np.zeros(len(place), dtype=np.int64)
+    for size, digit in zip(shape, digits, strict=True):
+        device = device * size + digit
+    kinds = [kind for kind, _ in groups]
+    counts = (*tiles.data, *(math.prod(tiles.dims[k] for k in ks) for _, ks in groups))
+    if kinds[-1:] == ["replicated"] and places:
+        device = np.sort(device.reshape(-1, counts[-1]), axis=1).reshape(-1)
+    return list_form(tiles, device, counts, kinds)
 
 
 def _text(iota: Iota, kinds: list[str]) -> str:
@@ -127,8 +153,7 @@ def _transposed_parts(iota: Iota, moved: list[int], order: list[int]) -> Iota | 
     left = list(dg.iota(shape, perm))
     parts: list[tuple[dg.Digit, ...]] = []
     for size in dims:
-        here = math.gcd(size, dg.total(left)) if dg.total(left) < size else size
-        part = dg.take(left, here)
+        part = dg.take(left, size) if left else ()
         if part is None:
             return None
         parts.append(part)
