@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -153,10 +154,12 @@ def labels_of(module: Any) -> tuple[str, ...]:
     return (*arguments, *results)
 
 
+_NAMED = re.compile(r'loc\("((?:[^"\\]|\\.)*)"[()]')  # with or without a file and line inside
+
+
 def _name(location: Any) -> str:
-    text = str(location)
-    name = text[5:-2] if text.startswith('loc("') and text.endswith('")') else ""
-    return name.replace('\\"', '"')
+    found = _NAMED.match(str(location))
+    return found[1].replace('\\"', '"') if found else ""
 
 
 def by_axes(boundary: Boundary, mesh: Mesh | None) -> str:

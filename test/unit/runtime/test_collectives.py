@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from shardpass.element_types import element_type
 from shardpass.runtime import compile, interpret
 
 BOUNDARY = (
@@ -211,3 +212,52 @@ def test_collectives_in_control_flow(run, kind):
     for _ in range({"while": 3, "case": 1}[kind]):
         wanted = wanted + wanted[partner] + ids
     np.testing.assert_array_equal(run(text, x), wanted + (ids if kind == "while" else 0))
+
+
+# the element types of every collective that XLA runs on CPU; small values, so that sums are exact in each
+ELEMENTS = [
+    "f64",
+    "f32",
+    "f16",
+    "bf16",
+    "f8E4M3FN",
+    "f8E5M2",
+    "i1",
+    "i4",
+    "i8",
+    "i16",
+    "i32",
+    "i64",
+    "ui8",
+    "ui16",
+    "ui32",
+    "ui64",
+    "complex<f32>",
+    "complex<f64>",
+]
+TYPED = {"xla": RUNNERS["xla"][0], "in step": RUNNERS["in this process"][0]}
+
+
+@pytest.mark.parametrize("element", ELEMENTS)
+@pytest.mark.parametrize("run", TYPED.values(), ids=TYPED)
+def test_element_types(run, element):
+    """all_to_all, then all_reduce, over groups whose order is not that of the devices."""
+    groups = [[2, 0], [1, 3]]
+    op = "or" if element == "i1" else "add"
+    second = attributes(groups).replace("handle = 1", "handle = 2")
+    body = f"""%t = "stablehlo.all_to_all"(%x) {{split_dimension = 1 : i64, concat_dimension = 0 : i64,
+      split_count = 2 : i64, {attributes(groups, ids=False)}}} : (tensor<2x4x{element}>) -> tensor<4x2x{element}>
+    %0 = "stablehlo.all_reduce"(%t) {reduction(op, element)} {{{second}}}
+      : (tensor<4x2x{element}>) -> tensor<4x2x{element}>"""
+    module = program(4, body, f"2x4x{element}", f"8x4x{element}", f"4x2x{element}", f"16x2x{element}")
+    dtype = element_type(element).dtype
+    x = np.random.default_rng(5).integers(0, 2, (8, 4))
+    exact = x * (1 + 2j) if element.startswith("complex") else x
+    tiles = np.split(exact, 4)
+    group = {d: row for row in groups for d in row}
+    moved = [np.concatenate([np.split(tiles[s], 2, 1)[group[d].index(d)] for s in group[d]]) for d in range(4)]
+    fold = np.max if element == "i1" else np.sum
+    wanted = np.concatenate([fold([moved[s] for s in group[d]], axis=0) for d in range(4)])
+    found = run(module, exact.astype(dtype))
+    assert found.dtype == dtype
+    np.testing.assert_array_equal(found.astype(np.complex128), wanted)
