@@ -1,0 +1,62 @@
+"""Every op family's rules, proved by brute force on a few samples (``tools/validate_rules.py`` proves all)."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+TOOLS = str(Path(__file__).resolve().parents[2] / "tools")
+sys.path.insert(0, TOOLS)
+validate_rules = importlib.import_module("validate_rules")
+sys.path.remove(TOOLS)
+
+
+@pytest.mark.parametrize("sample", validate_rules.quick_samples(), ids=lambda s: s.op.removeprefix("stablehlo."))
+def test_no_rule_claims_what_is_wrong_or_misses_what_is_right(sample: Any) -> None:
+    found = validate_rules.validate(sample, limit=5)
+    assert found.incorrect == []
+    assert [m for m in found.missing if not validate_rules.reason_for(sample, m)] == []
+
+
+def test_the_search_sees_a_rule_that_claims_too_little(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without its rule for columns, ``add`` has a missing split."""
+    from dataclasses import replace
+
+    from shardpass.ops.factors import Kind
+    from shardpass.ops.registry import table
+
+    (sample,) = [s for s in validate_rules.samples("elementwise") if s.op == "stablehlo.add" and "f32" in s.name]
+    entry = table()[sample.op]
+
+    def poorer(op: Any) -> Any:
+        rule = entry.rule(op)
+        assert rule is not None
+        return replace(rule, factors=(rule.factors[0], replace(rule.factors[1], kind=Kind.REPLICATED)))
+
+    monkeypatch.setitem(table(), sample.op, replace(entry, rule=poorer))
+    found = validate_rules.validate(sample, limit=3)
+    assert found.incorrect == []
+    assert found.missing == ["operand 0 dim 1, operand 1 dim 1, result 0 dim 1"]
+
+
+def test_the_proof_sees_a_rule_that_claims_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sort split along the dimension that it orders."""
+    from dataclasses import replace
+
+    from shardpass.ops.factors import Kind
+    from shardpass.ops.registry import table
+
+    sample = next(s for s in validate_rules.samples("indexing") if s.op == "stablehlo.sort")
+    entry = table()[sample.op]
+
+    def bolder(op: Any) -> Any:
+        rule = entry.rule(op)
+        assert rule is not None
+        return replace(rule, factors=tuple(replace(f, kind=Kind.PARALLEL) for f in rule.factors))
+
+    monkeypatch.setitem(table(), sample.op, replace(entry, rule=bolder, rewrite=None))
+    assert validate_rules.validate(sample, limit=3).incorrect != []

@@ -1,0 +1,130 @@
+"""The choice of a split: what candidates there are, what they cost, and that the cheapest is taken."""
+
+from __future__ import annotations
+
+from math import prod
+
+import pytest
+
+from shardpass.ops.assign import LATENCY_BYTES, WORK_PER_BYTE, Assignment, Side, assign, complete, scatter_dims, settle
+from shardpass.ops.factors import DimAxes, Kind, Rule, RuleBuilder
+from shardpass.ops.mesh import PrimeMesh, prime_mesh
+from shardpass.sharding import Mesh
+
+X, Y = 0, 1
+MESH = prime_mesh(Mesh((("x", 2), ("y", 2))))
+
+
+def matmul(m: int, k: int, n: int) -> Rule:
+    """ik,kj->ij"""
+    build = RuleBuilder([2, 2], [2])
+    i, c, j = build.factor(m), build.factor(k, Kind.REDUCTION), build.factor(n)
+    build.operand(0, 0, i)
+    build.operand(0, 1, c)
+    build.operand(1, 0, c)
+    build.operand(1, 1, j)
+    build.result(0, 0, i)
+    build.result(0, 1, j)
+    return build.build(combiner="add")
+
+
+def choose(
+    m: int, k: int, n: int, left: DimAxes, right: DimAxes, result: DimAxes, mesh: PrimeMesh = MESH
+) -> Assignment:
+    """A matmul of f32 with what a plain gather (or a free slice) costs as the price of a move."""
+    rule = matmul(m, k, n)
+    shapes = ((m, k), (k, n), (m, n))
+    sides = [
+        Side(s, d, a, 4) for s, d, a in zip(shapes, (*rule.operands, *rule.results), (left, right, result), strict=True)
+    ]
+
+    def received(shape: tuple[int, ...], source: DimAxes, target: DimAxes) -> int:
+        if source == target or all(t[: len(s)] == s for s, t in zip(source, target, strict=True)):
+            return 0
+        have = prod(mesh.tile(shape, source))
+        return 4 * max(0, prod(mesh.tile(shape, target)) - have) or 4 * have
+
+    return assign(
+        rule,
+        sides[:2],
+        sides[2:],
+        mesh,
+        lambda i, dims: received(shapes[i], (left, right)[i], dims),
+        lambda i, dims: received(shapes[2], dims, result),
+    )
+
+
+def test_nothing_to_move_is_free() -> None:
+    chosen = choose(64, 64, 64, ((X,), ()), ((), (Y,)), ((X,), (Y,)))
+    assert chosen.operands == (((X,), ()), ((), (Y,)))
+    assert chosen.results == (((X,), (Y,)),)
+    assert chosen.partial == ()
+    assert chosen.price == (64**3 // 4) / WORK_PER_BYTE
+
+
+def test_a_long_contraction_is_summed_over_devices() -> None:
+    """The operands are 16 MiB each, the result 1 KiB: its parts are cheaper to add than an operand to gather."""
+    chosen = choose(16, 2**18, 16, ((), (X,)), ((X,), ()), ((), ()))
+    assert chosen.partial == (X,)
+    assert chosen.operands == (((), (X,)), ((X,), ()))
+    assert chosen.results == (((), ()),)
+
+
+def test_a_small_operand_is_gathered_rather_than_a_large_result_summed() -> None:
+    """Result 2048 x 2048 in rows: gathering the 64 x 2048 right operand is 1/16 of the result."""
+    chosen = choose(2048, 64, 2048, ((X,), ()), ((X,), ()), ((X,), ()))
+    assert chosen.partial == ()
+    assert chosen.operands == (((X,), ()), ((), ()))
+
+
+def test_work_is_not_done_many_times_over_to_save_a_latency() -> None:
+    """Everything replicated, the result wanted in rows: cutting costs nothing and halves the work."""
+    chosen = choose(64, 64, 64, ((), ()), ((), ()), ((X,), ()))
+    assert chosen.operands == (((X,), ()), ((), ()))
+
+
+def test_tiny_operands_are_gathered_where_the_latency_is_all_that_counts() -> None:
+    """A contraction of 8: with whole operands one gather each, with parts one reduction: one latency less."""
+    chosen = choose(8, 8, 8, ((), (X,)), ((X,), ()), ((), ()))
+    assert chosen.partial == (X,)
+    assert chosen.price < 2 * LATENCY_BYTES
+
+
+@pytest.mark.parametrize("assigned", [{0: (X,), 1: (Y,)}, {0: (X,), 2: (Y,)}, {2: (X, Y)}])
+def test_what_all_sides_can_say_settles_unchanged(assigned: dict[int, tuple[int, ...]]) -> None:
+    rule = matmul(8, 8, 8)
+    sides = [Side((8, 8), d, None, 4) for d in (*rule.operands, *rule.results)]
+    assert settle(rule, sides, assigned, MESH.sizes) == assigned
+
+
+def test_what_one_side_cannot_say_is_taken_from_all() -> None:
+    """A merged dimension of 5 x 4 can be split by 2 in neither part: 5 does not divide, and 4 is the minor one."""
+    build = RuleBuilder([2], [1])
+    major, minor = build.factor(5), build.factor(4)
+    build.operand(0, 0, major)
+    build.operand(0, 1, minor)
+    build.result(0, 0, major, minor)
+    rule = build.build()
+    sides = [Side((5, 4), rule.operands[0], None, 4), Side((20,), rule.results[0], None, 4)]
+    assert settle(rule, sides, {major: (X,)}, MESH.sizes) == {}
+    assert settle(rule, sides, {minor: (X,)}, MESH.sizes) == {}
+
+
+def test_partial_sums_are_scattered_where_the_result_is_split_over_their_axes() -> None:
+    side = Side((8, 8), ((0,), (1,)), ((Y,), (X,)), 4)
+    assert scatter_dims(side, ((), ()), (X, Y), MESH) == ((0, (Y,)), (1, (X,)))
+    # only what follows directly on what is split already
+    assert scatter_dims(Side((8, 8), ((0,), (1,)), ((Y, X), ()), 4), ((Y,), ()), (X,), MESH) == ((0, (X,)),)
+    assert scatter_dims(Side((8, 8), ((0,), (1,)), ((Y, X), ()), 4), ((), ()), (X,), MESH) == ()
+    # 5 rows do not divide
+    assert scatter_dims(Side((5, 8), ((0,), (1,)), ((X,), ()), 4), ((), ()), (X,), MESH) == ()
+    # a sharding that the mesh cannot say
+    assert scatter_dims(Side((8, 8), ((0,), (1,)), None, 4), ((), ()), (X,), MESH) == ()
+
+
+def test_what_completing_partial_sums_costs() -> None:
+    """Of 256 bytes: a reduce_scatter over 2 receives 128, an all_reduce 2 x 128; both in turn 128 and 2 x 64."""
+    whole, rows = ((), ()), ((X,), ())
+    assert complete(Side((8, 8), ((0,), (1,)), rows, 4), whole, (X,), MESH) == (rows, 128)
+    assert complete(Side((8, 8), ((0,), (1,)), whole, 4), whole, (X,), MESH) == (whole, 256)
+    assert complete(Side((8, 8), ((0,), (1,)), rows, 4), whole, (X, Y), MESH) == (rows, 128 + 128)

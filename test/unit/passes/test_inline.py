@@ -1,0 +1,154 @@
+"""Inlining of calls, and which functions are left."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from shardpass.diagnostics import ShardpassError
+from shardpass.ir.context import parse_module
+from shardpass.ir.tensors import operation, walk_blocks
+from shardpass.passes.inline import inline_calls
+
+LEAF = """
+func.func private @leaf(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = stablehlo.negate %x : tensor<4xf32> loc("leaf.py":7:3)
+  return %0 : tensor<4xf32>
+}
+"""
+
+
+def inlined(text: str) -> Any:
+    module = parse_module(text, "program.mlir")
+    with module.context:
+        inline_calls(module)
+        module.operation.verify()
+    return module
+
+
+def functions(module: Any) -> list[str]:
+    return [op.attributes["sym_name"].value for op in module.body.operations]
+
+
+def names(module: Any) -> list[str]:
+    """The ops of main, those in regions too."""
+    main = next(op for op in module.body.operations if op.attributes["sym_name"].value == "main")
+    return [operation(op).name for block in walk_blocks(operation(main)) for op in block.operations]
+
+
+def test_a_body_for_each_call_with_its_own_values_and_the_callees_lines() -> None:
+    module = inlined(
+        LEAF
+        + """
+func.func @main(%x: tensor<4xf32>, %y: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  %0 = call @leaf(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  %1 = call @leaf(%y) : (tensor<4xf32>) -> tensor<4xf32>
+  return %0, %1 : tensor<4xf32>, tensor<4xf32>
+}"""
+    )
+    assert functions(module) == ["main"]
+    block = module.body.operations[0].regions[0].blocks[0]
+    first, second, last = map(operation, block.operations)
+    assert [first.name, second.name, last.name] == ["stablehlo.negate", "stablehlo.negate", "func.return"]
+    assert [first.operands[0], second.operands[0]] == list(block.arguments)
+    assert list(last.operands) == [first.results[0], second.results[0]]
+    assert 'leaf.py":7:3' in str(first.location)
+
+
+def test_a_deep_chain_and_a_diamond() -> None:
+    """@a calls @b twice, which calls @leaf twice: four negations, in order."""
+    text = LEAF + "\n".join(
+        f"""
+func.func {visibility}@{name}(%x: tensor<4xf32>) -> tensor<4xf32> {{
+  %0 = call @{callee}(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  %1 = call @{callee}(%0) : (tensor<4xf32>) -> tensor<4xf32>
+  return %1 : tensor<4xf32>
+}}"""
+        for visibility, name, callee in (("private ", "b", "leaf"), ("", "main", "b"))
+    )
+    module = inlined(text)
+    assert names(module) == ["stablehlo.negate"] * 4 + ["func.return"]
+    assert functions(module) == ["main"]
+
+
+def test_a_callee_that_returns_its_argument() -> None:
+    module = inlined(
+        """
+func.func private @same(%x: tensor<4xf32>, %y: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  return %y, %y : tensor<4xf32>, tensor<4xf32>
+}
+func.func @main(%x: tensor<4xf32>, %y: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  %0:2 = call @same(%x, %y) : (tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
+  return %0#0, %0#1 : tensor<4xf32>, tensor<4xf32>
+}"""
+    )
+    block = module.body.operations[0].regions[0].blocks[0]
+    (last,) = map(operation, block.operations)
+    assert list(last.operands) == [block.arguments[1], block.arguments[1]]
+
+
+def test_a_call_inside_a_loop_is_inlined_there() -> None:
+    module = inlined(
+        LEAF
+        + """
+func.func @main(%i: tensor<i32>, %x: tensor<4xf32>) -> tensor<4xf32> {
+  %0:2 = stablehlo.while(%a = %i, %b = %x) : tensor<i32>, tensor<4xf32>
+  cond {
+    %n = stablehlo.constant dense<3> : tensor<i32>
+    %t = stablehlo.compare LT, %a, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %t : tensor<i1>
+  } do {
+    %c = func.call @leaf(%b) : (tensor<4xf32>) -> tensor<4xf32>
+    stablehlo.return %a, %c : tensor<i32>, tensor<4xf32>
+  }
+  return %0#1 : tensor<4xf32>
+}"""
+    )
+    assert "func.call" not in names(module)
+    assert names(module).count("stablehlo.negate") == 1
+
+
+def test_a_decomposition_that_a_composite_names_is_kept() -> None:
+    module = inlined(
+        LEAF
+        + """
+func.func private @unused(%x: tensor<4xf32>) -> tensor<4xf32> { return %x : tensor<4xf32> }
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = stablehlo.composite "my.negate" %x {decomposition = @leaf} : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}"""
+    )
+    assert sorted(functions(module)) in (["leaf", "main"], ["main"])  # kept, or taken apart
+    assert "unused" not in functions(module)
+
+
+@pytest.mark.parametrize(
+    ("callee", "code", "words"),
+    [("main", "SP205", "@main -> @main"), ("nowhere", "SP206", "@nowhere")],
+)
+def test_calls_that_cannot_be_inlined(callee: str, code: str, words: str) -> None:
+    text = f"""
+func.func private @nowhere(tensor<4xf32>) -> tensor<4xf32>
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {{
+  %0 = call @{callee}(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}}"""
+    with pytest.raises(ShardpassError) as caught:
+        inlined(text)
+    (found,) = caught.value.diagnostics
+    assert found.code == code
+    assert words in found.message
+    assert (found.place.file, found.place.line) == ("program.mlir", 4)
+
+
+def test_functions_that_call_each_other() -> None:
+    text = "\n".join(
+        f"""func.func @{name}(%x: tensor<4xf32>) -> tensor<4xf32> {{
+  %0 = call @{callee}(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}}"""
+        for name, callee in (("main", "a"), ("a", "b"), ("b", "c"), ("c", "a"))
+    )
+    with pytest.raises(ShardpassError, match="@a -> @b -> @c -> @a"):
+        inlined(text)

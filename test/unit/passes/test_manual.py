@@ -1,0 +1,113 @@
+"""Which ops a manual region holds: by data flow, as nothing else marks them after inlining."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from shardpass.ir.context import parse_module
+from shardpass.ir.tensors import operation
+from shardpass.passes.annotations import MANUAL, get_text
+from shardpass.passes.manual import inputs_of, mark_manual
+
+ENTER = (
+    '%in = stablehlo.custom_call @SPMDFullToShardShape({0}) {{mhlo.sharding = "{{manual}}"}} : '
+    "(tensor<8xf32>) -> tensor<4xf32>"
+)
+LEAVE = (
+    '%out = stablehlo.custom_call @SPMDShardToFullShape({0}) {{mhlo.sharding = "{{devices=[2]<=[2]}}"}} : '
+    "(tensor<4xf32>) -> tensor<8xf32>"
+)
+
+
+def marked(body: str, results: str = "%out", types: str = "tensor<8xf32>") -> Any:
+    """main(%x: tensor<8xf32>, %y: tensor<4xf32>) with ``body``, after marking."""
+    text = f"""func.func @main(%x: tensor<8xf32>, %y: tensor<4xf32>) -> ({types}) {{
+{body}
+return {results} : {types}
+}}"""
+    module = parse_module(text)
+    with module.context:
+        mark_manual(module.body.operations[0])
+        module.operation.verify()
+    return module
+
+
+def manual_ops(module: Any) -> list[str]:
+    ops = map(operation, module.body.operations[0].regions[0].blocks[0].operations)
+    return [op.name.removeprefix("stablehlo.") for op in ops if get_text(op, "mhlo.sharding") == MANUAL]
+
+
+def test_without_a_region_nothing_is_marked() -> None:
+    assert manual_ops(marked("%out = stablehlo.negate %x : tensor<8xf32>")) == []
+
+
+def test_what_follows_from_the_entry_is_inside_until_the_exit() -> None:
+    module = marked(
+        f"""%whole = stablehlo.abs %x : tensor<8xf32>
+{ENTER.format("%whole")}
+%a = stablehlo.negate %in : tensor<4xf32>
+%b = stablehlo.add %a, %in : tensor<4xf32>
+{LEAVE.format("%b")}
+%after = stablehlo.sine %out : tensor<8xf32>""",
+        "%after",
+    )
+    # the abs before and the sine after are whole-array ops
+    assert manual_ops(module) == ["custom_call", "negate", "add"]
+
+
+def test_what_only_feeds_the_region_is_inside() -> None:
+    """A constant, and what is made of it, that nothing outside uses."""
+    module = marked(
+        f"""{ENTER.format("%x")}
+%c = stablehlo.constant dense<1.0> : tensor<f32>
+%d = stablehlo.broadcast_in_dim %c, dims = [] : (tensor<f32>) -> tensor<4xf32>
+%a = stablehlo.add %in, %d : tensor<4xf32>
+{LEAVE.format("%a")}"""
+    )
+    assert manual_ops(module) == ["custom_call", "constant", "broadcast_in_dim", "add"]
+
+
+def test_what_both_sides_use_is_copied() -> None:
+    module = marked(
+        f"""%c = stablehlo.constant dense<1.0> : tensor<4xf32>
+{ENTER.format("%x")}
+%a = stablehlo.add %in, %c : tensor<4xf32>
+{LEAVE.format("%a")}
+%b = stablehlo.multiply %y, %c : tensor<4xf32>""",
+        "%out, %b",
+        "tensor<8xf32>, tensor<4xf32>",
+    )
+    assert sorted(manual_ops(module)) == ["add", "constant", "custom_call"]
+    text = str(module)
+    assert text.count("stablehlo.constant") == 2
+
+
+def test_an_entrys_operand_is_outside() -> None:
+    """The constraint before a region, and all that leads to it, are of the whole program."""
+    module = marked(
+        f"""%w = stablehlo.abs %x : tensor<8xf32>
+%s = stablehlo.custom_call @Sharding(%w) {{mhlo.sharding = "{{devices=[2]<=[2]}}"}} : (tensor<8xf32>) -> tensor<8xf32>
+{ENTER.format("%s")}
+{LEAVE.format("%in")}"""
+    )
+    assert manual_ops(module) == ["custom_call"]
+    assert '@Sharding(%0) {mhlo.sharding = "{devices=[2]<=[2]}"}' in str(module)
+
+
+def test_values_that_a_region_takes_from_outside_are_inputs() -> None:
+    text = """func.func @main(%p: tensor<i1>, %x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = "stablehlo.if"(%p) ({
+    %1 = stablehlo.negate %x : tensor<4xf32>
+    %2 = stablehlo.add %1, %x : tensor<4xf32>
+    stablehlo.return %2 : tensor<4xf32>
+  }, {
+    stablehlo.return %x : tensor<4xf32>
+  }) : (tensor<i1>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}"""
+    module = parse_module(text)
+    with module.context:
+        block = module.body.operations[0].regions[0].blocks[0]
+        found = inputs_of(operation(block.operations[0]))
+        assert found[0] == block.arguments[0]
+        assert set(found[1:]) == {block.arguments[1]}

@@ -1,0 +1,255 @@
+"""Differential fuzzer: random StableHLO programs, partitioned and run on many devices, against one device.
+
+    tools/fuzz_partition.py --programs 500                    seeds 0 to 499
+    tools/fuzz_partition.py --seed 1234 --programs 1 --shrink the smallest program that fails as seed 1234 does
+
+Each program is partitioned, run by XLA on its devices with rubbish in the padding of its arguments, and compared with
+the program as it stands on one device: exact values must be equal, others close. ``--reference`` also runs it
+on StableHLO's reference interpreter. Programs run in batches, each batch in a process of its own, which XLA may abort;
+the program that did it is named and the batch goes on behind it. Ctrl-C prints what was found so far.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import pickle
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import numpy as np
+from fuzz_ops import random_program
+from fuzz_programs import FLOATS, Fact, Program, smaller
+
+BATCH = 25
+SECONDS_PER_PROGRAM = 60
+TOLERANCE = {"f64": 1e-9, "f32": 1e-4, "bf16": 0.1, "f16": 0.02, "complex<f32>": 1e-4}
+FAILURES = ("wrong", "error", "abort")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """``kind``: ok, wrong (another result), error (refused or internal), abort, invalid (no program at all)."""
+
+    seed: int
+    kind: str
+    detail: str = ""
+
+
+# ---------------------------------------------------------------- one program
+
+
+def examine(program: Program, reference: bool = False) -> Outcome:
+    """Runs ``program`` both ways and compares. XLA may abort the process."""
+    import shardpass
+    from shardpass.diagnostics import ShardpassError, collect
+    from shardpass.runtime import compile_single, interpret
+
+    text, arrays = program.text(), program.inputs()
+    try:
+        whole = [np.asarray(x) for x in compile_single(text)(*arrays)]
+    except ShardpassError as error:
+        return Outcome(program.seed, "invalid", str(error))
+    try:
+        with collect(), prices(program.eager):
+            module = shardpass.run_pipeline(text, "partition")
+            executable = shardpass.compile(module)
+            placed = [
+                p.place(array, rubbish(fact))
+                for p, array, (fact, _) in zip(executable._arguments, arrays, program.arguments, strict=True)
+            ]
+            split = [np.asarray(x) for x in executable.run(*placed)]
+            ways = [("XLA", split)]
+            if reference:
+                ways.append(("the reference interpreter", interpret(module, *arrays)))
+    except ShardpassError as error:
+        return Outcome(program.seed, "error", str(error))
+    facts = program.facts()
+    for way, found in ways:
+        for index, (want, got, (value, _)) in enumerate(zip(whole, found, program.results, strict=True)):
+            difference = compare(want, got, facts[value])
+            if difference:
+                return Outcome(program.seed, "wrong", f"result {index} on {way}: {difference}")
+    return Outcome(program.seed, "ok")
+
+
+@contextmanager
+def prices(eager: bool) -> Iterator[None]:
+    """What moves and work cost the partitioner: ``eager`` makes work so dear that every op is split all it can be."""
+    from shardpass.ops import assign
+
+    dear = {"LATENCY_BYTES": 0, "WORK_PER_BYTE": 1e-3} if eager else {}
+    before = {name: getattr(assign, name) for name in dear}
+    try:
+        for name, price in dear.items():
+            setattr(assign, name, price)
+        yield
+    finally:
+        for name, price in before.items():
+            setattr(assign, name, price)
+
+
+def rubbish(fact: Fact) -> Any:
+    """What is put into the padding of an argument: a correct program does not look at it."""
+    if fact.type.element in FLOATS or fact.type.element.startswith("complex"):
+        return np.nan
+    return fact.type.element == "i1" or 113
+
+
+def compare(want: Any, got: Any, fact: Fact) -> str:
+    """How ``got`` differs from ``want``; "" where it does not."""
+    if want.shape != got.shape or want.dtype != got.dtype:
+        return f"{got.dtype}{list(got.shape)} instead of {want.dtype}{list(want.shape)}"
+    if fact.exact:
+        same = np.asarray((want == got) | ((want != want) & (got != got)))
+    else:
+        wide = np.complex128 if want.dtype.kind == "c" else np.float64
+        rate = TOLERANCE[fact.type.element]
+        same = np.isclose(got.astype(wide), want.astype(wide), rtol=rate, atol=rate * fact.bound, equal_nan=True)
+    if same.all():
+        return ""
+    first = tuple(map(int, np.argwhere(~same)[0]))
+    return f"{int((~same).sum())} of {same.size} elements, first at {list(first)}: {got[first]}, not {want[first]}"
+
+
+# ---------------------------------------------------------------- in child processes
+
+
+def serve() -> None:
+    """The child: (programs, reference) pickled on stdin, one line of JSON for each on stdout."""
+    programs, reference = pickle.load(sys.stdin.buffer)
+    import jax
+
+    jax.config.update("jax_platforms", "cpu")
+    jax.config.update("jax_num_cpu_devices", 12)
+    for program in programs:
+        try:
+            outcome = examine(program, reference)
+        except Exception as error:  # whatever it is, the next program is another matter
+            outcome = Outcome(program.seed, "error", f"{type(error).__name__}: {error}")
+        print(json.dumps([outcome.seed, outcome.kind, outcome.detail]), flush=True)
+
+
+def run_all(programs: Sequence[Program], reference: bool = False) -> Iterator[Outcome]:
+    """The outcome of each of ``programs``, in order; a child that dies takes one program with it."""
+    left = list(programs)
+    while left:
+        batch = left[:BATCH]
+        lines, died = _child(batch, reference)
+        for line in lines:
+            yield Outcome(*json.loads(line))
+        done = len(lines)
+        if done < len(batch):
+            yield Outcome(batch[done].seed, "abort", died)
+            done += 1
+        left = left[done:]
+
+
+def _child(batch: Sequence[Program], reference: bool) -> tuple[list[str], str]:
+    """Lines that the child wrote, and how it ended."""
+    root = str(Path(__file__).resolve().parent.parent)
+    path = os.pathsep.join([p for p in (os.environ.get("PYTHONPATH"), root) if p])
+    process = subprocess.Popen(
+        [sys.executable, __file__, "--serve"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONPATH": path},
+    )
+    try:
+        out, err = process.communicate(
+            pickle.dumps((list(batch), reference)), timeout=SECONDS_PER_PROGRAM + 4 * len(batch)
+        )
+        died = f"status {process.returncode}: " + err.decode(errors="replace").strip()[-600:]
+    except subprocess.TimeoutExpired:
+        process.kill()
+        out, _ = process.communicate()
+        died = "it did not end"
+    except KeyboardInterrupt:
+        process.kill()
+        raise
+    return [line for line in out.decode().splitlines() if line.startswith("[")], died
+
+
+# ---------------------------------------------------------------- shrinking
+
+
+def shrink(program: Program, outcome: Outcome, reference: bool = False, tries: int = 400) -> tuple[Program, Outcome]:
+    """A program that fails in the same way and has no smaller one that does."""
+    progress = True
+    while progress and tries > 0:
+        progress = False
+        candidates = smaller(program)
+        for candidate, found in zip(candidates, run_all(candidates, reference), strict=False):
+            tries -= 1
+            if found.kind == outcome.kind and _alike(found, outcome):
+                program, outcome, progress = candidate, found, True
+                break
+    return program, outcome
+
+
+def _alike(one: Outcome, other: Outcome) -> bool:
+    """Errors are alike where their codes are."""
+
+    def code(outcome: Outcome) -> str:
+        found = [part.split("]")[0] for part in outcome.detail.split("[SP")[1:]]
+        return found[0] if found else ""
+
+    return one.kind != "error" or code(one) == code(other)
+
+
+# ---------------------------------------------------------------- command
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Random programs, partitioned, against one device.")
+    parser.add_argument("--seed", type=int, default=0, help="the first seed")
+    parser.add_argument("--programs", type=int, default=200, help="how many seeds")
+    parser.add_argument("--ops", type=int, default=8, help="at most so many ops in a program")
+    parser.add_argument("--reference", action="store_true", help="run on StableHLO's reference interpreter too")
+    parser.add_argument("--shrink", action="store_true", help="print the smallest program that fails alike")
+    parser.add_argument("--keep-going", action="store_true", help="shrink every failure, not the first three")
+    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.serve:
+        serve()
+        return 0
+    from rich.console import Console
+    from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    programs = [random_program(seed, args.ops) for seed in range(args.seed, args.seed + args.programs)]
+    counts: Counter[str] = Counter()
+    failed: list[tuple[Program, Outcome]] = []
+    try:
+        columns = (TextColumn("{task.description}"), MofNCompleteColumn(), TimeElapsedColumn())
+        with Progress(*columns, console=console, transient=True) as progress:
+            task = progress.add_task("programs", total=len(programs))
+            for program, outcome in zip(programs, run_all(programs, args.reference), strict=False):
+                counts[outcome.kind] += 1
+                progress.advance(task)
+                if outcome.kind not in ("ok",):
+                    failed.append((program, outcome))
+                    progress.console.print(f"seed {outcome.seed}: {outcome.kind}: {outcome.detail}", markup=False)
+        if args.shrink:
+            for program, outcome in failed if args.keep_going else failed[:3]:
+                small, found = shrink(program, outcome, args.reference)
+                print(f"// seed {program.seed}: {found.kind}: {found.detail}".replace("\n", "\n// "))
+                print(small.text(), flush=True)
+    except KeyboardInterrupt:
+        console.print("stopped")
+    print(", ".join(f"{count} {kind}" for kind, count in counts.most_common()))
+    return 1 if any(counts[kind] for kind in (*FAILURES, "invalid")) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
