@@ -63,10 +63,11 @@ PLANNER = Code(
 )
 UNREDUCED = Code(
     "SP408",
-    "a redistribution from {source} to {target} would have to make partial sums",
-    "reduce first, or keep the partial sums of the source",
-    explanation="An unreduced axis of the target means that the sum over that axis is the value. It can be kept "
-    "from a source that has it, but not made from a source that is already reduced.",
+    "partial sums as in {target} cannot be had from {source}",
+    "reduce first; partial sums can only be kept over axes on which the source has them (planner best)",
+    explanation="An unreduced axis means that the sum over the devices along it is the value. The target can keep such "
+    "axes of the source, but partial sums cannot be made from whole values, nor be kept where the two "
+    "shardings share no mesh or the borders of their tiles cross.",
     exception=RedistributionError,
 )
 UNPROVEN = Code(

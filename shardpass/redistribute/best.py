@@ -44,7 +44,9 @@ def digit_forms(problem: DigitProblem) -> list[Form]:
 
 
 def _build(problem: DigitProblem, way: Route, exchange: Part, builder: Builder) -> None:
-    _slice(problem, problem.source, way.first, builder)
+    sliced = tuple(FREE if m in problem.partial else t for m, t in enumerate(way.first))
+    _slice(problem, problem.source, sliced, builder)
+    _reduce(problem, sliced, way.first, builder)
     exchange(problem, way, builder)
     _gather(problem, way, builder)
 
@@ -62,6 +64,30 @@ def _slice(problem: DigitProblem, before: State, after: State, builder: Builder)
     if window != tile:
         program.append(ops.Reshape(tile))
     builder.step("dynamic_slice", program, NO_GROUPS, tile, 0)
+
+
+def _reduce(problem: DigitProblem, before: State, after: State, builder: Builder) -> None:
+    """Partial sums are added where they would have been sliced (reduce_scatter), then along all other axes."""
+    scattered = sorted((m for m in problem.partial if after[m] != FREE), key=lambda m: after[m])
+    if scattered:
+        groups, names = problem.groups(scattered), problem.names.names(scattered)
+        size = groups.shape[1]
+        leaving = [after[m] for m in scattered]
+        axes = apart(problem, problem.local(before), leaving)
+        lead = [axes.runs.index((t,)) for t in leaving]
+        rest = [a for a in range(len(axes.runs)) if a not in lead]
+        shape = (size, *(axes.shape[a] for a in rest if axes.shape[a] > 1))
+        tile = problem.tile(after)
+        program = [
+            *arranged(builder.tile, axes, [*lead, *rest], shape),
+            ops.ReduceScatter(0, groups, "add", names),
+            *([] if tile == (1, *shape[1:]) else [ops.Reshape(tile)]),
+        ]
+        whole = builder.bytes(builder.tile)
+        builder.step("reduce_scatter", program, groups, tile, whole - whole // size, names)
+    summed = [m for m in problem.partial if after[m] == FREE]
+    if summed:
+        builder.all_reduce(problem.groups(summed))
 
 
 def _permute(problem: DigitProblem, way: Route, builder: Builder) -> None:

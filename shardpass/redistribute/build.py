@@ -64,6 +64,14 @@ class Builder:
         self.program.append(ops.AllGather(axis, groups, axes))
         self._step("all_gather", axes, groups, tuple(tile), self.bytes(self.tile) * (size - 1))
 
+    def all_reduce(self, groups: IntArray) -> None:
+        """Counted as a reduce_scatter and an all_gather, which is what it takes at least."""
+        size = groups.shape[1]
+        axes = self.names.along(groups)
+        whole = self.bytes(self.tile)
+        self.program.append(ops.AllReduce(groups, "add", axes))
+        self._step("all_reduce", axes, groups, self.tile, 2 * (whole - whole // size))
+
     def permute(self, source_of: IntArray) -> None:
         """Nothing where every device is its own source."""
         here = np.arange(self.devices)

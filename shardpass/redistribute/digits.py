@@ -45,6 +45,8 @@ class DigitProblem:
     names: AxisNames
     source: State
     target: State
+    partial: tuple[int, ...] = ()  # free mesh digits along which the source has partial sums that are to be added
+    kept: tuple[int, ...] = ()  # free mesh digits along which partial sums stay
 
     @classmethod
     def of(cls, problem: Problem, shape: tuple[int, ...]) -> DigitProblem | None:
@@ -66,7 +68,11 @@ class DigitProblem:
                     state[m] = len(digits) + place
             digits += [TensorDigit(i, size) for size in longer]
             digits.append(TensorDigit(i, n // math.prod(longer)))
-        return cls(len(shape), tuple(digits), names, tuple(states[0]), tuple(states[1]))
+        before, after = (_summands(side.sharding, problem) for side in (problem.source, problem.target))
+        if before is None or after is None:
+            return None
+        partial = tuple(m for m in before if m not in after)
+        return cls(len(shape), tuple(digits), names, tuple(states[0]), tuple(states[1]), partial, tuple(after))
 
     # ---------------------------------------------------------------- states
 
@@ -84,7 +90,7 @@ class DigitProblem:
 
     def key(self, state: State) -> IntArray:
         """What each device holds, as one number. int64 [devices]."""
-        key = np.zeros(len(self.names.coordinates), np.int64)
+        key = self.number(self.kept)
         for _, m in sorted((t, m) for m, t in enumerate(state) if t != FREE):
             key = key * self.names.digits[m].size + self.names.coordinates[:, m]
         return key
@@ -109,12 +115,20 @@ class DigitProblem:
 
 def _axes(sharding: Sharding, rank: int, problem: Problem) -> list[list[int]] | None:
     """For each dimension the mesh digits that split it; None where the problem's mesh cannot say them."""
-    if sharding.mesh is None or sharding.is_replicated:
+    if sharding.mesh is None or not any(sharding.dims):
         return [[] for _ in range(rank)]
     said = sharding.on(problem.mesh)
     if said is None:
         return None
     return [[k for ref in axes for k in _digits(ref, problem)] for axes in said.dims]
+
+
+def _summands(sharding: Sharding, problem: Problem) -> list[int] | None:
+    """The mesh digits of the unreduced axes."""
+    if not sharding.unreduced:
+        return []
+    said = sharding.on(problem.mesh)
+    return None if said is None else [k for ref in said.unreduced for k in _digits(ref, problem)]
 
 
 def _digits(ref: AxisRef, problem: Problem) -> list[int]:

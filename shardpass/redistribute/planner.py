@@ -89,7 +89,7 @@ def solve(problem: Problem, planner: str) -> Plan:
     plan = _finished(problem, _planned(problem, planner), planner)
     if math.prod(problem.shape) != 0:
         try:
-            check(plan.program, problem.source.state(), problem.target.state(), problem.shape)
+            check(plan.program, problem.source.state(), problem.final_state(), problem.shape)
         except Unproven as reason:
             raise table.UNPROVEN.error(problem=str(problem), reason=str(reason)) from None
     return plan
@@ -103,18 +103,58 @@ def _planned(problem: Problem, planner: str) -> Builder:
         builder.local(ops.Zeros(problem.target.tile), problem.target.tile)
         return builder
     shape = problem.aligned()
+    if problem.source.summand is not None:
+        return _with_sums(problem, shape, planner)
     if shape is None or problem.source.only is not None:
         return min((_exchanged(problem, by_shape) for by_shape in (False, True)), key=cost)
-    rink = _within(problem, shape, partial(plan_rink, shape, problem.source.tiling, problem.target.tiling))
-    if planner == "rink":
-        return rink
+    return _best(problem, shape) if planner == "best" else _rink(problem, shape)
+
+
+def _rink(problem: Problem, shape: tuple[int, ...]) -> Builder:
+    return _within(problem, shape, partial(plan_rink, shape, problem.source.tiling, problem.target.tiling))
+
+
+def _best(problem: Problem, shape: tuple[int, ...]) -> Builder:
+    """The digits' plan where there is one; the paper's is asked for only where it could be better."""
     digits = DigitProblem.of(problem, shape)
     if digits is not None:
-        return cheapest([rink, *(_within(problem, shape, form) for form in digit_forms(digits))])
+        found = [_within(problem, shape, form) for form in digit_forms(digits)]
+        least = min(found, key=cost)
+        if least.received.max() <= problem.lower_bound_bytes or problem.devices > MOST_DEVICES_SEARCHED:
+            return least
+        return cheapest([_rink(problem, shape), *found])
     found = []
     if problem.devices <= MOST_DEVICES_EXCHANGED:
         found = [_exchanged(problem, by_shape) for by_shape in (False, True)]
-    return cheapest([rink, *(e for e in found if len(e.steps) <= MOST_ROUNDS)])
+    return cheapest([_rink(problem, shape), *(e for e in found if len(e.steps) <= MOST_ROUNDS)])
+
+
+def _with_sums(problem: Problem, shape: tuple[int, ...] | None, planner: str) -> Builder:
+    """Partial sums: in digits, else an all_reduce and then the plan for whole values."""
+    digits = None if shape is None or planner == "rink" else DigitProblem.of(problem, shape)
+    if shape is not None and digits is not None:
+        return min((_within(problem, shape, form) for form in digit_forms(digits)), key=cost)
+    source = problem.source.sharding
+    if problem.target.summand is not None or source.mesh is None:
+        raise table.UNREDUCED.error(source=str(source), target=str(problem.target.sharding))
+    reduced = make_problem(
+        problem.shape,
+        problem.element.mlir,
+        Sharding.tiled(source.mesh, source.dims),
+        problem.target.sharding,
+        problem.devices,
+    )
+    builder = _start(problem)
+    builder.all_reduce(source.groups(source.unreduced))
+    return joined(builder, _planned(reduced, planner))
+
+
+def joined(first: Builder, second: Builder) -> Builder:
+    """One plan after the other."""
+    second.program = [*first.program, *second.program]
+    second.steps = [*first.steps, *second.steps]
+    second.received = first.received + second.received
+    return second
 
 
 def cheapest(candidates: list[Builder]) -> Builder:
@@ -129,6 +169,7 @@ def cost(builder: Builder) -> float:
     return LATENCY * len(collectives) + sum(collectives) / BANDWIDTH
 
 
+MOST_DEVICES_SEARCHED = 8192  # beyond this the paper's search is not run beside a plan that stands
 MOST_DEVICES_EXCHANGED = 64  # beyond this, where there is another way, pieces are too many to look at
 LATENCY = 10e-6  # of one collective, seconds
 BANDWIDTH = 50e9  # bytes a second that one device receives

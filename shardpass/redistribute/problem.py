@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -12,9 +13,11 @@ from shardpass.diagnostics import table_redistribute as table
 from shardpass.element_types import ELEMENT_TYPES, ElementType, element_type
 from shardpass.redistribute.exchange import Boxes
 from shardpass.redistribute.ops import IntArray
-from shardpass.redistribute.simulate import State
+from shardpass.redistribute.simulate import State, fingerprints
 from shardpass.redistribute.tiling import AxisNames, Tiling, tiling_of
 from shardpass.sharding import Mesh, Sharding, TupleSharding, common_mesh, parse_sharding
+
+MOST_BYTES = 1 << 55  # bytes received are counted in 64 bits
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,9 +43,17 @@ class Side:
         """Which devices hold anything. [devices]"""
         return np.array([self.only in (None, d) for d in range(len(self.tiling.index))])
 
+    @cached_property
+    def summand(self) -> IntArray | None:
+        """The number of the partial sum that each device holds; None where values are whole. int64 [devices]."""
+        return self.sharding.number(self.sharding.unreduced) if self.sharding.unreduced else None
+
     def state(self) -> State:
-        """Where the simulator starts, or must end."""
-        return State.tile(self.tile, self.base, self.real)
+        """Where the simulator starts."""
+        weight = None
+        if self.summand is not None:
+            weight = fingerprints(int(self.summand.max()) + 1)[self.summand]
+        return State.tile(self.tile, self.base, self.real, weight)
 
     def boxes(self, shape: tuple[int, ...]) -> Boxes:
         return Boxes.of(shape, self.tile, self.base, self.real)
@@ -73,15 +84,43 @@ class Problem:
     @property
     def is_nothing(self) -> bool:
         """Whether every device already holds what it needs."""
+        if self.source.summand is not None or self.target.summand is not None:
+            return self.source.sharding == self.target.sharding
         same_device = self.source.only is None or self.source.only == self.target.only
         return same_device and self.source.tile == self.target.tile and self.source.tiling.same(self.target.tiling)
 
     @cached_property
     def lower_bound_bytes(self) -> int:
-        """Greatest over devices: what lies in its target tile and not in its source tile."""
+        """Greatest over devices: what lies in its target tile and not in its source tile.
+
+        Of a sum that is still partial a device has nothing yet: each element takes at least one summand from
+        another.
+        """
         source, target = self.source.boxes(self.shape), self.target.boxes(self.shape)
-        missing = target.volume - source.common(target).volume
+        missing = target.volume
+        if self.source.summand is None or self.is_kept:
+            missing = missing - source.common(target).volume
         return self.element.bytes(int(missing.max(initial=0)))
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether the target keeps all partial sums of the source."""
+        return bool(self.source.sharding.unreduced) and len(self.target.sharding.unreduced) == len(
+            self.source.sharding.unreduced
+        )
+
+    def final_state(self) -> State:
+        """Where the simulator must end: sums over those of the source's summands that the target does not keep."""
+        state = self.target.state()
+        before, after = self.source.summand, self.target.summand
+        if before is None:
+            return state
+        marks = fingerprints(int(before.max()) + 1)
+        kept = np.zeros_like(before) if after is None else after
+        totals = np.zeros(int(kept.max()) + 1, np.uint64)
+        pairs = np.unique(np.stack([kept, before], axis=1), axis=0)
+        np.add.at(totals, pairs[:, 0], marks[pairs[:, 1]])
+        return replace(state, weight=totals[kept])
 
     def aligned(self) -> tuple[int, ...] | None:
         """The padded shape that both tilings divide into their own tiles; None where their borders cross.
@@ -119,7 +158,13 @@ def make_problem(
     given_source, given_target = _sharding(source, "source"), _sharding(target, "target")
     if any(n < 0 for n in shape):
         raise table.SHAPE.error(text="x".join(map(str, shape)), reason="a size is negative")
+    size = find_element_type(element).bytes(math.prod(shape))
+    if size >= MOST_BYTES:
+        raise table.SHAPE.error(text="x".join(map(str, shape)), reason=f"an array of {size} bytes cannot be counted")
     devices = _devices(given_source, given_target, num_devices)
+    given_source, given_target = (_with_mesh(s, len(shape), devices) for s in (given_source, given_target))
+    if given_target.unreduced and not set(given_target.unreduced) <= set(given_source.unreduced):
+        raise table.UNREDUCED.error(source=str(given_source), target=str(given_target))
     return Problem(
         tuple(shape),
         find_element_type(element),
@@ -143,6 +188,13 @@ def _sharding(given: Sharding | str, side: str) -> Sharding:
     if isinstance(sharding, TupleSharding) or sharding.is_manual or sharding.is_unknown or sharding.manual:
         raise table.NO_TILES.error(side=side, sharding=str(sharding))
     return sharding
+
+
+def _with_mesh(sharding: Sharding, rank: int, devices: int) -> Sharding:
+    """``{unreduced}``, which names no devices, over all of them."""
+    if not sharding.is_unreduced or sharding.mesh is not None:
+        return sharding
+    return Sharding.tiled(Mesh((("axis_0", devices),)), ((),) * rank, unreduced=("axis_0",))
 
 
 def _devices(source: Sharding, target: Sharding, asked: int | None) -> int:

@@ -44,16 +44,32 @@ class State:
     axes: tuple[Axis, ...]
     base: IntArray  # [devices, rank]
     real: NDArray[np.bool_]  # [devices]: whether the device holds anything in particular
+    weight: NDArray[np.uint64]  # [devices]: which summands of a partial sum it holds; see ``fingerprints``
 
     @property
     def shape(self) -> tuple[int, ...]:
         return tuple(math.prod(digit.size for digit in axis) for axis in self.axes)
 
     @classmethod
-    def tile(cls, shape: tuple[int, ...], base: IntArray, real: NDArray[np.bool_] | None = None) -> State:
-        """Contiguous tiles of ``shape`` that start at ``base``."""
+    def tile(
+        cls,
+        shape: tuple[int, ...],
+        base: IntArray,
+        real: NDArray[np.bool_] | None = None,
+        weight: NDArray[np.uint64] | None = None,
+    ) -> State:
+        """Contiguous tiles of ``shape`` that start at ``base``; of whole values unless a weight says otherwise."""
         real = np.ones(len(base), bool) if real is None else real
-        return cls(tuple(merged([Digit(n, i, 1)]) for i, n in enumerate(shape)), base, real)
+        weight = np.zeros(len(base), np.uint64) if weight is None else weight
+        return cls(tuple(merged([Digit(n, i, 1)]) for i, n in enumerate(shape)), base, real, weight)
+
+
+def fingerprints(count: int) -> NDArray[np.uint64]:
+    """A random number for each of ``count`` summands. Sums of them, modulo 2**64, tell sets of summands apart.
+
+    A wrong set passes for a right one with probability 2**-64.
+    """
+    return np.random.default_rng(0x5DF).integers(1 << 63, size=count, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
 
 
 def merged(digits: list[Digit] | Axis) -> Axis:
@@ -133,6 +149,8 @@ def _group_axis(state: State, groups: IntArray) -> Axis:
         raise Unproven("the groups do not hold every device once")
     if not state.real.all():
         raise Unproven("a group works on a device that holds nothing")
+    if (state.weight[groups] != state.weight[groups[:, :1]]).any():
+        raise Unproven("a group joins different summands")
     rows = state.base[groups]
     delta = rows - rows[:, :1]
     if (delta != delta[0]).any():
@@ -149,7 +167,7 @@ def _first(base: IntArray, groups: IntArray) -> IntArray:
 
 def apply(state: State, op: Op) -> State:
     """The state after one op. Raises Unproven."""
-    devices, rank = state.base.shape
+    rank = state.base.shape[1]
     axes = list(state.axes)
     if isinstance(op, ops.Reshape):
         return replace(state, axes=_regrouped(state.axes, op.shape))
@@ -165,16 +183,17 @@ def apply(state: State, op: Op) -> State:
         return _sliced(state, op)
     if isinstance(op, ops.AllGather):
         axes[op.axis] = merged(_group_axis(state, op.groups) + axes[op.axis])
-        return State(tuple(axes), _first(state.base, op.groups), state.real)
+        return replace(state, axes=tuple(axes), base=_first(state.base, op.groups))
     if isinstance(op, ops.AllToAll):
-        size = op.groups.shape[1]
-        blocks, axes[op.split] = cut(axes[op.split], state.shape[op.split] // size)
+        blocks, axes[op.split] = cut(axes[op.split], state.shape[op.split] // op.groups.shape[1])
         axes[op.concat] = merged(_group_axis(state, op.groups) + axes[op.concat])
-        place = np.empty(devices, np.int64)
-        place[op.groups] = np.arange(size)
-        return State(tuple(axes), _first(state.base, op.groups) + offsets(blocks, place, rank), state.real)
+        base = _first(state.base, op.groups) + offsets(blocks, _place(op.groups), rank)
+        return replace(state, axes=tuple(axes), base=base)
+    if isinstance(op, ops.AllReduce | ops.ReduceScatter):
+        return _reduced(state, op)
     if isinstance(op, ops.Permute):
-        return State(state.axes, state.base[op.source_of], state.real[op.source_of] & (op.source_of >= 0))
+        real = state.real[op.source_of] & (op.source_of >= 0)
+        return State(state.axes, state.base[op.source_of], real, state.weight[op.source_of])
     if isinstance(op, ops.ChunkRounds):
         return _chunked(state, op)
     raise Unproven(f"{type(op).__name__} cannot be followed")
@@ -220,7 +239,31 @@ def _sliced(state: State, op: ops.DynamicSlice) -> State:
                 raise Unproven("a slice is not aligned with what lies on its axis")
             major, axes[a] = cut(axes[a], size)
             base = base + offsets(major, start // size, base.shape[1])
-    return State(tuple(axes), base, state.real)
+    return replace(state, axes=tuple(axes), base=base)
+
+
+def _reduced(state: State, op: ops.AllReduce | ops.ReduceScatter) -> State:
+    """Every member adds the same part of the array; the weights are what is added."""
+    devices, rank = state.base.shape
+    if op.groups.size != devices or len(np.unique(op.groups)) != devices or not state.real.all():
+        raise Unproven("the groups do not hold every device once")
+    if (state.base[op.groups] != state.base[op.groups[:, :1]]).any():
+        raise Unproven("a group adds different parts of the array")
+    weight = np.empty_like(state.weight)
+    weight[op.groups] = state.weight[op.groups].sum(axis=1, keepdims=True, dtype=np.uint64)
+    state = replace(state, weight=weight)
+    if isinstance(op, ops.AllReduce):
+        return state
+    axes = list(state.axes)
+    blocks, axes[op.axis] = cut(axes[op.axis], state.shape[op.axis] // op.groups.shape[1])
+    return replace(state, axes=tuple(axes), base=state.base + offsets(blocks, _place(op.groups), rank))
+
+
+def _place(groups: IntArray) -> IntArray:
+    """The place of each device in its group."""
+    place = np.empty(groups.size, np.int64)
+    place[groups] = np.arange(groups.shape[1])
+    return place
 
 
 def _chunked(state: State, op: ops.ChunkRounds) -> State:
@@ -249,7 +292,9 @@ def _chunked(state: State, op: ops.ChunkRounds) -> State:
         raise Unproven("the chunks of two devices do not lie alike")
     axes = list(_regrouped(tuple(minor for _, minor in inner), op.placed))
     axes[op.axis] = merged(axis_through(delta[:, 0]) + axes[op.axis])
-    return State(tuple(axes), ordered[0], state.real)
+    if (state.weight[op.source_of] != state.weight).any():
+        raise Unproven("summands are mixed")
+    return replace(state, axes=tuple(axes), base=ordered[0])
 
 
 def run(program: Program, state: State, shape: tuple[int, ...]) -> State:
@@ -277,7 +322,7 @@ def _exchanged(
     shape: tuple[int, ...],
 ) -> State:
     """The tiles that the exchange claims to make, where every element of them is put there once, rightly."""
-    if state.axes != State.tile(state.shape, state.base).axes:
+    if state.axes != State.tile(state.shape, state.base).axes or (state.weight != state.weight[0]).any():
         raise Unproven("an exchange starts from tiles")
     whole = np.array(shape, np.int64)
     value = np.minimum(state.base + state.shape, whole)  # where what is real ends
@@ -309,7 +354,7 @@ def _exchanged(
         written.append((low, high, got))
         filled += np.prod(high - low, axis=1) * got
     real = filled == np.prod(np.maximum(result - end.base, 0), axis=1)
-    return State.tile(end.shape, end.base, real)
+    return State.tile(end.shape, end.base, real, state.weight)
 
 
 def check(program: Program, source: State, target: State, shape: tuple[int, ...]) -> None:
@@ -323,6 +368,8 @@ def check(program: Program, source: State, target: State, shape: tuple[int, ...]
     lacking = np.flatnonzero(target.real & ~found.real)
     if len(lacking):
         raise Unproven(f"device {int(lacking[0])} is not sent all of its tile")
+    if (target.real & (found.weight != target.weight)).any():
+        raise Unproven("the result is not the sum that it should be")
     wrong = np.flatnonzero(target.real & (found.base != target.base).any(axis=1))
     if len(wrong):
         d = int(wrong[0])
