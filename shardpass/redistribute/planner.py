@@ -10,7 +10,10 @@ Each plan is followed by ``simulate.check`` before it leaves. Plans are cached b
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import lru_cache, partial
+
+import numpy as np
 
 from shardpass.diagnostics import table_redistribute as table
 from shardpass.redistribute import ops
@@ -105,9 +108,54 @@ def _planned(problem: Problem, planner: str) -> Builder:
     shape = problem.aligned()
     if problem.source.summand is not None:
         return _with_sums(problem, shape, planner)
+    many = problem.devices > MOST_DEVICES_EXCHANGED
+    if problem.source.only is not None and many:
+        return _spread(problem, planner)
+    if shape is None and many:
+        return _gathered(problem, planner)
     if shape is None or problem.source.only is not None:
         return min((_exchanged(problem, by_shape) for by_shape in (False, True)), key=cost)
     return _best(problem, shape) if planner == "best" else _rink(problem, shape)
+
+
+def _spread(problem: Problem, planner: str) -> Builder:
+    """From one device to many: the holders double with every step; then from replicated on."""
+    builder = _start(problem)
+    held = problem.source.boxes(problem.shape)
+    order = np.argsort(~held.real, kind="stable")
+    count = 1
+    while count < problem.devices:
+        count *= 2
+        real = np.zeros(problem.devices, bool)
+        real[order[:count]] = True
+        wanted = replace(held, real=real)
+        plan_exchange(held, wanted, problem.source.base, problem.source.base, problem.source.tile, builder)
+        held = wanted
+    return joined(builder, _planned(_between(problem, source=Sharding.replicated()), planner))
+
+
+def _gathered(problem: Problem, planner: str) -> Builder:
+    """Where borders cross and the devices are too many to look at pieces: those dimensions are gathered first.
+
+    Takes the memory of the source's tile with these dimensions whole.
+    """
+    source = problem.source.sharding
+    assert source.mesh is not None  # or no border would cross
+    dims = [axes if aligned else () for axes, aligned in zip(source.dims, problem.aligned_dims(), strict=True)]
+    middle = Sharding.tiled(source.mesh, dims)
+    first = _planned(_between(problem, target=middle), planner)
+    return joined(first, _planned(_between(problem, source=middle), planner))
+
+
+def _between(problem: Problem, source: Sharding | None = None, target: Sharding | None = None) -> Problem:
+    """The problem with another source or target."""
+    return make_problem(
+        problem.shape,
+        problem.element.mlir,
+        source or problem.source.sharding,
+        target or problem.target.sharding,
+        problem.devices,
+    )
 
 
 def _rink(problem: Problem, shape: tuple[int, ...]) -> Builder:
@@ -137,13 +185,7 @@ def _with_sums(problem: Problem, shape: tuple[int, ...] | None, planner: str) ->
     source = problem.source.sharding
     if problem.target.summand is not None or source.mesh is None:
         raise table.UNREDUCED.error(source=str(source), target=str(problem.target.sharding))
-    reduced = make_problem(
-        problem.shape,
-        problem.element.mlir,
-        Sharding.tiled(source.mesh, source.dims),
-        problem.target.sharding,
-        problem.devices,
-    )
+    reduced = _between(problem, source=Sharding.tiled(source.mesh, source.dims))
     builder = _start(problem)
     builder.all_reduce(source.groups(source.unreduced))
     return joined(builder, _planned(reduced, planner))

@@ -128,19 +128,23 @@ class Problem:
         A dimension that one side does not split may be padded to the other's size.
         """
         shape = []
-        for i, n in enumerate(self.shape):
-            sizes = {
-                count * tile
-                for count, tile in (
-                    (self.source.tiling.counts[i], self.source.tile[i]),
-                    (self.target.tiling.counts[i], self.target.tile[i]),
-                )
-                if count > 1
-            }
+        for n, sizes in zip(self.shape, self._padded_sizes(), strict=True):
             if len(sizes) > 1:
                 return None
             shape.append(sizes.pop() if sizes else n)
         return tuple(shape)
+
+    def aligned_dims(self) -> tuple[bool, ...]:
+        """For each dimension whether the borders of its tiles nest."""
+        return tuple(len(sizes) < 2 for sizes in self._padded_sizes())
+
+    def _padded_sizes(self) -> list[set[int]]:
+        """For each dimension the sizes to which the sides that split it pad it."""
+        sides = (self.source, self.target)
+        return [
+            {side.tiling.counts[i] * side.tile[i] for side in sides if side.tiling.counts[i] > 1}
+            for i in range(len(self.shape))
+        ]
 
     def __str__(self) -> str:
         extent = "x".join(map(str, (*self.shape, self.element)))
