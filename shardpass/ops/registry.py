@@ -35,7 +35,7 @@ FAMILIES = (
     "gather",
     "scatter",
     "sorting",
-    "argreduce",
+    "argreduce", "random", "mapping",
     "custom_call",
     "linalg",
 )
