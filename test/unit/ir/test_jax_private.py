@@ -68,3 +68,30 @@ def test_compile_hook_sees_every_compile():
         jax_private.set_compile_hook(original)
     assert len(seen) >= 1, f"jax.jit no longer compiles through compile_or_get_cached in {VERSION}"
     assert any("stablehlo.multiply" in str(module) for module in seen)
+
+
+def test_reference_interpreter():
+    """jaxlib.mlir._mlir_libs._stablehlo: eval_module, and the dialect with interpreter.run_parallel."""
+    from jaxlib.mlir import ir
+    from jaxlib.mlir._mlir_libs import _stablehlo
+
+    from shardpass.ir.context import make_context
+
+    context = make_context()
+    _stablehlo.register_interpreter_dialect(context)
+    text = """module {
+      func.func private @device(%x: tensor<2xi32>) -> tensor<2xi32> {
+        %0 = stablehlo.negate %x : tensor<2xi32>
+        return %0 : tensor<2xi32>
+      }
+      func.func @main(%x: tensor<2xi32>, %y: tensor<2xi32>) -> (tensor<2xi32>, tensor<2xi32>) {
+        %0:2 = "interpreter.run_parallel"(%x, %y) <{programs = [[@device, @device]]}>
+          : (tensor<2xi32>, tensor<2xi32>) -> (tensor<2xi32>, tensor<2xi32>)
+        return %0#0, %0#1 : tensor<2xi32>, tensor<2xi32>
+      }
+    }"""
+    with context:
+        module = ir.Module.parse(text)
+        arguments = [ir.DenseElementsAttr.get(np.array(row, np.int32)) for row in ([1, 2], [3, 4])]
+        results = [np.array(result).tolist() for result in _stablehlo.eval_module(module, arguments)]
+    assert results == [[-1, -2], [-3, -4]], VERSION
