@@ -11,7 +11,7 @@ from typing import Any
 
 from shardpass.diagnostics import table_sharding as table
 from shardpass.sharding import AxisRef, Mesh, Sharding, parse_sharding
-from shardpass.sharding.model import Kind
+from shardpass.sharding.notes import Kind
 
 
 def mesh_from_jax(mesh: Any) -> Mesh:

@@ -18,10 +18,12 @@ import numpy as np
 
 from shardpass.diagnostics import table_sharding as table
 from shardpass.sharding import digits as dg
+from shardpass.sharding.axes import Axes
 from shardpass.sharding.common import common_mesh
 from shardpass.sharding.digits import Digit, Ints
 from shardpass.sharding.mesh import Mesh, joined, refs
-from shardpass.sharding.model import PLAIN, Axes, Kind, Sharding
+from shardpass.sharding.model import Sharding
+from shardpass.sharding.notes import PLAIN, Kind
 from shardpass.sharding.tiles import Tiles, normal_form
 
 

@@ -19,10 +19,12 @@ from shardpass.sharding.ill_formed import without_meaning
 from shardpass.sharding.mesh import Mesh
 from shardpass.sharding.metadata import RULES, metadata_of, reduction_of
 from shardpass.sharding.mhlo_text import group_text
-from shardpass.sharding.model import PLAIN, Kind, Notes, Sharding, TupleSharding
+from shardpass.sharding.model import Sharding
 from shardpass.sharding.named import mesh_of_tree, named_of
+from shardpass.sharding.notes import PLAIN, Kind, Notes
 from shardpass.sharding.source import Node, Source, trees
 from shardpass.sharding.tiles import LARGEST_LIST, Tiles, normal_form
+from shardpass.sharding.tuples import TupleSharding
 
 _AFTER = "write last_tile_dim_replicate before the brace: XLA does not take it after it"
 

@@ -17,7 +17,8 @@ from shardpass.sharding import digits as dg
 from shardpass.sharding.digits import Digit
 from shardpass.sharding.meaning import digits_on
 from shardpass.sharding.mesh import Mesh, part_name
-from shardpass.sharding.model import Kind, Sharding
+from shardpass.sharding.model import Sharding
+from shardpass.sharding.notes import Kind
 
 
 def common_mesh(shardings: Iterable[Sharding], prefer: Mesh | None = None) -> Mesh | None:

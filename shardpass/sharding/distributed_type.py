@@ -14,7 +14,8 @@ from collections.abc import Sequence
 from shardpass.diagnostics import table_sharding as table
 from shardpass.sharding.errors import ShardingParseError, fault
 from shardpass.sharding.mesh import AxisRef, Mesh
-from shardpass.sharding.model import Kind, Sharding
+from shardpass.sharding.model import Sharding
+from shardpass.sharding.notes import Kind
 
 _TOKEN = re.compile(r"\s*(\d+|\"[^\"]*\"|'[^']*'|[\[\]{},:()]|[A-Za-z_]\w*|.)", re.ASCII | re.DOTALL)
 

@@ -14,7 +14,8 @@ import numpy as np
 
 from shardpass.sharding import digits as dg
 from shardpass.sharding.mhlo_text import types_text
-from shardpass.sharding.model import Kind, Notes, Sharding
+from shardpass.sharding.model import Sharding
+from shardpass.sharding.notes import Kind, Notes
 from shardpass.sharding.tiles import LARGEST_LIST, ORDER, Tiles, arranged, groups_of, list_form, whole
 
 Iota = tuple[list[int], list[int], list[int]]  # dimensions of the grid, shape of the iota, its transpose

@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from shardpass.sharding import digits as dg
+from shardpass.sharding.axes import Axes
 from shardpass.sharding.digits import Digit, Ints
 from shardpass.sharding.mesh import Mesh
-from shardpass.sharding.model import Axes, Kind, Sharding
+from shardpass.sharding.model import Sharding
+from shardpass.sharding.notes import Kind
 
 
 def device_digits(sharding: Sharding, axes: Axes) -> tuple[Digit, ...] | None:

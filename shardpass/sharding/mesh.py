@@ -15,7 +15,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from shardpass.diagnostics import table_sharding as table
-from shardpass.sharding.digits import Digit, Ints, digits_of, iota_text, merge
+from shardpass.sharding.digits import Digit, Ints, digits_of, iota_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +34,6 @@ class AxisRef:
 def quote(name: str) -> str:
     """``name`` between quotes, as XLA prints it: without escapes, so a name with quotes cannot be read again."""
     return f"'{name}'"
-
-
-_SUB_AXIS = re.compile(r"(?P<name>.*):\((?P<pre>\d+)\)(?P<size>\d+)", re.DOTALL)
 
 
 class Mesh:
@@ -241,6 +238,9 @@ def _nearest(name: str, mesh: Mesh) -> str:
     return f"did you mean {close[0]!r}?" if close else "name an axis of the mesh"
 
 
+_SUB_AXIS = re.compile(r"(?P<name>.*):\((?P<pre>\d+)\)(?P<size>\d+)", re.DOTALL)
+
+
 def joined(mesh: Mesh, axes: Iterable[AxisRef]) -> tuple[AxisRef, ...]:
     """``axes``, major to minor, with neighbouring parts of one axis made one and those of size 1 left out."""
     out: list[AxisRef] = []
@@ -300,6 +300,3 @@ def _covering(mesh: Mesh, top: int) -> str | None:
         if low < top <= low * size:
             return name
     return None
-
-
-__all__ = ["AxisRef", "Mesh", "joined", "merge", "named", "part_name", "quote", "refs"]

@@ -14,7 +14,8 @@ import numpy as np
 from shardpass.sharding import digits as dg
 from shardpass.sharding.digits import Digit, Ints
 from shardpass.sharding.mesh import Mesh
-from shardpass.sharding.model import Kind, Sharding
+from shardpass.sharding.model import Sharding
+from shardpass.sharding.notes import Kind
 
 
 def text_of(sharding: Sharding) -> str:

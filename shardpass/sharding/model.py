@@ -16,57 +16,20 @@ Cost: building and printing are O(rank + axes) on a plain mesh; a device order o
 
 from __future__ import annotations
 
-import enum
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 import numpy as np
 
-from shardpass.diagnostics import Diagnostic
 from shardpass.diagnostics import table_sharding as table
 from shardpass.sharding import digits as dg
+from shardpass.sharding.axes import Axes, check_disjoint, in_mesh_order
 from shardpass.sharding.digits import Digit, Ints
 from shardpass.sharding.mesh import AxisRef, Mesh, joined, refs
+from shardpass.sharding.notes import PLAIN, Kind, Notes
 
-Axes = tuple[AxisRef, ...]
-
-
-class Kind(enum.StrEnum):
-    REPLICATED = "replicated"
-    MAXIMAL = "maximal"
-    MANUAL = "manual"
-    UNKNOWN = "unknown"
-    UNREDUCED = "unreduced"
-    TILED = "tiled"
-
-
-@dataclass(frozen=True, slots=True)
-class Notes:
-    """What a notation says beyond the meaning of a sharding. It is no part of equality.
-
-    ``text``: the canonical text where it does not follow from mesh and axes (a V1 list stays a list);
-    ``group``: ("shard_as" | "shard_like", number); ``metadata``: the texts between the braces of ``metadata={..}``;
-    ``open``: the dimensions that propagation may split further; ``priorities`` of dimensions (SDY); ``replicated``:
-    axes that propagation must leave alone; ``named``: printed as XLA's V3; ``problems``: why the sharding
-    has no meaning although XLA's parser takes its text; ``tiles``, ``listed``: what XLA then has for tile
-    dimensions and devices.
-    """
-
-    text: str | None = None
-    group: tuple[str, int] | None = None
-    metadata: tuple[str, ...] = ()
-    open: tuple[int, ...] = ()
-    priorities: tuple[tuple[int, int], ...] = ()
-    replicated: Axes = ()
-    named: bool = False
-    problems: tuple[Diagnostic, ...] = ()
-    tiles: tuple[int, ...] = ()
-    listed: tuple[int, ...] = ()
-
-
-PLAIN = Notes()
+_LARGE = 1 << 18  # a longer table is not kept
 
 
 class Sharding:
@@ -273,6 +236,8 @@ class Sharding:
             for k, axes in enumerate(self.dims):
                 out[:, k] = self.number(axes)
             out.flags.writeable = False
+            if out.size > _LARGE:
+                return out
             self._cache["tile_index"] = cached = out
         assert isinstance(cached, np.ndarray)
         return cached
@@ -325,7 +290,7 @@ class Sharding:
             return self
         if self.mesh == mesh:
             return self
-        return _on(self, mesh)
+        return _on(self, mesh, self.mesh.size, len(self.dims))
 
     @property
     def _key(self) -> tuple[object, ...]:
@@ -402,65 +367,14 @@ class Sharding:
         return has or asked or 1
 
 
-class TupleSharding:
-    """The shardings of the leaves of a tuple, in order. Immutable, hashable."""
-
-    __slots__ = ("elements",)
-
-    elements: tuple[Sharding, ...]
-
-    def __init__(self, elements: Iterable[Sharding]) -> None:
-        object.__setattr__(self, "elements", tuple(elements))
-
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"a TupleSharding is immutable: cannot set {name!r}")
-
-    def __reduce__(self) -> tuple[type[TupleSharding], tuple[object, ...]]:
-        return TupleSharding, (self.elements,)
-
-    def __len__(self) -> int:
-        return len(self.elements)
-
-    def __iter__(self) -> Iterator[Sharding]:
-        return iter(self.elements)
-
-    def __getitem__(self, index: int) -> Sharding:
-        return self.elements[index]
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, TupleSharding) and self.elements == other.elements
-
-    def __hash__(self) -> int:
-        return hash(self.elements)
-
-    @property
-    def num_devices(self) -> int | None:
-        """The devices of the first element that says."""
-        return next((e.num_devices for e in self.elements if e.num_devices is not None), None)
-
-    def __str__(self) -> str:
-        """As XLA prints it: element 5, 10.. are numbered."""
-        parts = (f"/*index={k}*/{e}" if k and k % 5 == 0 else str(e) for k, e in enumerate(self.elements))
-        return "{" + ", ".join(parts) + "}"
-
-    def __repr__(self) -> str:
-        return f"TupleSharding({self})"
-
-
 def _make(
     kind: Kind, mesh: Mesh | None, dims: tuple[Axes, ...], unreduced: Axes, manual: Axes, maximal_axes: Axes,
-    device: int | None, notes: Notes,
+    device: int | None, reduction: str, notes: Notes,
 ) -> Sharding:  # fmt: skip
     return Sharding(
-        kind,
-        mesh,
-        dims,
-        unreduced=unreduced,
-        manual=manual,
-        maximal_axes=maximal_axes,
-        device=device,
-        notes=notes,
-    )
+        kind, mesh, dims, unreduced=unreduced, manual=manual, maximal_axes=maximal_axes, device=device,
+        reduction=reduction, notes=notes,
+    )  # fmt: skip
 
 
 REPLICATED = Sharding(Kind.REPLICATED)
@@ -488,30 +402,12 @@ def _tiled(
     return Sharding(Kind.TILED, mesh, cut, unreduced=sums, manual=hands)
 
 
-def in_mesh_order(mesh: Mesh, axes: Iterable[AxisRef]) -> Axes:
-    return joined(mesh, sorted(axes, key=lambda a: mesh.digit(a), reverse=True))
-
-
-def check_disjoint(mesh: Mesh, places: Iterable[tuple[Axes, str]]) -> None:
-    """Raises ShardingError where two places share a part of an axis."""
-    spans: dict[str, list[tuple[int, int, AxisRef, str]]] = {}
-    for axes, where in places:
-        for axis in axes:
-            stride, size = mesh.digit(axis)
-            others = spans.setdefault(axis.name, [])
-            for low, high, other, first in others:
-                if stride < high and low < stride * size:
-                    shown = str(axis) if axis == other else f"{axis} (which overlaps {other})"
-                    raise table.AXIS_TWICE.error(axis=shown, first=first, second=where)
-            others.append((stride, stride * size, axis, where))
-
-
 @lru_cache(maxsize=65536)
-def _on(sharding: Sharding, mesh: Mesh) -> Sharding | None:
+def _on(sharding: Sharding, mesh: Mesh, devices: int, rank: int) -> Sharding | None:
+    """``devices`` and ``rank`` are part of the key: replicated shardings of any number of either are equal."""
     from shardpass.sharding.meaning import digits_on
 
-    assert sharding.mesh is not None
-    if mesh.size != sharding.mesh.size:
+    if mesh.size != devices:
         return None
 
     def say(axes: Axes) -> Axes | None:
@@ -530,6 +426,7 @@ def _on(sharding: Sharding, mesh: Mesh) -> Sharding | None:
         unreduced=in_mesh_order(mesh, unreduced),
         manual=manual,
         maximal_axes=maximal_axes,
+        reduction=sharding.reduction,
     )
 
 

@@ -14,12 +14,14 @@ from dataclasses import replace
 import numpy as np
 
 from shardpass.diagnostics import table_sharding as table
+from shardpass.sharding.axes import Axes, check_disjoint
 from shardpass.sharding.digits import Ints
 from shardpass.sharding.errors import ShardingError, ShardingParseError, placed
 from shardpass.sharding.ill_formed import canonical
 from shardpass.sharding.mesh import AxisRef, Mesh
 from shardpass.sharding.metadata import RULES, metadata_of
-from shardpass.sharding.model import Axes, Kind, Notes, Sharding, check_disjoint
+from shardpass.sharding.model import Sharding
+from shardpass.sharding.notes import Kind, Notes
 from shardpass.sharding.source import Node, Source, first_offset, pieces, trees
 
 _INDEX = re.compile(r"\s*[+-]?[0-9]+\s*", re.ASCII)

@@ -23,7 +23,8 @@ from shardpass.diagnostics import table_sharding as table
 from shardpass.sharding.algebra import from_tiles
 from shardpass.sharding.errors import fault
 from shardpass.sharding.mesh import Mesh
-from shardpass.sharding.model import Kind, Sharding
+from shardpass.sharding.model import Sharding
+from shardpass.sharding.notes import Kind
 from shardpass.sharding.source import Node, pieces
 
 Groups = Mapping[int, tuple[int, ...]]

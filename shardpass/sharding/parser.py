@@ -17,8 +17,9 @@ from shardpass.diagnostics import table_sharding as table
 from shardpass.sharding import build
 from shardpass.sharding.errors import ShardingParseError, fault
 from shardpass.sharding.mesh import Mesh
-from shardpass.sharding.model import Sharding, TupleSharding
+from shardpass.sharding.model import Sharding
 from shardpass.sharding.source import Node
+from shardpass.sharding.tuples import TupleSharding
 
 # The commonest form, which needs no grammar: programs have it on every op.
 _LIST = r"([0-9]{1,9}(?:,[0-9]{1,9})*)"

@@ -7,9 +7,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from shardpass.diagnostics import table_sharding as table
+from shardpass.sharding.axes import Axes, check_disjoint, in_mesh_order
 from shardpass.sharding.errors import ShardingParseError, fault
 from shardpass.sharding.mesh import AxisRef, Mesh
-from shardpass.sharding.model import Axes, Kind, Sharding, check_disjoint, in_mesh_order
+from shardpass.sharding.model import Sharding
+from shardpass.sharding.notes import Kind
 
 _TOKEN = re.compile(
     r"\s*(?P<token>\#sdy\.sharding|@[\w.$-]+|@\"[^\"]*\"|\"[^\"]*\"|'[^']*'|p?\d+|[a-z_]+|[<>\[\]{}(),:=?])", re.ASCII

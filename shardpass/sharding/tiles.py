@@ -13,10 +13,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from shardpass.sharding import digits as dg
+from shardpass.sharding.axes import Axes
 from shardpass.sharding.digits import Digit, Ints
 from shardpass.sharding.mesh import AxisRef, Mesh, named
 from shardpass.sharding.mhlo_text import list_text, types_text
-from shardpass.sharding.model import Axes, Kind, Notes, Sharding
+from shardpass.sharding.model import Sharding
+from shardpass.sharding.notes import Kind, Notes
 
 ORDER = {"maximal": 0, "manual": 1, "unreduced": 2, "replicated": 3}
 LARGEST_LIST = 1 << 24  # devices that are listed one by one; an iota that nests may have any number

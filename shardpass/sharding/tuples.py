@@ -1,0 +1,52 @@
+"""The sharding of a tuple: one of each leaf."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from shardpass.sharding.model import Sharding
+
+
+class TupleSharding:
+    """The shardings of the leaves of a tuple, in order. Immutable, hashable."""
+
+    __slots__ = ("elements",)
+
+    elements: tuple[Sharding, ...]
+
+    def __init__(self, elements: Iterable[Sharding]) -> None:
+        object.__setattr__(self, "elements", tuple(elements))
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a TupleSharding is immutable: cannot set {name!r}")
+
+    def __reduce__(self) -> tuple[type[TupleSharding], tuple[object, ...]]:
+        return TupleSharding, (self.elements,)
+
+    def __len__(self) -> int:
+        return len(self.elements)
+
+    def __iter__(self) -> Iterator[Sharding]:
+        return iter(self.elements)
+
+    def __getitem__(self, index: int) -> Sharding:
+        return self.elements[index]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TupleSharding) and self.elements == other.elements
+
+    def __hash__(self) -> int:
+        return hash(self.elements)
+
+    @property
+    def num_devices(self) -> int | None:
+        """The devices of the first element that says."""
+        return next((e.num_devices for e in self.elements if e.num_devices is not None), None)
+
+    def __str__(self) -> str:
+        """As XLA prints it: element 5, 10.. are numbered."""
+        parts = (f"/*index={k}*/{e}" if k and k % 5 == 0 else str(e) for k, e in enumerate(self.elements))
+        return "{" + ", ".join(parts) + "}"
+
+    def __repr__(self) -> str:
+        return f"TupleSharding({self})"
