@@ -27,7 +27,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parents[1] / "test")]
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "test"), str(ROOT)]  # this checkout, whatever is installed
 
 WAYS = ("shardpass", "xla", "shardy")
 DEVICES = 8
