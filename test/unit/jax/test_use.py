@@ -26,10 +26,10 @@ def shardy(request):
     jax.config.update("jax_use_shardy_partitioner", before)
 
 
-def make_mesh(**axes):
+def make_mesh(kind=AxisType.Auto, **axes):
     count = int(np.prod(list(axes.values())))
     return jax.make_mesh(
-        tuple(axes.values()), tuple(axes), axis_types=(AxisType.Auto,) * len(axes), devices=jax.devices()[:count]
+        tuple(axes.values()), tuple(axes), axis_types=(kind,) * len(axes), devices=jax.devices()[:count]
     )
 
 
@@ -256,3 +256,44 @@ def test_vmapped_and_differentiated_shard_map(mesh, counts):
         y = jax.jit(jax.grad(lambda x: (total(x) ** 2).sum()))(placed(mesh, x, "data"))
     np.testing.assert_allclose(np.asarray(y), np.broadcast_to(2 * x.sum(0), x.shape), rtol=1e-6)
     assert counts.partitioned + counts.fallback >= 1
+
+
+def test_shard_map_over_some_of_the_axes(mesh, counts):
+    """Per-device code over "data"; "model" is left to the partitioner inside it."""
+
+    @partial(jax.shard_map, mesh=mesh, in_specs=(P("data"), P()), out_specs=P(), axis_names={"data"})
+    def product(x, w):
+        return jax.lax.psum(x.T @ x @ w, "data")
+
+    rng = np.random.default_rng(3)
+    x, w = rng.integers(-3, 4, (16, 8)).astype(np.float32), rng.integers(-3, 4, (8, 6)).astype(np.float32)
+    with spj.use():
+        y = jax.jit(product)(placed(mesh, x, "data"), placed(mesh, w, None, "model"))
+    np.testing.assert_array_equal(np.asarray(y), x.T @ x @ w)
+    assert counts.fallback == 0
+
+
+def test_a_mesh_of_explicit_axes(counts):
+    mesh = make_mesh(AxisType.Explicit, data=4, model=2)
+    rng = np.random.default_rng(4)
+    x, w = rng.uniform(-1, 1, (16, 8)).astype(np.float32), rng.uniform(-1, 1, (8, 6)).astype(np.float32)
+
+    def loss(w, x):
+        return (jnp.tanh(x @ w) ** 2).sum()
+
+    with jax.set_mesh(mesh), spj.use():
+        found = jax.jit(jax.grad(loss))(placed(mesh, w, None, "model"), placed(mesh, x, "data"))
+    assert found.sharding.spec == P(None, "model")
+    np.testing.assert_allclose(np.asarray(found), jax.grad(loss)(w, x), rtol=1e-5, atol=1e-5)
+    assert counts.fallback == 0
+    assert counts.partitioned >= 1
+
+
+def test_outside_of_jit(mesh, counts):
+    """Single operations on sharded arrays are programs too."""
+    x = placed(mesh, np.arange(32, dtype=np.float32).reshape(8, 4), "data", "model")
+    with spj.use():
+        y = jnp.dot(x + 1, x.T)
+    np.testing.assert_array_equal(np.asarray(y), (np.asarray(x) + 1) @ np.asarray(x).T)
+    assert counts.partitioned >= 2
+    assert counts.fallback == 0
