@@ -1,0 +1,158 @@
+"""What the digit planner does that the paper's does not: each gain has a problem on which it must show."""
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from shardpass.redistribute import plan_redistribution
+from shardpass.sharding import Mesh, Sharding
+
+M222 = Mesh((("a", 2), ("b", 2), ("c", 2)))
+M42 = Mesh((("x", 4), ("y", 2)))
+
+
+def plans(mesh, shape, source, target):
+    """rink and best; dims are strings of axes, major to minor."""
+    sides = [Sharding.tiled(mesh, [tuple(dim) for dim in side]) for side in (source, target)]
+    return [plan_redistribution(shape, "f32", *sides, planner=p) for p in ("rink", "best")]
+
+
+def kinds(plan):
+    return [step.kind for step in plan.steps]
+
+
+def test_axes_change_their_order_as_they_move():
+    """[ab, -] to [-, ba]: the paper keeps the order, and must permute after."""
+    rink, best = plans(M222, (8, 8), ("ab", ""), ("", "ba"))
+    assert kinds(rink) == ["all_to_all", "collective_permute"]
+    assert kinds(best) == ["all_to_all"]
+    assert best.bytes_received == best.lower_bound_bytes
+
+
+def test_moves_between_several_dimensions_are_one_exchange():
+    rink, best = plans(M222, (8, 8, 8, 8), ("a", "b", "", ""), ("", "", "a", "b"))
+    assert kinds(best) == ["all_to_all"]
+    assert best.steps[0].groups.shape == (2, 4)
+    assert best.bytes_received == best.lower_bound_bytes < rink.bytes_received
+
+
+def test_two_axes_into_one_dimension_are_one_exchange():
+    """x from 2 to 1 and y from 0 to 1, on which XLA gives up and replicates."""
+    _, best = plans(M42, (8, 16, 8), ("y", "", "x"), ("", "xy", ""))
+    assert kinds(best) == ["all_to_all"]
+    assert best.bytes_received == best.lower_bound_bytes
+
+
+def test_gathers_over_several_dimensions_are_one():
+    """P4 of the paper."""
+    rink, best = plans(M222, (16,) * 6, ("c", "", "", "a", "", "b"), ("", "", "", "", "", "a"))
+    assert kinds(best).count("all_gather") == 1
+    assert best.bytes_received == best.lower_bound_bytes < rink.bytes_received
+
+
+@pytest.mark.parametrize(
+    ("shape", "source", "target"),
+    [
+        ((360, 368, 320), ("", "c", ""), ("ac", "", "b")),
+        ((80, 80, 72, 64), ("", "c", "", ""), ("b", "", "c", "")),
+        ((296, 360, 312), ("", "", "c"), ("cb", "a", "")),
+    ],
+    ids=["P1", "P2", "P3"],
+)
+def test_figure_13_without_a_permute(shape, source, target):
+    rink, best = plans(M222, shape, source, target)
+    assert kinds(best) == ["dynamic_slice", "all_to_all"]
+    assert best.bytes_received == best.lower_bound_bytes <= rink.bytes_received
+
+
+def test_an_exchange_with_a_permute_takes_the_bytes_of_one():
+    """a moves to dimension 1 while b takes its place: two permutes of half a tile, not one and a half tiles."""
+    rink, best = plans(M222, (2048, 2048), ("ab", ""), ("b", "a"))
+    assert kinds(rink) == ["all_to_all", "collective_permute"]
+    assert kinds(best) == ["collective_permute"] * 2
+    assert best.bytes_received == best.lower_bound_bytes
+    assert rink.bytes_received == 1.5 * best.bytes_received
+
+
+def test_small_arrays_take_few_steps_instead():
+    """Where a latency costs more than the bytes that it saves."""
+    mesh = Mesh((("a", 4), ("b", 4)))
+    source, target = (Sharding.tiled(mesh, dims) for dims in (("ab", ()), ("b", "a")))
+    small, large = (plan_redistribution((n, n), "f32", source, target) for n in (16, 8192))
+    assert kinds(small) == ["all_to_all", "collective_permute"]
+    assert kinds(large) == ["collective_permute"] * 4
+    assert large.bytes_received == large.lower_bound_bytes
+
+
+def test_what_both_sides_share_never_moves():
+    _, best = plans(M222, (8, 8, 8), ("a", "b", ""), ("a", "", "b"))
+    assert kinds(best) == ["all_to_all"]
+    assert best.steps[0].axes == ("b",)
+
+
+def test_sizes_that_meet_after_padding_need_no_exchange_in_rounds():
+    """7 rows in tiles of 4 and of 2 are both padded to 8."""
+    plan = plan_redistribution((7, 8), "f32", "{devices=[4,2]<=[8]}", "{devices=[2,4]<=[2,2,2]T(0,2,1)}")
+    assert kinds(plan) == ["all_to_all"]
+
+
+def test_factors_in_another_order_are_exchanged_exactly():
+    """Thirds against halves: no digits in common, and more than two thirds of the paper's bytes saved."""
+    source, target = "{devices=[3,2]<=[6]}", "{devices=[2,3]<=[6]}"
+    rink, best = (plan_redistribution((6000, 6000), "f32", source, target, planner=p) for p in ("rink", "best"))
+    assert best.bytes_received < rink.bytes_received
+    assert set(kinds(best)) == {"collective_permute"}
+
+
+def test_every_reshard_of_three_axes_of_two_meets_the_bound():
+    """All pairs of rank 2, on an array great enough that bytes outweigh steps."""
+    shardings = [Sharding.tiled(M222, dims) for dims in _assignments("abc", 2)]
+    many = 0
+    for source in shardings:
+        for target in shardings:
+            plan = plan_redistribution((1 << 14, 1 << 14), "f32", source, target)
+            assert plan.bytes_received == plan.lower_bound_bytes
+            assert plan.peak_bytes == 4 * max(math.prod(plan.source_tile), math.prod(plan.target_tile))
+            many += sum(kind != "dynamic_slice" for kind in kinds(plan)) > 3
+    assert many <= 0.05 * len(shardings) ** 2
+
+
+def _assignments(axes, rank):
+    """Every way to put each axis nowhere or on a dimension, in every order."""
+    import itertools
+
+    found = set()
+    for order in itertools.permutations(axes):
+        for places in itertools.product(range(-1, rank), repeat=len(axes)):
+            dims = [[] for _ in range(rank)]
+            for axis, place in zip(order, places, strict=True):
+                if place >= 0:
+                    dims[place].append(axis)
+            found.add(tuple(map(tuple, dims)))
+    return sorted(found)
+
+
+def test_a_plan_is_remembered():
+    shape, source, target = (64, 64), "{devices=[8,1]<=[8]}", "{devices=[1,8]<=[8]}"
+    assert plan_redistribution(shape, "f32", source, target) is plan_redistribution(shape, "f32", source, target)
+
+
+def test_equal_shardings_that_call_their_axes_differently_keep_their_names():
+    target = "{replicated}"
+    for name in ("data", "model"):
+        source = Sharding.tiled(Mesh(((name, 8),)), ((name,),))
+        assert plan_redistribution((8,), "f32", source, target).steps[0].axes == (name,)
+
+
+def test_the_examples_of_the_documentation():
+    page = (Path(__file__).parents[3] / "docs" / "redistribution.md").read_text()
+    for block in page.split("```json plan\n")[1:]:
+        example = json.loads(block.split("```")[0])
+        plan = plan_redistribution(
+            tuple(example["shape"]), "f32", example["source"], example["target"], planner=example["planner"]
+        )
+        assert kinds(plan) == example["steps"]
+        assert plan.bytes_received == example["bytes_received"]
+        assert plan.lower_bound_bytes == example["lower_bound_bytes"]
