@@ -6,7 +6,9 @@ fixed never changes; its open dimensions may be split further.
 One step takes an op's rule (``ops.factors``): every operand and result says how it splits each factor, the splits are
 joined factor by factor, and every value of the op takes what it can of the joined split. Joining: a longer split
 that continues a shorter one wins; where two disagree, the one held by more bytes wins (moving the others costs less),
-and the choice is recorded. Two factors that want the same sub-axis in one tensor: the one held by more bytes has it.
+and the choice is recorded. Two factors that want one sub-axis in one tensor: the one held by more bytes has it. Where
+bytes do not decide either (queries and keys split alike), the step waits: what comes from other ops often does; what
+is still undecided after all rounds goes to the first factor.
 
 The user's priorities (SDY) come first: a dimension of priority p is there from round p on. Within one, rounds of ops:
 ops that pass shardings through; then contractions and reductions; then expansions (broadcasts, iota,
@@ -81,6 +83,8 @@ class Propagation:
         self.steps: list[Step] = []
         self.conflicts: dict[tuple[int, int], Conflict] = {}
         self.events: list[Event] = []
+        self.waiting: dict[int, None] = {}  # steps with a tie between factors, in order
+        self.decide_ties = False
 
     def add_value(self, value: Value) -> int:
         self.values.append(value)
@@ -107,6 +111,13 @@ class Propagation:
             first = everything and level == Priority.PASS_THROUGH
             start = [i for i, step in enumerate(self.steps) if first or step.rule.priority == level]
             self._fixpoint(start, level)
+        while self.waiting:  # one at a time: a decision may settle the next tie
+            self.decide_ties = True
+            tie = next(iter(self.waiting))
+            del self.waiting[tie]
+            changed = self._step(tie)
+            self.decide_ties = False
+            self._fixpoint([s for value in changed for s in self.values[value].steps], max(Priority))
 
     def _fixpoint(self, start: Iterable[int], level: Priority) -> None:
         queue = deque(start)
@@ -138,14 +149,35 @@ class Propagation:
         if not held:
             return []
         joined = {factor: self._join(index, factor, votes) for factor, votes in held.items()}
-        order = sorted(joined, key=lambda f: (-sum(held[f].values()), f))
+        weight = {factor: sum(votes.values()) for factor, votes in held.items()}
+        order = sorted(joined, key=lambda f: (-weight[f], f))
+        tied = set() if self.decide_ties else self._tied(joined, weight)
         changed = []
         for position, (value, dim_map, own) in enumerate(zip(step.values, maps, said, strict=True)):
             before = self.values[value].dims
-            if self._extend(value, dim_map, own, step.rule, joined, order):
+            mine = {f for factors in dim_map for f in factors}
+            here = [f for f in order if f in mine]
+            if len(tied & mine) > 1 and not self.values[value].fixed:
+                self.waiting[index] = None
+                here = [f for f in here if f not in tied]
+            if self._extend(value, dim_map, own, step.rule, joined, here):
                 changed.append(value)
                 self.events.append(Event(index, position, before, self.values[value].dims))
         return changed
+
+    def _tied(self, joined: dict[int, Axes], weight: dict[int, int]) -> set[int]:
+        """Factors that want a sub-axis which another factor wants as much."""
+        claims: dict[int, list[int]] = {}
+        for factor, axes in joined.items():
+            for axis in axes:
+                claims.setdefault(axis, []).append(factor)
+        tied: set[int] = set()
+        for factors in claims.values():
+            most = max(weight[f] for f in factors)
+            best = [f for f in factors if weight[f] == most]
+            if len(best) > 1:
+                tied.update(best)
+        return tied
 
     def _join(self, step: int, factor: int, votes: dict[Axes, int]) -> Axes:
         """The split that most bytes speak for; a split speaks for its own beginnings too."""
@@ -164,19 +196,21 @@ class Propagation:
     def _extend(
         self, value: int, dim_map: DimMap, own: dict[int, Axes], rule: Rule, joined: dict[int, Axes], order: list[int]
     ) -> bool:
-        """Gives ``value``, which holds ``own``, what it can take of the joined splits; True where it changed."""
+        """Gives ``value``, which holds ``own``, what it can take of the joined splits; True where it changed.
+
+        ``order``: its factors, those first that have the first choice of sub-axes.
+        """
         known = self.values[value]
         if known.fixed and not known.open_dims:
             return False
-        mine = {factor for factors in dim_map for factor in factors}
-        if all(own.get(factor, ()) == joined[factor] for factor in order if factor in mine):
+        if all(own.get(factor, ()) == joined[factor] for factor in order):
             return False
         used = set(used_axes(known.dims))
         used.update(a for given in known.later.values() for axes in given.values() for a in axes)
         wanted: dict[int, Axes] = dict(own)
         for factor in order:
             have, more = own.get(factor, ()), joined[factor]
-            if factor not in mine or more[: len(have)] != have:
+            if more[: len(have)] != have:
                 continue
             fresh = []
             for axis in more[len(have) :]:
