@@ -44,7 +44,7 @@ def reduce(op: Any) -> Rule | None:
     name = combiner_of(op) if count == 1 else ""
     joins = can_combine(name, str(element)) and identity_text(name, element) is not None
     splittable = {d for d in reduced if shape[d]} if name else set(_first_long(shape, reduced))
-    if not joins and _has_regions(op):
+    if not joins and not _can_regroup(op):
         splittable = set()
     build = RuleBuilder([len(shape)] * count + [0] * count, [len(shape) - len(reduced)] * count)
     out = 0
@@ -66,8 +66,16 @@ def _first_long(shape: tuple[int, ...], reduced: tuple[int, ...]) -> list[int]:
     return [d for d in sorted(reduced) if shape[d] > 1][:1]
 
 
-def _has_regions(op: Any) -> bool:
-    return any(len(operation(inner).regions) for inner in op.regions[0].blocks[0].operations)
+# Results of these depend on how elements are grouped, so they are computed as one device would.
+NOT_ASSOCIATIVE = ("subtract", "divide", "remainder", "power", "atan2", "shift_left", "shift_right_logical")
+
+
+def _can_regroup(op: Any) -> bool:
+    """Whether the reducer may be applied to parts: it has no regions, and is not one op known not to be associative."""
+    body = [operation(inner) for inner in op.regions[0].blocks[0].operations]
+    return not any(len(inner.regions) for inner in body) and not (
+        len(body) == 2 and body[0].name.removeprefix("stablehlo.") in NOT_ASSOCIATIVE
+    )
 
 
 def localize_reduce(local: Local) -> None:

@@ -6,6 +6,10 @@ w = min(s, t) elements long. It works on the w elements of its tile from ``at`` 
 element j of these is element ``shift`` + j of the slice, where ``shift`` = at - (position - start); those for which
 0 <= shift + j < s belong to the slice. Positions are clamped to the whole array, so padding never does.
 
+Positions that are no constants are clamped in so many words even where nothing is cut: XLA folds a dynamic_slice of a
+dynamic_slice into one at the sum of the positions, and forgets that the first was to be clamped; the slice that
+brings a tile to a device is such a second one.
+
 * dynamic_slice: each device puts its part into a slice full of ``nothing``; a sum over devices joins the parts.
 * dynamic_update_slice: each device overwrites its part of the slice, and leaves the tile's other elements as
   they are; nothing is communicated. Only w elements of the tile are touched, so a cache is updated in place.
@@ -19,6 +23,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
 
 from shardpass.ir.tensors import i64_array, retype, shape_of
@@ -126,6 +131,8 @@ def localize_dynamic_slice(local: Local) -> list[Any] | None:
     op, whole = local.op, local.result_shapes[0]
     if not _cuts(local, whole):
         op.attributes["slice_sizes"] = i64_array(local.tile(0))
+        with local.before():
+            _clamp(op, 1, local.operand_shapes[0], whole)
         return None
     kind = retype(op.results[0].type, local.tile(0))
     nothing = at.nothing_text(kind.element_type)
@@ -143,6 +150,19 @@ def localize_dynamic_slice(local: Local) -> list[Any] | None:
         placed = hlo.dynamic_update_slice(empty, op.results[0], window.offsets())
         high = [m + s for s, m in zip(kind.shape, margins, strict=True)]
         return [hlo.slice(placed, i64_array(margins), i64_array(high), i64_array([1] * len(high)))]
+
+
+def _clamp(op: Any, first: int, shape: Sequence[int], sizes: Sequence[int]) -> None:
+    """Clamps the positions, operands ``first`` and following, to the whole array. Constants stay as they are."""
+    starts = list(op.operands)[first:]
+    if all(_is_constant(start) for start in starts):
+        return
+    for index, (start, n, s) in enumerate(zip(starts, shape, sizes, strict=True)):
+        op.operands[first + index] = at.clamped(start, n - s)
+
+
+def _is_constant(value: Any) -> bool:
+    return not isinstance(value.owner, ir.Block) and value.owner.name == "stablehlo.constant"
 
 
 def localize_dynamic_update_slice(local: Local) -> None:
