@@ -150,7 +150,9 @@ def _print_table(plan: Plan, plans: dict[str, Plan]) -> None:
     console.print(summary(plan), soft_wrap=True)
     for name, other in plans.items():
         if name != plan.planner:
-            console.print(f"planner {name}: {summary(other)} in {len(other.steps)} steps", soft_wrap=True)
+            count = len(other.steps)
+            steps = "1 step" if count == 1 else f"{count} steps"
+            console.print(f"planner {name}: {summary(other)} in {steps}", soft_wrap=True)
 
 
 def summary(plan: Plan) -> str:
