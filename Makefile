@@ -43,6 +43,7 @@ bench: $(STAMP) ## the benchmarks (long)
 
 docs: $(STAMP) ## write the generated pages under docs/
 	$(BIN)/python tools/make_docs.py
+	$(BIN)/python tools/make_ops_docs.py
 
 clean: ## remove environments and caches
 	rm -rf .venv .venv-* build out *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

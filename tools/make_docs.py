@@ -1,4 +1,4 @@
-"""Writes the pages under docs/ that are generated from the program: diagnostics, passes, ops.
+"""Writes the pages under docs/ that are generated from the program: diagnostics and passes (ops: make_ops_docs.py).
 
 python tools/make_docs.py           write them
 python tools/make_docs.py --check   exit 1 if one of them is stale, and say which
@@ -11,12 +11,11 @@ import importlib
 import pkgutil
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import shardpass.diagnostics
 from shardpass.diagnostics import Code
-from shardpass.ops import registry as ops
 from shardpass.passes import registry
 from shardpass.passes.documentation import PassPage, page_of
 from shardpass.passes.named import NAMED
@@ -125,38 +124,9 @@ def _pass(page: PassPage) -> list[str]:
     return lines
 
 
-def ops_page() -> str:
-    lines = [
-        "# Ops",
-        "",
-        "The ops that shardpass can split, by family; a family is a file under `shardpass/ops/`. Every other op is",
-        "computed whole on every device and sliced, which a remark (SP301) says. *own rewrite*: the op needs more",
-        "than tiles in place of arrays to be right on each device.",
-        "",
-    ]
-    defined = ops.table()
-    for family in ops.FAMILIES:
-        of_family = sorted((d for d in defined.values() if d.family == family), key=lambda d: d.name)
-        if of_family:
-            lines += [f"## {family}", "", *_ops(of_family), ""]
-    return "\n".join(lines)
-
-
-def _ops(defined: Sequence[ops.OpDef]) -> Iterator[str]:
-    """The ops that need no word in one line, then a row for each of the others."""
-    plain = [f"`{d.name}`" for d in defined if not d.note and d.rewrite is None]
-    if plain:
-        yield from (", ".join(plain), "")
-    told = [d for d in defined if d.note or d.rewrite is not None]
-    if told:
-        yield from ("| op | | |", "|---|---|---|")
-        yield from (f"| `{d.name}` | {'own rewrite' if d.rewrite else ''} | {d.note} |" for d in told)
-
-
 PAGES: Mapping[str, Callable[[], str]] = {
     "diagnostics.md": diagnostics_page,
     "passes.md": passes_page,
-    "ops.md": ops_page,
 }
 
 
