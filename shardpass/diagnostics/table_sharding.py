@@ -182,6 +182,13 @@ NUM_DEVICES = Code(
     explanation="A sharding of 8 devices was used where the program runs on another number of them.",
     exception=ShardingError,
 )
+TOO_MANY = Code(
+    "SP036",
+    "a table of {devices} devices was asked for; at most {limit} rows are made",
+    "ask for the tile shape or the text, which need no table",
+    explanation="An iota of any number of devices is read and compared, but a base offset map has a row a device.",
+    exception=ShardingError,
+)
 UNEQUAL_GROUPS = Code(
     "SP033",
     "tile {first} is held by {few} devices and tile {second} by {many}",

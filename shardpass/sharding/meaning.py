@@ -8,7 +8,7 @@ from shardpass.sharding import digits as dg
 from shardpass.sharding.axes import Axes
 from shardpass.sharding.digits import Digit, Ints
 from shardpass.sharding.mesh import Mesh
-from shardpass.sharding.model import Sharding
+from shardpass.sharding.model import MOST_DEVICES, Sharding
 from shardpass.sharding.notes import Kind
 
 
@@ -67,12 +67,16 @@ def _form(sharding: Sharding, axes: Axes) -> object:
     return sharding.number(axes).tobytes() if found is None else found
 
 
-def _summands(sharding: Sharding) -> bytes:
+def _summands(sharding: Sharding) -> object:
     """Which devices hold the same summand of the same tile: a partition, numbered by first occurrence.
 
     The order of the summands means nothing, so their coordinates cannot be compared as they are.
     """
     axes = (*(a for dim in sharding.dims for a in dim), *sharding.manual, *sharding.unreduced)
+    mesh = sharding.mesh
+    assert mesh is not None
+    if mesh.size > MOST_DEVICES:  # always a plain mesh, on which sorted digits say the same
+        return dg.merge(sorted((mesh.digit(a) for a in sharding.unreduced), reverse=True))
     table = sharding.number(axes)
     _, first, label = np.unique(table, return_index=True, return_inverse=True)
     order: Ints = np.argsort(np.argsort(first))

@@ -30,6 +30,7 @@ from shardpass.sharding.mesh import AxisRef, Mesh, joined, refs
 from shardpass.sharding.notes import PLAIN, Kind, Notes
 
 _LARGE = 1 << 18  # a longer table is not kept
+MOST_DEVICES = 1 << 24  # of which a table with a row each is made
 
 
 class Sharding:
@@ -218,6 +219,8 @@ class Sharding:
         if self.kind in (Kind.UNKNOWN, Kind.MAXIMAL) or self.is_manual:
             raise _no_tiles(self, "an offset on each device is asked for")
         devices = self._devices(num_devices)
+        if devices > MOST_DEVICES:
+            raise table.TOO_MANY.error(devices=devices, limit=MOST_DEVICES)
         sizes = np.array(shape, dtype=np.int64)
         if self.mesh is None or not self.dims:
             return np.zeros((devices, len(shape)), dtype=np.int64)
@@ -231,7 +234,7 @@ class Sharding:
         """The index of each device's tile along each dimension, int64 [devices, dims]. Read-only."""
         cached = self._cache.get("tile_index")
         if cached is None:
-            mesh = self._with_mesh()
+            mesh = self._countable()
             out = np.empty((mesh.size, len(self.dims)), dtype=np.int64)
             for k, axes in enumerate(self.dims):
                 out[:, k] = self.number(axes)
@@ -252,12 +255,12 @@ class Sharding:
             return self.notes.tiles, np.array(self.notes.listed, dtype=np.int64)
         from shardpass.sharding.mhlo_text import assignment
 
-        self._with_mesh()
+        self._countable()
         return assignment(self)
 
     def number(self, axes: Iterable[AxisRef]) -> Ints:
         """The coordinate of each device on ``axes``, major to minor, as one number. int64 [devices]."""
-        mesh = self._with_mesh()
+        mesh = self._countable()
         table_ = dg.values([mesh.digit(a) for a in axes], mesh.size)
         return table_ if mesh.is_iota else table_[mesh.position]
 
@@ -266,7 +269,7 @@ class Sharding:
 
         Rows stand in the order of their first place in the mesh.
         """
-        mesh = self._with_mesh()
+        mesh = self._countable()
         digits = [mesh.digit(mesh.ref(a)) for a in axes]
         rest = dg.missing(digits, mesh.size)
         out = np.empty(mesh.size, dtype=np.int64)
@@ -275,7 +278,7 @@ class Sharding:
 
     def tile_devices(self) -> Ints:
         """The devices that hold each tile: int64 [*tile counts, copies], copies in ascending order."""
-        mesh = self._with_mesh()
+        mesh = self._countable()
         counts = self.tile_counts(len(self.dims))
         if len(counts) > 60:
             raise _no_tiles(self, f"a grid of {len(counts)} dimensions is asked for")
@@ -353,6 +356,12 @@ class Sharding:
         if self.mesh is None:
             raise _no_tiles(self, "it names no devices")
         return self.mesh
+
+    def _countable(self) -> Mesh:
+        mesh = self._with_mesh()
+        if mesh.size > MOST_DEVICES:
+            raise table.TOO_MANY.error(devices=mesh.size, limit=MOST_DEVICES)
+        return mesh
 
     def _devices(self, asked: int | None) -> int:
         self._need_meaning()

@@ -21,7 +21,7 @@ from shardpass.sharding.model import Sharding
 from shardpass.sharding.notes import Kind, Notes
 
 ORDER = {"maximal": 0, "manual": 1, "unreduced": 2, "replicated": 3}
-LARGEST_LIST = 1 << 24  # devices that are listed one by one; an iota that nests may have any number
+LARGEST_LIST = 1 << 20  # devices that are listed one by one; an iota that nests may have any number
 
 
 @dataclass(frozen=True, slots=True)

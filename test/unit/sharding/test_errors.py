@@ -129,3 +129,19 @@ def test_codes_are_unique_and_explained() -> None:
         assert code.id.startswith("SP0")
         assert code.explanation
         assert issubclass(code.exception, ShardpassError)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{devices=[12,/*c*/2,/*/1]" + ",".join(f"/*c*/{k}" for k in range(60)) + "}",
+        "{devices=[4," + "//x 1\n" * 60 + "x]0,1}",
+        "{devices=[2]" + "1//1 \n," * 60 + "x}",
+        "{mesh['a'=2]" + ",/*c*/" * 60 + "[{'a'}]}",
+        "{mesh['" + "\\a" * 5000,
+    ],
+)
+def test_refusing_takes_no_longer_for_many_comments(text: str) -> None:
+    """With ambiguous comments these would take 2**60 steps: the test would not end."""
+    with pytest.raises(ShardingParseError):
+        parse_sharding(text)

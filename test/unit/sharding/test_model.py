@@ -8,7 +8,7 @@ import pickle
 import numpy as np
 import pytest
 
-from shardpass.sharding import AxisRef, Mesh, Sharding, TupleSharding, common_mesh, parse_sharding
+from shardpass.sharding import AxisRef, Mesh, Sharding, ShardingError, TupleSharding, common_mesh, parse_sharding
 
 MESH = Mesh((("x", 4), ("y", 2)))
 TEXTS = [
@@ -166,6 +166,8 @@ def test_scale() -> None:
     assert sharding.num_devices == n
     assert sharding == parse_sharding(str(sharding))
     assert sharding.tile_shape((n, 6)) == (2, 3)  # type: ignore[union-attr]
+    with pytest.raises(ShardingError, match="at most 16777216 rows"):
+        sharding.tile_offsets((n, 6))  # type: ignore[union-attr]
     listed = np.random.default_rng(0).permutation(65536)
     text = f"{{devices=[256,256]{','.join(map(str, listed.tolist()))}}}"
     many = parse_sharding(text)
