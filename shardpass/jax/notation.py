@@ -64,7 +64,7 @@ def from_jax(sharding: Any, rank: int | None = None) -> Sharding:
             return found
     if type(sharding).__name__ == "SingleDeviceSharding":
         return Sharding.tiled(Mesh((("device", 1),)), [()] * (rank or 0))
-    what = f"a {type(sharding).__name__}"
+    what = f"an object of class {type(sharding).__name__}"
     raise table.CANNOT_SAY.error(notation="shardpass", what=what)
 
 

@@ -12,7 +12,7 @@ import textwrap
 import numpy as np
 import pytest
 
-from shardpass.sharding import Mesh, Sharding, ShardingError
+from shardpass.sharding import Mesh, Sharding, ShardingError, parse_sharding
 
 jax = pytest.importorskip("jax")
 from jax.sharding import AbstractMesh, PartitionSpec  # noqa: E402
@@ -65,6 +65,36 @@ def test_a_part_of_an_axis_cannot_be_said() -> None:
 def test_too_many_entries() -> None:
     with pytest.raises(ShardingError, match="splits 2 dimensions, but the array has 1"):
         notation.from_partition_spec(PartitionSpec("x", "y"), MESH, rank=1)
+
+
+def test_gspmd() -> None:
+    from jax._src.lib import xla_client
+    from jax._src.sharding_impls import GSPMDSharding
+
+    text = "{devices=[1,1]<=[1]}"
+    hlo = xla_client.HloSharding.from_string(text)
+    assert notation.from_jax(GSPMDSharding(jax.devices()[:1], hlo)) == parse_sharding(text)
+
+
+def test_a_single_device() -> None:
+    ours = notation.from_jax(jax.sharding.SingleDeviceSharding(jax.devices()[0]), rank=2)
+    assert ours.is_replicated
+    assert ours.num_devices == 1
+
+
+def test_to_jax_numbers_the_devices_as_the_sharding_does() -> None:
+    parts = Sharding.tiled(Mesh((("x", 1),)), [["x"], []])
+    there = notation.to_jax(parts, jax.devices()[:1])
+    assert notation.from_jax(there, rank=2) == parts
+    with pytest.raises(ShardingError, match="over 8 devices, not 1"):
+        notation.to_jax(Sharding.tiled(Mesh((("x", 8),)), [["x"]]), jax.devices()[:1])
+    with pytest.raises(ShardingError, match="cannot say"):
+        notation.to_jax(Sharding.maximal(0), jax.devices()[:1])
+
+
+def test_another_class() -> None:
+    with pytest.raises(ShardingError, match="cannot say an object of class int"):
+        notation.from_jax(3)
 
 
 PROBE = """
@@ -121,3 +151,32 @@ def test_base_offset_maps_equal_jax_for_1000_random_meshes_and_specs() -> None:
         tile = ours.tile_shape(array)  # type: ignore[arg-type]
         assert (offsets + tile).tolist() == [[stop for _, stop in row] for row in rows]
         assert str(ours) == hlo or ours.is_replicated
+
+
+BACK = """
+    import sys
+    import jax, numpy as np
+    from shardpass.jax import notation
+    from shardpass.sharding import parse_sharding
+    for line in sys.stdin:
+        text = line.strip()
+        ours = parse_sharding(text)
+        there = notation.to_jax(ours, jax.devices()[: ours.num_devices])
+        shape = tuple(8 * c for c in ours.tile_counts(len(ours.dims)))
+        found = there.devices_indices_map(shape)
+        for device, row in zip(jax.devices(), ours.tile_offsets(shape).tolist()):
+            assert [s.indices(n)[0] for s, n in zip(found[device], shape)] == row, (text, device)
+    print("done")
+"""
+
+
+def test_to_jax_places_every_tile_on_its_device() -> None:
+    texts = [
+        "{devices=[4,2]<=[2,4]T(1,0)}", "{devices=[4]3,1,2,0}", "{devices=[2,1,4]<=[8] last_tile_dim_replicate}",
+        "{mesh['x'=4,'y'=2], [{'x':(2)2}, {'y'}]}", "{mesh['x'=8], device_ids=(7,6,5,4,3,2,1,0), [{}, {'x':(1)4}]}",
+    ]  # fmt: skip
+    env = {**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=8", "JAX_PLATFORMS": "cpu"}
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(BACK)], input="\n".join(texts), env=env, capture_output=True, text=True
+    )
+    assert done.stdout.strip() == "done", done.stderr
