@@ -46,13 +46,12 @@ def meaning(sharding: Sharding) -> tuple[object, ...]:
         return ("unreduced", sharding.reduction)
     if sharding.kind is not Kind.TILED or mesh is None:
         return (str(sharding.kind),)
-    if not sharding.used:
+    if sharding.is_replicated:
         return ("replicated",)
-    split = any(sharding.dims)
-    for kind in ("manual", "unreduced"):
-        axes: Axes = getattr(sharding, kind)
-        if not split and axes and _count(mesh, axes) == mesh.size:
-            return (kind,) if kind == "manual" else (kind, sharding.reduction)
+    if sharding.is_manual:
+        return ("manual",)
+    if sharding.is_unreduced:
+        return ("unreduced", sharding.reduction)
     dims = tuple(_form(sharding, axes) for axes in sharding.dims)
     key: tuple[object, ...] = (mesh.size, dims, _form(sharding, sharding.manual))
     if sharding.unreduced:

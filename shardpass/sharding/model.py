@@ -132,7 +132,9 @@ class Sharding:
     @property
     def is_replicated(self) -> bool:
         """Every device holds all of the array."""
-        return self._key == ("replicated",)
+        if self.kind is not Kind.TILED:
+            return self.kind is Kind.REPLICATED
+        return self.mesh is not None and not self.used
 
     @property
     def is_maximal(self) -> bool:
@@ -141,7 +143,7 @@ class Sharding:
     @property
     def is_manual(self) -> bool:
         """Manual on all devices: shapes are those of a device already."""
-        return self._key == ("manual",)
+        return self.kind is Kind.MANUAL or self._covered_by(self.manual)
 
     @property
     def is_unknown(self) -> bool:
@@ -150,12 +152,19 @@ class Sharding:
     @property
     def is_unreduced(self) -> bool:
         """A partial sum over all devices, and not split."""
-        return self._key[0] == "unreduced"
+        return self.kind is Kind.UNREDUCED or self._covered_by(self.unreduced)
 
     @property
     def is_tiled(self) -> bool:
         """Neither replicated, maximal, manual, unknown nor unreduced as a whole."""
-        return self.kind is Kind.TILED and self._key[0] not in ("replicated", "manual", "unreduced")
+        return self.kind is Kind.TILED and not (self.is_replicated or self.is_manual or self.is_unreduced)
+
+    def _covered_by(self, axes: Axes) -> bool:
+        """Whether ``axes`` are all that there is: they span the mesh, and nothing is split."""
+        mesh = self.mesh
+        if mesh is None or not axes or any(self.dims):
+            return False
+        return math.prod(map(mesh.ref_size, axes)) == mesh.size
 
     @property
     def num_devices(self) -> int | None:
