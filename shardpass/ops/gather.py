@@ -7,7 +7,9 @@ Cases, for each dimension of the operand:
 3. indexed: each device looks for the positions that lie in its tile, holds ``nothing`` where there are none, and a sum
    over devices joins the parts (an embedding over a split vocabulary). A slice of one element is looked up
    in place, under a mask; a longer one may straddle tiles, so the tile is padded with ``nothing`` first;
-4. cut short without being indexed: only [0, slice size) is ever read; needed whole.
+4. indexed by a column that merely counts (``counting``): it goes with the dimension of the indices that is counted, as
+   a batching dimension does. Positions are shifted into the tile, and are always there;
+5. cut short without being indexed: only [0, slice size) is ever read; needed whole.
 
 Positions are clamped to the whole operand before they are shifted, so the padding of uneven tiles is never read.
 """
@@ -23,6 +25,7 @@ from jaxlib.mlir.dialects import stablehlo as hlo
 
 from shardpass.ir.tensors import i64_array, ints, retype, shape_of
 from shardpass.ops import positions as at
+from shardpass.ops.counting import counted_dim
 from shardpass.ops.factors import Kind, Priority, Rule, RuleBuilder
 from shardpass.ops.local import Local
 from shardpass.ops.registry import define
@@ -58,6 +61,10 @@ class GatherDims:
         gone = {*self.collapsed, *self.operand_batching}
         return [d for d in range(len(self.slice_sizes)) if d not in gone]
 
+    def single(self) -> set[int]:
+        """Operand dimensions of which one element is taken."""
+        return {d for d, s in enumerate(self.slice_sizes) if s == 1 and d not in self.operand_batching}
+
     def batch(self, result_rank: int) -> list[int]:
         """Result dimensions that walk the indices, in the order of the indices' dimensions."""
         return [d for d in range(result_rank) if d not in self.offset]
@@ -65,6 +72,29 @@ class GatherDims:
     def index_dims(self, indices_rank: int) -> list[int]:
         """Dimensions of the indices without the index vector's."""
         return [d for d in range(indices_rank) if d != self.vector_dim]
+
+
+def counted(
+    indices: Any,
+    vector_dim: int,
+    index_map: Sequence[int],
+    taken: Sequence[int],
+    operand: Sequence[int],
+    single: set[int],
+) -> dict[int, int]:
+    """Dimension of the indices -> operand dimension whose column counts along it, all of it.
+
+    ``taken``: dimensions of the indices that go with others already; ``single``: operand dimensions that may be paired.
+    """
+    out: dict[int, int] = {}
+    shape = shape_of(indices)
+    for column, dim in enumerate(index_map):
+        if dim not in single or operand[dim] == 1:
+            continue
+        source = counted_dim(indices, vector_dim, column)
+        if source is not None and source not in taken and source not in out and shape[source] == operand[dim]:
+            out[source] = dim
+    return out
 
 
 def gather(op: Any) -> Rule | None:
@@ -75,6 +105,7 @@ def gather(op: Any) -> Rule | None:
     build = RuleBuilder([len(operand), len(indices)], [len(result)])
     walks = dict(zip(dims.index_dims(len(indices)), dims.batch(len(result)), strict=True))
     paired = dict(zip(dims.indices_batching, dims.operand_batching, strict=True))
+    paired |= counted(op.operands[1], dims.vector_dim, dims.index_map, [*paired], operand, dims.single())
     for source, target in walks.items():
         factor = build.factor(indices[source])
         build.operand(1, source, factor)
@@ -85,7 +116,9 @@ def gather(op: Any) -> Rule | None:
         build.operand(1, dims.vector_dim, build.factor(indices[dims.vector_dim], Kind.REPLICATED))
     targets = dict(zip(dims.window(), dims.offset, strict=True))
     for dim, (size, part) in enumerate(zip(operand, dims.slice_sizes, strict=True)):
-        if dim in dims.operand_batching:
+        if dim in paired.values():
+            if dim in targets:
+                build.result(0, targets[dim], build.factor(part, Kind.REPLICATED))
             continue
         if size == part and dim in targets:
             factor = build.factor(size)
@@ -145,7 +178,7 @@ def _local_positions(local: Local, dims: GatherDims, looked_up: Sequence[int]) -
         columns[c] = at.shifted(columns[c], local.start(local.operand_dims[0][dim], tile[dim]))
         if _straddles(dims, looked_up, dim):
             columns[c] = hlo.add(columns[c], at.splat(columns[c].type, dims.slice_sizes[dim]))
-        else:
+        elif local.rule.factors[local.rule.operands[0][dim][0]].kind is Kind.REDUCTION:
             here = at.within(columns[c], tile[dim])
             mask = here if mask is None else hlo.and_(mask, here)
     return columns, mask

@@ -7,7 +7,9 @@ Cases, for each dimension of the operand (and of the result, which is split alik
 3. indexed, or inserted: absent from the updates. Each device shifts the positions into its tile, and what falls outside
    is dropped, as scatter drops what is out of bounds. A window of more than one element may straddle tiles, so
    the tile is padded by it on both sides, and cut out again after;
-4. cut short without being indexed: only [0, window size) is ever written; needed whole.
+4. indexed by a column that merely counts (``counting``): it goes with the dimension of the indices that is counted, as
+   a batching dimension does; positions are shifted as in 3;
+5. cut short without being indexed: only [0, window size) is ever written; needed whole.
 
 The remaining dimensions of indices and updates say which update: split, each device applies its own, and the results
 are partial. Then the operand counts once: all parts but the first start from the combiner's identity. Only for
@@ -29,7 +31,7 @@ from shardpass.ir.offsets import device_value
 from shardpass.ir.tensors import i64_array, ints, operation, retype, shape_of
 from shardpass.ops import positions as at
 from shardpass.ops.factors import Axes, Kind, Priority, Rule, RuleBuilder
-from shardpass.ops.gather import padded
+from shardpass.ops.gather import counted, padded
 from shardpass.ops.local import Local
 from shardpass.ops.masking import identity_text
 from shardpass.ops.reduce import can_combine, combiner_of
@@ -114,7 +116,9 @@ def scatter(op: Any) -> Rule | None:
         for index in range(n):
             build.operand(n + 1 + index, dim, factor)
 
+    walked = dims.window_of(len(operand))
     paired = dict(zip(dims.indices_batching, dims.input_batching, strict=True))
+    paired |= counted(op.operands[n], dims.vector_dim, dims.index_map, [*paired], operand, set(dims.inserted))
     for source, target in dims.walks(len(indices), len(updates)).items():
         free = source in paired
         kind = Kind.PARALLEL if free else Kind.REDUCTION if combiner else Kind.REPLICATED
@@ -125,9 +129,8 @@ def scatter(op: Any) -> Rule | None:
             everywhere(paired[source], factor)
     if dims.vector_dim < len(indices):
         build.operand(n, dims.vector_dim, build.factor(indices[dims.vector_dim], Kind.REPLICATED))
-    walked = dims.window_of(len(operand))
     for dim, size in enumerate(operand):
-        if dim in dims.input_batching:
+        if dim in paired.values():
             continue
         width = updates[walked[dim]] if dim in walked else 1
         whole = dim in walked and width == size
@@ -188,14 +191,17 @@ def _counted_once(local: Local, parts: Axes) -> Any:
 
 
 def _ragged_rows(local: Local, dims: ScatterDims) -> list[tuple[int, int]]:
-    """(dimension of the indices, its place without the vector's dimension) that are split unevenly into partials."""
+    """(dimension of the indices, its place without the vector's dimension) of uneven splits whose padding would count.
+
+    Padding along a batching dimension writes to padding.
+    """
     n = dims.inputs
     sources = [d for d in range(len(local.operand_shapes[n])) if d != dims.vector_dim]
     return [
         (d, place)
         for place, d in enumerate(sources)
         if local.operand_dims[n][d]
-        and any(_is_partial(local, f) for f in local.rule.operands[n][d])
+        and d not in dims.indices_batching
         and local.operand_shapes[n][d] % local.mesh.count(local.operand_dims[n][d])
     ]
 

@@ -168,3 +168,27 @@ def test_nothing_to_look_up(shape: tuple[int, int]) -> None:
 
 def test_a_dimension_of_size_one() -> None:
     check_split(lookup, [table(1, 16), np.array([0, 5, -1], np.int32)], [P("x", "y"), P()], (2, 4), interpreter=True)
+
+
+@pytest.mark.parametrize("mesh", MESHES)
+@pytest.mark.parametrize("rows", [24, 25])
+def test_a_column_that_counts_is_a_batch_dimension(mesh: tuple[int, ...], rows: int) -> None:
+    """x[arange(n), labels] over split rows stays where it is."""
+
+    def pick(x: Any, labels: Any) -> Any:
+        return x[jnp.arange(rows), labels], x[jnp.arange(rows)[:, None], labels[:, None] + jnp.arange(3)]
+
+    arguments = [table(rows, 20), RNG.integers(-20, 17, rows).astype(np.int32)]
+    seen = check_split(pick, arguments, [P("x"), P("x")], mesh, [P("x"), P("x")], interpreter=True)
+    assert seen.kinds == []
+
+
+@pytest.mark.parametrize(
+    "column", ["arange(7)[i % 7]", "arange(8) // 2", "arange(8)[::-1]", "arange(1, 9)", "arange(8) - 9"]
+)
+def test_columns_that_only_look_like_counting(column: str) -> None:
+    def pick(x: Any, i: Any) -> Any:
+        rows = eval(column, {"arange": jnp.arange, "i": i})
+        return x.at[rows, i].get(mode="clip")
+
+    check_split(pick, [table(8, 20), np.arange(8, dtype=np.int32)], [P("x"), P("x")], (4, 2), [P("x")])

@@ -216,3 +216,16 @@ def test_two_inputs() -> None:
 def test_nothing_to_write(shape: tuple[int, int]) -> None:
     arguments = [small(8, 2), np.zeros(shape, np.int32), small(*shape, 2)]
     check_split(update("add"), arguments, [P("x"), P(), P()], (8,))
+
+
+@pytest.mark.parametrize("how", ["set", "add"])
+@pytest.mark.parametrize(("mesh", "rows"), [((8,), 24), ((2, 3), 25), ((8,), 25)])
+def test_a_column_that_counts_is_a_batch_dimension(how: str, mesh: tuple[int, ...], rows: int) -> None:
+    """cache[arange(n), place] = new over split rows stays where it is; the padding of uneven rows is not written."""
+
+    def put(cache: Any, place: Any, new: Any) -> Any:
+        return getattr(cache.at[jnp.arange(rows), place], how)(jnp.exp(new))
+
+    arguments = [small(rows, 20, 4), RNG.integers(0, 20, rows).astype(np.int32), np.zeros((rows, 4), np.float32)]
+    seen = check_split(put, arguments, [P("x"), P("x"), P("x")], mesh, [P("x")], interpreter=True)
+    assert seen.kinds == []

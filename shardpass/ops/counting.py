@@ -1,0 +1,125 @@
+"""Which columns of gather's and scatter's indices merely count along a dimension.
+
+``x[arange(n), labels]`` has two columns of indices, and the first is a row's own number. The rows of x and of the
+result are then split alike, as batching dimensions are. This module follows such a column back to the ``iota`` that it
+is made of, through what JAX puts around it (negative positions wrapped, broadcasts, conversions).
+
+A value is known as one of: a count along one of its dimensions (0, 1, 2, ...), one number everywhere, or nothing.
+Each op is looked at once for each column: O(ops between the iota and the op).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from jaxlib.mlir import ir
+
+from shardpass.ir.tensors import ints, operation, shape_of, splat_text
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """0, 1, 2, ... along dimension ``dim``."""
+
+    dim: int
+
+
+@dataclass(frozen=True, slots=True)
+class Same:
+    """One number everywhere; a truth value is 0 or 1."""
+
+    number: int
+
+
+Known = Count | Same | None
+
+
+def counted_dim(indices: Any, vector_dim: int, column: int) -> int | None:
+    """The dimension of ``indices`` along which column ``column`` counts from 0; None where that is not known."""
+    shape = shape_of(indices)
+    if vector_dim < len(shape) and shape[vector_dim] > 1:
+        op = _op_of(indices)
+        if op is None or op.name != "stablehlo.concatenate" or int(op.attributes["dimension"]) != vector_dim:
+            return None
+        for part in op.operands:
+            width = shape_of(part)[vector_dim]
+            if column < width:
+                if width > 1:
+                    return None
+                indices = part
+                break
+            column -= width
+    found = known(indices)
+    return found.dim if isinstance(found, Count) and found.dim != vector_dim else None
+
+
+def _op_of(value: Any) -> Any:
+    owner = value.owner
+    return None if isinstance(owner, ir.Block) else operation(owner)
+
+
+def known(value: Any) -> Known:
+    """What is known of an integer or truth value."""
+    op = _op_of(value)
+    if op is None or not isinstance(value.type.element_type, ir.IntegerType):
+        return None
+    name = op.name.removeprefix("stablehlo.")
+    if name == "iota":
+        return Count(int(op.attributes["iota_dimension"])) if _holds(value) else None
+    if name == "constant":
+        said = splat_text(op) or ""
+        text = {"false": "0", "true": "1"}.get(said, said)
+        return Same(int(text)) if text.lstrip("-").isdigit() else None
+    if name == "convert":
+        found = known(op.operands[0])
+        return found if isinstance(found, Count) and _holds(value) else None
+    if name == "broadcast_in_dim":
+        return _broadcast(op, value)
+    if name == "reshape":
+        return _reshaped(op, value)
+    if name == "compare":
+        return _compared(op)
+    if name == "select":
+        picked = known(op.operands[0])
+        return known(op.operands[1 if picked.number else 2]) if isinstance(picked, Same) else None
+    return None
+
+
+def _holds(value: Any) -> bool:
+    """Whether the type of ``value`` holds every count along its dimensions."""
+    element = value.type.element_type
+    return max(shape_of(value), default=0) <= int(2 ** (element.width - (0 if element.is_unsigned else 1)))
+
+
+def _broadcast(op: Any, value: Any) -> Known:
+    found = known(op.operands[0])
+    if not isinstance(found, Count):
+        return found
+    target = ints(op.attributes["broadcast_dimensions"])[found.dim]
+    kept = shape_of(op.operands[0])[found.dim] == shape_of(value)[target]
+    return Count(target) if kept else None
+
+
+def _reshaped(op: Any, value: Any) -> Known:
+    """A reshape that only adds or drops dimensions of size 1 keeps the count."""
+    found = known(op.operands[0])
+    source, target = shape_of(op.operands[0]), shape_of(value)
+    if not isinstance(found, Count):
+        return found
+    long = [d for d, n in enumerate(source) if n != 1]
+    places = [d for d, n in enumerate(target) if n != 1]
+    if found.dim not in long or [source[d] for d in long] != [target[d] for d in places]:
+        return None
+    return Count(places[long.index(found.dim)])
+
+
+def _compared(op: Any) -> Known:
+    """Whether counts are negative: they are not."""
+    left, right = known(op.operands[0]), known(op.operands[1])
+    if not isinstance(left, Count) or not isinstance(right, Same) or right.number > 0:
+        return None
+    direction = str(op.attributes["comparison_direction"])
+    if "LT" in direction:
+        return Same(0)
+    return Same(1) if "GE" in direction else None
