@@ -157,7 +157,7 @@ def show(rows: Sequence[Row]) -> None:
 
 def measure(names: Sequence[str]) -> list[Row]:
     """Asks a child for each program and way. Ctrl-C ends it with what there is."""
-    from integration.models import PROGRAMS
+    from integration.models import PROGRAMS  # type: ignore[import-not-found]
     from rich.progress import track
 
     rows: list[Row] = []

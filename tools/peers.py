@@ -275,17 +275,23 @@ class Child:
                 answer: dict[str, Any] = json.loads(line[1:])
                 return answer
             if not line:
-                code = self.process.wait()
-                self.process = None
+                code = self.close()
                 return {"status": "fails", "reason": f"ended the process (status {code})"}
         self.close()
         return {"status": "fails", "reason": f"took more than {self.timeout:.0f} s"}
 
-    def close(self) -> None:
-        if self.process is not None:
-            self.process.kill()
-            self.process.wait()
-            self.process = None
+    def close(self) -> int:
+        """Ends the process, if there is one -> its status."""
+        if self.process is None:
+            return 0
+        self.process.kill()  # does nothing to one that has ended
+        status = self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout):
+            if pipe is not None:
+                with contextlib.suppress(BrokenPipeError):
+                    pipe.close()
+        self.process = None
+        return status
 
 
 def main() -> int:

@@ -6,7 +6,6 @@ magnitude; integers must be equal): 1e-5 for few sums, 1e-4 for deep networks an
 What lies in the padding of uneven arguments is poison.
 """
 
-import jax
 import numpy as np
 import pytest
 from integration.models import PROGRAMS
@@ -97,5 +96,4 @@ def test_difference_of_integers_is_none_or_infinite():
 def test_arguments_are_the_same_every_time():
     one, other = (PROGRAMS["mlp_sgd"].lower() for _ in range(2))
     assert all(np.array_equal(a, b) for a, b in zip(one.arguments, other.arguments, strict=True))
-    assert one.text.replace("-", "") == other.text.replace("-", "")
-    assert jax.tree.leaves(one.case.specs)
+    assert one.text == other.text
