@@ -1,0 +1,95 @@
+"""reshape where cut points do not nest, or sizes do not divide, against the whole program on one device."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+import pytest
+from jax.sharding import PartitionSpec as P
+from support.differential import draw
+from support.split import check_split
+
+from shardpass.ops.reshaping import Group, Rows, exchanged, groups_of
+
+RNG = np.random.default_rng(5)
+CASES = [
+    ((6, 4), (8, 3)),
+    ((5, 4), (20,)),
+    ((20,), (5, 4)),
+    ((6, 10), (15, 2, 2)),
+    ((9, 8), (3, 3, 8)),
+    ((1, 12), (12, 1)),
+    ((30, 7), (5, 6, 7)),
+    ((6, 5, 4), (10, 12)),
+    ((3, 4, 6), (12, 2, 3)),
+    ((6, 4, 18), (8, 3, 9, 2)),
+]
+
+
+@pytest.mark.parametrize(("source", "target"), CASES)
+def test_equal_to_one_device(source: tuple[int, ...], target: tuple[int, ...]) -> None:
+    x = draw(RNG, source, np.float32)
+    for mesh, given, made in [((4,), P("x"), P("x")), ((3, 2), P("x"), P("x")), ((8,), P("x"), None)]:
+        check_split(lambda x: x.reshape(target) + 1, [x], [given], mesh, [made])
+    if len(source) > 1 and len(target) > 1:
+        check_split(lambda x: x.reshape(target) + 1, [x], [P("x", "y")], (2, 2), [P("y", "x")])
+
+
+def test_on_the_reference_interpreter() -> None:
+    x = draw(RNG, (6, 5, 4), np.int32)
+    check_split(lambda x: x.reshape(10, 12), [x], [P("x")], (4,), [P("x")], interpreter=True)
+
+
+def test_rows_change_places_without_a_gather() -> None:
+    """500 rows of 84 into 300 rows of 140 over 8 devices: tiles of 63 and 38 rows differ by little."""
+    x = draw(RNG, (500, 84), np.float32)
+    seen = check_split(lambda x: x.reshape(300, 20, 7) * 2, [x], [P("x")], (8,), [P("x")])
+    assert seen.kinds == ["collective_permute"]
+    assert seen.collectives[0].bytes_received < 63 * 84 * 4
+
+
+def test_tiles_that_hold_the_same_elements_stay() -> None:
+    """15 rows of 4 over 3 devices are 20 elements each, on both sides."""
+    seen = check_split(lambda x: x.reshape(60), [draw(RNG, (15, 4), np.float32)], [P("x")], (3,), [P("x")])
+    assert seen.kinds == []
+
+
+def test_groups() -> None:
+    assert groups_of((6, 4, 5), (8, 3, 5)) == [Group((0, 1), (0, 1)), Group((2,), (2,))]
+    assert groups_of((1, 6), (6, 1)) == [Group((0,), ()), Group((1,), (0, 1))]
+    assert groups_of((4, 1, 6), (4, 6)) == [Group((0, 1), (0,)), Group((2,), (1,))]
+    assert groups_of((1,), ()) == [Group((0,), ())]
+    for source, target in CASES:
+        for group in groups_of(source, target):
+            assert prod(source[d] for d in group.source) == prod(target[d] for d in group.target)
+
+
+def test_which_groups_are_exchanged() -> None:
+    assert not exchanged((24,), (4, 6))
+    assert exchanged((5, 4), (20,))
+    assert exchanged((6, 4), (8, 3))
+    assert not exchanged((7,), (7,))
+
+
+@pytest.mark.parametrize(("source", "target", "total"), [(6, 8, 24), (5, 20, 20), (7, 3, 21), (500, 300, 1500)])
+@pytest.mark.parametrize("count", [2, 3, 8])
+def test_rows_arrive(source: int, target: int, total: int, count: int) -> None:
+    """The exchange in NumPy: every device ends with its rows of the result."""
+    rows = Rows(0, 0, source, target, total)
+    have, want = -(-source // count) * (total // source), rows.width(count)
+    local = np.full((count, have), -1)
+    for p in range(count):
+        part = np.arange(total)[p * have : (p + 1) * have]
+        local[p, : len(part)] = part
+    out = np.full((count, want), -1)
+    plan = rows.plan(count)
+    for step in (*plan.kept, *plan.rounds):
+        for p, q in enumerate(step.source):
+            if q >= 0:
+                out[p, step.put[p] : step.put[p] + step.extent[p]] = local[
+                    q, step.take[q] : step.take[q] + step.extent[p]
+                ]
+    for p in range(count):
+        part = np.arange(total)[p * want : (p + 1) * want]
+        assert out[p, : len(part)].tolist() == part.tolist()
