@@ -68,8 +68,10 @@ def dot_general(make: Maker) -> bool:
 def _identity(op: str, element: str) -> str:
     if op in ("add", "or"):
         return literal(element, 0)
-    if op in ("multiply", "and"):
+    if op == "multiply" or element == "i1":
         return literal(element, 1)
+    if op == "and":
+        return "-1" if not element.startswith("ui") else str(2 ** int(element[2:]) - 1)
     if element in INTEGERS:
         bits, unsigned = int(element.lstrip("ui")), element.startswith("ui")
         low, high = (0, 2**bits - 1) if unsigned else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
@@ -95,12 +97,8 @@ def reduce(make: Maker) -> bool:
     bound = fact.bound * max(1, depth) + 1 if op == "add" else fact.bound
     if bound > EXACT.get(element, float("inf")) or (prod(fact.type.shape) == 0 and op in ("maximum", "minimum")):
         return False
-    if rng.random() < 0.8 and element != "i1":
-        start = _identity(op, element)
-        if op == "and":
-            start = literal(element, 3)
-    else:
-        start = literal(element, 1)
+    # where starting twice would be seen, only the identity is allowed: how often it is used is not specified
+    start = _identity(op, element) if op in ("add", "multiply") or rng.random() < 0.7 else literal(element, 1)
     init = make.constant(element, start, bound=1)
     shape = tuple(n for d, n in enumerate(fact.type.shape) if d not in dims)
     result = Fact(Type(shape, element), bound, fact.exact)
@@ -234,7 +232,8 @@ def put(make: Maker) -> bool:
         "scatter_dims_to_operand_dims = [0], index_vector_dim = 1>, indices_are_sorted = false, unique_indices = false"
     )
     result = Fact(t, bound, table.exact and more.exact)
-    make.add("stablehlo.scatter", [at, rows, updates], [result], attributes, body(t.element, "add"))
+    op = make.rng.choice(("add", "add", "maximum", "minimum"))
+    make.add("stablehlo.scatter", [at, rows, updates], [result], attributes, body(t.element, op))
     return True
 
 
@@ -332,38 +331,68 @@ def random_bits(make: Maker) -> bool:
 
 
 def convolution(make: Maker) -> bool:
-    """One spatial dimension, with stride, padding and dilation."""
+    """One spatial dimension, with groups, stride, padding and dilations."""
     rng = make.rng
-    batch, features, width = rng.choice((1, 2, 4)), rng.choice((1, 2, 4)), rng.choice((5, 6, 8))
     image = make.pick(lambda f: len(f.type.shape) == 3 and f.type.element == "f32" and 0 not in f.type.shape)
     if image is None:
-        kind = Type((batch, features, width), "f32")
-        image = make.add(
-            "stablehlo.iota", (), [Fact(kind, max(kind.shape))], f"iota_dimension = {rng.randrange(3)} : i64"
-        )
+        image = _counted(make, (rng.choice((1, 2, 4)), rng.choice((1, 2, 4)), rng.choice((5, 6, 8))))
     fact = make.facts[image]
     batch, features, width = fact.type.shape
-    size, out = rng.randint(1, min(3, width)), rng.choice((1, 2, 4))
-    kernel = Type((out, features, size), "f32")
-    weights = make.add(
-        "stablehlo.iota", (), [Fact(kernel, max(kernel.shape))], f"iota_dimension = {rng.randrange(3)} : i64"
-    )
-    stride, low, high = rng.choice((1, 1, 2)), rng.randint(0, 1), rng.randint(0, 1)
+    groups = rng.choice([g for g in (1, 1, 2, 3) if features % g == 0])
+    size, out = rng.randint(1, min(4, width)), groups * rng.choice((1, 2, 4))
+    weights = _counted(make, (out, features // groups, size))
+    stride, low, high = rng.choice((1, 1, 2)), rng.randint(0, 2), rng.randint(0, 2)
+    base, dilation = rng.choice((1, 1, 2)), rng.choice((1, 1, 2))
     bound = fact.bound * make.facts[weights].bound * features * size
-    if bound > EXACT["f32"]:
+    length = ((width - 1) * base + 1 + low + high - ((size - 1) * dilation + 1)) // stride + 1
+    if bound > EXACT["f32"] or length < 1 or batch * out * length > LARGEST:
         return False
-    length = (width + low + high - size) // stride + 1
     attributes = (
-        "dimension_numbers = #stablehlo.conv<[b, f, 0]x[o, i, 0]->[b, f, 0]>, feature_group_count = 1 : i64, "
-        f"batch_group_count = 1 : i64, window_strides = array<i64: {stride}>, "
-        f"padding = dense<[[{low}, {high}]]> : tensor<1x2xi64>"
+        "dimension_numbers = #stablehlo.conv<[b, f, 0]x[o, i, 0]->[b, f, 0]>, batch_group_count = 1 : i64, "
+        f"feature_group_count = {groups} : i64, window_strides = array<i64: {stride}>, "
+        f"padding = dense<[[{low}, {high}]]> : tensor<1x2xi64>, lhs_dilation = array<i64: {base}>, "
+        f"rhs_dilation = array<i64: {dilation}>"
     )
     result = Fact(Type((batch, out, length), "f32"), bound, fact.exact)
     make.add("stablehlo.convolution", [image, weights], [result], attributes)
     return True
 
 
+def _counted(make: Maker, shape: tuple[int, ...]) -> int:
+    """A new value of small integers."""
+    dim = f"iota_dimension = {make.rng.randrange(len(shape))} : i64"
+    return make.add("stablehlo.iota", (), [Fact(Type(shape, "f32"), max(shape))], dim)
+
+
+def pooling_gradient(make: Maker) -> bool:
+    """select_and_scatter along one dimension: each source element goes to the greatest of its window."""
+    at = make.pick(lambda f: 0 < len(f.type.shape) < 4 and f.type.element == "f32" and f.type.count > 0 and f.exact)
+    if at is None:
+        return False
+    fact, rng = make.facts[at], make.rng
+    rank, dim = len(fact.type.shape), rng.randrange(len(fact.type.shape))
+    size = fact.type.shape[dim]
+    window, stride = rng.randint(1, min(3, size)), rng.choice((1, 2))
+    shape = tuple((n - window) // stride + 1 if d == dim else n for d, n in enumerate(fact.type.shape))
+    source = _counted(make, shape)
+    bound = make.facts[source].bound * window + 1
+    sizes = [window if d == dim else 1 for d in range(rank)]
+    strides = [stride if d == dim else 1 for d in range(rank)]
+    t, p = "tensor<f32>", "tensor<i1>"
+    pick = (
+        f"{{ ^bb0(%p: {t}, %q: {t}): %r = stablehlo.compare GE, %p, %q : ({t}, {t}) -> {p} stablehlo.return %r : {p} }}"
+    )
+    attributes = (
+        f"window_dimensions = {array(sizes)}, window_strides = {array(strides)}, "
+        f"padding = dense<0> : tensor<{rank}x2xi64>"
+    )
+    operands = [at, source, make.constant("f32", "0.0")]
+    result = Fact(fact.type, bound, make.facts[source].exact)
+    make.add("stablehlo.select_and_scatter", operands, [result], attributes, f"{pick}, {body('f32', 'add')}")
+    return True
+
+
 JOINS: dict[Callable[[Maker], bool], int] = {
-    dot_general: 9, reduce: 9, argmax: 2, sort: 2, dynamic_slice: 3, dynamic_update_slice: 3, take: 2, put: 2,
-    window: 2, loop: 1, branch: 1, random_bits: 1, convolution: 1,
+    dot_general: 9, reduce: 9, argmax: 2, sort: 2, dynamic_slice: 3, dynamic_update_slice: 3, take: 3, put: 3,
+    window: 4, loop: 1, branch: 1, random_bits: 1, convolution: 3, pooling_gradient: 2,
 }  # fmt: skip

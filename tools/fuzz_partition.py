@@ -28,7 +28,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import numpy as np
 from fuzz_ops import random_program
-from fuzz_programs import FLOATS, Fact, Program, smaller
+from fuzz_programs import FLOATS, Array, Fact, Program, on_one_device, smaller
 
 BATCH = 25
 SECONDS_PER_PROGRAM = 60
@@ -38,7 +38,10 @@ FAILURES = ("wrong", "error", "abort")
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """``kind``: ok, wrong (another result), error (refused or internal), abort, invalid (no program at all)."""
+    """``kind``: ok, wrong (another result), error (refused or internal), abort, invalid (no program at all).
+
+    And xla: the interpreter, on the program as it stands, agrees with the partitioned one and not with XLA.
+    """
 
     seed: int
     kind: str
@@ -73,13 +76,24 @@ def examine(program: Program, reference: bool = False) -> Outcome:
                 ways.append(("the reference interpreter", interpret(module, *arrays)))
     except ShardpassError as error:
         return Outcome(program.seed, "error", str(error))
+    problem = next((f"on {way}, {d}" for way, found in ways if (d := differences(program, whole, found))), "")
+    if not problem:
+        return Outcome(program.seed, "ok")
+    with collect():
+        third = interpret(shardpass.run_pipeline(on_one_device(program).text(), "partition"), *arrays)
+    if differences(program, whole, third) and not differences(program, third, split):
+        return Outcome(program.seed, "xla", f"XLA on one device is wrong, says the interpreter: {problem}")
+    return Outcome(program.seed, "wrong", problem)
+
+
+def differences(program: Program, whole: Sequence[Array], found: Sequence[Array]) -> str:
+    """The first result of ``program`` in which ``found`` differs from ``whole``, and how; "" where none does."""
     facts = program.facts()
-    for way, found in ways:
-        for index, (want, got, (value, _)) in enumerate(zip(whole, found, program.results, strict=True)):
-            difference = compare(want, got, facts[value])
-            if difference:
-                return Outcome(program.seed, "wrong", f"result {index} on {way}: {difference}")
-    return Outcome(program.seed, "ok")
+    for index, (want, got, (value, _)) in enumerate(zip(whole, found, program.results, strict=True)):
+        difference = compare(want, got, facts[value])
+        if difference:
+            return f"result {index}: {difference}"
+    return ""
 
 
 @contextmanager

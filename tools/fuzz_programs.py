@@ -202,6 +202,21 @@ def _axes(mesh: Mesh) -> list[Any]:
     return [AxisRef(name) for name, _ in mesh.axes]
 
 
+def on_one_device(program: Program) -> Program:
+    """``program`` without shardings."""
+
+    def unsaid(node: Node) -> Node:
+        return replace(node, sharding="{replicated}" if node.name == "stablehlo.custom_call" else "")
+
+    return replace(
+        program,
+        devices=1,
+        arguments=tuple((fact, "") for fact, _ in program.arguments),
+        nodes=tuple(map(unsaid, program.nodes)),
+        results=tuple((value, "") for value, _ in program.results),
+    )
+
+
 # ---------------------------------------------------------------- smaller programs
 
 
@@ -264,7 +279,9 @@ def smaller(program: Program) -> list[Program]:
     found: list[Program] = []
     if len(program.results) > 1:
         found += [replace(program, results=(result,)) for result in program.results]
-    found += [node_to_arguments(program, i) for i in range(len(program.nodes) - 1, -1, -1)]
+    # a constant stays one: an op may need this very value (the start of a reduction, an index in bounds)
+    others = [i for i, node in enumerate(program.nodes) if node.name != "stablehlo.constant"]
+    found += [node_to_arguments(program, i) for i in reversed(others)]
     for i, (fact, sharding) in enumerate(program.arguments):
         if sharding:
             row = (*program.arguments[:i], (fact, ""), *program.arguments[i + 1 :])
