@@ -53,23 +53,23 @@ class Redistribute(ModulePass):
     Input:
 
         module attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32} {
-          func.func @main(%x: tensor<4x8xf32>) -> tensor<8x4xf32> {
-            %0 = stablehlo.custom_call @shardpass.redistribute(%x) {shardpass.from = "{devices=[2,1]<=[2]}",
-              shardpass.to = "{devices=[1,2]<=[2]}", shardpass.global_type = tensor<8x8xf32>}
-              : (tensor<4x8xf32>) -> tensor<8x4xf32>
-            return %0 : tensor<8x4xf32>
+          func.func @main(%x: tensor<8x4xf32>) -> tensor<4x8xf32> {
+            %0 = stablehlo.custom_call @shardpass.redistribute(%x) {shardpass.from = "{devices=[1,2]<=[2]}",
+              shardpass.to = "{devices=[2,1]<=[2]}", shardpass.global_type = tensor<8x8xf32>}
+              : (tensor<8x4xf32>) -> tensor<4x8xf32>
+            return %0 : tensor<4x8xf32>
           }
         }
 
     Output:
 
         module attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32} {
-          func.func @main(%x: tensor<4x8xf32>) -> tensor<8x4xf32> {
+          func.func @main(%x: tensor<8x4xf32>) -> tensor<4x8xf32> {
             %0 = "stablehlo.all_to_all"(%x) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>,
-              concat_dimension = 0 : i64, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>,
-              split_count = 2 : i64, split_dimension = 1 : i64}> {shardpass.axes = "axis_0"}
-              : (tensor<4x8xf32>) -> tensor<8x4xf32>
-            return %0 : tensor<8x4xf32>
+              concat_dimension = 1 : i64, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>,
+              split_count = 2 : i64, split_dimension = 0 : i64}> {shardpass.axes = "axis_0"}
+              : (tensor<8x4xf32>) -> tensor<4x8xf32>
+            return %0 : tensor<4x8xf32>
           }
         }
     """

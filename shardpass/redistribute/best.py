@@ -96,25 +96,41 @@ def _permute(problem: DigitProblem, way: Route, builder: Builder) -> None:
 
 
 def _all_to_all(problem: DigitProblem, way: Route, builder: Builder) -> None:
-    """All digits at once: those that leave come first, and those that come go back to their places."""
+    """All digits at once: those that leave come first, and those that come go back to their places.
+
+    Where they are whole blocks of one dimension each, the collective splits and joins these itself; not so for
+    the last dimension, of which XLA's CPU backend splits more slowly than we transpose.
+    """
     digits, groups = way.exchange, problem.groups(way.exchange)
     size = groups.shape[1]
     leaving = [way.middle[m] for m in digits]
     coming = [way.first[m] for m in digits]
     before, after = builder.tile, problem.tile(way.middle)
-    axes = apart(problem, problem.local(way.first), leaving)
-    lead = [axes.runs.index((t,)) for t in leaving]
-    rest = [a for a in range(len(axes.runs)) if a not in lead]
-    shape = (size, *(axes.shape[a] for a in rest if axes.shape[a] > 1))
     names = problem.names.names(digits)
-    program = [
-        *arranged(before, axes, [*lead, *rest], shape),
-        ops.AllToAll(0, 0, groups, names),
-        *_put_back(problem, way.middle, coming, shape, after),
-    ]
+    split, concat = block_dim(problem, way.first, leaving), block_dim(problem, way.middle, coming)
+    program: list[ops.Op]
+    if split is not None and concat is not None and math.prod(before[split + 1 :]) > 1:
+        program = [ops.AllToAll(split, concat, groups, names)]
+    else:
+        axes = apart(problem, problem.local(way.first), leaving)
+        lead = [axes.runs.index((t,)) for t in leaving]
+        rest = [a for a in range(len(axes.runs)) if a not in lead]
+        shape = (size, *(axes.shape[a] for a in rest if axes.shape[a] > 1))
+        program = [
+            *arranged(before, axes, [*lead, *rest], shape),
+            ops.AllToAll(0, 0, groups, names),
+            *_put_back(problem, way.middle, coming, shape, after),
+        ]
     whole = builder.bytes(before)
     builder.step("all_to_all", program, groups, after, whole - whole // size, names)
     _permute(problem, way, builder)
+
+
+def block_dim(problem: DigitProblem, state: State, digits: list[int]) -> int | None:
+    """The dimension of which ``digits`` are the most major local ones, in order; None where they are not."""
+    dim = problem.digits[digits[0]].dim
+    local = [t for t in problem.local(state) if problem.digits[t].dim == dim]
+    return dim if local[: len(digits)] == digits else None
 
 
 def _put_back(
@@ -161,9 +177,8 @@ def _append_rounds(
     moved = source_of != here
     pairs = np.stack([source_of, np.broadcast_to(here, source_of.shape)], axis=-1)
     names = problem.names.along(pairs[moved])
-    dim = problem.digits[coming[0]].dim
-    whole = [t for t in problem.local(state) if problem.digits[t].dim == dim]
-    if whole[: len(coming)] == coming:  # the most major digits of one dimension: chunks are its blocks
+    dim = block_dim(problem, state, coming)
+    if dim is not None:
         placed = (*tile[:dim], tile[dim] // size, *tile[dim + 1 :])
         program.append(ops.ChunkRounds(chunk, placed, dim, source_of, take, place, names))
     else:
@@ -211,6 +226,10 @@ def _gather(problem: DigitProblem, way: Route, builder: Builder) -> None:
     coming = [way.last[m] for m in digits]
     names = problem.names.names(digits)
     tile, full = builder.tile, problem.tile(problem.target)
+    dim = block_dim(problem, problem.target, coming)
+    if dim is not None and math.prod(tile[:dim]) == 1:
+        builder.all_gather(dim, groups)
+        return
     rest = [run for run in apart(problem, problem.local(problem.target), coming).runs if run[0] not in coming]
     lead = (1, *(n for n in Axes(tuple(rest), problem.sizes).shape if n > 1))
     program: list[ops.Op] = [] if lead == tile else [ops.Reshape(lead)]
