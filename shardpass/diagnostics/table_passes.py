@@ -52,7 +52,7 @@ TUPLE_COUNT = Code(
 )
 DYNAMIC_SHAPE = Code(
     "SP211",
-    "{op} has the type {type}: shapes must be static",
+    "{op} has the type {type}: shapes must be known and static",
     "refine the shapes before (jax.export: call the exported function with concrete arguments)",
 )
 NO_DEVICE_COUNT = Code(
@@ -93,6 +93,21 @@ TOO_MANY_DEVICES = Code(
     "SP219",
     "{what} has {count} devices; shardpass handles up to {most}",
     "check the sizes of the mesh's axes",
+)
+BAD_UNSPECIFIED = Code(
+    "SP220",
+    "backend_config = \"{text}\" does not name dimensions of {type}",
+    "write unspecified_dims=[0,2] with dimensions from 0 to {last}",
+)
+BAD_NUM_PARTITIONS = Code(
+    "SP221",
+    "mhlo.num_partitions is {value}; it must be a positive integer",
+    "write `mhlo.num_partitions = 8 : i32`",
+)
+MAIN_FORM = Code(
+    "SP222",
+    "@main has {count} blocks; it must have one",
+    "give @main a body; write branches and loops as stablehlo.if, stablehlo.case and stablehlo.while",
 )
 OWN_ORDER = Code(
     "SP217",

@@ -11,7 +11,7 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from shardpass.diagnostics import ShardpassError
-from shardpass.diagnostics.table_passes import NO_MAIN
+from shardpass.diagnostics.table_passes import BAD_NUM_PARTITIONS, MAIN_FORM, NO_MAIN
 from shardpass.ir.locations import place_of
 from shardpass.ir.tensors import ints, operation
 from shardpass.ops.local import AXES, CAUSE
@@ -37,10 +37,13 @@ REDISTRIBUTE = "shardpass.redistribute"
 
 
 def main_of(module: Any) -> Any:
-    """The ``main`` function. Raises ShardpassError (SP201) where there is none."""
+    """The ``main`` function. Raises ShardpassError: SP201 where there is none, SP222 where it is not one block."""
     functions = [op for op in module.body.operations if operation(op).name == "func.func"]
     for function in functions:
         if function.attributes["sym_name"].value == "main":
+            blocks = len(function.regions[0].blocks)
+            if blocks != 1:
+                raise MAIN_FORM.error(place_of(function.location), count=blocks or "no")
             return function
     names = ", ".join("@" + f.attributes["sym_name"].value for f in functions) or "none"
     raise NO_MAIN.error(place_of(module.operation.location), functions=names)
@@ -97,11 +100,15 @@ def unspecified_dims(attributes: Any) -> tuple[int, ...]:
 
 
 def num_devices(module: Any) -> int | None:
-    """What the module says of its number of devices."""
+    """What the module says of its number of devices. Raises ShardpassError (SP221) for what is no such number."""
     attributes = module.operation.attributes
     if NUM_PARTITIONS not in attributes:
         return None
-    return int(ir.IntegerAttr(attributes[NUM_PARTITIONS]).value)
+    said = attributes[NUM_PARTITIONS]
+    count = int(said.value) if isinstance(said, ir.IntegerAttr) else 0
+    if count < 1:
+        raise BAD_NUM_PARTITIONS.error(place_of(module.operation.location), value=said)
+    return count
 
 
 def set_num_devices(module: Any, count: int) -> None:

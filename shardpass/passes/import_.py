@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from jaxlib.mlir import ir
 
 from shardpass.diagnostics import Diagnostic, Place, Severity, ShardpassError, report
 from shardpass.diagnostics.table_passes import (
+    BAD_UNSPECIFIED,
     DYNAMIC_SHAPE,
     NO_DEVICE_COUNT,
     OWN_ORDER,
@@ -140,16 +142,20 @@ def _refuse_dynamic_shapes(module: Any) -> None:
     problems: list[Diagnostic] = []
     for block in walk_blocks(module.operation):
         for op in map(operation, block.operations):
-            for result in op.results:
-                kind = result.type
-                if isinstance(kind, ir.ShapedType) and kind.has_rank and not kind.has_static_shape:
-                    problems.append(DYNAMIC_SHAPE.at(place_of(op.location), op=op.name, type=kind))
-        for argument in block.arguments:
-            kind = argument.type
-            if isinstance(kind, ir.ShapedType) and kind.has_rank and not kind.has_static_shape:
-                problems.append(DYNAMIC_SHAPE.at(place_of(argument.location), op="an argument", type=kind))
+            problems += [
+                DYNAMIC_SHAPE.at(place_of(op.location), op=op.name, type=r.type) for r in op.results if _dynamic(r.type)
+            ]
+        problems += [
+            DYNAMIC_SHAPE.at(place_of(argument.location), op="an argument", type=argument.type)
+            for argument in block.arguments
+            if _dynamic(argument.type)
+        ]
     if problems:
         raise ShardpassError(*problems)
+
+
+def _dynamic(kind: Any) -> bool:
+    return isinstance(kind, ir.ShapedType) and not (kind.has_rank and kind.has_static_shape)
 
 
 def _drop_constraints_in_reducers(op: Any) -> None:
@@ -168,12 +174,20 @@ def _open_dims(main: Any) -> None:
     """``backend_config = "unspecified_dims=[1]"`` on a constraint becomes the attribute that propagation reads."""
     for op in map(operation, main.regions[0].blocks[0].operations):
         if custom_call_target(op) in (CONSTRAINT, TO_SHARD, TO_FULL) and "backend_config" in op.attributes:
-            said = text(op.attributes["backend_config"]).replace(" ", "")
-            if said.startswith("unspecified_dims=[") and said.endswith("]"):
-                op.attributes[UNSPECIFIED] = i64_array(
-                    [int(d) for d in said[len("unspecified_dims=[") : -1].split(",") if d]
-                )
-                op.attributes["backend_config"] = ir.StringAttr.get("")
+            said = text(op.attributes["backend_config"])
+            if not said.strip().startswith("unspecified_dims"):
+                continue
+            op.attributes[UNSPECIFIED] = i64_array(_unspecified(said, op))
+            op.attributes["backend_config"] = ir.StringAttr.get("")
+
+
+def _unspecified(said: str, op: Any) -> list[int]:
+    kind = op.results[0].type
+    found = re.fullmatch(r"unspecified_dims=\[((\d+(,\d+)*)?)\]", "".join(said.split()))
+    dims = [int(d) for d in found[1].split(",") if d] if found else None
+    if dims is None or any(d >= kind.rank for d in dims):
+        raise BAD_UNSPECIFIED.error(place_of(op.location), text=said, type=kind, last=kind.rank - 1)
+    return dims
 
 
 def _annotations(main: Any, signature: Signature) -> Iterator[Annotation]:
@@ -215,7 +229,7 @@ def _device_count(module: Any, found: list[Annotation], sdy_mesh: Mesh | None) -
         return sdy_mesh.size
     for annotation in found:
         for sharding in annotation.shardings:
-            if sharding.is_tiled and sharding.num_devices:
+            if sharding.num_devices:
                 return int(sharding.num_devices)
     report(NO_DEVICE_COUNT.at(place_of(module.operation.location)))
     return 1

@@ -8,7 +8,8 @@ joined factor by factor, and every value of the op takes what it can of the join
 that continues a shorter one wins; where two disagree, the one held by more bytes wins (moving the others costs less),
 and the choice is recorded. Two factors that want one sub-axis in one tensor: the one held by more bytes has it. Where
 bytes do not decide either (queries and keys split alike), the step waits: what comes from other ops often does; what
-is still undecided after all rounds goes to the first factor.
+is still undecided after all rounds goes to the factor whose dimension is reduced least further on (``_reduced_later``:
+scores are split along queries, as the softmax sums over keys).
 
 The user's priorities (SDY) come first: a dimension of priority p is there from round p on. Within one, rounds of ops:
 ops that pass shardings through; then contractions and reductions; then expansions (broadcasts, iota,
@@ -24,8 +25,21 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
-from shardpass.ops.factors import Axes, DimAxes, DimMap, Priority, Rule, RuleBuilder, project, unproject, used_axes
+from shardpass.ops.factors import (
+    Axes,
+    DimAxes,
+    DimMap,
+    Kind,
+    Priority,
+    Rule,
+    RuleBuilder,
+    project,
+    unproject,
+    used_axes,
+)
 from shardpass.ops.mesh import PrimeMesh
+
+LOOK_AHEAD = 64  # values that are looked at to decide a tie
 
 
 @dataclass(slots=True)
@@ -150,8 +164,11 @@ class Propagation:
             return []
         joined = {factor: self._join(index, factor, votes) for factor, votes in held.items()}
         weight = {factor: sum(votes.values()) for factor, votes in held.items()}
-        order = sorted(joined, key=lambda f: (-weight[f], f))
-        tied = set() if self.decide_ties else self._tied(joined, weight)
+        tied = self._tied(joined, weight)
+        later = {f: self._reduced_later(step, f) for f in tied} if tied and self.decide_ties else {}
+        order = sorted(joined, key=lambda f: (-weight[f], later.get(f, 0), f))
+        if self.decide_ties:
+            tied = set()
         changed = []
         for position, (value, dim_map, own) in enumerate(zip(step.values, maps, said, strict=True)):
             before = self.values[value].dims
@@ -178,6 +195,31 @@ class Propagation:
             if len(best) > 1:
                 tied.update(best)
         return tied
+
+    def _reduced_later(self, step: Step, factor: int) -> int:
+        """Bytes of the values, from the results of ``step`` on, that are joined along the dimension of ``factor``."""
+        todo = [
+            (value, dim)
+            for value, dim_map in zip(step.values[len(step.rule.operands) :], step.rule.results, strict=True)
+            for dim, factors in enumerate(dim_map)
+            if factor in factors
+        ]
+        seen, total = set(todo), 0
+        while todo and len(seen) < LOOK_AHEAD:
+            value, dim = todo.pop(0)
+            for index in self.values[value].steps:
+                user = self.steps[index]
+                operands = user.values[: len(user.rule.operands)]
+                if user is step or value not in operands:
+                    continue
+                mapped = set(user.rule.operands[operands.index(value)][dim])
+                if any(user.rule.factors[f].kind is not Kind.PARALLEL for f in mapped):
+                    total += self.values[value].bytes
+                for result, dim_map in zip(user.values[len(operands) :], user.rule.results, strict=True):
+                    found = {(result, d) for d, factors in enumerate(dim_map) if mapped & set(factors)} - seen
+                    seen |= found
+                    todo += sorted(found)
+        return total
 
     def _join(self, step: int, factor: int, votes: dict[Axes, int]) -> Axes:
         """The split that most bytes speak for; a split speaks for its own beginnings too."""

@@ -65,6 +65,15 @@ def check(
     the region that the value is in is manual over (``passes.manual``).
     """
     text = str(sharding)
+    if sharding.is_manual:
+        yield UNSUPPORTED_SHARDING.at(
+            place,
+            text=text,
+            what="manual",
+            where=where,
+            hint="give the whole array a sharding; regions are made by shard_map",
+        )
+        return
     if sharding.is_unreduced or sharding.unreduced:
         yield UNSUPPORTED_SHARDING.at(
             place, text=text, what="a partial sum", where=where, hint="reduce it first: give a tiled sharding"
