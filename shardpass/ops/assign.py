@@ -16,9 +16,9 @@ from math import prod
 from shardpass.ops.factors import Axes, DimAxes, DimMap, Kind, Rule, project, unproject
 from shardpass.ops.mesh import PrimeMesh
 
-# The exchange rates. A collective that moves nothing costs about as much as one that moves 1 KiB more, at least; a
+# The exchange rates. A collective that moves nothing costs about as much as one that moves 512 B more, at least; a
 # device does at least 32 operations in the time that a byte takes to arrive (CPU: 20 to 100, accelerators: more).
-LATENCY_BYTES = 1024
+LATENCY_BYTES = 512
 WORK_PER_BYTE = 32
 
 Move = Callable[[int, DimAxes], int]  # tensor index, dims to reach (operands) or to start from (results) -> bytes
