@@ -3,7 +3,7 @@
 Three ways to reduce a split dimension:
 
 1. A plain combiner (add, maximum, ...) of one operand: each device reduces its part and an all_reduce joins the parts,
-   as in ``reduce.py``. An initial value that is not the combiner's identity counts on part 0 alone.
+   as in ``reduce.py``. An initial value that is not the combiner's identity is combined on part 0 alone.
 2. Any other reducer (argmax; and/or of integers, for which there is no all_reduce): each device reduces its part, the
    parts are gathered, and reduced once more, with the initial value. A part must not take the initial value in,
    nor padding; so the local reducer gets one more operand, a flag, that says whether there is anything yet:
@@ -78,28 +78,37 @@ def _can_regroup(op: Any) -> bool:
     )
 
 
-def localize_reduce(local: Local) -> None:
+def localize_reduce(local: Local) -> list[Any] | None:
     axes = tuple(a for f, axes in sorted(local.factors.items()) for a in axes if _is_partial(local, f))
-    if not axes:
-        return
-    if local.rule.self_completing:
+    if axes and local.rule.self_completing:
         _reduce_parts(local)
-    elif not is_identity(local.op.operands[1], local.rule.combiner):
-        with local.before():
-            local.op.operands[1] = _on_part_zero(local, axes)
+    elif axes and not is_identity(local.op.operands[1], local.rule.combiner):
+        return [_started_once(local, axes)]
+    return None
 
 
 def _is_partial(local: Local, factor: int) -> bool:
     return local.rule.factors[factor].kind is Kind.REDUCTION
 
 
-def _on_part_zero(local: Local, axes: Axes) -> Any:
-    """The initial value on the devices of part 0, the combiner's identity on all others."""
-    init, name = local.op.operands[1], local.rule.combiner
-    element = init.type.element_type
-    text = at.nothing_text(element) if name == "add" else identity_text(name, element)
-    first = at.compare("EQ", device_value(local.mesh.index(axes)), at.splat(at.i32(), 0))
-    return hlo.select(first, init, at.splat(init.type, str(text)))
+def _started_once(local: Local, axes: Axes) -> Any:
+    """Way 1: the partial result, with the initial value on the devices of part 0 alone.
+
+    It is combined after the reduction, which starts from the identity: XLA takes a reduction of one element for that
+    element, whatever it starts from.
+    """
+    op, name = local.op, local.rule.combiner
+    init, kind = op.operands[1], retype(op.results[0].type, local.tile(0))
+    text = at.nothing_text(kind.element_type) if name == "add" else identity_text(name, kind.element_type)
+    with local.before():
+        neutral = at.splat(init.type, str(text))
+        first = at.compare("EQ", device_value(local.mesh.index(axes)), at.splat(at.i32(), 0))
+        start = hlo.select(first, init, neutral)
+    op.operands[1] = neutral
+    op.results[0].set_type(kind)
+    with local.after():
+        operands = [at.spread(start, kind.shape), op.results[0]]
+        return ir.Operation.create(f"stablehlo.{name}", results=[kind], operands=operands).results[0]
 
 
 def _reduce_parts(local: Local) -> None:

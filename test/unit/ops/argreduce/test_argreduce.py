@@ -81,6 +81,14 @@ def test_an_initial_value_counts_once(mesh: tuple[int, ...], reducer: Any, start
     assert set(seen.kinds) == {"all_reduce"}
 
 
+def test_an_initial_value_counts_where_tiles_are_one_element() -> None:
+    """XLA drops the initial value of a reduction of one element; here each device has one."""
+    seen = check_split(
+        lambda x: lax.reduce(x, np.float32(3), lax.add, (1,)), [draw(RNG, (400, 6), np.float32)], [P(None, "x")], (6,)
+    )
+    assert seen.kinds == ["all_reduce"]
+
+
 def reduce_text(element: str, body: str, init: str) -> str:
     x, s, r = f"tensor<500x{element}>", f"tensor<{element}>", f"tensor<{element}>"
     return f"""
