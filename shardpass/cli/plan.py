@@ -32,6 +32,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--devices", type=_positive, metavar="N", help="where neither sharding says how many devices there are"
     )
+    parser.add_argument(
+        "--profile",
+        default="default",
+        metavar="NAME",
+        help="the machine by which planner best weighs steps against bytes: default, cpu, ethernet, paper",
+    )
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--json", action="store_true", help="the plan as JSON on stdout")
     what.add_argument("--module", action="store_true", help="the program that each device runs, as StableHLO")
@@ -53,7 +59,13 @@ def _main(argv: Sequence[str]) -> int:
 
     plans = {
         planner: plan_redistribution(
-            shape, element, arguments.source, arguments.target, planner=planner, num_devices=arguments.devices
+            shape,
+            element,
+            arguments.source,
+            arguments.target,
+            planner=planner,
+            num_devices=arguments.devices,
+            profile=arguments.profile,
         )
         for planner in dict.fromkeys((arguments.planner, *PLANNERS))
     }

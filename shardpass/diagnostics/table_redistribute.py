@@ -87,3 +87,11 @@ ATTRIBUTE = Code(
     "the same attributes.",
     exception=RedistributionError,
 )
+PROFILE = Code(
+    "SP411",
+    "there is no cost profile {name!r}",
+    "profiles are {known}",
+    explanation="A profile says what a collective costs: so much for each, so much for each byte. It decides "
+    "between few steps and few bytes.",
+    exception=RedistributionError,
+)

@@ -86,6 +86,14 @@ def test_small_arrays_take_few_steps_instead():
     assert large.bytes_received == large.lower_bound_bytes
 
 
+def test_a_profile_decides_between_few_steps_and_few_bytes():
+    mesh = Mesh((("a", 4), ("b", 4)))
+    source, target = (Sharding.tiled(mesh, dims) for dims in (("ab", ()), ("b", "a")))
+    by = {name: plan_redistribution((256, 256), "f32", source, target, profile=name) for name in ("default", "paper")}
+    assert len(by["default"].steps) == 2 < len(by["paper"].steps) == 4
+    assert by["paper"].bytes_received == by["paper"].lower_bound_bytes < by["default"].bytes_received
+
+
 def test_what_both_sides_share_never_moves():
     _, best = plans(M222, (8, 8, 8), ("a", "b", ""), ("a", "", "b"))
     assert kinds(best) == ["all_to_all"]

@@ -1,0 +1,168 @@
+"""Which ways there are for a problem, and which of them is taken.
+
+1. Nothing to do, or an array without elements: no steps.
+2. Partial sums: in digits, else all_reduce and then as for whole values.
+3. The borders of the tiles nest (every case where sizes divide, and more): planners on groups of devices.
+4. They cross, or the source is on one device: the exact exchange, or for many devices what needs no look at
+   every pair of them.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from shardpass.diagnostics import table_redistribute as table
+from shardpass.redistribute import ops
+from shardpass.redistribute.best import MOST_ROUNDS, Form, digit_forms
+from shardpass.redistribute.build import Builder
+from shardpass.redistribute.costs import Profile
+from shardpass.redistribute.digits import DigitProblem
+from shardpass.redistribute.exchange import plan_exchange
+from shardpass.redistribute.problem import Problem, make_problem
+from shardpass.redistribute.rink import plan_rink
+from shardpass.sharding import Sharding
+
+MOST_DEVICES_SEARCHED = 8192  # beyond this the paper's search is not run beside a plan that stands
+MOST_DEVICES_EXCHANGED = 64  # beyond this, where there is another way, pieces are too many to look at
+
+
+def build_plan(problem: Problem, planner: str, profile: Profile) -> Builder:
+    """The cheapest plan that ``planner`` has for the problem. It is not checked yet."""
+    if problem.is_nothing:
+        return _start(problem)
+    if math.prod(problem.shape) == 0:
+        builder = _start(problem)
+        builder.local(ops.Zeros(problem.target.tile), problem.target.tile)
+        return builder
+    shape = problem.aligned()
+    if problem.source.summand is not None:
+        return _with_sums(problem, shape, planner, profile)
+    many = problem.devices > MOST_DEVICES_EXCHANGED
+    if problem.source.only is not None and many:
+        return _spread(problem, planner, profile)
+    if shape is None and many:
+        return _gathered(problem, planner, profile)
+    if shape is None or problem.source.only is not None:
+        return min((_exchanged(problem, by_shape) for by_shape in (False, True)), key=profile.cost)
+    return _best(problem, shape, profile) if planner == "best" else _rink(problem, shape)
+
+
+def _spread(problem: Problem, planner: str, profile: Profile) -> Builder:
+    """From one device to many: the holders double with every step; then from replicated on."""
+    builder = _start(problem)
+    held = problem.source.boxes(problem.shape)
+    order = np.argsort(~held.real, kind="stable")
+    count = 1
+    while count < problem.devices:
+        count *= 2
+        real = np.zeros(problem.devices, bool)
+        real[order[:count]] = True
+        wanted = replace(held, real=real)
+        plan_exchange(held, wanted, problem.source.base, problem.source.base, problem.source.tile, builder)
+        held = wanted
+    return joined(builder, build_plan(_between(problem, source=Sharding.replicated()), planner, profile))
+
+
+def _gathered(problem: Problem, planner: str, profile: Profile) -> Builder:
+    """Where borders cross and the devices are too many to look at pieces: those dimensions are gathered first.
+
+    Takes the memory of the source's tile with these dimensions whole.
+    """
+    source = problem.source.sharding
+    assert source.mesh is not None  # or no border would cross
+    dims = [axes if aligned else () for axes, aligned in zip(source.dims, problem.aligned_dims(), strict=True)]
+    middle = Sharding.tiled(source.mesh, dims)
+    first = build_plan(_between(problem, target=middle), planner, profile)
+    return joined(first, build_plan(_between(problem, source=middle), planner, profile))
+
+
+def _between(problem: Problem, source: Sharding | None = None, target: Sharding | None = None) -> Problem:
+    """The problem with another source or target."""
+    return make_problem(
+        problem.shape,
+        problem.element.mlir,
+        source or problem.source.sharding,
+        target or problem.target.sharding,
+        problem.devices,
+    )
+
+
+def _rink(problem: Problem, shape: tuple[int, ...]) -> Builder:
+    return _within(problem, shape, partial(plan_rink, shape, problem.source.tiling, problem.target.tiling))
+
+
+def _best(problem: Problem, shape: tuple[int, ...], profile: Profile) -> Builder:
+    """The digits' plan where there is one; the paper's is asked for only where it could be better."""
+    digits = DigitProblem.of(problem, shape)
+    if digits is not None:
+        found = [_within(problem, shape, form) for form in digit_forms(digits)]
+        least = min(found, key=profile.cost)
+        if least.received.max() <= problem.lower_bound_bytes or problem.devices > MOST_DEVICES_SEARCHED:
+            return least
+        return cheapest([_rink(problem, shape), *found], profile)
+    found = []
+    if problem.devices <= MOST_DEVICES_EXCHANGED:
+        found = [_exchanged(problem, by_shape) for by_shape in (False, True)]
+    return cheapest([_rink(problem, shape), *(e for e in found if len(e.steps) <= MOST_ROUNDS)], profile)
+
+
+def _with_sums(problem: Problem, shape: tuple[int, ...] | None, planner: str, profile: Profile) -> Builder:
+    """Partial sums: in digits, else an all_reduce and then the plan for whole values."""
+    digits = None if shape is None or planner == "rink" else DigitProblem.of(problem, shape)
+    if shape is not None and digits is not None:
+        return min((_within(problem, shape, form) for form in digit_forms(digits)), key=profile.cost)
+    source = problem.source.sharding
+    if problem.target.summand is not None or source.mesh is None:
+        raise table.UNREDUCED.error(source=str(source), target=str(problem.target.sharding))
+    reduced = _between(problem, source=Sharding.tiled(source.mesh, source.dims))
+    builder = _start(problem)
+    builder.all_reduce(source.groups(source.unreduced))
+    return joined(builder, build_plan(reduced, planner, profile))
+
+
+def joined(first: Builder, second: Builder) -> Builder:
+    """One plan after the other."""
+    second.program = [*first.program, *second.program]
+    second.steps = [*first.steps, *second.steps]
+    second.received = first.received + second.received
+    return second
+
+
+def cheapest(candidates: list[Builder], profile: Profile) -> Builder:
+    """The first candidate sets the bytes that none may exceed; of the rest the least by the cost model."""
+    allowed = [c for c in candidates if c.received.max() <= candidates[0].received.max()]
+    return min(allowed, key=profile.cost)
+
+
+def _start(problem: Problem) -> Builder:
+    return Builder(problem.source.tile, problem.element, problem.names)
+
+
+def _exchanged(problem: Problem, by_shape: bool) -> Builder:
+    builder = _start(problem)
+    plan_exchange(
+        problem.source.boxes(problem.shape),
+        problem.target.boxes(problem.shape),
+        problem.source.base,
+        problem.target.base,
+        problem.target.tile,
+        builder,
+        by_shape=by_shape,
+    )
+    return builder
+
+
+def _within(problem: Problem, shape: tuple[int, ...], form: Form) -> Builder:
+    """The plan ``form`` for the padded ``shape``, between padding the source tile and trimming the target's."""
+    builder = _start(problem)
+    tile = tuple(n // k for n, k in zip(shape, problem.source.tiling.counts, strict=True))
+    if tile != builder.tile:
+        builder.local(ops.Pad(tile), tile)
+    form(builder)
+    if builder.tile != problem.target.tile:
+        builder.local(ops.Trim(problem.target.tile), problem.target.tile)
+    return builder
