@@ -4,6 +4,7 @@
     python tools/bench_models.py                              every program of test/integration/models
     python tools/bench_models.py mlp transformer_fsdp         those whose name or family begins so
     python tools/bench_models.py --json out.json --markdown docs/models.md
+    python tools/bench_models.py unet --add out.json          one again, in the table of all
 
 Bytes received per device and number of collectives are read from the compiled HLO of all three by one counter
 (tools/hlo_traffic.py); memory is temp + output bytes of XLA's compiled stats; each program runs and is compared with
@@ -19,7 +20,7 @@ import math
 import re
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -155,9 +156,22 @@ def show(rows: Sequence[Row]) -> None:
 # ---------------------------------------------------------------- measuring
 
 
+def read_rows(path: str) -> list[Row]:
+    """What --json wrote. Raises OSError, ValueError or KeyError where it did not."""
+    return [Row(r["name"], tuple(r["mesh"]), r["ways"]) for r in json.loads(Path(path).read_text())]
+
+
+def merged(new: Sequence[Row], earlier: Sequence[Row]) -> list[Row]:
+    """One row a program, the newest, in the order of the programs."""
+    from integration.models import PROGRAMS  # type: ignore[import-not-found]
+
+    found = {row.name: row for row in (*earlier, *new)}
+    return [found[name] for name in PROGRAMS if name in found]
+
+
 def measure(names: Sequence[str]) -> list[Row]:
     """Asks a child for each program and way. Ctrl-C ends it with what there is."""
-    from integration.models import PROGRAMS  # type: ignore[import-not-found]
+    from integration.models import PROGRAMS
     from rich.progress import track
 
     rows: list[Row] = []
@@ -181,7 +195,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("programs", nargs="*", help="beginnings of names or families; default: all")
     parser.add_argument("--json", metavar="FILE", help="write every number")
+    parser.add_argument(
+        "--add", metavar="FILE", action="append", default=[], help="take programs not measured now from here"
+    )
     parser.add_argument("--markdown", metavar="FILE", help="put the table into this page, between its marks")
+    parser.add_argument("--table", action="store_true", help="measure nothing, only show what --add names")
     parser.add_argument("--list", action="store_true", help="list the programs and end")
     arguments = parser.parse_args()
     wanted = tuple(arguments.programs)
@@ -195,11 +213,13 @@ def main() -> int:
             print(f"{p.name}: left out, {p.needs} is not installed", file=sys.stderr)
     if arguments.list:
         return 0
-    rows = measure([p.name for p in chosen if p.available])
+    try:
+        earlier = [row for path in arguments.add for row in read_rows(path)]
+    except (OSError, ValueError, KeyError) as error:
+        parser.error(f"--add: {error}")
+    rows = merged(measure([p.name for p in chosen if p.available and not arguments.table]), earlier)
     if arguments.json:
-        Path(arguments.json).write_text(
-            json.dumps([{"name": r.name, "mesh": r.mesh, **r.ways} for r in rows], indent=1)
-        )
+        Path(arguments.json).write_text(json.dumps([asdict(row) for row in rows], indent=1))
     if rows and arguments.markdown:
         write_into(Path(arguments.markdown), rows)
     if rows:

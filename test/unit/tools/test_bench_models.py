@@ -1,14 +1,28 @@
 """The table of real programs: ratios and means by hand, and a child that measures one and outlives a bad one."""
 
+import json
 import math
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tools"))
 
-from bench_models import MARKS, Row, cell, geometric_mean, markdown, ratio_cell, summary, write_into
+from bench_models import (
+    MARKS,
+    Row,
+    cell,
+    geometric_mean,
+    main,
+    markdown,
+    merged,
+    ratio_cell,
+    read_rows,
+    summary,
+    write_into,
+)
 from peers import Child
 
 
@@ -96,3 +110,23 @@ def test_a_child_measures_and_survives_what_is_no_program():
         assert child.ask("matmul_3d", "xla")["status"] == "right"
     finally:
         child.close()
+
+
+def test_earlier_rows_are_kept_and_replaced_in_the_order_of_the_programs(tmp_path):
+    earlier = [row(answer(1), answer(1), answer(1), name) for name in ("pagerank", "mlp_sgd")]
+    file = tmp_path / "rows.json"
+    file.write_text(json.dumps([asdict(r) for r in earlier]))
+    assert read_rows(str(file)) == earlier
+    new = [row(answer(7), answer(1), answer(1), "pagerank")]
+    assert [(r.name, r.ratio("bytes")) for r in merged(new, earlier)] == [("mlp_sgd", 1.0), ("pagerank", 7.0)]
+
+
+def test_usage(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["bench_models.py", "--list", "jacobi"])
+    assert main() == 0
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["jacobi_roll", "jacobi_slices"]
+    for wrong in (["nothing_so_named"], ["--add", "/no/such/file"]):
+        monkeypatch.setattr(sys, "argv", ["bench_models.py", *wrong])
+        with pytest.raises(SystemExit, match="2"):
+            main()
+        assert "error: " in capsys.readouterr().err
