@@ -27,7 +27,7 @@ from shardpass.diagnostics import table_runtime
 from shardpass.ir.context import make_context, parse_module
 from shardpass.ir.tensors import operation
 from shardpass.passes.annotations import main_of
-from shardpass.runtime.contract import Boundary, Signature, read_signature
+from shardpass.runtime.contract import Boundary, Signature, every_op, read_signature
 from shardpass.runtime.lockstep import Lockstep
 from shardpass.runtime.tiles import Array, check_arguments, join, split
 
@@ -74,6 +74,7 @@ def run_tiles(
     """[argument][device] tiles to [result][device] tiles. Changes the module, which must be of ``_own_copy``."""
     devices = signature.num_devices
     with module.context, ir.Location.unknown():
+        _spell_out_squares(module)
         _wrap(module, signature, threads)
         text = module.operation.get_asm(binary=True)
     by_device = [np.ascontiguousarray(row[device]) for device in range(devices) for row in tiles]
@@ -117,6 +118,17 @@ def _wrap(module: Any, signature: Signature, threads: bool) -> None:
     main.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, [v.type for v in carried]))
     if not threads:
         program.operation.erase()
+
+
+def _spell_out_squares(module: Any) -> None:
+    """The interpreter knows StableHLO alone; of CHLO, JAX uses this op where a variance is taken."""
+    for top in module.body.operations:
+        for op in [inner for inner in every_op(operation(top)) if inner.name == "chlo.square"]:
+            with ir.InsertionPoint(op):
+                (value,) = op.operands
+                product = ir.Operation.create("stablehlo.multiply", [value.type], [value, value])
+            op.results[0].replace_all_uses_with(product.results[0])
+            op.erase()
 
 
 def _threads(module: Any, program: Any, arguments: Any, signature: Signature) -> list[Any]:

@@ -142,6 +142,18 @@ BODIES = {
       stablehlo.return %j, %n : tensor<i32>, tensor<1x2xi32>
      }
     %0 = stablehlo.add %r#1, %zero2 : tensor<1x2xi32>""",
+    # squares, which JAX writes in CHLO: (x + 3 id) from (x + 3 id)^2 and its sign
+    "square": """%p = stablehlo.partition_id : tensor<ui32>
+    %c = stablehlo.convert %p : (tensor<ui32>) -> tensor<f32>
+    %three = stablehlo.constant dense<3.0> : tensor<f32>
+    %d = stablehlo.multiply %c, %three : tensor<f32>
+    %b = stablehlo.broadcast_in_dim %d, dims = [] : (tensor<f32>) -> tensor<1x2xf32>
+    %x32 = stablehlo.convert %x : (tensor<1x2xi32>) -> tensor<1x2xf32>
+    %n = stablehlo.add %x32, %b : tensor<1x2xf32>
+    %s = chlo.square %n : tensor<1x2xf32> -> tensor<1x2xf32>
+    %q = stablehlo.sqrt %s : tensor<1x2xf32>
+    %r = stablehlo.round_nearest_even %q : tensor<1x2xf32>
+    %0 = stablehlo.convert %r : (tensor<1x2xf32>) -> tensor<1x2xi32>""",
     "call": "%0 = func.call @thrice(%x) : (tensor<1x2xi32>) -> tensor<1x2xi32>",
 }
 THRICE = """  func.func private @thrice(%x: tensor<1x2xi32>) -> tensor<1x2xi32> {
