@@ -29,6 +29,7 @@ class Builder:
         self.names = names
         self.program: list[Op] = []
         self.steps: list[Step] = []
+        self.copied = 0  # bytes that exchanges copy on each device, beside what they send
         self.received: IntArray = np.zeros(len(names.coordinates), np.int64)
 
     @property

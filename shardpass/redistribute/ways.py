@@ -129,6 +129,7 @@ def joined(first: Builder, second: Builder) -> Builder:
     second.program = [*first.program, *second.program]
     second.steps = [*first.steps, *second.steps]
     second.received = first.received + second.received
+    second.copied += first.copied
     return second
 
 
