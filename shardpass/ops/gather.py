@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 from jaxlib.mlir import ir
@@ -140,6 +141,10 @@ def localize_gather(local: Local) -> list[Any] | None:
     op.attributes["slice_sizes"] = i64_array(sizes)
     looked_up = [c for c, d in enumerate(dims.index_map) if split[d] and not (_whole(local, dims, d) and d in targets)]
     if not looked_up:
+        if _is_slice(local, dims):
+            with local.before():
+                columns, _ = _local_positions(local, dims, looked_up)
+                op.operands[1] = at.joined(columns, dims.vector_dim)
         return None
     kind = retype(op.results[0].type, local.tile(0))
     nothing = at.nothing_text(kind.element_type)
@@ -157,6 +162,12 @@ def localize_gather(local: Local) -> list[Any] | None:
         where = i64_array(dims.batch(len(kind.shape)))
         mask = hlo.broadcast_in_dim(at.i1(kind.shape), mask, where)
         return [hlo.select(mask, op.results[0], at.splat(kind, nothing))]
+
+
+def _is_slice(local: Local, dims: GatherDims) -> bool:
+    """Whether XLA sees a dynamic_slice in it: one position on each device. See ``indexing`` for why that is clamped."""
+    tile = local.operand_tile(1)
+    return bool(dims.index_map) and prod(n for d, n in enumerate(tile) if d != dims.vector_dim) == 1
 
 
 def _whole(local: Local, dims: GatherDims, dim: int) -> bool:

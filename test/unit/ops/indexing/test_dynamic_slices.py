@@ -139,3 +139,23 @@ def test_sizes_that_are_hardly_there(size: int) -> None:
         return lax.dynamic_slice(x, (i,), (0,)), lax.dynamic_update_slice(x, x[:size], (i,))
 
     check_split(both, [small(size + 1), np.int32(3)], [P("x"), P()], (8,))
+
+
+@pytest.mark.parametrize("place", [-9, 3, 40])
+def test_a_slice_of_a_slice_keeps_its_clamp(place: int) -> None:
+    """The result is cut into tiles by a second dynamic_slice; XLA would fold the two and forget the first's clamp."""
+
+    def cut(x: Any, i: Any) -> Any:
+        return lax.dynamic_slice(x, (i, i), (8, 6))
+
+    check_split(cut, [small(9, 12), np.int32(place)], [P(), P()], (4, 2), [P("x", "y")], interpreter=place > 9)
+
+
+@pytest.mark.parametrize("place", [-9, 3, 40])
+def test_a_slice_of_a_gather_keeps_its_clamp(place: int) -> None:
+    def cut(x: Any, i: Any) -> Any:
+        numbers = lax.GatherDimensionNumbers(offset_dims=(0, 1), collapsed_slice_dims=(), start_index_map=(0, 1))
+        return lax.gather(x, i, numbers, (8, 6), mode=lax.GatherScatterMode.PROMISE_IN_BOUNDS)
+
+    arguments = [small(9, 12), np.array([place, place], np.int32)]
+    check_split(cut, arguments, [P(), P()], (4, 2), [P("x", "y")])
