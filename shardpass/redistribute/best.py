@@ -25,7 +25,7 @@ from shardpass.redistribute.build import NO_GROUPS, Builder
 from shardpass.redistribute.digits import FREE, Axes, DigitProblem, State, apart, arranged, windowed
 from shardpass.redistribute.ops import IntArray
 from shardpass.redistribute.route import Route, route
-from shardpass.redistribute.tiling import matched
+from shardpass.redistribute.tiling import matched, row_of, travels
 
 MOST_ROUNDS = 8  # of chunks: beyond this their latencies weigh more than the bytes they save
 
@@ -152,7 +152,7 @@ def _exchange_in_rounds(problem: DigitProblem, way: Route, builder: Builder) -> 
     member = matched(problem.key(way.middle), problem.key(way.last))
     place = problem.number(digits)
     shift = np.arange(size)[:, None]
-    source_of = groups[_row_of(groups)[member], (place[member] + shift) % size]
+    source_of = groups[row_of(groups)[member], (place[member] + shift) % size]
     take = axes.starts(_written((place - shift) % size, leaving, problem))
     chunk = axes.window(leaving)
     program: list[ops.Op] = [] if axes.shape == builder.tile else [ops.Reshape(axes.shape)]
@@ -173,10 +173,7 @@ def _append_rounds(
 ) -> None:
     """``program``, then rounds that bring the digits ``coming``; the local array ends as the tile of ``state``."""
     size, tile = len(source_of), problem.tile(state)
-    here = np.arange(builder.devices)
-    moved = source_of != here
-    pairs = np.stack([source_of, np.broadcast_to(here, source_of.shape)], axis=-1)
-    names = problem.names.along(pairs[moved])
+    names = problem.names.along(travels(source_of))
     dim = block_dim(problem, state, coming)
     if dim is not None:
         placed = (*tile[:dim], tile[dim] // size, *tile[dim + 1 :])
@@ -186,19 +183,7 @@ def _append_rounds(
         placed = (1, *(n for n in Axes(tuple(rest), problem.sizes).shape if n > 1))
         program.append(ops.ChunkRounds(chunk, placed, 0, source_of, take, place, names))
         program += _put_back(problem, state, coming, (size, *placed[1:]), tile)
-    builder.program += program
-    part = builder.bytes(chunk)
-    last = int(np.flatnonzero(moved.any(axis=1))[-1])
-    for r in np.flatnonzero(moved.any(axis=1)).tolist():
-        received = np.where(moved[r], part, 0)
-        builder.step("collective_permute", (), pairs[r][moved[r]], tile if r == last else builder.tile, received, names)
-
-
-def _row_of(groups: IntArray) -> IntArray:
-    """The group of each device."""
-    out = np.empty(groups.size, np.int64)
-    out[groups] = np.arange(len(groups))[:, None]
-    return out
+    builder.rounds(program, source_of, chunk, tile)
 
 
 def _written(numbers: IntArray, tensor_digits: list[int], problem: DigitProblem) -> dict[int, IntArray]:

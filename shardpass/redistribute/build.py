@@ -11,7 +11,7 @@ from shardpass.element_types import ElementType
 from shardpass.redistribute import ops
 from shardpass.redistribute.ops import IntArray, Op
 from shardpass.redistribute.plan import Step
-from shardpass.redistribute.tiling import AxisNames
+from shardpass.redistribute.tiling import AxisNames, travels
 
 NO_GROUPS: IntArray = np.empty((0, 0), np.int64)
 
@@ -109,6 +109,19 @@ class Builder:
         """A step of several ops, after which the local array is again the tile ``tile``."""
         self.program += program
         self._step(kind, axes, groups, tile, received)
+
+    def rounds(self, program: Iterable[Op], source_of: IntArray, chunk: tuple[int, ...], tile: tuple[int, ...]) -> None:
+        """The ops ``program``, of which one is a ``ChunkRounds``: a step for each round that moves anything."""
+        here = np.arange(self.devices)
+        moved = source_of != here
+        pairs = np.stack([source_of, np.broadcast_to(here, source_of.shape)], axis=-1)
+        names = self.names.along(travels(source_of))
+        self.program += program
+        moving = np.flatnonzero(moved.any(axis=1)).tolist()
+        for r in moving:
+            after = tile if r == moving[-1] else self.tile
+            received = np.where(moved[r], self.bytes(chunk), 0)
+            self._step("collective_permute", names, pairs[r][moved[r]], after, received)
 
     def _step(
         self,

@@ -20,33 +20,57 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from shardpass.redistribute import ops
 from shardpass.redistribute.build import Builder
 from shardpass.redistribute.ops import IntArray
-from shardpass.redistribute.tiling import Tiling, matched, replaced
+from shardpass.redistribute.tiling import Tiling, matched, replaced, row_of, travels
 from shardpass.redistribute.weak import EXCHANGE, GATHER, SLICE, WeakStep, prime_factors, shortest_path
 
 MOST_TRIALS = 64  # of choices for the slices, per plan
 
 
-def plan_rink(shape: tuple[int, ...], source: Tiling, target: Tiling, builder: Builder) -> None:
-    """Appends the paper's plan for an array whose ``shape`` both tilings divide."""
+def plan_rink(
+    shape: tuple[int, ...], source: Tiling, target: Tiling, builder: Builder, *, in_rounds: bool = False
+) -> None:
+    """Appends the paper's plan for an array whose ``shape`` both tilings divide.
+
+    ``in_rounds`` goes beyond the paper: the permute and the all_to_all before it, if any, become rounds of
+    permutes that take the bytes of the permute alone.
+    """
     path = shortest_path(shape, source.counts, target.counts, len(source.index))
     moves = [step for step in path if step.kind == EXCHANGE]
     gathers = [step for step in path if step.kind == GATHER]
     before_gathers = _Refined.of(target, gathers)
-    sliced = _steered(source, [step for step in path if step.kind == SLICE], moves, before_gathers)
-    _emit_slice(shape, source, sliced, builder)
-    here = sliced
-    for step in moves:
-        groups = here.groups(step.dim, step.factor)
-        builder.all_to_all(step.to, step.dim, groups)
+    here = _steered(source, [step for step in path if step.kind == SLICE], moves, before_gathers)
+    _emit_slice(shape, source, here, builder)
+    wanted = before_gathers.nearest(_after(here, moves))
+    permuted = in_rounds and not np.array_equal(_after(here, moves).key, wanted.key)
+    for step in moves[:-1] if permuted else moves:
+        builder.all_to_all(step.to, step.dim, here.groups(step.dim, step.factor))
         here = _moved(here, step)
-    wanted = before_gathers.nearest(here)
-    builder.permute(matched(here.key, wanted.key))
+    if permuted and moves:
+        _permuting_exchange(here, moves[-1], wanted, builder)
+    else:
+        builder.permute(matched(here.key, wanted.key))
     here = wanted
     for step in gathers:
         builder.all_gather(step.dim, here.groups(step.dim, step.factor))
         here = here.joined(step.dim, step.factor)
+
+
+def _permuting_exchange(here: Tiling, step: WeakStep, wanted: Tiling, builder: Builder) -> None:
+    """The all_to_all ``step``, with each chunk sent to where the permute after it would bring it."""
+    groups = here.groups(step.dim, step.factor)
+    place = here.index[:, step.dim] % step.factor
+    member = matched(_moved(here, step).key, wanted.key)  # whose tile each device gets in the end
+    shift = np.arange(step.factor)[:, None]
+    source_of = groups[row_of(groups)[member], (place[member] + shift) % step.factor]
+    chunk = replaced(builder.tile, step.to, builder.tile[step.to] // step.factor)
+    take = np.zeros((step.factor, builder.devices, len(chunk)), np.int64)
+    take[:, :, step.to] = (place - shift) % step.factor * chunk[step.to]
+    names = builder.names.along(travels(source_of))
+    op = ops.ChunkRounds(chunk, chunk, step.dim, source_of, take, place[member], names)
+    builder.rounds([op], source_of, chunk, replaced(chunk, step.dim, chunk[step.dim] * step.factor))
 
 
 def _moved(tiling: Tiling, step: WeakStep) -> Tiling:

@@ -69,6 +69,21 @@ def grouped(key: IntArray, position: IntArray, size: int, replica: IntArray) -> 
     return groups[np.argsort(groups.min(axis=1), kind="stable")]
 
 
+def row_of(groups: IntArray) -> IntArray:
+    """The group of each device. int64 [devices]."""
+    out = np.empty(groups.size, np.int64)
+    out[groups] = np.arange(len(groups))[:, None]
+    return out
+
+
+def travels(source_of: IntArray) -> IntArray:
+    """The pairs (from, to) of rounds ``source_of`` [rounds, devices] that go from one device to another."""
+    here = np.arange(source_of.shape[1])
+    pairs: IntArray = np.stack([source_of, np.broadcast_to(here, source_of.shape)], axis=-1)
+    moving: IntArray = pairs[source_of != here]
+    return moving
+
+
 def ravel(index: IntArray, counts: tuple[int, ...]) -> IntArray:
     """``numpy.ravel_multi_index`` that knows rank 0. int64 [devices]."""
     key = np.zeros(len(index), np.int64)

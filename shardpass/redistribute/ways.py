@@ -92,7 +92,11 @@ def _between(problem: Problem, source: Sharding | None = None, target: Sharding 
 
 
 def _rink(problem: Problem, shape: tuple[int, ...]) -> Builder:
-    return _within(problem, shape, partial(plan_rink, shape, problem.source.tiling, problem.target.tiling))
+    return _within(problem, shape, _rink_form(problem, shape))
+
+
+def _rink_form(problem: Problem, shape: tuple[int, ...], in_rounds: bool = False) -> Form:
+    return partial(plan_rink, shape, problem.source.tiling, problem.target.tiling, in_rounds=in_rounds)
 
 
 def _best(problem: Problem, shape: tuple[int, ...], profile: Profile) -> Builder:
@@ -104,10 +108,11 @@ def _best(problem: Problem, shape: tuple[int, ...], profile: Profile) -> Builder
         if least.received.max() <= problem.lower_bound_bytes or problem.devices > MOST_DEVICES_SEARCHED:
             return least
         return cheapest([_rink(problem, shape), *found], profile)
-    found = []
+    rink = _rink(problem, shape)
+    found = [_within(problem, shape, _rink_form(problem, shape, in_rounds=True))]
     if problem.devices <= MOST_DEVICES_EXCHANGED:
-        found = [_exchanged(problem, by_shape) for by_shape in (False, True)]
-    return cheapest([_rink(problem, shape), *(e for e in found if len(e.steps) <= MOST_ROUNDS)], profile)
+        found += [_exchanged(problem, by_shape) for by_shape in (False, True)]
+    return cheapest([rink, *(e for e in found if len(e.steps) <= MOST_ROUNDS)], profile)
 
 
 def _with_sums(problem: Problem, shape: tuple[int, ...] | None, planner: str, profile: Profile) -> Builder:
