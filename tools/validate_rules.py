@@ -217,12 +217,17 @@ def claims(sample: Sample, rule: Rule | None) -> set[tuple[Way, str]]:
         return out
     sides = sides_of(sample, rule)
     keep = [i for i in range(len(sides)) if not len(sample.operands) <= i < len(sample.operands) + len(sample.more)]
-    for index, factor in enumerate(rule.factors):
-        if factor.kind is Kind.REPLICATED:
-            continue
-        dims: list[DimAxes] = [unproject(rule, s.dim_map, s.shape, {index: (0,)}, (2,)) for s in sides]
-        way = tuple(next((d for d, axes in enumerate(dims[i]) if axes), None) for i in keep)
-        out.add((way, rule.combiner if factor.kind is Kind.REDUCTION else ""))
+    free = [i for i, f in enumerate(rule.factors) if f.kind is not Kind.REPLICATED]
+    sets: list[tuple[int, ...]] = [(index,) for index in free]
+    if rule.independent:  # operands that have nothing to do with each other share the axis: one factor of each
+        apart = [[f for f in free if any(f in dim for dim in side)] for side in rule.operands]
+        sets = [tuple(f for f in row if f is not None) for row in itertools.product(*([None, *fs] for fs in apart))]
+    for chosen in filter(None, sets):
+        axes: dict[int, Axes] = dict.fromkeys(chosen, (0,))
+        dims: list[DimAxes] = [unproject(rule, s.dim_map, s.shape, axes, (2,)) for s in sides]
+        way = tuple(next((d for d, split in enumerate(dims[i]) if split), None) for i in keep)
+        reduces = any(rule.factors[f].kind is Kind.REDUCTION for f in chosen)
+        out.add((way, rule.combiner if reduces else ""))
     return out
 
 

@@ -21,10 +21,11 @@ func.func @main(%x: tensor<24xf32> {mhlo.sharding = "{devices=[4]<=[4]}"}) -> te
 
 // -----
 
-// 4 shards of 24 cut each third of 8 in parts: the major 3 cannot take them.
+// 2 shards of 24 are one row and a half of 8: rows are split unevenly, 2 and 1, and half a row will move.
 // CHECK-LABEL: func.func @main(
-// CHECK: stablehlo.reshape %{{.*}} {mhlo.sharding = "{replicated}"} : (tensor<24xf32>) -> tensor<3x8xf32>
-func.func @main(%x: tensor<24xf32> {mhlo.sharding = "{devices=[4]<=[4]}"}) -> tensor<3x8xf32> {
+// CHECK: stablehlo.reshape %{{.*}} {mhlo.sharding = "{devices=[2,1]<=[2]}"} : (tensor<24xf32>) -> tensor<3x8xf32>
+func.func @main(%x: tensor<24xf32> {mhlo.sharding = "{devices=[2]<=[2]}"}) -> tensor<3x8xf32> {
   %0 = stablehlo.reshape %x : (tensor<24xf32>) -> tensor<3x8xf32>
-  return %0 : tensor<3x8xf32>
+  %1 = stablehlo.negate %0 : tensor<3x8xf32>
+  return %1 : tensor<3x8xf32>
 }
