@@ -36,6 +36,7 @@ EFFECTS = {
 }
 
 DEVICES = {
+    "collective_reduce": "a collective of one device's program, not of whole arrays",
     "partition_id": "differs from device to device; a program of whole arrays has one value",
     "replica_id": "differs from device to device; a program of whole arrays has one value",
 }
