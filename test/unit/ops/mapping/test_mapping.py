@@ -12,7 +12,8 @@ def test_map_is_elementwise(split: str) -> None:
     x = "tensor<10x6xf32>"
     text = f"""
       module attributes {{mhlo.num_partitions = 8 : i32}} {{
-        func.func @main(%x: {x} {{mhlo.sharding = "{{devices={split}}}"}}, %y: {x} {{mhlo.sharding = "{{devices={split}}}"}})
+        func.func @main(%x: {x} {{mhlo.sharding = "{{devices={split}}}"}},
+            %y: {x} {{mhlo.sharding = "{{devices={split}}}"}})
             -> ({x} {{mhlo.sharding = "{{devices={split}}}"}}) {{
           %0 = "stablehlo.map"(%x, %y) <{{dimensions = array<i64: 0, 1>}}> ({{
             ^bb0(%a: tensor<f32>, %b: tensor<f32>):
