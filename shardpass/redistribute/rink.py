@@ -3,9 +3,9 @@
 Source: Rink et al., sections 6.1 and 7.3. The path of ``weak.shortest_path`` says how many tiles each dimension has
 after each step; here every device gets a tile.
 
-* A slice is free to choose which devices keep which part. It is steered by the target: the choices tried are parts of
-  the target's own tile indices, so that the closing permute vanishes where it can; the first choice
-  that needs none wins.
+* A slice is free to choose which devices keep which part. It is steered by the target: the choices tried are
+  parts of the target's own tile indices, so that the closing permute vanishes where it can. Of equally cheap
+  paths and choices the first that needs none wins.
 * An all_to_all or all_gather has no choice: the neighbours along a dimension form the groups.
 * Where the tiles still end up on the wrong devices, one permute is put before the gathers, when tiles are smallest.
   It always exists (lemma 5.1), also where source and target share no mesh.
@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 
@@ -24,9 +25,10 @@ from shardpass.redistribute import ops
 from shardpass.redistribute.build import Builder
 from shardpass.redistribute.ops import IntArray
 from shardpass.redistribute.tiling import Tiling, matched, replaced, row_of, travels
-from shardpass.redistribute.weak import EXCHANGE, GATHER, SLICE, WeakStep, prime_factors, shortest_path
+from shardpass.redistribute.weak import EXCHANGE, GATHER, SLICE, WeakStep, prime_factors, shortest_paths
 
-MOST_TRIALS = 64  # of choices for the slices, per plan
+MOST_TRIALS = 64  # of paths and choices for their slices, per plan
+MOST_TRIED = 1 << 15  # trials times devices
 
 
 def plan_rink(
@@ -37,14 +39,11 @@ def plan_rink(
     ``in_rounds`` goes beyond the paper: the permute and the all_to_all before it, if any, become rounds of
     permutes that take the bytes of the permute alone.
     """
-    path = shortest_path(shape, source.counts, target.counts, len(source.index))
-    moves = [step for step in path if step.kind == EXCHANGE]
-    gathers = [step for step in path if step.kind == GATHER]
-    before_gathers = _Refined.of(target, gathers)
-    here = _steered(source, [step for step in path if step.kind == SLICE], moves, before_gathers)
+    way = _steered(shortest_paths(shape, source.counts, target.counts, len(source.index)), source, target)
+    moves, here = way.moves, way.sliced
     _emit_slice(shape, source, here, builder)
-    wanted = before_gathers.nearest(_after(here, moves))
-    permuted = in_rounds and not np.array_equal(_after(here, moves).key, wanted.key)
+    wanted = way.aim.nearest(_after(here, moves))
+    permuted = in_rounds and not way.arrives
     for step in moves[:-1] if permuted else moves:
         builder.all_to_all(step.to, step.dim, here.groups(step.dim, step.factor))
         here = _moved(here, step)
@@ -53,7 +52,7 @@ def plan_rink(
     else:
         builder.permute(matched(here.key, wanted.key))
     here = wanted
-    for step in gathers:
+    for step in way.gathers:
         builder.all_gather(step.dim, here.groups(step.dim, step.factor))
         here = here.joined(step.dim, step.factor)
 
@@ -125,17 +124,39 @@ def fair(tiling: Tiling, factor: int, part: IntArray) -> bool:
     return bool((counts[counts > 0] * factor == tiling.replicas).all())
 
 
-def _steered(source: Tiling, slices: list[WeakStep], moves: list[WeakStep], aim: _Refined) -> Tiling:
-    """The first choice of slices after which no permute is needed, else the first choice."""
-    first: Tiling | None = None
-    for trial, sliced in enumerate(_choices(source, _by_primes(slices), aim.target)):
-        first = sliced if first is None else first
-        if aim.reached_by(_after(sliced, moves)):
-            return sliced
-        if trial == MOST_TRIALS:
-            break
-    assert first is not None  # the replica number always gives a choice
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """A path, with a choice for its slices."""
+
+    sliced: Tiling
+    moves: list[WeakStep]
+    gathers: list[WeakStep]
+    aim: _Refined
+
+    @property
+    def arrives(self) -> bool:
+        """Whether it needs no permute."""
+        return self.aim.reached_by(_after(self.sliced, self.moves))
+
+
+def _steered(paths: tuple[tuple[WeakStep, ...], ...], source: Tiling, target: Tiling) -> _Way:
+    """Of equally cheap paths and choices of slices the first that needs no permute, else the first."""
+    first: _Way | None = None
+    trials = max(1, min(MOST_TRIALS, MOST_TRIED // len(source.index)))
+    for trial, way in enumerate(islice(_ways(paths, source, target), trials)):
+        first = way if trial == 0 else first
+        if way.arrives:
+            return way
+    assert first is not None  # there is a path, and the replica number always gives a choice
     return first
+
+
+def _ways(paths: tuple[tuple[WeakStep, ...], ...], source: Tiling, target: Tiling) -> Iterator[_Way]:
+    for path in paths:
+        slices, moves, gathers = ([step for step in path if step.kind == kind] for kind in (SLICE, EXCHANGE, GATHER))
+        aim = _Refined.of(target, gathers)
+        for sliced in islice(_choices(source, _by_primes(slices), target), MOST_TRIALS // len(paths)):
+            yield _Way(sliced, moves, gathers, aim)
 
 
 def _after(tiling: Tiling, moves: list[WeakStep]) -> Tiling:

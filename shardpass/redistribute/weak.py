@@ -28,6 +28,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 
 SLICE, EXCHANGE, GATHER = 0, 1, 2
 
@@ -63,28 +64,42 @@ def divisors(n: int) -> tuple[int, ...]:
     return tuple(d for d in range(2, n + 1) if n % d == 0)
 
 
-@lru_cache(maxsize=8192)
+Node = tuple[tuple[int, ...], int]  # counts, and the kind of step reached
+MOST_PATHS = 16
+
+
 def shortest_path(
     shape: tuple[int, ...], source: tuple[int, ...], target: tuple[int, ...], devices: int
 ) -> tuple[WeakStep, ...]:
-    """The cheapest normal-form path from ``source`` to ``target`` (tile counts that divide ``shape``).
+    """The first of ``shortest_paths``."""
+    return shortest_paths(shape, source, target, devices)[0]
 
-    ``devices`` is the size of the mesh; its prime factors are the axes. There is always a path: slice
-    the source down to the greatest common subdivision, move, gather.
+
+@lru_cache(maxsize=8192)
+def shortest_paths(
+    shape: tuple[int, ...], source: tuple[int, ...], target: tuple[int, ...], devices: int
+) -> tuple[tuple[WeakStep, ...], ...]:
+    """The cheapest normal-form paths from ``source`` to ``target`` (tile counts that divide ``shape``).
+
+    All of one cost and length; MOST_PATHS at most. ``devices`` is the size of the mesh; its prime factors are the
+    axes. There is always a path: slice the source down to the greatest common subdivision, move, gather.
     """
     size = math.prod(shape)
     limit = max(size // math.prod(source), size // math.prod(target))
-    start = (source, SLICE)
-    best: dict[tuple[tuple[int, ...], int], tuple[int, int]] = {start: (0, 0)}
-    came: dict[tuple[tuple[int, ...], int], tuple[tuple[tuple[int, ...], int], WeakStep]] = {}
+    best: dict[Node, tuple[int, int]] = {(source, SLICE): (0, 0)}
+    came: dict[Node, list[tuple[Node, WeakStep]]] = {(source, SLICE): []}
     queue: list[tuple[int, int, tuple[int, ...], int]] = [(0, 0, source, SLICE)]
+    reached: list[Node] = []
     while queue:
         cost, hops, counts, phase = heapq.heappop(queue)
         here = (counts, phase)
+        if reached and (cost, hops) > best[reached[0]]:
+            break
         if best[here] != (cost, hops):
             continue
         if counts == target:
-            return _path(came, here)
+            reached.append(here)
+            continue
         tile = size // math.prod(counts)
         for step, after in _edges(shape, counts, phase, devices):
             tile_after = size // math.prod(after)
@@ -95,9 +110,21 @@ def shortest_path(
             value = (cost + price, hops + 1)
             if there not in best or value < best[there]:
                 best[there] = value
-                came[there] = (here, step)
+                came[there] = [(here, step)]
                 heapq.heappush(queue, (*value, after, step.kind))
-    raise AssertionError("the normal form theorem gives a path")
+            elif value == best[there]:
+                came[there].append((here, step))
+    found = (path for node in dict.fromkeys(reached) for path in _paths(came, node))
+    return tuple(islice(found, MOST_PATHS))
+
+
+def _paths(came: dict[Node, list[tuple[Node, WeakStep]]], here: Node) -> Iterator[tuple[WeakStep, ...]]:
+    """Every path that ends at ``here``; those first found come first."""
+    if not came[here]:
+        yield ()
+    for before, step in came[here]:
+        for path in _paths(came, before):
+            yield (*path, step)
 
 
 def _edges(
@@ -122,17 +149,6 @@ def _edges(
 
 def _with(counts: tuple[int, ...], index: int, value: int) -> tuple[int, ...]:
     return (*counts[:index], value, *counts[index + 1 :])
-
-
-def _path(
-    came: dict[tuple[tuple[int, ...], int], tuple[tuple[tuple[int, ...], int], WeakStep]],
-    here: tuple[tuple[int, ...], int],
-) -> tuple[WeakStep, ...]:
-    steps = []
-    while here in came:
-        here, step = came[here]
-        steps.append(step)
-    return tuple(reversed(steps))
 
 
 def weak_cost(shape: tuple[int, ...], source: tuple[int, ...], path: tuple[WeakStep, ...]) -> int:

@@ -106,14 +106,14 @@ def test_sizes_that_meet_after_padding_need_no_exchange_in_rounds():
     assert kinds(plan) == ["all_to_all"]
 
 
-def test_factors_in_another_order_save_a_third():
-    """Thirds against halves have no digits in common: the paper's path, its last exchange and its permute in one."""
-    source, target = "{devices=[3,2]<=[6]}", "{devices=[2,3]<=[6]}"
-    rink, best = (plan_redistribution((6000, 6000), "f32", source, target, planner=p) for p in ("rink", "best"))
+def test_factors_in_another_order_save_a_quarter():
+    """Example 3.1 of the paper has no digits in common: its path, with the last exchange and the permute in one."""
+    mesh = Mesh((("x", 4), ("y", 6)))
+    rink, best = plans(mesh, (12000, 12000), ("x", "y"), ("y", "x"))
     assert kinds(rink) == ["all_to_all", "all_to_all", "collective_permute"]
     assert kinds(best)[0] == "all_to_all"
     assert set(kinds(best)[1:]) == {"collective_permute"}
-    assert best.bytes_received < 0.8 * rink.bytes_received
+    assert best.bytes_received < 0.75 * rink.bytes_received
 
 
 def test_every_reshard_of_three_axes_of_two_meets_the_bound():
