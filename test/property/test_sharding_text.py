@@ -25,11 +25,13 @@ def test_canonical_text_reads_back_as_the_same_sharding(text: str) -> None:
         sharding = parse_sharding(text, strict=False)
     except (ShardingError, ShardingParseError):
         return
+    leaves = sharding if isinstance(sharding, TupleSharding) else [sharding]
+    if any(leaf.notes.problems for leaf in leaves):
+        return  # XLA takes and prints texts that mean nothing, such as {devices=[]<=[1]}; strict parsing does not
     canonical = str(sharding)
     again = parse_sharding(canonical, strict=False)
     assert str(again) == canonical
-    leaves = sharding if isinstance(sharding, TupleSharding) else [sharding]
-    if not any(leaf.notes.problems for leaf in leaves):  # XLA takes texts that mean nothing; strict parsing does not
+    if all(leaf.num_devices != 1 for leaf in leaves):  # of one device the text forgets: {manual} is on any number
         assert again == sharding
 
 
