@@ -19,6 +19,7 @@ from shardpass.redistribute.problem import make_problem
 from shardpass.redistribute.simulate import Axis, State, run
 
 PANEL, GAP, TOP, MOST_CELLS = 260, 50, 96, 32
+MOST_TESTS = 1 << 19  # of a device against a cell, per panel
 _PALETTE = ("#8dd3c7", "#ffffb3", "#bebada", "#fb8072", "#80b1d3", "#fdb462", "#b3de69", "#fccde5")
 _SHOWN = (ops.DynamicSlice, ops.AllToAll, ops.Permute, ops.AllGather, ops.AllReduce, ops.ReduceScatter, ops.EndExchange)
 
@@ -116,6 +117,8 @@ def _panel(x: int, state: State, shape: tuple[int, ...], dims: tuple[int | None,
     cuts = [_cuts(shape, i, [cover[d, i] for d in seen]) if i is not None else [0, 1] for i in dims]
     if any(len(c) > MOST_CELLS + 1 for c in cuts):
         return [_text(x, TOP + 20, f"more than {MOST_CELLS} tiles along a dimension: not drawn", 11)]
+    if len(seen) * (len(cuts[0]) - 1) * (len(cuts[1]) - 1) > MOST_TESTS:
+        return [_text(x, TOP + 20, f"{len(seen)} devices on this many tiles: not drawn", 11)]
     out = []
     high, wide = PANEL / (len(cuts[0]) - 1), PANEL / (len(cuts[1]) - 1)
     for r, c in itertools.product(range(len(cuts[0]) - 1), range(len(cuts[1]) - 1)):
