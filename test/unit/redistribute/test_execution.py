@@ -25,8 +25,8 @@ def random_spec(rng, axes, rank):
     return spec
 
 
-def check(shape, element, source, target, planner, dtype=np.int32, devices=None):
-    plan = plan_redistribution(shape, element, source, target, planner=planner, num_devices=devices)
+def check(shape, element, source, target, planner, dtype=np.int32, devices=None, profile="default"):
+    plan = plan_redistribution(shape, element, source, target, planner=planner, num_devices=devices, profile=profile)
     whole = x.numbered(shape, dtype)
     x.expect_tiles(plan, whole, x.run_plan(plan, whole))
     return plan
@@ -53,6 +53,23 @@ def test_sizes_that_do_not_divide(planner, seed):
     rank = rng.randint(1, 3)
     shape = tuple(rng.randint(1, 11) for _ in range(rank))
     check(shape, "i32", *(on(sizes, random_spec(rng, len(sizes), rank)) for _ in range(2)), planner)
+
+
+ROUNDS = {
+    "two chunks": ((2, 2), (8, 8), ((0, 1), ()), ((1,), (0,))),
+    "two chunks, into the last dimension": ((2, 2), (4, 8, 8), ((), (0, 1), ()), ((), (1,), (0,))),
+    "four chunks": ((4, 2), (16, 16), ((0, 1), ()), ((1,), (0,))),
+    "two dimensions at once": ((2, 2, 2), (8, 8, 8), ((0, 1), (2,), ()), ((1,), (), (0, 2))),
+    "three chunks, digits that do not nest": ((3, 4), (24, 24), ((0,), (1,)), ((1,), (0,))),
+    "and a gather": ((2, 2, 3), (12, 12, 12), ((0, 1), (2,), ()), ((1,), (0,), ())),
+}
+
+
+@pytest.mark.parametrize("name", ROUNDS)
+def test_exchanges_in_rounds(name):
+    sizes, shape, source, target = ROUNDS[name]
+    plan = check(shape, "i32", on(sizes, source), on(sizes, target), "best", profile="paper")
+    assert sum(step.kind == "collective_permute" for step in plan.steps) > 1
 
 
 @pytest.mark.parametrize("planner", PLANNERS)
