@@ -27,6 +27,7 @@ from typing import Any
 from peers import WAYS, Child
 
 BOUND, MEMORY_BOUND = 1.2, 1.05
+CLAMP = 10.0  # a ratio in a geometric mean is held between its inverse and this
 MARKS = ("<!-- table: tools/bench_models.py -->", "<!-- end of the table -->")
 
 
@@ -58,9 +59,10 @@ def _value(answer: dict[str, Any], what: str) -> float:
     return float(answer["temp"] + answer["output"] if what == "memory" else answer[what])
 
 
-def geometric_mean(values: Sequence[float], least: float = 0.01) -> float:
-    """Of ratios; 0 (nothing against something) counts as ``least``, so that it does not decide alone."""
-    return math.exp(sum(math.log(max(v, least)) for v in values) / len(values)) if values else math.nan
+def geometric_mean(ratios: Sequence[float]) -> float:
+    """Each ratio counts as at most CLAMP and at least its inverse: nothing against something must not decide alone."""
+    logs = [math.log(min(max(ratio, 1 / CLAMP), CLAMP)) for ratio in ratios]
+    return math.exp(sum(logs) / len(logs)) if logs else math.nan
 
 
 # ---------------------------------------------------------------- report
@@ -102,11 +104,8 @@ def summary(rows: Sequence[Row]) -> list[str]:
     lines = []
     for what, bound in (("bytes", BOUND), ("collectives", None), ("memory", MEMORY_BOUND)):
         ratios = [r for row in rows if (r := row.ratio(what)) is not None]
-        finite = [r for r in ratios if not math.isinf(r)]
-        mean = geometric_mean(finite)
-        line = f"{what}: geometric mean of ours over the better peer {mean:.3f} over {len(finite)} programs"
-        if len(finite) < len(ratios):
-            line += f", and {len(ratios) - len(finite)} where a peer has none"
+        mean = geometric_mean(ratios)
+        line = f"{what}: geometric mean of ours over the better peer {mean:.3f} over {len(ratios)} programs"
         if bound is not None:
             worse = sorted(((r, row.name) for row in rows if (r := row.ratio(what) or 0) > bound), reverse=True)
             told = ", ".join(f"{name} {ratio_cell(r)}" for r, name in worse) or "none"

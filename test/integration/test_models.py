@@ -18,29 +18,10 @@ from shardpass.runtime import compile, compile_single
 from shardpass.runtime.hlo import added_by_xla
 from shardpass.runtime.inputs import poison
 
-# those that take longest to compile; each has a quicker one of its family beside it
-SLOW = {
-    "flax_cnn_train",
-    "flax_transformer_train",
-    "lstm_train",
-    "resnet_train",
-    "transformer_3d_train",
-    "transformer_fsdp_train",
-    "transformer_gathered_2d_train",
-    "transformer_megatron_train",
-    "transformer_remat_train",
-    "transformer_sequence_train",
-    "unet_train",
-}
 MESHES = {(8,), (4, 2), (2, 2, 2), (2, 3)}
 
 
-def marked(name):
-    marks = [pytest.mark.slow] if name in SLOW else []
-    return pytest.param(name, marks=marks)
-
-
-@pytest.mark.parametrize("name", [marked(name) for name in PROGRAMS])
+@pytest.mark.parametrize("name", PROGRAMS)
 def test_equal_to_one_device(name):
     program = PROGRAMS[name]
     if not program.available:
@@ -65,8 +46,6 @@ def test_equal_to_one_device(name):
 def test_there_are_sixty_over_every_mesh():
     assert len(PROGRAMS) >= 60
     assert {program.mesh for program in PROGRAMS.values()} >= MESHES
-    assert set(PROGRAMS) >= SLOW
-    assert len(SLOW) < len(PROGRAMS) / 2
     assert all(program.summary for program in PROGRAMS.values())
     assert sum(program.needs == "flax" for program in PROGRAMS.values()) >= 2
 

@@ -65,7 +65,8 @@ def test_memory_is_temporaries_and_outputs():
 
 def test_geometric_mean():
     assert geometric_mean([0.5, 2.0]) == pytest.approx(1)
-    assert geometric_mean([0.0, 1.0]) == pytest.approx(0.1)  # nothing counts as a hundredth
+    assert geometric_mean([0.0, 0.1]) == pytest.approx(0.1)  # nothing counts as a tenth
+    assert geometric_mean([math.inf, 0.1]) == pytest.approx(1)  # something against nothing as ten times
     assert math.isnan(geometric_mean([]))
 
 
