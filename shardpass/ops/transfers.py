@@ -74,7 +74,7 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """``kept``: what positions take of their own elements, once for each run. ``received``: elements a position gets."""
+    """``kept``: what positions take of their own elements, run by run. ``received``: elements a position gets."""
 
     kept: tuple[Round, ...]
     rounds: tuple[Round, ...]
