@@ -6,6 +6,7 @@ import argparse
 import json
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shardpass.cli.common import argument_parser, guarded, write_output
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
 
 DESCRIPTION = """Plans the redistribution of one array: from the sharding SOURCE to the sharding TARGET, over the same
 devices. Prints each step with the mesh axes it works over, the tile, the bytes that the busiest device receives and the
-memory that is live, beside the least that any plan could receive and beside the other planner."""
+memory that is live, beside the least that any plan could receive and beside the other planner.
+With --show SHARDING TYPE it draws which device holds which tile of an array, and plans nothing."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -27,7 +29,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argument_parser("shardpass-plan", DESCRIPTION)
     parser.add_argument("array", metavar="TYPE", help="element type and shape of the whole array: 'f32[256,128]'")
     parser.add_argument("source", metavar="SOURCE", help="mhlo.sharding text: '{devices=[8,1]<=[8]}'")
-    parser.add_argument("target", metavar="TARGET", help="mhlo.sharding text")
+    parser.add_argument("target", metavar="TARGET", nargs="?", help="mhlo.sharding text")
     parser.add_argument("--planner", choices=("best", "rink"), default="best", help="default: best")
     parser.add_argument(
         "--devices", type=_positive, metavar="N", help="where neither sharding says how many devices there are"
@@ -42,7 +44,7 @@ def _parser() -> argparse.ArgumentParser:
     what.add_argument("--json", action="store_true", help="the plan as JSON on stdout")
     what.add_argument("--module", action="store_true", help="the program that each device runs, as StableHLO")
     parser.add_argument("--svg", metavar="FILE", help="draw which device holds what after each step")
-    parser.add_argument("--show", action="store_true", help="draw source and target in the terminal")
+    parser.add_argument("--show", action="store_true", help="draw source and target; alone: --show SHARDING TYPE")
     return parser
 
 
@@ -53,7 +55,15 @@ def _positive(text: str) -> int:
 
 
 def _main(argv: Sequence[str]) -> int:
-    arguments = _parser().parse_args(argv)
+    parser = _parser()
+    arguments = parser.parse_args(argv)
+    if arguments.target is None:
+        if not arguments.show:
+            parser.error("the following arguments are required: TARGET")
+        from shardpass.report.picture import show
+
+        show(arguments.array, arguments.source, svg=Path(arguments.svg) if arguments.svg else None)
+        return 0
     element, shape = array_type(arguments.array)
     from shardpass.redistribute import PLANNERS, plan_redistribution
 
