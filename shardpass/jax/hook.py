@@ -25,7 +25,6 @@ from shardpass.diagnostics.internal import internal_error
 from shardpass.ir import jax_private
 from shardpass.ir.tensors import operation
 from shardpass.jax.manual_region import wrap
-from shardpass.jax.replica_groups import to_lists
 from shardpass.passes import annotations as names
 from shardpass.passes.pipeline import run_in_place
 from shardpass.runtime.compiling import bytecode, own_copy
@@ -125,7 +124,6 @@ def partitioned(computation: Any, devices: Any, *, shardy: bool) -> Any:
     if len(processes) > 1:
         raise table_jax.MANY_PROCESSES.error(processes=len(processes))
     module = own_copy(computation)
-    to_lists(module)
     with collect():  # remarks of passes are for those who ask, not for every compile
         run_in_place(module, PIPELINE)
     wrap(module, computation, shardy=shardy)

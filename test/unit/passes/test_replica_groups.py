@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+from jaxlib.mlir import ir
 
 from shardpass.ir.context import parse_module
-from shardpass.jax.replica_groups import to_lists
+from shardpass.passes.sdy_import import import_sdy
 
 MODULE = """module {{
   sdy.mesh @m = <["a"=4, "b"=2]{ids}>
@@ -37,9 +38,10 @@ CASES = [
 
 def groups(text, size, ids=""):
     module = parse_module(MODULE.format(groups=text, size=4 * size, ids=ids))
-    to_lists(module)
+    with module.context, ir.Location.unknown():
+        import_sdy(module)
     assert module.operation.verify()
-    (op, _) = module.body.operations[1].regions[0].blocks[0].operations
+    (op, _) = module.body.operations[0].regions[0].blocks[0].operations
     return sorted(np.array(op.attributes["replica_groups"]).tolist())
 
 
