@@ -120,7 +120,7 @@ def _axes(sharding: Sharding, rank: int, problem: Problem) -> list[list[int]] | 
     said = sharding.on(problem.mesh)
     if said is None:
         return None
-    return [[k for ref in axes for k in _digits(ref, problem)] for axes in said.dims]
+    return _all_digits(said.dims, problem)
 
 
 def _summands(sharding: Sharding, problem: Problem) -> list[int] | None:
@@ -128,11 +128,20 @@ def _summands(sharding: Sharding, problem: Problem) -> list[int] | None:
     if not sharding.unreduced:
         return []
     said = sharding.on(problem.mesh)
-    return None if said is None else [k for ref in said.unreduced for k in _digits(ref, problem)]
+    found = None if said is None else _all_digits((said.unreduced,), problem)
+    return found[0] if found else None
 
 
-def _digits(ref: AxisRef, problem: Problem) -> list[int]:
-    """The mesh digits of an axis of the problem's mesh."""
+def _all_digits(dims: Sequence[Sequence[AxisRef]], problem: Problem) -> list[list[int]] | None:
+    """The mesh digits of each entry of ``dims``; None where an axis cuts across one."""
+    found = [[_digits(ref, problem) for ref in axes] for axes in dims]
+    if any(digits is None for axes in found for digits in axes):
+        return None
+    return [[k for digits in axes for k in digits or ()] for axes in found]
+
+
+def _digits(ref: AxisRef, problem: Problem) -> list[int] | None:
+    """The mesh digits of an axis, or sub-axis, of the problem's mesh; None where it cuts across one."""
     start = 0
     for name, size in problem.mesh.axes:
         count = 0
@@ -140,10 +149,24 @@ def _digits(ref: AxisRef, problem: Problem) -> list[int]:
             size //= problem.names.digits[start + count].size
             count += 1
         if name == ref.name:
-            assert ref.size is None  # the mesh is a common one, on which every sharding is said with whole axes
-            return list(range(start, start + count))
+            return _part(ref, range(start, start + count), problem)
         start += count
     raise AssertionError(f"{ref} is not an axis of {problem.mesh}")
+
+
+def _part(ref: AxisRef, digits: range, problem: Problem) -> list[int] | None:
+    """Those of an axis's ``digits`` that make up ``ref``: sub-axes stand on a mesh that is no common one."""
+    if ref.size is None:
+        return list(digits)
+    above, part = 1, []
+    for digit in digits:
+        size = problem.names.digits[digit].size
+        if ref.pre <= above < ref.pre * ref.size:
+            part.append(digit)
+        above *= size
+    exact = math.prod(problem.names.digits[d].size for d in part) == ref.size
+    starts = math.prod(problem.names.digits[d].size for d in digits if part and d < part[0]) == ref.pre
+    return part if exact and starts else None
 
 
 # -------------------------------------------------------------------- local layout
