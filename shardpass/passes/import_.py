@@ -46,6 +46,7 @@ from shardpass.passes.inline import inline_calls
 from shardpass.passes.manual import CONTROL_FLOW, mark_manual
 from shardpass.passes.registry import register
 from shardpass.passes.sdy_import import MOST_DEVICES, import_sdy
+from shardpass.passes.tidy import tidy
 from shardpass.passes.validate import check, read_for
 from shardpass.sharding import Mesh, Sharding, common_mesh
 
@@ -76,8 +77,8 @@ class Import(ModulePass):
     """Brings a module from JAX, or written by hand, to the one form that the other passes read.
 
     Reads ``mhlo.sharding`` strings in all of XLA's forms, ``sdy.sharding`` attributes and ops, and ``@Sharding`` custom
-    calls; calls are inlined; manual regions become ``@SPMDFullToShardShape`` ... ``@SPMDShardToFullShape`` with their
-    ops marked ``{manual}``. Writes ``mhlo.sharding`` in canonical text, and on the module ``mhlo.num_partitions`` and
+    calls; calls are inlined, ops that nothing uses erased, constants copied for each use; manual regions become
+    ``@SPMDFullToShardShape`` ... ``@SPMDShardToFullShape`` with their ops marked ``{manual}``. Writes ``mhlo.sharding`` in canonical text, and on the module ``mhlo.num_partitions`` and
     ``shardpass.mesh``: the coarsest mesh in whose axes every sharding can be said. A ``shardpass.mesh`` that
     is already there, or an ``sdy.mesh``, gives the axes their names. Every sharding is checked against its value.
 
@@ -115,6 +116,7 @@ class Import(ModulePass):
         _drop_constraints_in_reducers(operation(main))
         _open_dims(main)
         mark_manual(main)
+        tidy(main)
         signature = Signature(main)
         found = list(_annotations(main, signature))
         count = _device_count(module, found, sdy_mesh)

@@ -8,6 +8,6 @@ NAMED: Mapping[str, str] = {
     "import": "shardpass-import",
     "propagate": "shardpass-import,shardpass-propagate",
     "check": "shardpass-import,shardpass-propagate,shardpass-check",
-    "partition": "shardpass-import,cse,shardpass-propagate,shardpass-check,shardpass-partition,"
+    "partition": "shardpass-import,shardpass-propagate,shardpass-check,shardpass-partition,"
     "shardpass-redistribute,canonicalize,cse,shardpass-combine,cse",
 }

@@ -112,7 +112,7 @@ def test_calls(call, code: str, message: str) -> None:  # type: ignore[no-untype
 @pytest.mark.parametrize(
     ("text", "column"),
     [
-        ("", 1), ("<@m>", 4), ('<@m, [{"x"}', 12), ('<@m, [{x}]>', 8), ('<@m, [{?, "x"}]>', 11), ('<@m, [{"x"}]> x', 15),
+        ("", 1), ("<@m>", 4), ('<@m, [{"x"}', 12), ('<@m, [{x}]>', 8), ('<@m, [{?, "x"}]>', 11), ('<@m, [{"x"}]> x', 15),  # noqa: E501
         ('<@m, [{"x":2}]>', 12), ("<@m, [], other={}>", 10), ("<m, []>", 2),
     ],
 )  # fmt: skip

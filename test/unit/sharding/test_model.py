@@ -12,8 +12,8 @@ from shardpass.sharding import AxisRef, Mesh, Sharding, ShardingError, TupleShar
 
 MESH = Mesh((("x", 4), ("y", 2)))
 TEXTS = [
-    "{replicated}", "{maximal device=2}", "{manual}", "{unknown}", "{unreduced}", "{devices=[4,2]<=[8]}", "{devices=[4]3,1,2,0}",
-    "{devices=[2,2,2]<=[8] last_tile_dims={manual, replicated}}", "{mesh['x'=4], [{'x':(1)2}]}", "{{replicated}, {manual}}",
+    "{replicated}", "{maximal device=2}", "{manual}", "{unknown}", "{unreduced}", "{devices=[4,2]<=[8]}", "{devices=[4]3,1,2,0}",  # noqa: E501
+    "{devices=[2,2,2]<=[8] last_tile_dims={manual, replicated}}", "{mesh['x'=4], [{'x':(1)2}]}", "{{replicated}, {manual}}",  # noqa: E501
 ]  # fmt: skip
 
 
