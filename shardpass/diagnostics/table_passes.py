@@ -96,7 +96,7 @@ TOO_MANY_DEVICES = Code(
 )
 BAD_UNSPECIFIED = Code(
     "SP220",
-    "backend_config = \"{text}\" does not name dimensions of {type}",
+    'backend_config = "{text}" does not name dimensions of {type}',
     "write unspecified_dims=[0,2] with dimensions from 0 to {last}",
 )
 BAD_NUM_PARTITIONS = Code(

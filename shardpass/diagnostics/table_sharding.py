@@ -224,7 +224,7 @@ TILE_SIZE = Code(
     "SP041",
     "{parts} tiles of {tile} are {product}, not {size}",
     "tile size times axis sizes is the global size",
-    explanation="`[32{\"x\"}100]` over an axis of 4.",
+    explanation='`[32{"x"}100]` over an axis of 4.',
     exception=ShardingParseError,
 )
 ONNX_SPEC = Code(

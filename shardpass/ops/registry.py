@@ -35,7 +35,9 @@ FAMILIES = (
     "gather",
     "scatter",
     "sorting",
-    "argreduce", "random", "mapping",
+    "argreduce",
+    "random",
+    "mapping",
     "custom_call",
     "linalg",
 )
