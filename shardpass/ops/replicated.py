@@ -31,8 +31,6 @@ EFFECTS = {
     "outfeed": "leaves each device whole",
     "send": "a transfer of the host's, once for each device",
     "recv": "a transfer of the host's, once for each device",
-    "rng": "draws from a state that each device has for itself; use rng_bit_generator",
-    "rng_bit_generator": "its bits follow the order of the whole array",
 }
 
 DEVICES = {
@@ -43,7 +41,7 @@ DEVICES = {
 
 _SHAPES = """
     dynamic_broadcast_in_dim dynamic_conv dynamic_gather dynamic_iota dynamic_pad dynamic_reshape
-    get_dimension_size real_dynamic_slice set_dimension_size
+    real_dynamic_slice set_dimension_size
 """
 DYNAMIC = dict.fromkeys(
     _SHAPES.split(), "its shape is known only as the program runs; the pipeline refuses dynamic shapes"
@@ -70,7 +68,6 @@ CHLO = {
     "constant": "its value may differ from element to element; JAX writes stablehlo.constant",
     "ragged_dot": "its groups cross tiles at places that only the data knows",
     "scan": "its body is a region over slices; JAX writes while",
-    "top_k": "picks among all elements of its last dimension",
     **{
         f"broadcast_{name}": "stretches operands as it computes; JAX writes broadcast_in_dim first"
         for name in BROADCASTS.split()
