@@ -136,7 +136,24 @@ def reshape(sharding: Sharding, shape: Sequence[int], new_shape: Sequence[int]) 
         return sharding
     if 0 in shape or any(size % count for size, count in zip(shape, counts, strict=True)):
         return None  # padding would stand in other places afterwards
-    mesh = sharding.mesh
+    found = _reshaped(sharding, sharding.mesh, shape, new_shape)
+    if found is None and not (sharding.unreduced or sharding.manual or sharding.maximal_axes):
+        listed = _one_axis_a_dimension(sharding, shape)  # the mesh's own digits may be cut where the new tiles are not
+        assert listed.mesh is not None
+        found = _reshaped(listed, listed.mesh, shape, new_shape)
+    return found
+
+
+def _one_axis_a_dimension(sharding: Sharding, shape: tuple[int, ...]) -> Sharding:
+    """The same tiles on a mesh of its own: an axis for each dimension, and one for the copies."""
+    devices = sharding.tile_devices()
+    axes = tuple((f"axis_{k}", size) for k, size in enumerate(devices.shape))
+    mesh = Mesh(axes, devices.reshape(-1))
+    return Sharding.tiled(mesh, [[f"axis_{k}"] for k in range(len(shape))])
+
+
+def _reshaped(sharding: Sharding, mesh: Mesh, shape: tuple[int, ...], new_shape: tuple[int, ...]) -> Sharding | None:
+    """As ``reshape``, as far as the digits of ``mesh`` can say it."""
     pending = _flat_digits(mesh, sharding.dims, shape)
     parts = []
     for k, size in enumerate(new_shape):
