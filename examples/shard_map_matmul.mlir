@@ -5,7 +5,7 @@
 #loc7 = loc("[('j',), None]")
 #loc10 = loc("psum_invariant")
 #loc14 = loc("psum_invariant:"(#loc10))
-module @jit_matmul_basic attributes {mhlo.num_partitions = 8 : i32, mhlo.num_replicas = 1 : i32} {
+module @jit_matmul_basic attributes {mhlo.num_partitions = 8 : i32, mhlo.num_replicas = 1 : i32, shardpass.mesh = "mesh['i'=4,'j'=2]"} {
   func.func public @main(%arg0: tensor<8x16xf32> {mhlo.sharding = "{devices=[4,2]<=[8]}"} loc("a_block"), %arg1: tensor<16x32xf32> {mhlo.sharding = "{devices=[2,1,4]<=[4,2]T(1,0) last_tile_dim_replicate}"} loc("b_block")) -> (tensor<8x32xf32> {jax.result_info = "result", mhlo.sharding = "{devices=[4,1,2]<=[8] last_tile_dim_replicate}"}) {
     %0 = stablehlo.custom_call @Sharding(%arg0) {backend_config = "", mhlo.sharding = "{devices=[4,2]<=[8]}"} : (tensor<8x16xf32>) -> tensor<8x16xf32> loc(#loc3)
     %1 = stablehlo.custom_call @SPMDFullToShardShape(%0) {backend_config = "", mhlo.sharding = "{manual}"} : (tensor<8x16xf32>) -> tensor<2x8xf32> loc(#loc3)

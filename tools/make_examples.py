@@ -35,6 +35,7 @@ from shardpass.runtime import compile_by_xla
 from shardpass.runtime.compare import Difference, compare
 from shardpass.runtime.contract import every_op
 from shardpass.runtime.inputs import random_inputs
+from shardpass.sharding import Mesh
 
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLES = ROOT / "examples"
@@ -82,6 +83,9 @@ def lower(source: str) -> Iterator[Example]:
         jax.config.update("jax_use_shardy_partitioner", shardy)
         for name, (function, arguments) in module.programs(mesh).items():
             operation = function.lower(*arguments).compiler_ir("stablehlo").operation
+            if not shardy:  # the strings do not name the mesh's axes; import takes the names from this attribute
+                names = str(Mesh(tuple(module.MESH.items())))
+                operation.attributes["shardpass.mesh"] = ir.StringAttr.get(names, operation.context)
             header = HEADER.format(source=source) + f" with jax {jax.__version__}.\n"
             yield Example(name + suffix, header + operation.get_asm(enable_debug_info=True))
 
