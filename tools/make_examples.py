@@ -31,9 +31,9 @@ from jax.sharding import AxisType
 from jaxlib.mlir import ir
 
 from shardpass.ir.context import parse_module
+from shardpass.ir.tensors import every_op
 from shardpass.runtime import compile_by_xla
 from shardpass.runtime.compare import Difference, compare
-from shardpass.runtime.contract import every_op
 from shardpass.runtime.inputs import random_inputs
 from shardpass.sharding import Mesh
 

@@ -83,7 +83,7 @@ def shardy_module(text: str) -> Any:
 def _widen_indices(module: Any) -> None:
     from jaxlib.mlir import ir
 
-    from shardpass.runtime.contract import every_op
+    from shardpass.ir.tensors import every_op
 
     wide = ir.IntegerType.get_signless(64)
     for op in [op for op in every_op(module.operation) if op.name in ("stablehlo.gather", "stablehlo.scatter")]:

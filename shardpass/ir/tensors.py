@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -67,6 +67,15 @@ def splat(text: str, kind: Any) -> Any:
 def operation(op: Any) -> Any:
     """The ``ir.Operation`` behind an op view."""
     return getattr(op, "operation", op)
+
+
+def every_op(op: Any) -> Iterator[Any]:
+    """``op`` and all below it, outermost first."""
+    yield op
+    for region in op.regions:
+        for block in region.blocks:
+            for inner in block.operations:
+                yield from every_op(operation(inner))
 
 
 def walk_blocks(op: Any) -> Any:

@@ -10,7 +10,6 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
-from shardpass.diagnostics import ShardpassError
 from shardpass.diagnostics.table_passes import BAD_NUM_PARTITIONS, MAIN_FORM, NO_MAIN
 from shardpass.ir.locations import place_of
 from shardpass.ir.tensors import ints, operation
@@ -121,12 +120,7 @@ def set_num_devices(module: Any, count: int) -> None:
 def mesh_of(module: Any) -> Mesh | None:
     """The common mesh that ``shardpass-import`` wrote, or the user did."""
     said = get_text(module.operation, MESH)
-    if said is None:
-        return None
-    try:
-        return Mesh.parse(said)
-    except ShardpassError as error:
-        raise type(error)(*error.diagnostics) from None
+    return None if said is None else Mesh.parse(said)
 
 
 def set_mesh(module: Any, mesh: Mesh) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from shardpass.diagnostics import ShardpassError
-from shardpass.ir.tensors import operation, walk_blocks
+from shardpass.ir.tensors import every_op, operation, walk_blocks
 from shardpass.passes.annotations import MANUAL, SCOPE, SHARDING, TO_FULL, TO_SHARD, custom_call_target, get_text
 from shardpass.sharding import Sharding, parse_sharding
 
@@ -127,7 +127,7 @@ def _copy_for(op: Any, users: list[Any], scope: str) -> None:
     set_scope(copy, scope)
     replacement = dict(zip(op.results, copy.results, strict=True))
     for user in users:
-        for nested in [user, *(operation(o) for b in walk_blocks(user) for o in b.operations)]:
+        for nested in every_op(user):
             for position, value in enumerate(nested.operands):
                 if value in replacement:
                     nested.operands[position] = replacement[value]

@@ -29,7 +29,7 @@ from shardpass.diagnostics import report
 from shardpass.diagnostics.table_passes import MANUAL_SHAPE, NO_RULE
 from shardpass.ir.locations import place_of
 from shardpass.ir.reductions import channels
-from shardpass.ir.tensors import is_ranked, operation, retype, walk_blocks
+from shardpass.ir.tensors import every_op, is_ranked, retype
 from shardpass.ops.assign import Assignment
 from shardpass.ops.factors import DimAxes
 from shardpass.ops.mesh import PrimeMesh, prime_mesh
@@ -225,7 +225,7 @@ class Partitioner:
             op.results[0].replace_all_uses_with(op.operands[0])
             self.dead.append(op)
         else:
-            for inner in [op, *(operation(o) for block in walk_blocks(op) for o in block.operations)]:
+            for inner in every_op(op):
                 if names.SHARDING in inner.attributes:
                     del inner.attributes[names.SHARDING]
 
@@ -269,7 +269,7 @@ class Partitioner:
                 target = held.mesh.replicated(held.kind.rank)
                 gathered += self.price(held.kind, held.sharding, target, held.mesh)
                 replacement[value] = self.bring(value, target, op, f"{op.name} is computed whole: {why}")
-        for nested in [op, *(operation(o) for inner in walk_blocks(op) for o in inner.operations)]:
+        for nested in every_op(op):
             for index, value in enumerate(nested.operands):
                 if value in replacement and replacement[value] != value:
                     nested.operands[index] = replacement[value]

@@ -17,7 +17,7 @@ from jaxlib.mlir import ir
 from shardpass.diagnostics import Place, table_runtime
 from shardpass.element_types import ElementType, element_type
 from shardpass.ir.locations import place_of
-from shardpass.ir.tensors import operation
+from shardpass.ir.tensors import every_op, operation
 from shardpass.passes import annotations as names
 from shardpass.sharding import Sharding, parse_sharding
 
@@ -203,12 +203,3 @@ def _check_channel(op: Any) -> None:
     if "type = 1" not in handle:
         channel = f"the channel handle {handle}" if handle else "no channel handle"
         raise table_runtime.BAD_CHANNEL.error(place_of(op.location), op=op.name, channel=channel)
-
-
-def every_op(op: Any) -> Iterator[Any]:
-    """``op`` and all below it, outermost first."""
-    yield op
-    for region in op.regions:
-        for block in region.blocks:
-            for inner in block.operations:
-                yield from every_op(operation(inner))

@@ -19,9 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from shardpass.ir.tensors import operation
+from shardpass.ir.tensors import every_op, operation
 from shardpass.passes.annotations import NUM_PARTITIONS
-from shardpass.runtime.contract import CROSS_DEVICE, every_op
+from shardpass.runtime.contract import CROSS_DEVICE
 from shardpass.sharding import AxisRef, Mesh, Sharding
 
 Groups = tuple[tuple[int, ...], ...]

@@ -25,9 +25,9 @@ from jaxlib.mlir.dialects import func
 
 from shardpass.diagnostics import table_runtime
 from shardpass.ir.context import make_context, parse_module
-from shardpass.ir.tensors import operation
+from shardpass.ir.tensors import every_op, operation
 from shardpass.passes.annotations import main_of
-from shardpass.runtime.contract import Boundary, Signature, every_op, read_signature
+from shardpass.runtime.contract import Boundary, Signature, read_signature
 from shardpass.runtime.lockstep import Lockstep
 from shardpass.runtime.tiles import Array, check_arguments, join, split
 

@@ -28,8 +28,8 @@ import numpy as np
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
-from shardpass.ir.tensors import operation, shape_of
-from shardpass.runtime.contract import CROSS_DEVICE, every_op
+from shardpass.ir.tensors import every_op, operation, shape_of
+from shardpass.runtime.contract import CROSS_DEVICE
 
 Values = list[Any]  # of one value of the program, on each device
 Table = dict[Any, Values]

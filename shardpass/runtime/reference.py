@@ -10,10 +10,10 @@ from jaxlib.mlir import ir
 from shardpass.diagnostics import table_runtime
 from shardpass.ir import jax_private
 from shardpass.ir.locations import place_of
-from shardpass.ir.tensors import operation
+from shardpass.ir.tensors import every_op, operation
 from shardpass.passes import annotations as names
 from shardpass.runtime.compiling import choose_devices, compile_by_client, load, own_copy
-from shardpass.runtime.contract import Signature, every_op, read_boundary
+from shardpass.runtime.contract import Signature, read_boundary
 from shardpass.runtime.executable import Executable
 from shardpass.sharding import Sharding, parse_sharding
 
