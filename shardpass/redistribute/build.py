@@ -9,6 +9,7 @@ import numpy as np
 
 from shardpass.element_types import ElementType
 from shardpass.redistribute import ops
+from shardpass.redistribute.memory import Memory
 from shardpass.redistribute.ops import IntArray, Op
 from shardpass.redistribute.plan import Step
 from shardpass.redistribute.tiling import AxisNames, travels
@@ -29,12 +30,26 @@ class Builder:
         self.names = names
         self.program: list[Op] = []
         self.steps: list[Step] = []
-        self.copied = 0  # bytes that exchanges copy on each device, beside what they send
+        self._memory = Memory(tile, element)
         self.received: IntArray = np.zeros(len(names.coordinates), np.int64)
 
     @property
     def devices(self) -> int:
         return len(self.received)
+
+    @property
+    def memory(self) -> Memory:
+        """What the program takes, as far as it has come."""
+        self._memory.follow(self.program)
+        return self._memory
+
+    def after(self, first: Builder) -> Builder:
+        """This plan behind ``first``, which ends where it starts."""
+        self._memory = self.memory.after(first.memory)
+        self.program = [*first.program, *self.program]
+        self.steps = [*first.steps, *self.steps]
+        self.received = first.received + self.received
+        return self
 
     def bytes(self, tile: tuple[int, ...]) -> int:
         return self.element.bytes(math.prod(tile))
@@ -132,5 +147,6 @@ class Builder:
         received: IntArray | int,
     ) -> None:
         self.received += received
-        self.steps.append(Step(kind, axes, groups, self.tile, tile, int(np.max(received))))
+        live = self._memory.follow(self.program) or self.steps[-1].live  # a further round has no ops of its own
+        self.steps.append(Step(kind, axes, groups, self.tile, tile, int(np.max(received)), live))
         self.tile = tile

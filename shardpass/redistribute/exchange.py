@@ -163,8 +163,6 @@ def plan_exchange(
         accumulator = np.maximum(accumulator, (step.put + step.size).max(axis=0))
     if target_tile:
         _put_idle(rounds, accumulator)
-    buffers = [tuple(accumulator.tolist()), target_tile, *(step.size for step in rounds for _ in "rw")]
-    builder.copied += sum(builder.bytes(shape) for shape in buffers)
     begin = ops.BeginExchange(tuple(value.tolist()), tuple(accumulator.tolist()))
     builder.local(begin, builder.tile)
     for step in rounds:

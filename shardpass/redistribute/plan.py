@@ -26,6 +26,7 @@ class Step:
 
     ``groups``: replica groups by device id [groups, size]; for a collective_permute the pairs (from, to);
     empty for a dynamic_slice. ``bytes``: the most that one device receives, its own data not counted.
+    ``live``: bytes that live together on a device in the step, its local copies too (``memory``).
     """
 
     kind: str
@@ -34,6 +35,7 @@ class Step:
     tile_before: tuple[int, ...]
     tile_after: tuple[int, ...]
     bytes: int
+    live: int
 
     def __str__(self) -> str:
         over = f" over {', '.join(self.axes)}" if self.axes else ""
@@ -54,6 +56,8 @@ class Plan:
         lower_bound_bytes: no plan for this problem can have less: what the target tile of a device
             holds that its source tile does not, greatest over devices.
         peak_bytes: the greatest tile at any step.
+        peak_live_bytes: the most bytes that live together on a device: operand and result of a step, and the
+            buffers that an exchange or rounds fill (``shardpass.redistribute.memory``).
         received: bytes received by each device, int64 [num_devices].
     """
 
@@ -68,6 +72,7 @@ class Plan:
     source_tile: tuple[int, ...]
     target_tile: tuple[int, ...]
     lower_bound_bytes: int
+    peak_live_bytes: int
     received: IntArray = field(repr=False)
 
     @cached_property
@@ -96,5 +101,8 @@ class Plan:
         lines += [f"  {step}" for step in self.steps] or ["  nothing to do"]
         bound = self.lower_bound_bytes
         ratio = f" ({self.bytes_received / bound:.2f}x the least possible {bound})" if bound else ""
-        lines.append(f"  received {self.bytes_received} bytes{ratio}, peak tile {self.peak_bytes} bytes")
+        lines.append(
+            f"  received {self.bytes_received} bytes{ratio}, peak tile {self.peak_bytes} bytes, "
+            f"live together {self.peak_live_bytes} bytes"
+        )
         return "\n".join(lines)

@@ -106,5 +106,6 @@ def _finished(problem: Problem, builder: Builder, planner: str) -> Plan:
         problem.source.tile,
         problem.target.tile,
         problem.lower_bound_bytes,
+        builder.memory.peak,
         builder.received,
     )

@@ -17,9 +17,10 @@ import numpy as np
 
 from shardpass.diagnostics import table_redistribute as table
 from shardpass.redistribute import ops
-from shardpass.redistribute.best import MOST_ROUNDS, Form, digit_forms
+from shardpass.redistribute.best import MOST_ROUNDS, Form, detour_forms, digit_forms
 from shardpass.redistribute.build import Builder
 from shardpass.redistribute.costs import Profile
+from shardpass.redistribute.detour import detours
 from shardpass.redistribute.digits import DigitProblem
 from shardpass.redistribute.exchange import plan_exchange
 from shardpass.redistribute.problem import Problem, make_problem
@@ -110,6 +111,8 @@ def _best(problem: Problem, shape: tuple[int, ...], profile: Profile) -> Builder
         return cheapest([_rink(problem, shape), *found], profile)
     rink = _rink(problem, shape)
     found = [_within(problem, shape, _rink_form(problem, shape, in_rounds=True))]
+    for halves in detours(problem, shape):
+        found += [_within(problem, shape, form) for form in detour_forms(halves)]
     if problem.devices <= MOST_DEVICES_EXCHANGED:
         found += [_exchanged(problem, by_shape) for by_shape in (False, True)]
     return cheapest([rink, *(e for e in found if len(e.steps) <= MOST_ROUNDS)], profile)
@@ -131,11 +134,7 @@ def _with_sums(problem: Problem, shape: tuple[int, ...] | None, planner: str, pr
 
 def joined(first: Builder, second: Builder) -> Builder:
     """One plan after the other."""
-    second.program = [*first.program, *second.program]
-    second.steps = [*first.steps, *second.steps]
-    second.received = first.received + second.received
-    second.copied += first.copied
-    return second
+    return second.after(first)
 
 
 def cheapest(candidates: list[Builder], profile: Profile) -> Builder:
