@@ -85,3 +85,19 @@ def walk_blocks(op: Any) -> Any:
             yield block
             for inner in block.operations:
                 yield from walk_blocks(operation(inner))
+
+
+def inputs_of(op: Any) -> list[Any]:
+    """Operands of ``op`` and the values that its regions take from outside."""
+    found = list(op.operands)
+    if not len(op.regions):
+        return found
+    inside: set[Any] = set()
+    for block in walk_blocks(op):
+        inside.update(block.arguments)
+        for inner in block.operations:
+            inside.update(operation(inner).results)
+    for block in walk_blocks(op):
+        for inner in block.operations:
+            found += [v for v in operation(inner).operands if v not in inside]
+    return found

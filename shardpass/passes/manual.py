@@ -18,27 +18,11 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from shardpass.diagnostics import ShardpassError
-from shardpass.ir.tensors import every_op, operation, walk_blocks
+from shardpass.ir.tensors import every_op, inputs_of, operation
 from shardpass.passes.annotations import MANUAL, SCOPE, SHARDING, TO_FULL, TO_SHARD, custom_call_target, get_text
 from shardpass.sharding import Sharding, parse_sharding
 
 CONTROL_FLOW = frozenset({"stablehlo.while", "stablehlo.if", "stablehlo.case"})
-
-
-def inputs_of(op: Any) -> list[Any]:
-    """Operands of ``op`` and the values that its regions take from outside."""
-    found = list(op.operands)
-    if not len(op.regions):
-        return found
-    inside: set[Any] = set()
-    for block in walk_blocks(op):
-        inside.update(block.arguments)
-        for inner in block.operations:
-            inside.update(operation(inner).results)
-    for block in walk_blocks(op):
-        for inner in block.operations:
-            found += [v for v in operation(inner).operands if v not in inside]
-    return found
 
 
 def scope_of(sharding: Sharding) -> str | None:

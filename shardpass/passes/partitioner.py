@@ -29,14 +29,13 @@ from shardpass.diagnostics import report
 from shardpass.diagnostics.table_passes import MANUAL_SHAPE, NO_RULE
 from shardpass.ir.locations import place_of
 from shardpass.ir.reductions import channels
-from shardpass.ir.tensors import every_op, is_ranked, retype
+from shardpass.ir.tensors import every_op, inputs_of, is_ranked, retype
 from shardpass.ops.assign import Assignment
 from shardpass.ops.factors import DimAxes
 from shardpass.ops.mesh import PrimeMesh, prime_mesh
 from shardpass.ops.registry import find
 from shardpass.passes import annotations as names
 from shardpass.passes.control import partition_control_flow
-from shardpass.passes.manual import inputs_of
 from shardpass.passes.program import Block, Node, Program
 from shardpass.passes.split import partition_split
 from shardpass.redistribute import estimate_bytes

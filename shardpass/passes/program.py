@@ -13,12 +13,12 @@ from jaxlib.mlir import ir
 
 from shardpass.diagnostics.table_passes import NO_MESH, SCOPE_OFF_MESH
 from shardpass.ir.locations import place_of
-from shardpass.ir.tensors import is_ranked, operation
+from shardpass.ir.tensors import inputs_of, is_ranked, operation
 from shardpass.ops.factors import Rule
 from shardpass.ops.mesh import PrimeMesh, prime_mesh
 from shardpass.ops.registry import find
 from shardpass.passes.annotations import MANUAL, MESH, SCOPE, SHARDING, get_text, main_of, mesh_of, text
-from shardpass.passes.manual import CONTROL_FLOW, inputs_of
+from shardpass.passes.manual import CONTROL_FLOW
 from shardpass.passes.validate import read_for
 from shardpass.sharding import Sharding, parse_sharding
 
