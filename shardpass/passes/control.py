@@ -39,9 +39,9 @@ def partition_control_flow(work: Partitioner, node: Node, wanted: list[Sharding]
 
 def _region(work: Partitioner, block: Block, targets: list[Sharding], name: str) -> None:
     """The ops of ``block``, and its terminator's operands brought to ``targets``."""
-    work.moved = work.moved.new_child()
+    work.copies = work.copies.new_child()
     work.block(block)
     end = block.end
     for index, (value, target) in enumerate(zip(list(end.operands), targets, strict=True)):
         end.operands[index] = work.bring(value, target, end, f"value {index} that a region of {name} returns")
-    work.moved = work.moved.parents
+    work.copies = work.copies.parents

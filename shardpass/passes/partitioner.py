@@ -1,8 +1,11 @@
 """The partitioner: one walk over ``main``, in program order, that makes each op local in place.
 
-State: ``held`` says for each value of the whole program its tile (an ``ir.Value``), the sharding it has now, and its
+State: ``values`` says for each value of the whole program its tile (an ``ir.Value``), the sharding it has now, and its
 whole type. Invariants: before an op is visited all its operands are held; after it, its results are held in the
-sharding that propagation gave them. Equal redistributions of one value in one block (or one around it) are done once.
+sharding that propagation gave them. ``copies`` says under which other shardings an array is at hand in this block, or
+one around it: what was redistributed, what a constraint came from, what an op computed before it was brought to the
+sharding that its result has. A value and its constraint are one array. A redistribution starts from the copy that is
+nearest, so equal ones are done once, and what was cut from a whole array is not gathered again.
 
 An op is one of:
 
@@ -12,7 +15,8 @@ An op is one of:
 4. an op with a rule (``split.py``): ``ops.assign`` chooses its split, and it is rewritten to local shapes;
 5. any other op: operands whole on every device, computed everywhere; results sliced. A remark says what it costs.
 
-O(ops); each new (shape, source, target) costs one planned redistribution for its price.
+O(ops x copies of an array, which are few); each new (shape, source, target) costs one planned redistribution for its
+price.
 """
 
 from __future__ import annotations
@@ -53,6 +57,7 @@ class Held:
     sharding: Sharding
     dims: DimAxes | None
     mesh: PrimeMesh  # as ops of the value's region see it
+    array: Any  # the first value that held this array
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -65,7 +70,7 @@ class Partitioner:
         self.mesh = program.mesh
         self.devices = self.mesh.num_devices
         self.values: dict[Any, Held] = {}
-        self.moved: ChainMap[tuple[Any, Sharding], Any] = ChainMap()
+        self.copies: ChainMap[Any, dict[Sharding, Any]] = ChainMap()  # array -> its tiles, in order
         self.choices: dict[Any, Assignment] = {}
         self.dead: list[Any] = []
         self.channel: Iterator[int] = channels(program.module)
@@ -81,9 +86,21 @@ class Partitioner:
 
     # ---------------------------------------------------------------- values
 
-    def hold(self, value: Any, tile: Any, kind: Any, sharding: Sharding, mesh: PrimeMesh) -> None:
-        """``value`` of the whole program is ``tile`` from now on."""
-        self.values[value] = Held(tile, kind, sharding, mesh.dims(sharding, kind.rank), mesh)
+    def hold(self, value: Any, tile: Any, kind: Any, sharding: Sharding, mesh: PrimeMesh, array: Any = None) -> None:
+        """``value`` of the whole program is ``tile`` from now on. ``array``: a value that holds the same array."""
+        root = value if array is None else self.values[array].array
+        self.values[value] = Held(tile, kind, sharding, mesh.dims(sharding, kind.rank), mesh, root)
+        self._copy(root, sharding, tile)
+
+    def _copy(self, array: Any, sharding: Sharding, tile: Any) -> None:
+        """``array`` is at hand under ``sharding`` too, in the rest of this block."""
+        known = self.copies.get(array, {})
+        if sharding not in known:
+            self.copies[array] = {**known, sharding: tile}  # a new dict: blocks around this one keep theirs
+
+    def at_hand(self, held: Held) -> tuple[Sharding, ...]:
+        """The shardings under which the array of ``held`` is there, its own first."""
+        return (held.sharding, *(s for s in self.copies.get(held.array, ()) if s != held.sharding))
 
     def tile_type(self, kind: Any, sharding: Sharding) -> Any:
         return retype(kind, kind.shape if sharding.is_maximal else sharding.tile_shape(tuple(kind.shape)))
@@ -97,27 +114,44 @@ class Partitioner:
             shape, source, target = lifted(shape, source, target, mesh)
         return estimate_bytes(shape, str(kind.element_type), source, target, num_devices=self.devices)
 
+    def price_of(self, held: Held, target: Sharding) -> int:
+        """Bytes that a device receives to bring ``held`` to ``target``, from the nearest of its copies."""
+        return self._nearest(held, target)[0]
+
+    def _nearest(self, held: Held, target: Sharding) -> tuple[int, Sharding]:
+        """(bytes, the copy to start from); among equals the value's own tile, then the first."""
+        best = (self.price(held.kind, held.sharding, target, held.mesh), held.sharding)
+        for source in self.at_hand(held)[1:] if best[0] else ():
+            price = self.price(held.kind, source, target, held.mesh)
+            if price < best[0]:
+                best = (price, source)
+        return best
+
     def bring(self, value: Any, target: Sharding, op: Any, cause: str) -> Any:
         """The tile of ``value`` under ``target``; built before ``op`` where it is not there yet."""
         held = self.values[value]
         if held.sharding == target:
             return held.tile
-        key = (value, target)
-        if key not in self.moved:
-            cause = explained(cause, op)
+        known = self.copies.get(held.array, {})
+        if target not in known:
+            source = self._nearest(held, target)[1]
+            tile = held.tile if source == held.sharding else known[source]
             with ir.InsertionPoint(op), op.location:
-                self.moved[key] = self._redistribute(held.tile, held.kind, held.sharding, target, held.mesh, cause)
-        return self.moved[key]
+                made = self._redistribute(tile, held.kind, source, target, held.mesh, explained(cause, op))
+            self._copy(held.array, target, made)
+        return self.copies[held.array][target]
 
     def deliver(
         self, result: Any, tile: Any, kind: Any, found: Sharding, wanted: Sharding, node: Node, after: Any
     ) -> None:
         """Holds ``result``, now ``tile`` under ``found``, under ``wanted``; built before ``after``."""
+        computed = tile
         if found != wanted:
             with ir.InsertionPoint(after), node.op.location:
                 cause = explained(f"result of {node.op.name}", node.op)
                 tile = self._redistribute(tile, kind, found, wanted, node.mesh, cause)
         self.hold(result, tile, kind, wanted, node.mesh)
+        self._copy(result, found, computed)
 
     def _redistribute(
         self, tile: Any, kind: Any, source: Sharding, target: Sharding, mesh: PrimeMesh, cause: str
@@ -210,7 +244,7 @@ class Partitioner:
         op = node.op
         target = self.wanted(node)[0]
         tile = self.bring(op.operands[0], target, op, "a sharding constraint")
-        self.hold(op.results[0], tile, op.results[0].type, target, node.mesh)
+        self.hold(op.results[0], tile, op.results[0].type, target, node.mesh, array=op.operands[0])
         self.dead.append(op)
 
     def _manual(self, op: Any, target: str) -> None:
@@ -266,7 +300,7 @@ class Partitioner:
             if value in self.values and value not in replacement:
                 held = self.values[value]
                 target = held.mesh.replicated(held.kind.rank)
-                gathered += self.price(held.kind, held.sharding, target, held.mesh)
+                gathered += self.price_of(held, target)
                 replacement[value] = self.bring(value, target, op, f"{op.name} is computed whole: {why}")
         for nested in every_op(op):
             for index, value in enumerate(nested.operands):

@@ -84,7 +84,7 @@ def _choose(
     key = (
         rule,
         mesh.manual,
-        tuple((h.kind.element_type, h.sharding) for h in held),
+        tuple((h.kind.element_type, work.at_hand(h)) for h in held),
         tuple((k.element_type, s) for k, s in zip(kinds, wanted, strict=True)),
         None if entry.extra is None else op,  # what a rewrite communicates may depend on attributes
     )
@@ -98,7 +98,7 @@ def _choose(
         inputs,
         outputs,
         mesh,
-        lambda i, dims: work.price(held[i].kind, held[i].sharding, mesh.sharding(dims), mesh),
+        lambda i, dims: work.price_of(held[i], mesh.sharding(dims)),
         lambda i, dims: 0 if outputs[i].dims == dims else work.price(kinds[i], mesh.sharding(dims), wanted[i], mesh),
         None if extra is None else lambda factors: extra(op, rule, factors, mesh),
     )
