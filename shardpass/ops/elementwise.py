@@ -13,7 +13,7 @@ STABLEHLO = """
     exponential_minus_one floor imag is_finite log log_plus_one logistic maximum minimum multiply negate not or
     popcnt power real reduce_precision remainder round_nearest_afz round_nearest_even rsqrt select shift_left
     shift_right_arithmetic shift_right_logical sign sine sqrt subtract tan tanh uniform_dequantize
-    uniform_quantize xor map
+    uniform_quantize xor
 """
 
 CHLO = """

@@ -1,8 +1,7 @@
-"""fft, cholesky, triangular_solve, batch norms, and the linear algebra that JAX calls: split on batch dimensions."""
+"""fft, cholesky, triangular_solve, and the linear algebra that JAX calls: split on batch dimensions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import prod
 from typing import Any
 
@@ -60,25 +59,6 @@ def triangular_solve(op: Any) -> Rule | None:
     return build.build()
 
 
-def batch_norm(alike: Kind) -> Callable[[Any], Rule | None]:
-    """A rule: the feature dimension is parallel everywhere, the others of the large arrays are ``alike``."""
-
-    def rule(op: Any) -> Rule | None:
-        feature = int(ir.IntegerAttr(op.attributes["feature_index"]).value)
-        shape = shape_of(op.operands[0])
-        values = [*op.operands, *op.results]
-        build = RuleBuilder([len(shape_of(v)) for v in op.operands], [len(shape_of(v)) for v in op.results])
-        factors = [build.factor(n, Kind.PARALLEL if d == feature else alike) for d, n in enumerate(shape)]
-        for index, value in enumerate(values):
-            given = index < len(op.operands)
-            for dim in range(len(shape_of(value))):
-                factor = factors[dim] if len(shape_of(value)) == len(shape) > 1 else factors[feature]
-                (build.operand(index, dim, factor) if given else build.result(index - len(op.operands), dim, factor))
-        return build.build()
-
-    return rule
-
-
 def matrices(op: Any) -> Rule | None:
     """Targets that work on the last two dimensions of their first operand."""
     return leading(op, len(shape_of(op.operands[0])) - 2)
@@ -100,10 +80,3 @@ for _target in TARGETS:
 define("stablehlo.fft", "linalg", fft, localize_fft, note="dimensions that are not transformed")
 define("stablehlo.cholesky", "linalg", cholesky, note="batch dimensions")
 define("stablehlo.triangular_solve", "linalg", triangular_solve, note="batch dimensions and right-hand sides")
-define("stablehlo.batch_norm_inference", "linalg", batch_norm(Kind.PARALLEL), note="every dimension")
-define(
-    ["stablehlo.batch_norm_training", "stablehlo.batch_norm_grad"],
-    "linalg",
-    batch_norm(Kind.REPLICATED),
-    note="the feature dimension; the others are needed whole (frameworks write the sums out, and these are split)",
-)

@@ -23,6 +23,8 @@ FAMILIES = (
     "elementwise",
     "collectives",
     "source",
+    "batch_norm",
+    "written_out",
     "shape",
     "reshaping",
     "cutting",
@@ -40,12 +42,14 @@ FAMILIES = (
     "mapping",
     "custom_call",
     "linalg",
+    "solvers",
 )
 
 
 RuleOf = Callable[[Any], Rule | None]
 Rewrite = Callable[[Local], list[Any] | None]
 Extra = Callable[[Any, Rule, dict[int, Axes], PrimeMesh], int]
+Expand = Callable[[Any], list[Any] | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +58,8 @@ class OpDef:
 
     ``rewrite`` makes the op local, before its results get the types of tiles; the values that it returns, if any,
     take the place of the results. ``extra`` is the bytes that a device receives in what ``rewrite`` builds (halos).
+    ``expand`` writes the op in others before propagation, at the current insertion point and location: it returns
+    the values that take the place of the results, or None where the op stays.
     """
 
     name: str
@@ -62,6 +68,7 @@ class OpDef:
     rewrite: Rewrite | None = None
     extra: Extra | None = None
     note: str = ""
+    expand: Expand | None = None
 
 
 _table: dict[str, OpDef] = {}
@@ -74,10 +81,11 @@ def define(
     rewrite: Rewrite | None = None,
     extra: Extra | None = None,
     note: str = "",
+    expand: Expand | None = None,
 ) -> None:
     """Registers ops under ``names``; a later definition of a name replaces the earlier one."""
     for name in [names] if isinstance(names, str) else names:
-        _table[name] = OpDef(name, family, rule, rewrite, extra, note)
+        _table[name] = OpDef(name, family, rule, rewrite, extra, note, expand)
 
 
 @lru_cache(maxsize=1)

@@ -50,28 +50,15 @@ DYNAMIC = dict.fromkeys(
 LEGACY = {
     name: f"not in the specification any more: {instead}"
     for name, instead in {
-        "broadcast": "broadcast_in_dim took its place",
         "cross-replica-sum": "all_reduce took its place",
-        "dot": "dot_general took its place",
         "einsum": "dot_general took its place",
         "unary_einsum": "dot_general and reduce took its place",
-        "torch_index_select": "gather took its place",
     }.items()
 }
 
-BROADCASTS = (
-    "add and atan2 compare complex divide maximum minimum multiply next_after or polygamma power remainder select "
-    "shift_left shift_right_arithmetic shift_right_logical subtract xor zeta"
-)
-
 CHLO = {
-    "constant": "its value may differ from element to element; JAX writes stablehlo.constant",
     "ragged_dot": "its groups cross tiles at places that only the data knows",
     "scan": "its body is a region over slices; JAX writes while",
-    **{
-        f"broadcast_{name}": "stretches operands as it computes; JAX writes broadcast_in_dim first"
-        for name in BROADCASTS.split()
-    },
 }
 
 REASONS: dict[str, str] = {

@@ -42,6 +42,7 @@ from shardpass.passes.annotations import (
     text,
 )
 from shardpass.passes.base import ModulePass
+from shardpass.passes.expand import expand_ops
 from shardpass.passes.inline import inline_calls
 from shardpass.passes.manual import CONTROL_FLOW, mark_manual
 from shardpass.passes.registry import register
@@ -115,6 +116,7 @@ class Import(ModulePass):
         inline_calls(module)
         _drop_constraints_in_reducers(operation(main))
         _open_dims(main)
+        expand_ops(main)
         mark_manual(main)
         tidy(main)
         signature = Signature(main)
