@@ -90,8 +90,32 @@ ATTRIBUTE = Code(
 PROFILE = Code(
     "SP411",
     "there is no cost profile {name!r}",
-    "profiles are {known}",
+    "profiles are {known}, or a file NAME.json as tools/calibrate.py writes it",
     explanation="A profile says what a collective costs: so much for each, so much for each byte. It decides "
     "between few steps and few bytes.",
+    exception=RedistributionError,
+)
+MEMORY_LIMIT = Code(
+    "SP412",
+    "{limit!r} is not a memory limit",
+    "give max (no tile above the greater of source and target), none, or bytes: 1048576, 512KiB, 1.5GiB",
+    explanation="A limit in bytes is on what lives together on a device while a step runs: operand, result, and what "
+    "an exchange fills beside them.",
+    exception=RedistributionError,
+)
+OVER_LIMIT = Code(
+    "SP413",
+    "no known plan for {problem} keeps to {limit} bytes live together: the least is {least} bytes, by {way}",
+    "allow at least {least} bytes; source tile and target tile alone are {source} and {target} bytes",
+    explanation="A step's operand and its result live together, so hardly any plan takes less than its source tile and "
+    "what it first makes of it. Of all ways that the planner knows, the message names the one with the least peak.",
+    exception=RedistributionError,
+)
+PROFILE_FILE = Code(
+    "SP414",
+    "{file} is no cost profile: {reason}",
+    "write one with tools/calibrate.py, or name one of the built-in profiles",
+    explanation="A profile is a JSON object with latency (seconds), bandwidth and copies (bytes a second), and perhaps "
+    "blocks or axes of devices that have faster links: see docs/redistribution.md.",
     exception=RedistributionError,
 )

@@ -11,7 +11,7 @@ from shardpass.element_types import ElementType
 from shardpass.redistribute import ops
 from shardpass.redistribute.memory import Memory
 from shardpass.redistribute.ops import IntArray, Op
-from shardpass.redistribute.plan import Step
+from shardpass.redistribute.plan import Refusal, Step
 from shardpass.redistribute.tiling import AxisNames, travels
 
 NO_GROUPS: IntArray = np.empty((0, 0), np.int64)
@@ -24,12 +24,14 @@ class Builder:
     between devices and are nobody's business (reshape, transpose, padding).
     """
 
-    def __init__(self, tile: tuple[int, ...], element: ElementType, names: AxisNames) -> None:
+    def __init__(self, tile: tuple[int, ...], element: ElementType, names: AxisNames, way: str = "") -> None:
         self.tile = tile
         self.element = element
         self.names = names
         self.program: list[Op] = []
         self.steps: list[Step] = []
+        self.way = way  # what to call the plan, where its steps do not say it
+        self.refused: list[Refusal] = []  # in its favour
         self._memory = Memory(tile, element)
         self.received: IntArray = np.zeros(len(names.coordinates), np.int64)
 
@@ -49,6 +51,7 @@ class Builder:
         self.program = [*first.program, *self.program]
         self.steps = [*first.steps, *self.steps]
         self.received = first.received + self.received
+        self.refused = [*first.refused, *self.refused]
         return self
 
     def bytes(self, tile: tuple[int, ...]) -> int:

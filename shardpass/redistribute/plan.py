@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 from shardpass.element_types import ElementType
 from shardpass.redistribute.ops import IntArray, Program
@@ -18,6 +19,13 @@ KINDS = (
     "all_reduce",
     "reduce_scatter",
 )
+
+
+class Refusal(NamedTuple):
+    """A way that was not taken. ``way``: what it is called, or its steps."""
+
+    way: str
+    why: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,6 +67,8 @@ class Plan:
         peak_live_bytes: the most bytes that live together on a device: operand and result of a step, and the
             buffers that an exchange or rounds fill (``shardpass.redistribute.memory``).
         received: bytes received by each device, int64 [num_devices].
+        seconds: what the plan takes, by the cost model.
+        refused: the other ways, and why they were not taken.
     """
 
     shape: tuple[int, ...]
@@ -74,6 +84,8 @@ class Plan:
     lower_bound_bytes: int
     peak_live_bytes: int
     received: IntArray = field(repr=False)
+    seconds: float
+    refused: tuple[Refusal, ...] = field(repr=False)
 
     @cached_property
     def bytes_received(self) -> int:

@@ -10,9 +10,12 @@ from functools import lru_cache
 
 from shardpass.diagnostics import table_redistribute as table
 from shardpass.redistribute.build import Builder
-from shardpass.redistribute.costs import PROFILES
+from shardpass.redistribute.choice import Terms, way_of
+from shardpass.redistribute.costs import Profile
+from shardpass.redistribute.limit import Limit, read_limit
 from shardpass.redistribute.plan import Plan
 from shardpass.redistribute.problem import Problem, make_problem
+from shardpass.redistribute.profiles import find_profile
 from shardpass.redistribute.simulate import Unproven, check
 from shardpass.redistribute.ways import build_plan
 from shardpass.sharding import Mesh, Sharding
@@ -29,7 +32,8 @@ def plan_redistribution(
     *,
     planner: str = "best",
     num_devices: int | None = None,
-    profile: str = "default",
+    profile: str | Profile = "default",
+    memory_limit: int | str | None = "max",
 ) -> Plan:
     """How to take an array of ``shape`` from one sharding to another over the same devices.
 
@@ -39,17 +43,21 @@ def plan_redistribution(
         source, target: ``Sharding``, or its text.
         planner: "rink", the method of Rink et al.; or "best", which is never dearer.
         num_devices: needed where neither sharding says it; at least 1.
-        profile: the machine by which "best" weighs steps against bytes (``shardpass.redistribute.costs``).
+        profile: the machine by which "best" weighs steps against bytes: a name, a JSON file, or a ``Profile``
+            (``shardpass.redistribute.costs``).
+        memory_limit: "max", a number of bytes, or None (``shardpass.redistribute.limit``).
 
     Raises:
         ShardpassError: text that is no sharding, shardings of another rank or over other devices (SP0xx,
-            SP4xx). SP409 where the plan failed its own check.
+            SP4xx). SP413 where every known plan takes more bytes than ``memory_limit``; SP409 where the plan
+            failed its own check.
     """
     meshes = (
         None if isinstance(source, str) else source.mesh,
         None if isinstance(target, str) else target.mesh,
     )
-    return _cached(tuple(shape), element_type, source, target, planner, num_devices, profile, meshes)
+    terms = Terms(find_profile(profile), read_limit(memory_limit))
+    return _cached(tuple(shape), element_type, source, target, planner, num_devices, terms, meshes)
 
 
 def estimate_bytes(
@@ -72,19 +80,32 @@ def _cached(
     target: Sharding | str,
     planner: str,
     num_devices: int | None,
-    profile: str,
+    terms: Terms,
     meshes: tuple[Mesh | None, Mesh | None],  # shardings that are equal may name their axes differently
 ) -> Plan:
     if planner not in PLANNERS:
         raise table.PLANNER.error(name=planner, known=" and ".join(PLANNERS))
-    if profile not in PROFILES:
-        raise table.PROFILE.error(name=profile, known=", ".join(PROFILES))
-    return solve(make_problem(shape, element_type, source, target, num_devices), planner, profile)
+    return solve(make_problem(shape, element_type, source, target, num_devices), planner, terms)
 
 
-def solve(problem: Problem, planner: str, profile: str = "default") -> Plan:
-    """A checked plan. Raises ShardpassError (SP409) where the plan does not do what it should."""
-    plan = _finished(problem, build_plan(problem, planner, PROFILES[profile]), planner)
+def solve(problem: Problem, planner: str, terms: Terms) -> Plan:
+    """A checked plan. Raises ShardpassError: SP413 (over the limit), SP409 (it does not do what it should)."""
+    built = build_plan(problem, planner, terms)
+    _keep(terms.limit, built, problem)
+    return finished(problem, built, planner, terms)
+
+
+def _keep(limit: Limit, built: Builder, problem: Problem) -> None:
+    if isinstance(limit, int) and built.memory.peak > limit:
+        source, target = (built.bytes(side.tile) for side in (problem.source, problem.target))
+        raise table.OVER_LIMIT.error(
+            problem=str(problem), limit=limit, least=built.memory.peak, way=way_of(built), source=source, target=target
+        )
+
+
+def finished(problem: Problem, built: Builder, planner: str, terms: Terms) -> Plan:
+    """What was built as a plan, checked. Raises ShardpassError (SP409) where it does not do what it should."""
+    plan = _plan(problem, built, planner, terms)
     if math.prod(problem.shape) != 0:
         try:
             check(plan.program, problem.source.state(), problem.final_state(), problem.shape)
@@ -93,7 +114,7 @@ def solve(problem: Problem, planner: str, profile: str = "default") -> Plan:
     return plan
 
 
-def _finished(problem: Problem, builder: Builder, planner: str) -> Plan:
+def _plan(problem: Problem, builder: Builder, planner: str, terms: Terms) -> Plan:
     return Plan(
         problem.shape,
         problem.element,
@@ -108,4 +129,6 @@ def _finished(problem: Problem, builder: Builder, planner: str) -> Plan:
         problem.lower_bound_bytes,
         builder.memory.peak,
         builder.received,
+        terms.profile.cost(builder),
+        tuple(builder.refused),
     )

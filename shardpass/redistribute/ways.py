@@ -19,19 +19,22 @@ from shardpass.diagnostics import table_redistribute as table
 from shardpass.redistribute import ops
 from shardpass.redistribute.best import MOST_ROUNDS, Form, detour_forms, digit_forms
 from shardpass.redistribute.build import Builder
-from shardpass.redistribute.costs import Profile
+from shardpass.redistribute.choice import Terms
 from shardpass.redistribute.detour import detours
 from shardpass.redistribute.digits import DigitProblem
 from shardpass.redistribute.exchange import plan_exchange
+from shardpass.redistribute.plan import Refusal
 from shardpass.redistribute.problem import Problem, make_problem
 from shardpass.redistribute.rink import plan_rink
 from shardpass.sharding import Sharding
 
 MOST_DEVICES_SEARCHED = 8192  # beyond this the paper's search is not run beside a plan that stands
+NO_LESS = "no plan can receive less"
+TOO_MANY = "its search takes long on so many devices"
 MOST_DEVICES_EXCHANGED = 64  # beyond this, where there is another way, pieces are too many to look at
 
 
-def build_plan(problem: Problem, planner: str, profile: Profile) -> Builder:
+def build_plan(problem: Problem, planner: str, terms: Terms) -> Builder:
     """The cheapest plan that ``planner`` has for the problem. It is not checked yet."""
     if problem.is_nothing:
         return _start(problem)
@@ -41,18 +44,18 @@ def build_plan(problem: Problem, planner: str, profile: Profile) -> Builder:
         return builder
     shape = problem.aligned()
     if problem.source.summand is not None:
-        return _with_sums(problem, shape, planner, profile)
+        return _with_sums(problem, shape, planner, terms)
     many = problem.devices > MOST_DEVICES_EXCHANGED
     if problem.source.only is not None and many:
-        return _spread(problem, planner, profile)
+        return _spread(problem, planner, terms)
     if shape is None and many:
-        return _gathered(problem, planner, profile)
+        return _gathered(problem, planner, terms)
     if shape is None or problem.source.only is not None:
-        return min((_exchanged(problem, by_shape) for by_shape in (False, True)), key=profile.cost)
-    return _best(problem, shape, profile) if planner == "best" else _rink(problem, shape)
+        return terms.choose(_exchanges(problem))
+    return _best(problem, shape, terms) if planner == "best" else _rink(problem, shape)
 
 
-def _spread(problem: Problem, planner: str, profile: Profile) -> Builder:
+def _spread(problem: Problem, planner: str, terms: Terms) -> Builder:
     """From one device to many: the holders double with every step; then from replicated on."""
     builder = _start(problem)
     held = problem.source.boxes(problem.shape)
@@ -65,10 +68,10 @@ def _spread(problem: Problem, planner: str, profile: Profile) -> Builder:
         wanted = replace(held, real=real)
         plan_exchange(held, wanted, problem.source.base, problem.source.base, problem.source.tile, builder)
         held = wanted
-    return joined(builder, build_plan(_between(problem, source=Sharding.replicated()), planner, profile))
+    return joined(builder, build_plan(_between(problem, source=Sharding.replicated()), planner, terms))
 
 
-def _gathered(problem: Problem, planner: str, profile: Profile) -> Builder:
+def _gathered(problem: Problem, planner: str, terms: Terms) -> Builder:
     """Where borders cross and the devices are too many to look at pieces: those dimensions are gathered first.
 
     Takes the memory of the source's tile with these dimensions whole.
@@ -77,8 +80,8 @@ def _gathered(problem: Problem, planner: str, profile: Profile) -> Builder:
     assert source.mesh is not None  # or no border would cross
     dims = [axes if aligned else () for axes, aligned in zip(source.dims, problem.aligned_dims(), strict=True)]
     middle = Sharding.tiled(source.mesh, dims)
-    first = build_plan(_between(problem, target=middle), planner, profile)
-    return joined(first, build_plan(_between(problem, source=middle), planner, profile))
+    first = build_plan(_between(problem, target=middle), planner, terms)
+    return joined(first, build_plan(_between(problem, source=middle), planner, terms))
 
 
 def _between(problem: Problem, source: Sharding | None = None, target: Sharding | None = None) -> Problem:
@@ -93,43 +96,47 @@ def _between(problem: Problem, source: Sharding | None = None, target: Sharding 
 
 
 def _rink(problem: Problem, shape: tuple[int, ...]) -> Builder:
-    return _within(problem, shape, _rink_form(problem, shape))
+    return _within(problem, shape, _rink_form(problem, shape), "rink")
 
 
 def _rink_form(problem: Problem, shape: tuple[int, ...], in_rounds: bool = False) -> Form:
     return partial(plan_rink, shape, problem.source.tiling, problem.target.tiling, in_rounds=in_rounds)
 
 
-def _best(problem: Problem, shape: tuple[int, ...], profile: Profile) -> Builder:
+def _best(problem: Problem, shape: tuple[int, ...], terms: Terms) -> Builder:
     """The digits' plan where there is one; the paper's is asked for only where it could be better."""
     digits = DigitProblem.of(problem, shape)
     if digits is not None:
         found = [_within(problem, shape, form) for form in digit_forms(digits)]
-        least = min(found, key=profile.cost)
-        if least.received.max() <= problem.lower_bound_bytes or problem.devices > MOST_DEVICES_SEARCHED:
+        least = terms.choose(found)
+        optimal = least.received.max() <= problem.lower_bound_bytes
+        if terms.fits(least) and (optimal or problem.devices > MOST_DEVICES_SEARCHED):
+            least.refused.append(Refusal("rink", "not tried: " + (NO_LESS if optimal else TOO_MANY)))
             return least
-        return cheapest([_rink(problem, shape), *found], profile)
+        if not terms.fits(least) and problem.devices <= MOST_DEVICES_EXCHANGED:
+            found += _exchanges(problem)
+        return cheapest([_rink(problem, shape), *found], terms)
     rink = _rink(problem, shape)
     found = [_within(problem, shape, _rink_form(problem, shape, in_rounds=True))]
     for halves in detours(problem, shape):
         found += [_within(problem, shape, form) for form in detour_forms(halves)]
     if problem.devices <= MOST_DEVICES_EXCHANGED:
-        found += [_exchanged(problem, by_shape) for by_shape in (False, True)]
-    return cheapest([rink, *(e for e in found if len(e.steps) <= MOST_ROUNDS)], profile)
+        found += _exchanges(problem)
+    return cheapest([rink, *(e for e in found if len(e.steps) <= MOST_ROUNDS)], terms)
 
 
-def _with_sums(problem: Problem, shape: tuple[int, ...] | None, planner: str, profile: Profile) -> Builder:
+def _with_sums(problem: Problem, shape: tuple[int, ...] | None, planner: str, terms: Terms) -> Builder:
     """Partial sums: in digits, else an all_reduce and then the plan for whole values."""
     digits = None if shape is None or planner == "rink" else DigitProblem.of(problem, shape)
     if shape is not None and digits is not None:
-        return min((_within(problem, shape, form) for form in digit_forms(digits)), key=profile.cost)
+        return terms.choose([_within(problem, shape, form) for form in digit_forms(digits)])
     source = problem.source.sharding
     if problem.target.summand is not None or source.mesh is None:
         raise table.UNREDUCED.error(source=str(source), target=str(problem.target.sharding))
     reduced = _between(problem, source=Sharding.tiled(source.mesh, source.dims))
     builder = _start(problem)
     builder.all_reduce(source.groups(source.unreduced))
-    return joined(builder, build_plan(reduced, planner, profile))
+    return joined(builder, build_plan(reduced, planner, terms))
 
 
 def joined(first: Builder, second: Builder) -> Builder:
@@ -137,18 +144,21 @@ def joined(first: Builder, second: Builder) -> Builder:
     return second.after(first)
 
 
-def cheapest(candidates: list[Builder], profile: Profile) -> Builder:
+def cheapest(candidates: list[Builder], terms: Terms) -> Builder:
     """The first candidate sets the bytes that none may exceed; of the rest the least by the cost model."""
-    allowed = [c for c in candidates if c.received.max() <= candidates[0].received.max()]
-    return min(allowed, key=profile.cost)
+    return terms.choose(candidates, int(candidates[0].received.max()))
 
 
-def _start(problem: Problem) -> Builder:
-    return Builder(problem.source.tile, problem.element, problem.names)
+def _start(problem: Problem, way: str = "") -> Builder:
+    return Builder(problem.source.tile, problem.element, problem.names, way)
+
+
+def _exchanges(problem: Problem) -> list[Builder]:
+    return [_exchanged(problem, by_shape) for by_shape in (False, True)]
 
 
 def _exchanged(problem: Problem, by_shape: bool) -> Builder:
-    builder = _start(problem)
+    builder = _start(problem, "exchange by shape" if by_shape else "exchange")
     plan_exchange(
         problem.source.boxes(problem.shape),
         problem.target.boxes(problem.shape),
@@ -161,9 +171,9 @@ def _exchanged(problem: Problem, by_shape: bool) -> Builder:
     return builder
 
 
-def _within(problem: Problem, shape: tuple[int, ...], form: Form) -> Builder:
+def _within(problem: Problem, shape: tuple[int, ...], form: Form, way: str = "") -> Builder:
     """The plan ``form`` for the padded ``shape``, between padding the source tile and trimming the target's."""
-    builder = _start(problem)
+    builder = _start(problem, way)
     tile = tuple(n // k for n, k in zip(shape, problem.source.tiling.counts, strict=True))
     if tile != builder.tile:
         builder.local(ops.Pad(tile), tile)

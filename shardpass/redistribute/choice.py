@@ -1,0 +1,80 @@
+"""Which of several plans is taken, and why the others are not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from shardpass.redistribute.build import Builder
+from shardpass.redistribute.costs import Profile
+from shardpass.redistribute.limit import Limit, show_bytes
+from shardpass.redistribute.plan import Refusal
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What plans are chosen by: the prices of ``profile`` within ``limit``."""
+
+    profile: Profile
+    limit: Limit
+
+    def fits(self, built: Builder) -> bool:
+        """Whether what lives together keeps to a limit in bytes. (Ways that would break "max" are not built.)"""
+        return not isinstance(self.limit, int) or built.memory.peak <= self.limit
+
+    def choose(self, candidates: Sequence[Builder], most_received: int | None = None) -> Builder:
+        """The cheapest of those that fit, or else the one with the least peak. It keeps why the others are refused.
+
+        ``most_received``: of those that fit, no others are taken than those by which no device receives more, if any.
+        """
+        fitting = [c for c in candidates if self.fits(c)]
+        if not fitting:
+            return _told(min(candidates, key=lambda c: c.memory.peak), candidates, {}, self)
+        lean = [c for c in fitting if most_received is None or c.received.max(initial=0) <= most_received]
+        costs = {id(c): self.profile.cost(c) for c in lean or fitting}
+        return _told(min(lean or fitting, key=lambda c: costs[id(c)]), candidates, costs, self)
+
+
+def _told(taken: Builder, candidates: Sequence[Builder], costs: dict[int, float], terms: Terms) -> Builder:
+    refused = [Refusal(way_of(c), _why(c, taken, costs, terms)) for c in candidates if c is not taken]
+    taken.refused = list(dict.fromkeys([*taken.refused, *refused]))
+    return taken
+
+
+def _why(refused: Builder, taken: Builder, costs: dict[int, float], terms: Terms) -> str:
+    if not terms.fits(refused) and isinstance(terms.limit, int):
+        return over_limit(refused.memory.peak, terms.limit)
+    more = _times(refused, taken)
+    if id(refused) not in costs:
+        return more or "more bytes than the paper's plan"
+    price, best = costs[id(refused)], costs[id(taken)]
+    why = f"dearer: {show_seconds(price)} against {show_seconds(best)}" if price > best else "no cheaper"
+    return f"{why}, {more}" if more else why
+
+
+def _times(refused: Builder, taken: Builder) -> str:
+    """How many times the bytes, where they are more."""
+    more, least = int(refused.received.max(initial=0)), int(taken.received.max(initial=0))
+    if more <= least:
+        return ""
+    return f"{more / least:.2f}x the bytes" if least else f"{show_bytes(more)} received against none"
+
+
+def over_limit(taken: int, limit: int) -> str:
+    return f"over the memory limit by {show_bytes(taken - limit)}"
+
+
+def way_of(built: Builder) -> str:
+    """What to call a plan: its way's name, else its collectives."""
+    if built.way:
+        return built.way
+    runs = [(kind, len(list(run))) for kind, run in groupby(step.kind for step in built.steps)]
+    return ", ".join(kind if count == 1 else f"{count} {kind}" for kind, count in runs) or "nothing"
+
+
+def show_seconds(seconds: float) -> str:
+    """Three figures and a unit."""
+    if seconds >= 1:
+        return f"{seconds:.3g} s"
+    return f"{1e3 * seconds:.3g} ms" if seconds >= 1e-3 else f"{1e6 * seconds:.3g} us"

@@ -1,0 +1,54 @@
+"""How much memory a plan may take.
+
+``"max"``: no tile is greater than the greater of the source's and the target's, as in Rink et al.; the promise of the
+default, kept wherever the borders of tiles nest. A number: bytes that may live together on a device at any moment,
+counted by ``memory``; a plan that takes more is not handed out. ``None``: whatever is cheapest.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from shardpass.diagnostics import table_redistribute as table
+
+Limit = int | None | Literal["max"]
+
+_UNITS = {"": 1, "B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+_UNITS |= {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
+_BYTES = re.compile(r"\s*(?P<number>[0-9]{1,18}(?:\.[0-9]{1,9})?)\s*(?P<unit>[A-Za-z]*)\s*")
+
+
+def read_limit(given: int | str | None) -> Limit:
+    """A limit from ``"max"``, ``"none"`` or None, or bytes: a number, or text as in ``24MiB``.
+
+    Raises ShardpassError (SP412).
+    """
+    if given is None or given == "none":
+        return None
+    if given == "max":
+        return "max"
+    if isinstance(given, int) and not isinstance(given, bool) and given >= 0:
+        return given
+    match = _BYTES.fullmatch(given) if isinstance(given, str) else None
+    if match is None or match["unit"] not in _UNITS or ("." in match["number"] and not match["unit"]):
+        raise table.MEMORY_LIMIT.error(limit=str(given))
+    if "." in match["number"]:
+        return int(float(match["number"]) * _UNITS[match["unit"]])
+    return int(match["number"]) * _UNITS[match["unit"]]
+
+
+def show_limit(limit: Limit) -> str:
+    """As ``read_limit`` reads it."""
+    return "none" if limit is None else str(limit)
+
+
+def show_bytes(count: int) -> str:
+    """Bytes with a unit: exact below 10 KiB, else three figures."""
+    if count < 10240:
+        return f"{count} B"
+    value, units = float(count), iter(("KiB", "MiB", "GiB", "TiB", "PiB"))
+    unit = "B"
+    while value >= 1024 and (following := next(units, None)):
+        value, unit = value / 1024, following
+    return f"{value:.3g} {unit}" if value < 1000 else f"{value:.0f} {unit}"
