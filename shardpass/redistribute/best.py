@@ -6,7 +6,9 @@ the cost model among
 1. an all_to_all over all its digits at once (whatever dimensions they come from and go to), then a permute where some
    digits changed hands;
 2. ``ChunkRounds``: both in one, as g permutes of 1/g of the tile. Its bytes are the least possible; its price
-   is g steps.
+   is g steps;
+3. the all_to_all over all digits but one, and the rounds of that one;
+4. an all_to_all for each stage, where no permute is needed if digits leave in the right order (``route``).
 
 Gathers are one all_gather, whatever their dimensions. Local transposes put digits where a collective wants
 them, and back. The paper's plan competes: a plan with more modelled bytes than it is not taken.
@@ -16,6 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -36,11 +39,26 @@ Part = Callable[[DigitProblem, Route, Builder], None]
 def digit_forms(problem: DigitProblem) -> list[Form]:
     """Ways to build the plan; each appends it to a builder whose tile is the (padded) source tile."""
     way = route(problem)
-    forms: list[Form] = [partial(_build, problem, way, _all_to_all if way.exchange else _permute)]
-    size = math.prod(problem.names.digits[m].size for m in way.exchange)
-    if way.exchange and way.middle != way.last and size <= MOST_ROUNDS:
-        forms.append(partial(_build, problem, way, _exchange_in_rounds))
-    return forms
+    parts: list[Part] = [_all_to_all if way.exchange else _permute]
+    if way.exchange and way.middle != way.last:
+        if problem.size(way.exchange) <= MOST_ROUNDS:
+            parts.append(_exchange_in_rounds)
+        if len(way.exchange) > 1:
+            parts.append(_split_exchange)
+        if way.stages:
+            parts.append(_exchange_in_stages)
+    return [partial(_build, problem, way, part) for part in parts]
+
+
+def detour_forms(halves: tuple[DigitProblem, DigitProblem]) -> list[Form]:
+    """Ways to build a plan of two halves."""
+    first, *_ = digit_forms(halves[0])
+    return [partial(_in_turn, first, form) for form in digit_forms(halves[1])]
+
+
+def _in_turn(first: Form, second: Form, builder: Builder) -> None:
+    first(builder)
+    second(builder)
 
 
 def _build(problem: DigitProblem, way: Route, exchange: Part, builder: Builder) -> None:
@@ -96,34 +114,56 @@ def _permute(problem: DigitProblem, way: Route, builder: Builder) -> None:
 
 
 def _all_to_all(problem: DigitProblem, way: Route, builder: Builder) -> None:
-    """All digits at once: those that leave come first, and those that come go back to their places.
+    _swap(problem, way.first, way.middle, builder)
+    _permute(problem, way, builder)
 
-    Where they are whole blocks of one dimension each, the collective splits and joins these itself; not so for
-    the last dimension, of which XLA's CPU backend splits more slowly than we transpose.
+
+def _exchange_in_stages(problem: DigitProblem, way: Route, builder: Builder) -> None:
+    """An all_to_all for each stage, and no permute."""
+    before = way.first
+    for after in way.stages:
+        _swap(problem, before, after, builder)
+        before = after
+
+
+def _split_exchange(problem: DigitProblem, way: Route, builder: Builder) -> None:
+    """An all_to_all over all digits but the greatest, which takes the permute along in rounds."""
+    late = max(way.exchange, key=lambda m: problem.names.digits[m].size)
+    first = tuple(t if m in way.exchange and m != late else way.first[m] for m, t in enumerate(way.middle))
+    _swap(problem, way.first, first, builder)
+    _exchange_in_rounds(problem, replace(way, first=first, exchange=(late,)), builder)
+
+
+def _swap(problem: DigitProblem, before: State, after: State, builder: Builder) -> None:
+    """One all_to_all for all mesh digits that hold another tensor digit after it, each a local one.
+
+    The digits that leave come first, and those that come go back to their places. Where they are whole blocks of
+    one dimension each, the collective splits and joins these itself; not so for the last dimension, of which XLA's
+    CPU backend splits more slowly than we transpose.
     """
-    digits, groups = way.exchange, problem.groups(way.exchange)
+    digits = sorted((m for m, t in enumerate(after) if t != before[m]), key=lambda m: after[m])
+    groups = problem.groups(digits)
     size = groups.shape[1]
-    leaving = [way.middle[m] for m in digits]
-    coming = [way.first[m] for m in digits]
-    before, after = builder.tile, problem.tile(way.middle)
+    leaving = [after[m] for m in digits]
+    coming = [before[m] for m in digits]
+    whole, tile = builder.tile, problem.tile(after)
     names = problem.names.names(digits)
-    split, concat = block_dim(problem, way.first, leaving), block_dim(problem, way.middle, coming)
+    split, concat = block_dim(problem, before, leaving), block_dim(problem, after, coming)
     program: list[ops.Op]
-    if split is not None and concat is not None and math.prod(before[split + 1 :]) > 1:
+    if split is not None and concat is not None and math.prod(whole[split + 1 :]) > 1:
         program = [ops.AllToAll(split, concat, groups, names)]
     else:
-        axes = apart(problem, problem.local(way.first), leaving)
+        axes = apart(problem, problem.local(before), leaving)
         lead = [axes.runs.index((t,)) for t in leaving]
         rest = [a for a in range(len(axes.runs)) if a not in lead]
         shape = (size, *(axes.shape[a] for a in rest if axes.shape[a] > 1))
         program = [
-            *arranged(before, axes, [*lead, *rest], shape),
+            *arranged(whole, axes, [*lead, *rest], shape),
             ops.AllToAll(0, 0, groups, names),
-            *_put_back(problem, way.middle, coming, shape, after),
+            *_put_back(problem, after, coming, shape, tile),
         ]
-    whole = builder.bytes(before)
-    builder.step("all_to_all", program, groups, after, whole - whole // size, names)
-    _permute(problem, way, builder)
+    held = builder.bytes(whole)
+    builder.step("all_to_all", program, groups, tile, held - held // size, names)
 
 
 def block_dim(problem: DigitProblem, state: State, digits: list[int]) -> int | None:

@@ -37,6 +37,34 @@ class TensorDigit:
 
 
 @dataclass(frozen=True, eq=False)
+class HeldDigits:
+    """Which mesh digits split each dimension, major to minor, in the source and in the target."""
+
+    names: AxisNames
+    sides: tuple[list[list[int]], list[list[int]]]
+    partial: tuple[int, ...]  # as in DigitProblem
+    kept: tuple[int, ...]
+
+    @classmethod
+    def of(cls, problem: Problem, rank: int) -> HeldDigits | None:
+        """None where the mesh cannot say one of the shardings."""
+        source, target = (_axes(side.sharding, rank, problem) for side in (problem.source, problem.target))
+        before, after = (_summands(side.sharding, problem) for side in (problem.source, problem.target))
+        if source is None or target is None or before is None or after is None:
+            return None
+        return cls(problem.names, (source, target), tuple(m for m in before if m not in after), tuple(after))
+
+    def sizes(self, dim: int) -> tuple[list[int], list[int]]:
+        """The sizes of the digits of ``dim``, in the source and in the target."""
+        source, target = ([self.names.digits[m].size for m in side[dim]] for side in self.sides)
+        return source, target
+
+    def nests(self, dim: int) -> bool:
+        """Whether the sizes of source and target agree as far as both go."""
+        return all(a == b for a, b in zip(*self.sizes(dim), strict=False))
+
+
+@dataclass(frozen=True, eq=False)
 class DigitProblem:
     """``digits`` are numbered by dimension, then major to minor; the last of each dimension is never held."""
 
@@ -51,28 +79,20 @@ class DigitProblem:
     @classmethod
     def of(cls, problem: Problem, shape: tuple[int, ...]) -> DigitProblem | None:
         """``shape`` is the padded shape that both tilings divide."""
-        names = problem.names
-        sides = [_axes(side.sharding, len(shape), problem) for side in (problem.source, problem.target)]
-        if sides[0] is None or sides[1] is None:
+        held = HeldDigits.of(problem, len(shape))
+        if held is None or not all(held.nests(i) for i in range(len(shape))):
             return None
         digits: list[TensorDigit] = []
-        states = [[FREE] * len(names.digits) for _ in sides]
+        states = [[FREE] * len(problem.names.digits) for _ in range(2)]
         for i, n in enumerate(shape):
-            held = [side[i] for side in sides if side is not None]
-            sizes = [[names.digits[m].size for m in axes] for axes in held]
-            longer = max(sizes, key=len)
-            if any(s != longer[: len(s)] for s in sizes):
-                return None
-            for state, axes in zip(states, held, strict=True):
-                for place, m in enumerate(axes):
+            longer = max(held.sizes(i), key=len)
+            for state, axes in zip(states, held.sides, strict=True):
+                for place, m in enumerate(axes[i]):
                     state[m] = len(digits) + place
             digits += [TensorDigit(i, size) for size in longer]
             digits.append(TensorDigit(i, n // math.prod(longer)))
-        before, after = (_summands(side.sharding, problem) for side in (problem.source, problem.target))
-        if before is None or after is None:
-            return None
-        partial = tuple(m for m in before if m not in after)
-        return cls(len(shape), tuple(digits), names, tuple(states[0]), tuple(states[1]), partial, tuple(after))
+        source, target = (tuple(state) for state in states)
+        return cls(len(shape), tuple(digits), problem.names, source, target, held.partial, held.kept)
 
     # ---------------------------------------------------------------- states
 
@@ -105,8 +125,11 @@ class DigitProblem:
     def groups(self, mesh_digits: Sequence[int]) -> IntArray:
         """Groups of devices that differ on ``mesh_digits`` alone, in order of ``number``. int64 [groups, size]."""
         rest = self.number([m for m in range(len(self.names.digits)) if m not in mesh_digits])
-        size = math.prod(self.names.digits[m].size for m in mesh_digits)
-        return grouped(rest, self.number(mesh_digits), size, np.zeros_like(rest))
+        return grouped(rest, self.number(mesh_digits), self.size(mesh_digits), np.zeros_like(rest))
+
+    def size(self, mesh_digits: Sequence[int]) -> int:
+        """How many devices differ on ``mesh_digits`` alone."""
+        return math.prod(self.names.digits[m].size for m in mesh_digits)
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
@@ -253,4 +276,15 @@ def arranged(before: tuple[int, ...], axes: Axes, order: Sequence[int], after: t
     return out if moved == after else [*out, Reshape(after)]
 
 
-__all__ = ["FREE", "Axes", "DigitProblem", "State", "TensorDigit", "apart", "arranged", "dims", "windowed"]
+__all__ = [
+    "FREE",
+    "Axes",
+    "DigitProblem",
+    "HeldDigits",
+    "State",
+    "TensorDigit",
+    "apart",
+    "arranged",
+    "dims",
+    "windowed",
+]

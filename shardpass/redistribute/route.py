@@ -13,6 +13,9 @@ So any redistribution is: slice to ``first``; all_to_all on the digits ``exchang
 gather. The received bytes of the permute and the all_to_all together need be no more than one tile
 (``ChunkRounds``), and then the whole plan meets the lower bound of the problem: each device keeps all that its
 source and target tile share.
+
+Chains alone need no permute: peeled from their local end, one link of each at a time, they take an all_to_all for
+each link of the longest (``stages``). That is fewer steps than rounds of many chunks, of few more bytes.
 """
 
 from __future__ import annotations
@@ -30,6 +33,21 @@ class Route:
     middle: State
     last: State
     exchange: tuple[int, ...]  # mesh digits, by the tensor digit that they will hold
+
+    @property
+    def stages(self) -> tuple[State, ...]:
+        """The states from ``first`` to ``last`` where every mesh digit waits until the tensor digit it wants is local.
+
+        Empty where some never is, because of a cycle.
+        """
+        found, now = [], self.first
+        while now != self.last:
+            after = tuple(t if t not in now else now[m] for m, t in enumerate(self.last))
+            if after == now:
+                return ()
+            found.append(after)
+            now = after
+        return tuple(found)
 
 
 def route(problem: DigitProblem) -> Route:

@@ -1,5 +1,7 @@
 """What the digit planner does that the paper's does not: each gain has a problem on which it must show."""
 
+import collections
+import itertools
 import json
 import math
 from pathlib import Path
@@ -7,6 +9,12 @@ from pathlib import Path
 import pytest
 
 from shardpass.redistribute import plan_redistribution
+from shardpass.redistribute.best import detour_forms, digit_forms
+from shardpass.redistribute.build import Builder
+from shardpass.redistribute.detour import detours
+from shardpass.redistribute.digits import DigitProblem
+from shardpass.redistribute.problem import make_problem
+from shardpass.redistribute.simulate import check
 from shardpass.sharding import Mesh, Sharding
 
 M222 = Mesh((("a", 2), ("b", 2), ("c", 2)))
@@ -68,10 +76,10 @@ def test_figure_13_without_a_permute(shape, source, target):
 
 
 def test_an_exchange_with_a_permute_takes_the_bytes_of_one():
-    """a moves to dimension 1 while b takes its place: two permutes of half a tile, not one and a half tiles."""
+    """a moves to dimension 1 while b takes its place: two steps of half a tile, not one and a half tiles."""
     rink, best = plans(M222, (2048, 2048), ("ab", ""), ("b", "a"))
     assert kinds(rink) == ["all_to_all", "collective_permute"]
-    assert kinds(best) == ["collective_permute"] * 2
+    assert [step.bytes for step in best.steps] == [best.lower_bound_bytes // 2] * 2
     assert best.bytes_received == best.lower_bound_bytes
     assert rink.bytes_received == 1.5 * best.bytes_received
 
@@ -81,7 +89,7 @@ def test_small_arrays_take_few_steps_instead():
     mesh = Mesh((("a", 4), ("b", 4)))
     source, target = (Sharding.tiled(mesh, dims) for dims in (("ab", ()), ("b", "a")))
     small, large = (plan_redistribution((n, n), "f32", source, target) for n in (16, 8192))
-    assert kinds(small) == ["all_to_all", "collective_permute"]
+    assert kinds(small) == ["all_to_all"] * 2
     assert kinds(large) == ["collective_permute"] * 4
     assert large.bytes_received == large.lower_bound_bytes
 
@@ -92,6 +100,77 @@ def test_a_profile_decides_between_few_steps_and_few_bytes():
     by = {name: plan_redistribution((256, 256), "f32", source, target, profile=name) for name in ("default", "paper")}
     assert len(by["default"].steps) == 2 < len(by["paper"].steps) == 4
     assert by["paper"].bytes_received == by["paper"].lower_bound_bytes < by["default"].bytes_received
+
+
+def test_a_chain_is_peeled_from_its_end():
+    """x leaves dimension 0 before y takes its place: an all_to_all each, 3/4 and 1/2 of the tile, and no permute."""
+    mesh = Mesh((("x", 4), ("y", 2)))
+    _, best = plans(mesh, (64, 64, 64), ("x", "y", ""), ("y", "", "x"))
+    tile = math.prod(best.source_tile) * 4
+    assert kinds(best) == ["all_to_all"] * 2
+    assert best.bytes_received == tile * 3 // 4 + tile // 2
+
+
+def test_a_cycle_beside_an_exchange_of_many_takes_rounds_for_the_last_digit_alone():
+    """a and b change places, and c and d leave: 1/2 of the tile, then a permute in two rounds."""
+    mesh = Mesh((("a", 2), ("b", 2), ("c", 2), ("d", 2)))
+    sides = (("a", "b", "cd", ""), ("b", "a", "", "cd"))
+    problem = make_problem((64,) * 4, "f32", *(Sharding.tiled(mesh, [tuple(dim) for dim in side]) for side in sides))
+    found = [form_of(problem, form) for form in digit_forms(DigitProblem.of(problem, problem.shape))]
+    tile = 4 * math.prod(problem.source.tile)
+    assert [[step.kind for step in built.steps] for built in found] == [
+        ["all_to_all", "collective_permute"],
+        ["collective_permute"] * 4,
+        ["all_to_all"] + ["collective_permute"] * 2,
+    ]
+    assert [built.received.max() for built in found] == [tile * 7 // 4, tile, tile * 3 // 2]
+
+
+@pytest.mark.parametrize("sizes", [(2, 3), (2, 2, 2), (3, 4)])
+def test_every_form_of_every_problem_is_right(sizes):
+    """Also those that lose: all pairs of shardings of rank 3 by all axes, and one of them by all but one."""
+    names = "abc"[: len(sizes)]
+    mesh = Mesh(tuple(zip(names, sizes, strict=True)))
+    shape, shardings = (24, 48, 72), [Sharding.tiled(mesh, dims) for dims in _assignments(names, 3)]
+    full = [s for s in shardings if sum(map(len, s.dims)) == len(names)]
+    counts = collections.Counter()
+    for source, target in itertools.product(full[::2], shardings[::3]):
+        problem = make_problem(shape, "f32", source, target)
+        digits = DigitProblem.of(problem, shape)
+        forms = [] if digits is None else digit_forms(digits)
+        forms += [form for halves in detours(problem, shape) for form in detour_forms(halves)]
+        for form in forms:
+            form_of(problem, form)
+        counts["digits" if digits else "detour"] += len(forms)
+    assert counts["digits"] > 20
+    assert (counts["detour"] > 20) == (sizes != (2, 2, 2))
+
+
+def form_of(problem, form):
+    """The plan of one form, proved."""
+    builder = Builder(problem.source.tile, problem.element, problem.names)
+    form(builder)
+    check(tuple(builder.program), problem.source.state(), problem.final_state(), problem.shape)
+    return builder
+
+
+@pytest.mark.parametrize(
+    ("mesh", "shape", "source", "target", "collectives"),
+    [
+        ((2, 3), (6, 6, 36), ("a", "b", ""), ("b", "a", ""), 2),  # both park on dimension 2
+        ((2, 3), (6, 6, 36), ("b", "", ""), ("a", "b", ""), 2),  # a is sliced on dimension 2, and moves
+        ((4, 6), (24, 24, 48), ("", "ab", ""), ("ba", "", ""), 1),  # nothing clashes: one exchange
+        ((4, 6), (48, 24, 24), ("", "a", "b"), ("", "b", "a"), 2),
+        ((2, 3, 2), (12, 12, 12, 12), ("b", "", "ac", ""), ("", "cb", "", ""), 3),
+    ],
+)
+def test_where_digits_clash_they_go_by_way_of_whole_dimensions(mesh, shape, source, target, collectives):
+    """Halves against thirds; bytes as the steps say, and never more than the paper's."""
+    axes = Mesh(tuple(zip("abc", mesh, strict=False)))
+    rink, best = plans(axes, shape, source, target)
+    assert sum(step.kind != "dynamic_slice" for step in best.steps) <= collectives
+    assert best.bytes_received <= rink.bytes_received
+    assert best.peak_bytes <= 4 * max(math.prod(best.source_tile), math.prod(best.target_tile))
 
 
 def test_what_both_sides_share_never_moves():
@@ -131,8 +210,6 @@ def test_every_reshard_of_three_axes_of_two_meets_the_bound():
 
 def _assignments(axes, rank):
     """Every way to put each axis nowhere or on a dimension, in every order."""
-    import itertools
-
     found = set()
     for order in itertools.permutations(axes):
         for places in itertools.product(range(-1, rank), repeat=len(axes)):
