@@ -105,6 +105,8 @@ def _window(value: Array, start: Array, size: tuple[int, ...]) -> Array:
 
 
 def _padded(value: Array, shape: tuple[int, ...]) -> Array:
+    if not shape:  # np.pad refuses to do nothing
+        return value
     return np.pad(value, [(0, n - m) for n, m in zip(shape, value.shape, strict=True)])
 
 

@@ -27,6 +27,9 @@ from shardpass.redistribute.plan import Plan
 from shardpass.sharding import Sharding
 
 DeviceValues = dict[bytes, Any]
+# Elements of two bits travel as bytes: XLA's CPU client gathers and concatenates them wrongly, or aborts, and adds none
+# (jaxlib 0.10.2 and 0.12.0.1).
+CARRIERS = {"i2": "i8", "ui2": "ui8"}
 
 
 def emit(
@@ -48,10 +51,19 @@ def emit(
     Returns:
         the ``ir.Value`` of the target tile; ``value`` itself where there is nothing to do.
     """
-    emitter = _Emitter(value.type.element_type, channels, cause, {} if known is None else known)
+    element = value.type.element_type
+    carrier = ir.Type.parse(CARRIERS.get(str(element), str(element))) if plan.program else element
+    emitter = _Emitter(carrier, channels, cause, {} if known is None else known)
+    value = _converted(value, carrier)
     for op in plan.program:
         value = emitter.emit(op, value)
-    return value
+    return _converted(value, element)
+
+
+def _converted(value: Any, element: Any) -> Any:
+    if value.type.element_type == element:
+        return value
+    return hlo.convert(ir.RankedTensorType.get(value.type.shape, element), value)
 
 
 @dataclass(slots=True)
