@@ -54,6 +54,11 @@ class Builder:
         self.refused = [*first.refused, *self.refused]
         return self
 
+    def instead_of(self, way: str, why: str) -> Builder:
+        """This plan, which is taken rather than ``way``."""
+        self.refused.append(Refusal(way, why))
+        return self
+
     def bytes(self, tile: tuple[int, ...]) -> int:
         return self.element.bytes(math.prod(tile))
 

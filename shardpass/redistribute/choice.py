@@ -74,7 +74,7 @@ def way_of(built: Builder) -> str:
 
 
 def show_seconds(seconds: float) -> str:
-    """Three figures and a unit."""
+    """Four figures and a unit."""
     if seconds >= 1:
-        return f"{seconds:.3g} s"
-    return f"{1e3 * seconds:.3g} ms" if seconds >= 1e-3 else f"{1e6 * seconds:.3g} us"
+        return f"{seconds:.4g} s"
+    return f"{1e3 * seconds:.4g} ms" if seconds >= 1e-3 else f"{1e6 * seconds:.4g} us"

@@ -19,11 +19,11 @@ from shardpass.diagnostics import table_redistribute as table
 from shardpass.redistribute import ops
 from shardpass.redistribute.best import MOST_ROUNDS, Form, detour_forms, digit_forms
 from shardpass.redistribute.build import Builder
-from shardpass.redistribute.choice import Terms
+from shardpass.redistribute.choice import Terms, over_limit, show_seconds
 from shardpass.redistribute.detour import detours
 from shardpass.redistribute.digits import DigitProblem
 from shardpass.redistribute.exchange import plan_exchange
-from shardpass.redistribute.plan import Refusal
+from shardpass.redistribute.gather import meet
 from shardpass.redistribute.problem import Problem, make_problem
 from shardpass.redistribute.rink import plan_rink
 from shardpass.sharding import Sharding
@@ -51,8 +51,33 @@ def build_plan(problem: Problem, planner: str, terms: Terms) -> Builder:
     if shape is None and many:
         return _gathered(problem, planner, terms)
     if shape is None or problem.source.only is not None:
-        return terms.choose(_exchanges(problem))
-    return _best(problem, shape, terms) if planner == "best" else _rink(problem, shape)
+        built = terms.choose(_exchanges(problem))
+    else:
+        built = _best(problem, shape, terms) if planner == "best" else _rink(problem, shape)
+    return _beside_gather(problem, built, terms) if planner == "best" else built
+
+
+def _beside_gather(problem: Problem, built: Builder, terms: Terms) -> Builder:
+    """``built``, or gather and slice, where the limit allows that and it is cheaper."""
+    middle = meet(problem)
+    if middle is None:
+        return built
+    tiles = [built.bytes(tile) for tile in (middle.tile_shape(problem.shape), problem.source.tile, problem.target.tile)]
+    if terms.limit == "max" and tiles[0] > max(tiles[1:]):
+        return built.instead_of("gather", over_limit(tiles[0], max(tiles[1:])))
+    least, price = terms.profile.least(tiles[0] - tiles[1]), terms.profile.cost(built)
+    if least >= price and terms.fits(built):
+        return built.instead_of("gather", f"dearer: at least {show_seconds(least)} against {show_seconds(price)}")
+    gathered = gather_then_slice(problem, middle, terms)
+    return terms.choose([built, gathered])
+
+
+def gather_then_slice(problem: Problem, middle: Sharding, terms: Terms) -> Builder:
+    """By way of the meet of source and target."""
+    first = build_plan(_between(problem, target=middle), "best", terms)
+    gathered = joined(first, build_plan(_between(problem, source=middle), "best", terms))
+    gathered.way, gathered.refused = "gather", []
+    return gathered
 
 
 def _spread(problem: Problem, planner: str, terms: Terms) -> Builder:
@@ -111,8 +136,7 @@ def _best(problem: Problem, shape: tuple[int, ...], terms: Terms) -> Builder:
         least = terms.choose(found)
         optimal = least.received.max() <= problem.lower_bound_bytes
         if terms.fits(least) and (optimal or problem.devices > MOST_DEVICES_SEARCHED):
-            least.refused.append(Refusal("rink", "not tried: " + (NO_LESS if optimal else TOO_MANY)))
-            return least
+            return least.instead_of("rink", "not tried: " + (NO_LESS if optimal else TOO_MANY))
         if not terms.fits(least) and problem.devices <= MOST_DEVICES_EXCHANGED:
             found += _exchanges(problem)
         return cheapest([_rink(problem, shape), *found], terms)
