@@ -5,19 +5,20 @@ from __future__ import annotations
 import argparse
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shardpass.cli.common import argument_parser, guarded, write_output
-from shardpass.diagnostics.table_redistribute import SHAPE
+from shardpass.diagnostics import ShardpassError
+from shardpass.diagnostics.table_redistribute import OVER_LIMIT, SHAPE
 
 if TYPE_CHECKING:
     from shardpass.redistribute import Plan
 
 DESCRIPTION = """Plans the redistribution of one array: from the sharding SOURCE to the sharding TARGET, over the same
 devices. Prints each step with the mesh axes it works over, the tile, the bytes that the busiest device receives and the
-memory that is live, beside the least that any plan could receive and beside the other planner.
+memory that is live, beside the least that any plan could receive, the ways that were refused, and the other planner.
 With --show SHARDING TYPE it draws which device holds which tile of an array, and plans nothing."""
 
 
@@ -37,8 +38,16 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--profile",
         default="default",
-        metavar="NAME",
-        help="the machine by which planner best weighs steps against bytes: default, cpu, ethernet, paper",
+        metavar="NAME|FILE",
+        help="the machine by which planner best weighs steps against bytes: default, cpu, ethernet, pod, paper, or a "
+        "file NAME.json as tools/calibrate.py writes it",
+    )
+    parser.add_argument(
+        "--memory-limit",
+        default="max",
+        metavar="BYTES",
+        help="what may live together on a device (24MiB, 1048576), none, or max: no tile above the greater of source "
+        "and target (default)",
     )
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--json", action="store_true", help="the plan as JSON on stdout")
@@ -65,10 +74,28 @@ def _main(argv: Sequence[str]) -> int:
         show(arguments.array, arguments.source, svg=Path(arguments.svg) if arguments.svg else None)
         return 0
     element, shape = array_type(arguments.array)
+    plan, others = _plans(shape, element, arguments)
+    if arguments.svg:
+        from shardpass.redistribute.draw import plan_svg
+
+        write_output(arguments.svg, plan_svg(plan))
+    if arguments.json:
+        print(json.dumps(as_json(plan, others), indent=2))
+    elif arguments.module:
+        print(plan.to_module())
+    else:
+        _print_table(plan, others)
+        if arguments.show:
+            _show(plan)
+    return 0
+
+
+def _plans(shape: tuple[int, ...], element: str, arguments: argparse.Namespace) -> tuple[Plan, dict[str, Plan | None]]:
+    """What was asked for, and what the other planners have for it: None where none of theirs keeps the limit."""
     from shardpass.redistribute import PLANNERS, plan_redistribution
 
-    plans = {
-        planner: plan_redistribution(
+    def ask(planner: str) -> Plan:
+        return plan_redistribution(
             shape,
             element,
             arguments.source,
@@ -76,23 +103,17 @@ def _main(argv: Sequence[str]) -> int:
             planner=planner,
             num_devices=arguments.devices,
             profile=arguments.profile,
+            memory_limit=arguments.memory_limit,
         )
-        for planner in dict.fromkeys((arguments.planner, *PLANNERS))
-    }
-    plan = plans[arguments.planner]
-    if arguments.svg:
-        from shardpass.redistribute.draw import plan_svg
 
-        write_output(arguments.svg, plan_svg(plan))
-    if arguments.json:
-        print(json.dumps(as_json(plan, plans), indent=2))
-    elif arguments.module:
-        print(plan.to_module())
-    else:
-        _print_table(plan, plans)
-        if arguments.show:
-            _show(plan)
-    return 0
+    plan, others = ask(arguments.planner), dict.fromkeys(p for p in PLANNERS if p != arguments.planner)
+    for planner in others:
+        try:
+            others[planner] = ask(planner)
+        except ShardpassError as failure:
+            if failure.diagnostics[0].code != OVER_LIMIT.id:
+                raise
+    return plan, others
 
 
 _ARRAY = re.compile(r"\s*(?P<element>[A-Za-z][\w<>]*)\s*\[(?P<sizes>[^\[\]]*)\]\s*")
@@ -111,8 +132,10 @@ def array_type(text: str) -> tuple[str, tuple[int, ...]]:
     return match["element"], tuple(sizes)
 
 
-def as_json(plan: Plan, plans: dict[str, Plan]) -> dict[str, Any]:
+def as_json(plan: Plan, others: Mapping[str, Plan | None]) -> dict[str, Any]:
     """Everything that the plan says of itself, and the price of the other planners."""
+    from shardpass.redistribute.limit import show_limit
+
     return {
         "shape": list(plan.shape),
         "element_type": plan.element_type.mlir,
@@ -130,21 +153,31 @@ def as_json(plan: Plan, plans: dict[str, Plan]) -> dict[str, Any]:
                 "tile_before": list(step.tile_before),
                 "tile_after": list(step.tile_after),
                 "bytes": step.bytes,
+                "live": step.live,
             }
             for step in plan.steps
         ],
         "bytes_received": plan.bytes_received,
         "lower_bound_bytes": plan.lower_bound_bytes,
         "peak_bytes": plan.peak_bytes,
+        "peak_live_bytes": plan.peak_live_bytes,
+        "received": plan.received.tolist(),
+        "profile": plan.profile,
+        "memory_limit": show_limit(plan.memory_limit),
+        "seconds": plan.seconds,
+        "refused": [refusal._asdict() for refusal in plan.refused],
         "planners": {
-            name: {"bytes_received": other.bytes_received, "steps": len(other.steps)} for name, other in plans.items()
+            name: {"bytes_received": p.bytes_received, "steps": len(p.steps), "seconds": p.seconds} if p else None
+            for name, p in {plan.planner: plan, **others}.items()
         },
     }
 
 
-def _print_table(plan: Plan, plans: dict[str, Plan]) -> None:
+def _print_table(plan: Plan, others: Mapping[str, Plan | None]) -> None:
     from rich.console import Console
     from rich.table import Table
+
+    from shardpass.redistribute.limit import show_bytes
 
     console = Console(highlight=False)
     extent = f"{plan.element_type}[{','.join(map(str, plan.shape))}]"
@@ -155,36 +188,42 @@ def _print_table(plan: Plan, plans: dict[str, Plan]) -> None:
         table = Table(box=None, pad_edge=False, header_style="bold")
         for name in ("step", "over axes", "groups", "tile", "received", "live"):
             table.add_column(name, justify="right" if name in ("received", "live") else "left")
-        table.add_row("", "", "", _extent(plan.source_tile), "", _size(_bytes(plan, plan.source_tile)))
+        table.add_row("", "", "", _extent(plan.source_tile), "", show_bytes(_bytes(plan, plan.source_tile)))
         for step in plan.steps:
-            live = _bytes(plan, step.tile_before) + _bytes(plan, step.tile_after)
             table.add_row(
                 step.kind,
                 ", ".join(step.axes),
                 _groups(step.kind, step.groups.shape),
                 _extent(step.tile_after),
-                _size(step.bytes),
-                _size(live),
+                show_bytes(step.bytes),
+                show_bytes(step.live),
             )
         console.print(table)
     else:
         console.print("every device already holds what it needs: nothing to do")
     console.print(summary(plan), soft_wrap=True)
-    for name, other in plans.items():
-        if name != plan.planner:
-            count = len(other.steps)
-            steps = "1 step" if count == 1 else f"{count} steps"
-            console.print(f"planner {name}: {summary(other)} in {steps}", soft_wrap=True)
+    for refusal in (r for r in plan.refused if r.way not in others):
+        console.print(f"refused {refusal.way}: {refusal.why}", soft_wrap=True)
+    for name, other in others.items():
+        found = f"{summary(other)}, in {_steps(len(other.steps))}" if other else "no plan within the memory limit"
+        console.print(f"planner {name}: {found}", soft_wrap=True)
+
+
+def _steps(count: int) -> str:
+    return "1 step" if count == 1 else f"{count} steps"
 
 
 def summary(plan: Plan) -> str:
     """Bytes received, beside the bound, and the peak."""
+    from shardpass.redistribute.limit import show_bytes
+
     bound = plan.lower_bound_bytes
+    peak = f"peak tile {show_bytes(plan.peak_bytes)}, live {show_bytes(plan.peak_live_bytes)}"
     if bound:
-        least = f"{plan.bytes_received / bound:.2f}x the least possible {_size(bound)}"
+        least = f"{plan.bytes_received / bound:.2f}x the least possible {show_bytes(bound)}"
     else:
         least = "the least possible" if not plan.bytes_received else "though nothing need move"
-    return f"received {_size(plan.bytes_received)} ({least}), peak tile {_size(plan.peak_bytes)}"
+    return f"received {show_bytes(plan.bytes_received)} ({least}), {peak}"
 
 
 def _groups(kind: str, shape: tuple[int, ...]) -> str:
@@ -202,17 +241,6 @@ def _bytes(plan: Plan, tile: tuple[int, ...]) -> int:
     for n in tile:
         elements *= n
     return plan.element_type.bytes(elements)
-
-
-def _size(count: int) -> str:
-    """Bytes with a unit: exact below 10 KiB, else three figures."""
-    if count < 10240:
-        return f"{count} B"
-    value, units = float(count), iter(("KiB", "MiB", "GiB", "TiB", "PiB"))
-    unit = "B"
-    while value >= 1024 and (following := next(units, None)):
-        value, unit = value / 1024, following
-    return f"{value:.3g} {unit}" if value < 1000 else f"{value:.0f} {unit}"
 
 
 def _show(plan: Plan) -> None:

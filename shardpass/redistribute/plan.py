@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from shardpass.element_types import ElementType
+from shardpass.redistribute.limit import Limit
 from shardpass.redistribute.ops import IntArray, Program
 from shardpass.sharding import Sharding
 
@@ -67,7 +68,8 @@ class Plan:
         peak_live_bytes: the most bytes that live together on a device: operand and result of a step, and the
             buffers that an exchange or rounds fill (``shardpass.redistribute.memory``).
         received: bytes received by each device, int64 [num_devices].
-        seconds: what the plan takes, by the cost model.
+        profile, memory_limit: the terms on which it was chosen.
+        seconds: what the plan takes, by the cost model of the profile.
         refused: the other ways, and why they were not taken.
     """
 
@@ -84,6 +86,8 @@ class Plan:
     lower_bound_bytes: int
     peak_live_bytes: int
     received: IntArray = field(repr=False)
+    profile: str
+    memory_limit: Limit
     seconds: float
     refused: tuple[Refusal, ...] = field(repr=False)
 

@@ -129,6 +129,8 @@ def _plan(problem: Problem, builder: Builder, planner: str, terms: Terms) -> Pla
         problem.lower_bound_bytes,
         builder.memory.peak,
         builder.received,
+        terms.profile.name,
+        terms.limit,
         terms.profile.cost(builder),
         tuple(builder.refused),
     )
