@@ -173,7 +173,7 @@ def localize_concatenate(local: Local) -> list[Any] | None:
     width, tile[along] = tile[along], sum(shape_of(v)[along] for v in op.operands)
     op.results[0].set_type(retype(op.results[0].type, tile))
     with local.after():
-        return [halos.exchange(op.results[0], _joined(rule, halos.count), width, None)]
+        return [halos.exchange(op.results[0], _joined(rule, halos.count), width)]
 
 
 def concatenate_bytes(op: Any, rule: Rule, factors: dict[int, Axes], mesh: PrimeMesh) -> int:
@@ -225,7 +225,7 @@ def localize_reverse(local: Local) -> list[Any] | None:
             if axes:
                 halos = Halos(local, reach.dim, axes, "a reversal across tiles")
                 plan = _turned(reach.size, halos.count)
-                out = halos.exchange(out, plan, local.tile(0)[reach.dim], None)
+                out = halos.exchange(out, plan, local.tile(0)[reach.dim])
     return [out]
 
 

@@ -1,19 +1,23 @@
 """Halos: a tile extended by what it needs of the other tiles of a dimension.
 
 ``extend`` takes a tile and the window that each position wants and builds the window, with a given value where it
-leaves the array (beyond its borders and in the padding of a dimension that does not divide). Cases:
+leaves the array (beyond its borders and in the padding of a dimension that does not divide). Three ways, of which the
+cheapest is taken, the first among equals:
 
-1. every position's window lies alike to its tile (same start relative to it): pieces of neighbours, one
-   ``collective_permute`` for each neighbour that is reached, put side by side; what lies outside is overwritten;
-2. windows drift against the tiles (a padded, cut, strided or uneven dimension): rounds of ``collective_permute``, each
-   device taking and putting at an offset of its own (``transfers``); what nobody sends keeps the given value;
-3. where that would receive about as much as the whole dimension: one ``all_gather`` of it, and a slice.
+1. beside: strips of the neighbours' tiles next to the own, one ``collective_permute`` for each neighbour that is
+   reached (``strips``); where windows drift against the tiles (a padded, cut, strided or uneven dimension) each device
+   slices its window from them;
+2. rounds of ``collective_permute``, each device taking and putting at a place of its own (``transfers``, ``placing``);
+3. one ``all_gather`` of the dimension, and a slice.
+
+What lies outside of the array is overwritten then, unless it is zero as it should be: who has no sender receives zeros.
 
 ``HaloRule`` carries what a family's rule knows of whole shapes to its rewrite and to the price of a split.
 """
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
@@ -25,13 +29,16 @@ from jaxlib.mlir.dialects import stablehlo as hlo
 
 from shardpass.element_types import element_type
 from shardpass.ir.offsets import device_value
-from shardpass.ir.tensors import dense_i64, retype, shape_of
+from shardpass.ir.tensors import dense_i64, operation, retype, shape_of, splat_text
 from shardpass.ops.assign import LATENCY_BYTES
 from shardpass.ops.factors import Axes, Kind, Priority, Rule, RuleBuilder, unproject
 from shardpass.ops.local import Local
 from shardpass.ops.masking import identity_text
 from shardpass.ops.mesh import PrimeMesh
-from shardpass.ops.transfers import Exchange, Held, Round, Table, Window, plan_exchange, tile_of, tiles
+from shardpass.ops.placing import Box, Placement, placed
+from shardpass.ops.positions import compare, i32, spread
+from shardpass.ops.strips import Layout, beside
+from shardpass.ops.transfers import Exchange, Table, Window, plan_exchange, tile_of, tiles
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,33 +127,32 @@ def windowed_factor(build: RuleBuilder, *sizes: int, kind: Kind = Kind.PARALLEL)
 # ---------------------------------------------------------------- prices
 
 
-def uniform(held: Held, window: Window) -> bool:
-    """Whether each window lies alike to its position's tile."""
-    return len({s - b for s, b in zip(window.start, held.base, strict=True)}) == 1
+class Way(enum.Enum):
+    """How a window is brought."""
+
+    BESIDE = "beside"
+    ROUNDS = "rounds"
+    GATHER = "gather"
 
 
-def neighbours(window: Window, tile: int) -> list[tuple[int, int, int]]:
-    """Of a uniform window: (distance, first local index, length) of each tile that it reaches, in order."""
-    start = window.start[0]
-    stop = start + window.width
-    return [
-        (r, max(start - r * tile, 0), min(stop - r * tile, tile) - max(start - r * tile, 0))
-        for r in range(start // tile, -(-stop // tile))
+@dataclass(frozen=True, slots=True)
+class Choice:
+    way: Way
+    layout: Layout
+    plan: Exchange
+    price: int  # bytes received, latencies included from the second collective on
+
+
+def choose(size: int, count: int, window: Window, cross_bytes: int) -> Choice:
+    """The cheapest way to bring ``window``; an element of the dimension has ``cross_bytes``."""
+    layout, plan = beside(size, count, window), plan_exchange((tiles(size, count),), window)
+    priced = [
+        (layout.received * cross_bytes + LATENCY_BYTES * max(0, len(layout.shipments) - 1), Way.BESIDE),
+        (plan.received * cross_bytes + LATENCY_BYTES * max(0, len(plan.rounds) - 1), Way.ROUNDS),
+        ((count - 1) * tile_of(size, count) * cross_bytes, Way.GATHER),
     ]
-
-
-def _cheapest(size: int, count: int, window: Window, cross_bytes: int) -> tuple[int, bool]:
-    """(bytes received, latencies included from the second collective on; whether by a gather)."""
-    held = tiles(size, count)
-    if uniform(held, window):
-        sizes = [n for r, _, n in neighbours(window, tile_of(size, count)) if r and abs(r) < count]
-    else:
-        sizes = [r.size for r in plan_exchange((held,), window).rounds]
-    if not sizes:
-        return 0, False
-    near = sum(sizes) * cross_bytes + LATENCY_BYTES * (len(sizes) - 1)
-    whole = (count - 1) * tile_of(size, count) * cross_bytes
-    return (whole, True) if whole < near else (near, False)
+    price, way = min(priced, key=lambda one: one[0])
+    return Choice(way, layout, plan, price)
 
 
 def halo_bytes(op: Any, rule: Rule, factors: dict[int, Axes], mesh: PrimeMesh) -> int:
@@ -161,7 +167,7 @@ def halo_bytes(op: Any, rule: Rule, factors: dict[int, Axes], mesh: PrimeMesh) -
             cross = prod(n for d, n in enumerate(tile) if d != reach.dim)
             cross_bytes = element_type(rule.element_types[reach.operand]).bytes(cross)
             count = mesh.count(axes)
-            total += _cheapest(reach.size, count, reach.elements(count)[0], cross_bytes)[0]
+            total += choose(reach.size, count, reach.elements(count)[0], cross_bytes).price
     return total
 
 
@@ -185,9 +191,16 @@ def zeros(element: Any, shape: Sequence[int] = ()) -> Any:
     return made.results[0]
 
 
-def splat(value: Any, shape: Sequence[int]) -> Any:
-    """A scalar tensor, broadcast."""
-    return hlo.broadcast_in_dim(retype(value.type, shape), value, ir.DenseI64ArrayAttr.get([]))
+def is_zero(value: Any) -> bool:
+    """Whether a scalar is known to be zero (and not -0.0): a constant, perhaps converted, broadcast or reshaped."""
+    while not isinstance(value.owner, ir.Block):
+        op = operation(value.owner)
+        if op.name == "stablehlo.constant":
+            return splat_text(op) == identity_text("add", value.type.element_type)
+        if op.name not in ("stablehlo.convert", "stablehlo.broadcast_in_dim", "stablehlo.reshape"):
+            return False
+        value = op.operands[0]
+    return False
 
 
 def cut(value: Any, dim: int, start: int, stop: int, stride: int = 1) -> Any:
@@ -281,18 +294,24 @@ class Halos:
         ``fill``: the scalar that stands where the window leaves the array; None: anything may stand there.
         """
         shape = shape_of(value)
-        held = tiles(size, self.count)
-        cross = element_type(str(value.type.element_type)).bytes(prod(n for d, n in enumerate(shape) if d != self.dim))
-        fill = fill if fill is not None and window.leaves(size) else None
+        below, above = window.leaves_below(), window.leaves_above(size)
+        fill = fill if below or above else None
         if window.width == 0 or shape[self.dim] == 0:
             out = list(shape)
             out[self.dim] = window.width
-            return zeros(value.type.element_type, out) if fill is None else splat(fill, out)
-        if _cheapest(size, self.count, window, cross)[1]:
-            return self.outside(self._gathered(value, window), size, window, fill)
-        if uniform(held, window):
-            return self.outside(self._beside(value, window), size, window, fill)
-        return self.exchange(value, plan_exchange((held,), window), window.width, fill)
+            return zeros(value.type.element_type, out) if fill is None else spread(fill, out)
+        cross = element_type(str(value.type.element_type)).bytes(prod(n for d, n in enumerate(shape) if d != self.dim))
+        choice = choose(size, self.count, window, cross)
+        if choice.way is Way.GATHER:
+            found = self._gathered(value, window)
+        elif choice.way is Way.ROUNDS:
+            found = self.exchange(value, choice.plan, window.width)
+        else:
+            found = self._beside(value, choice.layout)
+            if fill is not None and is_zero(fill) and not choice.layout.shared:
+                # who has no sender receives zeros: only the padding of the last tile is left to overwrite
+                below, above = False, above and size % self.count > 0
+        return self.outside(found, size, window, fill, below=below, above=above)
 
     def slide(self, value: Any, reach: Reach, fill: Any) -> tuple[Any, tuple[int, int], int]:
         """(the windows of ``reach``, the padding and the dilation that are left to an op that slides along them)."""
@@ -307,18 +326,37 @@ class Halos:
         value = grow(value, self.dim, low, high + more, fill, reach.dilation - 1)
         return cut_at(value, self.dim, self.number([low - p for p in phase]), width), (0, 0), 1
 
-    def _beside(self, value: Any, window: Window) -> Any:
-        """Uniform windows: the pieces of the neighbours side by side."""
-        pieces = []
-        for distance, first, length in neighbours(window, shape_of(value)[self.dim]):
-            piece = cut(value, self.dim, first, first + length)
-            if distance:
-                source = [p + distance if 0 <= p + distance < self.count else -1 for p in range(self.count)]
-                source = [q if b > a else -1 for q, a, b in zip(source, window.start, window.stop, strict=True)]
-                if any(q >= 0 for q in source):
-                    piece = self.permute(piece, source)
-            pieces.append(piece)
-        return pieces[0] if len(pieces) == 1 else hlo.concatenate(pieces, self.dim)
+    def _beside(self, value: Any, layout: Layout) -> Any:
+        """The strips side by side, and of them each position's window; zeros where a strip has no sender."""
+        pieces = {
+            n: cut(value, self.dim, s.first, s.first + s.length) for n, s in enumerate(layout.strips) if not s.distance
+        }
+        for shipment in layout.shipments:
+            box = self.permute(self._taken(value, shipment.take, shipment.size), shipment.source)
+            for number, first in shipment.strips:
+                pieces[number] = cut(box, self.dim, first, first + layout.strips[number].length)
+        for number, strip in enumerate(layout.strips):
+            if strip.distance == 0:
+                pieces[number] = cut(value, self.dim, strip.first, strip.first + strip.length)
+            elif number not in pieces:
+                pieces[number] = self._zeros(value, strip.length)
+        joined = self._joined([pieces[n] for n in range(len(layout.strips))])
+        joined = grow(joined, self.dim, 0, max(0, layout.length - shape_of(joined)[self.dim]))
+        return self._taken(joined, layout.offsets, layout.width)
+
+    def _taken(self, value: Any, start: Table, size: int) -> Any:
+        """``size`` elements from ``start[p]`` on."""
+        if len(set(start)) == 1:
+            return cut(value, self.dim, start[0], start[0] + size)
+        return cut_at(value, self.dim, self.number(start), size)
+
+    def _joined(self, row: Sequence[Any]) -> Any:
+        return row[0] if len(row) == 1 else hlo.concatenate(row, self.dim)
+
+    def _zeros(self, like: Any, length: int) -> Any:
+        shape = list(shape_of(like))
+        shape[self.dim] = length
+        return zeros(like.type.element_type, shape)
 
     def _gathered(self, value: Any, window: Window) -> Any:
         whole = self.gather(value)
@@ -328,65 +366,66 @@ class Halos:
             grow(whole, self.dim, low, high), self.dim, self.number([s + low for s in window.start]), window.width
         )
 
-    def outside(self, value: Any, size: int, window: Window, fill: Any | None) -> Any:
-        """``value`` (windows) with ``fill`` where its index in the array is outside of it."""
-        if fill is None:
+    def outside(
+        self, value: Any, size: int, window: Window, fill: Any | None, *, below: bool = True, above: bool = True
+    ) -> Any:
+        """``value`` (windows) with ``fill`` where its index is outside of the array, at the sides that matter."""
+        below = below and any(s < 0 for s in window.start)
+        above = above and any(s + window.width > size for s in window.start)
+        if fill is None or not (below or above):
             return value
         shape = shape_of(value)
-        i32 = ir.IntegerType.get_signless(32)
-        kind = ir.RankedTensorType.get(list(shape), i32)
-        index = hlo.add(hlo.iota(kind, self.dim), splat(self.number(window.start), shape))
+        index = hlo.add(hlo.iota(i32(shape), self.dim), spread(self.number(window.start), shape))
         inside = None
-        for bound, direction, matters in (
-            (0, "GE", any(s < 0 for s in window.start)),
-            (size, "LT", any(s + window.width > size for s in window.start)),
-        ):
+        for bound, direction, matters in ((0, "GE", below), (size, "LT", above)):
             if matters:
-                found = hlo.compare(
-                    index,
-                    splat(scalar(bound), shape),
-                    hlo.ComparisonDirectionAttr.get(direction),
-                    compare_type=hlo.ComparisonTypeAttr.get("SIGNED"),
-                )
+                found = compare(direction, index, spread(scalar(bound), shape))
                 inside = found if inside is None else hlo.and_(inside, found)
-        return value if inside is None else hlo.select(inside, value, splat(fill, shape))
+        return hlo.select(inside, value, spread(fill, shape))
 
     # ------------------------------------------------------------ rounds
 
-    def exchange(self, value: Any, plan: Exchange, width: int, fill: Any | None) -> Any:
-        """``width`` elements along the dimension: what ``plan`` brings, elsewhere ``fill`` (zero)."""
-        steps = (*plan.kept, *plan.rounds)
-        shape = list(shape_of(value))
-        longest = max((max(r.take) + r.size for r in steps), default=0)
-        value = grow(value, self.dim, 0, max(0, longest - shape[self.dim]))
-        shape[self.dim] = max([width, *(max(r.put) + r.size for r in steps)])
-        first = steps[0] if steps else None
-        if first and first.size == shape[self.dim] and min(first.extent) == first.size:
-            found, steps = self._box(value, first), steps[1:]
+    def exchange(self, value: Any, plan: Exchange, width: int) -> Any:
+        """``width`` elements along the dimension: what ``plan`` brings; elsewhere anything."""
+        placement = placed(plan, width)
+        if not placement.boxes:
+            return self._zeros(value, width)
+        longest = max(max(box.take) + box.round.size for box in placement.boxes)
+        value = grow(value, self.dim, 0, max(0, longest - shape_of(value)[self.dim]))
+        if placement.aligned:
+            return self._aligned(value, placement)
+        first, *others = placement.boxes
+        if len(set(first.put)) == 1:
+            left = placement.length - first.put[0] - first.round.size
+            found = grow(self._box(value, first), self.dim, first.put[0], left)
         else:
-            found = splat(zeros(value.type.element_type) if fill is None else fill, shape)
-        for step in steps:
-            found = self._add_round(found, self._box(value, step), step)
+            found = _put_at(
+                self._zeros(value, placement.length), self._box(value, first), self.dim, self.number(first.put)
+            )
+        for box in others:
+            found = self._add(found, self._box(value, box), box)
         return cut(found, self.dim, 0, width)
 
-    def _box(self, value: Any, step: Round) -> Any:
-        box = cut_at(value, self.dim, self.number(step.take), step.size)
-        if any(q not in (p, -1) for p, q in enumerate(step.source)):
-            box = self.permute(box, step.source)
-        return box
+    def _aligned(self, value: Any, placement: Placement) -> Any:
+        row, end = [], 0
+        for box in placement.boxes:
+            if box.put[0] > end:
+                row.append(self._zeros(value, box.put[0] - end))
+            row.append(self._box(value, box))
+            end = box.put[0] + box.round.size
+        if placement.length > end:
+            row.append(self._zeros(value, placement.length - end))
+        return self._joined(row)
 
-    def _add_round(self, target: Any, box: Any, step: Round) -> Any:
-        start = self.number(step.put)
-        if min(step.extent) < step.size:
-            shape = shape_of(box)
-            kind = ir.RankedTensorType.get(list(shape), ir.IntegerType.get_signless(32))
-            meant = hlo.compare(
-                hlo.iota(kind, self.dim),
-                splat(self.number(step.extent), shape),
-                hlo.ComparisonDirectionAttr.get("LT"),
-                compare_type=hlo.ComparisonTypeAttr.get("SIGNED"),
-            )
-            box = hlo.select(meant, box, cut_at(target, self.dim, start, step.size))
-        if shape_of(box) == shape_of(target):
-            return box
-        return _put_at(target, box, self.dim, start)
+    def _box(self, value: Any, box: Box) -> Any:
+        taken = self._taken(value, box.take, box.round.size)
+        source = box.round.source
+        return self.permute(taken, source) if any(q not in (p, -1) for p, q in enumerate(source)) else taken
+
+    def _add(self, target: Any, value: Any, box: Box) -> Any:
+        start = self.number(box.put)
+        if box.masked:
+            shape = shape_of(value)
+            meant = compare("LT", hlo.iota(i32(shape), self.dim), spread(self.number(box.round.extent), shape))
+            value = hlo.select(meant, value, cut_at(target, self.dim, start, box.round.size))
+        return value if shape_of(value) == shape_of(target) else _put_at(target, value, self.dim, start)

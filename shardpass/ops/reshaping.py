@@ -158,7 +158,7 @@ def localize_reshape(local: Local) -> None:
         value = hlo.reshape(retype(value.type, flat), value)
         for rows, axes in split:
             halos = Halos(local, rows.group, axes, "a reshape across tiles")
-            value = halos.exchange(value, rows.plan(halos.count), rows.width(halos.count), None)
+            value = halos.exchange(value, rows.plan(halos.count), rows.width(halos.count))
     op.operands[0] = value
 
 

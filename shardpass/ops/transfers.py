@@ -47,9 +47,13 @@ class Window:
     stop: Table
     width: int
 
-    def leaves(self, size: int) -> bool:
-        """Whether an element that is needed lies outside of an array of ``size`` elements."""
-        return any(a < b and (a < 0 or b > size) for a, b in zip(self.start, self.stop, strict=True))
+    def leaves_below(self) -> bool:
+        """Whether an element that is needed lies before an array's first."""
+        return any(a < min(b, 0) for a, b in zip(self.start, self.stop, strict=True))
+
+    def leaves_above(self, size: int) -> bool:
+        """Whether an element that is needed lies after the last of an array of ``size`` elements."""
+        return any(max(a, size) < b for a, b in zip(self.start, self.stop, strict=True))
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,9 +23,10 @@ from jaxlib.mlir.dialects import stablehlo as hlo
 from shardpass.element_types import element_type
 from shardpass.ir.tensors import dense_i64, i64_array, ints, operation, retype, shape_of
 from shardpass.ops.factors import Axes, Kind, Priority, Rule, RuleBuilder, unproject
-from shardpass.ops.halo import HaloRule, Halos, Reach, cut, halo_bytes, halo_rule, splat, windowed_factor
+from shardpass.ops.halo import HaloRule, Halos, Reach, cut, halo_bytes, halo_rule, windowed_factor
 from shardpass.ops.local import Local
 from shardpass.ops.mesh import PrimeMesh
+from shardpass.ops.positions import spread
 from shardpass.ops.reduce import combiner_of, is_identity
 from shardpass.ops.registry import define
 from shardpass.ops.transfers import tile_window
@@ -179,8 +180,8 @@ def _scanned(local: Local, scans: Sequence[tuple[Halos, bool, int]]) -> list[Any
             totals = halos.gather(cut(out, halos.dim, at, at + 1))
             others = _reduced(_others(halos, totals, initial, backward), initial, halos.dim, combiner)
             kept = [d for d in range(len(shape_of(out))) if d != halos.dim]
-            spread = hlo.broadcast_in_dim(out.type, others, i64_array(kept))
-            out = ir.Operation.create(f"stablehlo.{combiner}", results=[out.type], operands=[spread, out]).results[0]
+            before = hlo.broadcast_in_dim(out.type, others, i64_array(kept))
+            out = ir.Operation.create(f"stablehlo.{combiner}", results=[out.type], operands=[before, out]).results[0]
     return [out]
 
 
@@ -188,14 +189,14 @@ def _others(halos: Halos, totals: Any, initial: Any, backward: bool) -> Any:
     """``totals`` (one for each position) with the initial value in place of those that do not precede the device's."""
     shape = shape_of(totals)
     kind = ir.RankedTensorType.get(list(shape), ir.IntegerType.get_signless(32))
-    here = splat(halos.number(range(halos.count)), shape)
+    here = spread(halos.number(range(halos.count)), shape)
     matters = hlo.compare(
         hlo.iota(kind, halos.dim),
         here,
         hlo.ComparisonDirectionAttr.get("GT" if backward else "LT"),
         compare_type=hlo.ComparisonTypeAttr.get("SIGNED"),
     )
-    return hlo.select(matters, totals, splat(initial, shape))
+    return hlo.select(matters, totals, spread(initial, shape))
 
 
 def _reduced(value: Any, initial: Any, dim: int, combiner: str) -> Any:

@@ -4,10 +4,10 @@
 
 // CHECK-LABEL: func.func @main(
 // CHECK-SAME: %[[X:[^:]*]]: tensor<2x16xf32>
-// CHECK: %[[OWN:.*]] = stablehlo.slice %[[X]] [1:2, 0:16]
 // CHECK: %[[ROW:.*]] = stablehlo.slice %[[X]] [0:1, 0:16]
 // CHECK: %[[NEXT:.*]] = "stablehlo.collective_permute"(%[[ROW]])
 // CHECK-SAME{LITERAL}: source_target_pairs = dense<[[1, 0], [2, 1], [3, 2]]>
+// CHECK: %[[OWN:.*]] = stablehlo.slice %[[X]] [1:2, 0:16]
 // CHECK: stablehlo.concatenate %[[OWN]], %[[NEXT]], dim = 0 : (tensor<1x16xf32>, tensor<1x16xf32>) -> tensor<2x16xf32>
 // CHECK-NOT: all_gather
 // WHY: each device receives 64 B

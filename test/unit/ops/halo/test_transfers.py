@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from shardpass.ops.halo import Reach, neighbours, uniform
+from shardpass.ops.halo import Reach
+from shardpass.ops.placing import placed
+from shardpass.ops.strips import Layout, Strip, beside
 from shardpass.ops.transfers import (
     Exchange,
     Held,
@@ -49,6 +51,7 @@ def assert_serves(plan: Exchange, local: np.ndarray, window: Window, held: set[i
     for p, (start, stop) in enumerate(zip(window.start, window.stop, strict=True)):
         for index in range(start, stop):
             assert found[p, index - start] == (index if index in held else NOTHING), (p, index)
+    assert_put_together(plan, local, window, held)
 
 
 def lacking(held: Held, window: Window) -> int:
@@ -111,19 +114,122 @@ def test_tiles_turned_round(size: int, count: int) -> None:
     assert_serves(plan, local, tile_window(size, count), set(range(size)))
 
 
-def test_a_halo_is_one_round_for_each_side() -> None:
+def put_together(plan: Exchange, local: np.ndarray, width: int) -> np.ndarray:
+    """What ``placed`` says, carried out: whole boxes are put, one over the other, with what lies beyond the runs."""
+    placement = placed(plan, width)
+    long = np.concatenate([local, np.full((len(local), 50), NOTHING - 1)], axis=1)
+    out = np.full((len(local), placement.length), NOTHING)
+    end = 0
+    for box in placement.boxes:
+        if placement.aligned:
+            assert len(set(box.put)) == 1
+            assert box.put[0] >= end
+            assert not box.masked
+            end = box.put[0] + box.round.size
+        for p, q in enumerate(box.round.source):
+            size = box.round.extent[p] if box.masked else box.round.size
+            taken = long[q, box.take[q] : box.take[q] + size] if q >= 0 else np.full(size, NOTHING - 1)
+            out[p, box.put[p] : box.put[p] + size] = taken
+    return out[:, :width]
+
+
+def assert_put_together(plan: Exchange, local: np.ndarray, window: Window, held: set[int]) -> None:
+    found = put_together(plan, local, window.width)
+    for p, (start, stop) in enumerate(zip(window.start, window.stop, strict=True)):
+        for index in range(start, stop):
+            assert index not in held or found[p, index - start] == index, (p, index)
+
+
+def side_by_side(layout: Layout, local: np.ndarray, count: int, tile: int) -> np.ndarray:
+    """[positions, width]: the windows that ``layout`` brings; NOTHING where no one sends."""
+    row = []
+    for number, strip in enumerate(layout.strips):
+        if strip.distance == 0:
+            row.append(local[:, strip.first : strip.first + strip.length])
+            continue
+        piece = np.full((count, strip.length), NOTHING)
+        for shipment in layout.shipments:
+            senders = [q for q in shipment.source if q >= 0]
+            assert len(set(senders)) == len(senders)
+            assert all(0 <= t <= tile - shipment.size for t in shipment.take)
+            for at in [first for n, first in shipment.strips if n == number]:
+                for p, q in enumerate(shipment.source):
+                    if q >= 0:
+                        box = local[q, shipment.take[q] : shipment.take[q] + shipment.size]
+                        piece[p] = box[at : at + strip.length]
+        row.append(piece)
+    whole = np.concatenate([*row, np.full((count, layout.length), NOTHING)], axis=1)
+    return np.stack([whole[p, at : at + layout.width] for p, at in enumerate(layout.offsets)])
+
+
+def assert_beside(size: int, count: int, window: Window) -> None:
+    layout, tile = beside(size, count, window), tile_of(size, count)
+    found = side_by_side(layout, hold(tiles(size, count), tile), count, tile)
+    for p, (start, stop) in enumerate(zip(window.start, window.stop, strict=True)):
+        for index in range(start, stop):
+            inside = 0 <= index < size
+            # a permute that serves both sides brings something also where nothing is: it is overwritten
+            assert found[p, index - start] == (index if inside else NOTHING) or (layout.shared and not inside)
+
+
+@pytest.mark.parametrize("count", [2, 3, 4, 8])
+@pytest.mark.parametrize(("size", "results"), [(16, 16), (16, 13), (13, 16), (5, 11), (24, 12), (7, 1)])
+@pytest.mark.parametrize(
+    ("first", "step", "span"), [(0, 1, 1), (3, 1, 1), (-2, 1, 5), (-1, 2, 3), (4, 3, 2), (-40, 1, 2)]
+)
+def test_strips_beside_the_tile(count: int, size: int, results: int, first: int, step: int, span: int) -> None:
+    assert_beside(size, count, Reach(0, 0, 0, size, results, first, step, span).window(count))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_windows_at_random_beside_the_tile(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    count, size, width = int(rng.integers(2, 7)), int(rng.integers(1, 30)), int(rng.integers(1, 12))
+    start = rng.integers(-8, size + 8, count)
+    stop = start + rng.integers(0, width + 1, count)
+    assert_beside(size, count, Window(tuple(map(int, start)), tuple(map(int, stop)), width))
+
+
+def test_a_halo_is_one_permute_for_each_side() -> None:
     """Windows of three over tiles of four: one element from the left, one from the right."""
     window = Reach(0, 0, 0, 16, 16, -1, 1, 3).window(4)
-    plan = plan_exchange((tiles(16, 4),), window)
-    assert uniform(tiles(16, 4), window)
-    assert neighbours(window, 4) == [(-1, 3, 1), (0, 0, 4), (1, 0, 1)]
-    assert sorted(r.source for r in plan.rounds) == [(-1, 0, 1, 2), (1, 2, 3, -1)]
-    assert plan.received == 2
+    layout = beside(16, 4, window)
+    assert layout.strips == (Strip(-1, 3, 1), Strip(0, 0, 4), Strip(1, 0, 1))
+    assert [s.source for s in layout.shipments] == [(-1, 0, 1, 2), (1, 2, 3, -1)]
+    assert layout.received == plan_exchange((tiles(16, 4),), window).received == 2
+    assert not layout.shared
+
+
+def test_on_two_positions_one_permute_serves_both_sides() -> None:
+    layout = beside(8, 2, Reach(0, 0, 0, 8, 8, -1, 1, 3).window(2))
+    assert layout.strips == (Strip(-1, 3, 1), Strip(0, 0, 4), Strip(1, 0, 1))
+    (only,) = layout.shipments
+    assert (only.size, only.source, only.take) == (1, (1, 0), (3, 0))  # the last element of one, the first of the other
+    assert layout.shared
 
 
 def test_a_wide_halo_reaches_past_the_neighbour() -> None:
-    window = Reach(0, 0, 0, 8, 8, -5, 1, 6).window(4)  # five to the left, of tiles of two
-    assert neighbours(window, 2) == [(-3, 1, 1), (-2, 0, 2), (-1, 0, 2), (0, 0, 2)]
+    layout = beside(8, 4, Reach(0, 0, 0, 8, 8, -5, 1, 6).window(4))  # five to the left, of tiles of two
+    assert layout.strips == (Strip(-3, 1, 1), Strip(-2, 0, 2), Strip(-1, 0, 2), Strip(0, 0, 2))
+
+
+def test_windows_that_drift_are_cut_from_the_strips() -> None:
+    """Twelve results over tiles of four of sixteen: window p begins at 3p, p elements before the tile."""
+    layout = beside(16, 4, Reach(0, 0, 0, 16, 12).window(4))
+    assert layout.strips == (Strip(-1, 1, 3), Strip(0, 0, 3))
+    assert layout.offsets == (3, 2, 1, 0)
+    assert layout.received == 3
+
+
+def test_a_roll_of_even_tiles_is_put_together_without_offsets() -> None:
+    """Ten back over four tiles of eight: the end of the second tile before, then most of the one before."""
+    wrapped = Held((-22, -14, -6, 2), (0, 0, 0, 2), (0, 0, 2, 10))  # elements 22 to 31 are results 0 to 9
+    others = Held((10, 18, 26, 34), (10, 18, 26, 32), (18, 26, 32, 32))
+    plan = plan_exchange((wrapped, others), tile_window(32, 4))
+    placement = placed(plan, 8)
+    assert placement.aligned
+    assert [(b.put[0], b.round.size) for b in placement.boxes] == [(0, 2), (2, 6)]
+    assert plan.received == 8
 
 
 def test_the_second_half_goes_to_all() -> None:
