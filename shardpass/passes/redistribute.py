@@ -30,7 +30,9 @@ from shardpass.passes.annotations import (
 from shardpass.passes.base import ModulePass
 from shardpass.passes.registry import register
 from shardpass.redistribute import Plan, plan_redistribution
+from shardpass.redistribute.limit import read_limit
 from shardpass.redistribute.lower import DeviceValues, emit
+from shardpass.redistribute.profiles import find_profile
 from shardpass.sharding import Mesh, Sharding, TupleSharding, parse_sharding
 
 _CHANNEL = re.compile(r"handle = (\d+)")
@@ -49,6 +51,10 @@ class Redistribute(ModulePass):
 
     Options:
         planner: "best", or "rink" for the plain method of Rink et al.
+        profile: the machine by which planner best weighs steps against bytes: "default", "cpu", "ethernet", "pod",
+            "paper", or a file NAME.json as tools/calibrate.py writes it
+        memory_limit: what may live together on a device, as 24MiB; "max": no tile above the greater of source and
+            target; "none"
 
     Input:
 
@@ -78,9 +84,16 @@ class Redistribute(ModulePass):
     summary = "each change of sharding becomes slices and collectives"
 
     planner: str = "best"
+    profile: str = "default"
+    memory_limit: str = "max"
 
     def run(self, module: Any) -> None:
         mesh, devices = mesh_of(module), num_devices(module)
+        terms = {
+            "planner": self.planner,
+            "profile": find_profile(self.profile),
+            "memory_limit": read_limit(self.memory_limit),
+        }
         channels = itertools.count(_last_channel(module) + 1)
         failures: list[ShardpassError] = []
         with module.context:
@@ -88,7 +101,7 @@ class Redistribute(ModulePass):
                 known: DeviceValues = {}
                 for op in [op for op in block.operations if custom_call_target(operation(op)) == REDISTRIBUTE]:
                     try:
-                        plan = _plan(op, self.planner, devices, mesh)
+                        plan = _plan(op, terms, devices, mesh)
                     except ShardpassError as failure:
                         failures.append(_placed(failure, place_of(op.location)))
                     else:
@@ -124,8 +137,8 @@ def _last_channel(module: Any) -> int:
     return last
 
 
-def _plan(op: Any, planner: str, devices: int | None, mesh: Mesh | None) -> Plan:
-    """The plan that the op's attributes ask for; its tiles must be the op's types."""
+def _plan(op: Any, terms: dict[str, Any], devices: int | None, mesh: Mesh | None) -> Plan:
+    """The plan that the op's attributes ask for, by ``terms``; its tiles must be the op's types."""
     for name in (FROM, TO, GLOBAL_TYPE):
         if name not in op.attributes:
             raise ATTRIBUTE.error(reason=f"has no attribute {name}")
@@ -137,7 +150,7 @@ def _plan(op: Any, planner: str, devices: int | None, mesh: Mesh | None) -> Plan
         raise ATTRIBUTE.error(reason=f"has a {GLOBAL_TYPE} that is no tensor type") from None
     source, target = (_sharding(get_text(op, name) or "", mesh) for name in (FROM, TO))
     plan = plan_redistribution(
-        tuple(whole.shape), str(whole.element_type), source, target, planner=planner, num_devices=devices
+        tuple(whole.shape), str(whole.element_type), source, target, num_devices=devices, **terms
     )
     ends = ((op.operands[0], plan.source_tile, "operand"), (op.results[0], plan.target_tile, "result"))
     for value, tile, side in ends:
