@@ -62,11 +62,6 @@ NO_DEVICE_COUNT = Code(
     severity=Severity.REMARK,
     explanation="A module without any annotation is taken as a program for one device.",
 )
-IGNORED_OP = Code(
-    "SP213",
-    "{op} is a hint that shardpass does not use yet; it is left out",
-    severity=Severity.REMARK,
-)
 NO_MESH = Code(
     "SP214",
     "the module has no {attribute}: it was not imported",

@@ -20,7 +20,6 @@ from __future__ import annotations
 import enum
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
 
 Axes = tuple[int, ...]  # prime sub-axes of the mesh, major to minor
 DimAxes = tuple[Axes, ...]  # one entry for each tensor dimension
@@ -160,11 +159,6 @@ def unproject(
                 break
         out.append(tuple(axes))
     return tuple(out)
-
-
-def divides(shape: Sequence[int], dims: DimAxes, sizes: Sequence[int]) -> bool:
-    """Whether every dimension divides evenly into its tiles."""
-    return all(n % prod(sizes[a] for a in axes) == 0 for n, axes in zip(shape, dims, strict=True))
 
 
 def used_axes(dims: DimAxes) -> frozenset[int]:

@@ -6,15 +6,17 @@ the argument or result of the function. The mesh and the number of devices are a
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from jaxlib.mlir import ir
 
 from shardpass.diagnostics.table_passes import BAD_NUM_PARTITIONS, MAIN_FORM, NO_MAIN
 from shardpass.ir.locations import place_of
-from shardpass.ir.tensors import ints, operation
+from shardpass.ir.tensors import i64_array, ints, operation
 from shardpass.ops.local import AXES, CAUSE
-from shardpass.sharding import Mesh
+from shardpass.sharding import Mesh, Sharding
+from shardpass.sharding.named import named_text
 
 __all__ = ["AXES", "CAUSE"]  # they are written by the ops; the other names are this module's own
 
@@ -26,6 +28,9 @@ UNSPECIFIED = "shardpass.unspecified_dims"  # dimensions that propagation may sp
 SCOPE = "shardpass.manual"  # on an op in a region that is manual over some axes: see ``passes.manual``
 CONFLICT = "shardpass.conflict"  # on an op where two splits disagreed: which was taken, and why
 PRIORITIES = "shardpass.priorities"  # of each dimension: propagation takes the lowest number first
+REPLICATED = "shardpass.replicated"  # a vector's sharding; propagation leaves the axes that split it alone
+BARRIER = "shardpass.barrier"  # on a constraint: the one way that shardings may pass, FORWARD, BACKWARD or NONE
+SAID = (SHARDING, UNSPECIFIED, PRIORITIES, REPLICATED)  # all that the user says of a value's sharding
 FROM, TO, GLOBAL_TYPE = "shardpass.from", "shardpass.to", "shardpass.global_type"
 TILED_SHARDING = "shardpass.sharding"  # of a partitioned module's arguments and results
 MANUAL = "{manual}"
@@ -86,8 +91,18 @@ def custom_call_target(op: Any) -> str:
     return text(op.attributes["call_target_name"])
 
 
-def is_constraint(op: Any) -> bool:
-    return custom_call_target(op) == CONSTRAINT
+def notes_of(sharding: Sharding, rank: int, manual: Collection[str] = ()) -> dict[str, Any]:
+    """The attributes for what ``sharding`` says to propagation alone. ``manual``: the axes of the value's region."""
+    found = {}
+    barred = [a for a in sharding.notes.replicated if a.name not in manual]
+    if barred and sharding.mesh is not None:
+        found[REPLICATED] = ir.StringAttr.get(named_text(Sharding.tiled(sharding.mesh, (tuple(barred),))))
+    if sharding.notes.open:
+        found[UNSPECIFIED] = i64_array(sharding.notes.open)
+    if sharding.notes.priorities:
+        given = dict(sharding.notes.priorities)
+        found[PRIORITIES] = i64_array([given.get(dim, 0) for dim in range(rank)])
+    return found
 
 
 def priorities(attributes: Any) -> tuple[int, ...]:

@@ -26,6 +26,7 @@ from shardpass.passes.annotations import (
     GLOBAL_TYPE,
     MANUAL,
     NUM_PARTITIONS,
+    REPLICATED,
     SCOPE,
     SHARDING,
     TO_FULL,
@@ -36,6 +37,7 @@ from shardpass.passes.annotations import (
     get_text,
     main_of,
     mesh_of,
+    notes_of,
     num_devices,
     set_mesh,
     set_num_devices,
@@ -49,7 +51,7 @@ from shardpass.passes.registry import register
 from shardpass.passes.sdy_import import MOST_DEVICES, import_sdy
 from shardpass.passes.tidy import tidy
 from shardpass.passes.validate import check, read_for
-from shardpass.sharding import Mesh, Sharding, common_mesh
+from shardpass.sharding import Mesh, Sharding, common_mesh, parse_sharding
 
 HOLDS_OPS = CONTROL_FLOW | {"func.func"}  # ops whose regions hold a program, not a reducer
 
@@ -70,6 +72,10 @@ class Annotation:
         attributes = self.holder if isinstance(self.holder, dict) else self.holder.attributes
         joined = said[0] if len(said) == 1 else "{" + ", ".join(said) + "}"
         attributes[SHARDING] = ir.StringAttr.get(joined)
+        if len(said) == 1:
+            notes = notes_of(self.shardings[0], len(self.shardings[0].dims))
+            for name in [name for name in notes if name not in attributes]:
+                attributes[name] = notes[name]
 
 
 @register
@@ -126,7 +132,7 @@ class Import(ModulePass):
             raise TOO_MANY_DEVICES.error(place_of(main.location), what="the program", count=count, most=MOST_DEVICES)
         _fail_if_wrong(found, count, NUM_PARTITIONS if num_devices(module) else "as its first sharding says")
         set_num_devices(module, count)
-        mesh = _common_mesh(found, count, prefer or sdy_mesh)
+        mesh = _common_mesh(found, _barred(main, signature), count, prefer or sdy_mesh)
         set_mesh(module, mesh)
         for annotation in found:
             annotation.write()
@@ -251,7 +257,15 @@ def _fail_if_wrong(found: list[Annotation], count: int, source: str) -> None:
         raise ShardpassError(*errors)
 
 
-def _common_mesh(found: list[Annotation], count: int, prefer: Mesh | None) -> Mesh:
+def _barred(main: Any, signature: Signature) -> list[Sharding]:
+    """What says which axes propagation must leave alone: the mesh must be able to say it too."""
+    rows: list[Any] = [*signature.arguments, *signature.results]
+    rows += [operation(op).attributes for block in walk_blocks(operation(main)) for op in block.operations]
+    said = [parse_sharding(text(row[REPLICATED])) for row in rows if REPLICATED in row]
+    return [sharding for sharding in said if isinstance(sharding, Sharding)]
+
+
+def _common_mesh(found: list[Annotation], barred: list[Sharding], count: int, prefer: Mesh | None) -> Mesh:
     """The coarsest mesh for all; orders that fit none of the more frequent ones are left out, with a remark."""
     if prefer is not None and prefer.size != count:
         prefer = None
@@ -263,6 +277,7 @@ def _common_mesh(found: list[Annotation], count: int, prefer: Mesh | None) -> Me
                 uses[sharding] += 1
                 first.setdefault(sharding, annotation.place)
     chosen = [s for s, _ in uses.most_common()]
+    chosen += [s for s in dict.fromkeys(barred) if s not in uses]
     mesh = common_mesh(chosen, prefer=prefer)
     if mesh is None:
         fitting: list[Sharding] = []
@@ -271,7 +286,7 @@ def _common_mesh(found: list[Annotation], count: int, prefer: Mesh | None) -> Me
             fits = common_mesh([*fitting, sharding], prefer=prefer) is not None
             (fitting if fits else alien).append(sharding)
         mesh = common_mesh(fitting, prefer=prefer)
-        for sharding in alien:
+        for sharding in filter(first.__contains__, alien):
             report(OWN_ORDER.at(first[sharding], text=str(sharding), mesh=str(mesh)))
     if mesh is None or mesh.size != count:
         mesh = prefer or Mesh((("axis_0", count),))

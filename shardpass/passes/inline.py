@@ -13,7 +13,7 @@ from jaxlib.mlir import ir
 from shardpass.diagnostics.table_passes import RECURSION, UNKNOWN_CALLEE
 from shardpass.ir.locations import place_of
 from shardpass.ir.tensors import operation, walk_blocks
-from shardpass.passes.annotations import CONSTRAINT, MANUAL, SHARDING, Signature, main_of, make_custom_call
+from shardpass.passes.annotations import CONSTRAINT, MANUAL, SAID, SHARDING, Signature, main_of, make_custom_call
 from shardpass.passes.manual import marked_scope, set_scope
 
 
@@ -57,7 +57,7 @@ def _inline_into(functions: dict[str, Any], name: str, path: tuple[str, ...], do
 
 def _inline_call(call: Any, callee: Any) -> None:
     scope = marked_scope(call)  # of a call inside a manual region: so is the body
-    outside = {} if scope == MANUAL else {name: call.attributes[name] for name in call.attributes if name == SHARDING}
+    outside = {} if scope == MANUAL else {name: call.attributes[name] for name in SAID if name in call.attributes}
     with ir.InsertionPoint(call):
         copy = operation(callee).clone()
         signature = Signature(copy)
@@ -82,8 +82,9 @@ def _inline_call(call: Any, callee: Any) -> None:
 def _constrained(value: Any, attributes: dict[str, Any], location: Any) -> Any:
     if SHARDING not in attributes:
         return value
+    said = {name: attributes[name] for name in SAID if name in attributes}
     with location:
-        return make_custom_call(CONSTRAINT, value, value.type, {SHARDING: attributes[SHARDING]})
+        return make_custom_call(CONSTRAINT, value, value.type, said)
 
 
 def _erase_unused(module: Any, functions: dict[str, Any]) -> None:

@@ -13,23 +13,28 @@ from shardpass.ir.tensors import is_ranked, shape_of
 from shardpass.ops.factors import DimAxes
 from shardpass.ops.mesh import PrimeMesh
 from shardpass.passes.annotations import (
+    BARRIER,
     CONFLICT,
     CONSTRAINT,
-    PRIORITIES,
+    REPLICATED,
+    SAID,
     SHARDING,
     TO_FULL,
     TO_SHARD,
-    UNSPECIFIED,
     Signature,
     custom_call_target,
+    get_text,
     priorities,
+    text,
     unspecified_dims,
 )
 from shardpass.passes.base import ModulePass
 from shardpass.passes.program import Block, Node, Program, tensor_bytes
 from shardpass.passes.propagation import Propagation, Step, Value, border, describe, tie
 from shardpass.passes.registry import register
-from shardpass.sharding import Sharding
+from shardpass.sharding import Sharding, parse_sharding
+
+STILL = {"FORWARD": {0}, "BACKWARD": {1}}  # of a barrier's operand and result, what it leaves as it is
 
 
 @register
@@ -114,6 +119,7 @@ class _Work:
         known.fixed = sharding is not None and not sharding.is_unknown
         if dims is not None and known.fixed:
             known.open_dims = frozenset(unspecified_dims(attributes))
+            known.barred = self._barred(attributes, mesh)
             self._by_priority(known, priorities(attributes))
         index = self.engine.add_value(known)
         self.meshes.append(mesh)
@@ -122,6 +128,14 @@ class _Work:
         if dims is None and sharding is not None:
             self.said[index] = sharding
         return index
+
+    def _barred(self, attributes: Any, mesh: PrimeMesh) -> frozenset[int]:
+        """The sub-axes that must not split the value further; all, where the mesh cannot say which."""
+        if REPLICATED not in attributes:
+            return frozenset()
+        said = parse_sharding(text(attributes[REPLICATED]))
+        numbers = mesh.dims(said, 1) if isinstance(said, Sharding) else None
+        return frozenset(range(len(mesh.sizes)) if numbers is None else numbers[0])
 
     def _by_priority(self, known: Value, given: tuple[int, ...]) -> None:
         """Dimensions of a priority above 0 wait for their turn."""
@@ -167,7 +181,7 @@ class _Work:
         if target in (TO_SHARD, TO_FULL):
             self._border(known, target)
         elif target == CONSTRAINT:
-            self._tie(known[0], known[1], op.name)
+            self._constraint(op, known)
         elif node.rule is not None:
             self.engine.add(Step(node.rule, known, op.name, op))
 
@@ -176,6 +190,13 @@ class _Work:
         outer, inner = values if target == TO_SHARD else values[::-1]
         rule = border(self.engine.values[outer].shape, self.engine.values[inner].shape)
         self.engine.add(Step(rule, (outer, inner), target))
+
+    def _constraint(self, op: Any, values: tuple[int, ...]) -> None:
+        """Both sides hold the same array, and want one sharding; a barrier lets shardings pass one way, or none."""
+        barrier = get_text(op, BARRIER)
+        if barrier != "NONE":
+            still = frozenset(STILL.get(barrier or "", ()))
+            self.engine.add(Step(tie(self.engine.values[values[0]].shape), values, op.name, still=still))
 
     def _tie(self, one: int, other: int, name: str) -> None:
         """Two values that hold the same array."""
@@ -217,14 +238,10 @@ class _Work:
     def write(self) -> None:
         for argument, row in zip(self.program.body.arguments, self.signature.arguments, strict=True):
             if argument in self.index:
-                row[SHARDING] = ir.StringAttr.get(self._text(self.index[argument]))
-                row.pop(UNSPECIFIED, None)
-                row.pop(PRIORITIES, None)
+                _settle(row, self._text(self.index[argument]))
         for result, row in zip(self.results, self.signature.results, strict=True):
             if result is not None:
-                row[SHARDING] = ir.StringAttr.get(self._text(result))
-                row.pop(UNSPECIFIED, None)
-                row.pop(PRIORITIES, None)
+                _settle(row, self._text(result))
         self.signature.write()
         self._write_block(self.program.body)
         self._write_conflicts()
@@ -237,10 +254,10 @@ class _Work:
             texts = [self._text(self.index[r]) for r in op.results if r in self.index]
             if texts and len(texts) == len(op.results):
                 joined = texts[0] if len(texts) == 1 else "{" + ", ".join(texts) + "}"
-                op.attributes[SHARDING] = ir.StringAttr.get(joined)
-                for name in (UNSPECIFIED, PRIORITIES):
+                for name in SAID:
                     if name in op.attributes:
                         del op.attributes[name]
+                op.attributes[SHARDING] = ir.StringAttr.get(joined)
             for inner in node.blocks:
                 self._write_block(inner)
 
@@ -273,3 +290,10 @@ class _Work:
             op = self.engine.steps[conflict.step].op
             if op is not None:
                 op.attributes[CONFLICT] = ir.StringAttr.get(describe(conflict, self.program.mesh))
+
+
+def _settle(row: dict[str, Any], sharding: str) -> None:
+    """An argument's or result's attributes: what the user said has become ``sharding``."""
+    for name in SAID:
+        row.pop(name, None)
+    row[SHARDING] = ir.StringAttr.get(sharding)

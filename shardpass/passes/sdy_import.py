@@ -2,11 +2,11 @@
 
 | SDY | here |
 |---|---|
-| ``sdy.sharding`` | ``mhlo.sharding``, ``shardpass.unspecified_dims``, ``shardpass.priorities`` |
+| ``sdy.sharding`` | ``mhlo.sharding``, ``shardpass.unspecified_dims``, ``.priorities``, ``.replicated`` |
 | ``sdy.sharding_constraint``, ``sdy.reshard`` | ``custom_call @Sharding`` |
 | ``sdy.manual_computation`` | ``@SPMDFullToShardShape``, the body, ``@SPMDShardToFullShape`` |
 | ``sdy.sharding_group`` | ``custom_call @Sharding`` with ``{unknown shard_as N}`` |
-| ``sdy.propagation_barrier`` | left out, with a remark |
+| ``sdy.propagation_barrier`` | ``custom_call @Sharding`` with ``{unknown}`` and ``shardpass.barrier`` |
 | replica groups by mesh axes | lists of devices |
 | ``sdy.mesh`` | ``shardpass.mesh`` on the module, with the user's names |
 """
@@ -21,26 +21,27 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 from jaxlib.mlir.dialects import stablehlo as hlo
 
-from shardpass.diagnostics import ShardpassError, report
-from shardpass.diagnostics.table_passes import IGNORED_OP, TOO_MANY_DEVICES
+from shardpass.diagnostics import ShardpassError
+from shardpass.diagnostics.table_passes import TOO_MANY_DEVICES
 from shardpass.ir.locations import place_of
-from shardpass.ir.tensors import dense_i64, i64_array, operation, walk_blocks
+from shardpass.ir.tensors import dense_i64, operation, walk_blocks
 from shardpass.passes.annotations import (
+    BARRIER,
     CONSTRAINT,
     MANUAL,
-    PRIORITIES,
     SHARDING,
     TO_FULL,
     TO_SHARD,
-    UNSPECIFIED,
     Signature,
     make_custom_call,
+    notes_of,
 )
 from shardpass.passes.manual import marked_scope, set_scope
 from shardpass.passes.validate import at_place
 from shardpass.sharding import AxisRef, Mesh, Sharding, parse_sdy
 
 SDY_SHARDING = "sdy.sharding"
+DIRECTIONS = ("NONE", "FORWARD", "BACKWARD")  # SDY's enumeration; its verifier refuses the next one, BOTH
 MOST_DEVICES = 2**20
 
 
@@ -95,13 +96,7 @@ class _Import:
         if manual and sharding.mesh is not None:
             dims = tuple(tuple(a for a in axes if a.name not in manual) for axes in sharding.dims)
             said = Sharding.tiled(sharding.mesh, dims or ((),) * rank, manual=sorted(manual))
-        found = {SHARDING: ir.StringAttr.get(str(said))}
-        if sharding.notes.open:
-            found[UNSPECIFIED] = i64_array(sharding.notes.open)
-        if sharding.notes.priorities:
-            given = dict(sharding.notes.priorities)
-            found[PRIORITIES] = i64_array([given.get(dim, 0) for dim in range(rank)])
-        return found
+        return {SHARDING: ir.StringAttr.get(str(said)), **notes_of(sharding, rank, manual)}
 
     def _signature(self, function: Any) -> None:
         signature = Signature(function)
@@ -139,17 +134,31 @@ class _Import:
             self._manual(op)
         elif op.name == "sdy.sharding_group":
             number = ir.IntegerAttr(op.attributes["group_id"]).value
-            with ir.InsertionPoint(op), op.location:
-                said = ir.StringAttr.get(f"{{unknown shard_as {number}}}")
-                member = make_custom_call(CONSTRAINT, op.operands[0], op.operands[0].type, {SHARDING: said})
-            self._mark(operation(member.owner), marked_scope(op))
+            self._free_constraint(op, f"{{unknown shard_as {number}}}")
             op.erase()
         elif op.name == "sdy.propagation_barrier":
-            report(IGNORED_OP.at(place_of(op.location), op=op.name))
-            op.results[0].replace_all_uses_with(op.operands[0])
-            op.erase()
+            self._barrier(op)
         elif SDY_SHARDING in op.attributes:
             self._annotated(op)
+
+    def _free_constraint(self, op: Any, sharding: str, **more: Any) -> Any:
+        """The operand of ``op``, with what propagation is to know of it."""
+        value = op.operands[0]
+        said = {SHARDING: ir.StringAttr.get(sharding), **more}
+        with ir.InsertionPoint(op), op.location:
+            result = make_custom_call(CONSTRAINT, value, value.type, said)
+        self._mark(operation(result.owner), marked_scope(op))
+        return result
+
+    def _barrier(self, op: Any) -> None:
+        """A constraint that fixes nothing, and lets shardings pass in one direction or in none."""
+        allowed = DIRECTIONS[ir.IntegerAttr(op.attributes["allowed_direction"]).value]
+        if marked_scope(op) == MANUAL:
+            result = op.operands[0]
+        else:
+            result = self._free_constraint(op, "{unknown}", **{BARRIER: ir.StringAttr.get(allowed)})
+        op.results[0].replace_all_uses_with(result)
+        op.erase()
 
     def _annotated(self, op: Any) -> None:
         said = sdy.TensorShardingPerValueAttr(op.attributes[SDY_SHARDING]).shardings
@@ -162,8 +171,18 @@ class _Import:
         if len(texts) == 1:
             for name, value in found[0].items():
                 op.attributes[name] = value
+        elif any(len(row) > 1 for row in found):
+            self._constrained(op, found)
         elif texts:
             op.attributes[SHARDING] = ir.StringAttr.get("{" + ", ".join(texts) + "}")
+
+    def _constrained(self, op: Any, found: list[dict[str, Any]]) -> None:
+        """Open dimensions and the like are said of one value: of several results, constraints say them."""
+        with ir.InsertionPoint.after(op), op.location:
+            for result, attributes in zip(op.results, found, strict=True):
+                member = make_custom_call(CONSTRAINT, result, result.type, attributes)
+                result.replace_all_uses_except(member, operation(member.owner))
+                self._mark(operation(member.owner), marked_scope(op))
 
     def _constraint(self, op: Any) -> None:
         operand = op.operands[0]

@@ -7,7 +7,7 @@ from math import prod
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shardpass.ops.factors import DimAxes, Kind, Rule, RuleBuilder, divides, project, unproject, used_axes
+from shardpass.ops.factors import DimAxes, Kind, Rule, RuleBuilder, project, unproject, used_axes
 
 SIZES = (2, 2, 3, 2)  # of the mesh's prime sub-axes
 
@@ -146,8 +146,3 @@ def test_the_builder_writes_down_what_it_is_told() -> None:
     assert rule.results == (((row,),),)
     assert [f.kind for f in rule.factors] == [Kind.PARALLEL, Kind.REDUCTION]
     assert rule.combiner == "add"
-
-
-def test_divides() -> None:
-    assert divides((12, 5), ((0, 2), ()), SIZES)
-    assert not divides((12, 5), ((0, 2), (1,)), SIZES)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from shardpass.ops.assign import Side, settle
-from shardpass.ops.factors import DimAxes, Rule, RuleBuilder, divides, project, unproject
+from shardpass.ops.factors import DimAxes, Rule, RuleBuilder, project, unproject
 from shardpass.ops.shape import reshape_factors
 
 TOTALS = (4, 6, 8, 9, 12, 16, 18, 24, 36)
@@ -52,6 +52,10 @@ def elements(shape: tuple[int, ...], dims: DimAxes, sizes: tuple[int, ...]) -> l
             part = np.split(part, count, dim)[index]
         found.append(part.ravel().tolist())
     return found
+
+
+def divides(shape: tuple[int, ...], dims: DimAxes, sizes: tuple[int, ...]) -> bool:
+    return all(n % prod(sizes[a] for a in axes) == 0 for n, axes in zip(shape, dims, strict=True))
 
 
 @pytest.mark.parametrize("prime", [2, 3])

@@ -180,3 +180,25 @@ def test_a_circle_of_values_comes_to_rest() -> None:
     run.add(Step(tie((4, 4)), (4, 2)))
     run.run()
     assert all(v.dims == ((Y,), (X,)) for v in run.values)
+
+
+def test_barred_axes_split_nothing_further() -> None:
+    """The value between takes x and leaves y, which its neighbour on the other side then never sees."""
+    run = engine(value((8, 4), ((X,), (Y,))), value((8, 4), barred=frozenset({Y})), value((8, 4)))
+    for left in (0, 1):
+        run.add(Step(tie((8, 4)), (left, left + 1)))
+    run.run()
+    assert [v.dims for v in run.values] == [((X,), (Y,)), ((X,), ()), ((X,), ())]
+
+
+@pytest.mark.parametrize("still", [frozenset(), frozenset({0}), frozenset({1}), frozenset({0, 1})])
+@pytest.mark.parametrize("given", [0, 1])
+def test_a_step_leaves_the_values_alone_that_it_must_not_change(still: frozenset[int], given: int) -> None:
+    values = [value((8,)), value((8,))]
+    values[given].dims = ((X,),)
+    run = engine(*values)
+    run.add(Step(tie((8,)), (0, 1), still=still))
+    run.run()
+    other = ((),) if 1 - given in still else ((X,),)
+    assert run.values[given].dims == ((X,),)
+    assert run.values[1 - given].dims == other
