@@ -53,17 +53,22 @@ class Value:
     open_dims: frozenset[int] = frozenset()
     later: dict[int, dict[int, Axes]] = field(default_factory=dict)  # priority -> dimension -> the user's sub-axes
     even: bool = False  # takes only splits that divide it: what the program shows to the outside
+    barred: frozenset[int] = frozenset()  # sub-axes that must not split it further: the user's word
     steps: list[int] = field(default_factory=list)  # indices of the steps that touch it
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """An op, or a tie between values, seen by propagation: its rule and its values (indices), operands first."""
+    """An op, or a tie between values, seen by propagation: its rule and its values (indices), operands first.
+
+    ``still``: positions of values that the step reads and never changes (a barrier).
+    """
 
     rule: Rule
     values: tuple[int, ...]
     name: str = ""
     op: Any = None
+    still: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +176,8 @@ class Propagation:
             tied = set()
         changed = []
         for position, (value, dim_map, own) in enumerate(zip(step.values, maps, said, strict=True)):
+            if position in step.still:
+                continue
             before = self.values[value].dims
             mine = {f for factors in dim_map for f in factors}
             here = [f for f in order if f in mine]
@@ -247,7 +254,7 @@ class Propagation:
             return False
         if all(own.get(factor, ()) == joined[factor] for factor in order):
             return False
-        used = set(used_axes(known.dims))
+        used = set(used_axes(known.dims)) | known.barred
         used.update(a for given in known.later.values() for axes in given.values() for a in axes)
         wanted: dict[int, Axes] = dict(own)
         for factor in order:
