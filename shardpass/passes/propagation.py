@@ -170,7 +170,7 @@ class Propagation:
         joined = {factor: self._join(index, factor, votes) for factor, votes in held.items()}
         weight = {factor: sum(votes.values()) for factor, votes in held.items()}
         tied = self._tied(joined, weight)
-        later = {f: self._reduced_later(step, f) for f in tied} if tied and self.decide_ties else {}
+        later = {f: self._reduced_later(step, f, joined[f]) for f in tied} if tied and self.decide_ties else {}
         order = sorted(joined, key=lambda f: (-weight[f], later.get(f, 0), f))
         if self.decide_ties:
             tied = set()
@@ -203,13 +203,20 @@ class Propagation:
                 tied.update(best)
         return tied
 
-    def _reduced_later(self, step: Step, factor: int) -> int:
-        """Bytes of the values, from the results of ``step`` on, that are joined along the dimension of ``factor``."""
+    def _reduced_later(self, step: Step, factor: int, axes: Axes) -> int:
+        """Bytes of the values that are joined along ``factor`` were it split over ``axes``: here, or further on.
+
+        Looks only at what the decision would change: past values that are split so already, or that the user fixed,
+        nothing depends on it.
+        """
+        results = list(zip(step.values[len(step.rule.operands) :], step.rule.results, strict=True))
+        if step.rule.factors[factor].kind is not Kind.PARALLEL:
+            return sum(self.values[value].bytes for value, _ in results)
         todo = [
             (value, dim)
-            for value, dim_map in zip(step.values[len(step.rule.operands) :], step.rule.results, strict=True)
+            for value, dim_map in results
             for dim, factors in enumerate(dim_map)
-            if factor in factors
+            if factor in factors and self._takes(value, dim, axes)
         ]
         seen, total = set(todo), 0
         while todo and len(seen) < LOOK_AHEAD:
@@ -225,8 +232,14 @@ class Propagation:
                 for result, dim_map in zip(user.values[len(operands) :], user.rule.results, strict=True):
                     found = {(result, d) for d, factors in enumerate(dim_map) if mapped & set(factors)} - seen
                     seen |= found
-                    todo += sorted(found)
+                    todo += sorted(pair for pair in found if self._takes(*pair, axes))
         return total
+
+    def _takes(self, value: int, dim: int, axes: Axes) -> bool:
+        """Whether dimension ``dim`` of ``value`` may yet be split over ``axes``, and is not."""
+        known = self.values[value]
+        closed = known.fixed and dim not in known.open_dims
+        return not closed and known.dims[dim][: len(axes)] != axes
 
     def _join(self, step: int, factor: int, votes: dict[Axes, int]) -> Axes:
         """The split that most bytes speak for; a split speaks for its own beginnings too."""
