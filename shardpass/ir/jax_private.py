@@ -13,6 +13,7 @@ from jax._src import compiler as _compiler
 from jax._src.interpreters import mlir as _jax_mlir
 from jaxlib import _jax
 from jaxlib import xla_client as _xla
+from jaxlib.cpu import _lapack
 
 
 def make_ir_context() -> Any:
@@ -32,6 +33,7 @@ def compile_and_load(module: bytes | str, devices: Sequence[Any], *, spmd: bool 
     Leans on ``jaxlib.xla_client.CompileOptions``, ``DeviceAssignment``, ``jaxlib._jax.DeviceList`` and
     ``Client.compile_and_load``. Raises XLA's own error (a RuntimeError).
     """
+    _load_lapack(module)
     count = len(devices)
     options = _xla.CompileOptions()
     options.num_replicas, options.num_partitions = 1, count
@@ -42,6 +44,15 @@ def compile_and_load(module: bytes | str, devices: Sequence[Any], *, spmd: bool 
     build.use_spmd_partitioning = spmd
     build.use_shardy_partitioner = shardy
     return devices[0].client.compile_and_load(module, _jax.DeviceList(tuple(devices)), options)
+
+
+def _load_lapack(module: bytes | str) -> None:
+    """JAX looks LAPACK's routines up when it writes a call of one; a module from a file calls through null pointers.
+
+    Leans on ``jaxlib.cpu._lapack.initialize``, which does nothing the second time.
+    """
+    if ("lapack_" if isinstance(module, str) else b"lapack_") in module:  # type: ignore[operator]
+        _lapack.initialize()
 
 
 def execute(executable: Any, arguments: Sequence[Any]) -> list[list[Any]]:
