@@ -20,7 +20,9 @@ from shardpass.passes.annotations import (
     CAUSE,
     FROM,
     GLOBAL_TYPE,
+    MANUAL,
     REDISTRIBUTE,
+    SHARDING,
     TO,
     custom_call_target,
     get_text,
@@ -106,8 +108,16 @@ class Redistribute(ModulePass):
                         failures.append(_placed(failure, place_of(op.location)))
                     else:
                         _replace(operation(op), plan, channels, known)
+                _mark_device_numbers(block)
         if failures:
             raise ShardpassError(*(d for failure in failures for d in failure.diagnostics))
+
+
+def _mark_device_numbers(block: Any) -> None:
+    """Says that `partition_id` is per-device: it takes nothing that would tell XLA, and what uses it may not either."""
+    for op in block.operations:
+        if operation(op).name == "stablehlo.partition_id":
+            operation(op).attributes[SHARDING] = ir.StringAttr.get(MANUAL)
 
 
 def _placed(failure: ShardpassError, place: Place) -> ShardpassError:
