@@ -1,4 +1,4 @@
-"""Programs for the fuzzer: what a program is, its text, its data, and random shardings.
+"""Programs for the fuzzer: what a program is, its text, its data.
 
 A program is whole-array StableHLO over arguments, in the generic form, so that every op is one line of data. Values
 hold small integers, in floats too: sums are then exact in any order, and a partitioned program must give the very
@@ -7,17 +7,13 @@ numbers of the whole one. A value that is not exact (after ``exponential``) is c
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from math import prod
-from random import Random
 from typing import Any
 
 import ml_dtypes
 import numpy as np
-
-from shardpass.ops.mesh import prime_mesh
-from shardpass.sharding import Mesh, Sharding
 
 Array = np.ndarray[Any, Any]
 
@@ -30,6 +26,7 @@ FLOATS = ("f32", "f64", "bf16", "f16")
 INTEGERS = ("i8", "i32", "i64", "ui8", "ui32", "ui64")
 # greatest integer up to which every integer is exact
 EXACT = {"bf16": 256, "f16": 2048, "f32": 2**24, "f64": 2**53, "complex<f32>": 2**22}
+CALLS = ("func.call", "stablehlo.composite")  # their block is a function
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,24 +44,33 @@ class Type:
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """What is known of a value: its type, a bound of its magnitude, whether every element is exact."""
+    """What is known of a value: its type, a bound of its magnitude, whether every element is exact.
+
+    An infinite bound says that nothing is known: the value may be any, and is not compared.
+    """
 
     type: Type
     bound: float = 3.0
     exact: bool = True
 
-    @property
-    def can_grow(self) -> float:
-        """By how much its magnitude may grow and stay exact; integers wrap around and have no limit."""
-        limit = EXACT.get(self.type.element)
-        return float("inf") if limit is None else limit / max(1.0, self.bound)
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """The body of control flow or of a function. Its values are numbered: what the op captures, ``arguments``, and
+    the results of each node. ``returns`` are such numbers."""
+
+    arguments: tuple[Fact, ...]
+    nodes: tuple[Node, ...]
+    returns: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
     """One op: ``operands`` are indices of values, ``attributes`` and ``regions`` are text.
 
-    ``captured`` are values that the regions name, as ``$0``, ``$1``.
+    ``captured`` are values that ``blocks`` use, or that the text of ``regions`` names, as ``$0``, ``$1``. An op that
+    has another form on one device (a manual region) is ``lines`` of text, and ``whole`` on one device: ``$0``, ``$1``
+    are its operands there, ``$r`` its result, and names that begin with ``%@`` its own.
     """
 
     name: str
@@ -74,6 +80,9 @@ class Node:
     regions: str = ""
     sharding: str = ""
     captured: tuple[int, ...] = ()
+    blocks: tuple[Block, ...] = ()
+    lines: tuple[str, ...] = ()
+    whole: tuple[str, ...] = ()
 
     def renumbered(self, number: Callable[[int], int]) -> Node:
         return replace(self, operands=tuple(map(number, self.operands)), captured=tuple(map(number, self.captured)))
@@ -99,11 +108,8 @@ class Program:
     def text(self) -> str:
         """The annotated module."""
         facts, names = self.facts(), [f"%a{i}" for i in range(len(self.arguments))]
-        lines = []
-        for index, node in enumerate(self.nodes):
-            lines.append("    " + _line(index, node, names, facts))
-            many = len(node.results) > 1
-            names += [f"%v{index}#{k}" if many else f"%v{index}" for k in range(len(node.results))]
+        page = _Page()
+        lines = page.nodes(self.nodes, facts[: len(names)], names, "v")
         takes = [f"%a{i}: {fact.type}{_said(s)}" for i, (fact, s) in enumerate(self.arguments)]
         gives = [f"{facts[v].type}{_said(s)}" for v, s in self.results]
         last = ", ".join(names[v] for v, _ in self.results)
@@ -112,9 +118,10 @@ class Program:
             [
                 f"module attributes {{mhlo.num_partitions = {self.devices} : i32, mhlo.num_replicas = 1 : i32}} {{",
                 f"  func.func @main({', '.join(takes)}) -> ({', '.join(gives)}) {{",
-                *lines,
+                *(f"    {line}" for line in lines),
                 f"    return {last} : {types}" if self.results else "    return",
                 "  }",
+                *page.functions,
                 "}",
                 "",
             ]
@@ -126,25 +133,99 @@ class Program:
         return [numbers(generator, fact) for fact, _ in self.arguments]
 
 
+def every_node(nodes: Sequence[Node]) -> Iterator[Node]:
+    """``nodes`` and those in their blocks."""
+    for node in nodes:
+        yield node
+        for block in node.blocks:
+            yield from every_node(block.nodes)
+
+
 def _said(sharding: str) -> str:
     return f' {{mhlo.sharding = "{sharding}"}}' if sharding else ""
 
 
-def _line(index: int, node: Node, names: list[str], facts: list[Fact]) -> str:
-    attributes = [node.attributes] if node.attributes else []
-    if node.sharding:
-        attributes.append(f'mhlo.sharding = "{node.sharding}"')
-    count = f":{len(node.results)}" if len(node.results) > 1 else ""
-    takes = ", ".join(str(facts[i].type) for i in node.operands)
-    gives = ", ".join(str(f.type) for f in node.results)
-    regions = node.regions
-    for k, value in enumerate(node.captured):
-        regions = regions.replace(f"${k}", names[value])
-    inner = f" ({regions})" if regions else ""
-    return (
-        f'%v{index}{count} = "{node.name}"({", ".join(names[i] for i in node.operands)}){inner}'
-        f" {{{', '.join(attributes)}}} : ({takes}) -> ({gives})"
-    )
+@dataclass(slots=True)
+class _Page:
+    """Text that is being written: lines go to the caller, functions are kept, equal ones once."""
+
+    functions: dict[str, str] = field(default_factory=dict)  # text -> name
+
+    def nodes(self, nodes: Sequence[Node], facts: list[Fact], names: list[str], prefix: str) -> list[str]:
+        """The lines of ``nodes``; ``facts`` and ``names`` grow by their results."""
+        lines = []
+        for index, node in enumerate(nodes):
+            own, many = f"%{prefix}{index}", len(node.results) > 1
+            if node.lines:
+                lines += _filled(node, own, names)
+            else:
+                lines.append(self._op(node, own, facts, names))
+            names += [f"{own}#{k}" if many else own for k in range(len(node.results))]
+            facts += node.results
+        return lines
+
+    def _op(self, node: Node, own: str, facts: list[Fact], names: list[str]) -> str:
+        attributes = [node.attributes] if node.attributes else []
+        if node.sharding:
+            attributes.append(f'mhlo.sharding = "{node.sharding}"')
+        if node.name in CALLS:
+            key = "callee" if node.name == "func.call" else "decomposition"
+            attributes.append(f"{key} = @{self._function(node.blocks[0])}")
+            inner = ""
+        else:
+            inner = self._regions(node, own, facts, names)
+        count = f":{len(node.results)}" if len(node.results) > 1 else ""
+        takes = ", ".join(str(facts[i].type) for i in node.operands)
+        gives = ", ".join(str(f.type) for f in node.results)
+        return (
+            f'{own}{count} = "{node.name}"({", ".join(names[i] for i in node.operands)}){inner}'
+            f" {{{', '.join(attributes)}}} : ({takes}) -> ({gives})"
+        )
+
+    def _regions(self, node: Node, own: str, facts: list[Fact], names: list[str]) -> str:
+        text = _named(node.regions, [names[v] for v in node.captured])
+        found = [text] if text else []
+        for number, block in enumerate(node.blocks):
+            outer = [facts[v] for v in node.captured], [names[v] for v in node.captured]
+            found.append("{ " + self._block(block, *outer, f"{own[1:]}_{number}_", "stablehlo.return") + " }")
+        return f" ({', '.join(found)})" if found else ""
+
+    def _block(self, block: Block, facts: list[Fact], names: list[str], prefix: str, end: str) -> str:
+        arguments = [f"%{prefix}a{i}" for i in range(len(block.arguments))]
+        head = ", ".join(f"{n}: {f.type}" for n, f in zip(arguments, block.arguments, strict=True))
+        facts, names = [*facts, *block.arguments], [*names, *arguments]
+        lines = self.nodes(block.nodes, facts, names, prefix)
+        given, types = ", ".join(names[v] for v in block.returns), ", ".join(str(facts[v].type) for v in block.returns)
+        return " ".join([f"^bb0({head}):", *lines, f'"{end}"({given}) : ({types}) -> ()'])
+
+    def _function(self, block: Block) -> str:
+        inner = self._block(block, [], [], "x", "func.return")
+        facts = [*block.arguments, *(f for node in block.nodes for f in node.results)]
+        kind = (
+            f"({', '.join(str(f.type) for f in block.arguments)}) -> "
+            f"({', '.join(str(facts[v].type) for v in block.returns)})"
+        )
+        for text, name in self.functions.items():
+            if inner in text:
+                return name
+        name = f"f{len(self.functions)}"
+        text = (
+            f'  "func.func"() ({{ {inner} }}) {{sym_name = "{name}", function_type = {kind}, '
+            'sym_visibility = "private"} : () -> ()'
+        )
+        self.functions[text] = name
+        return name
+
+
+def _named(text: str, names: Sequence[str]) -> str:
+    for k, name in enumerate(names):
+        text = text.replace(f"${k}", name)
+    return text
+
+
+def _filled(node: Node, own: str, names: list[str]) -> list[str]:
+    inputs = [names[i] for i in node.operands]
+    return [_named(line, inputs).replace("$r", own).replace("%@", f"{own}_") for line in node.lines]
 
 
 def numbers(generator: np.random.Generator, fact: Fact) -> Array:
@@ -161,137 +242,18 @@ def numbers(generator: np.random.Generator, fact: Fact) -> Array:
     return np.asarray(found).astype(dtype)
 
 
-# ---------------------------------------------------------------- shardings
-
-MESHES = (
-    Mesh((("x", 2), ("y", 2))),
-    Mesh((("x", 4), ("y", 2))),
-    Mesh((("x", 2), ("y", 3))),
-    Mesh((("x", 8),)),
-    Mesh((("x", 2), ("y", 2), ("z", 2))),
-)
-
-
-def random_sharding(rng: Random, mesh: Mesh, shape: tuple[int, ...]) -> str:
-    """mhlo text of a sharding for a value of ``shape``: mostly of whole axes, at times in an order of its own."""
-    dice = rng.random()
-    if dice < 0.1:
-        return "{replicated}"
-    if dice < 0.13:
-        return f"{{maximal device={rng.randrange(mesh.size)}}}"
-    if dice < 0.2:
-        ids = list(range(mesh.size))
-        rng.shuffle(ids)
-        mesh = Mesh(mesh.axes, tuple(ids))
-    parts = list(prime_mesh(mesh).parts) if rng.random() < 0.25 else _axes(mesh)
-    rng.shuffle(parts)
-    dims: list[tuple[Any, ...]] = [()] * len(shape)
-    fill = 0.7 if rng.random() < 0.8 else 1.0
-    for part in parts:
-        wide = [d for d, size in enumerate(shape) if size > 1 or rng.random() < 0.1]
-        if wide and rng.random() < fill:
-            dim = rng.choice(wide)
-            dims[dim] += (part,)
-    tiled = Sharding.tiled(mesh, tuple(dims))
-    return "{replicated}" if tiled.is_replicated else str(tiled)
-
-
-def _axes(mesh: Mesh) -> list[Any]:
-    from shardpass.sharding import AxisRef
-
-    return [AxisRef(name) for name, _ in mesh.axes]
-
-
 def on_one_device(program: Program) -> Program:
-    """``program`` without shardings."""
-
-    def unsaid(node: Node) -> Node:
-        return replace(node, sharding="{replicated}" if node.name == "stablehlo.custom_call" else "")
-
+    """``program`` without shardings, and without manual regions."""
     return replace(
         program,
         devices=1,
         arguments=tuple((fact, "") for fact, _ in program.arguments),
-        nodes=tuple(map(unsaid, program.nodes)),
+        nodes=tuple(map(_unsaid, program.nodes)),
         results=tuple((value, "") for value, _ in program.results),
     )
 
 
-# ---------------------------------------------------------------- smaller programs
-
-
-def without_dead(program: Program) -> Program:
-    """``program`` without the ops and arguments that no result needs."""
-    base = len(program.arguments)
-    starts, at = [], base
-    for node in program.nodes:
-        starts.append(at)
-        at += len(node.results)
-    needed = {v for v, _ in program.results}
-    kept: list[int] = []
-    for index in range(len(program.nodes) - 1, -1, -1):
-        node = program.nodes[index]
-        if any(v in needed for v in range(starts[index], starts[index] + len(node.results))):
-            kept.append(index)
-            needed.update((*node.operands, *node.captured))
-    kept.reverse()
-    arguments = [i for i in range(base) if i in needed]
-    number = {old: new for new, old in enumerate(arguments)}
-    at = len(arguments)
-    for index in kept:
-        for k in range(len(program.nodes[index].results)):
-            number[starts[index] + k] = at
-            at += 1
-    nodes = [program.nodes[i].renumbered(number.__getitem__) for i in kept]
-    return replace(
-        program,
-        arguments=tuple(program.arguments[i] for i in arguments),
-        nodes=tuple(nodes),
-        results=tuple((number[v], s) for v, s in program.results),
-    )
-
-
-def node_to_arguments(program: Program, index: int) -> Program:
-    """``program`` with node ``index`` gone: its results come in as new arguments."""
-    base, node = len(program.arguments), program.nodes[index]
-    start = base + sum(len(n.results) for n in program.nodes[:index])
-    count = len(node.results)
-
-    def number(value: int) -> int:
-        if value < base:
-            return value
-        if value < start:
-            return value + count
-        return base + value - start if value < start + count else value
-
-    fresh = tuple((fact, node.sharding if count == 1 else "") for fact in node.results)
-    nodes = [n.renumbered(number) for i, n in enumerate(program.nodes) if i != index]
-    return replace(
-        program,
-        arguments=program.arguments + fresh,
-        nodes=tuple(nodes),
-        results=tuple((number(v), s) for v, s in program.results),
-    )
-
-
-def smaller(program: Program) -> list[Program]:
-    """Programs one step smaller, the boldest first."""
-    found: list[Program] = []
-    if len(program.results) > 1:
-        found += [replace(program, results=(result,)) for result in program.results]
-    # a constant stays one: an op may need this very value (the start of a reduction, an index in bounds)
-    others = [i for i, node in enumerate(program.nodes) if node.name != "stablehlo.constant"]
-    found += [node_to_arguments(program, i) for i in reversed(others)]
-    for i, (fact, sharding) in enumerate(program.arguments):
-        if sharding:
-            row = (*program.arguments[:i], (fact, ""), *program.arguments[i + 1 :])
-            found.append(replace(program, arguments=row))
-    for i, node in enumerate(program.nodes):
-        if node.sharding and node.name != "stablehlo.custom_call":
-            nodes = (*program.nodes[:i], replace(node, sharding=""), *program.nodes[i + 1 :])
-            found.append(replace(program, nodes=nodes))
-    for i, (value, sharding) in enumerate(program.results):
-        if sharding:
-            rows = (*program.results[:i], (value, ""), *program.results[i + 1 :])
-            found.append(replace(program, results=rows))
-    return [without_dead(p) for p in found]
+def _unsaid(node: Node) -> Node:
+    said = "{replicated}" if node.name == "stablehlo.custom_call" and node.sharding else ""
+    blocks = tuple(replace(block, nodes=tuple(map(_unsaid, block.nodes))) for block in node.blocks)
+    return replace(node, sharding=said, blocks=blocks, lines=node.whole)

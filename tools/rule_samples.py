@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from fuzz_joins import body, less_than
-from fuzz_ops import array, literal
+from fuzz_maker import array, body, comparator, literal
 from fuzz_programs import FLOATS, Array, Fact, Type, numbers
 
 
@@ -279,9 +278,9 @@ def indexing() -> Iterator[Sample]:
     for shape_ in (EVEN, ODD):
         for dim in (0, 1):
             kind, attributes = Type(shape_, f), f"dimension = {dim} : i64, is_stable = true"
-            yield Sample("stablehlo.sort", (kind,), (kind,), attributes, less_than([f]))
+            yield Sample("stablehlo.sort", (kind,), (kind,), attributes, comparator([f]))
             pair = (Type(shape_, "i32"), kind)
-            yield Sample("stablehlo.sort", pair, pair, attributes, less_than(["i32", f]))
+            yield Sample("stablehlo.sort", pair, pair, attributes, comparator(["i32", f]))
 
 
 def _starts(first: int, starts: tuple[int, ...]) -> dict[int, Any]:

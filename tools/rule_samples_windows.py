@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from fuzz_joins import body
-from fuzz_ops import array
+from fuzz_maker import array, body
 from fuzz_programs import Type
 from rule_samples import Sample
 
