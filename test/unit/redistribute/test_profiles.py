@@ -1,0 +1,81 @@
+"""Profiles by name and from files, and what is said of files that hold none."""
+
+import json
+
+import pytest
+
+from shardpass.diagnostics import ShardpassError
+from shardpass.redistribute import plan_redistribution
+from shardpass.redistribute.costs import PROFILES, Link, Profile
+from shardpass.redistribute.profiles import find_profile, from_json, to_json
+
+PLAIN = {"name": "mine", "latency": 1e-5, "bandwidth": 2e9, "copies": 3e9}
+
+
+@pytest.mark.parametrize("name", PROFILES)
+def test_named_profiles_read_back(name):
+    assert find_profile(name).name == name
+    assert from_json(json.loads(json.dumps(to_json(PROFILES[name]))), "") == PROFILES[name]
+
+
+def test_a_file_is_a_profile(tmp_path):
+    file = tmp_path / "mine.json"
+    file.write_text(json.dumps({**PLAIN, "axes": {"x": {"latency": 0, "bandwidth": 1e6}}, "fit": "a note"}))
+    assert find_profile(str(file)) == Profile("mine", 1e-5, 2e9, 3e9, "", (), (("x", Link(0.0, 1e6)),))
+    file.write_text(json.dumps({"latency": 0, "bandwidth": 1, "copies": 1, "blocks": [{"devices": 8, **PLAIN}]}))
+    assert find_profile(str(file)) == Profile("mine", 0.0, 1.0, 1.0, "", ((8, Link(1e-5, 2e9)),))
+
+
+def test_a_file_decides_as_its_numbers_do(tmp_path):
+    """Steps that cost nothing and bytes that cost much, and the other way round."""
+    sides = "{mesh['a'=4,'b'=4], [{'a','b'}, {}]}", "{mesh['a'=4,'b'=4], [{'b'}, {'a'}]}"
+    steps = {}
+    for latency, bandwidth in ((0, 1), (1, 1e15)):
+        file = tmp_path / f"{latency}.json"
+        file.write_text(json.dumps({"latency": latency, "bandwidth": bandwidth, "copies": 1e18}))
+        plan = plan_redistribution((64, 64), "f32", *sides, profile=str(file))
+        steps[latency] = len(plan.steps)
+        assert plan.profile == str(latency)
+        assert plan.seconds == pytest.approx(latency * len(plan.steps) + plan.bytes_received / bandwidth, rel=1e-3)
+    assert steps[1] < steps[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("{", "Expecting property name"),
+        ("[]", "it is not a JSON object"),
+        (json.dumps({**PLAIN, "latency": "fast"}), "the profile has no number 'latency'"),
+        (json.dumps({**PLAIN, "latency": True}), "the profile has no number 'latency'"),
+        (json.dumps({**PLAIN, "latency": float("nan")}), "the profile has no number 'latency'"),
+        (json.dumps({**PLAIN, "bandwidth": 0}), "'bandwidth' of the profile is 0, which is not above 0"),
+        (json.dumps({**PLAIN, "latency": -1}), "'latency' of the profile is -1, which is not from 0 up"),
+        (json.dumps({**PLAIN, "blocks": {}, "axes": []}), "blocks must be a list and axes an object"),
+        (json.dumps({**PLAIN, "axes": {"x": 3}}), "axes['x'] has no number 'latency'"),
+        (json.dumps({**PLAIN, "blocks": [{"devices": 2.5, **PLAIN}]}), "the devices of blocks must be whole numbers"),
+        (json.dumps({**PLAIN, "blocks": [{"devices": n, **PLAIN} for n in (8, 4)]}), "the smallest first"),
+        (json.dumps({**PLAIN, "blocks": [{"devices": 2, **PLAIN}], "axes": {"x": PLAIN}}), "both blocks and axes"),
+        ("\udcff", "codec can't decode"),
+    ],
+)
+def test_what_is_wrong_with_a_file(tmp_path, text, reason):
+    file = tmp_path / "bad.json"
+    file.write_bytes(text.encode(errors="surrogateescape"))
+    with pytest.raises(ShardpassError, match="SP414") as caught:
+        find_profile(str(file))
+    assert f"{file} is no cost profile: " in caught.value.diagnostics[0].message
+    assert reason in caught.value.diagnostics[0].message
+
+
+def test_names_and_files_that_do_not_exist(tmp_path):
+    with pytest.raises(ShardpassError, match="there is no cost profile 'abacus'"):
+        find_profile("abacus")
+    with pytest.raises(ShardpassError, match="No such file"):
+        find_profile(str(tmp_path / "nothing.json"))
+
+
+def test_a_file_that_changes_is_read_again(tmp_path):
+    file = tmp_path / "p.json"
+    for latency in (1, 22, 333):
+        file.write_text(json.dumps({**PLAIN, "latency": latency}))
+        assert find_profile(str(file)).latency == latency
