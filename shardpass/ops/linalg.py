@@ -1,16 +1,15 @@
-"""fft, cholesky, triangular_solve, and the linear algebra that JAX calls: split on batch dimensions."""
+"""fft, cholesky, and the factorisations that JAX calls: split on batch dimensions. Solves are in ``solvers``."""
 
 from __future__ import annotations
 
 from math import prod
 from typing import Any
 
-from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
 
 from shardpass.ir.tensors import ints, retype, shape_of
 from shardpass.ops.custom_call import define_target, leading
-from shardpass.ops.factors import Kind, Rule, RuleBuilder
+from shardpass.ops.factors import Rule
 from shardpass.ops.local import Local
 from shardpass.ops.registry import define
 
@@ -41,24 +40,6 @@ def cholesky(op: Any) -> Rule | None:
     return leading(op, len(shape_of(op.operands[0])) - 2)
 
 
-def triangular_solve(op: Any) -> Rule | None:
-    """Batch dimensions, and the right-hand sides: each is solved by itself."""
-    shape, right = shape_of(op.operands[0]), shape_of(op.operands[1])
-    rank = len(shape)
-    free = rank - 1 if ir.BoolAttr(op.attributes["left_side"]).value else rank - 2
-    build = RuleBuilder([rank, rank], [rank])
-    for dim in range(rank):
-        if dim < rank - 2:
-            factor = build.factor(shape[dim])
-            build.operand(0, dim, factor)
-        else:
-            build.operand(0, dim, build.factor(shape[dim], Kind.REPLICATED))
-            factor = build.factor(right[dim], Kind.PARALLEL if dim == free else Kind.REPLICATED)
-        build.operand(1, dim, factor)
-        build.result(0, dim, factor)
-    return build.build()
-
-
 def matrices(op: Any) -> Rule | None:
     """Targets that work on the last two dimensions of their first operand."""
     return leading(op, len(shape_of(op.operands[0])) - 2)
@@ -79,4 +60,3 @@ for _target in TARGETS:
 
 define("stablehlo.fft", "linalg", fft, localize_fft, note="dimensions that are not transformed")
 define("stablehlo.cholesky", "linalg", cholesky, note="batch dimensions")
-define("stablehlo.triangular_solve", "linalg", triangular_solve, note="batch dimensions and right-hand sides")
