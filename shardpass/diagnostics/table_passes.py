@@ -104,6 +104,31 @@ MAIN_FORM = Code(
     "@main has {count} blocks; it must have one",
     "give @main a body; write branches and loops as stablehlo.if, stablehlo.case and stablehlo.while",
 )
+DYNAMIC_OP = Code(
+    "SP223",
+    "{op} takes its shape, or its bounds, from operands: they must be known when the program is partitioned",
+    "refine the shapes before (jax.export: call the exported function with concrete arguments)",
+)
+STRANGE_TYPE = Code(
+    "SP224",
+    "{op} has the type {type}, which XLA runs no program with",
+    "use tensors of the element types that StableHLO specifies: i1 to i64, ui2 to ui64, f8 to f64, complex",
+)
+NOT_AN_ARRAY = Code(
+    "SP225",
+    "{where} of @main has the type {type}, which is no array: devices are given tiles of arrays",
+    "pass the elements of a tuple one by one; a token of JAX comes from an ordered effect: use an unordered one",
+)
+OUTSIDE_REGIONS = Code(
+    "SP226",
+    "{op} is outside of a manual region: it differs from device to device, and the program is of whole arrays",
+    "put it into shard_map (sdy.manual_computation), or write what it computes on whole arrays",
+)
+TRANSFER = Code(
+    "SP227",
+    "{op} moves data between the host and one device, and does not say what part of the array that is",
+    "pass arrays as arguments and results, or use jax.experimental.io_callback",
+)
 OWN_ORDER = Code(
     "SP217",
     "the device order of {text} cannot be said with the axes of {mesh}; it is kept, and changed where needed",

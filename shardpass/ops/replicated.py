@@ -17,7 +17,7 @@ STRUCTURE = {
     "if": "control flow: its branches are partitioned, with the shardings of their results agreed on",
     "case": "control flow: its branches are partitioned, with the shardings of their results agreed on",
     "return": "ends a region",
-    "composite": "computed whole: what it is composed of is a function of whole arrays",
+    "composite": "what it is composed of takes its place before propagation",
     "tuple": "holds no array of its own",
     "get_tuple_element": "holds no array of its own",
     "after_all": "orders effects; holds no array",
@@ -27,25 +27,21 @@ STRUCTURE = {
 }
 
 EFFECTS = {
-    "infeed": "its data arrives whole on each device",
-    "outfeed": "leaves each device whole",
-    "send": "a transfer of the host's, once for each device",
-    "recv": "a transfer of the host's, once for each device",
+    name: "refused (SP227): it does not say what part of an array one device transfers"
+    for name in ("infeed", "outfeed", "send", "recv")
 }
 
 DEVICES = {
     "collective_reduce": "a collective of one device's program, not of whole arrays",
-    "partition_id": "differs from device to device; a program of whole arrays has one value",
-    "replica_id": "differs from device to device; a program of whole arrays has one value",
+    "partition_id": "refused outside of manual regions (SP226): it differs from device to device",
+    "replica_id": "0 on every device: there is one replica",
 }
 
 _SHAPES = """
     dynamic_broadcast_in_dim dynamic_conv dynamic_gather dynamic_iota dynamic_pad dynamic_reshape
     real_dynamic_slice set_dimension_size
 """
-DYNAMIC = dict.fromkeys(
-    _SHAPES.split(), "its shape is known only as the program runs; the pipeline refuses dynamic shapes"
-)
+DYNAMIC = dict.fromkeys(_SHAPES.split(), "refused (SP223): its shape is an operand")
 
 LEGACY = {
     name: f"not in the specification any more: {instead}"

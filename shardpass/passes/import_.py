@@ -13,7 +13,6 @@ from jaxlib.mlir import ir
 from shardpass.diagnostics import Diagnostic, Place, Severity, ShardpassError, report
 from shardpass.diagnostics.table_passes import (
     BAD_UNSPECIFIED,
-    DYNAMIC_SHAPE,
     NO_DEVICE_COUNT,
     OWN_ORDER,
     PARTITIONED_ALREADY,
@@ -21,6 +20,7 @@ from shardpass.diagnostics.table_passes import (
 )
 from shardpass.ir.locations import place_of
 from shardpass.ir.tensors import i64_array, operation, walk_blocks
+from shardpass.passes.admit import admit, admit_outside_regions
 from shardpass.passes.annotations import (
     CONSTRAINT,
     GLOBAL_TYPE,
@@ -116,7 +116,7 @@ class Import(ModulePass):
     def run(self, module: Any) -> None:
         main = main_of(module)
         _refuse_partitioned(main)
-        _refuse_dynamic_shapes(module)
+        admit(module, main)
         prefer = mesh_of(module)
         sdy_mesh = import_sdy(module)
         inline_calls(module)
@@ -131,6 +131,7 @@ class Import(ModulePass):
         if count > MOST_DEVICES:
             raise TOO_MANY_DEVICES.error(place_of(main.location), what="the program", count=count, most=MOST_DEVICES)
         _fail_if_wrong(found, count, NUM_PARTITIONS if num_devices(module) else "as its first sharding says")
+        admit_outside_regions(main, count)
         set_num_devices(module, count)
         mesh = _common_mesh(found, _barred(main, signature), count, prefer or sdy_mesh)
         set_mesh(module, mesh)
@@ -146,26 +147,6 @@ def _refuse_partitioned(main: Any) -> None:
             if GLOBAL_TYPE in row:
                 where, whole = f"{role} {index}", ir.TypeAttr(row[GLOBAL_TYPE]).value
                 raise PARTITIONED_ALREADY.error(place_of(main.location), where=where, whole=whole)
-
-
-def _refuse_dynamic_shapes(module: Any) -> None:
-    problems: list[Diagnostic] = []
-    for block in walk_blocks(module.operation):
-        for op in map(operation, block.operations):
-            problems += [
-                DYNAMIC_SHAPE.at(place_of(op.location), op=op.name, type=r.type) for r in op.results if _dynamic(r.type)
-            ]
-        problems += [
-            DYNAMIC_SHAPE.at(place_of(argument.location), op="an argument", type=argument.type)
-            for argument in block.arguments
-            if _dynamic(argument.type)
-        ]
-    if problems:
-        raise ShardpassError(*problems)
-
-
-def _dynamic(kind: Any) -> bool:
-    return isinstance(kind, ir.ShapedType) and not (kind.has_rank and kind.has_static_shape)
 
 
 def _drop_constraints_in_reducers(op: Any) -> None:

@@ -1,7 +1,8 @@
-"""Calls become the callee's body.
+"""Calls, and composites, become the body of the function that they name.
 
 Each call gets a body of its own, so the callee may be split differently at each call site (XLA and Shardy do the same).
-The ops keep the callee's source lines. A callee's argument or result that carries a sharding becomes a constraint.
+The ops keep the callee's source lines. A composite is what it is composed of: no backend knows it by name at the shapes
+of tiles. A callee's argument or result that carries a sharding becomes a constraint.
 """
 
 from __future__ import annotations
@@ -16,9 +17,11 @@ from shardpass.ir.tensors import operation, walk_blocks
 from shardpass.passes.annotations import CONSTRAINT, MANUAL, SAID, SHARDING, Signature, main_of, make_custom_call
 from shardpass.passes.manual import marked_scope, set_scope
 
+NAMES_CALLEE = {"func.call": "callee", "stablehlo.composite": "decomposition"}  # op -> its attribute
+
 
 def inline_calls(module: Any) -> None:
-    """Inlines every ``func.call`` reached from ``main``, in regions too, and erases the functions left without use.
+    """Inlines every call and composite reached from ``main``, in regions too, and erases the functions left without use.
 
     Raises ShardpassError: SP205 where functions call one another in a circle, SP206 where a callee is missing.
     """
@@ -35,7 +38,7 @@ def _calls(function: Any) -> list[Any]:
         operation(op)
         for block in walk_blocks(operation(function))
         for op in block.operations
-        if operation(op).name == "func.call"
+        if operation(op).name in NAMES_CALLEE
     ]
 
 
@@ -43,7 +46,7 @@ def _inline_into(functions: dict[str, Any], name: str, path: tuple[str, ...], do
     """Callees first, so that each body is flat when it is copied."""
     path = (*path, name)
     for call in _calls(function):
-        callee = ir.FlatSymbolRefAttr(call.attributes["callee"]).value
+        callee = ir.FlatSymbolRefAttr(call.attributes[NAMES_CALLEE[call.name]]).value
         if callee in path:
             circle = " -> ".join("@" + n for n in (*path[path.index(callee) :], callee))
             raise RECURSION.error(place_of(call.location), circle=circle)
@@ -88,7 +91,7 @@ def _constrained(value: Any, attributes: dict[str, Any], location: Any) -> Any:
 
 
 def _erase_unused(module: Any, functions: dict[str, Any]) -> None:
-    """Erases functions that nothing names any more (a composite still names its decomposition)."""
+    """Erases functions that nothing names any more (a custom call may name computations)."""
     main = operation(main_of(module))
     if len(functions) == 1:
         return

@@ -251,8 +251,8 @@ class _Work:
             if node.manual:
                 continue
             op = node.op
-            texts = [self._text(self.index[r]) for r in op.results if r in self.index]
-            if texts and len(texts) == len(op.results):
+            if any(result in self.index for result in op.results):  # tokens among them are everywhere
+                texts = [self._text(self.index[r]) if r in self.index else "{replicated}" for r in op.results]
                 joined = texts[0] if len(texts) == 1 else "{" + ", ".join(texts) + "}"
                 for name in SAID:
                     if name in op.attributes:

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
+import jax
+import jax.numpy as jnp
+import numpy as np
 import pytest
+from jax.sharding import PartitionSpec as P
+from support.differential import check_jax
 
 from shardpass.diagnostics import ShardpassError
 from shardpass.ir.context import parse_module
@@ -109,7 +115,7 @@ func.func @main(%i: tensor<i32>, %x: tensor<4xf32>) -> tensor<4xf32> {
     assert names(module).count("stablehlo.negate") == 1
 
 
-def test_a_decomposition_that_a_composite_names_is_kept() -> None:
+def test_a_composite_becomes_what_it_is_composed_of() -> None:
     module = inlined(
         LEAF
         + """
@@ -119,8 +125,23 @@ func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
   return %0 : tensor<4xf32>
 }"""
     )
-    assert sorted(functions(module)) in (["leaf", "main"], ["main"])  # kept, or taken apart
-    assert "unused" not in functions(module)
+    assert functions(module) == ["main"]
+    assert names(module).count("stablehlo.negate") == 1
+    assert "stablehlo.composite" not in names(module)
+
+
+def test_a_composite_of_jax_is_split() -> None:
+    """By its decomposition, equal to one device; nothing is computed whole."""
+
+    @partial(jax.lax.composite, name="my.softmax")
+    def softmax(x: Any) -> Any:
+        e = jnp.exp(x - x.max(-1, keepdims=True))
+        return e / e.sum(-1, keepdims=True)
+
+    x = np.random.default_rng(5).standard_normal((8, 6)).astype(np.float32)
+    seen = check_jax(softmax, [x], [P("x", "y")], out_specs=P("x", "y"))
+    assert not [d for d in seen.diagnostics if d.code == "SP301"]
+    assert "stablehlo.composite" in jax.jit(softmax).lower(x).as_text()
 
 
 @pytest.mark.parametrize(
