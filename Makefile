@@ -9,7 +9,7 @@ JOBS ?= 2
 
 .PHONY: help
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 20
 
 $(STAMP): pyproject.toml
 	@echo "setting up $(VENV) with Python $(VERSION)"
@@ -18,7 +18,7 @@ $(STAMP): pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
 	@touch $@
 
-.PHONY: setup demo lint unit lit test bench docs clean
+.PHONY: setup demo lint unit lit test bench fuzz-redistribute docs clean
 setup: $(STAMP) ## make the virtual environment
 
 demo: $(STAMP) ## partition a real training step for 4x2 devices, run it, and compare with one device
@@ -40,6 +40,9 @@ test: lint unit lit ## everything that CI runs
 
 bench: $(STAMP) ## the benchmarks (long)
 	@for t in tools/bench_*.py; do echo "== $$t"; $(BIN)/python $$t || exit 1; done
+
+fuzz-redistribute: $(STAMP) ## redistributions by the thousand, held to laws (long)
+	$(BIN)/python tools/fuzz_redistribute.py all --xla
 
 docs: $(STAMP) ## write the generated pages under docs/
 	$(BIN)/python tools/make_docs.py

@@ -310,6 +310,10 @@ class Report:
         )
         return f"{self.campaign} {outcome.number}: {outcome.kind}: {outcome.detail}\n    {text}"
 
+    def as_json(self) -> dict[str, Any]:
+        found = {name: getattr(self, name) for name in ("campaign", "first", "asked", "done", "failures")}
+        return {**found, "kinds": dict(self.kinds), "tags": dict(self.tags.most_common())}
+
     def lines(self) -> list[str]:
         kinds = ", ".join(f"{count} {kind}" for kind, count in self.kinds.most_common())
         return [
@@ -380,7 +384,7 @@ def main() -> int:
         reports.append(report)
         print("\n".join(report.lines()), flush=True)
         if args.json:
-            args.json.write_text(json.dumps([asdict(r) for r in reports], indent=2) + "\n")
+            args.json.write_text(json.dumps([r.as_json() for r in reports], indent=2) + "\n")
         for failure in report.failures[:5] if args.shrink else ():
             if failure["kind"] in ("broken", "error"):
                 found = Outcome(failure["number"], failure["kind"], failure["detail"])

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 from random import Random
 
-from shardpass.element_types import ELEMENT_TYPES
-from shardpass.sharding import AxisRef, Mesh, Sharding
+from shardpass.element_types import ELEMENT_TYPES, element_type
+from shardpass.sharding import AxisRef, Mesh, Sharding, parse_sharding
 
 MESHES: tuple[tuple[int, ...], ...] = (
     (2, 2, 2), (2, 4), (8,), (2, 3), (4, 6), (2, 2, 3, 2),
@@ -41,6 +41,20 @@ class Side:
     dims: tuple[tuple[AxisRef, ...], ...] = ()
     unreduced: tuple[AxisRef, ...] = ()
     device: int = 0
+
+    @classmethod
+    def of(cls, text: str) -> Side:
+        """What a sharding's text says, as ``shardpass.sharding`` reads it."""
+        sharding = parse_sharding(text)
+        assert isinstance(sharding, Sharding)
+        if sharding.is_maximal or sharding.mesh is None:
+            return cls("maximal" if sharding.is_maximal else "replicated", device=sharding.device or 0)
+        mesh = sharding.mesh
+
+        def named(axes: tuple[AxisRef, ...]) -> tuple[AxisRef, ...]:
+            return tuple(replace(ref, name=AXES[mesh.names.index(ref.name)]) for ref in axes)
+
+        return cls("tiled", mesh.shape, mesh.device_ids, tuple(map(named, sharding.dims)), named(sharding.unreduced))
 
     @property
     def mesh(self) -> Mesh:
@@ -108,6 +122,7 @@ class Problem:
     target: Side
     devices: int
     profile: str = "default"
+    limit: int | str | None = "max"
 
     @property
     def is_even(self) -> bool:
@@ -117,16 +132,42 @@ class Problem:
         return all(n % k == 0 for row in counts for n, k in zip(self.shape, row, strict=True))
 
     @property
-    def is_moved(self) -> bool:
+    def is_identity(self) -> bool:
+        """Whether every device holds its target tile, and nothing else."""
+        before, after = (side.held(self.shape, self.devices) for side in (self.source, self.target))
+        return all(want in (None, have) for have, want in zip(before, after, strict=True))
+
+    @property
+    def communicates(self) -> bool:
         """Whether some device needs what it does not hold."""
         before, after = (side.held(self.shape, self.devices) for side in (self.source, self.target))
-        return any(want is not None and have != want for have, want in zip(before, after, strict=True))
+        return any(
+            want is not None
+            and (have is None or any(w.start < h.start or h.stop < w.stop for h, w in zip(have, want, strict=True)))
+            for have, want in zip(before, after, strict=True)
+        )
 
     def __str__(self) -> str:
         source, target = self.source.sharding(), self.target.sharding()
-        profile = "" if self.profile == "default" else f", profile={self.profile!r}"
-        call = f"{self.shape}, {self.element!r}, {str(source)!r}, {str(target)!r}, num_devices={self.devices}{profile}"
+        terms = "" if self.profile == "default" else f", profile={self.profile!r}"
+        terms += "" if self.limit == "max" else f", memory_limit={self.limit!r}"
+        call = f"{self.shape}, {self.element!r}, {str(source)!r}, {str(target)!r}, num_devices={self.devices}{terms}"
         return f"plan_redistribution({call})"
+
+    def greatest_tile(self) -> int:
+        """Elements of the greater of the two tiles.
+
+        A dimension that both sides split into tiles whose borders cross is padded to a multiple of both counts; one
+        that a single side splits to a multiple of that side's.
+        """
+        rank = len(self.shape)
+        counts = [side.counts(rank) for side in (self.source, self.target)]
+        padded = []
+        for n, column in zip(self.shape, zip(*counts, strict=True), strict=True):
+            filled = {-(-n // k) * k for k in column if k > 1} or {n}
+            both = math.lcm(*column)
+            padded.append(filled.pop() if len(filled) == 1 else -(-n // both) * both)
+        return max(math.prod(-(-n // k) for n, k in zip(padded, row, strict=True)) for row in counts)
 
 
 # ---------------------------------------------------------------- random
@@ -145,7 +186,10 @@ def random_problem(seed: int, elements: int = 1 << 13) -> Problem:
     shape = _shape(rng, [side.counts(rank) for side in (source, target)], elements)
     element = rng.choice(ELEMENT_TYPES).mlir
     profile = rng.choices(["default", "paper", "cpu", "ethernet"], [7, 1, 1, 1])[0]
-    return Problem(seed, shape, element, source, target, devices, profile)
+    problem = Problem(seed, shape, element, source, target, devices, profile)
+    bytes_of_tile = element_type(element).bytes(problem.greatest_tile())
+    limit = rng.choices(["max", None, 2 * bytes_of_tile, 4 * bytes_of_tile], [17, 1, 1, 1])[0]
+    return replace(problem, limit=limit)
 
 
 def _side(rng: Random, sizes: tuple[int, ...], rank: int) -> Side:
@@ -294,7 +338,7 @@ def whole_axes_problem(seed: int) -> Problem:
         counts = zip(*(side.counts(rank) for side in sides), strict=True)
         shape = tuple(math.lcm(*pair) * rng.randint(1, 2) for pair in counts)
         problem = Problem(seed, shape, "f32", sides[0], sides[1], math.prod(sizes))
-        if problem.is_moved:
+        if problem.communicates:
             return problem
 
 
@@ -324,6 +368,8 @@ def smaller(problem: Problem) -> Iterator[Problem]:
             yield replace(problem, **{name: replace(side, device=0)})
     if problem.profile != "default":
         yield replace(problem, profile="default")
+    if problem.limit != "max":
+        yield replace(problem, limit="max")
     if problem.element != "i32":
         yield replace(problem, element="i32")
     for i, n in enumerate(problem.shape):
