@@ -1,5 +1,6 @@
-"""Before propagation: ops that nothing uses are erased, and what costs nothing to make is made for each use.
+"""Before propagation: slices are simplified, unused ops erased, and what costs nothing to make is made for each use.
 
+* What is cut from an array that was only put together is cut from its parts (``recut``).
 * A dead op would be partitioned, and its partial results summed, for nobody (the value that ``jax.grad`` drops).
 * A constant, an iota or a spread scalar that serves several ops would be given one sharding for all of them, and tie
   values together that have nothing to do with each other. Copied, each takes the sharding of its user.
@@ -14,6 +15,7 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from shardpass.ir.tensors import operation, shape_of, walk_blocks
+from shardpass.passes.recut import Recut
 
 # Ops of StableHLO whose only effect is not their result: they stay though nothing uses them.
 EFFECTS = """
@@ -24,13 +26,17 @@ _KEPT = frozenset(f"stablehlo.{name}" for name in EFFECTS.split())
 
 
 def tidy(function: Any) -> None:
-    """Erases what nothing uses in ``function`` and copies what is made of nothing, in every block of it."""
+    """Cuts parts, erases what nothing uses in ``function`` and copies what is made of nothing, in every block of it."""
     for block in list(walk_blocks(operation(function))):
         parent = operation(block.owner)
         if parent.name not in ("func.func", "stablehlo.while", "stablehlo.if", "stablehlo.case"):
             continue
         ops = [operation(op) for op in block.operations]
-        _erase_unused(ops)
+        cuts = Recut()
+        for op in ops:
+            if op.name == "stablehlo.slice":
+                cuts.slice(op)
+        _erase_unused([operation(op) for op in block.operations])
     for block in list(walk_blocks(operation(function))):
         for op in [operation(op) for op in block.operations][::-1]:
             if _is_made_of_nothing(op):
