@@ -300,15 +300,17 @@ def stretched(make: Maker) -> bool:
     name = rng.choice([*STRETCHED[make.facts[at].type.element].split(), "select"])
     kind = make.facts[at].type
     first = at if kind.element == "i32" else _positive(make, at)
-    shape = () if rng.random() < 0.4 else tuple(n if rng.random() < 0.5 else 1 for n in kind.shape)
+    rank = len(kind.shape)
+    shape = rng.choice(((), tuple(n if rng.random() < 0.5 else 1 for n in kind.shape), kind.shape[1:]))
     second = make.constant(kind.element, literal(kind.element, 2), shape)
     pair, exact = (
         [first, second],
         name in ("add", "maximum", "minimum", "multiply", "subtract", *STRETCHED["i32"].split()),
     )
     result = Fact(kind, 50.0, exact)
-    attributes = ""
+    attributes = f"broadcast_dimensions = {array(range(rank - len(shape), rank))}" if rng.random() < 0.5 else ""
     if name == "select":
+        attributes = ""
         pred = make.constant("i1", rng.choice(("true", "false")), shape, bound=1)
         pair, result = [pred, first, second], Fact(kind, max(3.0, make.facts[first].bound))
     elif name in ("power", "remainder", "divide", "atan2"):
@@ -357,11 +359,7 @@ def iota(make: Maker) -> bool:
     shape = make.shape(make.rng.randint(1, 3))
     element = make.rng.choice(("i32", "f32", "i64", "ui8", "bf16", "complex<f32>", "f64"))
     fact = Fact(Type(shape, element), max(1, *shape))
-    dim = f"iota_dimension = {make.rng.randrange(len(shape))} : i64"
-    if make.rng.random() < 0.1:
-        make.add("stablehlo.dynamic_iota", [make.constant("i64", str(list(shape)), (len(shape),))], [fact], dim)
-    else:
-        make.add("stablehlo.iota", (), [fact], dim)
+    make.add("stablehlo.iota", (), [fact], f"iota_dimension = {make.rng.randrange(len(shape))} : i64")
     return True
 
 
@@ -411,7 +409,7 @@ def random_numbers(make: Maker) -> bool:
 
 
 EMITTERS: dict[Callable[[Maker], bool], int] = {
-    unary: 4, smooth: 2, function: 2, special: 1, binary: 9, shifts: 1, quotient: 2, compare: 3, is_finite: 1,
-    select: 3, clamp: 1, convert: 3, reduce_precision: 1, complex_parts: 1, bitcast: 2, map_: 1, stretched: 1,
+    unary: 4, smooth: 2, function: 3, special: 2, binary: 9, shifts: 1, quotient: 2, compare: 3, is_finite: 1,
+    select: 3, clamp: 1, convert: 3, reduce_precision: 1, complex_parts: 1, bitcast: 2, map_: 1, stretched: 2,
     stretched_bits: 1, barrier: 1, size: 1, iota: 3, constant: 2, random_bits: 1, random_numbers: 1,
 }  # fmt: skip

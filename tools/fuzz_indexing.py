@@ -141,12 +141,8 @@ def gather(make: Maker) -> bool:
     )  # fmt: skip
     places = _places(make, tuple(form.indices))
     result = replace(table, type=Type(form.result, table.type.element))
-    operands, sizes = [at, places], f"slice_sizes = {array(form.sizes)}"
-    name = "stablehlo.gather"
-    if make.rng.random() < 0.05:
-        name, sizes = "stablehlo.dynamic_gather", "indices_are_sorted = false"
-        operands.append(make.constant("i64", str(form.sizes), (len(form.sizes),), bound=16))
-    make.add(name, operands, [result], f"dimension_numbers = {numbers}, {sizes}")
+    attributes = f"dimension_numbers = {numbers}, slice_sizes = {array(form.sizes)}"
+    make.add("stablehlo.gather", [at, places], [result], attributes)
     return True
 
 
@@ -159,13 +155,29 @@ def take(make: Maker) -> bool:
     table, index = make.facts[at], make.facts[rows]
     shape = (*index.type.shape, table.type.shape[1])
     result = [replace(table, type=Type(shape, table.type.element))]
-    if make.rng.random() < 0.1:
-        inside = make.clamped(rows, 0, table.type.shape[0] - 1)
-        make.add("stablehlo.torch_index_select", [at, inside], result, "dim = 0 : i64, batch_dims = 0 : i64")
-        return True
     numbers = _numbers("gather", {"offset_dims": [1], "collapsed_slice_dims": [0], "start_index_map": [0]}, 1)
     sizes = f"slice_sizes = array<i64: 1, {table.type.shape[1]}>, indices_are_sorted = false"
     make.add("stablehlo.gather", [at, rows], result, f"dimension_numbers = {numbers}, {sizes}")
+    return True
+
+
+def index_select(make: Maker) -> bool:
+    """torch_index_select: slices by index along a dimension, for each batch its own."""
+    at = make.pick(lambda f: len(f.type.shape) > 0 and f.type.count > 0)
+    if at is None:
+        return False
+    table, rng = make.facts[at], make.rng
+    shape = table.type.shape
+    dim = rng.randrange(len(shape))
+    batch = rng.randint(0, min(1, dim))
+    more = [rng.choice((1, 2, 3, 4)) for _ in range(rng.randint(1, 2))]
+    places = make.clamped(_places(make, (*shape[:batch], *more)), 0, shape[dim] - 1)
+    target = (*shape[:dim], *more, *shape[dim + 1 :])
+    if prod(target) > LARGEST:
+        return False
+    result = replace(table, type=Type(target, table.type.element))
+    attributes = f"dim = {dim} : i64, batch_dims = {batch} : i64"
+    make.add("stablehlo.torch_index_select", [at, places], [result], attributes)
     return True
 
 
@@ -229,5 +241,5 @@ def put(make: Maker) -> bool:
 
 
 EMITTERS: dict[Callable[[Maker], bool], int] = {
-    dynamic_slice: 3, dynamic_update_slice: 3, gather: 4, take: 3, scatter: 4, put: 2,
+    dynamic_slice: 3, dynamic_update_slice: 3, gather: 4, take: 3, index_select: 1, scatter: 4, put: 2,
 }  # fmt: skip

@@ -232,13 +232,6 @@ def _permute(r: _Region) -> _Work:
     return _Work((line,), r.tile, (last, first, joined), r.fact, r.dim)
 
 
-def _broadcast(r: _Region) -> _Work:
-    """The first tile, on every device."""
-    line = f'%@u = "stablehlo.collective_broadcast"(%@t) {{{r.groups()}}} : ({r.tile}) -> {r.tile}'
-    first, kind = _slice(r, "$r", 0, r.tile.shape[r.dim])
-    return _Work((line,), r.tile, (first,), replace(r.fact, type=kind), None)
-
-
 def _numbered(r: _Region) -> _Work | None:
     """Each tile and the place of its device on the axis (``lax.axis_index``)."""
     if r.mesh.device_ids is not None:
@@ -269,6 +262,6 @@ def _numbered(r: _Region) -> _Work | None:
 
 
 WORKS: tuple[Callable[[_Region], _Work | None], ...] = (
-    _local, _all_reduce, _reduce_scatter, _all_gather, _all_to_all, _permute, _broadcast, _numbered,
+    _local, _all_reduce, _reduce_scatter, _all_gather, _all_to_all, _permute, _numbered,
 )  # fmt: skip
 EMITTERS: dict[Callable[[Maker], bool], int] = {region: 3}

@@ -228,48 +228,14 @@ def constraint(make: Maker) -> bool:
 
 
 def old_broadcast(make: Maker) -> bool:
-    """New dimensions before the others, and other forms of shape ops that frontends besides JAX write."""
+    """New dimensions before the others, as StableHLO once said it."""
     at = make.pick(lambda f: 0 < f.type.count < 200)
     if at is None:
         return False
-    fact, rng = make.facts[at], make.rng
-    shape, e = fact.type.shape, fact.type.element
-    name = rng.choice(("broadcast", "dynamic_reshape", "dynamic_broadcast_in_dim", "dynamic_pad", "real_dynamic_slice"))
-
-    def sizes(values: tuple[int, ...]) -> int:
-        text = f"[{', '.join(map(str, values))}]" if values else ""
-        kind = Type((len(values),), "i64")
-        if not values:
-            return make.add("stablehlo.constant", (), [Fact(kind)], f"value = dense<> : {kind}")
-        return make.constant("i64", text, (len(values),), bound=max(1, *map(abs, values)))
-
-    def same(target: tuple[int, ...]) -> list[Fact]:
-        return [replace(fact, type=Type(target, e))]
-
-    if name == "broadcast":
-        new = tuple(rng.choice((1, 2, 3, 4)) for _ in range(rng.randint(1, 2)))
-        make.add("stablehlo.broadcast", [at], same((*new, *shape)), f"broadcast_sizes = {array(new)}")
-    elif name == "dynamic_reshape":
-        target = tuple(reversed(shape))
-        make.add("stablehlo.dynamic_reshape", [at, sizes(target)], same(target))
-    elif name == "dynamic_broadcast_in_dim":
-        target = (rng.choice((2, 3, 4)), *shape)
-        dims = f"broadcast_dimensions = {array(range(1, len(target)))}"
-        make.add("stablehlo.dynamic_broadcast_in_dim", [at, sizes(target)], same(target), dims)
-    elif name == "dynamic_pad" and shape:
-        low, high = (tuple(rng.randint(0, 2) for _ in shape) for _ in range(2))
-        target = tuple(a + n + b for a, n, b in zip(low, shape, high, strict=True))
-        rows = [sizes(row) for row in (low, high, (0,) * len(shape))]
-        value = make.constant(e, literal(e, 1), bound=1)
-        make.add("stablehlo.dynamic_pad", [at, value, *rows], same(target))
-    elif name == "real_dynamic_slice" and shape:
-        starts = tuple(rng.randrange(n) for n in shape)
-        limits = tuple(rng.randint(s + 1, n) for s, n in zip(starts, shape, strict=True))
-        target = tuple(b - a for a, b in zip(starts, limits, strict=True))
-        rows = [sizes(row) for row in (starts, limits, (1,) * len(shape))]
-        make.add("stablehlo.real_dynamic_slice", [at, *rows], same(target))
-    else:
-        return False
+    fact = make.facts[at]
+    new = tuple(make.rng.choice((1, 2, 3, 4)) for _ in range(make.rng.randint(1, 2)))
+    result = replace(fact, type=Type((*new, *fact.type.shape), fact.type.element))
+    make.add("stablehlo.broadcast", [at], [result], f"broadcast_sizes = {array(new)}")
     return True
 
 
