@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 
@@ -119,6 +120,19 @@ class Builder:
         self.program.append(ops.Round(step.size, step.source_of, step.take, step.put, step.extents, axes))
         received = np.where(moved, self.bytes(step.size), 0)
         self._step("collective_permute", axes, pairs, step.size, received)
+
+    def slide(self, op: ops.Slide) -> None:
+        """One permute of the halo's rows, and what each device cuts from them; without a halo it is no step."""
+        tile = (*self.tile[: op.axis], op.size, *self.tile[op.axis + 1 :])
+        if not op.halo:
+            self.local(op, tile)
+            return
+        halo = (*self.tile[: op.axis], op.halo, *self.tile[op.axis + 1 :])
+        receivers = np.flatnonzero(op.source_of >= 0)
+        pairs = np.stack([op.source_of[receivers], receivers], axis=1)
+        self.program.append(replace(op, axes=self.names.along(pairs)))
+        received = np.where(op.source_of >= 0, self.bytes(halo), 0)
+        self._step("collective_permute", self.names.along(pairs), pairs, tile, received)
 
     def step(
         self,

@@ -11,6 +11,8 @@ from shardpass.redistribute.costs import Profile
 from shardpass.redistribute.limit import Limit, show_bytes
 from shardpass.redistribute.plan import Refusal
 
+NEAR = 1.5  # times the least peak, where no way keeps to "max"
+
 
 @dataclass(frozen=True, slots=True)
 class Terms:
@@ -18,19 +20,30 @@ class Terms:
 
     profile: Profile
     limit: Limit
+    tiles: tuple[int, int] = (0, 0)  # bytes of the source's and the target's
+
+    @property
+    def most_live(self) -> int | None:
+        """Bytes that may live together. By "max": the source tile and the result, and beside them the greater of both
+        tiles and the result once more. Ways with greater tiles are not built at all.
+        """
+        if self.limit == "max":
+            return self.tiles[0] + 2 * self.tiles[1] + max(self.tiles)
+        return self.limit
 
     def fits(self, built: Builder) -> bool:
-        """Whether what lives together keeps to a limit in bytes. (Ways that would break "max" are not built.)"""
-        return not isinstance(self.limit, int) or built.memory.peak <= self.limit
+        """Whether what lives together keeps to the limit."""
+        return self.most_live is None or built.memory.peak <= self.most_live
 
     def choose(self, candidates: Sequence[Builder], most_received: int | None = None) -> Builder:
-        """The cheapest of those that fit, or else the one with the least peak. It keeps why the others are refused.
+        """The cheapest of those that fit, or else of those with the least peak. It keeps why the others are refused.
 
         ``most_received``: of those that fit, no others are taken than those by which no device receives more, if any.
         """
         fitting = [c for c in candidates if self.fits(c)]
         if not fitting:
-            return _told(min(candidates, key=lambda c: c.memory.peak), candidates, {}, self)
+            least = min(c.memory.peak for c in candidates)
+            fitting = [c for c in candidates if c.memory.peak <= (NEAR if self.limit == "max" else 1) * least]
         lean = [c for c in fitting if most_received is None or c.received.max(initial=0) <= most_received]
         costs = {id(c): self.profile.cost(c) for c in lean or fitting}
         return _told(min(lean or fitting, key=lambda c: costs[id(c)]), candidates, costs, self)
@@ -43,8 +56,8 @@ def _told(taken: Builder, candidates: Sequence[Builder], costs: dict[int, float]
 
 
 def _why(refused: Builder, taken: Builder, costs: dict[int, float], terms: Terms) -> str:
-    if not terms.fits(refused) and isinstance(terms.limit, int):
-        return over_limit(refused.memory.peak, terms.limit)
+    if terms.most_live is not None and not terms.fits(refused):
+        return over_limit(refused.memory.peak, terms.most_live)
     more = _times(refused, taken)
     if id(refused) not in costs:
         return more or "more bytes than the paper's plan"

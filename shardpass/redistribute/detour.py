@@ -22,6 +22,7 @@ from shardpass.redistribute.problem import Problem
 
 Place = tuple[int, int]  # a digit: dimension, and place among its digits, major to minor
 NOWHERE: Place = (-1, -1)
+MOST_PADDED = 9 / 8  # times a dimension, to make room
 
 
 Halves = tuple[DigitProblem, DigitProblem]
@@ -43,6 +44,18 @@ def detours(problem: Problem, shape: tuple[int, ...]) -> list[Halves]:
             first = middle.half(0, middle.places[0], between)
             found.append((first, middle.half(1, between, middle.places[1])))
     return found
+
+
+def roomier(problem: Problem, shape: tuple[int, ...]) -> tuple[int, ...] | None:
+    """``shape`` with room for all mesh digits to park, on its greatest dimension that neither side splits."""
+    counts = zip(problem.source.tiling.counts, problem.target.tiling.counts, strict=True)
+    whole = [i for i, pair in enumerate(counts) if pair == (1, 1)]
+    if not whole:
+        return None
+    dim = max(whole, key=lambda i: shape[i])
+    room = math.prod(digit.size for digit in problem.names.digits)
+    padded = -(-shape[dim] // room) * room
+    return (*shape[:dim], padded, *shape[dim + 1 :]) if padded <= MOST_PADDED * shape[dim] else None
 
 
 @dataclass

@@ -55,12 +55,25 @@ def _apply(op: Op, values: list[Array]) -> list[Array]:
             return [_window(v, s, op.sizes) for v, s in zip(values, op.starts, strict=True)]
         case ops.Permute():
             return [values[s] if s >= 0 else np.zeros_like(values[0]) for s in map(int, op.source_of)]
+        case ops.Slide():
+            return [_slid(op, values, d) for d in range(len(values))]
     out = list(values)
     for group in getattr(op, "groups").tolist():  # noqa: B009 - the rest are the ops on groups
         members = [values[d] for d in group]
         for place, d in enumerate(group):
             out[d] = _collected(op, members, place)
     return out
+
+
+def _slid(op: ops.Slide, values: list[Array], device: int) -> Array:
+    own, source = values[device], int(op.source_of[device])
+    near = slice(-op.halo, None) if op.before else slice(op.halo)
+    rows = np.take(values[source], range(own.shape[op.axis])[near], op.axis) if op.halo else own.take([], op.axis)
+    halo = rows if source >= 0 else np.zeros_like(rows)
+    joined = np.concatenate([halo, own] if op.before else [own, halo], op.axis)
+    pads = [(0, op.slack if a == op.axis else 0) for a in range(own.ndim)]
+    start = int(op.starts[device])
+    return np.pad(joined, pads).take(range(start, start + op.size), op.axis)
 
 
 def _collected(op: Op, members: list[Array], place: int) -> Array:

@@ -135,6 +135,8 @@ class _Emitter:
                 )
                 self.reducer(built, op.reduction)
                 return self.tagged(built, op.axes)
+            case ops.Slide():
+                return self.slide(op, value)
             case ops.BeginExchange():
                 self.accumulator = self.zeros(op.accumulator)
                 return self.pad(value, op.value)
@@ -225,6 +227,26 @@ class _Emitter:
             self.accumulator = box
         else:
             self.accumulator = hlo.dynamic_update_slice(self.accumulator, box, self.starts(op.put))
+
+    def slide(self, op: ops.Slide, value: Any) -> Any:
+        """Own rows and the neighbour's in one, of which a window is taken: one copy, once XLA has fused it."""
+        shape = list(value.type.shape)
+        near, start = list(shape), [0] * len(shape)
+        near[op.axis] = op.halo
+        start[op.axis] = shape[op.axis] - op.halo if op.before else 0
+        parts = [value]
+        if op.halo:
+            stop = [a + n for a, n in zip(start, near, strict=True)]
+            halo = self.permute(hlo.slice(value, start, stop, [1] * len(shape)), op.source_of, op.axes)
+            parts = [halo, value] if op.before else [value, halo]
+        if op.slack:
+            near[op.axis] = op.slack
+            parts.append(self.zeros(near))
+        joined = parts[0] if len(parts) == 1 else hlo.concatenate(parts, op.axis)
+        starts = np.zeros((len(op.starts), len(shape)), np.int64)
+        starts[:, op.axis] = op.starts
+        shape[op.axis] = op.size
+        return self.slice(joined, starts, tuple(shape))
 
     def chunk_rounds(self, op: ops.ChunkRounds, value: Any) -> Any:
         """Two chunks are chosen in either order as they are joined: one copy; more are put into a buffer in turn."""

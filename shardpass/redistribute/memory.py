@@ -6,10 +6,11 @@ shape, so one walk over the shapes is enough. O(ops), and O(devices) for a round
 What lives while an op runs: its operand and its result (a reshape has one buffer for both). Beside them, in an
 exchange, the accumulator, which rounds write into in place, and in each round the box that is sent, the one that
 comes, and what a mask is laid over; in ``ChunkRounds`` the result that is being filled and the chunks on their way. The
-source tile dies with the op that reads it first. A compiler that fuses ops can only take less.
+source tile dies with the op that reads it first. XLA gathers and scatters along the leading axis alone: along another
+one an all_gather is two ops, the second a transpose, and a reduce_scatter is so too.
 
-Copied is what an op writes locally: results of slices, transposes and pads, boxes cut out and put in place.
-Collectives write nothing by this account: their own work on a device is in their price.
+Copied is what is written locally: results of slices, transposes and pads, boxes cut out and put in place. What else
+a collective writes on a device is in its price.
 """
 
 from __future__ import annotations
@@ -66,6 +67,14 @@ class Memory:
         self.copied += first.copied
         return self
 
+    def _along(self, axis: int, result: Shape) -> Use:
+        """A gather or scatter along ``axis``: its greater end is transposed where that is not the leading axis."""
+        value, made = math.prod(self.shape), math.prod(result)
+        if math.prod(self.shape[:axis]) == 1:
+            return Use(result, value + made)
+        greater = max(value, made)
+        return Use(result, 2 * greater, greater)
+
     def _use(self, op: Op) -> Use:
         value = math.prod(self.shape)
         match op:
@@ -80,14 +89,17 @@ class Memory:
             case ops.Permute() | ops.AllReduce():
                 return Use(self.shape, 2 * value)
             case ops.AllGather():
-                return _moved(value, _scaled(self.shape, op.axis, op.groups.shape[1], 1))
+                return self._along(op.axis, _scaled(self.shape, op.axis, op.groups.shape[1], 1))
             case ops.ReduceScatter():
-                return _moved(value, _scaled(self.shape, op.axis, 1, op.groups.shape[1]))
+                return self._along(op.axis, _scaled(self.shape, op.axis, 1, op.groups.shape[1]))
             case ops.AllToAll():
-                size = op.groups.shape[1]
-                return _moved(value, _scaled(_scaled(self.shape, op.split, 1, size), op.concat, size, 1))
+                group = op.groups.shape[1]
+                moved = _scaled(_scaled(self.shape, op.split, 1, group), op.concat, group, 1)
+                return Use(moved, 2 * value)
             case ops.ChunkRounds():
                 return _chunks(value, op)
+            case ops.Slide():
+                return _slid(self.shape, op)
             case ops.BeginExchange():
                 self.accumulator = math.prod(op.accumulator)
                 padded = math.prod(op.value) if op.value != self.shape else 0
@@ -103,13 +115,15 @@ class Memory:
         raise TypeError(f"nothing is known of what {type(op).__name__} takes")
 
 
-def _moved(value: int, shape: Shape) -> Use:
-    return Use(shape, value + math.prod(shape))
-
-
 def _copy(value: int, shape: Shape) -> Use:
     result = math.prod(shape)
     return Use(shape, value + result, result)
+
+
+def _slid(shape: Shape, op: ops.Slide) -> Use:
+    after = (*shape[: op.axis], op.size, *shape[op.axis + 1 :])
+    halo, result = op.halo * math.prod(shape) // shape[op.axis], math.prod(after)
+    return Use(after, math.prod(shape) + result + 2 * halo, result + halo)
 
 
 def _scaled(shape: Shape, axis: int, times: int, over: int) -> Shape:

@@ -88,6 +88,26 @@ class Permute:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Slide:
+    """The borders of tiles move along ``axis``.
+
+    Every device's array is followed (``before``: preceded) by the nearest ``halo`` of that of device
+    ``source_of[d]``, and then by ``slack`` of nothing; of all that, ``size`` from ``starts[d]`` on is the result: a
+    tile that starts at ``base[d]`` of the dimension ``axis``. A tile past the array's end is cut from anywhere.
+    """
+
+    axis: int
+    size: int
+    halo: int
+    before: bool
+    slack: int
+    source_of: IntArray  # [devices]; -1: nothing comes
+    starts: IntArray  # [devices]
+    base: IntArray  # [devices]
+    axes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class AllReduce:
     groups: IntArray
     reduction: str
@@ -169,6 +189,7 @@ Op = (
     | AllGather
     | AllToAll
     | Permute
+    | Slide
     | AllReduce
     | ReduceScatter
     | BeginExchange

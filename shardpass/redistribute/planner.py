@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import lru_cache
 
 from shardpass.diagnostics import table_redistribute as table
@@ -90,6 +91,8 @@ def _cached(
 
 def solve(problem: Problem, planner: str, terms: Terms) -> Plan:
     """A checked plan. Raises ShardpassError: SP413 (over the limit), SP409 (it does not do what it should)."""
+    before, after = (problem.element.bytes(math.prod(side.tile)) for side in (problem.source, problem.target))
+    terms = replace(terms, tiles=(before, after))
     built = build_plan(problem, planner, terms)
     _keep(terms.limit, built, problem)
     return finished(problem, built, planner, terms)

@@ -309,6 +309,8 @@ def run(program: Program, state: State, shape: tuple[int, ...]) -> State:
             if not isinstance(op, ops.EndExchange):
                 raise Unproven("an exchange has no end")
             state = _exchanged(state, begin, rounds, op, shape)
+        elif isinstance(op, ops.Slide):
+            state = _slid(state, op, shape)
         else:
             state = apply(state, op)
     return state
@@ -355,6 +357,38 @@ def _exchanged(
         filled += np.prod(high - low, axis=1) * got
     real = filled == np.prod(np.maximum(result - end.base, 0), axis=1)
     return State.tile(end.shape, end.base, real, state.weight)
+
+
+def _slid(state: State, op: ops.Slide, shape: tuple[int, ...]) -> State:
+    """Tiles whose borders have moved: what a device now claims it held, or its neighbour did, right beside it."""
+    dim, have = op.axis, state.shape[op.axis]
+    if state.axes[dim] != merged([Digit(have, dim, 1)]) or not state.real.all():
+        raise Unproven("borders slide where there are no tiles")
+    extent = have + op.halo + op.slack
+    if op.halo > have or (op.starts < 0).any() or (op.starts + op.size > extent).any():
+        raise Unproven("a tile slides past what is there")
+    receivers = np.flatnonzero(op.source_of >= 0)
+    senders = op.source_of[receivers]
+    if len(np.unique(senders)) != len(senders):
+        raise Unproven("a device sends twice in one round")
+    beside = state.base[receivers]
+    beside[:, dim] += -have if op.before else have
+    if (state.base[senders] != beside).any() or (state.weight[senders] != state.weight[receivers]).any():
+        raise Unproven("a neighbour does not lie where it should")
+    low, high = state.base[:, dim].copy(), state.base[:, dim] + have  # of what is there
+    if op.before:
+        low[receivers] -= op.halo
+    else:
+        high[receivers] += op.halo
+    start, stop = op.base, np.minimum(op.base + op.size, shape[dim])
+    is_cut = state.base[:, dim] + op.starts - (op.halo if op.before else 0) == start
+    if ((start < stop) & ~(is_cut & (low <= start) & (stop <= high))).any():
+        raise Unproven("a tile that slides lacks some of its rows")
+    base = state.base.copy()
+    base[:, dim] = op.base
+    axes = list(state.axes)
+    axes[dim] = merged([Digit(op.size, dim, 1)])
+    return replace(state, axes=tuple(axes), base=base)
 
 
 def check(program: Program, source: State, target: State, shape: tuple[int, ...]) -> None:

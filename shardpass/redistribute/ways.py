@@ -3,8 +3,9 @@
 1. Nothing to do, or an array without elements: no steps.
 2. Partial sums: in digits, else all_reduce and then as for whole values.
 3. The borders of the tiles nest (every case where sizes divide, and more): planners on groups of devices.
-4. They cross, or the source is on one device: the exact exchange, or for many devices what needs no look at
-   every pair of them.
+4. They cross: tiles are refitted to a size on which they nest, as long as they are not tiny; beside that, or instead,
+   the exact exchange, or for many devices what needs no look at every pair of them.
+5. The source is on one device: the exact exchange, or for many devices doubling.
 """
 
 from __future__ import annotations
@@ -20,17 +21,20 @@ from shardpass.redistribute import ops
 from shardpass.redistribute.best import MOST_ROUNDS, Form, detour_forms, digit_forms
 from shardpass.redistribute.build import Builder
 from shardpass.redistribute.choice import Terms, over_limit, show_seconds
-from shardpass.redistribute.detour import detours
+from shardpass.redistribute.detour import detours, roomier
 from shardpass.redistribute.digits import DigitProblem
 from shardpass.redistribute.exchange import plan_exchange
 from shardpass.redistribute.gather import meet
 from shardpass.redistribute.problem import Problem, make_problem
+from shardpass.redistribute.refit import common_shape, narrowed, widened
 from shardpass.redistribute.rink import plan_rink
+from shardpass.redistribute.staged import staged_forms
 from shardpass.sharding import Sharding
 
 MOST_DEVICES_SEARCHED = 8192  # beyond this the paper's search is not run beside a plan that stands
 NO_LESS = "no plan can receive less"
 TOO_MANY = "its search takes long on so many devices"
+FEW_DEVICES = 16  # on which the exact exchange is looked at beside other ways
 MOST_DEVICES_EXCHANGED = 64  # beyond this, where there is another way, pieces are too many to look at
 
 
@@ -48,10 +52,10 @@ def build_plan(problem: Problem, planner: str, terms: Terms) -> Builder:
     many = problem.devices > MOST_DEVICES_EXCHANGED
     if problem.source.only is not None and many:
         return _spread(problem, planner, terms)
-    if shape is None and many:
-        return _gathered(problem, planner, terms)
-    if shape is None or problem.source.only is not None:
+    if problem.source.only is not None:
         built = terms.choose(_exchanges(problem))
+    elif shape is None:
+        built = _crossing(problem, planner, terms)
     else:
         built = _best(problem, shape, terms) if planner == "best" else _rink(problem, shape)
     return _beside_gather(problem, built, terms) if planner == "best" else built
@@ -96,6 +100,33 @@ def _spread(problem: Problem, planner: str, terms: Terms) -> Builder:
     return joined(builder, build_plan(_between(problem, source=Sharding.replicated()), planner, terms))
 
 
+def _crossing(problem: Problem, planner: str, terms: Terms) -> Builder:
+    """Where borders cross: tiles refitted to a common size, beside the exact exchange where devices are few."""
+    paper = _refitted(problem, "rink", terms)
+    if paper is not None and planner == "rink":
+        return paper
+    if paper is None:
+        many = problem.devices > MOST_DEVICES_EXCHANGED
+        return _gathered(problem, planner, terms) if many else terms.choose(_exchanges(problem))
+    found = [paper, *filter(None, [_refitted(problem, "best", terms)])]
+    if problem.devices <= FEW_DEVICES:
+        found += _exchanges(problem)
+    return cheapest(found, terms)
+
+
+def _refitted(problem: Problem, planner: str, terms: Terms) -> Builder | None:
+    """The plan for the common padded size between tiles that grow and tiles that shrink."""
+    shape = common_shape(problem)
+    padded = replace_shape(problem, shape)
+    first, last = _start(problem), Builder(padded.target.tile, problem.element, problem.names)
+    if not (widened(problem, shape, first) and narrowed(problem, last)):
+        return None
+    built = _best(padded, shape, terms) if planner == "best" else _rink(padded, shape)
+    whole = joined(joined(first, built), last)
+    whole.way = planner if planner == "rink" else "refitted"
+    return whole
+
+
 def _gathered(problem: Problem, planner: str, terms: Terms) -> Builder:
     """Where borders cross and the devices are too many to look at pieces: those dimensions are gathered first.
 
@@ -120,6 +151,12 @@ def _between(problem: Problem, source: Sharding | None = None, target: Sharding 
     )
 
 
+def replace_shape(problem: Problem, shape: tuple[int, ...]) -> Problem:
+    """The same shardings of an array of another shape."""
+    sides = (problem.source.sharding, problem.target.sharding)
+    return make_problem(shape, problem.element.mlir, *sides, problem.devices)
+
+
 def _rink(problem: Problem, shape: tuple[int, ...]) -> Builder:
     return _within(problem, shape, _rink_form(problem, shape), "rink")
 
@@ -132,7 +169,7 @@ def _best(problem: Problem, shape: tuple[int, ...], terms: Terms) -> Builder:
     """The digits' plan where there is one; the paper's is asked for only where it could be better."""
     digits = DigitProblem.of(problem, shape)
     if digits is not None:
-        found = [_within(problem, shape, form) for form in digit_forms(digits)]
+        found = _in_digits(problem, shape, digits, terms)
         least = terms.choose(found)
         optimal = least.received.max() <= problem.lower_bound_bytes
         if terms.fits(least) and (optimal or problem.devices > MOST_DEVICES_SEARCHED):
@@ -142,18 +179,25 @@ def _best(problem: Problem, shape: tuple[int, ...], terms: Terms) -> Builder:
         return cheapest([_rink(problem, shape), *found], terms)
     rink = _rink(problem, shape)
     found = [_within(problem, shape, _rink_form(problem, shape, in_rounds=True))]
-    for halves in detours(problem, shape):
+    if not (ways := detours(problem, shape)) and (room := roomier(problem, shape)):
+        ways, shape = detours(problem, room), room
+    for halves in ways:
         found += [_within(problem, shape, form) for form in detour_forms(halves)]
     if problem.devices <= MOST_DEVICES_EXCHANGED:
         found += _exchanges(problem)
     return cheapest([rink, *(e for e in found if len(e.steps) <= MOST_ROUNDS)], terms)
 
 
+def _in_digits(problem: Problem, shape: tuple[int, ...], digits: DigitProblem, terms: Terms) -> list[Builder]:
+    forms = [*digit_forms(digits), *staged_forms(digits, terms.profile)]
+    return [_within(problem, shape, form) for form in forms]
+
+
 def _with_sums(problem: Problem, shape: tuple[int, ...] | None, planner: str, terms: Terms) -> Builder:
     """Partial sums: in digits, else an all_reduce and then the plan for whole values."""
     digits = None if shape is None or planner == "rink" else DigitProblem.of(problem, shape)
     if shape is not None and digits is not None:
-        return terms.choose([_within(problem, shape, form) for form in digit_forms(digits)])
+        return terms.choose(_in_digits(problem, shape, digits, terms))
     source = problem.source.sharding
     if problem.target.summand is not None or source.mesh is None:
         raise table.UNREDUCED.error(source=str(source), target=str(problem.target.sharding))

@@ -29,10 +29,19 @@ def test_thousands_of_devices(sizes, planner):
         assert len(plan.steps) <= 10
 
 
-def test_sizes_that_do_not_divide_gather_the_dimension():
+def test_sizes_that_do_not_divide_slide_their_borders():
+    """1000 rows in tiles of 2 (1024) against tiles of 63 (1008): the latter shrink from 64, by a row for each tile."""
     plan = plan_redistribution((1000, 64), "f32", "{devices=[512,1]<=[512]}", "{devices=[16,32]<=[512]}")
-    assert plan.peak_bytes == 4 * 1024 * 64  # the gathered dimension, padded
-    assert len(plan.steps) <= 4
+    assert plan.peak_bytes == 4 * 64 * 2
+    assert [step.kind for step in plan.steps] == ["all_to_all", "collective_permute"]
+    assert plan.steps[1].bytes == 4 * 15 * 2
+
+
+def test_tiles_of_a_row_or_two_that_cross_gather_the_dimension():
+    """Tiles of 1 row against 9: the last of them would slide by 22 rows from tiles of 11."""
+    plan = plan_redistribution((100, 66), "f32", "{devices=[132,1]<=[132]}", "{devices=[12,11]<=[132]}")
+    assert [step.kind for step in plan.steps][0] == "all_gather"
+    assert plan.peak_bytes == 4 * 132 * 66
 
 
 @pytest.mark.parametrize("target", ["{replicated}", "{devices=[16,32]<=[512]}", "{maximal device=77}"])

@@ -1,0 +1,94 @@
+"""Where the borders of two tilings cross (tiles of 5 rows against 3): tiles are refitted to a common padded size.
+
+A dimension of n rows in k1 tiles on one side and k2 on the other is padded to a multiple of both counts; on that size
+the borders nest, and every planner for even sizes applies. Before it, the tiles of each dimension that crosses grow
+from ceil(n / k1) rows to the common size's k1-th part; after it, those of the target shrink to ceil(n / k2). Either
+way tile i slides by i times the difference, which is less than lcm(k1, k2) rows: a permute of those rows between
+neighbours (``ops.Slide``), however great the tiles.
+
+Not for tiles so small that a device would need rows from further than its neighbour. A tile may be greater than the
+sharding's by the padding, less than lcm(k1, k2) / k1 rows. O(devices) for each dimension.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from shardpass.redistribute import ops
+from shardpass.redistribute.build import Builder
+from shardpass.redistribute.ops import IntArray
+from shardpass.redistribute.problem import Problem
+from shardpass.redistribute.tiling import Tiling, grouped
+
+
+def common_shape(problem: Problem) -> tuple[int, ...]:
+    """The least shape that both tilings divide."""
+    counts = zip(problem.source.tiling.counts, problem.target.tiling.counts, strict=True)
+    return tuple(-(-n // m) * m for n, m in zip(problem.shape, (math.lcm(*pair) for pair in counts), strict=True))
+
+
+def widened(problem: Problem, shape: tuple[int, ...], builder: Builder) -> bool:
+    """From the source's tiles to those of the padded ``shape``. False where tiles are too small for it."""
+    side = problem.source
+    for dim, n in enumerate(shape):
+        count = side.tiling.counts[dim]
+        if count == 1:
+            _resize(builder, dim, n)
+        elif not _slide(problem.shape[dim], dim, side.tiling, n // count, builder):
+            return False
+    return True
+
+
+def narrowed(problem: Problem, builder: Builder) -> bool:
+    """From tiles of the padded shape to the target's. False where tiles are too small for it."""
+    side = problem.target
+    for dim, size in enumerate(side.tile):
+        if side.tiling.counts[dim] == 1:
+            _resize(builder, dim, size)
+        elif not _slide(problem.shape[dim], dim, side.tiling, size, builder):
+            return False
+    return True
+
+
+def _resize(builder: Builder, dim: int, size: int) -> None:
+    """A dimension that is whole on every device, and so on all rows."""
+    tile = (*builder.tile[:dim], size, *builder.tile[dim + 1 :])
+    if tile != builder.tile:
+        builder.local(ops.Pad(tile) if size > builder.tile[dim] else ops.Trim(tile), tile)
+
+
+def _slide(n: int, dim: int, tiling: Tiling, size: int, builder: Builder) -> bool:
+    """Tiles of dimension ``dim``, of ``n`` rows, become tiles of ``size`` rows each."""
+    have, count = builder.tile[dim], tiling.counts[dim]
+    if have == size:
+        return True
+    here = np.arange(count)
+    low, stop = np.minimum(here * size, n), np.minimum((here + 1) * size, n)  # the rows that tile i is to have
+    empty = low == stop
+    before = size < have
+    # past its own rows a tile needs some of the next one's, or of the one before it
+    need = np.where(empty, 0, here * have - low if before else stop - np.minimum((here + 1) * have, n))
+    halo = max(int(need.max()), 0)
+    reach = low >= here * have - halo if before else low <= (here + 1) * have
+    if halo > have or not (reach | empty).all():
+        return False
+    starts = np.where(empty, 0, low - here * have + (halo if before else 0))
+    slack = max(0, int((starts + size).max()) - have - halo)
+    index = tiling.index[:, dim]
+    source_of = _neighbours(tiling, dim, before)
+    builder.slide(ops.Slide(dim, size, halo, before, slack, source_of, starts[index], index * size))
+    return True
+
+
+def _neighbours(tiling: Tiling, dim: int, before: bool) -> IntArray:
+    """For each device the one that holds the next tile along ``dim`` (or the one before); -1 at the end."""
+    count = tiling.counts[dim]
+    lines = grouped(tiling.joined(dim, count).key, tiling.index[:, dim], count, tiling.replica)
+    out = np.full(len(tiling.index), -1, np.int64)
+    if before:
+        out[lines[:, 1:]] = lines[:, :-1]
+    else:
+        out[lines[:, :-1]] = lines[:, 1:]
+    return out
