@@ -58,8 +58,6 @@ def partition_split(work: Partitioner, node: Node, rule: Rule, wanted: list[Shar
     for index, (result, kind) in enumerate(zip(op.results, kinds, strict=True)):
         if replaced is None:
             result.set_type(retype(kind, local.tile(index)))
-        elif next(iter(result.uses), None) is None:
-            work.dead.append(op)  # the rewrite built something else in its place
         tile, dims = (replaced or op.results)[index], chosen.results[index]
         if chosen.partial:
             tile, dims = _complete(work, local, tile, dims, chosen, outputs[index])
@@ -67,6 +65,8 @@ def partition_split(work: Partitioner, node: Node, rule: Rule, wanted: list[Shar
         if shape_of(tile) != expected:
             raise INTERNAL_SHAPE.error(place_of(op.location), op=op.name, found=shape_of(tile), expected=expected)
         work.deliver(result, tile, kind, node.mesh.sharding(dims), wanted[index], node, after)
+    if replaced is not None and all(next(iter(result.uses), None) is None for result in op.results):
+        work.dead.append(op)  # the rewrite built something else in its place
 
 
 def _choose(
