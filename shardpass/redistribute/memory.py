@@ -38,14 +38,17 @@ class Use:
 
 
 class Memory:
-    """Follows a program from a local array of ``shape`` on. ``peak`` and ``copied`` are in bytes."""
+    """Follows a program from a local array of ``shape`` on.
+
+    ``peak``: bytes that live together at most; ``tile``: of the greatest local array; ``copied``: that are copied.
+    """
 
     def __init__(self, shape: Shape, element: ElementType) -> None:
         self.shape = shape
         self.element = element
         self.accumulator = 0  # elements
         self.seen = 0  # ops of the program
-        self.peak = element.bytes(math.prod(shape))
+        self.peak = self.tile = element.bytes(math.prod(shape))
         self.copied = 0
 
     def follow(self, program: Sequence[Op]) -> int:
@@ -56,6 +59,7 @@ class Memory:
             self.shape = use.shape
             self.copied += self.element.bytes(use.copied)
             most = max(most, self.element.bytes(use.live))
+            self.tile = max(self.tile, self.element.bytes(math.prod(use.shape)))
         self.seen = len(program)
         self.peak = max(self.peak, most)
         return most
@@ -64,6 +68,7 @@ class Memory:
         """This program behind the one that ``first`` has followed."""
         self.seen += first.seen
         self.peak = max(self.peak, first.peak)
+        self.tile = max(self.tile, first.tile)
         self.copied += first.copied
         return self
 

@@ -73,6 +73,8 @@ def _beside_gather(problem: Problem, built: Builder, terms: Terms) -> Builder:
     if least >= price and terms.fits(built):
         return built.instead_of("gather", f"dearer: at least {show_seconds(least)} against {show_seconds(price)}")
     gathered = gather_then_slice(problem, middle, terms)
+    if terms.limit == "max" and gathered.memory.tile > max(built.memory.tile, *tiles[1:]):
+        return built.instead_of("gather", over_limit(gathered.memory.tile, max(built.memory.tile, *tiles[1:])))
     return terms.choose([built, gathered])
 
 
