@@ -5,7 +5,8 @@ whole type. Invariants: before an op is visited all its operands are held; after
 sharding that propagation gave them. ``copies`` says under which other shardings an array is at hand in this block, or
 one around it: what was redistributed, what a constraint came from, what an op computed before it was brought to the
 sharding that its result has. A value and its constraint are one array. A redistribution starts from the copy that is
-nearest, so equal ones are done once, and what was cut from a whole array is not gathered again.
+nearest, so equal ones are done once, and what was cut from a whole array is not gathered again; ``recipes`` say which
+values can be made again instead (``remake.py``).
 
 An op is one of:
 
@@ -41,6 +42,7 @@ from shardpass.ops.registry import find
 from shardpass.passes import annotations as names
 from shardpass.passes.control import partition_control_flow
 from shardpass.passes.program import Block, Node, Program
+from shardpass.passes.remake import Recipe, remade
 from shardpass.passes.split import partition_split
 from shardpass.redistribute import estimate_bytes
 from shardpass.sharding import Sharding
@@ -71,6 +73,7 @@ class Partitioner:
         self.devices = self.mesh.num_devices
         self.values: dict[Any, Held] = {}
         self.copies: ChainMap[Any, dict[Sharding, Any]] = ChainMap()  # array -> its tiles, in order
+        self.recipes: dict[Any, Recipe] = {}
         self.choices: dict[Any, Assignment] = {}
         self.dead: list[Any] = []
         self.channel: Iterator[int] = channels(program.module)
@@ -134,10 +137,12 @@ class Partitioner:
             return held.tile
         known = self.copies.get(held.array, {})
         if target not in known:
-            source = self._nearest(held, target)[1]
-            tile = held.tile if source == held.sharding else known[source]
-            with ir.InsertionPoint(op), op.location:
-                made = self._redistribute(tile, held.kind, source, target, held.mesh, explained(cause, op))
+            price, source = self._nearest(held, target)
+            made = remade(self, held, target, price, op, cause)
+            if made is None:
+                tile = held.tile if source == held.sharding else known[source]
+                with ir.InsertionPoint(op), op.location:
+                    made = self._redistribute(tile, held.kind, source, target, held.mesh, explained(cause, op))
             self._copy(held.array, target, made)
         return self.copies[held.array][target]
 

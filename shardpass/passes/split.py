@@ -22,6 +22,7 @@ from shardpass.ops.local import Local, explain
 from shardpass.ops.masking import identity_text, mask
 from shardpass.ops.registry import OpDef, find
 from shardpass.passes.program import Node, element_bits
+from shardpass.passes.remake import recipe
 from shardpass.sharding import Sharding
 
 if TYPE_CHECKING:
@@ -41,6 +42,9 @@ def partition_split(work: Partitioner, node: Node, rule: Rule, wanted: list[Shar
         for k, m, s in zip(kinds, rule.results, wanted, strict=True)
     ]
     chosen = _choose(work, node, entry, rule, held, kinds, outputs, wanted)
+    made = None if entry.rewrite else recipe(op, rule, tuple(op.operands))
+    if made is not None:
+        work.recipes[op.results[0]] = made
     _bring_operands(work, node, rule, chosen)
     local = Local(
         op,
