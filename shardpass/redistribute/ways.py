@@ -174,8 +174,9 @@ def _best(problem: Problem, shape: tuple[int, ...], terms: Terms) -> Builder:
         found = _in_digits(problem, shape, digits, terms)
         least = terms.choose(found)
         optimal = least.received.max() <= problem.lower_bound_bytes
-        if terms.fits(least) and (optimal or problem.devices > MOST_DEVICES_SEARCHED):
-            return least.instead_of("rink", "not tried: " + (NO_LESS if optimal else TOO_MANY))
+        alone = optimal and terms.profile.is_flat  # else where bytes go counts beside how many they are
+        if terms.fits(least) and (alone or problem.devices > MOST_DEVICES_SEARCHED):
+            return least.instead_of("rink", "not tried: " + (NO_LESS if alone else TOO_MANY))
         if not terms.fits(least) and problem.devices <= MOST_DEVICES_EXCHANGED:
             found += _exchanges(problem)
         return cheapest([_rink(problem, shape), *found], terms)
