@@ -32,6 +32,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+import redistribution_laws as laws
 from redistribution_problems import (
     SMALL_MESHES,
     Problem,
@@ -42,9 +43,13 @@ from redistribution_problems import (
     whole_axes_problem,
 )
 
+from shardpass.diagnostics import collect
+from shardpass.redistribute import Plan
+
 DEVICES = 24
 NUMPY_EVERY = 8  # of the problems that the simulator proves, how many go through NumPy too
 SECONDS_PER_PROBLEM = 120
+READY = "@ready"  # a child's first line
 
 
 # ---------------------------------------------------------------- campaigns
@@ -65,8 +70,6 @@ class Campaign:
 
 
 def simulate(problem: Problem) -> list[str]:
-    import redistribution_laws as laws
-
     plans, tags = laws.planned(problem)
     if problem.number % NUMPY_EVERY == 0:
         laws.evaluated(problem, plans)
@@ -75,38 +78,34 @@ def simulate(problem: Problem) -> list[str]:
 
 
 def execute(problem: Problem) -> list[str]:
-    """``best`` on even numbers and ``rink`` on odd ones; whole arrays and device by device, by turns."""
-    import redistribution_laws as laws
-
-    plans, tags = laws.planned(problem)
-    plan = plans.get(("best", "rink")[problem.number % 2])
-    if plan is None:
-        return [*tags, "not run"]
-    laws.run_on_xla(problem, plan, stacked=problem.number // 2 % 2 == 0)
-    return [*tags, problem.element, f"{problem.devices} devices"]
+    """Whole arrays, and device by device, by turns."""
+    plan, tags = one_of(problem)
+    if plan is not None:
+        laws.run_on_xla(problem, plan, stacked=problem.number // 2 % 2 == 0)
+    return [*tags, f"{problem.devices} devices"]
 
 
 def interpret(problem: Problem) -> list[str]:
-    import redistribution_laws as laws
+    plan, tags = one_of(problem)
+    if plan is not None:
+        laws.run_on_reference(problem, plan)
+    return tags
 
+
+def one_of(problem: Problem) -> tuple[Plan | None, list[str]]:
+    """The plan of best on even numbers, of rink on odd ones; None where that refuses."""
     plans, tags = laws.planned(problem)
-    if "best" not in plans:
-        return [*tags, "not run"]
-    laws.run_on_reference(problem, plans["best"])
-    return [*tags, problem.element]
+    planner = ("best", "rink")[problem.number % 2]
+    return plans.get(planner), [*tags, planner, problem.element] if planner in plans else [*tags, "not run"]
 
 
 def prove(problem: Problem) -> list[str]:
-    import redistribution_laws as laws
-
     plans, tags = laws.planned(problem)
     laws.evaluated(problem, plans)
     return tags
 
 
 def prove_and_execute(problem: Problem) -> list[str]:
-    import redistribution_laws as laws
-
     plans, tags = laws.planned(problem)
     laws.evaluated(problem, plans)
     laws.run_on_xla(problem, plans["best"], stacked=False)
@@ -114,23 +113,17 @@ def prove_and_execute(problem: Problem) -> list[str]:
 
 
 def compare(problem: Problem) -> list[str]:
-    import redistribution_laws as laws
-
     plans, tags = laws.planned(problem)
     return [*tags, *laws.beside_shardy(problem, plans["best"])]
 
 
 def runnable_problem(seed: int) -> Problem:
-    """A random problem with an element type that XLA's CPU client runs, by turns."""
-    from redistribution_laws import ON_XLA
-
-    return addable(replace(random_problem(seed, 1 << 11), element=ON_XLA[seed % len(ON_XLA)]))
+    """A random problem of few elements; four by four of every element type."""
+    return addable(replace(random_problem(seed, 1 << 11), element=laws.ELEMENTS[seed // 4 % len(laws.ELEMENTS)]))
 
 
 def interpretable_problem(seed: int) -> Problem:
-    from redistribution_laws import ON_REFERENCE
-
-    return addable(replace(random_problem(seed, 1 << 8), element=ON_REFERENCE[seed % len(ON_REFERENCE)]))
+    return addable(replace(random_problem(seed, 1 << 8), element=laws.ELEMENTS[seed // 4 % len(laws.ELEMENTS)]))
 
 
 def addable(problem: Problem) -> Problem:
@@ -172,14 +165,10 @@ class Outcome:
 
 
 def outcome_of(campaign: Campaign, problem: Problem) -> Outcome:
-    from redistribution_laws import Broken
-
-    from shardpass.diagnostics import collect
-
     try:
         with collect():
             return Outcome(problem.number, "ok", "", tuple(campaign.examine(problem)))
-    except Broken as broken:
+    except laws.Broken as broken:
         return Outcome(problem.number, "broken", str(broken))
     except Exception as error:  # whatever it is, the next problem is another matter
         return Outcome(problem.number, "error", f"{type(error).__name__}: {str(error).splitlines()[0]}")
@@ -194,12 +183,17 @@ def serve() -> None:
 
         jax.config.update("jax_platforms", "cpu")
         jax.config.update("jax_num_cpu_devices", DEVICES)
+    print(READY, flush=True)
     for number in range(asked["first"], asked["last"]):
         print("@" + json.dumps(asdict(outcome_of(campaign, campaign.problem(number)))), flush=True)
 
 
+class NoChild(Exception):
+    """A child ended before it could be asked anything."""
+
+
 def run(name: str, first: int, count: int, *, xla: bool = True) -> Iterator[Outcome]:
-    """The outcomes of problems ``first`` to ``first + count - 1``, in order."""
+    """The outcomes of problems ``first`` to ``first + count - 1``, in order. Raises NoChild."""
     campaign, last = campaigns(xla)[name], first + count
     while first < last:
         until = min(last, first + campaign.life)
@@ -224,7 +218,10 @@ def _child(asked: dict[str, Any]) -> Iterator[Outcome]:
     try:
         process.stdin.write(json.dumps(asked).encode() + b"\n")
         process.stdin.close()
-        for line in _lines(process.stdout.fileno()):
+        lines = _lines(process.stdout.fileno())
+        if next(lines, None) != READY.encode()[1:]:
+            raise NoChild(process.stderr.read().decode(errors="replace").strip())
+        for line in lines:
             if line is None:
                 yield Outcome(number, "hang", f"took more than {SECONDS_PER_PROBLEM} s")
                 return
@@ -380,7 +377,11 @@ def main() -> int:
     console = Console(stderr=True)
     reports = []
     for name, count in chosen(args):
-        report, stopped = campaign(name, args.seed, count, args.xla, console)
+        try:
+            report, stopped = campaign(name, args.seed, count, args.xla, console)
+        except NoChild as reason:
+            console.print(f"no child process can start:\n{reason}", markup=False)
+            return 2
         reports.append(report)
         print("\n".join(report.lines()), flush=True)
         if args.json:

@@ -1,5 +1,5 @@
 """Laws of every plan, on random problems: NumPy's model of the collectives agrees with slicing the whole array, memory
-never exceeds the greater tile, bytes never go below the bound, kinds come in normal form."""
+never exceeds the greater tile, bytes never go below the bound, the kinds of rink's steps come in normal form."""
 
 import math
 import re
@@ -86,8 +86,8 @@ def test_even_plans(planner, profile, problem):
     right(plan)
     assert plan.peak_bytes == max(math.prod(plan.source_tile), math.prod(plan.target_tile))
     assert plan.lower_bound_bytes == bound(plan) <= plan.bytes_received
-    assert re.fullmatch(r"s*[ap]*g*", "".join(LETTER[s.kind] for s in plan.steps))
     if planner == "rink":
+        assert re.fullmatch(r"s*[ap]*g*", "".join(LETTER[s.kind] for s in plan.steps))
         assert sum(s.kind == "collective_permute" for s in plan.steps) <= 1
 
 

@@ -1,0 +1,94 @@
+"""Problems on which tools/fuzz_redistribute.py has found a planner wrong, made as simple as they go.
+
+Each is held to the laws of tools/redistribution_laws.py, by simulator and on NumPy arrays.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+TOOLS = str(Path(__file__).resolve().parents[3] / "tools")
+
+# shape, element type, source, target, devices
+FOUND = {
+    "scalars exchanged": ((), "ui16", "{maximal device=6}", "{replicated}", 8),
+    "one row, gathered with its padding": (
+        (2, 1),
+        "i32",
+        "{devices=[1,4,2]<=[2,4]T(1,0) last_tile_dim_replicate}",
+        "{devices=[2,1,4]<=[2,2,2]T(1,0,2) last_tile_dim_replicate}",
+        8,
+    ),
+    "padding greater than the tile": (
+        (3, 1, 2, 12),
+        "f8E5M2",
+        "{devices=[1,1,3,4]<=[12]}",
+        "{devices=[1,3,1,2,2]<=[12] last_tile_dim_replicate}",
+        12,
+    ),
+    "eleven rows on two devices, one column on 24": (
+        (11, 1),
+        "i32",
+        "{devices=[2,12]<=[2,2,6]T(1,0,2)}",
+        "{devices=[1,24]<=[24]}",
+        24,
+    ),
+    "four tiles to eight, of two elements": (
+        (2,),
+        "ui2",
+        "{devices=[2,4]<=[8] last_tile_dim_replicate}",
+        "{devices=[8]<=[2,2,2]T(1,0,2)}",
+        8,
+    ),
+    "nine rows on eight devices": (
+        (2, 1, 1, 9, 1),
+        "f64",
+        "{devices=[1,1,1,8,1]<=[8]}",
+        "{devices=[1,2,1,1,1,4]<=[4,2]T(1,0) last_tile_dim_replicate}",
+        8,
+    ),
+    "borders that cross, tiles that are empty": (
+        (1, 10),
+        "i8",
+        "{devices=[9,1]<=[3,3]T(1,0)}",
+        "{devices=[3,3]<=[9]}",
+        9,
+    ),
+    "thirds against halves of three rows": (
+        (3, 3),
+        "i16",
+        "{devices=[3,1,2]<=[2,3]T(1,0) last_tile_dim_replicate}",
+        "{devices=[2,3]<=[6]}",
+        6,
+    ),
+    "two rows on 24 devices in another order": (
+        (2,),
+        "f8E4M3FN",
+        "{devices=[12,2]<=[4,6]T(1,0) last_tile_dim_replicate}",
+        "{devices=[24]<=[2,2,3,2]T(3,0,2,1)}",
+        24,
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def laws() -> Any:
+    sys.path.insert(0, TOOLS)
+    try:
+        yield importlib.import_module("redistribution_laws")
+    finally:
+        sys.path.remove(TOOLS)
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_laws_hold(laws: Any, name: str) -> None:
+    shape, element, source, target, devices = FOUND[name]
+    problem = laws.Problem(0, shape, element, laws.Side.of(source), laws.Side.of(target), devices)
+    plans, _ = laws.planned(problem)
+    assert set(plans) == {"best", "rink"}
+    laws.evaluated(problem, plans)
