@@ -117,9 +117,10 @@ class _Work:
             dims = mesh.dims(sharding, len(shape))
         known = Value(shape, tensor_bytes(value.type), dims or ((),) * len(shape), even=even)
         known.fixed = sharding is not None and not sharding.is_unknown
+        known.barred = frozenset(mesh.manual)
         if dims is not None and known.fixed:
             known.open_dims = frozenset(unspecified_dims(attributes))
-            known.barred = self._barred(attributes, mesh)
+            known.barred |= self._barred(attributes, mesh)
             self._by_priority(known, priorities(attributes))
         index = self.engine.add_value(known)
         self.meshes.append(mesh)
@@ -186,8 +187,12 @@ class _Work:
             self.engine.add(Step(node.rule, known, op.name, op))
 
     def _border(self, values: tuple[int, ...], target: str) -> None:
-        """What goes into a region, or comes out, is split over the region's free axes alike on both sides."""
+        """What goes into a region, or comes out, is split over the region's free axes alike on both sides.
+
+        Over its manual axes the border says how: what is outside may be split no further over them.
+        """
         outer, inner = values if target == TO_SHARD else values[::-1]
+        self.engine.values[outer].barred |= frozenset(self.meshes[inner].manual)
         rule = border(self.engine.values[outer].shape, self.engine.values[inner].shape)
         self.engine.add(Step(rule, (outer, inner), target))
 
