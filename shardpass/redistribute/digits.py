@@ -50,7 +50,7 @@ class HeldDigits:
         """None where the mesh cannot say one of the shardings."""
         source, target = (_axes(side.sharding, rank, problem) for side in (problem.source, problem.target))
         before, after = (_summands(side.sharding, problem) for side in (problem.source, problem.target))
-        if source is None or target is None or before is None or after is None:
+        if source is None or target is None or before is None or after is None or not set(after) <= set(before):
             return None
         return cls(problem.names, (source, target), tuple(m for m in before if m not in after), tuple(after))
 

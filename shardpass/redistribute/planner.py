@@ -18,6 +18,7 @@ from shardpass.redistribute.plan import Plan
 from shardpass.redistribute.problem import Problem, make_problem
 from shardpass.redistribute.profiles import find_profile
 from shardpass.redistribute.simulate import Unproven, check
+from shardpass.redistribute.sums import stacked, unstacked
 from shardpass.redistribute.ways import build_plan
 from shardpass.sharding import Mesh, Sharding
 
@@ -93,6 +94,8 @@ def solve(problem: Problem, planner: str, terms: Terms) -> Plan:
     """A checked plan. Raises ShardpassError: SP413 (over the limit), SP409 (it does not do what it should)."""
     before, after = (problem.element.bytes(math.prod(side.tile)) for side in (problem.source, problem.target))
     terms = replace(terms, tiles=(before, after))
+    if (whole := stacked(problem)) is not None:
+        return unstacked(solve(whole, planner, terms), problem)
     built = build_plan(problem, planner, terms)
     _keep(terms.limit, built, problem)
     return finished(problem, built, planner, terms)

@@ -105,9 +105,13 @@ class Problem:
     @property
     def is_kept(self) -> bool:
         """Whether the target keeps all partial sums of the source."""
-        return bool(self.source.sharding.unreduced) and len(self.target.sharding.unreduced) == len(
-            self.source.sharding.unreduced
-        )
+        after = self.target.summand
+        return self.sums > 1 and after is not None and int(after.max()) + 1 == self.sums
+
+    @property
+    def sums(self) -> int:
+        """How many partial sums the source has of each element; 1 where values are whole."""
+        return 1 if self.source.summand is None else int(self.source.summand.max()) + 1
 
     def final_state(self) -> State:
         """Where the simulator must end: sums over those of the source's summands that the target does not keep."""

@@ -123,7 +123,7 @@ def _refitted(problem: Problem, planner: str, terms: Terms) -> Builder | None:
     first, last = _start(problem), Builder(padded.target.tile, problem.element, problem.names)
     if not (widened(problem, shape, first) and narrowed(problem, last)):
         return None
-    built = _best(padded, shape, terms) if planner == "best" else _rink(padded, shape)
+    built = _best(padded, shape, terms, is_real=False) if planner == "best" else _rink(padded, shape)
     whole = joined(joined(first, built), last)
     whole.way = planner if planner == "rink" else "refitted"
     return whole
@@ -167,8 +167,12 @@ def _rink_form(problem: Problem, shape: tuple[int, ...], in_rounds: bool = False
     return partial(plan_rink, shape, problem.source.tiling, problem.target.tiling, in_rounds=in_rounds)
 
 
-def _best(problem: Problem, shape: tuple[int, ...], terms: Terms) -> Builder:
-    """The digits' plan where there is one; the paper's is asked for only where it could be better."""
+def _best(problem: Problem, shape: tuple[int, ...], terms: Terms, is_real: bool = True) -> Builder:
+    """The digits' plan where there is one; the paper's is asked for only where it could be better.
+
+    Not ``is_real``: the array is padded, and an exact exchange would send the padding too.
+    """
+    few = is_real and problem.devices <= MOST_DEVICES_EXCHANGED
     digits = DigitProblem.of(problem, shape)
     if digits is not None:
         found = _in_digits(problem, shape, digits, terms)
@@ -177,7 +181,7 @@ def _best(problem: Problem, shape: tuple[int, ...], terms: Terms) -> Builder:
         alone = optimal and terms.profile.is_flat  # else where bytes go counts beside how many they are
         if terms.fits(least) and (alone or problem.devices > MOST_DEVICES_SEARCHED):
             return least.instead_of("rink", "not tried: " + (NO_LESS if alone else TOO_MANY))
-        if not terms.fits(least) and problem.devices <= MOST_DEVICES_EXCHANGED:
+        if few and not terms.fits(least):
             found += _exchanges(problem)
         return cheapest([_rink(problem, shape), *found], terms)
     rink = _rink(problem, shape)
@@ -186,7 +190,7 @@ def _best(problem: Problem, shape: tuple[int, ...], terms: Terms) -> Builder:
         ways, shape = detours(problem, room), room
     for halves in ways:
         found += [_within(problem, shape, form) for form in detour_forms(halves)]
-    if problem.devices <= MOST_DEVICES_EXCHANGED:
+    if few:
         found += _exchanges(problem)
     return cheapest([rink, *(e for e in found if len(e.steps) <= MOST_ROUNDS)], terms)
 
@@ -200,7 +204,9 @@ def _with_sums(problem: Problem, shape: tuple[int, ...] | None, planner: str, te
     """Partial sums: in digits, else an all_reduce and then the plan for whole values."""
     digits = None if shape is None or planner == "rink" else DigitProblem.of(problem, shape)
     if shape is not None and digits is not None:
-        return terms.choose(_in_digits(problem, shape, digits, terms))
+        found = _in_digits(problem, shape, digits, terms)
+        whole = problem.target.summand is None
+        return cheapest([_with_sums(problem, None, "rink", terms), *found], terms) if whole else terms.choose(found)
     source = problem.source.sharding
     if problem.target.summand is not None or source.mesh is None:
         raise table.UNREDUCED.error(source=str(source), target=str(problem.target.sharding))
