@@ -49,7 +49,8 @@ WORDS = {  # of ops whose definition has no note
 
 MOVES = {
     "halo_bytes": "halos",
-    "concatenate_bytes": "tiles that change places",
+    "splice_bytes": "what changes places",
+    "custom_call_bytes": "what the target's family says",
     "reverse_bytes": "tiles that change places",
     "reduce_window_bytes": "halos; totals of scans",
 }

@@ -2,7 +2,7 @@
 
 A target's rule is, in this order:
 
-1. what a family (or a third party) said of it with ``define_target``;
+1. what a family (or a third party) said of it with ``define_target``, unless that is None;
 2. the count of leading batch dimensions that JAX writes on its linear algebra (``num_batch_dims``);
 3. the user's own ``sdy.sharding_rule``, as ``custom_partitioning`` writes it: a factor that every result has and that
    is not said to be special passes through; every other one is taken whole.
@@ -19,19 +19,27 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 
 from shardpass.ir.tensors import shape_of
-from shardpass.ops.factors import Kind, Rule, RuleBuilder
+from shardpass.ops.factors import Axes, Kind, Rule, RuleBuilder
 from shardpass.ops.local import Local
-from shardpass.ops.registry import define
+from shardpass.ops.mesh import PrimeMesh
+from shardpass.ops.registry import Extra, OpDef, Rewrite, RuleOf, define
 
 FRONTEND, BATCH_DIMS = "mhlo.frontend_attributes", "num_batch_dims"
 SHARDING_RULE = "sdy.sharding_rule"
 
-_targets: dict[str, Callable[[Any], Rule | None]] = {}
+_targets: dict[str, OpDef] = {}
 
 
-def define_target(name: str, rule: Callable[[Any], Rule | None]) -> None:
-    """Says how calls of the target ``name`` may be split; attributes that depend on the split dimensions must not."""
-    _targets[name] = rule
+def define_target(name: str, rule: RuleOf, rewrite: Rewrite | None = None, extra: Extra | None = None) -> None:
+    """Says how calls of the target ``name`` may be split; ``rewrite`` and ``extra`` as of ``registry.OpDef``.
+
+    Without a rewrite the call stays as it is, and attributes that depend on the split dimensions must not.
+    """
+    _targets[name] = OpDef(name, "custom_call", rule, rewrite, extra)
+
+
+def _target(op: Any) -> OpDef | None:
+    return _targets.get(ir.StringAttr(op.attributes["call_target_name"]).value)
 
 
 def leading(op: Any, count: int) -> Rule | None:
@@ -97,10 +105,9 @@ def _write(add: Callable[..., None], maps: Sequence[Sequence[tuple[int, ...]]]) 
 
 
 def custom_call(op: Any) -> Rule | None:
-    target = op.attributes["call_target_name"]
-    known = _targets.get(ir.StringAttr(target).value)
+    known = _target(op)
     if known is not None:
-        return known(op)
+        return known.rule(op)
     if _has_side_effect(op) or not len(op.results):
         return None
     count = _batch_dims(op)
@@ -109,10 +116,20 @@ def custom_call(op: Any) -> Rule | None:
     return said_rule(op) if SHARDING_RULE in op.attributes else None
 
 
-def localize_custom_call(local: Local) -> None:
-    """Layouts are by dimension and stay; a rule with the sizes of whole arrays does not."""
+def localize_custom_call(local: Local) -> list[Any] | None:
+    """A target's own rewrite. Layouts are by dimension and stay; a rule with the sizes of whole arrays does not."""
+    known = _target(local.op)
+    if known is not None and known.rewrite is not None:
+        return known.rewrite(local)
     if SHARDING_RULE in local.op.attributes:
         del local.op.attributes[SHARDING_RULE]
+    return None
+
+
+def custom_call_bytes(op: Any, rule: Rule, factors: dict[int, Axes], mesh: PrimeMesh) -> int:
+    """What a target's own rewrite communicates."""
+    known = _target(op)
+    return known.extra(op, rule, factors, mesh) if known is not None and known.extra is not None else 0
 
 
 define(
@@ -120,6 +137,7 @@ define(
     "custom_call",
     custom_call,
     localize_custom_call,
+    custom_call_bytes,
     note="batch dimensions of JAX's linear algebra, the factors of a `sdy.sharding_rule`, and targets that a family "
     "defines; any other target is computed whole",
 )

@@ -1,4 +1,4 @@
-"""slice, pad, concatenate, reverse: a result's element is an operand's element at another index of the dimension.
+"""slice, pad, reverse: a result's element is an operand's element at another index of the dimension.
 
 A dimension that changes is one factor of operand and result, each in tiles of its own; what a result's tile needs of
 other tiles comes by the exchange of ``halo``.
@@ -16,7 +16,7 @@ from shardpass.ops.halo import HaloRule, Halos, Reach, cut, cut_at, halo_bytes, 
 from shardpass.ops.local import Local
 from shardpass.ops.mesh import PrimeMesh
 from shardpass.ops.registry import define
-from shardpass.ops.transfers import Exchange, Held, plan_exchange, reversed_tiles, tile_of, tile_window, tiles
+from shardpass.ops.transfers import Exchange, plan_exchange, reversed_tiles, tile_of, tile_window
 
 # ---------------------------------------------------------------- slice
 
@@ -132,65 +132,6 @@ def localize_pad(local: Local) -> list[Any] | None:
     return [out]
 
 
-# ---------------------------------------------------------------- concatenate
-
-
-def concatenate(op: Any) -> Rule | None:
-    shapes, target = [shape_of(operand) for operand in op.operands], shape_of(op.results[0])
-    along = int(op.attributes["dimension"])
-    build = RuleBuilder([len(target)] * len(shapes), [len(target)])
-    reaches = []
-    for dim, size in enumerate(target):
-        sizes = [shape[dim] for shape in shapes]
-        factor = windowed_factor(build, size, *sizes)
-        build.result(0, dim, factor)
-        for index, n in enumerate(sizes):
-            build.operand(index, dim, factor)
-            if dim == along:
-                reaches.append(Reach(index, dim, factor, n, size))
-    return halo_rule(op, build, reaches, Priority.PASS_THROUGH)
-
-
-def _joined(rule: HaloRule, count: int) -> Exchange:
-    """The exchange from the operands' tiles, side by side on a device, to the result's tiles."""
-    held: list[Held] = []
-    offset = shift = 0
-    for reach in rule.reaches:
-        held.append(tiles(reach.size, count, offset, shift))
-        offset, shift = offset + reach.size, shift + tile_of(reach.size, count)
-    return plan_exchange(tuple(held), tile_window(offset, count))
-
-
-def localize_concatenate(local: Local) -> list[Any] | None:
-    op, rule = local.op, local.rule
-    assert isinstance(rule, HaloRule)
-    along = int(op.attributes["dimension"])
-    axes = local.result_dims[0][along]
-    if not axes or len(rule.reaches) == 1:
-        return None
-    halos = Halos(local, along, axes, "a concatenation across tiles")
-    tile = list(local.tile(0))
-    width, tile[along] = tile[along], sum(shape_of(v)[along] for v in op.operands)
-    op.results[0].set_type(retype(op.results[0].type, tile))
-    with local.after():
-        return [halos.exchange(op.results[0], _joined(rule, halos.count), width)]
-
-
-def concatenate_bytes(op: Any, rule: Rule, factors: dict[int, Axes], mesh: PrimeMesh) -> int:
-    assert isinstance(rule, HaloRule)
-    along = int(op.attributes["dimension"])
-    axes = factors.get(rule.reaches[0].factor, ())
-    if not axes or len(rule.reaches) == 1:
-        return 0
-    plan = _joined(rule, mesh.count(axes))
-    cross = 1
-    for dim, size in enumerate(shape_of(op.results[0])):
-        if dim != along:
-            cross *= tile_of(size, mesh.count(factors.get(rule.results[0][dim][0], ())))
-    received = element_type(rule.element_types[0]).bytes(plan.received * cross)
-    return received + LATENCY_BYTES * max(0, len(plan.rounds) - 1)
-
-
 # ---------------------------------------------------------------- reverse
 
 
@@ -260,14 +201,6 @@ define(
     localize_pad,
     halo_bytes,
     note="every dimension, also with negative and interior padding",
-)
-define(
-    "stablehlo.concatenate",
-    "cutting",
-    concatenate,
-    localize_concatenate,
-    concatenate_bytes,
-    note="every dimension, the joined one too",
 )
 define(
     "stablehlo.reverse",

@@ -28,6 +28,7 @@ FAMILIES = (
     "shape",
     "reshaping",
     "cutting",
+    "splicing",
     "dot",
     "convolution",
     "reduce",

@@ -92,12 +92,15 @@ def tile_of(size: int, count: int) -> int:
     return -(-size // count)
 
 
-def tiles(size: int, count: int, offset: int = 0, shift: int = 0) -> Held:
-    """Ceil tiles of an array whose element 0 has the coordinate ``offset``, at local index ``shift`` on."""
-    tile = tile_of(size, count)
-    start = [min(p * tile, size) + offset for p in range(count)]
-    stop = [min((p + 1) * tile, size) + offset for p in range(count)]
-    return Held(tuple(p * tile + offset - shift for p in range(count)), tuple(start), tuple(stop))
+def tiles(size: int, count: int, offset: int = 0, shift: int = 0, first: int = 0, last: int | None = None) -> Held:
+    """Ceil tiles of an array, at local index ``shift`` on, of whose elements only ``first`` up to ``last`` count.
+
+    Element ``first`` has the coordinate ``offset``.
+    """
+    tile, last, by = tile_of(size, count), size if last is None else last, offset - first
+    start = [min(max(p * tile, first), last) + by for p in range(count)]
+    stop = [max(min((p + 1) * tile, last), first) + by for p in range(count)]
+    return Held(tuple(p * tile + by - shift for p in range(count)), tuple(start), tuple(stop))
 
 
 def reversed_tiles(size: int, count: int) -> Held:

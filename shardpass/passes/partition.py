@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from shardpass.passes.annotations import main_of
 from shardpass.passes.base import ModulePass
 from shardpass.passes.partitioner import Partitioner
 from shardpass.passes.program import Program
 from shardpass.passes.registry import register
+from shardpass.passes.splices import drop_splices, make_splices
 
 
 @register
@@ -44,4 +46,6 @@ class Partition(ModulePass):
     summary = "whole arrays become tiles; changes of sharding are made explicit"
 
     def run(self, module: Any) -> None:
+        make_splices(main_of(module))
         Partitioner(Program(module, "partition")).run()
+        drop_splices(main_of(module))
