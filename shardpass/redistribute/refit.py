@@ -4,7 +4,7 @@ A dimension of n rows in k1 tiles on one side and k2 on the other is padded to a
 the borders nest, and every planner for even sizes applies. Before it, the tiles of each dimension that crosses grow
 from ceil(n / k1) rows to the common size's k1-th part; after it, those of the target shrink to ceil(n / k2). Either
 way tile i slides by i times the difference, which is less than lcm(k1, k2) rows: a permute of those rows between
-neighbours (``ops.Slide``), however great the tiles.
+neighbours (``ops.Slide``), however great the tiles. What is sliced of other dimensions is sliced before.
 
 Not for tiles so small that a device would need rows from further than its neighbour. A tile may be greater than the
 sharding's by the padding, less than lcm(k1, k2) / k1 rows. O(devices) for each dimension.
@@ -13,13 +13,14 @@ sharding's by the padding, less than lcm(k1, k2) / k1 rows. O(devices) for each 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
 from shardpass.redistribute import ops
 from shardpass.redistribute.build import Builder
 from shardpass.redistribute.ops import IntArray
-from shardpass.redistribute.problem import Problem
+from shardpass.redistribute.problem import Problem, Side
 from shardpass.redistribute.tiling import Tiling, grouped
 
 
@@ -29,27 +30,59 @@ def common_shape(problem: Problem) -> tuple[int, ...]:
     return tuple(-(-n // m) * m for n, m in zip(problem.shape, (math.lcm(*pair) for pair in counts), strict=True))
 
 
-def widened(problem: Problem, shape: tuple[int, ...], builder: Builder) -> bool:
-    """From the source's tiles to those of the padded ``shape``. False where tiles are too small for it."""
-    side = problem.source
-    for dim, n in enumerate(shape):
-        count = side.tiling.counts[dim]
-        if count == 1:
-            _resize(builder, dim, n)
-        elif not _slide(problem.shape[dim], dim, side.tiling, n // count, builder):
-            return False
-    return True
+def refitted(problem: Problem, shape: tuple[int, ...], built: Builder) -> Builder | None:
+    """``built``, a plan for the padded ``shape``, between tiles that grow and tiles that shrink.
+
+    None where tiles are too small for it.
+    """
+    source, target = problem.source, problem.target
+    first = Builder(source.tile, problem.element, problem.names)
+    for dim in _whole(source):
+        _resize(first, dim, shape[dim])
+    tiling, rest = _sliced_first(source, first, built)
+    for dim in _split(source):
+        if not _slide(problem.shape[dim], dim, tiling, shape[dim] // tiling.counts[dim], first):
+            return None
+    last = Builder(built.tile, problem.element, problem.names)
+    for dim in _whole(target):
+        _resize(last, dim, target.tile[dim])
+    for dim in _split(target):
+        if not _slide(problem.shape[dim], dim, target.tiling, target.tile[dim], last):
+            return None
+    return last.after(rest.after(first))
 
 
-def narrowed(problem: Problem, builder: Builder) -> bool:
-    """From tiles of the padded shape to the target's. False where tiles are too small for it."""
-    side = problem.target
-    for dim, size in enumerate(side.tile):
-        if side.tiling.counts[dim] == 1:
-            _resize(builder, dim, size)
-        elif not _slide(problem.shape[dim], dim, side.tiling, size, builder):
-            return False
-    return True
+def _whole(side: Side) -> list[int]:
+    return [dim for dim, count in enumerate(side.tiling.counts) if count == 1]
+
+
+def _split(side: Side) -> list[int]:
+    return [dim for dim, count in enumerate(side.tiling.counts) if count > 1]
+
+
+def _sliced_first(side: Side, first: Builder, built: Builder) -> tuple[Tiling, Builder]:
+    """The slices with which ``built`` starts come before its tiles slide, but for those of dimensions that do.
+
+    Returns the tiling after them, and the rest of ``built``.
+    """
+    whole = _whole(side)
+    op = built.program[0] if built.program else None
+    if not isinstance(op, ops.DynamicSlice) or not any(op.sizes[dim] < first.tile[dim] for dim in whole):
+        return side.tiling, built
+    sizes = tuple(op.sizes[dim] if dim in whole else n for dim, n in enumerate(first.tile))
+    starts = np.where([dim in whole for dim in range(len(sizes))], op.starts, 0)
+    counts = tuple(n // size for n, size in zip(first.tile, sizes, strict=True))
+    index = side.tiling.index * np.array(counts) + starts // np.array(sizes)
+    tiling = Tiling(tuple(a * b for a, b in zip(side.tiling.counts, counts, strict=True)), index)
+    first.dynamic_slice(sizes, starts)
+    before = built.steps[0].tile_before
+    before = tuple(sizes[dim] if dim in whole else n for dim, n in enumerate(before))
+    rest = Builder(before, built.element, built.names)
+    rest.received, rest.refused, rest.tile = built.received, built.refused, built.tile
+    is_done = before == op.sizes
+    rest.program = [*([] if is_done else [ops.DynamicSlice(op.sizes, op.starts - starts)]), *built.program[1:]]
+    rest.steps = [*([] if is_done else [replace(built.steps[0], tile_before=before)]), *built.steps[1:]]
+    return tiling, rest
 
 
 def _resize(builder: Builder, dim: int, size: int) -> None:

@@ -26,7 +26,7 @@ from shardpass.redistribute.digits import DigitProblem
 from shardpass.redistribute.exchange import plan_exchange
 from shardpass.redistribute.gather import meet
 from shardpass.redistribute.problem import Problem, make_problem
-from shardpass.redistribute.refit import common_shape, narrowed, widened
+from shardpass.redistribute.refit import common_shape, refitted
 from shardpass.redistribute.rink import plan_rink
 from shardpass.redistribute.staged import staged_forms
 from shardpass.sharding import Sharding
@@ -120,12 +120,10 @@ def _refitted(problem: Problem, planner: str, terms: Terms) -> Builder | None:
     """The plan for the common padded size between tiles that grow and tiles that shrink."""
     shape = common_shape(problem)
     padded = replace_shape(problem, shape)
-    first, last = _start(problem), Builder(padded.target.tile, problem.element, problem.names)
-    if not (widened(problem, shape, first) and narrowed(problem, last)):
-        return None
     built = _best(padded, shape, terms, is_real=False) if planner == "best" else _rink(padded, shape)
-    whole = joined(joined(first, built), last)
-    whole.way = planner if planner == "rink" else "refitted"
+    whole = refitted(problem, shape, built)
+    if whole is not None:
+        whole.way = planner if planner == "rink" else "refitted"
     return whole
 
 
