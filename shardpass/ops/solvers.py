@@ -47,13 +47,17 @@ def triangular_solve(op: Any) -> Rule | None:
 
 
 def _said(op: Any, name: str) -> Any:
-    """An attribute of a typed FFI call."""
-    return ir.DictAttr(op.attributes["mhlo.backend_config"])[name]
+    """An attribute of a typed FFI call: beside its others as JAX writes it, else in StableHLO's own place."""
+    for key in ("mhlo.backend_config", "backend_config"):
+        if key in op.attributes and isinstance(op.attributes[key], ir.DictAttr):
+            return next((entry.attr for entry in ir.DictAttr(op.attributes[key]) if entry.name == name), None)
+    return None
 
 
 def trsm(op: Any) -> Rule | None:
     """Triangular: the factor, the right-hand sides. The side is LAPACK's letter."""
-    return columns(op, 1, chr(ir.IntegerAttr(_said(op, "side")).value) == "L")
+    side = _said(op, "side")
+    return None if side is None else columns(op, 1, chr(ir.IntegerAttr(side).value) == "L")
 
 
 def gtsv(op: Any) -> Rule | None:
@@ -63,7 +67,8 @@ def gtsv(op: Any) -> Rule | None:
 
 def ormqr(op: Any) -> Rule | None:
     """A product with Q: its reflectors, their factors, the matrix that is multiplied."""
-    return columns(op, 2, ir.BoolAttr(_said(op, "left")).value)
+    left = _said(op, "left")
+    return None if left is None else columns(op, 2, ir.BoolAttr(left).value)
 
 
 CALLS: dict[Callable[[Any], Rule | None], str] = {

@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 from jax import lax
 from jax.sharding import PartitionSpec as P
+from support.differential import check_text
 from support.split import check_split
 
 import shardpass
+from shardpass.diagnostics import collect
 
 RNG = np.random.default_rng(23)
 LOWER = np.tril(RNG.standard_normal((6, 5, 5)) * 0.3 + 2 * np.eye(5)).astype(np.float32)
@@ -74,3 +76,30 @@ def test_numpy_solves_the_same(name: str, matrix: np.ndarray) -> None:
     seen = check_split(function, arguments, specs, (2, 3), [specs[-1]])
     (found,) = shardpass.compile(seen.module)(*arguments)
     np.testing.assert_allclose(found, np.linalg.solve(matrix, RIGHT), rtol=1e-4, atol=1e-5)
+
+
+TYPED_CALL = """
+module attributes {{mhlo.num_partitions = 2 : i32}} {{
+  func.func @main(%a: tensor<5x5xf32>, %b: tensor<5x4xf32> {{mhlo.sharding = "{{devices=[1,2]<=[2]}}"}})
+      -> (tensor<5x4xf32> {{mhlo.sharding = "{{devices=[1,2]<=[2]}}"}}) {{
+    %0 = stablehlo.custom_call @lapack_strsm_ffi(%a, %b) {{{config}, api_version = 4 : i32, operand_layouts = [
+        dense<[0, 1]> : tensor<2xindex>, dense<[0, 1]> : tensor<2xindex>], result_layouts = [
+        dense<[0, 1]> : tensor<2xindex>]}} : (tensor<5x5xf32>, tensor<5x4xf32>) -> tensor<5x4xf32>
+    return %0 : tensor<5x4xf32>
+  }}
+}}
+"""
+SAID = "{diag = 78 : ui8, side = 76 : ui8, trans_x = 78 : ui8, uplo = 76 : ui8}"
+
+
+def test_attributes_in_stablehlos_own_place() -> None:
+    """JAX writes them beside the op's others, as the tests above have them."""
+    seen = check_text(TYPED_CALL.format(config=f"backend_config = {SAID}"), [LOWER[0], RIGHT[0, :, :4]])
+    assert seen.kinds == []
+
+
+def test_a_call_that_does_not_say_its_side_is_computed_whole() -> None:
+    text = TYPED_CALL.format(config="backend_config = {}")
+    with collect() as found:
+        assert "all_gather" in str(shardpass.run_pipeline(text, "partition"))
+    assert [d.code for d in found] == ["SP301"]
