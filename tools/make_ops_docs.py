@@ -40,7 +40,6 @@ WORDS = {  # of ops whose definition has no note
     "stablehlo.constant": "every dimension of a splat; other constants are held whole and sliced",
     "stablehlo.iota": "every dimension",
     "stablehlo.gather": "batch and offset dimensions, and dimensions of the indices; indexed ones by partial results",
-    "stablehlo.scatter": "batch and window dimensions; indexed ones, and dimensions of the updates by partial results",
     "stablehlo.dynamic_slice": "every dimension; along a cut one each device looks whether it holds the part",
     "stablehlo.dynamic_update_slice": "every dimension; along a cut one each device takes its part of the update",
     "stablehlo.sort": "every dimension but the sorted one",

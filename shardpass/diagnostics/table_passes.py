@@ -143,6 +143,14 @@ NO_RULE = Code(
     severity=Severity.REMARK,
     explanation="The default for an op without a rule: operands replicated, computed everywhere, result sliced.",
 )
+TAKEN_WHOLE = Code(
+    "SP304",
+    "{op} takes {dims} of its operand {operand} ({type}) whole on each device; {bytes} bytes are gathered for that",
+    "{hint}; how the op may be split: {note}",
+    severity=Severity.REMARK,
+    explanation="The operand is split along a dimension that the op's rule cannot split, and nothing else of the op can "
+    "be split over the same axes.",
+)
 MANUAL_SHAPE = Code(
     "SP302",
     "the manual region takes {found}, but a tile of {text} is {expected}",

@@ -13,7 +13,10 @@ Cases, for each dimension of the operand (and of the result, which is split alik
 
 The remaining dimensions of indices and updates say which update: split, each device applies its own, and the results
 are partial. Then the operand counts once: all parts but the first start from the combiner's identity. Only for
-combiners that have one; others need the updates whole. Updates in the padding are sent out of bounds.
+combiners that have one. Any other body (one that overwrites) takes the updates in their order, whole on each device
+that holds what they change: parts of them have no order among devices. (Where indices are unique order does not matter,
+but then the updates are no larger than the operand, and gathering them receives less than joining two partial operands
+and a mask of what was written.) Updates in the padding are sent out of bounds.
 
 Out of bounds: a window that is not wholly inside is dropped whole, as XLA does it (JAX's modes are built on that). The
 specification drops its outside elements only; with windows of one element the two agree.
@@ -239,4 +242,12 @@ def _cut_out(value: Any, kind: Any, margins: list[int]) -> Any:
     return hlo.slice(value, i64_array(margins), i64_array(high), i64_array([1] * len(margins)))
 
 
-define("stablehlo.scatter", "scatter", scatter, localize_scatter)
+define(
+    "stablehlo.scatter",
+    "scatter",
+    scatter,
+    localize_scatter,
+    note="batch and window dimensions; indexed ones, each device taking what falls into its tile; dimensions of the "
+    "updates by partial results, where the body adds, multiplies, or takes the lesser or greater: any other, as one "
+    "that overwrites, needs them all in their order",
+)

@@ -38,12 +38,12 @@ from shardpass.ir.tensors import every_op, inputs_of, is_ranked, retype
 from shardpass.ops.assign import Assignment
 from shardpass.ops.factors import DimAxes
 from shardpass.ops.mesh import PrimeMesh, prime_mesh
-from shardpass.ops.registry import find
 from shardpass.passes import annotations as names
 from shardpass.passes.control import partition_control_flow
 from shardpass.passes.program import Block, Node, Program
 from shardpass.passes.remake import Recipe, remade
 from shardpass.passes.split import partition_split
+from shardpass.passes.whole import name_of, why_no_rule
 from shardpass.redistribute import estimate_bytes
 from shardpass.sharding import Sharding
 
@@ -298,7 +298,7 @@ class Partitioner:
     def _whole(self, node: Node, after: Any, wanted: list[Sharding]) -> None:
         """The default: operands replicated, computed on every device, results sliced."""
         op = node.op
-        why = "it has no rule" if find(op.name) is None else "this form of it has no rule"
+        why = why_no_rule(op)
         gathered = 0
         replacement: dict[Any, Any] = {}
         for value in inputs_of(op):
@@ -312,7 +312,7 @@ class Partitioner:
                 if value in replacement and replacement[value] != value:
                     nested.operands[index] = replacement[value]
         if gathered:
-            report(NO_RULE.at(place_of(op.location), op=op.name, why=why, bytes=gathered))
+            report(NO_RULE.at(place_of(op.location), op=name_of(op), why=why, bytes=gathered))
         for result, sharding in zip(op.results, wanted, strict=True):
             if is_ranked(result):
                 found = node.mesh.replicated(result.type.rank)

@@ -23,6 +23,7 @@ from shardpass.ops.masking import identity_text, mask
 from shardpass.ops.registry import OpDef, find
 from shardpass.passes.program import Node, element_bits
 from shardpass.passes.remake import recipe
+from shardpass.passes.whole import report_taken_whole
 from shardpass.sharding import Sharding
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ def partition_split(work: Partitioner, node: Node, rule: Rule, wanted: list[Shar
         for k, m, s in zip(kinds, rule.results, wanted, strict=True)
     ]
     chosen = _choose(work, node, entry, rule, held, kinds, outputs, wanted)
+    report_taken_whole(work, node, entry, rule, held, chosen)
     made = None if entry.rewrite else recipe(op, rule, tuple(op.operands))
     if made is not None:
         work.recipes[op.results[0]] = made
