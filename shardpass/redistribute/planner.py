@@ -18,8 +18,8 @@ from shardpass.redistribute.plan import Plan
 from shardpass.redistribute.problem import Problem, make_problem
 from shardpass.redistribute.profiles import find_profile
 from shardpass.redistribute.simulate import Unproven, check
-from shardpass.redistribute.sums import stacked, unstacked
-from shardpass.redistribute.ways import build_plan
+from shardpass.redistribute.sums import half_added, in_turn, stacked, unstacked
+from shardpass.redistribute.ways import between, build_plan
 from shardpass.sharding import Mesh, Sharding
 
 PLANNERS = ("best", "rink")
@@ -96,6 +96,9 @@ def solve(problem: Problem, planner: str, terms: Terms) -> Plan:
     terms = replace(terms, tiles=(before, after))
     if (whole := stacked(problem)) is not None:
         return unstacked(solve(whole, planner, terms), problem)
+    if (middle := half_added(problem)) is not None:
+        halves = (between(problem, target=middle), between(problem, source=middle))
+        return in_turn(*(solve(half, planner, terms) for half in halves))
     built = build_plan(problem, planner, terms)
     _keep(terms.limit, built, problem)
     return finished(problem, built, planner, terms)

@@ -171,15 +171,11 @@ def make_problem(
         raise table.SHAPE.error(text="x".join(map(str, shape)), reason=f"an array of {size} bytes cannot be counted")
     devices = _devices(given_source, given_target, num_devices)
     given_source, given_target = (_with_mesh(s, len(shape), devices) for s in (given_source, given_target))
-    if given_target.unreduced and not set(given_target.unreduced) <= set(given_source.unreduced):
+    sides = (_side(given_source, shape, devices), _side(given_target, shape, devices))
+    problem = Problem(tuple(shape), find_element_type(element), *sides, devices)
+    if given_target.unreduced and not (problem.is_kept or set(given_target.unreduced) <= set(given_source.unreduced)):
         raise table.UNREDUCED.error(source=str(given_source), target=str(given_target))
-    return Problem(
-        tuple(shape),
-        find_element_type(element),
-        _side(given_source, shape, devices),
-        _side(given_target, shape, devices),
-        devices,
-    )
+    return problem
 
 
 def find_element_type(name: str) -> ElementType:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from shardpass.diagnostics import table_redistribute as table
 from shardpass.redistribute import ops
 from shardpass.redistribute.digits import DigitProblem
 from shardpass.redistribute.plan import Plan, Step
@@ -27,6 +26,37 @@ def stacked(problem: Problem) -> Problem | None:
     return make_problem((problem.sums, *problem.shape), problem.element.mlir, *sides, problem.devices)
 
 
+def half_added(problem: Problem) -> Sharding | None:
+    """The source after the sums that the target does not keep are added; None where nothing needs such a halt.
+
+    It needs one where the target keeps some sums, and digits do not say the problem.
+    """
+    source, target = problem.source.sharding, problem.target.sharding
+    shape = problem.aligned()
+    if problem.target.summand is None or problem.is_kept or source.mesh is None:
+        return None
+    if shape is not None and DigitProblem.of(problem, shape) is not None:
+        return None
+    kept = {axis.name for axis in target.unreduced}
+    return Sharding.tiled(source.mesh, source.dims, unreduced=[a for a in source.unreduced if a.name in kept])
+
+
+def in_turn(first: Plan, second: Plan) -> Plan:
+    """``second``, which starts where ``first`` ends, behind it."""
+    return replace(
+        second,
+        source=first.source,
+        source_tile=first.source_tile,
+        steps=(*first.steps, *second.steps),
+        program=(*first.program, *second.program),
+        lower_bound_bytes=max(first.lower_bound_bytes, second.lower_bound_bytes),
+        peak_live_bytes=max(first.peak_live_bytes, second.peak_live_bytes),
+        received=first.received + second.received,
+        seconds=first.seconds + second.seconds,
+        refused=(*first.refused, *second.refused),
+    )
+
+
 def _stacked(side: Side) -> Sharding:
     mesh, sharding = side.sharding.mesh, side.sharding
     assert mesh is not None  # or there would be no axes to sum over
@@ -35,10 +65,6 @@ def _stacked(side: Side) -> Sharding:
 
 def unstacked(plan: Plan, problem: Problem) -> Plan:
     """``plan``, which is of ``stacked(problem)``, for the local arrays of the problem itself."""
-    tiles = [tile for step in plan.steps for tile in (step.tile_before, step.tile_after)]
-    if any(tile[0] != 1 for tile in tiles):
-        source, target = problem.source.sharding, problem.target.sharding
-        raise table.UNREDUCED.error(source=str(source), target=str(target))
     program = (ops.Reshape(plan.source_tile), *plan.program, ops.Reshape(problem.target.tile))
     return replace(
         plan,
@@ -53,4 +79,6 @@ def unstacked(plan: Plan, problem: Problem) -> Plan:
 
 
 def _unstacked(step: Step) -> Step:
-    return replace(step, tile_before=step.tile_before[1:], tile_after=step.tile_after[1:])
+    """Between two steps a device may hold some of several sums; such a tile keeps its first dimension."""
+    before, after = (tile[1:] if tile[0] == 1 else tile for tile in (step.tile_before, step.tile_after))
+    return replace(step, tile_before=before, tile_after=after)

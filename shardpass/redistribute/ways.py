@@ -25,6 +25,7 @@ from shardpass.redistribute.detour import detours, roomier
 from shardpass.redistribute.digits import DigitProblem
 from shardpass.redistribute.exchange import plan_exchange
 from shardpass.redistribute.gather import meet
+from shardpass.redistribute.lean import lean_forms
 from shardpass.redistribute.problem import Problem, make_problem
 from shardpass.redistribute.refit import common_shape, refitted
 from shardpass.redistribute.rink import plan_rink
@@ -80,8 +81,8 @@ def _beside_gather(problem: Problem, built: Builder, terms: Terms) -> Builder:
 
 def gather_then_slice(problem: Problem, middle: Sharding, terms: Terms) -> Builder:
     """By way of the meet of source and target."""
-    first = build_plan(_between(problem, target=middle), "best", terms)
-    gathered = joined(first, build_plan(_between(problem, source=middle), "best", terms))
+    first = build_plan(between(problem, target=middle), "best", terms)
+    gathered = joined(first, build_plan(between(problem, source=middle), "best", terms))
     gathered.way, gathered.refused = "gather", []
     return gathered
 
@@ -99,7 +100,7 @@ def _spread(problem: Problem, planner: str, terms: Terms) -> Builder:
         wanted = replace(held, real=real)
         plan_exchange(held, wanted, problem.source.base, problem.source.base, problem.source.tile, builder)
         held = wanted
-    return joined(builder, build_plan(_between(problem, source=Sharding.replicated()), planner, terms))
+    return joined(builder, build_plan(between(problem, source=Sharding.replicated()), planner, terms))
 
 
 def _crossing(problem: Problem, planner: str, terms: Terms) -> Builder:
@@ -136,11 +137,11 @@ def _gathered(problem: Problem, planner: str, terms: Terms) -> Builder:
     assert source.mesh is not None  # or no border would cross
     dims = [axes if aligned else () for axes, aligned in zip(source.dims, problem.aligned_dims(), strict=True)]
     middle = Sharding.tiled(source.mesh, dims)
-    first = build_plan(_between(problem, target=middle), planner, terms)
-    return joined(first, build_plan(_between(problem, source=middle), planner, terms))
+    first = build_plan(between(problem, target=middle), planner, terms)
+    return joined(first, build_plan(between(problem, source=middle), planner, terms))
 
 
-def _between(problem: Problem, source: Sharding | None = None, target: Sharding | None = None) -> Problem:
+def between(problem: Problem, source: Sharding | None = None, target: Sharding | None = None) -> Problem:
     """The problem with another source or target."""
     return make_problem(
         problem.shape,
@@ -195,7 +196,10 @@ def _best(problem: Problem, shape: tuple[int, ...], terms: Terms, is_real: bool 
 
 def _in_digits(problem: Problem, shape: tuple[int, ...], digits: DigitProblem, terms: Terms) -> list[Builder]:
     forms = [*digit_forms(digits), *staged_forms(digits, terms.profile)]
-    return [_within(problem, shape, form) for form in forms]
+    found = [_within(problem, shape, form) for form in forms]
+    if not any(terms.fits(built) for built in found):
+        found += [_within(problem, shape, form) for form in lean_forms(digits)]
+    return found
 
 
 def _with_sums(problem: Problem, shape: tuple[int, ...] | None, planner: str, terms: Terms) -> Builder:
@@ -208,7 +212,7 @@ def _with_sums(problem: Problem, shape: tuple[int, ...] | None, planner: str, te
     source = problem.source.sharding
     if problem.target.summand is not None or source.mesh is None:
         raise table.UNREDUCED.error(source=str(source), target=str(problem.target.sharding))
-    reduced = _between(problem, source=Sharding.tiled(source.mesh, source.dims))
+    reduced = between(problem, source=Sharding.tiled(source.mesh, source.dims))
     builder = _start(problem)
     builder.all_reduce(source.groups(source.unreduced))
     return joined(builder, build_plan(reduced, planner, terms))
