@@ -1,11 +1,11 @@
 """Values that are made again under another sharding, where that receives less than moving them.
 
-A broadcast is smaller before than after it, a conversion to more bits likewise; and what an op takes may be at hand
-where its result is not. So a redistribution climbs from a value to the operands of the op that made it, while that is
-cheaper.
+A broadcast is smaller before than after it, a conversion to more bits likewise; what an op takes may be at hand where
+its result is not; and constants and iota take nothing. So a redistribution climbs from a value to the operands of the
+op that made it, while that is cheaper.
 
-State: ``Recipe``, how a value was made, for each op whose local form differs from the whole one in its types alone,
-and that is parallel along every dimension. Its op stays in the module as it is.
+State: ``Recipe``, how a value was made, for each op of a cheap family that is parallel along every dimension, and whose
+rewrite, if it has one, sends nothing. Its op stays in the module until the end, local as it is.
 
 The price of making a value again is what its operands receive, each moved or made again in turn, a latency for each of
 them that moves but the first, and the op's work on the tile (``ops.assign`` has the rates). It is asked only where a
@@ -22,6 +22,8 @@ from jaxlib.mlir import ir
 
 from shardpass.ops.assign import LATENCY_BYTES, WORK_PER_BYTE
 from shardpass.ops.factors import DimAxes, Kind, Rule, project, unproject
+from shardpass.ops.local import Local
+from shardpass.ops.registry import OpDef, Rewrite
 from shardpass.passes import annotations as names
 from shardpass.sharding import Sharding
 
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from shardpass.passes.partitioner import Held, Partitioner
 
 DEPTH = 4
+CHEAP = frozenset({"source", "elementwise", "shape", "reshaping"})  # families of ``ops.registry``
 _NOT_COPIED = (names.SHARDING, names.SCOPE, names.CONFLICT)
 
 
@@ -38,14 +41,16 @@ class Recipe:
 
     op: Any
     rule: Rule
+    rewrite: Rewrite | None
     operands: tuple[Any, ...]
 
 
-def recipe(op: Any, rule: Rule, operands: tuple[Any, ...]) -> Recipe | None:
-    """How ``op``, that no rewrite changes, made its result; None where that cannot be said with another split."""
-    parallel = all(factor.kind is Kind.PARALLEL for factor in rule.factors)
-    plain = operands and len(op.results) == 1 and not len(op.regions) and not rule.independent
-    return Recipe(op, rule, operands) if parallel and plain else None
+def recipe(op: Any, entry: OpDef, rule: Rule) -> Recipe | None:
+    """How ``op``, not local yet, makes its result; None where it is not made again under another split."""
+    if entry.family not in CHEAP or len(op.results) != 1 or rule.independent:
+        return None
+    plain = all(factor.kind is Kind.PARALLEL and not factor.elastic for factor in rule.factors)
+    return Recipe(op, rule, entry.rewrite, tuple(op.operands)) if plain else None
 
 
 def remade(work: Partitioner, held: Held, target: Sharding, move: float, op: Any, cause: str) -> Any | None:
@@ -53,15 +58,42 @@ def remade(work: Partitioner, held: Held, target: Sharding, move: float, op: Any
     if _price(work, held, target, move, DEPTH) >= move:
         return None
     made, wanted = work.recipes[held.array], _operand_dims(work, held, target)
+    dims = held.mesh.dims(target, len(held.shape))
     assert wanted is not None  # it has a price
+    assert dims is not None
+    sides = [work.values[value] for value in made.operands]
     operands = [
-        work.bring(value, work.values[value].mesh.sharding(dims), op, cause)
-        for value, dims in zip(made.operands, wanted, strict=True)
+        work.bring(value, side.mesh.sharding(at), op, cause)
+        for value, side, at in zip(made.operands, sides, wanted, strict=True)
     ]
-    attributes = {name: made.op.attributes[name] for name in made.op.attributes if name not in _NOT_COPIED}
-    with ir.InsertionPoint(op), made.op.location:
-        again = ir.Operation.create(made.op.name, [work.tile_type(held.kind, target)], operands, attributes)
-    return again.result
+    with ir.InsertionPoint(op):
+        again = made.op.clone()
+    for name in _NOT_COPIED:
+        if name in again.attributes:
+            del again.attributes[name]
+    for index, tile in enumerate(operands):
+        again.operands[index] = tile
+    result = again.results[0]
+    result.set_type(held.kind)
+    local = Local(
+        again,
+        held.mesh,
+        made.rule,
+        project(made.rule, made.rule.results[0], held.shape, dims, held.mesh.sizes),
+        tuple(wanted),
+        (dims,),
+        tuple(side.shape for side in sides),
+        (held.shape,),
+        op,
+        work.channel,
+    )
+    replaced = made.rewrite(local) if made.rewrite else None
+    if replaced is None:
+        result.set_type(work.tile_type(held.kind, target))
+        return result
+    if next(iter(result.uses), None) is None:
+        work.dead.append(again)
+    return replaced[0]
 
 
 def _price(work: Partitioner, held: Held, target: Sharding, limit: float, depth: int) -> float:

@@ -44,7 +44,7 @@ def partition_split(work: Partitioner, node: Node, rule: Rule, wanted: list[Shar
     ]
     chosen = _choose(work, node, entry, rule, held, kinds, outputs, wanted)
     report_taken_whole(work, node, entry, rule, held, chosen)
-    made = None if entry.rewrite else recipe(op, rule, tuple(op.operands))
+    made = recipe(op, entry, rule)
     if made is not None:
         work.recipes[op.results[0]] = made
     _bring_operands(work, node, rule, chosen)

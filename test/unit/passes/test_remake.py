@@ -9,6 +9,8 @@ from jax.sharding import PartitionSpec as P
 from support.differential import Outcome, check_text
 from support.split import check_split
 
+import shardpass
+
 RNG = np.random.default_rng(7)
 
 
@@ -91,3 +93,31 @@ def test_what_became_small_is_moved_as_it_is() -> None:
     seen = check_split(function, [x], [P("x")], (4,), [P()])
     assert seen.kinds == ["all_gather"]
     assert received(seen) == 3 * 2  # tiles of two bytes
+
+
+ORDER = """
+module attributes {{mhlo.num_partitions = 4 : i32}} {{
+  func.func @main(%x: tensor<8x{n}xf32> {{mhlo.sharding = "{{devices=[1,4]<=[4]}}"}})
+      -> (tensor<8x{n}xi32> {{mhlo.sharding = "{{devices=[4,1]<=[4]}}"}}) {{
+    %0 = stablehlo.iota dim = 1 {{mhlo.sharding = "{{devices=[1,4]<=[4]}}"}} : tensor<8x{n}xi32>
+    %1:2 = "stablehlo.sort"(%x, %0) <{{dimension = 1 : i64}}> ({{
+    ^bb0(%a: tensor<f32>, %b: tensor<f32>, %c: tensor<i32>, %d: tensor<i32>):
+      %2 = stablehlo.compare LT, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
+      stablehlo.return %2 : tensor<i1>
+    }}) {{mhlo.sharding = "{{{{devices=[4,1]<=[4]}}, {{devices=[4,1]<=[4]}}}}"}}
+        : (tensor<8x{n}xf32>, tensor<8x{n}xi32>) -> (tensor<8x{n}xf32>, tensor<8x{n}xi32>)
+    return %1#1 : tensor<8x{n}xi32>
+  }}
+}}
+"""
+
+
+@pytest.mark.parametrize("n", [64, 61])
+def test_an_iota_is_counted_again_not_sent(n: int) -> None:
+    """argsort along a split dimension: only the keys move."""
+    x = RNG.standard_normal((8, n)).astype(np.float32)
+    seen = check_text(ORDER.format(n=n), [x])
+    assert seen.kinds == ["all_to_all"]
+    assert received(seen) == 3 * 2 * -(-n // 4) * 4
+    (found,) = shardpass.compile(seen.module)(x)
+    np.testing.assert_array_equal(found, np.argsort(x, axis=1))
