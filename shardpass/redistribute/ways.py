@@ -76,7 +76,7 @@ def _beside_gather(problem: Problem, built: Builder, terms: Terms) -> Builder:
     gathered = gather_then_slice(problem, middle, terms)
     if terms.limit == "max" and gathered.memory.tile > max(built.memory.tile, *tiles[1:]):
         return built.instead_of("gather", over_limit(gathered.memory.tile, max(built.memory.tile, *tiles[1:])))
-    return terms.choose([built, gathered])
+    return terms.choose([built, gathered], int(built.received.max()) if terms.limit == "max" else None)
 
 
 def gather_then_slice(problem: Problem, middle: Sharding, terms: Terms) -> Builder:
