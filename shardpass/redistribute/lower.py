@@ -249,25 +249,32 @@ class _Emitter:
         return self.slice(joined, starts, tuple(shape))
 
     def chunk_rounds(self, op: ops.ChunkRounds, value: Any) -> Any:
-        """Two chunks are chosen in either order as they are joined: one copy; more are put into a buffer in turn."""
+        """Two chunks are chosen in either order as they are joined: one copy; more are put into a buffer in turn.
+
+        Where all of the value is sent each time it is read from that buffer: so a round waits for the one before, and
+        XLA, which would send them all at once, holds one chunk at a time.
+        """
         rounds = len(op.source_of)
         here = np.arange(len(op.place))
+        whole = op.take is None and bool((op.source_of[0] == here).all())
         shape = list(op.placed)
         shape[op.axis] *= rounds
         chunks = []
-        result = self.zeros(shape) if rounds > 2 else None
+        result = self.zeros(shape) if rounds > 2 or whole else None
+        starts = np.zeros((rounds, len(here), len(shape)), np.int64)
+        starts[:, :, op.axis] = (op.place + np.arange(rounds)[:, None]) % rounds * op.placed[op.axis]
         for r, source_of in enumerate(op.source_of):
             chunk = value if op.take is None else self.slice(value, op.take[r], op.chunk)
+            if whole and r:
+                chunk = self.slice(result, starts[0], op.placed)
             if (source_of != here).any():
                 chunk = self.permute(chunk, source_of, op.axes)
-            if op.placed != op.chunk:
+            if tuple(chunk.type.shape) != op.placed:
                 chunk = hlo.reshape(self.type(op.placed), chunk)
             if result is None:
                 chunks.append(chunk)
                 continue
-            starts = np.zeros((len(here), len(shape)), np.int64)
-            starts[:, op.axis] = (op.place + r) % rounds * op.placed[op.axis]
-            result = hlo.dynamic_update_slice(result, chunk, self.starts(starts))
+            result = hlo.dynamic_update_slice(result, chunk, self.starts(starts[r]))
         if result is not None:
             return result
         turned = self.less(self.constant(0), self.per_device(op.place))

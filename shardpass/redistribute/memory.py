@@ -137,8 +137,10 @@ def _scaled(shape: Shape, axis: int, times: int, over: int) -> Shape:
 
 def _chunks(value: int, op: ops.ChunkRounds) -> Use:
     rounds, chunk = len(op.source_of), math.prod(op.chunk)
-    cut = 0 if op.take is None else chunk
-    return Use(_scaled(op.placed, op.axis, rounds, 1), value + cut + chunk + rounds * chunk, rounds * (cut + chunk))
+    result = _scaled(op.placed, op.axis, rounds, 1)
+    if op.take is None:  # the value itself, and then the copy of it in the result
+        return Use(result, value + chunk + rounds * chunk, (2 * rounds - 1) * chunk)
+    return Use(result, value + 2 * chunk + rounds * chunk, 2 * rounds * chunk)
 
 
 def _boxes(op: ops.Round) -> int:
