@@ -24,6 +24,7 @@ from shardpass.ir.tensors import i64_array, retype, shape_of
 from shardpass.ops import positions as at
 from shardpass.ops.registry import define
 from shardpass.ops.replicated import no_rule
+from shardpass.ops.summing import reduced_sum
 
 NARROW = ("f16", "bf16")
 
@@ -55,18 +56,7 @@ class _Features:
 
     def sum(self, value: Any) -> Any:
         """Over all elements of a feature."""
-        scalar = retype(self.like, ())
-        op = ir.Operation.create(
-            "stablehlo.reduce",
-            results=[retype(self.like, (self.like.shape[self.feature],))],
-            operands=[value, at.splat(scalar, "0.0")],
-            attributes={"dimensions": i64_array(self.others)},
-            regions=1,
-        )
-        block = op.regions[0].blocks.append(scalar, scalar)
-        with ir.InsertionPoint(block):
-            hlo.return_([hlo.add(*block.arguments)])
-        return op.results[0]
+        return reduced_sum(value, self.others)
 
     def mean(self, value: Any) -> Any:
         total = self.sum(value)

@@ -25,6 +25,7 @@ FAMILIES = (
     "source",
     "batch_norm",
     "written_out",
+    "ragged_dot",
     "shape",
     "reshaping",
     "cutting",

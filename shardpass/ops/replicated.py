@@ -26,10 +26,9 @@ STRUCTURE = {
     "async_done": "wraps a collective that is already one device's",
 }
 
-EFFECTS = {
-    name: "refused (SP227): it does not say what part of an array one device transfers"
-    for name in ("infeed", "outfeed", "send", "recv")
-}
+EFFECTS = dict.fromkeys(
+    ("infeed", "outfeed", "send", "recv"), "refused (SP227): it does not say what part of an array one device transfers"
+)
 
 DEVICES = {
     "collective_reduce": "a collective of one device's program, not of whole arrays",
@@ -53,7 +52,6 @@ LEGACY = {
 }
 
 CHLO = {
-    "ragged_dot": "its groups cross tiles at places that only the data knows",
     "scan": "its body is a region over slices; JAX writes while",
 }
 

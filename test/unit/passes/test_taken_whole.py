@@ -46,15 +46,11 @@ def test_a_call_that_nobody_knows() -> None:
 
 
 def test_an_op_with_a_written_reason() -> None:
-    op = """%g = stablehlo.constant dense<[3, 5]> : tensor<2xi32>
-  %r = stablehlo.constant dense<1.0> : tensor<2x6x6xf32>
-  %0 = "chlo.ragged_dot"(%x, %r, %g) <{ragged_dot_dimension_numbers = #chlo.ragged_dot<lhs_batching_dimensions = [],
-      rhs_batching_dimensions = [], lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [1],
-      lhs_ragged_dimensions = [0], rhs_group_dimensions = [0]>}>
-      : (tensor<8x6xf32>, tensor<2x6x6xf32>, tensor<2xi32>) -> tensor<8x6xf32>"""
-    (found,) = remarks(program(op))
+    op = '%0 = "stablehlo.unary_einsum"(%x) <{einsum_config = "ab->ab"}> : (tensor<8x6xf32>) -> tensor<8x6xf32>'
+    found = only(program(op))
     assert found.code == "SP301"
-    assert "chlo.ragged_dot is computed on every device, whole: its groups cross tiles" in found.message
+    assert "stablehlo.unary_einsum is computed on every device, whole: not in the specification" in found.message
+    assert "144 bytes" in found.message
 
 
 def test_what_is_no_array_among_arrays() -> None:

@@ -1,0 +1,37 @@
+"""A sum over dimensions, built at the current insertion point and location."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import stablehlo as hlo
+
+from shardpass.ir.tensors import i64_array, retype, shape_of, splat
+
+
+def zero_text(element: Any) -> str:
+    """Zero as MLIR writes it in a constant of ``element``s."""
+    if isinstance(element, ir.ComplexType):
+        return "(0.0, 0.0)"
+    if isinstance(element, ir.IntegerType):
+        return "false" if element.width == 1 else "0"
+    return "0.0"
+
+
+def reduced_sum(value: Any, dims: Sequence[int]) -> Any:
+    """``value`` summed over ``dims``: a reduce from zero."""
+    scalar = retype(value.type, ())
+    kept = [n for d, n in enumerate(shape_of(value)) if d not in dims]
+    op = ir.Operation.create(
+        "stablehlo.reduce",
+        results=[retype(value.type, kept)],
+        operands=[value, splat(zero_text(scalar.element_type), scalar)],
+        attributes={"dimensions": i64_array(dims)},
+        regions=1,
+    )
+    block = op.regions[0].blocks.append(scalar, scalar)
+    with ir.InsertionPoint(block):
+        hlo.return_([hlo.add(*block.arguments)])
+    return op.results[0]
