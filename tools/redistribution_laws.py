@@ -416,7 +416,7 @@ def run_on_reference(problem: Problem, plan: Plan) -> None:
 
 def beside_shardy(problem: Problem, plan: Plan) -> list[str]:
     """Modelled bytes of ``plan`` against the collectives that Shardy's passes emit, where their program is right."""
-    from bench_redistribute import shardy_module
+    from reshard_ways import shardy_module
     from hlo_traffic import traffic
 
     import shardpass
