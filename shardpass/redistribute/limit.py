@@ -1,8 +1,9 @@
 """How much memory a plan may take.
 
 ``"max"``: no tile is greater than the greater of the source's and the target's, as in Rink et al.; the promise of the
-default, kept wherever the borders of tiles nest. A number: bytes that may live together on a device at any moment,
-counted by ``memory``; a plan that takes more is not handed out. ``None``: whatever is cheapest.
+default, kept wherever the borders of tiles nest; and ``choice`` prefers ways that hold few tiles beside. A number:
+bytes that may live together on a device at any moment, counted by ``memory``; a plan that takes more is not handed
+out. ``None``: whatever is cheapest.
 """
 
 from __future__ import annotations
