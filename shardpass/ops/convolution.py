@@ -21,7 +21,7 @@ from jaxlib.mlir.dialects import stablehlo as hlo
 
 from shardpass.ir.tensors import dense_i64, i64_array, ints, shape_of
 from shardpass.ops.factors import Kind, Priority, Rule, RuleBuilder
-from shardpass.ops.halo import HaloRule, Halos, Reach, halo_bytes, halo_rule, windowed_factor, zeros
+from shardpass.ops.halo import HaloRule, Halos, Reach, halo_bytes, halo_rule, in_order, windowed_factor, zeros
 from shardpass.ops.local import Local
 from shardpass.ops.registry import define
 from shardpass.ops.window import padding_of
@@ -141,11 +141,11 @@ def localize_convolution(local: Local) -> None:
     padding = [(about.low, about.high) for about in dims]
     dilation = [about.input_dilation for about in dims]
     value = op.operands[LHS]
-    for index, about in enumerate(dims):
-        dim = about.places[0]
+    numbered = {about.places[0]: index for index, about in enumerate(dims)}
+    for dim in in_order(rule, LHS, local.operand_dims[LHS], local.mesh):
         axes, reach = local.operand_dims[LHS][dim], rule.reach(LHS, dim)
         if axes and reach is not None:
-            halos = Halos(local, dim, axes, "windows across tiles")
+            index, halos = numbered[dim], Halos(local, dim, axes, "windows across tiles")
             with local.before():
                 value, padding[index], dilation[index] = halos.slide(value, reach, zeros(value.type.element_type))
     op.operands[LHS] = value

@@ -12,7 +12,7 @@ from shardpass.element_types import element_type
 from shardpass.ir.tensors import i64_array, ints, retype, shape_of
 from shardpass.ops.assign import LATENCY_BYTES
 from shardpass.ops.factors import Axes, Priority, Rule, RuleBuilder
-from shardpass.ops.halo import HaloRule, Halos, Reach, cut, cut_at, halo_bytes, halo_rule, windowed_factor
+from shardpass.ops.halo import HaloRule, Halos, Reach, cut, cut_at, halo_bytes, halo_rule, in_order, windowed_factor
 from shardpass.ops.local import Local
 from shardpass.ops.mesh import PrimeMesh
 from shardpass.ops.registry import define
@@ -42,10 +42,10 @@ def localize_slice(local: Local) -> None:
     starts, limits = list(ints(op.attributes["start_indices"])), list(ints(op.attributes["limit_indices"]))
     strides = list(ints(op.attributes["strides"]))
     value = op.operands[0]
-    for dim, axes in enumerate(local.result_dims[0]):
+    for dim in in_order(rule, 0, local.result_dims[0], local.mesh):
+        axes, reach = local.result_dims[0][dim], rule.reach(0, dim)
         if not axes:
             continue
-        reach = rule.reach(0, dim)
         if reach is not None:
             with local.before():
                 value, strides[dim] = _window_of_slice(local, value, reach, axes)
@@ -105,9 +105,9 @@ def localize_pad(local: Local) -> list[Any] | None:
     low, high, interior = (list(ints(op.attributes[name])) for name in names)
     value, later = op.operands[0], []
     tile = list(local.tile(0))
-    for dim, axes in enumerate(local.result_dims[0]):
-        reach = rule.reach(0, dim) if axes else None
-        if reach is None:
+    for dim in in_order(rule, 0, local.result_dims[0], local.mesh):
+        axes, reach = local.result_dims[0][dim], rule.reach(0, dim)
+        if not axes or reach is None:
             continue
         halos = Halos(local, dim, axes, "padding across tiles")
         window, phase = reach.elements(halos.count)

@@ -31,7 +31,7 @@ from shardpass.element_types import element_type
 from shardpass.ir.offsets import device_value
 from shardpass.ir.tensors import dense_i64, operation, retype, shape_of, splat_text
 from shardpass.ops.assign import LATENCY_BYTES
-from shardpass.ops.factors import Axes, Kind, Priority, Rule, RuleBuilder, unproject
+from shardpass.ops.factors import Axes, DimAxes, Kind, Priority, Rule, RuleBuilder, unproject
 from shardpass.ops.local import Local
 from shardpass.ops.masking import identity_text
 from shardpass.ops.mesh import PrimeMesh
@@ -89,6 +89,11 @@ class Reach:
         width = max((whole.width - 1 - p) // d + 1 for p in phase)
         return Window(start, stop, max(width, 1)), phase
 
+    def drifts(self, count: int) -> bool:
+        """Whether windows lie differently to the tiles of their positions."""
+        tile = tile_of(self.size, count)
+        return len({start - p * tile for p, start in enumerate(self.elements(count)[0].start)}) > 1
+
 
 @dataclass(frozen=True, slots=True)
 class HaloRule(Rule):
@@ -117,6 +122,19 @@ def halo_rule(
         shapes=tuple(shape_of(v) for v in op.operands),
         element_types=tuple(str(v.type.element_type) for v in op.operands),
     )
+
+
+def in_order(rule: HaloRule, operand: int, dims: DimAxes, mesh: PrimeMesh) -> list[int]:
+    """The operand's dimensions as they are best extended: those whose windows drift last.
+
+    Each device cuts its own part there; made last, it is made for the op alone, and not kept to be sent on.
+    """
+
+    def drifts(dim: int) -> bool:
+        reach = rule.reach(operand, dim)
+        return bool(dims[dim]) and reach is not None and reach.drifts(mesh.count(dims[dim]))
+
+    return sorted(range(len(dims)), key=drifts)
 
 
 def windowed_factor(build: RuleBuilder, *sizes: int, kind: Kind = Kind.PARALLEL) -> int:

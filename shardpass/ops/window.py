@@ -23,7 +23,7 @@ from jaxlib.mlir.dialects import stablehlo as hlo
 from shardpass.element_types import element_type
 from shardpass.ir.tensors import dense_i64, i64_array, ints, operation, retype, shape_of
 from shardpass.ops.factors import Axes, Kind, Priority, Rule, RuleBuilder, unproject
-from shardpass.ops.halo import HaloRule, Halos, Reach, cut, halo_bytes, halo_rule, windowed_factor
+from shardpass.ops.halo import HaloRule, Halos, Reach, cut, halo_bytes, halo_rule, in_order, windowed_factor
 from shardpass.ops.local import Local
 from shardpass.ops.mesh import PrimeMesh
 from shardpass.ops.positions import spread
@@ -139,7 +139,8 @@ def localize_reduce_window(local: Local) -> list[Any] | None:
     padding = [(about.low, about.high) for about in dims]
     dilation, windows = [about.base_dilation for about in dims], [about.window for about in dims]
     scans: list[tuple[Halos, bool, int]] = []
-    for dim, axes in enumerate(local.operand_dims[0]):
+    for dim in in_order(rule, 0, local.operand_dims[0], local.mesh):
+        axes = local.operand_dims[0][dim]
         if not axes or dims[dim].plain:
             continue
         if rule.reach(0, dim) is None:
