@@ -91,3 +91,40 @@ def _names():
     from shardpass.redistribute.tiling import AxisNames
 
     return AxisNames.of(M222)
+
+
+def summed(target, profile, shape=(1 << 12, 1 << 10), element="f32", axes="abc"):
+    """Partial sums over ``axes`` brought to ``target``."""
+    source = Sharding.tiled(M222, ((),) * len(shape), unreduced=tuple(axes))
+    aim = Sharding.tiled(M222, [tuple(dim) for dim in target])
+    return plan_redistribution(shape, element, source, aim, profile=profile)
+
+
+def test_sums_are_scattered_in_a_host_and_added_between_hosts():
+    """Of w bytes w/2 come from the other of a pair, of that half twice 3/4 from other pairs, and again w/2."""
+    array = 4 << 22
+    flat, staged = (summed(("", ""), profile) for profile in (FLAT, PAIRS))
+    assert (kinds(flat), kinds(staged)) == (["all_reduce"], ["reduce_scatter", "all_reduce", "all_gather"])
+    assert [step.axes for step in staged.steps] == [("c",), ("a", "b"), ("c",)]
+    assert [step.bytes for step in staged.steps] == [array // 2, 2 * (array // 2) * 3 // 4, array // 2]
+    assert (crossing(flat, 2), crossing(staged, 2)) == (2 * array * 6 / 8, 2 * array / 2 * 3 / 4)
+    slow = SLOW.latency + 3 * array / 4 / SLOW.bandwidth
+    assert staged.seconds == pytest.approx(slow + 2 * (FAST.latency + array / 2 / FAST.bandwidth))
+
+
+@pytest.mark.parametrize(
+    ("target", "shape"), [(("", ""), (6, 5)), (("a", ""), (8, 6)), (("", ""), (5, 6)), (("", ""), (5, 7))]
+)
+@pytest.mark.parametrize("axes", ["abc", "ac", "bc"])
+def test_sums_on_xla(target, shape, axes):
+    """Whatever is summed in whatever order; where nothing can be cut in two, the sum is one all_reduce."""
+    bytes_alone = Profile("bytes alone", 0.0, 1e3, math.inf, blocks=((2, Link(0.0, 1e6)),))
+    found = summed(target, bytes_alone, shape, "i32", axes)
+    rng = np.random.default_rng(0)
+    places = np.stack(np.unravel_index(np.arange(8), (2, 2, 2)))
+    keys = [tuple(places["abc".index(a), d] for a in axes) for d in range(8)]
+    parts = {key: rng.integers(-99, 99, shape, dtype=np.int32) for key in sorted(set(keys))}
+    got = x.execute(x.compile_text(found.to_module(), 8), [parts[key] for key in keys])
+    x.expect_tiles(found, sum(parts.values()), got)
+    divides = any(n % 2 == 0 for n in shape)
+    assert ("reduce_scatter" in kinds(found)) == (divides or "a" in target[0])
