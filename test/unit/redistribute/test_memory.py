@@ -1,8 +1,10 @@
 """What lives together: beside NumPy's own buffers as a program runs, beside XLA's, and by hand."""
 
+import inspect
 import itertools
 import math
 import random
+import typing
 
 import execution as x
 import numpy as np
@@ -115,6 +117,8 @@ def test_gathers_as_xla_makes_them(axis):
 
 
 def test_every_op_is_known():
+    said = inspect.getsource(Memory)
+    assert [op.__name__ for op in typing.get_args(ops.Op) if f"ops.{op.__name__}()" not in said] == []
     memory = Memory((4,), F32)
     with pytest.raises(TypeError, match="nothing is known of what object takes"):
         memory.follow([object()])
