@@ -56,9 +56,12 @@ def splat_text(op: Any) -> str | None:
     return found[1] if found and found[1] else None
 
 
-def splat(text: str, kind: Any) -> Any:
-    """A ``stablehlo.constant`` of type ``kind`` whose elements are all ``text``, at the current insertion point."""
-    op = ir.Operation.parse(f'%0 = "stablehlo.constant"() {{value = dense<{text}> : {kind}}} : () -> {kind}')
+def splat(kind: Any, element: str | int) -> Any:
+    """A ``stablehlo.constant`` of type ``kind`` whose elements are all ``element``, a number or as MLIR writes it.
+
+    Built at the current insertion point, from text: the typed builder of jaxlib 0.10 takes no complex elements.
+    """
+    op = ir.Operation.parse(f'%0 = "stablehlo.constant"() {{value = dense<{element}> : {kind}}} : () -> {kind}')
     ir.InsertionPoint.current.insert(op)
     op.location = ir.Location.current
     return op.results[0]

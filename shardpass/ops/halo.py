@@ -29,7 +29,7 @@ from jaxlib.mlir.dialects import stablehlo as hlo
 
 from shardpass.element_types import element_type
 from shardpass.ir.offsets import device_value
-from shardpass.ir.tensors import dense_i64, operation, retype, shape_of, splat_text
+from shardpass.ir.tensors import dense_i64, operation, retype, shape_of, splat, splat_text
 from shardpass.ops.assign import LATENCY_BYTES
 from shardpass.ops.factors import Axes, DimAxes, Kind, Priority, Rule, RuleBuilder, unproject
 from shardpass.ops.local import Local
@@ -192,21 +192,9 @@ def halo_bytes(op: Any, rule: Rule, factors: dict[int, Axes], mesh: PrimeMesh) -
 # ---------------------------------------------------------------- building
 
 
-def scalar(value: int) -> Any:
-    """A constant ``tensor<i32>``."""
-    kind = ir.RankedTensorType.get([], ir.IntegerType.get_signless(32))
-    return hlo.constant(ir.DenseElementsAttr.get(np.asarray(value, np.int32), type=kind))
-
-
 def zeros(element: Any, shape: Sequence[int] = ()) -> Any:
     """Zeros of any element type."""
-    kind = ir.RankedTensorType.get(list(shape), element)
-    text = identity_text("add", element)
-    # parsed whole: the typed builder of jaxlib 0.10 cannot take elements of a complex type
-    made = ir.Operation.parse(f'"stablehlo.constant"() {{value = dense<{text}> : {kind}}} : () -> {kind}')
-    made.location = ir.Location.current
-    ir.InsertionPoint.current.insert(made)
-    return made.results[0]
+    return splat(ir.RankedTensorType.get(list(shape), element), str(identity_text("add", element)))
 
 
 def is_zero(value: Any) -> bool:
@@ -249,13 +237,13 @@ def cut_at(value: Any, dim: int, start: Any, size: int) -> Any:
     shape = list(shape_of(value))
     if shape[dim] == size:
         return value
-    zero = scalar(0)
+    zero = splat(i32(), 0)
     shape[dim] = size
     return hlo.dynamic_slice(value, [start if d == dim else zero for d in range(len(shape))], shape)
 
 
 def _put_at(target: Any, value: Any, dim: int, start: Any) -> Any:
-    zero = scalar(0)
+    zero = splat(i32(), 0)
     rank = len(shape_of(target))
     return hlo.dynamic_update_slice(target, value, [start if d == dim else zero for d in range(rank)])
 
@@ -397,7 +385,7 @@ class Halos:
         inside = None
         for bound, direction, matters in ((0, "GE", below), (size, "LT", above)):
             if matters:
-                found = compare(direction, index, spread(scalar(bound), shape))
+                found = compare(direction, index, splat(i32(shape), bound))
                 inside = found if inside is None else hlo.and_(inside, found)
         return hlo.select(inside, value, spread(fill, shape))
 

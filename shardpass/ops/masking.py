@@ -13,9 +13,10 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
 
 from shardpass.ir.offsets import device_value
-from shardpass.ir.tensors import retype, shape_of, splat
+from shardpass.ir.tensors import shape_of, splat
 from shardpass.ops.factors import Axes
 from shardpass.ops.mesh import PrimeMesh
+from shardpass.ops.positions import compare, i32, spread
 
 
 def identity_text(combiner: str, element: Any) -> str | None:
@@ -45,18 +46,7 @@ def mask(value: Any, dim: int, size: int, axes: Axes, mesh: PrimeMesh, combiner:
     Built at the current insertion point and location; ``axes`` split the dimension.
     """
     shape = shape_of(value)
-    tile = shape[dim]
-    i32 = ir.IntegerType.get_signless(32)
-    index_type, scalar = ir.RankedTensorType.get(list(shape), i32), ir.RankedTensorType.get([], i32)
-    left = hlo.subtract(
-        hlo.constant(ir.DenseElementsAttr.get(np.asarray(size, np.int32), type=scalar)),
-        device_value(mesh.index(axes) * np.int64(tile)),
-    )
-    inside = hlo.compare(
-        hlo.iota(index_type, dim),
-        hlo.broadcast_in_dim(index_type, left, ir.DenseI64ArrayAttr.get([])),
-        hlo.ComparisonDirectionAttr.get("LT"),
-        compare_type=hlo.ComparisonTypeAttr.get("SIGNED"),
-    )
+    left = hlo.subtract(splat(i32(), size), device_value(mesh.index(axes) * np.int64(shape[dim])))
+    inside = compare("LT", hlo.iota(i32(shape), dim), spread(left, shape))
     text = identity_text(combiner, value.type.element_type)
-    return hlo.select(inside, value, splat(str(text), retype(value.type, shape)))
+    return hlo.select(inside, value, splat(value.type, str(text)))

@@ -15,8 +15,8 @@ from typing import Any
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
 
-from shardpass.ir import tensors
 from shardpass.ir.tensors import i64_array, retype, shape_of
+from shardpass.ir.tensors import splat as splat
 
 LARGEST = 2**31 - 1  # tiles start at an i32; a longer dimension is not split here
 
@@ -27,11 +27,6 @@ def i32(shape: Sequence[int] = ()) -> Any:
 
 def i1(shape: Sequence[int] = ()) -> Any:
     return ir.RankedTensorType.get(list(shape), ir.IntegerType.get_signless(1))
-
-
-def splat(kind: Any, text: str | int) -> Any:
-    """A value of type ``kind`` whose elements are all ``text``, as MLIR writes it."""
-    return tensors.splat(str(text), kind)
 
 
 def spread(scalar: Any, shape: Sequence[int]) -> Any:

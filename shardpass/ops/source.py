@@ -33,7 +33,7 @@ def localize_constant(local: Local) -> list[Any] | None:
     if text is None or not any(local.result_dims[0]):
         return None
     with local.before():
-        return [splat(text, retype(local.op.results[0].type, local.tile(0)))]
+        return [splat(retype(local.op.results[0].type, local.tile(0)), text)]
 
 
 def localize_iota(local: Local) -> list[Any] | None:

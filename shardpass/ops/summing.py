@@ -27,7 +27,7 @@ def reduced_sum(value: Any, dims: Sequence[int]) -> Any:
     op = ir.Operation.create(
         "stablehlo.reduce",
         results=[retype(value.type, kept)],
-        operands=[value, splat(zero_text(scalar.element_type), scalar)],
+        operands=[value, splat(scalar, zero_text(scalar.element_type))],
         attributes={"dimensions": i64_array(dims)},
         regions=1,
     )

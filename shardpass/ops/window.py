@@ -26,7 +26,7 @@ from shardpass.ops.factors import Axes, Kind, Priority, Rule, RuleBuilder, unpro
 from shardpass.ops.halo import HaloRule, Halos, Reach, cut, halo_bytes, halo_rule, in_order, windowed_factor
 from shardpass.ops.local import Local
 from shardpass.ops.mesh import PrimeMesh
-from shardpass.ops.positions import spread
+from shardpass.ops.positions import compare, i32, spread
 from shardpass.ops.reduce import combiner_of, is_identity
 from shardpass.ops.registry import define
 from shardpass.ops.transfers import tile_window
@@ -189,14 +189,8 @@ def _scanned(local: Local, scans: Sequence[tuple[Halos, bool, int]]) -> list[Any
 def _others(halos: Halos, totals: Any, initial: Any, backward: bool) -> Any:
     """``totals`` (one for each position) with the initial value in place of those that do not precede the device's."""
     shape = shape_of(totals)
-    kind = ir.RankedTensorType.get(list(shape), ir.IntegerType.get_signless(32))
     here = spread(halos.number(range(halos.count)), shape)
-    matters = hlo.compare(
-        hlo.iota(kind, halos.dim),
-        here,
-        hlo.ComparisonDirectionAttr.get("GT" if backward else "LT"),
-        compare_type=hlo.ComparisonTypeAttr.get("SIGNED"),
-    )
+    matters = compare("GT" if backward else "LT", hlo.iota(i32(shape), halos.dim), here)
     return hlo.select(matters, totals, spread(initial, shape))
 
 
