@@ -17,7 +17,6 @@ Positions are clamped to the whole operand before they are shifted, so the paddi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -28,51 +27,14 @@ from shardpass.ir.tensors import i64_array, ints, retype, shape_of
 from shardpass.ops import positions as at
 from shardpass.ops.counting import counted_dim
 from shardpass.ops.factors import Kind, Priority, Rule, RuleBuilder
+from shardpass.ops.indexed import IndexedDims
 from shardpass.ops.local import Local
 from shardpass.ops.registry import define
 
 
-@dataclass(frozen=True, slots=True)
-class GatherDims:
-    """The dimension numbers of a gather (StableHLO specification, gather), and what follows from them."""
-
-    offset: tuple[int, ...]  # result dimensions that walk the slice
-    collapsed: tuple[int, ...]
-    operand_batching: tuple[int, ...]
-    indices_batching: tuple[int, ...]
-    index_map: tuple[int, ...]  # component of the index vector -> operand dimension
-    vector_dim: int
-    slice_sizes: tuple[int, ...]
-
-    @classmethod
-    def of(cls, op: Any) -> GatherDims:
-        said = hlo.GatherDimensionNumbers(op.attributes["dimension_numbers"])
-        return cls(
-            ints(said.offset_dims),
-            ints(said.collapsed_slice_dims),
-            ints(said.operand_batching_dims),
-            ints(said.start_indices_batching_dims),
-            ints(said.start_index_map),
-            int(said.index_vector_dim),
-            ints(op.attributes["slice_sizes"]),
-        )
-
-    def window(self) -> list[int]:
-        """Operand dimensions that ``offset`` walks, in its order."""
-        gone = {*self.collapsed, *self.operand_batching}
-        return [d for d in range(len(self.slice_sizes)) if d not in gone]
-
-    def single(self) -> set[int]:
-        """Operand dimensions of which one element is taken."""
-        return {d for d, s in enumerate(self.slice_sizes) if s == 1 and d not in self.operand_batching}
-
-    def batch(self, result_rank: int) -> list[int]:
-        """Result dimensions that walk the indices, in the order of the indices' dimensions."""
-        return [d for d in range(result_rank) if d not in self.offset]
-
-    def index_dims(self, indices_rank: int) -> list[int]:
-        """Dimensions of the indices without the index vector's."""
-        return [d for d in range(indices_rank) if d != self.vector_dim]
+def _sizes(op: Any) -> tuple[int, ...]:
+    """The size of a slice, by dimension of the operand."""
+    return ints(op.attributes["slice_sizes"])
 
 
 def counted(
@@ -99,15 +61,15 @@ def counted(
 
 
 def gather(op: Any) -> Rule | None:
-    dims = GatherDims.of(op)
+    dims, sizes = IndexedDims.of_gather(op), _sizes(op)
     operand, indices = (shape_of(v) for v in op.operands)
     result = shape_of(op.results[0])
     combiner = at.adder(op.operands[0].type.element_type)
     build = RuleBuilder([len(operand), len(indices)], [len(result)])
-    walks = dict(zip(dims.index_dims(len(indices)), dims.batch(len(result)), strict=True))
-    paired = dict(zip(dims.indices_batching, dims.operand_batching, strict=True))
-    paired |= counted(op.operands[1], dims.vector_dim, dims.index_map, [*paired], operand, dims.single())
-    for source, target in walks.items():
+    paired = dims.paired()
+    single = {d for d, s in enumerate(sizes) if s == 1 and d not in dims.operand_batching}
+    paired |= counted(op.operands[1], dims.vector_dim, dims.index_map, [*paired], operand, single)
+    for source, target in dims.index_walks(len(indices), len(result)).items():
         factor = build.factor(indices[source])
         build.operand(1, source, factor)
         build.result(0, target, factor)
@@ -115,8 +77,8 @@ def gather(op: Any) -> Rule | None:
             build.operand(0, paired[source], factor)
     if dims.vector_dim < len(indices):
         build.operand(1, dims.vector_dim, build.factor(indices[dims.vector_dim], Kind.REPLICATED))
-    targets = dict(zip(dims.window(), dims.offset, strict=True))
-    for dim, (size, part) in enumerate(zip(operand, dims.slice_sizes, strict=True)):
+    targets = dims.walked(len(operand))
+    for dim, (size, part) in enumerate(zip(operand, sizes, strict=True)):
         if dim in paired.values():
             if dim in targets:
                 build.result(0, targets[dim], build.factor(part, Kind.REPLICATED))
@@ -134,24 +96,26 @@ def gather(op: Any) -> Rule | None:
 
 
 def localize_gather(local: Local) -> list[Any] | None:
-    op, dims = local.op, GatherDims.of(local.op)
+    op, dims, sizes = local.op, IndexedDims.of_gather(local.op), _sizes(local.op)
     tile, split = local.operand_tile(0), local.operand_dims[0]
-    targets = dict(zip(dims.window(), dims.offset, strict=True))
-    sizes = [tile[d] if split[d] and _whole(local, dims, d) else s for d, s in enumerate(dims.slice_sizes)]
-    op.attributes["slice_sizes"] = i64_array(sizes)
-    looked_up = [c for c, d in enumerate(dims.index_map) if split[d] and not (_whole(local, dims, d) and d in targets)]
+    targets = dims.walked(len(tile))
+    whole = [n == s for n, s in zip(local.operand_shapes[0], sizes, strict=True)]
+    parts = [t if axes and w else s for t, axes, w, s in zip(tile, split, whole, sizes, strict=True)]
+    op.attributes["slice_sizes"] = i64_array(parts)
+    looked_up = [c for c, d in enumerate(dims.index_map) if split[d] and not (whole[d] and d in targets)]
     if not looked_up:
         if _is_slice(local, dims):
             with local.before():
-                columns, _ = _local_positions(local, dims, looked_up)
+                columns, _ = _local_positions(local, dims, sizes, looked_up)
                 op.operands[1] = at.joined(columns, dims.vector_dim)
         return None
     kind = retype(op.results[0].type, local.tile(0))
     nothing = at.nothing_text(kind.element_type)
     with local.before():
-        columns, mask = _local_positions(local, dims, looked_up)
+        columns, mask = _local_positions(local, dims, sizes, looked_up)
         op.operands[1] = at.joined(columns, dims.vector_dim)
-        margins = [dims.slice_sizes[d] if _straddles(dims, looked_up, d) else 0 for d in range(len(tile))]
+        straddling = {d for c, d in enumerate(dims.index_map) if c in looked_up and sizes[d] > 1}
+        margins = [s if d in straddling else 0 for d, s in enumerate(sizes)]
         if any(margins):
             op.operands[0] = padded(op.operands[0], margins, nothing)
     op.attributes["indices_are_sorted"] = ir.BoolAttr.get(False)
@@ -159,36 +123,30 @@ def localize_gather(local: Local) -> list[Any] | None:
     if mask is None:
         return [op.results[0]]
     with local.after():
-        where = i64_array(dims.batch(len(kind.shape)))
+        where = i64_array([d for d in range(len(kind.shape)) if d not in dims.window])
         mask = hlo.broadcast_in_dim(at.i1(kind.shape), mask, where)
         return [hlo.select(mask, op.results[0], at.splat(kind, nothing))]
 
 
-def _is_slice(local: Local, dims: GatherDims) -> bool:
+def _is_slice(local: Local, dims: IndexedDims) -> bool:
     """Whether XLA sees a dynamic_slice in it: one position on each device. See ``indexing`` for why that is clamped."""
     tile = local.operand_tile(1)
     return bool(dims.index_map) and prod(n for d, n in enumerate(tile) if d != dims.vector_dim) == 1
 
 
-def _whole(local: Local, dims: GatherDims, dim: int) -> bool:
-    return local.operand_shapes[0][dim] == dims.slice_sizes[dim]
-
-
-def _straddles(dims: GatherDims, looked_up: Sequence[int], dim: int) -> bool:
-    return dims.slice_sizes[dim] > 1 and dim in {dims.index_map[c] for c in looked_up}
-
-
-def _local_positions(local: Local, dims: GatherDims, looked_up: Sequence[int]) -> tuple[list[Any], Any]:
+def _local_positions(
+    local: Local, dims: IndexedDims, sizes: Sequence[int], looked_up: Sequence[int]
+) -> tuple[list[Any], Any]:
     """The columns of the indices for this device's tile, and where a single element lies in it (None: no such)."""
     columns, mask = at.components(local.op.operands[1], dims.vector_dim), None
     shape, tile = local.operand_shapes[0], local.operand_tile(0)
     for c, dim in enumerate(dims.index_map):
-        columns[c] = at.clamped(columns[c], shape[dim] - dims.slice_sizes[dim])
+        columns[c] = at.clamped(columns[c], shape[dim] - sizes[dim])
         if c not in looked_up:
             continue
         columns[c] = at.shifted(columns[c], local.start(local.operand_dims[0][dim], tile[dim]))
-        if _straddles(dims, looked_up, dim):
-            columns[c] = hlo.add(columns[c], at.splat(columns[c].type, dims.slice_sizes[dim]))
+        if sizes[dim] > 1:  # it may straddle tiles
+            columns[c] = hlo.add(columns[c], at.splat(columns[c].type, sizes[dim]))
         elif local.rule.factors[local.rule.operands[0][dim][0]].kind is Kind.REDUCTION:
             here = at.within(columns[c], tile[dim])
             mask = here if mask is None else hlo.and_(mask, here)

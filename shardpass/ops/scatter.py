@@ -24,59 +24,23 @@ specification drops its outside elements only; with windows of one element the t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
 
 from shardpass.ir.offsets import device_value
-from shardpass.ir.tensors import i64_array, ints, operation, retype, shape_of
+from shardpass.ir.tensors import i64_array, operation, retype, shape_of
 from shardpass.ops import positions as at
 from shardpass.ops.factors import Axes, Kind, Priority, Rule, RuleBuilder
 from shardpass.ops.gather import counted, padded
+from shardpass.ops.indexed import IndexedDims
 from shardpass.ops.local import Local
 from shardpass.ops.masking import identity_text
 from shardpass.ops.reduce import can_combine, combiner_of
 from shardpass.ops.registry import define
 
 NOWHERE = -(2**30)  # a position out of bounds, with any window, of any tile
-
-
-@dataclass(frozen=True, slots=True)
-class ScatterDims:
-    """The dimension numbers of a scatter (StableHLO specification, scatter)."""
-
-    inputs: int
-    window: tuple[int, ...]  # updates' dimensions that walk the window
-    inserted: tuple[int, ...]
-    input_batching: tuple[int, ...]
-    indices_batching: tuple[int, ...]
-    index_map: tuple[int, ...]  # component of the index vector -> operand dimension
-    vector_dim: int
-
-    @classmethod
-    def of(cls, op: Any) -> ScatterDims:
-        said = hlo.ScatterDimensionNumbers(op.attributes["scatter_dimension_numbers"])
-        return cls(
-            len(op.results),
-            ints(said.update_window_dims),
-            ints(said.inserted_window_dims),
-            ints(said.input_batching_dims),
-            ints(said.scatter_indices_batching_dims),
-            ints(said.scattered_dims_to_operand_dims),
-            int(said.index_vector_dim),
-        )
-
-    def window_of(self, operand_rank: int) -> dict[int, int]:
-        """Operand dimension -> the updates' dimension that walks it."""
-        gone = {*self.inserted, *self.input_batching}
-        return dict(zip([d for d in range(operand_rank) if d not in gone], self.window, strict=True))
-
-    def walks(self, indices_rank: int, updates_rank: int) -> dict[int, int]:
-        """Dimension of the indices -> the updates' dimension that walks it."""
-        sources = [d for d in range(indices_rank) if d != self.vector_dim]
-        return dict(zip(sources, [d for d in range(updates_rank) if d not in self.window], strict=True))
 
 
 def partial_combiner(op: Any) -> str:
@@ -103,8 +67,7 @@ def _subtracts(op: Any) -> bool:
 
 
 def scatter(op: Any) -> Rule | None:
-    dims = ScatterDims.of(op)
-    n = dims.inputs
+    dims, n = IndexedDims.of_scatter(op), len(op.results)
     shapes = [shape_of(v) for v in op.operands]
     operand, indices, updates = shapes[0], shapes[n], shapes[n + 1]
     combiner = partial_combiner(op) if dims.index_map else ""
@@ -119,10 +82,9 @@ def scatter(op: Any) -> Rule | None:
         for index in range(n):
             build.operand(n + 1 + index, dim, factor)
 
-    walked = dims.window_of(len(operand))
-    paired = dict(zip(dims.indices_batching, dims.input_batching, strict=True))
-    paired |= counted(op.operands[n], dims.vector_dim, dims.index_map, [*paired], operand, set(dims.inserted))
-    for source, target in dims.walks(len(indices), len(updates)).items():
+    walked, paired = dims.walked(len(operand)), dims.paired()
+    paired |= counted(op.operands[n], dims.vector_dim, dims.index_map, [*paired], operand, set(dims.dropped))
+    for source, target in dims.index_walks(len(indices), len(updates)).items():
         free = source in paired
         kind = Kind.PARALLEL if free else Kind.REDUCTION if combiner else Kind.REPLICATED
         factor = build.factor(indices[source], kind)
@@ -147,8 +109,8 @@ def scatter(op: Any) -> Rule | None:
 
 def localize_scatter(local: Local) -> list[Any] | None:
     """See the cases above. Where no index needs a change and nothing is partial the op stays as it is."""
-    op, dims = local.op, ScatterDims.of(local.op)
-    split, n = local.operand_dims[0], dims.inputs
+    op, dims = local.op, IndexedDims.of_scatter(local.op)
+    split, n = local.operand_dims[0], len(op.results)
     parts = tuple(a for f, axes in sorted(local.factors.items()) for a in axes if _is_partial(local, f))
     if parts:
         with local.before():
@@ -158,7 +120,7 @@ def localize_scatter(local: Local) -> list[Any] | None:
     if not moved and not ragged:
         return None
     shape = local.operand_shapes[0]
-    walked = dims.window_of(len(shape))
+    walked = dims.walked(len(shape))
     width = {d: local.operand_shapes[n + 1][walked[d]] if d in walked else 1 for d in dims.index_map}
     margins = [width[d] - 1 if d in width and split[d] and width[d] < shape[d] else 0 for d in range(len(shape))]
     with local.before():
@@ -193,12 +155,12 @@ def _counted_once(local: Local, parts: Axes) -> Any:
     return hlo.select(first, value, at.splat(value.type, str(text)))
 
 
-def _ragged_rows(local: Local, dims: ScatterDims) -> list[tuple[int, int]]:
+def _ragged_rows(local: Local, dims: IndexedDims) -> list[tuple[int, int]]:
     """(dimension of the indices, its place without the vector's dimension) of uneven splits whose padding would count.
 
     Padding along a batching dimension writes to padding.
     """
-    n = dims.inputs
+    n = len(local.op.results)
     sources = [d for d in range(len(local.operand_shapes[n])) if d != dims.vector_dim]
     return [
         (d, place)
@@ -210,10 +172,10 @@ def _ragged_rows(local: Local, dims: ScatterDims) -> list[tuple[int, int]]:
 
 
 def _local_positions(
-    local: Local, dims: ScatterDims, width: dict[int, int], ragged: list[tuple[int, int]]
+    local: Local, dims: IndexedDims, width: dict[int, int], ragged: list[tuple[int, int]]
 ) -> list[Any]:
     """The columns of the indices for this device's tile; NOWHERE for what is out of bounds of the whole operand."""
-    n, shape, tile, split = dims.inputs, local.operand_shapes[0], local.operand_tile(0), local.operand_dims[0]
+    n, shape, tile, split = len(local.op.results), local.operand_shapes[0], local.operand_tile(0), local.operand_dims[0]
     columns = at.components(local.op.operands[n], dims.vector_dim)
     real = None
     for source, place in ragged:
