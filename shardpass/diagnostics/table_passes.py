@@ -156,6 +156,14 @@ MANUAL_SHAPE = Code(
     "the manual region takes {found}, but a tile of {text} is {expected}",
     "the region's argument must have the shape of a tile",
 )
+STAYS_IN_LOOP = Code(
+    "SP303",
+    "the same value is redistributed each time round the loop, {bytes} bytes; done once before, it would have the loop "
+    "hold {growth} bytes more",
+    "where there is memory, take it out: shardpass-hoist{{most={growth}}}, or constrain the value before the loop",
+    severity=Severity.REMARK,
+    explanation="Weights that are gathered where they are used, and let go, keep memory small; this is what it costs.",
+)
 INTERNAL_SHAPE = Code(
     "SP399",
     "the partitioner made {op} of type {found} where {expected} was due: this is a fault of shardpass",

@@ -24,8 +24,10 @@ _OWN: Mapping[str, str] = {
     "shardpass-propagate": "shardpass.passes.propagate:Propagate",
     "shardpass-check": "shardpass.passes.check:Check",
     "shardpass-partition": "shardpass.passes.partition:Partition",
+    "shardpass-hoist": "shardpass.passes.hoist:Hoist",
     "shardpass-redistribute": "shardpass.passes.redistribute:Redistribute",
     "shardpass-combine": "shardpass.passes.combine:Combine",
+    "shardpass-join": "shardpass.passes.join:Join",
 }
 
 _registered: dict[str, type[ModulePass]] = {}

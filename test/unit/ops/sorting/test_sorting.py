@@ -26,15 +26,16 @@ def test_top_k_of_a_split_dimension(mesh: tuple[int, ...], size: int, k: int) ->
     """Small whole numbers: many are equal, and the lower position comes first. Only candidates travel."""
     seen = check_split(best(k), [draw(RNG, (6, size), np.float32)], [P(None, "x")], mesh)
     if k < 10:
-        assert seen.kinds == ["all_gather", "all_gather"]
-        assert {use.operand for use in seen.collectives} == {f"tensor<1x6x{k}xf32>", f"tensor<1x6x{k}xi32>"}
+        assert set(seen.kinds) == {"all_gather"}
+        sent = ", ".join(use.operand for use in seen.collectives).split(", ")  # one may take both
+        assert sent == [f"tensor<1x6x{k}xf32>", f"tensor<1x6x{k}xi32>"]
 
 
 @pytest.mark.parametrize("mesh", [(4, 2), (2, 3)])
 def test_top_k_split_both_ways(mesh: tuple[int, int]) -> None:
     x = draw(RNG, (5, 7, 300), np.int32)
     seen = check_split(best(4), [x], [P("x", None, "y")], mesh, [P("x"), P("x")])
-    assert seen.kinds == ["all_gather", "all_gather"]
+    assert set(seen.kinds) == {"all_gather"}
 
 
 def test_tiles_shorter_than_k() -> None:

@@ -1,0 +1,190 @@
+"""A block's ops in an order that may be changed: what each needs, who needs it, how many bytes are alive meanwhile.
+
+State: ops are numbered as they stood at first; ``order`` says who stands at each place, ``place`` is its inverse;
+``group`` those that each op was brought together with, itself among them; ``entering[k]`` is the bytes that are alive
+between places k-1 and k. The block itself changes in ``apply`` alone.
+
+Invariants: every op stands after those that it needs; a group stands side by side, and none of it needs another; ops with
+effects stay as they stood to one another. ``peak``, the most bytes alive at once, is that of the block as it was found;
+no change exceeds it by more than ``slack``.
+
+What is alive: the results of an op, from where they are made to their last use; those of a group with a workspace share
+a buffer. What the block takes from outside or returns has memory of its own and is not counted, nor is what costs
+nothing to make again (constants, iotas, broadcasts).
+
+Cost: one walk over the block; each trial walks the ops between the two places that it brings together, ``REACH`` at most.
+"""  # noqa: E501
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import prod
+from typing import Any
+
+from jaxlib.mlir import ir
+
+from shardpass.element_types import element_type
+from shardpass.ir.tensors import inputs_of, operation
+
+REACH = 1024
+LEAST = 512
+_FREE = frozenset({"stablehlo.constant", "stablehlo.iota", "stablehlo.broadcast_in_dim"})
+CONTROL_FLOW = frozenset({"stablehlo.while", "stablehlo.if", "stablehlo.case"})
+_STAY = CONTROL_FLOW | {f"stablehlo.{name}" for name in ("infeed", "outfeed", "send", "recv", "rng", "return")}
+
+
+def bytes_of(kind: Any) -> int:
+    """Bytes of a tensor type; 0 for tokens and the like."""
+    if not isinstance(kind, ir.RankedTensorType):
+        return 0
+    return element_type(str(kind.element_type)).bytes(prod(kind.shape))
+
+
+def is_pure(op: Any) -> bool:
+    """Whether ``op`` does nothing but make its results, so that it may be moved. Control flow stays where it is."""
+    if op.name == "stablehlo.custom_call":
+        said = op.attributes
+        return "has_side_effect" not in said or not ir.BoolAttr(said["has_side_effect"]).value
+    return op.name.startswith(("stablehlo.", "chlo.")) and op.name not in _STAY
+
+
+class Order:
+    """The ops of ``block``; the last, its terminator, stays the last."""
+
+    def __init__(self, block: Any, slack: int = 0) -> None:
+        self.slack = slack
+        self.ops = [operation(op) for op in block.operations]
+        self.order = list(range(len(self.ops)))
+        self.place = list(self.order)
+        self.group = [[i] for i in self.order]
+        self.pure = [is_pure(op) for op in self.ops]
+        # bytes that an op needs beside its operands and results
+        self.workspace = [_inside(op) if op.name in CONTROL_FLOW else 0 for op in self.ops]
+        given = set(self.ops[-1].operands)
+        self.bytes = [
+            0 if op.name in _FREE else sum(bytes_of(r.type) for r in op.results if r not in given) for op in self.ops
+        ]
+        self.number = {result: i for i, op in enumerate(self.ops) for result in op.results}
+        self.sources: list[tuple[int, ...]] = []
+        self.users: list[list[int]] = [[] for _ in self.ops]
+        for i, op in enumerate(self.ops):
+            found = {self.number[v] for v in inputs_of(op) if v in self.number}
+            self.sources.append(tuple(sorted(found)))
+            for source in found:
+                self.users[source].append(i)
+        self.entering = [0] * (len(self.ops) + 1)
+        self.entering, self.peak = self._profile(self.order, 0)
+
+    @property
+    def small_change(self) -> int:
+        """Bytes that are little beside the peak: a sixteenth of it, ``LEAST`` where that is less."""
+        return max(self.peak // 16, LEAST)
+
+    def peak_without(self, op: int) -> int:
+        """The peak, were the results of ``op`` not counted."""
+        held, self.bytes[op] = self.bytes[op], 0
+        peak = self._profile(self.order, 0)[1]
+        self.bytes[op] = held
+        return peak
+
+    def forget(self, op: int) -> None:
+        """Counts the results of ``op`` no more: it has left the block."""
+        self.bytes[op] = 0
+        self.entering, _ = self._profile(self.order, 0)
+
+    # ---------------------------------------------------------------- trials
+
+    def bring_together(self, one: int, other: int, workspace: int) -> bool:
+        """Puts ``other``, which is alone and stands behind ``one``, into its group.
+
+        ``workspace``: bytes that the ops of the group need together. What ``other`` needs moves up before the group, or
+        what needs the group moves down behind ``other``: whichever keeps fewer bytes alive. False, with nothing
+        changed, where one needs the other, an op with effects would move, or the peak would rise.
+        """
+        group = self.group[one]
+        first, at = self.place[group[0]], self.place[other]
+        if at - first > REACH:
+            return False
+        between = self.order[first + len(group) : at]
+        needed = self._needed_by(other, first)
+        if not needed.isdisjoint(group):
+            return False
+        waiting = self._needing(group, between)
+        up = [*_only(between, needed), *group, other, *_without(between, needed)]
+        down = [*_without(between, waiting), *group, other, *_only(between, waiting)]
+        self.workspace[other] += workspace
+        trials = []
+        for moved, order in ((needed, up), (waiting, down)):
+            if all(self.pure[i] for i in moved):
+                profile, peak = self._profile(order, first)
+                trials.append((peak, sum(profile), order, profile))
+        best = min(trials, key=lambda trial: trial[:2], default=None)
+        if best is None or best[0] > self.peak + self.slack:
+            self.workspace[other] -= workspace
+            return False
+        _, _, order, profile = best
+        self.order[first : at + 1] = order
+        self.entering[first : at + 2] = profile
+        for k, i in enumerate(order, first):
+            self.place[i] = k
+        group.append(other)
+        self.group[other] = group
+        return True
+
+    def _needed_by(self, op: int, first: int) -> set[int]:
+        """The ops from place ``first`` on that ``op`` needs; of a group all."""
+        found: set[int] = set()
+        todo = [op]
+        while todo:
+            fresh = {i for s in self.sources[todo.pop()] if self.place[s] >= first for i in self.group[s]} - found
+            found |= fresh
+            todo += fresh
+        return found
+
+    def _needing(self, group: Iterable[int], between: list[int]) -> set[int]:
+        """Those of ``between``, which stand in this order, that need an op of ``group``; of a group all."""
+        found = set(group)
+        for i in between:
+            if not found.isdisjoint(self.sources[i]):
+                found.update(self.group[i])
+        return found.difference(group)
+
+    def _profile(self, order: list[int], first: int) -> tuple[list[int], int]:
+        """Bytes alive before each of ``order`` and behind the last, if they stood from place ``first`` on; the most."""
+        places = {i: k for k, i in enumerate(order, first)}
+        alive = self.entering[first]
+        profile, peak = [alive], 0
+        dead: set[int] = set()
+        for k, i in enumerate(order, first):
+            alive += self.bytes[i]
+            peak = max(peak, alive + self.workspace[i])
+            for source in (*self.sources[i], i):
+                if source in dead or not self.bytes[source]:
+                    continue
+                buffer = self.group[source] if self.workspace[self.group[source][-1]] else (source,)
+                if all(places.get(u, self.place[u]) <= k for s in buffer for u in (s, *self.users[s])):
+                    alive -= sum(self.bytes[s] for s in buffer)
+                    dead.update(buffer)
+            profile.append(alive)
+        return profile, peak
+
+    # ---------------------------------------------------------------- the block
+
+    def apply(self) -> None:
+        """Moves the block's ops to their places."""
+        changed = [k for k, i in enumerate(self.order) if k != i]
+        for k in reversed(range(changed[0], changed[-1] + 1) if changed else ()):
+            self.ops[self.order[k]].move_before(self.ops[self.order[k + 1]])
+
+
+def _inside(op: Any) -> int:
+    """The most bytes that are alive at once in the regions of ``op``."""
+    return max(Order(block).peak for region in op.regions for block in region.blocks)
+
+
+def _only(order: list[int], chosen: set[int]) -> list[int]:
+    return [i for i in order if i in chosen]
+
+
+def _without(order: list[int], chosen: set[int]) -> list[int]:
+    return [i for i in order if i not in chosen]

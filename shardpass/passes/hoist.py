@@ -1,0 +1,181 @@
+"""``shardpass-hoist``: redistributions of what a loop does not change are done before it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from jaxlib.mlir import ir
+
+from shardpass.diagnostics import report
+from shardpass.diagnostics.table_passes import STAYS_IN_LOOP
+from shardpass.ir.locations import place_of
+from shardpass.ir.order import Order, bytes_of, is_pure
+from shardpass.ir.tensors import operation
+from shardpass.passes.annotations import (
+    FROM,
+    GLOBAL_TYPE,
+    REDISTRIBUTE,
+    TO,
+    custom_call_target,
+    get_text,
+    main_of,
+    num_devices,
+)
+from shardpass.passes.base import ModulePass
+from shardpass.passes.registry import register
+from shardpass.redistribute import estimate_bytes
+
+WHILE = "stablehlo.while"
+
+
+@register
+@dataclass(frozen=True)
+class Hoist(ModulePass):
+    """Takes ``custom_call @shardpass.redistribute`` out of a ``while`` where its operand is the same each time round.
+
+    The operand may come from outside of the loop, be carried and returned unchanged, or be made of such values by ops
+    that move with it. What is hoisted is alive throughout the loop, so it leaves only where that costs no memory to
+    speak of: its result is no larger than its operand, or the most bytes alive at once in the loop's body rise by no
+    more than a sixteenth. So weights that are gathered one after the other in a loop's body, which is done to save
+    memory, are still gathered there; a remark (SP303) says what that costs.
+
+    Options:
+        most: bytes that a loop may hold more, instead of a sixteenth of what it holds; 0 for the sixteenth
+
+    Input:
+
+        module attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32} {
+          func.func @main(%n: tensor<i1>, %x: tensor<8x4xf32>, %y: tensor<4x8xf32>) -> (tensor<i1>, tensor<4x8xf32>) {
+            %0:2 = stablehlo.while(%i = %n, %z = %y) : tensor<i1>, tensor<4x8xf32>
+              cond {
+                stablehlo.return %i : tensor<i1>
+              } do {
+                %1 = stablehlo.custom_call @shardpass.redistribute(%x) {shardpass.from = "{devices=[1,2]<=[2]}", shardpass.to = "{devices=[2,1]<=[2]}", shardpass.global_type = tensor<8x8xf32>} : (tensor<8x4xf32>) -> tensor<4x8xf32>
+                %2 = stablehlo.add %z, %1 : tensor<4x8xf32>
+                stablehlo.return %i, %2 : tensor<i1>, tensor<4x8xf32>
+              }
+            return %0#0, %0#1 : tensor<i1>, tensor<4x8xf32>
+          }
+        }
+
+    Output:
+
+        module attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32} {
+          func.func @main(%n: tensor<i1>, %x: tensor<8x4xf32>, %y: tensor<4x8xf32>) -> (tensor<i1>, tensor<4x8xf32>) {
+            %1 = stablehlo.custom_call @shardpass.redistribute(%x) {shardpass.from = "{devices=[1,2]<=[2]}", shardpass.to = "{devices=[2,1]<=[2]}", shardpass.global_type = tensor<8x8xf32>} : (tensor<8x4xf32>) -> tensor<4x8xf32>
+            %0:2 = stablehlo.while(%i = %n, %z = %y) : tensor<i1>, tensor<4x8xf32>
+              cond {
+                stablehlo.return %i : tensor<i1>
+              } do {
+                %2 = stablehlo.add %z, %1 : tensor<4x8xf32>
+                stablehlo.return %i, %2 : tensor<i1>, tensor<4x8xf32>
+              }
+            return %0#0, %0#1 : tensor<i1>, tensor<4x8xf32>
+          }
+        }
+    """  # noqa: E501  IR is not wrapped
+
+    name = "shardpass-hoist"
+    summary = "redistributions of what a loop does not change are done before it"
+
+    most: int = 0
+
+    def run(self, module: Any) -> None:
+        devices = num_devices(module)
+        with ir.Location.unknown(module.context):
+            for loop in _loops(operation(main_of(module))):
+                for region in loop.regions:
+                    _hoist_from(loop, region.blocks[0], self.most, devices)
+
+
+def _loops(op: Any) -> Iterator[Any]:
+    """The loops below ``op``, inner ones first: what leaves one may then leave the next."""
+    for region in op.regions:
+        for block in region.blocks:
+            for inner in [operation(o) for o in block.operations if len(o.operation.regions)]:
+                yield from _loops(inner)
+                if inner.name == WHILE:
+                    yield inner
+
+
+def _hoist_from(loop: Any, block: Any, most: int, devices: int | None) -> None:
+    """O(ops of the block), and as much again for each redistribution of a value that does not change."""
+    found = [op for op in map(operation, block.operations) if custom_call_target(op) == REDISTRIBUTE]
+    if not found:
+        return
+    body, order = _Body(loop, block), None
+    outside = 0  # bytes of what has left
+    for op in found:
+        chain = body.chain(op)
+        if chain is None:
+            continue
+        order = order or Order(block)
+        number, size = order.number[op.results[0]], bytes_of(op.results[0].type)
+        growth = outside + size + order.peak_without(number) - order.peak
+        if size > bytes_of(op.operands[0].type) and growth > (most or order.small_change):
+            _say(op, growth, devices)
+            continue
+        outside += size
+        order.forget(number)
+        body.move([*chain, op])
+
+
+class _Body:
+    """A block of a loop: what does not change while the loop runs."""
+
+    def __init__(self, loop: Any, block: Any) -> None:
+        self.loop = loop
+        self.made = {result: op for op in map(operation, block.operations) for result in op.results}
+        body = loop.regions[1].blocks[0]
+        returned = list(operation(body.operations[len(body.operations) - 1]).operands)
+        arguments = list(enumerate(zip(body.arguments, returned, strict=True)))
+        kept = [k for k, (argument, value) in arguments if argument == value]
+        self.carried = {block.arguments[k]: loop.operands[k] for k in kept}
+        self.changing = {a for k, a in enumerate(block.arguments) if k not in set(kept)}
+
+    def chain(self, op: Any) -> list[Any] | None:
+        """The ops of the block that ``op`` needs, in order, where all they take does not change; else None.
+
+        A redistribution in between leaves first, or both stay.
+        """
+        needed: dict[Any, None] = {}
+        todo = [op]
+        while todo:
+            for value in todo.pop().operands:
+                if value in self.changing:
+                    return None
+                source = self.made.get(value)
+                if source is None or source in needed:
+                    continue
+                if not is_pure(source) or len(source.regions) or custom_call_target(source) == REDISTRIBUTE:
+                    return None
+                needed[source] = None
+                todo.append(source)
+        return [made for made in dict.fromkeys(self.made.values()) if made in needed]
+
+    def move(self, ops: list[Any]) -> None:
+        """Puts ``ops`` before the loop. One that the loop needs too stays, and a copy goes."""
+        copies: dict[Any, Any] = dict(self.carried)
+        going = set(ops)
+        for op in ops:
+            stays = op is not ops[-1] and any(use.owner.operation not in going for r in op.results for use in r.uses)
+            moved = op.clone(ir.InsertionPoint(self.loop)) if stays else op
+            if not stays:
+                op.move_before(self.loop)
+                for result in op.results:
+                    del self.made[result]
+            for index, value in enumerate(moved.operands):
+                if value in copies:
+                    moved.operands[index] = copies[value]
+            copies.update(zip(op.results, moved.results, strict=True))
+
+
+def _say(op: Any, growth: int, devices: int | None) -> None:
+    """The remark on what is received each time round, where anything is."""
+    whole = ir.RankedTensorType(ir.TypeAttr(op.attributes[GLOBAL_TYPE]).value)
+    source, target = (get_text(op, name) or "" for name in (FROM, TO))
+    received = estimate_bytes(tuple(whole.shape), str(whole.element_type), source, target, num_devices=devices)
+    if received:
+        report(STAYS_IN_LOOP.at(place_of(op.location), bytes=received, growth=growth))

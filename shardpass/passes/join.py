@@ -1,0 +1,230 @@
+"""``shardpass-join``: small collectives of one kind over the same groups become one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from math import prod
+from typing import Any
+
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import stablehlo as hlo
+
+from shardpass.element_types import element_type
+from shardpass.ir.order import LEAST, Order, bytes_of
+from shardpass.ir.tensors import operation, retype, shape_of, walk_blocks
+from shardpass.ops.reduce import combiner_of
+from shardpass.passes.annotations import AXES, CAUSE, get_text, main_of
+from shardpass.passes.base import ModulePass
+from shardpass.passes.registry import register
+
+ALL_GATHER, ALL_TO_ALL = "stablehlo.all_gather", "stablehlo.all_to_all"
+REDUCE_SCATTER = "stablehlo.reduce_scatter"
+# With the attributes that name dimensions. One that is joined has 0 there: it takes a row for each device.
+KINDS: Mapping[str, tuple[str, ...]] = {
+    ALL_GATHER: (),
+    "stablehlo.all_reduce": (),
+    "stablehlo.collective_permute": (),
+    REDUCE_SCATTER: ("scatter_dimension",),
+    ALL_TO_ALL: ("split_dimension", "concat_dimension"),
+}
+CHANNEL = "channel_handle"
+OPEN_GROUPS = 4  # of one kind, that a collective is tried with
+
+
+@register
+@dataclass(frozen=True)
+class Join(ModulePass):
+    """Puts small collectives together, so that each device waits once for all of them.
+
+    all_gathers along the same dimension become one with several operands. all_reduces, reduce_scatters and all_to_alls
+    over the same groups, and collective_permutes of the same pairs, become one of their elements side by side: XLA takes
+    no more than one operand there (all_reduce), or reads several otherwise (all_to_all). None of those that are joined
+    needs another; other ops of the block move out of the way. The most bytes that are alive at once in the block do not
+    rise, nor do the bytes that are sent. What is joined is small beside what the block holds: a sixteenth at most.
+
+    Options:
+        most: bytes of one device that a joined collective may hold
+
+    Input:
+
+        func.func @main(%x: tensor<8xf32>, %y: tensor<2x2xf32>) -> (tensor<8xf32>, tensor<2x2xf32>) {
+          %0 = "stablehlo.all_reduce"(%x) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>, use_global_device_ids}> ({
+          ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+            %s = stablehlo.add %a, %b : tensor<f32>
+            stablehlo.return %s : tensor<f32>
+          }) : (tensor<8xf32>) -> tensor<8xf32>
+          %1 = "stablehlo.all_reduce"(%y) <{channel_handle = #stablehlo.channel_handle<handle = 2, type = 1>, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>, use_global_device_ids}> ({
+          ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+            %s = stablehlo.add %a, %b : tensor<f32>
+            stablehlo.return %s : tensor<f32>
+          }) : (tensor<2x2xf32>) -> tensor<2x2xf32>
+          return %0, %1 : tensor<8xf32>, tensor<2x2xf32>
+        }
+
+    Output:
+
+        func.func @main(%arg0: tensor<8xf32>, %arg1: tensor<2x2xf32>) -> (tensor<8xf32>, tensor<2x2xf32>) {
+          %0 = stablehlo.reshape %arg0 : (tensor<8xf32>) -> tensor<1x8xf32>
+          %1 = stablehlo.reshape %arg1 : (tensor<2x2xf32>) -> tensor<1x4xf32>
+          %2 = stablehlo.concatenate %0, %1, dim = 1 : (tensor<1x8xf32>, tensor<1x4xf32>) -> tensor<1x12xf32>
+          %3 = "stablehlo.all_reduce"(%2) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>, use_global_device_ids}> ({
+          ^bb0(%arg2: tensor<f32>, %arg3: tensor<f32>):
+            %8 = stablehlo.add %arg2, %arg3 : tensor<f32>
+            stablehlo.return %8 : tensor<f32>
+          }) : (tensor<1x12xf32>) -> tensor<1x12xf32>
+          %4 = stablehlo.slice %3 [0:1, 0:8] : (tensor<1x12xf32>) -> tensor<1x8xf32>
+          %5 = stablehlo.reshape %4 : (tensor<1x8xf32>) -> tensor<8xf32>
+          %6 = stablehlo.slice %3 [0:1, 8:12] : (tensor<1x12xf32>) -> tensor<1x4xf32>
+          %7 = stablehlo.reshape %6 : (tensor<1x4xf32>) -> tensor<2x2xf32>
+          return %5, %7 : tensor<8xf32>, tensor<2x2xf32>
+        }
+    """  # noqa: E501  IR is not wrapped
+
+    name = "shardpass-join"
+    summary = "small collectives of one kind over the same groups become one"
+
+    most: int = 1 << 18
+
+    def run(self, module: Any) -> None:
+        with ir.Location.unknown(module.context):
+            blocks = walk_blocks(operation(main_of(module)))
+            for block in [b for b in blocks if operation(b.owner).name not in KINDS]:  # reducers go with their ops
+                for members in _groups(block, self.most):
+                    _join(members)
+
+
+# ---------------------------------------------------------------- which
+
+
+def _groups(block: Any, most: int) -> list[list[Any]]:
+    """The collectives of ``block`` that are to be joined; those of a group stand side by side now."""
+    keys: dict[int, Any] = {}
+    for number, op in enumerate(map(operation, block.operations)):
+        if op.name in KINDS and _bytes(op) < most and (key := _key(op)) is not None:
+            keys[number] = key
+    if len(set(keys.values())) == len(keys):
+        return []
+    order = Order(block, LEAST)
+    most = min(most, order.small_change)
+    leaders: dict[Any, list[int]] = {}  # the first of each group
+    for number, key in keys.items():
+        open_groups = leaders.setdefault(key, [])
+        if not any(_beside(leader, number, order, most) for leader in open_groups[: -OPEN_GROUPS - 1 : -1]):
+            open_groups.append(number)
+    order.apply()
+    groups = [order.group[leader] for several in leaders.values() for leader in several]
+    return [[order.ops[i] for i in group] for group in groups if len(group) > 1]
+
+
+def _beside(leader: int, number: int, order: Order, most: int) -> bool:
+    """Whether a collective could be put into the group of ``leader``; then it is there."""
+    total = sum(_bytes(order.ops[i]) for i in (*order.group[leader], number))
+    workspace = 0 if order.ops[number].name == ALL_GATHER else total
+    return total <= most and order.bring_together(leader, number, workspace)
+
+
+def _bytes(op: Any) -> int:
+    """The greater of what ``op`` takes and gives."""
+    return max(sum(bytes_of(v.type) for v in side) for side in (op.operands, op.results))
+
+
+def _key(op: Any) -> Any:
+    """What collectives must have in common to be joined; None where this one cannot be."""
+    own = {CHANNEL, CAUSE, AXES, *KINDS[op.name]}
+    common = tuple((name, op.attributes[name]) for name in sorted(op.attributes) if name not in own)
+    channel = str(op.attributes[CHANNEL]).partition("type")[2] if CHANNEL in op.attributes else ""
+    if op.name == ALL_GATHER:
+        return (op.name, channel, common)
+    combiner = combiner_of(op) if len(op.regions) else "none"
+    kind = op.operands[0].type.element_type
+    if len(op.operands) > 1 or not combiner or element_type(str(kind)).bits < 8:
+        return None
+    return (op.name, channel, common, combiner, kind)
+
+
+# ---------------------------------------------------------------- joined
+
+
+def _join(members: list[Any]) -> None:
+    """One collective in the place of ``members``, which stand side by side; what makes its operand before it."""
+    first, last = members[0], members[-1]
+    with ir.InsertionPoint(last), ir.Location.fused([op.location for op in members]):
+        joined = _gathered(members) if first.name == ALL_GATHER else _packed(members)
+    causes = dict.fromkeys(text for op in members if (text := get_text(op, CAUSE)))
+    if causes:
+        joined.attributes[CAUSE] = ir.StringAttr.get("; ".join(causes))
+    for op in members:
+        op.erase()
+
+
+def _gathered(members: list[Any]) -> Any:
+    """The all_gather of all operands, which takes the place of ``members``."""
+    first = members[0]
+    joined = ir.Operation.create(
+        ALL_GATHER,
+        results=[r.type for op in members for r in op.results],
+        operands=[v for op in members for v in op.operands],
+        attributes={name: first.attributes[name] for name in first.attributes},
+    )
+    for old, new in zip((r for op in members for r in op.results), joined.results, strict=True):
+        old.replace_all_uses_with(new)
+    return joined
+
+
+def _packed(members: list[Any]) -> Any:
+    """A copy of the first of ``members`` that takes the elements of all, and gives to each its part of the result."""
+    first = members[0]
+    rows = _rows(first)
+    parts = [_matrix(op, rows) for op in members]
+    ends = list(accumulate(part.type.shape[1] for part in parts))
+    whole = hlo.concatenate(parts, 1)
+    joined = first.clone()
+    joined.operands[0] = whole
+    for name in KINDS[first.name]:
+        joined.attributes[name] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 0)
+    kept = rows if first.name == ALL_TO_ALL else 1
+    joined.results[0].set_type(retype(whole.type, (kept, ends[-1])))
+    joined.location = ir.Location.current
+    for op, start, end in zip(members, [0, *ends], ends, strict=False):
+        part = hlo.slice(joined.results[0], [0, start], [kept, end], [1, 1])
+        op.results[0].replace_all_uses_with(_tile(op, part, rows))
+    return joined
+
+
+def _rows(op: Any) -> int:
+    """How many parts of its operand go to different devices."""
+    if op.name == ALL_TO_ALL:
+        return int(op.attributes["split_count"].value)
+    if op.name == REDUCE_SCATTER:
+        return prod(shape_of(op.operands[0])) // prod(shape_of(op.results[0]))
+    return 1
+
+
+def _matrix(op: Any, rows: int) -> Any:
+    """The operand of ``op`` as a matrix of ``rows``, each with the elements of one part."""
+    value, shape = op.operands[0], shape_of(op.operands[0])
+    if rows > 1:
+        dim = op.attributes[KINDS[op.name][0]].value
+        shape = (*shape[:dim], rows, shape[dim] // rows, *shape[dim + 1 :])
+        value = _reshaped(value, shape)
+        if dim:
+            value = hlo.transpose(value, [dim, *(d for d in range(len(shape)) if d != dim)])
+    return _reshaped(value, (rows, prod(shape) // rows))
+
+
+def _tile(op: Any, part: Any, rows: int) -> Any:
+    """The result of ``op`` from its columns of the joined result."""
+    if op.name == ALL_TO_ALL:
+        split, concat = (op.attributes[name].value for name in KINDS[ALL_TO_ALL])
+        block = list(shape_of(op.operands[0]))
+        block[split] //= rows
+        part = _reshaped(part, (rows, *block))
+        if concat:
+            part = hlo.transpose(part, [*range(1, concat + 1), 0, *range(concat + 1, len(block) + 1)])
+    return _reshaped(part, shape_of(op.results[0]))
+
+
+def _reshaped(value: Any, shape: Sequence[int]) -> Any:
+    return value if shape_of(value) == tuple(shape) else hlo.reshape(retype(value.type, shape), value)

@@ -1,0 +1,37 @@
+// Two weights are gathered one after the other, so that one whole weight is held at a time. Either of them outside, the
+// loop would hold two at once. A remark says what each gather costs, and the option lets both go.
+// RUN: shardpass-opt %s 'shardpass-import,shardpass-propagate,shardpass-partition,shardpass-hoist' --verify-diagnostics | FileCheck %s
+// RUN: shardpass-opt %s 'builtin.module(shardpass-import,shardpass-propagate,shardpass-partition,shardpass-hoist{most=1000000})' | FileCheck %s --check-prefix=ALL
+
+// CHECK-LABEL: func.func @main(
+// CHECK-NOT: shardpass.redistribute
+// CHECK: stablehlo.while
+// CHECK-COUNT-2: shardpass.redistribute
+
+// ALL-LABEL: func.func @main(
+// ALL-COUNT-2: shardpass.redistribute
+// ALL: stablehlo.while
+// ALL-NOT: shardpass.redistribute
+func.func @main(%a: tensor<64x64xf32> {mhlo.sharding = "{devices=[8,1]<=[8]}"},
+                %b: tensor<64x64xf32> {mhlo.sharding = "{devices=[8,1]<=[8]}"},
+                %x: tensor<64x64xf32> {mhlo.sharding = "{devices=[8,1]<=[8]}"})
+    -> (tensor<64x64xf32> {mhlo.sharding = "{devices=[8,1]<=[8]}"}) {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %0:2 = stablehlo.while(%i = %zero, %h = %x) : tensor<i32>, tensor<64x64xf32>
+  cond {
+    %five = stablehlo.constant dense<5> : tensor<i32>
+    %1 = stablehlo.compare LT, %i, %five, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %1 : tensor<i1>
+  } do {
+    // Received: 7 of 8 parts of 16384 bytes.
+    // expected-remark@below {{round the loop, 14336 bytes; done once before, it would have the loop hold 16384 bytes more}}
+    %1 = stablehlo.dot_general %h, %a, contracting_dims = [1] x [0] : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+    %2 = stablehlo.tanh %1 : tensor<64x64xf32>
+    // expected-remark@below {{round the loop, 14336 bytes}}
+    %3 = stablehlo.dot_general %2, %b, contracting_dims = [1] x [0] : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+    %one = stablehlo.constant dense<1> : tensor<i32>
+    %4 = stablehlo.add %i, %one : tensor<i32>
+    stablehlo.return %4, %3 : tensor<i32>, tensor<64x64xf32>
+  }
+  return %0#1 : tensor<64x64xf32>
+}
