@@ -11,6 +11,7 @@ from shardpass.passes.partitioner import Partitioner
 from shardpass.passes.program import Program
 from shardpass.passes.registry import register
 from shardpass.passes.splices import drop_splices, make_splices
+from shardpass.passes.unused import erase_unused
 
 
 @register
@@ -49,3 +50,4 @@ class Partition(ModulePass):
         make_splices(main_of(module))
         Partitioner(Program(module, "partition")).run()
         drop_splices(main_of(module))
+        erase_unused(main_of(module))

@@ -43,10 +43,14 @@ def tidy(function: Any) -> None:
                 _copy_for_each_use(op)
 
 
+def is_pure(op: Any) -> bool:
+    """Whether ``op`` has no effect but its results."""
+    return op.name.startswith(("stablehlo.", "chlo.")) and op.name not in _KEPT
+
+
 def _erase_unused(ops: list[Any]) -> None:
     for op in reversed(ops):
-        pure = op.name.startswith(("stablehlo.", "chlo.")) and op.name not in _KEPT
-        if pure and all(next(iter(result.uses), None) is None for result in op.results):
+        if is_pure(op) and all(next(iter(result.uses), None) is None for result in op.results):
             op.erase()
 
 
