@@ -128,6 +128,23 @@ def batch_norm(make: Maker) -> bool:
 # ---------------------------------------------------------------- custom calls
 
 
+def lapack_call(
+    target: str, config: str, operands: Sequence[Type], results: Sequence[Type], batch: int, alias: int
+) -> str:
+    """The attributes of a call as JAX writes it. ``alias``: the operand whose place the first result takes."""
+    layouts = [", ".join(_layout(len(k.shape), len(k.shape) > batch + 1) for k in row) for row in (operands, results)]
+    place = "0" if len(results) > 1 else ""
+    aliases = (
+        f"#stablehlo.output_operand_alias<output_tuple_indices = [{place}], operand_index = {alias}, "
+        "operand_tuple_indices = []>"
+    )
+    return (
+        f'call_target_name = "{target}", backend_config = {{{config}}}, api_version = 4 : i32, '
+        f'mhlo.frontend_attributes = {{num_batch_dims = "{batch}"}}, operand_layouts = [{layouts[0]}], '
+        f"result_layouts = [{layouts[1]}], output_operand_aliases = [{aliases}]"
+    )
+
+
 def _layout(rank: int, matrix: bool) -> str:
     """A matrix is column-major, batches are row-major."""
     order = list(range(rank - 1, -1, -1))
@@ -140,19 +157,8 @@ def _layout(rank: int, matrix: bool) -> str:
 def _lapack(
     make: Maker, target: str, config: str, operands: Sequence[int], results: Sequence[Fact], batch: int, alias: int
 ) -> int:
-    """``alias``: the operand whose place the first result takes."""
-    facts = [[make.facts[i] for i in operands], list(results)]
-    layouts = [", ".join(_layout(len(f.type.shape), len(f.type.shape) > batch + 1) for f in row) for row in facts]
-    place = "0" if len(results) > 1 else ""
-    aliases = (
-        f"#stablehlo.output_operand_alias<output_tuple_indices = [{place}], operand_index = {alias}, "
-        "operand_tuple_indices = []>"
-    )
-    attributes = (
-        f'call_target_name = "{target}", backend_config = {{{config}}}, api_version = 4 : i32, '
-        f'mhlo.frontend_attributes = {{num_batch_dims = "{batch}"}}, operand_layouts = [{layouts[0]}], '
-        f"result_layouts = [{layouts[1]}], output_operand_aliases = [{aliases}]"
-    )
+    kinds = [make.facts[i].type for i in operands]
+    attributes = lapack_call(target, config, kinds, [f.type for f in results], batch, alias)
     first = make.add("stablehlo.custom_call", operands, results, attributes)
     make.nodes[-1] = replace(make.nodes[-1], sharding="")
     return first

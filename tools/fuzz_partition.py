@@ -36,6 +36,7 @@ from fuzz_smaller import smaller
 
 BATCH = 100
 OPS = 12
+REPORT_EVERY = 250  # programs, where there is no terminal that shows a bar
 SECONDS_PER_PROGRAM = 120
 # three quarters of the time are XLA's, and half of that is what LLVM would spend on making the code fast
 XLA_FLAGS = "--xla_backend_optimization_level=0"
@@ -270,6 +271,10 @@ def _alike(one: Outcome, other: Outcome) -> bool:
 # ---------------------------------------------------------------- command
 
 
+def _told(counts: Counter[str]) -> str:
+    return ", ".join(f"{count} {kind}" for kind, count in counts.most_common())
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description="Random programs, partitioned, against one device.")
     parser.add_argument("--seed", type=int, default=0, help="the first seed")
@@ -303,6 +308,8 @@ def main() -> int:
             for program, outcome in zip(programs, run_all(programs, args.reference), strict=False):
                 counts[outcome.kind] += 1
                 progress.advance(task)
+                if not console.is_terminal and counts.total() % REPORT_EVERY == 0:
+                    console.print(f"{counts.total()} programs: {_told(counts)}")
                 if outcome.kind not in ("ok",):
                     failed.append((program, outcome))
                     progress.console.print(f"seed {outcome.seed}: {outcome.kind}: {outcome.detail}", markup=False)
@@ -313,7 +320,7 @@ def main() -> int:
                 print(small.text(), flush=True)
     except KeyboardInterrupt:
         console.print("stopped")
-    print(", ".join(f"{count} {kind}" for kind, count in counts.most_common()))
+    print(_told(counts))
     return 1 if any(counts[kind] for kind in (*FAILURES, "invalid")) else 0
 
 

@@ -295,12 +295,14 @@ def is_float(sample: Sample) -> bool:
 def families() -> dict[str, Callable[[], Iterator[Sample]]]:
     """Family -> its samples."""
     import rule_samples_indexing as more
+    import rule_samples_linalg as linalg
     import rule_samples_windows as windows
 
     return {
         "elementwise": elementwise, "source": source, "shape": shape, "dot": dot, "reduce": reduce,
         "indexing": indexing, "window": windows.windows, "convolution": windows.convolution, "gather": windows.gather,
         "scatter": windows.scatter, "select_and_scatter": windows.select_and_scatter, **more.families(),
+        **linalg.families(),
     }  # fmt: skip
 
 

@@ -6,6 +6,9 @@ For each sample of ``rule_samples``, each factor of its rule alone, and each pai
 one-op program with operands and results split so is partitioned with that very split, run by XLA with rubbish in the
 padding, and compared with the op on one device. A difference is *incorrect*: the rule claims what is wrong.
 
+An op that is written out in others before propagation has no rule of its own: it is run with each dimension of each
+operand and result split, and with the same dimension of all of them.
+
 The other way round: with one axis of 2 devices, every way to give each operand and result one dimension (or none, or
 a partial result) is tried with the op at local shapes, in StableHLO's reference interpreter. A way that gives the
 right tiles without any communication and is no factor of the rule is *missing*. ``REASONS`` says why some are.
@@ -18,7 +21,7 @@ import itertools
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
@@ -41,7 +44,7 @@ from shardpass.ir.tensors import i64_array, ints, operation, retype
 from shardpass.ops import assign as assignment
 from shardpass.ops.factors import Axes, DimAxes, Kind, Rule, unproject
 from shardpass.ops.mesh import PrimeMesh, prime_mesh
-from shardpass.ops.registry import find
+from shardpass.ops.registry import find, table
 from shardpass.passes.annotations import main_of
 from shardpass.runtime import compile_single, interpret
 from shardpass.runtime.interpreter import evaluate
@@ -148,12 +151,34 @@ def prove(sample: Sample, rule: Rule, whole: Sequence[Array], found: Findings, r
             found.incorrect.append(f"{mesh.mesh}, {said}: {problem}")
 
 
+def prove_written_out(sample: Sample, whole: Sequence[Array], found: Findings, reference: bool, limit: int) -> None:
+    """As ``prove`` for an op without a rule: its operands and results are split, the op as the partitioner likes."""
+    arrays, count = sample.arrays(), len(sample.operands)
+    kinds = [*sample.operands, *sample.results]
+    rank = max(len(k.shape) for k in kinds)
+    ways = [[(i, d)] for i, k in enumerate(kinds) for d in range(len(k.shape))]
+    ways += [[(i, d) for i, k in enumerate(kinds) if d < len(k.shape)] for d in range(rank)]
+    for mesh, way in itertools.product(map(prime_mesh, SINGLE), ways):
+        if found.runs >= limit:
+            return
+        every = tuple(range(len(mesh.sizes)))
+        texts = ["" for _ in kinds]
+        for i, dim in way:
+            texts[i] = str(mesh.sharding(tuple(every if d == dim else () for d in range(len(kinds[i].shape)))))
+        text = sample.text(tuple(texts[:count]), tuple(texts[count:]), mesh.num_devices)
+        found.runs += 1
+        problem = run_split(sample, text, None, {}, arrays, whole, reference and found.runs == 1)
+        if problem:
+            found.incorrect.append(f"{mesh.mesh}, {texts}: {problem}")
+
+
 def run_split(
-    sample: Sample, text: str, rule: Rule, split: dict[int, Axes], arrays: list[Array], whole: Any, reference: bool
-) -> str | None:
+    sample: Sample, text: str, rule: Rule | None, split: dict[int, Axes], arrays: list[Array], whole: Any,
+    reference: bool,
+) -> str | None:  # fmt: skip
     """What is wrong with the partitioned program; "" where nothing is, None where the split was not taken."""
     try:
-        with collect(), forced(rule, split) as taken:
+        with collect(), forced(rule, split) if rule is not None else nullcontext([True]) as taken:
             module = shardpass.run_pipeline(text, "partition")
         if not taken[0]:
             return None
@@ -307,6 +332,24 @@ def say(sample: Sample, way: Way, combiner: str) -> str:
 REASONS: dict[tuple[str, str], str] = {}
 
 
+# Ops that can be split and have no sample: the reason.
+NOT_SAMPLED = {
+    **dict.fromkeys(
+        ("all_gather", "all_reduce", "all_to_all", "collective_broadcast", "collective_permute", "reduce_scatter"),
+        "in manual regions alone, which tools/fuzz_manual.py makes, with free axes that split what they carry",
+    ),
+    "rng": "other numbers each time; no dimension is split",
+    "uniform_quantize": "JAX's context has no quantized types",
+    "uniform_dequantize": "JAX's context has no quantized types",
+}
+
+
+def without_samples() -> list[str]:
+    """Ops of the registry that are split or written out, and are neither in a sample nor excused."""
+    done = {sample.op for sample in samples()} | {f"stablehlo.{name}" for name in NOT_SAMPLED}
+    return sorted(name for name, entry in table().items() if entry.family != "replicated" and name not in done)
+
+
 def reason_for(sample: Sample, missing: str) -> str:
     for (op, part), reason in REASONS.items():
         if op == sample.op and part in missing:
@@ -324,7 +367,10 @@ def validate(sample: Sample, *, reference: bool = False, limit: int = 10**6) -> 
     whole = [np.asarray(x) for x in compile_single(sample.text())(*sample.arrays())]
     if rule is not None:
         prove(sample, rule, whole, found, reference, limit)
-    if sample.interpreted:
+    entry = find(sample.op)
+    if entry is not None and entry.expand is not None:
+        prove_written_out(sample, whole, found, reference, limit)
+    elif sample.interpreted:
         search(sample, rule, whole, found)
     return found
 

@@ -22,6 +22,12 @@ def test_no_rule_claims_what_is_wrong_or_misses_what_is_right(sample: Any) -> No
     assert [m for m in found.missing if not validate_rules.reason_for(sample, m)] == []
 
 
+def test_every_op_that_is_split_has_a_sample() -> None:
+    """Or stands among those that cannot have one, with the reason."""
+    assert validate_rules.without_samples() == []
+    assert all(validate_rules.NOT_SAMPLED.values())
+
+
 def test_the_search_sees_a_rule_that_claims_too_little(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without its rule for columns, ``add`` has a missing split."""
     from dataclasses import replace
