@@ -17,11 +17,23 @@ from shardpass.redistribute import ops
 from shardpass.redistribute.plan import Plan
 from shardpass.redistribute.problem import make_problem
 from shardpass.redistribute.simulate import Axis, State, run
+from shardpass.redistribute.sums import half_added, stacked
 
-PANEL, GAP, TOP, MOST_CELLS = 260, 50, 96, 32
+PANEL, GAP, TOP, MOST_CELLS = 260, 50, 116, 32
+LETTER = 7  # the width of one, about
 MOST_TESTS = 1 << 19  # of a device against a cell, per panel
 _PALETTE = ("#8dd3c7", "#ffffb3", "#bebada", "#fb8072", "#80b1d3", "#fdb462", "#b3de69", "#fccde5")
-_SHOWN = (ops.DynamicSlice, ops.AllToAll, ops.Permute, ops.AllGather, ops.AllReduce, ops.ReduceScatter, ops.EndExchange)
+_SHOWN = {
+    ops.DynamicSlice: "dynamic_slice",
+    ops.AllToAll: "all_to_all",
+    ops.Permute: "collective_permute",
+    ops.ChunkRounds: "collective_permute, in rounds",
+    ops.Slide: "collective_permute, borders slide",
+    ops.AllGather: "all_gather",
+    ops.AllReduce: "all_reduce",
+    ops.ReduceScatter: "reduce_scatter",
+    ops.EndExchange: "exchange",
+}
 
 Intervals = tuple[tuple[int, int], ...]
 
@@ -37,14 +49,16 @@ def plan_svg(plan: Plan) -> str:
     """The SVG document, as text."""
     stages = _stages(plan)
     dims = _drawn_dimensions(plan)
-    width = len(stages) * (PANEL + GAP) + GAP
-    height = TOP + PANEL + 60
     extent = "x".join(map(str, (*plan.shape, plan.element_type)))
+    heads = [f"{extent} from {plan.source}", f"to {plan.target}"]
+    width = max(len(stages) * (PANEL + GAP), LETTER * max(map(len, heads))) + GAP
+    height = TOP + PANEL + 60
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" font-family="sans-serif">',
         f'<rect width="{width}" height="{height}" fill="white"/>',
-        _text(GAP, 24, f"{extent}: {plan.source} to {plan.target}", 14),
-        _text(GAP, 44, f"{plan.bytes_received} bytes received, at least {plan.lower_bound_bytes}", 12),
+        _text(GAP, 24, heads[0], 13),
+        _text(GAP, 44, heads[1], 13),
+        _text(GAP, 64, f"{plan.bytes_received} bytes received, at least {plan.lower_bound_bytes}", 12),
     ]
     for k, stage in enumerate(stages):
         x = GAP + k * (PANEL + GAP)
@@ -63,6 +77,8 @@ def _stages(plan: Plan) -> list[_Stage]:
     problem = make_problem(plan.shape, plan.element_type.mlir, plan.source, plan.target, plan.num_devices)
     state = problem.source.state()
     stages = [_Stage("source", "x".join(map(str, plan.source_tile)), state)]
+    if stacked(problem) or half_added(problem):  # it moves as an array of one more dimension: only the ends are drawn
+        return [*stages, _Stage("target", "of each sum", problem.target.state())]
     pending: list[ops.Op] = []
     for op in plan.program:
         pending.append(op)
@@ -70,16 +86,10 @@ def _stages(plan: Plan) -> list[_Stage]:
             continue
         state = run(tuple(pending), state, plan.shape)
         pending = []
-        if isinstance(op, _SHOWN):
-            name = "exchange" if isinstance(op, ops.EndExchange) else _spelled(type(op).__name__)
+        if name := _SHOWN.get(type(op)):
             axes = ", ".join(getattr(op, "axes", ()))
             stages.append(_Stage(name, f"over {axes}" if axes else "", state))
     return stages
-
-
-def _spelled(name: str) -> str:
-    """AllToAll as all_to_all."""
-    return "".join(f"_{c.lower()}" if c.isupper() and k else c.lower() for k, c in enumerate(name))
 
 
 def _drawn_dimensions(plan: Plan) -> tuple[int | None, int | None]:

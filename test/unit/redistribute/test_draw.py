@@ -17,6 +17,8 @@ CASES = {
     ),
     "exact exchange": ((10,), "{devices=[4]<=[4]}", "{devices=[2,2]<=[4] last_tile_dim_replicate}", None),
     "from one device": ((4, 4), "{maximal device=2}", "{devices=[4,1]<=[4]}", 2),
+    "rounds": ((2048, 2048), "{devices=[2,2]<=[4]}", "{devices=[2,2]<=[2,2]T(1,0)}", 2),
+    "borders slide": ((9, 8), "{devices=[2,1,2]<=[4] last_tile_dim_replicate}", "{devices=[4,1]<=[4]}", None),
     "nothing": ((4, 4), "{replicated}", "{replicated}", 1),
     "a scalar": ((), "{maximal device=1}", "{replicated}", 2),
 }
@@ -44,3 +46,19 @@ def test_cells_name_their_devices():
 def test_what_is_too_much_to_draw_is_said():
     plan = plan_redistribution((4096, 4096), "f32", "{devices=[64,64]<=[4096]}", "{devices=[64,64]<=[64,64]T(1,0)}")
     assert "not drawn" in plan_svg(plan)
+
+
+def test_the_last_panel_is_the_target():
+    """Borders that cross: slides, an exchange in rounds, slides. The last panel has two rows and three columns."""
+    source, target = "{mesh['a'=2,'b'=3], [{'b'}, {'a'}]}", "{mesh['a'=2,'b'=3], [{'a'}, {'b'}]}"
+    plan = plan_redistribution((1001, 3250), "f32", source, target)
+    root = ET.fromstring(plan_svg(plan))
+    texts = [t.text for t in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert [t for t in texts if t in set("012345")][-6:] == ["0", "1", "2", "3", "4", "5"]
+    assert "collective_permute, borders slide" in texts
+
+
+def test_sums_that_move_as_arrays_are_drawn_at_their_ends():
+    source, target = (f"{{mesh['a'=2,'b'=3,'u'=2], [{dims}], unreduced={{'u'}}}}" for dims in ("{'b'}", "{'a'}"))
+    root = ET.fromstring(plan_svg(plan_redistribution((61,), "f32", source, target)))
+    assert "of each sum" in [t.text for t in root.iter("{http://www.w3.org/2000/svg}text")]
