@@ -33,7 +33,6 @@ arrays at all. The families are the files under `shardpass/ops/`.
 
 WORDS = {  # of ops whose definition has no note
     "stablehlo.dot_general": "batching and free dimensions; contracting ones (partial sums)",
-    "stablehlo.reduce": "dimensions that stay; reduced ones under a plain combiner (partial results)",
     "stablehlo.broadcast_in_dim": "every dimension; new and stretched ones at no cost",
     "stablehlo.transpose": "every dimension",
     "stablehlo.reshape": "every dimension that the cut points of both shapes let pass",

@@ -2,8 +2,8 @@
 
 Three ways to reduce a split dimension:
 
-1. A plain combiner (add, maximum, ...) of one operand: each device reduces its part and an all_reduce joins the parts,
-   as in ``reduce.py``. An initial value that is not the combiner's identity is combined on part 0 alone.
+1. A plain combiner (add, maximum, ...) of one operand: each device reduces its part and an all_reduce joins the parts.
+   An initial value that is not the combiner's identity is combined on part 0 alone.
 2. Any other reducer (argmax; and/or of integers, for which there is no all_reduce): each device reduces its part, the
    parts are gathered, and reduced once more, with the initial value. A part must not take the initial value in,
    nor padding; so the local reducer gets one more operand, a flag, that says whether there is anything yet:
@@ -196,4 +196,12 @@ def bytes_of_parts(op: Any, rule: Rule, factors: dict[int, Axes], mesh: PrimeMes
     )
 
 
-define("stablehlo.reduce", "argreduce", reduce, localize_reduce, bytes_of_parts)
+define(
+    "stablehlo.reduce",
+    "argreduce",
+    reduce,
+    localize_reduce,
+    bytes_of_parts,
+    note="dimensions that stay; reduced ones under a plain combiner (partial results), and the first of them under any "
+    "other reducer (parts are gathered and reduced once more)",
+)

@@ -1,7 +1,6 @@
-"""reduce with a plain combiner: each device reduces its part, an all_reduce joins the parts.
+"""What a reducer's body is: a plain combiner, which collectives know too, or one of the user's own.
 
-The initial value is added once by every device, so a reduced dimension is split only where the initial value is the
-combiner's identity. XLA's CPU client runs and/or over devices on i1 alone; there other types are replicated.
+XLA's CPU client runs and/or over devices on i1 alone.
 """
 
 from __future__ import annotations
@@ -10,10 +9,8 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
-from shardpass.ir.tensors import ints, operation, shape_of, splat_text
-from shardpass.ops.factors import Kind, Priority, Rule, RuleBuilder
+from shardpass.ir.tensors import operation, splat_text
 from shardpass.ops.masking import identity_text
-from shardpass.ops.registry import define
 
 COMBINERS = ("add", "multiply", "maximum", "minimum", "and", "or")
 
@@ -59,29 +56,3 @@ def can_combine(combiner: str, element_type: str) -> bool:
     if element_type.startswith("complex"):
         return combiner in ("add", "multiply")
     return bool(combiner) and element_type != "i1"
-
-
-def reduce(op: Any) -> Rule | None:
-    operands = list(op.operands)
-    count = len(operands) // 2
-    inputs, inits = operands[:count], operands[count:]
-    shape = shape_of(inputs[0])
-    reduced = ints(op.attributes["dimensions"])
-    combiner = combiner_of(op) if count == 1 else ""
-    element_type = str(inputs[0].type.element_type)
-    joins = can_combine(combiner, element_type) and is_identity(inits[0], combiner)
-    build = RuleBuilder([len(shape)] * count + [0] * count, [len(shape) - len(reduced)] * count)
-    out = 0
-    for dim, size in enumerate(shape):
-        gone = dim in reduced
-        kind = Kind.PARALLEL if not gone else Kind.REDUCTION if joins else Kind.REPLICATED
-        factor = build.factor(size, kind)
-        for index in range(count):
-            build.operand(index, dim, factor)
-            if not gone:
-                build.result(index, out, factor)
-        out += not gone
-    return build.build(Priority.CONTRACTION, combiner)
-
-
-define("stablehlo.reduce", "reduce", reduce)

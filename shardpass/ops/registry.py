@@ -32,7 +32,6 @@ FAMILIES = (
     "splicing",
     "dot",
     "convolution",
-    "reduce",
     "window",
     "select_and_scatter",
     "indexing",

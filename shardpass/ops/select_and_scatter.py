@@ -4,7 +4,9 @@ A dimension along which windows slide is split for operand, source and result al
 window that touches its tile: it gets the source of these windows and the operand that they span, scatters into the
 whole span, and keeps its tile. A source beyond the array is the sum's identity, so it adds nothing.
 
-Padded dimensions, and scatters that do not add, are not split (JAX pads with an op of its own).
+Padded dimensions are not split (JAX pads with an op of its own): what stands for padding on a tile must never be
+selected, and against the least value of the type itself no value loses every tie. Nor are scatters that do not add:
+a window is looked at on two devices, and only zero adds nothing on the second.
 """
 
 from __future__ import annotations
