@@ -98,7 +98,7 @@ def _reduce(problem: DigitProblem, before: State, after: State, builder: Builder
         tile = problem.tile(after)
         program = [
             *arranged(builder.tile, axes, [*lead, *rest], shape),
-            ops.ReduceScatter(0, groups, "add", names),
+            ops.ReduceScatter(0, groups, builder.reduction, names),
             *([] if tile == (1, *shape[1:]) else [ops.Reshape(tile)]),
         ]
         whole = builder.bytes(builder.tile)

@@ -25,10 +25,13 @@ class Builder:
     between devices and are nobody's business (reshape, transpose, padding).
     """
 
-    def __init__(self, tile: tuple[int, ...], element: ElementType, names: AxisNames, way: str = "") -> None:
+    def __init__(
+        self, tile: tuple[int, ...], element: ElementType, names: AxisNames, way: str = "", reduction: str = "add"
+    ) -> None:
         self.tile = tile
         self.element = element
         self.names = names
+        self.reduction = reduction  # by which partial values are joined
         self.program: list[Op] = []
         self.steps: list[Step] = []
         self.way = way  # what to call the plan, where its steps do not say it
@@ -94,7 +97,7 @@ class Builder:
         size = groups.shape[1]
         axes = self.names.along(groups)
         whole = self.bytes(self.tile)
-        self.program.append(ops.AllReduce(groups, "add", axes))
+        self.program.append(ops.AllReduce(groups, self.reduction, axes))
         self._step("all_reduce", axes, groups, self.tile, 2 * (whole - whole // size))
 
     def permute(self, source_of: IntArray) -> None:

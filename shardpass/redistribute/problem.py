@@ -103,6 +103,11 @@ class Problem:
         return self.element.bytes(int(missing.max(initial=0)))
 
     @property
+    def reduction(self) -> str:
+        """What joins the source's partial values: add, max or min."""
+        return {"sum": "add"}.get(self.source.sharding.reduction, self.source.sharding.reduction)
+
+    @property
     def is_kept(self) -> bool:
         """Whether the target keeps all partial sums of the source."""
         after = self.target.summand
@@ -173,7 +178,8 @@ def make_problem(
     given_source, given_target = (_with_mesh(s, len(shape), devices) for s in (given_source, given_target))
     sides = (_side(given_source, shape, devices), _side(given_target, shape, devices))
     problem = Problem(tuple(shape), find_element_type(element), *sides, devices)
-    if given_target.unreduced and not (problem.is_kept or set(given_target.unreduced) <= set(given_source.unreduced)):
+    kept = problem.is_kept or set(given_target.unreduced) <= set(given_source.unreduced)
+    if given_target.unreduced and not (kept and given_target.reduction == given_source.reduction):
         raise table.UNREDUCED.error(source=str(given_source), target=str(given_target))
     return problem
 
@@ -198,7 +204,8 @@ def _with_mesh(sharding: Sharding, rank: int, devices: int) -> Sharding:
     """``{unreduced}``, which names no devices, over all of them."""
     if not sharding.is_unreduced or sharding.mesh is not None:
         return sharding
-    return Sharding.tiled(Mesh((("axis_0", devices),)), ((),) * rank, unreduced=("axis_0",))
+    mesh = Mesh((("axis_0", devices),))
+    return Sharding.tiled(mesh, ((),) * rank, unreduced=("axis_0",), reduction=sharding.reduction)
 
 
 def _devices(source: Sharding, target: Sharding, asked: int | None) -> int:

@@ -38,7 +38,8 @@ def half_added(problem: Problem) -> Sharding | None:
     if shape is not None and DigitProblem.of(problem, shape) is not None:
         return None
     kept = {axis.name for axis in target.unreduced}
-    return Sharding.tiled(source.mesh, source.dims, unreduced=[a for a in source.unreduced if a.name in kept])
+    stay = [axis for axis in source.unreduced if axis.name in kept]
+    return Sharding.tiled(source.mesh, source.dims, unreduced=stay, reduction=source.reduction)
 
 
 def in_turn(first: Plan, second: Plan) -> Plan:

@@ -229,7 +229,7 @@ def cheapest(candidates: list[Builder], terms: Terms) -> Builder:
 
 
 def _start(problem: Problem, way: str = "") -> Builder:
-    return Builder(problem.source.tile, problem.element, problem.names, way)
+    return Builder(problem.source.tile, problem.element, problem.names, way, problem.reduction)
 
 
 def _exchanges(problem: Problem) -> list[Builder]:
