@@ -20,9 +20,11 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
 
 from shardpass.ir.tensors import dense_i64, i64_array, ints, shape_of
+from shardpass.ops.boxes import zeros
 from shardpass.ops.factors import Kind, Priority, Rule, RuleBuilder
-from shardpass.ops.halo import HaloRule, Halos, Reach, halo_bytes, halo_rule, in_order, windowed_factor, zeros
+from shardpass.ops.halo import Halos
 from shardpass.ops.local import Local
+from shardpass.ops.reach import HaloRule, Reach, halo_bytes, halo_rule, in_order, windowed_factor
 from shardpass.ops.registry import define
 from shardpass.ops.window import padding_of
 

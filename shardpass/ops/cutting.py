@@ -11,10 +11,12 @@ from typing import Any
 from shardpass.element_types import element_type
 from shardpass.ir.tensors import i64_array, ints, retype, shape_of
 from shardpass.ops.assign import LATENCY_BYTES
+from shardpass.ops.boxes import cut, cut_at
 from shardpass.ops.factors import Axes, Priority, Rule, RuleBuilder
-from shardpass.ops.halo import HaloRule, Halos, Reach, cut, cut_at, halo_bytes, halo_rule, in_order, windowed_factor
+from shardpass.ops.halo import Halos
 from shardpass.ops.local import Local
 from shardpass.ops.mesh import PrimeMesh
+from shardpass.ops.reach import HaloRule, Reach, halo_bytes, halo_rule, in_order, windowed_factor
 from shardpass.ops.registry import define
 from shardpass.ops.transfers import Exchange, plan_exchange, reversed_tiles, tile_of, tile_window
 

@@ -22,9 +22,10 @@ from shardpass.element_types import element_type
 from shardpass.ir.tensors import retype, shape_of
 from shardpass.ops.assign import LATENCY_BYTES
 from shardpass.ops.factors import Axes, Kind, Priority, Rule, RuleBuilder
-from shardpass.ops.halo import Halos, windowed_factor
+from shardpass.ops.halo import Halos
 from shardpass.ops.local import Local
 from shardpass.ops.mesh import PrimeMesh
+from shardpass.ops.reach import windowed_factor
 from shardpass.ops.registry import define
 from shardpass.ops.shape import reshape_factors
 from shardpass.ops.transfers import Exchange, Held, Window, plan_exchange, tile_of

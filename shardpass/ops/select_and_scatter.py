@@ -15,9 +15,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from shardpass.ir.tensors import ints, operation, retype, shape_of
+from shardpass.ops.boxes import cut_at, zeros
 from shardpass.ops.factors import Kind, Priority, Rule, RuleBuilder
-from shardpass.ops.halo import HaloRule, Halos, Reach, cut_at, halo_bytes, halo_rule, windowed_factor, zeros
+from shardpass.ops.halo import Halos
 from shardpass.ops.local import Local
+from shardpass.ops.reach import HaloRule, Reach, halo_bytes, halo_rule, windowed_factor
 from shardpass.ops.registry import define
 from shardpass.ops.transfers import Table, Window, tile_of
 from shardpass.ops.window import padding_of

@@ -22,11 +22,13 @@ from jaxlib.mlir.dialects import stablehlo as hlo
 from shardpass.element_types import element_type
 from shardpass.ir.tensors import dense_i64, retype, shape_of
 from shardpass.ops.assign import LATENCY_BYTES
+from shardpass.ops.boxes import cut
 from shardpass.ops.custom_call import define_target
 from shardpass.ops.factors import Axes, Priority, Rule, RuleBuilder
-from shardpass.ops.halo import Halos, cut, windowed_factor
+from shardpass.ops.halo import Halos
 from shardpass.ops.local import Local
 from shardpass.ops.mesh import PrimeMesh
+from shardpass.ops.reach import windowed_factor
 from shardpass.ops.registry import define
 from shardpass.ops.transfers import Exchange, Held, plan_exchange, tile_of, tile_window, tiles
 

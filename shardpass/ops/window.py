@@ -22,11 +22,13 @@ from jaxlib.mlir.dialects import stablehlo as hlo
 
 from shardpass.element_types import element_type
 from shardpass.ir.tensors import dense_i64, i64_array, ints, operation, retype, shape_of
+from shardpass.ops.boxes import cut
 from shardpass.ops.factors import Axes, Kind, Priority, Rule, RuleBuilder, unproject
-from shardpass.ops.halo import HaloRule, Halos, Reach, cut, halo_bytes, halo_rule, in_order, windowed_factor
+from shardpass.ops.halo import Halos
 from shardpass.ops.local import Local
 from shardpass.ops.mesh import PrimeMesh
 from shardpass.ops.positions import compare, i32, spread
+from shardpass.ops.reach import HaloRule, Reach, halo_bytes, halo_rule, in_order, windowed_factor
 from shardpass.ops.reduce import combiner_of, is_identity
 from shardpass.ops.registry import define
 from shardpass.ops.transfers import tile_window

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from shardpass.ops.halo import Reach
 from shardpass.ops.placing import placed
+from shardpass.ops.reach import Reach
 from shardpass.ops.strips import Layout, Strip, beside
 from shardpass.ops.transfers import (
     Exchange,
