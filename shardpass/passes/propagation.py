@@ -6,10 +6,11 @@ fixed never changes; its open dimensions may be split further.
 One step takes an op's rule (``ops.factors``): every operand and result says how it splits each factor, the splits are
 joined factor by factor, and every value of the op takes what it can of the joined split. Joining: a longer split
 that continues a shorter one wins; where two disagree, the one held by more bytes wins (moving the others costs less),
-and the choice is recorded. Two factors that want one sub-axis in one tensor: the one held by more bytes has it. Where
-bytes do not decide either (queries and keys split alike), the step waits: what comes from other ops often does; what
-is still undecided after all rounds goes to the factor whose dimension is reduced least further on (``_reduced_later``:
-scores are split along queries, as the softmax sums over keys).
+and the choice is recorded. Two factors that want one sub-axis: the one has it that moves fewer bytes (``_cost``: what
+has both dimensions is exchanged, what has one is gathered or summed; tokens go to their experts by an exchange, rather
+than all tokens to each). Where bytes do not decide either (queries and keys split alike), the step waits: what comes
+from other ops often does; what is still undecided after all rounds goes to the factor whose dimension is reduced least
+further on (``_reduced_later``: scores are split along queries, as the softmax sums over keys).
 
 The user's priorities (SDY) come first: a dimension of priority p is there from round p on. Within one, rounds of ops:
 ops that pass shardings through; then contractions and reductions; then expansions (broadcasts, iota,
@@ -168,10 +169,10 @@ class Propagation:
         if not held:
             return []
         joined = {factor: self._join(index, factor, votes) for factor, votes in held.items()}
-        weight = {factor: sum(votes.values()) for factor, votes in held.items()}
-        tied = self._tied(joined, weight)
+        cost = {factor: self._cost(step, said, joined, factor) for factor in held}
+        tied = self._tied(joined, cost)
         later = {f: self._reduced_later(step, f, joined[f]) for f in tied} if tied and self.decide_ties else {}
-        order = sorted(joined, key=lambda f: (-weight[f], later.get(f, 0), f))
+        order = sorted(joined, key=lambda f: (cost[f], later.get(f, 0), f))
         if self.decide_ties:
             tied = set()
         changed = []
@@ -189,7 +190,30 @@ class Propagation:
                 self.events.append(Event(index, position, before, self.values[value].dims))
         return changed
 
-    def _tied(self, joined: dict[int, Axes], weight: dict[int, int]) -> set[int]:
+    def _cost(self, step: Step, said: list[dict[int, Axes]], joined: dict[int, Axes], factor: int) -> int:
+        """Bytes that move, over all devices, where ``factor`` has the sub-axes that other factors want too.
+
+        A value that splits another factor over them is gathered, or, where it has ``factor`` too, exchanged. Partial
+        results are summed where nothing else was wanted of them.
+        """
+        maps = (*step.rule.operands, *step.rule.results)
+        mine = set(joined[factor])
+        contested = {a for other, axes in joined.items() if other != factor for a in axes if a in mine}
+        if not contested:
+            return 0
+        total = 0
+        partial = step.rule.factors[factor].kind is Kind.REDUCTION
+        for position, (value, dim_map, found) in enumerate(zip(step.values, maps, said, strict=True)):
+            lost = {a for other, axes in found.items() if other != factor for a in axes if a in mine}
+            count = prod(self.mesh.sizes[a] for a in lost or contested)
+            moved = self.values[value].bytes * (count - 1) // count
+            if lost:
+                total += moved // count if any(factor in factors for factors in dim_map) else moved
+            elif partial and position >= len(step.rule.operands):
+                total += 2 * moved
+        return total
+
+    def _tied(self, joined: dict[int, Axes], cost: dict[int, int]) -> set[int]:
         """Factors that want a sub-axis which another factor wants as much."""
         claims: dict[int, list[int]] = {}
         for factor, axes in joined.items():
@@ -197,8 +221,8 @@ class Propagation:
                 claims.setdefault(axis, []).append(factor)
         tied: set[int] = set()
         for factors in claims.values():
-            most = max(weight[f] for f in factors)
-            best = [f for f in factors if weight[f] == most]
+            least = min(cost[f] for f in factors)
+            best = [f for f in factors if cost[f] == least]
             if len(best) > 1:
                 tied.update(best)
         return tied

@@ -95,6 +95,39 @@ def test_two_factors_that_want_one_sub_axis_the_heavier_has_it() -> None:
     assert run.values[2].dims == ((), (X,))
 
 
+def routed(groups: int, tokens: int, experts: int, width: int) -> Rule:
+    """gtm,gte->gem: what each token holds, to its expert."""
+    build = RuleBuilder([3, 3], [3])
+    g, t, e, m = build.factor(groups), build.factor(tokens, Kind.REDUCTION), build.factor(experts), build.factor(width)
+    for dim, (left, right, out) in enumerate(((g, g, g), (t, t, e), (m, e, m))):
+        build.operand(0, dim, left)
+        build.operand(1, dim, right)
+        build.result(0, dim, out)
+    return build.build(Priority.CONTRACTION, "add")
+
+
+@pytest.mark.parametrize(("received", "chosen"), [(150, ((X,), (), ())), (450, ((), (), (X,)))])
+def test_an_exchange_is_cheaper_than_a_gather(received: int, chosen: DimAxes) -> None:
+    """Groups are split over x where tokens are, experts where they are sent; who is sent where can be split either way.
+
+    By groups, half of each device's half of what is received changes places: 150 / 4 or 450 / 4 bytes. By experts, the
+    other half of the tokens is gathered: 50 bytes.
+    """
+    tokens, sent = value((4, 4, 4), ((X,), (), ()), 100), value((4, 4, 4), ((), (X,), ()), received)
+    run = engine(tokens, value((4, 4, 4)), sent)
+    run.add(Step(routed(4, 4, 4, 4), (0, 1, 2)))
+    run.run()
+    assert run.values[1].dims == chosen
+
+
+def test_a_partial_sum_is_summed_twice_over() -> None:
+    """x is on the contracting dimension of one operand, on the columns of the other; the sums would be large."""
+    run = engine(value((4, 8), ((), (X,)), 10), value((8, 8), ((), (X,)), 12), value((4, 8), size=500))
+    run.add(Step(matmul(4, 8, 8), (0, 1, 2)))
+    run.run()
+    assert run.values[2].dims == ((), (X,))
+
+
 def test_what_the_user_fixed_never_changes() -> None:
     run = engine(value((8,), ((),)), value((8,), ((X,),)), value((8,)))
     run.add(Step(tie((8,)), (0, 1)))
