@@ -28,8 +28,8 @@ import shardpass
 from shardpass.ir.context import parse_module
 from shardpass.passes.inline import inline_calls
 
-OURS = ("shardpass-import", "shardpass-propagate", "shardpass-check", "shardpass-partition", "shardpass-redistribute",
-        "canonicalize", "cse", "shardpass-combine")  # fmt: skip
+OURS = ("shardpass-import", "shardpass-propagate", "shardpass-check", "shardpass-partition", "shardpass-defer",
+        "shardpass-hoist", "shardpass-redistribute", "canonicalize", "cse", "shardpass-combine", "cse", "shardpass-join")  # fmt: skip
 SHARDY = (
     "sdy-propagation-pipeline",
     "func.func(sdy-insert-explicit-reshards{enable-full-version=true})",

@@ -24,6 +24,7 @@ _OWN: Mapping[str, str] = {
     "shardpass-propagate": "shardpass.passes.propagate:Propagate",
     "shardpass-check": "shardpass.passes.check:Check",
     "shardpass-partition": "shardpass.passes.partition:Partition",
+    "shardpass-defer": "shardpass.passes.defer:Defer",
     "shardpass-hoist": "shardpass.passes.hoist:Hoist",
     "shardpass-redistribute": "shardpass.passes.redistribute:Redistribute",
     "shardpass-combine": "shardpass.passes.combine:Combine",

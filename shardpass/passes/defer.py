@@ -1,0 +1,212 @@
+"""``shardpass-defer``: redistributions wait until their array is smaller; sums that are split next are scattered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxlib.mlir import ir
+
+from shardpass.element_types import element_type
+from shardpass.ir.reductions import all_reduce, channels, reduce_scatter
+from shardpass.ir.tensors import i64_array, ints, operation, retype, shape_of, walk_blocks
+from shardpass.ops.assign import Side, scatter_dims
+from shardpass.ops.factors import Axes, DimAxes
+from shardpass.ops.local import explain
+from shardpass.ops.mesh import PrimeMesh, prime_mesh
+from shardpass.ops.reduce import combiner_of
+from shardpass.passes.annotations import (
+    CAUSE,
+    FROM,
+    GLOBAL_TYPE,
+    REDISTRIBUTE,
+    TO,
+    custom_call_target,
+    get_text,
+    main_of,
+    mesh_of,
+)
+from shardpass.passes.base import ModulePass
+from shardpass.passes.registry import register
+from shardpass.redistribute import estimate_bytes
+from shardpass.sharding import Sharding, parse_sharding
+
+
+@register
+@dataclass(frozen=True)
+class Defer(ModulePass):
+    """Moves ``custom_call @shardpass.redistribute`` behind the one op that uses it, where that leaves less to send: a
+    ``convert`` to fewer bits, a ``slice`` of dimensions that are whole on both sides. So an array that the user wants
+    replicated and then in bf16 is gathered as bf16.
+
+    An ``all_reduce`` whose one use is a redistribution that splits over the same devices becomes a ``reduce_scatter``:
+    half of the bytes. What takes part beside them is still summed everywhere, or still redistributed.
+
+    Input:
+
+        module attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32, shardpass.mesh = "mesh['x'=2]"} {
+          func.func @main(%x: tensor<4x8xf32>) -> tensor<8x8xbf16> {
+            %0 = stablehlo.custom_call @shardpass.redistribute(%x) {shardpass.from = "{devices=[2,1]<=[2]}", shardpass.to = "{replicated}", shardpass.global_type = tensor<8x8xf32>} : (tensor<4x8xf32>) -> tensor<8x8xf32>
+            %1 = stablehlo.convert %0 : (tensor<8x8xf32>) -> tensor<8x8xbf16>
+            return %1 : tensor<8x8xbf16>
+          }
+        }
+
+    Output:
+
+        module attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32, shardpass.mesh = "mesh['x'=2]"} {
+          func.func @main(%x: tensor<4x8xf32>) -> tensor<8x8xbf16> {
+            %0 = stablehlo.convert %x : (tensor<4x8xf32>) -> tensor<4x8xbf16>
+            %1 = stablehlo.custom_call @shardpass.redistribute(%0) {shardpass.from = "{devices=[2,1]<=[2]}", shardpass.to = "{replicated}", shardpass.global_type = tensor<8x8xbf16>} : (tensor<4x8xbf16>) -> tensor<8x8xbf16>
+            return %1 : tensor<8x8xbf16>
+          }
+        }
+    """  # noqa: E501  IR is not wrapped
+
+    name = "shardpass-defer"
+    summary = "redistributions wait until their array is smaller; split sums are scattered"
+
+    def run(self, module: Any) -> None:
+        mesh = mesh_of(module)
+        if mesh is None:
+            return
+        found = [
+            op
+            for block in walk_blocks(operation(main_of(module)))
+            for op in map(operation, block.operations)
+            if custom_call_target(op) == REDISTRIBUTE
+        ]
+        if not found:
+            return
+        with ir.Location.unknown(module.context):
+            work = _Work(module, prime_mesh(mesh))
+            for op in found:
+                while work.wait(op):
+                    pass
+                work.scatter(op)
+
+
+class _Work:
+    """Each redistribution is looked at once, and again after each op that it has moved behind."""
+
+    def __init__(self, module: Any, mesh: PrimeMesh) -> None:
+        self.mesh = mesh
+        self.channels = channels(module)
+
+    def ends(self, op: Any) -> tuple[DimAxes, DimAxes] | None:
+        """How ``op`` splits its array, before and after; None where the mesh cannot say it."""
+        rank = _whole(op).rank
+        said = (parse_sharding(get_text(op, name) or "") for name in (FROM, TO))
+        source, target = (self.mesh.dims(s, rank) if isinstance(s, Sharding) else None for s in said)
+        return None if source is None or target is None else (source, target)
+
+    # ---------------------------------------------------------------- behind what makes the array smaller
+
+    def wait(self, op: Any) -> bool:
+        """Moves ``op`` behind its one user, where that is smaller; whether it did."""
+        user = _only_user(op)
+        ends = self.ends(op)
+        if user is None or ends is None or operation(user.operands[0].owner) != op or not _received(op, self.mesh):
+            return False
+        source, target = ends
+        tile, whole = op.operands[0].type, _whole(op)
+        if user.name == "stablehlo.convert":
+            element = user.results[0].type.element_type
+            if _bits(element) >= _bits(whole.element_type):
+                return False
+            made, whole = (ir.RankedTensorType.get(list(kind.shape), element) for kind in (tile, whole))
+        elif user.name == "stablehlo.slice":
+            sizes = shape_of(user.results[0])
+            cut = [d for d, n in enumerate(shape_of(user.operands[0])) if n != sizes[d]]
+            if any(source[d] or target[d] for d in cut):
+                return False
+            made, whole = (
+                retype(k, [sizes[d] if d in cut else n for d, n in enumerate(k.shape)]) for k in (tile, whole)
+            )
+            limits = zip(ints(user.attributes["limit_indices"]), tile.shape, strict=True)
+            user.attributes["limit_indices"] = i64_array([m if d in cut else n for d, (m, n) in enumerate(limits)])
+        else:
+            return False
+        wanted = user.results[0].type
+        user.results[0].replace_all_uses_with(op.results[0])
+        user.operands[0] = op.operands[0]
+        user.results[0].set_type(made)
+        op.move_after(user)
+        op.operands[0] = user.results[0]
+        op.results[0].set_type(wanted)
+        op.attributes[GLOBAL_TYPE] = ir.TypeAttr.get(whole)
+        return True
+
+    # ---------------------------------------------------------------- sums
+
+    def scatter(self, op: Any) -> None:
+        """Makes a reduce_scatter of the all_reduce that makes the operand of ``op``, where ``op`` splits its result."""
+        owner = op.operands[0].owner
+        ends = self.ends(op)
+        if isinstance(owner, ir.Block) or ends is None or _only_user(owner) is None:
+            return
+        total = operation(owner)
+        combiner = combiner_of(total) if total.name == "stablehlo.all_reduce" and len(total.operands) == 1 else ""
+        over = self._axes(total) if combiner else None
+        if not over:
+            return
+        source, target = ends
+        shape = tuple(_whole(op).shape)
+        steps = scatter_dims(Side(shape, (), target, 1), source, over, self.mesh)
+        if not steps:
+            return
+        value, dims, left = total.operands[0], list(source), list(over)
+        cause = get_text(total, CAUSE) or ""
+        with ir.InsertionPoint(total), total.location:
+            for dim, axes in steps:
+                step = reduce_scatter(value, dim, self.mesh.groups(axes), combiner, next(self.channels))
+                explain(step, self.mesh, axes, cause)
+                value, dims[dim] = step.results[0], dims[dim] + axes
+                left = [a for a in left if a not in axes]
+            if left:
+                step = all_reduce(value, self.mesh.groups(tuple(left)), combiner, next(self.channels))
+                explain(step, self.mesh, tuple(left), cause)
+                value = step.results[0]
+        op.operands[0] = value
+        total.erase()
+        if tuple(dims) == target:
+            op.results[0].replace_all_uses_with(value)
+            op.erase()
+        else:
+            op.attributes[FROM] = ir.StringAttr.get(str(self.mesh.sharding(tuple(dims))))
+
+    def _axes(self, total: Any) -> Axes | None:
+        """The sub-axes that an all_reduce runs over; None where its groups follow none."""
+        groups = np.asarray(ir.DenseElementsAttr(total.attributes["replica_groups"]))
+        if not groups.size or groups.min() < 0 or "use_global_device_ids" not in total.attributes:
+            return None
+        coordinates = self.mesh.coordinates[groups[0]]
+        axes = tuple(a for a in range(coordinates.shape[1]) if np.ptp(coordinates[:, a]))
+        same = {frozenset(row) for row in self.mesh.groups(axes)} == {frozenset(row) for row in groups.tolist()}
+        return axes if same else None
+
+
+def _only_user(op: Any) -> Any:
+    """The one op, in the same block, that uses the result of ``op``, once; None where there are others or none."""
+    uses = list(op.results[0].uses)
+    if len(uses) != 1:
+        return None
+    user = operation(uses[0].owner)
+    return user if user.parent == op.parent else None
+
+
+def _whole(op: Any) -> Any:
+    return ir.RankedTensorType(ir.TypeAttr(op.attributes[GLOBAL_TYPE]).value)
+
+
+def _bits(element: Any) -> int:
+    return element_type(str(element)).bits
+
+
+def _received(op: Any, mesh: PrimeMesh) -> int:
+    """Bytes that a device receives for ``op``."""
+    whole = _whole(op)
+    source, target = (get_text(op, name) or "" for name in (FROM, TO))
+    kind = str(whole.element_type)
+    return estimate_bytes(tuple(whole.shape), kind, source, target, num_devices=mesh.num_devices)
