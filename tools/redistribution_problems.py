@@ -32,7 +32,7 @@ class Side:
 
     A tiled one has mesh axes ``sizes``, called a, b, c.. by place; ``order``, the devices in row-major mesh order
     (None: 0, 1, 2..); for each dimension the axes, or sub-axes, that split it, major to minor; and those over which
-    the value is a partial sum.
+    the value is a partial sum, or a partial ``reduction`` (sum, max or min).
     """
 
     kind: str
@@ -40,6 +40,7 @@ class Side:
     order: tuple[int, ...] | None = None
     dims: tuple[tuple[AxisRef, ...], ...] = ()
     unreduced: tuple[AxisRef, ...] = ()
+    reduction: str = "sum"
     device: int = 0
 
     @classmethod
@@ -65,7 +66,7 @@ class Side:
             return Sharding.replicated()
         if self.kind == "maximal":
             return Sharding.maximal(self.device)
-        return Sharding.tiled(self.mesh, self.dims, unreduced=self.unreduced)
+        return Sharding.tiled(self.mesh, self.dims, unreduced=self.unreduced, reduction=self.reduction)
 
     def counts(self, rank: int) -> tuple[int, ...]:
         """Tiles along each dimension."""
@@ -192,7 +193,18 @@ def random_problem(seed: int, elements: int = 1 << 13, element: str = "") -> Pro
     problem = Problem(seed, shape, element, source, target, devices, profile)
     bytes_of_tile = element_type(element).bytes(problem.greatest_tile())
     limit = rng.choices(["max", None, 2 * bytes_of_tile, 4 * bytes_of_tile], [17, 1, 1, 1])[0]
-    return replace(problem, limit=limit)
+    return _with_extremes(rng, replace(problem, limit=limit))
+
+
+def _with_extremes(rng: Random, problem: Problem) -> Problem:
+    """Some problems of partial sums made such of partial maxima or minima."""
+    if not problem.source.unreduced or problem.element.startswith("complex") or rng.random() < 0.7:
+        return problem
+    reduction = rng.choice(["max", "min"])
+    source, target = (
+        replace(side, reduction=reduction) if side.unreduced else side for side in (problem.source, problem.target)
+    )
+    return replace(problem, source=source, target=target)
 
 
 def _side(rng: Random, sizes: tuple[int, ...], rank: int) -> Side:
