@@ -68,9 +68,11 @@ def top_k() -> Iterator[Sample]:
 
 def random() -> Iterator[Sample]:
     """Bits are those of the whole array whatever the split."""
-    for algorithm in ("DEFAULT", "PHILOX", "THREE_FRY"):
+    shapes = [("DEFAULT", (4, 6), "ui32"), ("PHILOX", (4, 6), "ui32"), ("THREE_FRY", (4, 6), "ui32")]
+    shapes += [("PHILOX", (5, 3), "ui32"), ("DEFAULT", (7, 3), "ui64"), ("DEFAULT", (1, 9, 2), "ui8")]
+    for algorithm, shape, element in shapes:
         yield Sample(
-            "stablehlo.rng_bit_generator", (Type((2,), "ui64"),), (Type((2,), "ui64"), Type((4, 6), "ui32")),
+            "stablehlo.rng_bit_generator", (Type((2,), "ui64"),), (Type((2,), "ui64"), Type(shape, element)),
             f"rng_algorithm = #stablehlo<rng_algorithm {algorithm}>", interpreted=False,
         )  # fmt: skip
 
