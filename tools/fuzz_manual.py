@@ -10,9 +10,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from fuzz_maker import Maker, array, body, fits, literal
-from fuzz_programs import Fact, Node, Type
+from fuzz_programs import Fact, Node, Type, in_sdy
 
 from shardpass.sharding import AxisRef, Mesh, Sharding
+
+_Dims = tuple[tuple[AxisRef, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,7 @@ class _Region:
             dims[dim] = (AxisRef(self.axis),)
         return str(Sharding.tiled(self.mesh, tuple(dims)))
 
-    def inside(self, dims: tuple[tuple[AxisRef, ...], ...]) -> str:
+    def inside(self, dims: _Dims) -> str:
         if len(self.manual) == len(self.mesh.axes):
             return "{manual}"
         return str(Sharding.tiled(self.mesh, dims, manual=tuple(map(AxisRef, self.manual))))
@@ -98,16 +100,42 @@ def region(make: Maker) -> bool:
     note = ""
     if enter != "{manual}" and rng.random() < 0.5:
         note = f"unspecified_dims=[{','.join(map(str, range(rank)))}]"
+    free = _free(where, t)
+    said = _same("%@t", "%@i", t) if free is None else _annotated("Sharding", "%@t", "%@i", t, t, where.inside(free))
     lines = [
         _annotated("Sharding", "%@s", "$0", fact.type, fact.type, where.sharding(dim, rank), note),
         _annotated("SPMDFullToShardShape", "%@i", "%@s", fact.type, t, enter, note),
-        *_free(where, "%@i", "%@t", t),
+        said,
         *work.lines,
         _annotated("Sharding", "%@o", "%@u", u, u, leave),
         _annotated("SPMDShardToFullShape", "$r", "%@o", u, work.result.type, where.sharding(work.out, out_rank)),
     ]
-    make.append(Node("manual", (at,), (work.result,), lines=tuple(lines), whole=work.whole))
+    sdy = _in_sdy(where, work, free)
+    make.append(Node("manual", (at,), (work.result,), lines=tuple(lines), whole=work.whole, sdy=sdy))
     return True
+
+
+def _in_sdy(where: _Region, work: _Work, free: _Dims | None) -> tuple[str, ...]:
+    """The region as one op."""
+    t, u, fact, result = where.tile, work.tile, where.fact.type, work.result.type
+    first = _same("%@t", "%@i", t)
+    if free is not None:
+        split = in_sdy(str(Sharding.tiled(where.mesh, free)), where.mesh, len(free))
+        first = f'%@t = "sdy.sharding_constraint"(%@i) {{sharding = #sdy.sharding<{split}>}} : ({t}) -> {t}'
+
+    def said(sharding: str, rank: int) -> str:
+        return f"#sdy.sharding_per_value<[<{in_sdy(sharding, where.mesh, rank)}>]>"
+
+    enter, leave = where.sharding(where.dim, len(fact.shape)), where.sharding(work.out, len(u.shape))
+    axes = ", ".join(f'"{name}"' for name in where.manual)
+    return (
+        f'$r = "sdy.manual_computation"($0) ({{ ^bb0(%@i: {t}):',
+        first,
+        *work.lines,
+        f'"sdy.return"(%@u) : ({u}) -> () }}) {{in_shardings = {said(enter, len(fact.shape))}, '
+        f"out_shardings = {said(leave, len(u.shape))}, manual_axes = #sdy<manual_axes{{{axes}}}>}} "
+        f": ({fact}) -> {result}",
+    )
 
 
 def _annotated(target: str, result: str, operand: str, takes: Type, gives: Type, said: str, note: str = "") -> str:
@@ -117,14 +145,14 @@ def _annotated(target: str, result: str, operand: str, takes: Type, gives: Type,
     )
 
 
-def _free(where: _Region, source: str, target: str, tile: Type) -> list[str]:
-    """A constraint on the axes that the region leaves free; or a negation, so that the name is bound."""
+def _free(where: _Region, tile: Type) -> _Dims | None:
+    """A split of the tile over the axes that the region leaves free; None for none."""
     free = [name for name, _ in where.mesh.axes if name not in where.manual]
-    if free and where.make.rng.random() < 0.6 and tile.shape:
-        dims: list[tuple[AxisRef, ...]] = [()] * len(tile.shape)
-        dims[where.make.rng.randrange(len(dims))] = tuple(map(AxisRef, free))
-        return [_annotated("Sharding", target, source, tile, tile, where.inside(tuple(dims)))]
-    return [f'{target} = "stablehlo.optimization_barrier"({source}) : ({tile}) -> {tile}']
+    if not free or not tile.shape or where.make.rng.random() < 0.4:
+        return None
+    dims: list[tuple[AxisRef, ...]] = [()] * len(tile.shape)
+    dims[where.make.rng.randrange(len(dims))] = tuple(map(AxisRef, free))
+    return tuple(dims)
 
 
 def _same(result: str, operand: str, kind: Type) -> str:
@@ -264,4 +292,4 @@ def _numbered(r: _Region) -> _Work | None:
 WORKS: tuple[Callable[[_Region], _Work | None], ...] = (
     _local, _all_reduce, _reduce_scatter, _all_gather, _all_to_all, _permute, _numbered,
 )  # fmt: skip
-EMITTERS: dict[Callable[[Maker], bool], int] = {region: 3}
+EMITTERS: dict[Callable[[Maker], bool], int] = {region: 6}

@@ -21,7 +21,7 @@ import fuzz_linalg
 import fuzz_manual
 import fuzz_shapes
 from fuzz_maker import ELEMENTS, Maker
-from fuzz_programs import Fact, Program, Type, every_node
+from fuzz_programs import Fact, Program, Type, every_node, over
 from fuzz_shardings import MESHES
 
 SORTS = (fuzz_elementwise, fuzz_shapes, fuzz_joins, fuzz_indexing, fuzz_linalg, fuzz_control, fuzz_manual)
@@ -80,7 +80,9 @@ def _finished(make: Maker, seed: int) -> Program:
     leaves = [i for i in range(len(make.arguments), len(facts)) if i not in used][-4:]
     leaves = leaves or [len(facts) - 1]
     results = tuple((i, make.sharding(facts[i].type.shape, 0.4)) for i in leaves)
-    return Program(make.mesh.size, tuple(make.arguments), tuple(make.nodes), results, seed, make.rng.random() < 0.8)
+    eager = make.rng.random() < 0.8
+    program = Program(make.mesh.size, tuple(make.arguments), tuple(make.nodes), results, seed, eager)
+    return over(program, make.mesh) if make.rng.random() < 0.4 else program
 
 
 def ops_of(program: Program) -> Iterable[str]:

@@ -64,6 +64,9 @@ def test_programs_nest_and_have_regions_and_functions(fuzz: Any) -> None:
     assert {"stablehlo.while", "stablehlo.if", "stablehlo.case", "func.call"} <= {node.name for node in inner}
     assert any("last_tile_dims={manual" in line for node in nodes for line in node.lines)
     assert any('"{manual}"' in line for node in nodes for line in node.lines)
+    texts = [program.text() for program in programs]
+    assert sum("sdy.sharding" in text for text in texts) > 50
+    assert any("sdy.manual_computation" in text for text in texts)
 
 
 def test_programs_are_split_and_communicate(fuzz: Any) -> None:
