@@ -5,7 +5,7 @@ module attributes {mhlo.num_partitions = 4 : i32} {
   // CHECK-LABEL: func.func public @main
   // CHECK: %[[DRAWN:.*]] = stablehlo.rng
   // CHECK: %[[KEPT:.*]] = stablehlo.select %{{.*}}, %[[DRAWN]]
-  // CHECK: "stablehlo.all_reduce"(%[[KEPT]])
+  // CHECK: "stablehlo.reduce_scatter"(%[[KEPT]])
   // CHECK: device 0's are taken
   func.func public @main() -> (tensor<8xf32> {mhlo.sharding = "{devices=[4]<=[4]}"}) {
     %a = stablehlo.constant dense<0.0> : tensor<f32>
