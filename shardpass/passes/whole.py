@@ -36,10 +36,10 @@ def why_no_rule(op: Any) -> str:
     entry = find(op.name)
     if entry is None:
         return "it has no rule"
-    if entry.family == "replicated":
-        return entry.note
     if not all(map(is_ranked, [*op.operands, *op.results])):
         return "it takes or gives what is no array"
+    if entry.family == "replicated":
+        return entry.note
     if len(inputs_of(op)) > len(op.operands):
         return "its region uses values from outside"
     if custom_call_target(op):

@@ -61,6 +61,36 @@ def test_what_is_no_array_among_arrays() -> None:
     assert "it takes or gives what is no array; 144 bytes" in found.message
 
 
+def test_a_loop_that_carries_a_token() -> None:
+    """It is computed whole, and rightly."""
+    text = """module attributes {mhlo.num_partitions = 4 : i32} {
+func.func @main(%x: tensor<8x6xf32> {mhlo.sharding = "{devices=[4,1]<=[4]}"}) -> tensor<8x6xf32> {
+  %t = stablehlo.create_token : !stablehlo.token
+  %i = stablehlo.constant dense<0> : tensor<i32>
+  %0:3 = stablehlo.while(%a = %i, %b = %x, %c = %t) : tensor<i32>, tensor<8x6xf32>, !stablehlo.token
+  cond {
+    %n = stablehlo.constant dense<3> : tensor<i32>
+    %p = stablehlo.compare LT, %a, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %p : tensor<i1>
+  } do {
+    %one = stablehlo.constant dense<1> : tensor<i32>
+    %n = stablehlo.add %a, %one : tensor<i32>
+    %m = stablehlo.add %b, %x : tensor<8x6xf32>
+    %u = stablehlo.after_all %c : !stablehlo.token
+    stablehlo.return %n, %m, %u : tensor<i32>, tensor<8x6xf32>, !stablehlo.token
+  }
+  return %0#1 : tensor<8x6xf32>
+}
+}
+"""
+    (found,) = remarks(text)
+    assert (found.code, found.place.line) == ("SP301", 5)
+    assert "stablehlo.while is computed on every device, whole: it takes or gives what is no array" in found.message
+    x = np.arange(48, dtype=np.float32).reshape(8, 6)
+    seen = check_text(text, [x])
+    np.testing.assert_array_equal(np.asarray(shardpass.compile(seen.module)(x)[0]), 4 * x)
+
+
 def test_a_region_that_uses_values_from_outside() -> None:
     op = """%s = stablehlo.constant dense<1.0> : tensor<f32>
   %0 = "stablehlo.map"(%x) <{dimensions = array<i64: 0, 1>}> ({
