@@ -10,13 +10,27 @@ from jaxlib.mlir import ir
 
 from shardpass.ir.tensors import dense_i64, operation, retype, walk_blocks
 
+_WITH_CHANNELS = frozenset(
+    f"stablehlo.{name}"
+    for name in (
+        "all_gather",
+        "all_reduce",
+        "all_to_all",
+        "collective_broadcast",
+        "collective_permute",
+        "recv",
+        "reduce_scatter",
+        "send",
+    )
+)
+
 
 def channels(module: Any) -> Iterator[int]:
     """Channel numbers that no collective of ``module`` has."""
     used = 0
     for block in walk_blocks(module.operation):
         for op in map(operation, block.operations):
-            if "channel_handle" in op.attributes:
+            if op.name in _WITH_CHANNELS and "channel_handle" in op.attributes:
                 text = str(op.attributes["channel_handle"])
                 used = max(used, int(text.split("handle = ")[1].split(",")[0]))
     return count(used + 1)

@@ -87,7 +87,8 @@ def walk_blocks(op: Any) -> Any:
         for block in region.blocks:
             yield block
             for inner in block.operations:
-                yield from walk_blocks(operation(inner))
+                if len(inner.operation.regions):
+                    yield from walk_blocks(inner.operation)
 
 
 def inputs_of(op: Any) -> list[Any]:
@@ -96,11 +97,9 @@ def inputs_of(op: Any) -> list[Any]:
     if not len(op.regions):
         return found
     inside: set[Any] = set()
-    for block in walk_blocks(op):
+    for block in walk_blocks(op):  # outer blocks first: what is made in one is known in those inside of it
         inside.update(block.arguments)
-        for inner in block.operations:
-            inside.update(operation(inner).results)
-    for block in walk_blocks(op):
-        for inner in block.operations:
-            found += [v for v in operation(inner).operands if v not in inside]
+        for inner in map(operation, block.operations):
+            found += [v for v in inner.operands if v not in inside]
+            inside.update(inner.results)
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from shardpass.ir.tensors import is_ranked, shape_of
@@ -27,8 +28,11 @@ def pointwise(op: Any) -> Rule | None:
     results = list(op.results)
     if len(results) != 1 or not is_ranked(results[0]):
         return None
-    shape = shape_of(results[0])
-    operands = [shape_of(operand) for operand in op.operands]
+    return _pointwise(shape_of(results[0]), tuple(shape_of(operand) for operand in op.operands))
+
+
+@lru_cache(maxsize=4096)
+def _pointwise(shape: tuple[int, ...], operands: tuple[tuple[int, ...], ...]) -> Rule:
     build = RuleBuilder([len(s) for s in operands], [len(shape)])
     for dim, size in enumerate(shape):
         factor = build.factor(size)

@@ -12,7 +12,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
 
 from shardpass.element_types import element_type
-from shardpass.ir.order import LEAST, Order, bytes_of
+from shardpass.ir.order import CONTROL_FLOW, LEAST, Order, bytes_of
 from shardpass.ir.tensors import operation, retype, shape_of, walk_blocks
 from shardpass.ops.reduce import combiner_of
 from shardpass.passes.annotations import AXES, CAUSE, get_text, main_of
@@ -30,6 +30,7 @@ KINDS: Mapping[str, tuple[str, ...]] = {
     ALL_TO_ALL: ("split_dimension", "concat_dimension"),
 }
 CHANNEL = "channel_handle"
+HOLD_COLLECTIVES = CONTROL_FLOW | {"func.func"}  # other regions are reducers
 OPEN_GROUPS = 4  # of one kind, that a collective is tried with
 
 
@@ -90,7 +91,7 @@ class Join(ModulePass):
     def run(self, module: Any) -> None:
         with ir.Location.unknown(module.context):
             blocks = walk_blocks(operation(main_of(module)))
-            for block in [b for b in blocks if operation(b.owner).name not in KINDS]:  # reducers go with their ops
+            for block in [b for b in blocks if operation(b.owner).name in HOLD_COLLECTIVES]:
                 for members in _groups(block, self.most):
                     _join(members)
 

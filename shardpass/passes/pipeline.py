@@ -14,6 +14,7 @@ In cases 2 to 4 one ShardpassError holds all findings, errors first.
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -76,12 +77,24 @@ def run_in_place(module: Any, pipeline: str, instruments: Instruments = Instrume
     with module.context:
         run = _Run(module, resolve(pipeline, module.context))
         manager = run.manager(instruments)
-        with collect() as findings, _mlirs_findings(module.context):
+        with collect() as findings, _mlirs_findings(module.context), _no_search_for_cycles():
             failure = run.execute(manager)
     if failure is not None or any(d.severity is Severity.ERROR for d in findings):
         raise _everything(findings, failure)
     for finding in findings:
         report(finding)
+
+
+@contextmanager
+def _no_search_for_cycles() -> Iterator[None]:
+    """Passes make many objects and few cycles, and each search of Python's collector looks at all that JAX holds."""
+    searching = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if searching:
+            gc.enable()
 
 
 @dataclass(slots=True)

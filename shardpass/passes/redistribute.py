@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -15,6 +13,7 @@ from jaxlib.mlir import ir
 from shardpass.diagnostics import Place, ShardpassError
 from shardpass.diagnostics.table_redistribute import ATTRIBUTE
 from shardpass.ir.locations import place_of
+from shardpass.ir.reductions import channels
 from shardpass.ir.tensors import operation, walk_blocks
 from shardpass.passes.annotations import (
     CAUSE,
@@ -36,8 +35,6 @@ from shardpass.redistribute.limit import read_limit
 from shardpass.redistribute.lower import DeviceValues, emit
 from shardpass.redistribute.profiles import find_profile
 from shardpass.sharding import Mesh, Sharding, TupleSharding, parse_sharding
-
-_CHANNEL = re.compile(r"handle = (\d+)")
 
 
 @register
@@ -96,7 +93,7 @@ class Redistribute(ModulePass):
             "profile": find_profile(self.profile),
             "memory_limit": read_limit(self.memory_limit),
         }
-        channels = itertools.count(_last_channel(module) + 1)
+        fresh = channels(module)
         failures: list[ShardpassError] = []
         with module.context:
             for block in list(walk_blocks(module.operation)):
@@ -107,7 +104,7 @@ class Redistribute(ModulePass):
                     except ShardpassError as failure:
                         failures.append(_placed(failure, place_of(op.location)))
                     else:
-                        _replace(operation(op), plan, channels, known)
+                        _replace(operation(op), plan, fresh, known)
                 _mark_device_numbers(block)
         if failures:
             raise ShardpassError(*(d for failure in failures for d in failure.diagnostics))
@@ -125,26 +122,11 @@ def _placed(failure: ShardpassError, place: Place) -> ShardpassError:
     return ShardpassError(*(dataclasses.replace(d, place=place) for d in failure.diagnostics))
 
 
-def _replace(op: Any, plan: Plan, channels: Iterator[int], known: DeviceValues) -> None:
+def _replace(op: Any, plan: Plan, fresh: Iterator[int], known: DeviceValues) -> None:
     with ir.InsertionPoint(op), op.location:
-        value = emit(plan, op.operands[0], channels, cause=get_text(op, CAUSE) or "", known=known)
+        value = emit(plan, op.operands[0], fresh, cause=get_text(op, CAUSE) or "", known=known)
     op.results[0].replace_all_uses_with(value)
     op.erase()
-
-
-def _last_channel(module: Any) -> int:
-    """The greatest channel id in use, so that new ones are unique."""
-    last = 0
-
-    def visit(op: Any) -> Any:
-        nonlocal last
-        if "channel_handle" in op.attributes:
-            found = _CHANNEL.search(str(op.attributes["channel_handle"]))
-            last = max(last, int(found[1]) if found else 0)
-        return ir.WalkResult.ADVANCE
-
-    module.operation.walk(visit)
-    return last
 
 
 def _plan(op: Any, terms: dict[str, Any], devices: int | None, mesh: Mesh | None) -> Plan:
