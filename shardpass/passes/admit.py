@@ -125,4 +125,7 @@ def admit_outside_regions(main: Any, devices: int) -> None:
 
 
 def _over_partitions(op: Any) -> bool:
-    return op.name == "stablehlo.partition_id" or "channel_handle" in op.attributes
+    """Whether ``op`` tells devices apart; an id that nothing uses does not."""
+    if op.name == "stablehlo.partition_id":
+        return next(iter(op.results[0].uses), None) is not None
+    return "channel_handle" in op.attributes

@@ -158,7 +158,10 @@ func.func @main(%x: tensor<4xf32> {{mhlo.sharding = "{{devices=[2]<=[2]}}"}}) ->
 }}"""
 CHANNEL = "channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>"
 ONE_DEVICE = {
-    "partition_id": "%0 = stablehlo.partition_id : tensor<ui32>",
+    "partition_id": (
+        "%0 = stablehlo.partition_id : tensor<ui32>\n  %1 = stablehlo.custom_call @f(%0) {has_side_effect = true} "
+        ": (tensor<ui32>) -> tensor<ui32>"
+    ),
     "all_gather": (
         f'%0 = "stablehlo.all_gather"(%x) <{{all_gather_dim = 0 : i64, {CHANNEL}, '
         "replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}> : (tensor<4xf32>) -> tensor<8xf32>"
@@ -175,6 +178,11 @@ def test_what_differs_from_device_to_device_is_for_manual_regions(name: str) -> 
     ((code, message, _),) = refused(OUTSIDE.format(op=ONE_DEVICE[name]))
     assert code == "SP226"
     assert message.startswith(f"stablehlo.{name} is outside of a manual region")
+
+
+def test_a_device_id_that_nothing_uses_is_taken() -> None:
+    text = OUTSIDE.format(op="%0 = stablehlo.partition_id : tensor<ui32>")
+    shardpass.run_pipeline(HEAD + text + "\n}", "import")
 
 
 def test_collectives_over_replicas_are_taken() -> None:

@@ -112,6 +112,33 @@ def test_only_one_number_a_feature_is_sent() -> None:
     assert sum(use.bytes_received for use in seen.collectives) <= 5 * 2 * 8 * 4
 
 
+REGION = """
+sdy.mesh @m = <["x"=2, "y"=2]>
+func.func @main(%x: tensor<10x6xf32> {sdy.sharding = #sdy.sharding<@m, [{"x"}, {}]>},
+    %s: tensor<6xf32>) -> (tensor<10x6xf32>, tensor<12xf32>) {
+  %0:2 = sdy.manual_computation(%x, %s) in_shardings=[<@m, [{"x"}, {}]>, <@m, [{}]>]
+      out_shardings=[<@m, [{"x"}, {}]>, <@m, [{"x"}]>] manual_axes={"x"} (%a: tensor<5x6xf32>, %b: tensor<6xf32>) {
+    %r = sdy.sharding_constraint %a <@m, [{"y"}, {}]> : tensor<5x6xf32>
+    %1:3 = "stablehlo.batch_norm_training"(%r, %b, %b) <{epsilon = 0.125 : f32, feature_index = 1 : i64}>
+        : (tensor<5x6xf32>, tensor<6xf32>, tensor<6xf32>) -> (tensor<5x6xf32>, tensor<6xf32>, tensor<6xf32>)
+    sdy.return %1#0, %1#1 : tensor<5x6xf32>, tensor<6xf32>
+  } : (tensor<10x6xf32>, tensor<6xf32>) -> (tensor<10x6xf32>, tensor<12xf32>)
+  return %0#0, %0#1 : tensor<10x6xf32>, tensor<12xf32>
+}
+"""
+
+
+def test_in_a_region_that_is_manual_over_some_axes() -> None:
+    """Each half of the batch has statistics of its own; its 5 rows are split further, in tiles of 3."""
+    x, s = RNG.standard_normal((10, 6)).astype(np.float32), RNG.standard_normal(6).astype(np.float32)
+    found = shardpass.compile(shardpass.run_pipeline(REGION, "partition"))(x, s)
+    halves = [h.astype(np.float64) for h in (x[:5], x[5:])]
+    expected = [(h - h.mean(0)) / np.sqrt(h.var(0) + EPSILON) * s + s for h in halves]
+    np.testing.assert_allclose(np.asarray(found[0]), np.concatenate(expected), rtol=2e-4, atol=2e-4)
+    means = np.concatenate([h.mean(0) for h in halves])
+    np.testing.assert_allclose(np.asarray(found[1]), means, rtol=2e-4, atol=2e-4)
+
+
 @pytest.mark.parametrize("element", ["f16", "bf16"])
 def test_narrow_floats_are_summed_wide(element: str) -> None:
     """A mean of 100,000 elements of size 1 is 1, though neither type holds the count, or the sum, exactly."""
