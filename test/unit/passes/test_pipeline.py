@@ -244,3 +244,23 @@ def test_a_module_from_jax_is_taken_in_its_own_context():
     assert str(result).count("stablehlo.sine") == 1
     assert str(module) == before
     assert lowered.compile() is not None
+
+
+@pytest.mark.parametrize("pipeline", ["import", "builtin.module(shardpass-partition)"])
+@pytest.mark.parametrize("searching", [True, False])
+def test_the_collector_is_as_it_was(pipeline, searching):
+    """Passes run without the search for cycles, those that fail too (this one: the module was not imported)."""
+    import gc
+
+    before = gc.isenabled()
+    (gc.enable if searching else gc.disable)()
+    try:
+        with collect():
+            if pipeline == "import":
+                run_pipeline(MODULE, pipeline)
+            else:
+                with pytest.raises(ShardpassError):
+                    run_pipeline(MODULE, pipeline)
+        assert gc.isenabled() is searching
+    finally:
+        (gc.enable if before else gc.disable)()
