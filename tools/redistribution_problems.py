@@ -24,6 +24,7 @@ MESHES: tuple[tuple[int, ...], ...] = (
 SMALL_MESHES = {"2x2": (2, 2), "2x4": (2, 4), "2x2x2": (2, 2, 2), "2x2x3": (2, 2, 3)}
 AXES = "abcdef"
 EVEN_SHAPE, UNEVEN_SHAPE = (24, 24), (7, 9)  # both of every exhaustive problem
+SCATTER = 1009  # a prime that divides none of their counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,9 +329,12 @@ def exhaustive(mesh: str) -> int:
 
 
 def exhaustive_problem(mesh: str, number: int) -> Problem:
-    """Problem ``number``: every pair of placements, first for a shape that all tiles divide, then for one that not."""
+    """Problem ``number``: a pair of placements, for a shape that all tiles divide or for one that few do.
+
+    Every problem once, and in an order in which the first few hundred are of every kind.
+    """
     sizes, ways = SMALL_MESHES[mesh], placements(mesh)
-    rest, uneven = divmod(number, 2)
+    rest, uneven = divmod(number * SCATTER % exhaustive(mesh), 2)
     before, after = (Side("tiled", sizes, None, ways[k]) for k in divmod(rest, len(ways)))
     return Problem(number, UNEVEN_SHAPE if uneven else EVEN_SHAPE, "i32", before, after, math.prod(sizes))
 
