@@ -2,38 +2,17 @@
 
 from __future__ import annotations
 
-from math import prod
 from typing import Any
 
-from jaxlib.mlir.dialects import stablehlo as hlo
-
-from shardpass.ir.tensors import ints, retype, shape_of
+from shardpass.ir.tensors import ints, shape_of
 from shardpass.ops.custom_call import define_target, leading
 from shardpass.ops.factors import Rule
-from shardpass.ops.local import Local
 from shardpass.ops.registry import define
 
 
 def fft(op: Any) -> Rule | None:
     """The dimensions that are not transformed are a batch."""
     return leading(op, len(shape_of(op.operands[0])) - len(ints(op.attributes["fft_length"])))
-
-
-def _row_major(value: Any) -> Any:
-    """``value``, by way of one dimension: that has one layout, and the barrier keeps it until layouts are chosen."""
-    flat = hlo.reshape(retype(value.type, [prod(shape_of(value))]), value)
-    kept = hlo.optimization_barrier([flat])
-    return hlo.reshape(value.type, kept)
-
-
-def localize_fft(local: Local) -> list[Any]:
-    """XLA's CPU client refuses its own FFT where a collective beside it chose another layout than row-major."""
-    op = local.op
-    with local.before():
-        op.operands[0] = _row_major(op.operands[0])
-    op.results[0].set_type(retype(op.results[0].type, local.tile(0)))
-    with local.after():
-        return [_row_major(op.results[0])]
 
 
 def cholesky(op: Any) -> Rule | None:
@@ -58,5 +37,5 @@ TARGETS = (
 for _target in TARGETS:
     define_target(_target, matrices)
 
-define("stablehlo.fft", "linalg", fft, localize_fft, note="dimensions that are not transformed")
+define("stablehlo.fft", "linalg", fft, note="dimensions that are not transformed")
 define("stablehlo.cholesky", "linalg", cholesky, note="batch dimensions")

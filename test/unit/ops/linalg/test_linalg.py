@@ -62,6 +62,21 @@ def test_fft_along_any_dimension(axis: int, spec: P) -> None:
     check_split(lambda x: jnp.abs(jnp.fft.fft(x, axis=axis)), [RIGHT], [spec], (2, 2), [spec])
 
 
+BESIDE: dict[str, Callable[..., Any]] = {
+    "transposed before": lambda x: jnp.abs(jnp.fft.fft(x.transpose(2, 0, 1), axis=1)),
+    "transposed after": lambda x: jnp.abs(jnp.fft.fft(x)).transpose(2, 1, 0),
+    "two, along different dimensions": lambda x: jnp.fft.ifft(jnp.fft.fft(x, axis=0).swapaxes(0, 1), axis=2).real,
+    "a product": lambda x: jnp.einsum("abc,abd->cda", jnp.fft.rfft2(x, axes=(0, 1)).real, jnp.fft.rfft(x).imag[:, :3]),
+}
+
+
+@pytest.mark.parametrize("name", BESIDE)
+@pytest.mark.parametrize("spec", [P("y", None, "x"), P(None, ("x", "y"))])
+def test_layouts_beside_an_fft(name: str, spec: P) -> None:
+    """XLA's FFT takes row-major arrays alone: what we put around it lets XLA choose no other layout."""
+    check_split(BESIDE[name], [RIGHT], [spec], (2, 2), [P("x", "y")])
+
+
 def test_the_split_of_a_transformed_dimension_moves() -> None:
     x = RNG.standard_normal((16, 16, 64)).astype(np.float32)
     seen = check_split(lambda x: jnp.abs(jnp.fft.fft(x, axis=1)), [x], [P(None, "x")], (8,), [P(None, "x")])
