@@ -73,6 +73,44 @@ FOUND = {
         "{devices=[24]<=[2,2,3,2]T(3,0,2,1)}",
         24,
     ),
+    "an exchange beside padding": (
+        (7, 9),
+        "i32",
+        "{devices=[1,6,2]<=[2,6]T(1,0) last_tile_dim_replicate}",
+        "{devices=[4,3]<=[12]}",
+        12,
+    ),
+    "one sum on 24 devices, scattered with its padding": ((1,), "i32", "{unreduced}", "{devices=[24]<=[24]}", 24),
+    "sums scattered over more devices than rows": (
+        (9, 3, 2, 7),
+        "i16",
+        "{devices=[1,1,1,4,2]<=[2,4]T(1,0) last_tile_dims={unreduced}}",
+        "{devices=[1,1,8,1]<=[8]}",
+        8,
+    ),
+}
+KEPT = {  # partial sums that stay, which the paper does not know
+    "tiles that do not nest": (
+        (12,),
+        "ui16",
+        "{devices=[12,2]<=[2,2,2,3]T(2,0,3,1) last_tile_dims={unreduced}}",
+        "{devices=[6,2,2]<=[2,2,6]T(2,1,0) last_tile_dims={unreduced, replicated}}",
+        24,
+    ),
+    "devices in another order": (
+        (8,),
+        "f64",
+        "{devices=[4,2]<=[2,4]T(1,0) last_tile_dims={unreduced}}",
+        "{devices=[4,2]<=[2,2,2]T(0,2,1) last_tile_dims={unreduced}}",
+        8,
+    ),
+    "scalars": (
+        (),
+        "f8E3M4",
+        "{devices=[4,4]<=[16] last_tile_dims={unreduced, replicated}}",
+        "{devices=[4,4]4,8,10,11,7,9,12,15,0,1,5,14,2,3,6,13 last_tile_dims={unreduced, replicated}}",
+        16,
+    ),
 }
 
 
@@ -85,10 +123,11 @@ def laws() -> Any:
         sys.path.remove(TOOLS)
 
 
-@pytest.mark.parametrize("name", FOUND)
+@pytest.mark.parametrize("name", [*FOUND, *KEPT])
 def test_laws_hold(laws: Any, name: str) -> None:
-    shape, element, source, target, devices = FOUND[name]
+    shape, element, source, target, devices = (FOUND | KEPT)[name]
     problem = laws.Problem(0, shape, element, laws.Side.of(source), laws.Side.of(target), devices)
     plans, _ = laws.planned(problem)
-    assert set(plans) == {"best", "rink"}
+    assert "best" in plans
+    assert "rink" in plans or name in KEPT
     laws.evaluated(problem, plans)
