@@ -33,6 +33,7 @@ from shardpass.redistribute.staged import staged_forms
 from shardpass.sharding import Sharding
 
 MOST_DEVICES_SEARCHED = 8192  # beyond this the paper's search is not run beside a plan that stands
+MOST_DEVICES_WEIGHED = 1024  # nor, beyond this, beside one that receives the least possible, though links differ
 NO_LESS = "no plan can receive less"
 TOO_MANY = "its search takes long on so many devices"
 FEW_DEVICES = 16  # on which the exact exchange is looked at beside other ways
@@ -178,7 +179,8 @@ def _best(problem: Problem, shape: tuple[int, ...], terms: Terms, is_real: bool 
         least = terms.choose(found)
         optimal = least.received.max() <= problem.lower_bound_bytes
         alone = optimal and terms.profile.is_flat  # else where bytes go counts beside how many they are
-        if terms.fits(least) and (alone or problem.devices > MOST_DEVICES_SEARCHED):
+        many = problem.devices > (MOST_DEVICES_WEIGHED if optimal else MOST_DEVICES_SEARCHED)
+        if terms.fits(least) and (alone or many):
             return least.instead_of("rink", "not tried: " + (NO_LESS if alone else TOO_MANY))
         if few and not terms.fits(least):
             found += _exchanges(problem)
