@@ -26,7 +26,8 @@ def is_zero(value: Any) -> bool:
     while not isinstance(value.owner, ir.Block):
         op = operation(value.owner)
         if op.name == "stablehlo.constant":
-            return splat_text(op) == identity_text("add", value.type.element_type)
+            text = splat_text(op)  # 0, 0.000000e+00, (0.000000e+00,0.000000e+00), false
+            return text == "false" or (text is not None and set(text) <= set("0.e+(,)"))
         if op.name not in ("stablehlo.convert", "stablehlo.broadcast_in_dim", "stablehlo.reshape"):
             return False
         value = op.operands[0]

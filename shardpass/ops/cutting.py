@@ -37,7 +37,7 @@ def slice_(op: Any) -> Rule | None:
     return halo_rule(op, build, reaches, Priority.PASS_THROUGH)
 
 
-def localize_slice(local: Local) -> None:
+def localize_slice(local: Local) -> list[Any] | None:
     """The window of a result's tile is brought, then cut with the same stride."""
     op, rule = local.op, local.rule
     assert isinstance(rule, HaloRule)
@@ -55,6 +55,10 @@ def localize_slice(local: Local) -> None:
     op.operands[0] = value
     for name, row in (("start_indices", starts), ("limit_indices", limits), ("strides", strides)):
         op.attributes[name] = i64_array(row)
+    if shape_of(value) != local.tile(0):
+        return None
+    op.results[0].set_type(value.type)
+    return [value]
 
 
 def _window_of_slice(local: Local, value: Any, reach: Reach, axes: Axes) -> tuple[Any, int]:
@@ -124,10 +128,8 @@ def localize_pad(local: Local) -> list[Any] | None:
     op.operands[0] = value
     for name, row in zip(names, (low, high, interior), strict=True):
         op.attributes[name] = i64_array(row)
-    if not later:
-        return None
     op.results[0].set_type(retype(op.results[0].type, tile))
-    out = op.results[0]
+    out = op.results[0] if any((*low, *high, *interior)) else value
     with local.after():
         for halos, starts in later:
             out = cut_at(out, halos.dim, halos.number(starts), local.tile(0)[halos.dim])
