@@ -129,6 +129,11 @@ TRANSFER = Code(
     "{op} moves data between the host and one device, and does not say what part of the array that is",
     "pass arrays as arguments and results, or use jax.experimental.io_callback",
 )
+FOREIGN_OP = Code(
+    "SP228",
+    "{op} is of a dialect that XLA takes no ops of, or was made by Shardy's own passes",
+    "write it in stablehlo or chlo; of Shardy, start from the module before its propagation",
+)
 OWN_ORDER = Code(
     "SP217",
     "the device order of {text} cannot be said with the axes of {mesh}; it is kept, and changed where needed",

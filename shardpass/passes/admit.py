@@ -3,7 +3,8 @@
 * Before anything changes (``admit``): types of unknown size (a dynamic dimension, no rank), ops that take a shape or a
   bound as an operand, types that XLA runs no program with, and arguments and results of ``main`` that are no arrays.
   (Inside of ``main``, tokens order effects and tuples hold results together.)
-* Once manual regions are known (``admit_outside_regions``): ops that mean something on one device alone.
+* Once manual regions are known (``admit_ops``): ops that mean something on one device alone, and ops of dialects that
+  XLA does not know.
 
 Each is named with its op and its place; all are reported at once. O(ops).
 """
@@ -19,6 +20,7 @@ from shardpass.diagnostics import Code, Diagnostic, ShardpassError
 from shardpass.diagnostics.table_passes import (
     DYNAMIC_OP,
     DYNAMIC_SHAPE,
+    FOREIGN_OP,
     NOT_AN_ARRAY,
     OUTSIDE_REGIONS,
     STRANGE_TYPE,
@@ -27,6 +29,7 @@ from shardpass.diagnostics.table_passes import (
 from shardpass.element_types import element_type
 from shardpass.ir.locations import place_of
 from shardpass.ir.tensors import operation, walk_blocks
+from shardpass.ops.registry import find
 from shardpass.ops.replicated import DYNAMIC
 from shardpass.passes.manual import marked_scope
 
@@ -108,15 +111,24 @@ OF_ONE_DEVICE = ("stablehlo.partition_id", *(f"stablehlo.{name}" for name in (
 TRANSFERS = ("stablehlo.infeed", "stablehlo.outfeed", "stablehlo.send", "stablehlo.recv")
 
 
-def admit_outside_regions(main: Any, devices: int) -> None:
-    """Refuses ops of ``main`` that have no meaning on whole arrays, where there is more than one device.
+# Dialects whose ops XLA takes; of SDY nothing is left that import knows.
+DIALECTS = frozenset(("stablehlo", "chlo", "mhlo", "func", "arith", "tensor"))
 
-    Raises ShardpassError: SP226 device ids and collectives outside of manual regions, SP227 transfers to the host.
+
+def admit_ops(main: Any, devices: int) -> None:
+    """Refuses ops of ``main`` that XLA does not take, or that have no meaning on whole arrays.
+
+    Raises ShardpassError: SP228 ops of other dialects, and where there is more than one device SP226 device ids and
+    collectives outside of manual regions, SP227 transfers to the host.
     """
     problems = []
-    for block in walk_blocks(operation(main)) if devices > 1 else ():
+    for block in walk_blocks(operation(main)):
         for op in map(operation, block.operations):
-            if op.name in TRANSFERS:
+            if op.name.partition(".")[0] not in DIALECTS and find(op.name) is None:
+                problems.append(FOREIGN_OP.at(place_of(op.location), op=op.name))
+            elif devices == 1:
+                continue
+            elif op.name in TRANSFERS:
                 problems.append(TRANSFER.at(place_of(op.location), op=op.name))
             elif op.name in OF_ONE_DEVICE and marked_scope(op) is None and _over_partitions(op):
                 problems.append(OUTSIDE_REGIONS.at(place_of(op.location), op=op.name))

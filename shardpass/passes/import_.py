@@ -20,7 +20,7 @@ from shardpass.diagnostics.table_passes import (
 )
 from shardpass.ir.locations import place_of
 from shardpass.ir.tensors import i64_array, operation, walk_blocks
-from shardpass.passes.admit import admit, admit_outside_regions
+from shardpass.passes.admit import admit, admit_ops
 from shardpass.passes.annotations import (
     CONSTRAINT,
     GLOBAL_TYPE,
@@ -131,7 +131,7 @@ class Import(ModulePass):
         if count > MOST_DEVICES:
             raise TOO_MANY_DEVICES.error(place_of(main.location), what="the program", count=count, most=MOST_DEVICES)
         _fail_if_wrong(found, count, NUM_PARTITIONS if num_devices(module) else "as its first sharding says")
-        admit_outside_regions(main, count)
+        admit_ops(main, count)
         set_num_devices(module, count)
         mesh = _common_mesh(found, _barred(main, signature), count, prefer or sdy_mesh)
         set_mesh(module, mesh)

@@ -221,3 +221,24 @@ def test_transfers_to_the_host(name: str) -> None:
     ((code, message, _),) = refused(OUTSIDE.format(op=op))
     assert code == "SP227"
     assert message.startswith(f"stablehlo.{name} moves data")
+
+
+@pytest.mark.parametrize(
+    ("name", "op"),
+    [
+        ("math.sin", "%0 = math.sin %x : tensor<4xf32>"),
+        ("sdy.constant", "%0 = sdy.constant dense<1.0> : tensor<4xf32>"),
+    ],
+)
+def test_ops_of_other_dialects(name: str, op: str) -> None:
+    ((code, message, _),) = refused(OUTSIDE.format(op=op))
+    assert code == "SP228"
+    assert message.startswith(f"{name} is of a dialect")
+
+
+def test_dialects_that_xla_knows_are_taken() -> None:
+    ops = "%0 = arith.constant dense<1.0> : tensor<4xf32>\n  %1 = mhlo.add %0, %x : tensor<4xf32>"
+    text = OUTSIDE.format(op=ops).replace("return %x", "return %1")
+    x = np.arange(4, dtype=np.float32)
+    seen = check_text(HEAD + text + "\n}", [x])
+    np.testing.assert_array_equal(np.asarray(shardpass.compile(seen.module)(x)[0]), x + 1)
