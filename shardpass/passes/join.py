@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from math import prod
@@ -20,11 +20,11 @@ from shardpass.passes.base import ModulePass
 from shardpass.passes.registry import register
 
 ALL_GATHER, ALL_TO_ALL = "stablehlo.all_gather", "stablehlo.all_to_all"
-REDUCE_SCATTER = "stablehlo.reduce_scatter"
+ALL_REDUCE, REDUCE_SCATTER = "stablehlo.all_reduce", "stablehlo.reduce_scatter"
 # With the attributes that name dimensions. One that is joined has 0 there: it takes a row for each device.
 KINDS: Mapping[str, tuple[str, ...]] = {
     ALL_GATHER: (),
-    "stablehlo.all_reduce": (),
+    ALL_REDUCE: (),
     "stablehlo.collective_permute": (),
     REDUCE_SCATTER: ("scatter_dimension",),
     ALL_TO_ALL: ("split_dimension", "concat_dimension"),
@@ -39,42 +39,34 @@ OPEN_GROUPS = 4  # of one kind, that a collective is tried with
 class Join(ModulePass):
     """Puts small collectives together, so that each device waits once for all of them.
 
-    all_gathers along the same dimension become one with several operands. all_reduces, reduce_scatters and all_to_alls
-    over the same groups, and collective_permutes of the same pairs, become one of their elements side by side: XLA takes
-    no more than one operand there (all_reduce), or reads several otherwise (all_to_all). None of those that are joined
-    needs another; other ops of the block move out of the way. The most bytes that are alive at once in the block do not
-    rise, nor do the bytes that are sent. What is joined is small beside what the block holds: a sixteenth at most.
+    all_gathers along the same dimension become one with several operands. reduce_scatters and all_to_alls over the same
+    groups, and collective_permutes of the same pairs, become one of their elements side by side, as StableHLO and XLA
+    take one operand there. None of those that are joined needs another; other ops of the block move out of the way. The
+    most bytes that are alive at once in the block do not rise, nor do the bytes that are sent. What is joined is small
+    beside what the block holds: a sixteenth at most.
+
+    all_reduces stay apart unless asked for: XLA joins those itself, without the copies, in a form that it does not take
+    from outside.
 
     Options:
         most: bytes of one device that a joined collective may hold
+        all_reduces: all_reduces are joined too, with their elements side by side
 
     Input:
 
         func.func @main(%x: tensor<8xf32>, %y: tensor<2x2xf32>) -> (tensor<8xf32>, tensor<2x2xf32>) {
-          %0 = "stablehlo.all_reduce"(%x) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>, use_global_device_ids}> ({
-          ^bb0(%a: tensor<f32>, %b: tensor<f32>):
-            %s = stablehlo.add %a, %b : tensor<f32>
-            stablehlo.return %s : tensor<f32>
-          }) : (tensor<8xf32>) -> tensor<8xf32>
-          %1 = "stablehlo.all_reduce"(%y) <{channel_handle = #stablehlo.channel_handle<handle = 2, type = 1>, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>, use_global_device_ids}> ({
-          ^bb0(%a: tensor<f32>, %b: tensor<f32>):
-            %s = stablehlo.add %a, %b : tensor<f32>
-            stablehlo.return %s : tensor<f32>
-          }) : (tensor<2x2xf32>) -> tensor<2x2xf32>
+          %0 = "stablehlo.collective_permute"(%x) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, source_target_pairs = dense<[[0, 1]]> : tensor<1x2xi64>}> : (tensor<8xf32>) -> tensor<8xf32>
+          %1 = "stablehlo.collective_permute"(%y) <{channel_handle = #stablehlo.channel_handle<handle = 2, type = 1>, source_target_pairs = dense<[[0, 1]]> : tensor<1x2xi64>}> : (tensor<2x2xf32>) -> tensor<2x2xf32>
           return %0, %1 : tensor<8xf32>, tensor<2x2xf32>
         }
 
     Output:
 
-        func.func @main(%arg0: tensor<8xf32>, %arg1: tensor<2x2xf32>) -> (tensor<8xf32>, tensor<2x2xf32>) {
-          %0 = stablehlo.reshape %arg0 : (tensor<8xf32>) -> tensor<1x8xf32>
-          %1 = stablehlo.reshape %arg1 : (tensor<2x2xf32>) -> tensor<1x4xf32>
+        func.func @main(%x: tensor<8xf32>, %y: tensor<2x2xf32>) -> (tensor<8xf32>, tensor<2x2xf32>) {
+          %0 = stablehlo.reshape %x : (tensor<8xf32>) -> tensor<1x8xf32>
+          %1 = stablehlo.reshape %y : (tensor<2x2xf32>) -> tensor<1x4xf32>
           %2 = stablehlo.concatenate %0, %1, dim = 1 : (tensor<1x8xf32>, tensor<1x4xf32>) -> tensor<1x12xf32>
-          %3 = "stablehlo.all_reduce"(%2) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>, use_global_device_ids}> ({
-          ^bb0(%arg2: tensor<f32>, %arg3: tensor<f32>):
-            %8 = stablehlo.add %arg2, %arg3 : tensor<f32>
-            stablehlo.return %8 : tensor<f32>
-          }) : (tensor<1x12xf32>) -> tensor<1x12xf32>
+          %3 = "stablehlo.collective_permute"(%2) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, source_target_pairs = dense<[[0, 1]]> : tensor<1x2xi64>}> : (tensor<1x12xf32>) -> tensor<1x12xf32>
           %4 = stablehlo.slice %3 [0:1, 0:8] : (tensor<1x12xf32>) -> tensor<1x8xf32>
           %5 = stablehlo.reshape %4 : (tensor<1x8xf32>) -> tensor<8xf32>
           %6 = stablehlo.slice %3 [0:1, 8:12] : (tensor<1x12xf32>) -> tensor<1x4xf32>
@@ -87,23 +79,25 @@ class Join(ModulePass):
     summary = "small collectives of one kind over the same groups become one"
 
     most: int = 1 << 18
+    all_reduces: bool = False
 
     def run(self, module: Any) -> None:
+        kinds = {kind for kind in KINDS if self.all_reduces or kind != ALL_REDUCE}
         with ir.Location.unknown(module.context):
             blocks = walk_blocks(operation(main_of(module)))
             for block in [b for b in blocks if operation(b.owner).name in HOLD_COLLECTIVES]:
-                for members in _groups(block, self.most):
+                for members in _groups(block, kinds, self.most):
                     _join(members)
 
 
 # ---------------------------------------------------------------- which
 
 
-def _groups(block: Any, most: int) -> list[list[Any]]:
+def _groups(block: Any, kinds: Collection[str], most: int) -> list[list[Any]]:
     """The collectives of ``block`` that are to be joined; those of a group stand side by side now."""
     keys: dict[int, Any] = {}
     for number, op in enumerate(map(operation, block.operations)):
-        if op.name in KINDS and _bytes(op) < most and (key := _key(op)) is not None:
+        if op.name in kinds and _bytes(op) < most and (key := _key(op)) is not None:
             keys[number] = key
     if len(set(keys.values())) == len(keys):
         return []

@@ -109,7 +109,7 @@ def row(
 
 def check(rows: list[dict[str, Any]], joined: int) -> None:
     """Runs the module with its collectives joined, of which ``joined`` must be left."""
-    module = shardpass.run_pipeline(module_of(rows), "builtin.module(shardpass-join)")
+    module = shardpass.run_pipeline(module_of(rows), "builtin.module(shardpass-join{all-reduces})")
     assert len(collectives(module)) == joined
     rng = np.random.default_rng(0)
     given = [
@@ -163,10 +163,20 @@ def test_permutes_of_the_same_pairs():
 def test_what_is_joined_holds_no_more_than_it_may():
     sizes = [8, 8, 8, 8]
     rows = [row("all_reduce", (size,), []) for size in sizes]
-    module = shardpass.run_pipeline(module_of(rows), "builtin.module(shardpass-join{most=64})")
+    module = shardpass.run_pipeline(module_of(rows), "builtin.module(shardpass-join{most=64 all-reduces})")
     uses = collectives(module)
     assert len(uses) == 2
     assert sum(u.bytes_received for u in uses) == sum(4 * prod(r["from"]) for r in rows)  # 2 * (2 - 1) / 2 of each
+
+
+def test_all_reduces_are_left_to_xla_unless_asked_for():
+    text = module_of([row("all_reduce", (8,), []), row("all_reduce", (3,), [])])
+    module = shardpass.run_pipeline(text, "builtin.module(shardpass-join)")
+    assert [use.kind for use in collectives(module)] == ["all_reduce", "all_reduce"]
+    hlo = shardpass.compile(
+        module
+    ).hlo_text()  # XLA's own joining is why they are left: where it ends, change the default
+    assert sum(" all-reduce(" in line for line in hlo.splitlines()) == 1
 
 
 def test_nothing_to_join_is_nothing_changed():
