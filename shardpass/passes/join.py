@@ -39,7 +39,7 @@ OPEN_GROUPS = 4  # of one kind, that a collective is tried with
 class Join(ModulePass):
     """Puts small collectives together, so that each device waits once for all of them.
 
-    all_gathers along the same dimension become one with several operands. reduce_scatters and all_to_alls over the same
+    all_gathers along dimension 0 become one with several operands. reduce_scatters and all_to_alls over the same
     groups, and collective_permutes of the same pairs, become one of their elements side by side, as StableHLO and XLA
     take one operand there. None of those that are joined needs another; other ops of the block move out of the way. The
     most bytes that are alive at once in the block do not rise, nor do the bytes that are sent. What is joined is small
@@ -131,7 +131,8 @@ def _key(op: Any) -> Any:
     common = tuple((name, op.attributes[name]) for name in sorted(op.attributes) if name not in own)
     channel = str(op.attributes[CHANNEL]).partition("type")[2] if CHANNEL in op.attributes else ""
     if op.name == ALL_GATHER:
-        return (op.name, channel, common)
+        # along another dimension XLA's CPU client takes operands of different layouts for ones of the same (0.10.2)
+        return (op.name, channel, common) if op.attributes["all_gather_dim"].value == 0 else None
     combiner = combiner_of(op) if len(op.regions) else "none"
     kind = op.operands[0].type.element_type
     if len(op.operands) > 1 or not combiner or element_type(str(kind)).bits < 8:
