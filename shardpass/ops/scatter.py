@@ -24,13 +24,14 @@ specification drops its outside elements only; with windows of one element the t
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
 
 from shardpass.ir.offsets import device_value
-from shardpass.ir.tensors import i64_array, operation, retype, shape_of
+from shardpass.ir.tensors import i64_array, operation, retype, shape_of, splat_text
 from shardpass.ops import positions as at
 from shardpass.ops.factors import Axes, Kind, Priority, Rule, RuleBuilder
 from shardpass.ops.gather import counted, padded
@@ -145,14 +146,28 @@ def _is_partial(local: Local, factor: int) -> bool:
 
 
 def _counted_once(local: Local, parts: Axes) -> Any:
-    """The operand on the devices that hold part 0 of the updates, the combiner's identity on all others."""
-    value = local.op.operands[0]
+    """The operand on the devices that hold part 0 of the updates, the combiner's identity on all others.
+
+    As it is where counting it again changes nothing: for a combiner that leaves x and x at x, and for zeros.
+    """
+    value, combiner = local.op.operands[0], local.rule.combiner
     element = value.type.element_type
-    text = at.nothing_text(element) if local.rule.combiner == "add" else identity_text(local.rule.combiner, element)
+    if combiner in ("maximum", "minimum", "and", "or") or (combiner == "add" and _is_zero(value)):
+        return value
+    text = at.nothing_text(element) if combiner == "add" else identity_text(combiner, element)
     first = hlo.compare(
         device_value(local.mesh.index(parts)), at.splat(at.i32(), 0), hlo.ComparisonDirectionAttr.get("EQ")
     )
     return hlo.select(first, value, at.splat(value.type, str(text)))
+
+
+def _is_zero(value: Any) -> bool:
+    """Whether ``value`` is known to be 0 everywhere: a constant, or one that is broadcast."""
+    op = None if isinstance(value.owner, ir.Block) else operation(value.owner)
+    if op is not None and op.name == "stablehlo.broadcast_in_dim":
+        return _is_zero(op.operands[0])
+    text = splat_text(op) if op is not None and op.name == "stablehlo.constant" else None
+    return re.fullmatch(r"-?0(\.0*(e[+-]?0+)?)?", text or "") is not None
 
 
 def _ragged_rows(local: Local, dims: IndexedDims) -> list[tuple[int, int]]:

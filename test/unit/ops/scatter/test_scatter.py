@@ -61,6 +61,20 @@ def test_split_updates_leave_partial_results(how: str, mesh: tuple[int, ...], co
     assert seen.kinds == ["all_reduce"]
 
 
+@pytest.mark.parametrize(
+    ("how", "start", "selects"), [("add", 0.0, 0), ("add", 1.0, 1), ("multiply", 0.0, 1), ("max", 5.0, 0)]
+)
+def test_what_counts_for_nothing_starts_everywhere(how: str, start: float, selects: int) -> None:
+    """Zeros that are added to, and the greatest of x and x, need no other start on the other devices."""
+
+    def function(i: Any, u: Any) -> Any:
+        return getattr(jnp.full((12,), start, jnp.float32).at[i], how)(u, mode="promise_in_bounds")
+
+    seen = check_split(function, [RNG.integers(0, 12, 64).astype(np.int32), small(64)], [P("x"), P("x")], (4,), [P()])
+    assert seen.kinds == ["all_reduce"]
+    assert str(seen.module).count("stablehlo.partition_id") == selects
+
+
 @pytest.mark.parametrize("how", ["add", "max"])
 def test_partial_results_are_scattered_where_the_result_is_split(how: str) -> None:
     arguments = [small(16, 8), rows(16, 800), small(800, 8)]
