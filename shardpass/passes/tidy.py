@@ -27,7 +27,7 @@ _KEPT = frozenset(f"stablehlo.{name}" for name in EFFECTS.split())
 
 def tidy(function: Any) -> None:
     """Cuts parts, erases what nothing uses in ``function`` and copies what is made of nothing, in every block of it."""
-    for block in list(walk_blocks(operation(function))):
+    for block in reversed(list(walk_blocks(operation(function)))):  # inner ones first: an op is erased with its blocks
         parent = operation(block.owner)
         if parent.name not in ("func.func", "stablehlo.while", "stablehlo.if", "stablehlo.case"):
             continue
