@@ -31,6 +31,7 @@ KINDS: Mapping[str, tuple[str, ...]] = {
 }
 CHANNEL = "channel_handle"
 HOLD_COLLECTIVES = CONTROL_FLOW | {"func.func"}  # other regions are reducers
+PART_OF_PEAK = 4  # what is joined may be of the most bytes that are alive at once
 OPEN_GROUPS = 4  # of one kind, that a collective is tried with
 
 
@@ -43,7 +44,7 @@ class Join(ModulePass):
     groups, and collective_permutes of the same pairs, become one of their elements side by side, as StableHLO and XLA
     take one operand there. None of those that are joined needs another; other ops of the block move out of the way. The
     most bytes that are alive at once in the block do not rise, nor do the bytes that are sent. What is joined is small
-    beside what the block holds: a sixteenth at most.
+    beside what the block holds: a quarter at most.
 
     all_reduces stay apart unless asked for: XLA joins those itself, without the copies, in a form that it does not take
     from outside.
@@ -102,7 +103,7 @@ def _groups(block: Any, kinds: Collection[str], most: int) -> list[list[Any]]:
     if len(set(keys.values())) == len(keys):
         return []
     order = Order(block, LEAST)
-    most = min(most, order.small_change)
+    most = min(most, max(order.peak // PART_OF_PEAK, LEAST))
     leaders: dict[Any, list[int]] = {}  # the first of each group
     for number, key in keys.items():
         open_groups = leaders.setdefault(key, [])
