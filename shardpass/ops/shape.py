@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from math import gcd
 from typing import Any
 
@@ -13,8 +14,13 @@ from shardpass.ops.registry import define
 
 def broadcast_in_dim(op: Any) -> Rule | None:
     """Operand dimensions keep their split; new and stretched ones may be split freely in the result."""
-    source, target = shape_of(op.operands[0]), shape_of(op.results[0])
-    places = {d: i for i, d in enumerate(ints(op.attributes["broadcast_dimensions"]))}
+    dimensions = ints(op.attributes["broadcast_dimensions"])
+    return _broadcast(shape_of(op.operands[0]), shape_of(op.results[0]), dimensions)
+
+
+@lru_cache(maxsize=4096)
+def _broadcast(source: tuple[int, ...], target: tuple[int, ...], dimensions: tuple[int, ...]) -> Rule:
+    places = {d: i for i, d in enumerate(dimensions)}
     build = RuleBuilder([len(source)], [len(target)])
     for dim, size in enumerate(target):
         factor = build.factor(size)
@@ -25,9 +31,13 @@ def broadcast_in_dim(op: Any) -> Rule | None:
 
 
 def transpose(op: Any) -> Rule | None:
-    shape = shape_of(op.operands[0])
+    return _transpose(shape_of(op.operands[0]), ints(op.attributes["permutation"]))
+
+
+@lru_cache(maxsize=4096)
+def _transpose(shape: tuple[int, ...], permutation: tuple[int, ...]) -> Rule:
     build = RuleBuilder([len(shape)], [len(shape)])
-    for out, dim in enumerate(ints(op.attributes["permutation"])):
+    for out, dim in enumerate(permutation):
         factor = build.factor(shape[dim])
         build.operand(0, dim, factor)
         build.result(0, out, factor)
