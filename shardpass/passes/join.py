@@ -15,7 +15,7 @@ from shardpass.element_types import element_type
 from shardpass.ir.order import CONTROL_FLOW, LEAST, Order, bytes_of
 from shardpass.ir.tensors import operation, retype, shape_of, walk_blocks
 from shardpass.ops.reduce import combiner_of
-from shardpass.passes.annotations import AXES, CAUSE, get_text, main_of
+from shardpass.passes.annotations import AXES, CAUSE, MANUAL, SHARDING, get_text, main_of
 from shardpass.passes.base import ModulePass
 from shardpass.passes.registry import register
 
@@ -165,6 +165,8 @@ def _gathered(members: list[Any]) -> Any:
         operands=[v for op in members for v in op.operands],
         attributes={name: first.attributes[name] for name in first.attributes},
     )
+    # XLA aborts on several operands that it has not found to be per-device itself (nothing that matters uses them)
+    joined.attributes[SHARDING] = ir.StringAttr.get(MANUAL)
     for old, new in zip((r for op in members for r in op.results), joined.results, strict=True):
         old.replace_all_uses_with(new)
     return joined
