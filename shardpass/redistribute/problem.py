@@ -15,7 +15,7 @@ from shardpass.redistribute.exchange import Boxes
 from shardpass.redistribute.ops import IntArray
 from shardpass.redistribute.simulate import State, fingerprints
 from shardpass.redistribute.tiling import AxisNames, Tiling, tiling_of
-from shardpass.sharding import Mesh, Sharding, TupleSharding, common_mesh, parse_sharding
+from shardpass.sharding import AxisRef, Mesh, Sharding, TupleSharding, common_mesh, parse_sharding
 
 MOST_BYTES = 1 << 55  # bytes received are counted in 64 bits
 
@@ -178,10 +178,15 @@ def make_problem(
     given_source, given_target = (_with_mesh(s, len(shape), devices) for s in (given_source, given_target))
     sides = (_side(given_source, shape, devices), _side(given_target, shape, devices))
     problem = Problem(tuple(shape), find_element_type(element), *sides, devices)
-    kept = problem.is_kept or set(given_target.unreduced) <= set(given_source.unreduced)
+    kept = problem.is_kept or _summed_axes(given_target) <= _summed_axes(given_source)
     if given_target.unreduced and not (kept and given_target.reduction == given_source.reduction):
         raise table.UNREDUCED.error(source=str(given_source), target=str(given_target))
     return problem
+
+
+def _summed_axes(sharding: Sharding) -> set[tuple[AxisRef, int]]:
+    """The axes of the partial sums with their sizes: axes of two meshes may share a name."""
+    return {(ref, sharding.mesh.ref_size(ref)) for ref in sharding.unreduced} if sharding.mesh else set()
 
 
 def find_element_type(name: str) -> ElementType:

@@ -37,8 +37,7 @@ def half_added(problem: Problem) -> Sharding | None:
         return None
     if shape is not None and DigitProblem.of(problem, shape) is not None:
         return None
-    kept = {axis.name for axis in target.unreduced}
-    stay = [axis for axis in source.unreduced if axis.name in kept]
+    stay = [axis for axis in source.unreduced if axis in target.unreduced]
     return Sharding.tiled(source.mesh, source.dims, unreduced=stay, reduction=source.reduction)
 
 

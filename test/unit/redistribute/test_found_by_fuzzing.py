@@ -12,6 +12,9 @@ from typing import Any
 
 import pytest
 
+from shardpass.diagnostics import ShardpassError
+from shardpass.redistribute import plan_redistribution
+
 TOOLS = str(Path(__file__).resolve().parents[3] / "tools")
 
 # shape, element type, source, target, devices
@@ -131,3 +134,11 @@ def test_laws_hold(laws: Any, name: str) -> None:
     assert "best" in plans
     assert "rink" in plans or name in KEPT
     laws.evaluated(problem, plans)
+
+
+def test_axes_of_two_meshes_that_share_a_name_are_not_one() -> None:
+    """Once a recursion without end: in text both meshes call their first axis axis_0, one of 24 devices, one of 6."""
+    order = "3,12,20,23,0,13,14,21,1,2,6,8,4,16,18,19,9,10,11,22,5,7,15,17"
+    target = f"{{devices=[6,4]{order} last_tile_dims={{unreduced, replicated}}}}"
+    with pytest.raises(ShardpassError, match="SP408"):
+        plan_redistribution((), "i32", "{unreduced}", target, num_devices=24)
