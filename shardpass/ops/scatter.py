@@ -18,6 +18,10 @@ that holds what they change: parts of them have no order among devices. (Where i
 but then the updates are no larger than the operand, and gathering them receives less than joining two partial operands
 and a mask of what was written.) Updates in the padding are sent out of bounds.
 
+A single update is a dynamic_slice and a dynamic_update_slice to XLA, which folds that slice with the one that brings a
+tile to a device, at the sum of the positions, and reads elsewhere where the position is out of bounds (``indexing``
+tells more). A barrier between the two keeps them apart.
+
 Out of bounds: a window that is not wholly inside is dropped whole, as XLA does it (JAX's modes are built on that). The
 specification drops its outside elements only; with windows of one element the two agree.
 """
@@ -25,6 +29,7 @@ specification drops its outside elements only; with windows of one element the t
 from __future__ import annotations
 
 import re
+from math import prod
 from typing import Any
 
 from jaxlib.mlir import ir
@@ -116,6 +121,10 @@ def localize_scatter(local: Local) -> list[Any] | None:
     if parts:
         with local.before():
             op.operands[0] = _counted_once(local, parts)
+    if prod(d for place, d in enumerate(local.operand_tile(n)) if place != dims.vector_dim) == 1:
+        with local.before():
+            for index in range(n):
+                op.operands[index] = hlo.optimization_barrier([op.operands[index]])
     moved = [c for c, d in enumerate(dims.index_map) if split[d]]
     ragged = _ragged_rows(local, dims)
     if not moved and not ragged:
