@@ -98,7 +98,7 @@ def solve(problem: Problem, planner: str, terms: Terms) -> Plan:
         return unstacked(solve(whole, planner, terms), problem)
     if (middle := half_added(problem)) is not None:
         halves = (between(problem, target=middle), between(problem, source=middle))
-        return in_turn(*(solve(half, planner, terms) for half in halves))
+        return in_turn(problem, *(solve(half, planner, terms) for half in halves))
     built = build_plan(problem, planner, terms)
     _keep(terms.limit, built, problem)
     return finished(problem, built, planner, terms)

@@ -41,15 +41,15 @@ def half_added(problem: Problem) -> Sharding | None:
     return Sharding.tiled(source.mesh, source.dims, unreduced=stay, reduction=source.reduction)
 
 
-def in_turn(first: Plan, second: Plan) -> Plan:
-    """``second``, which starts where ``first`` ends, behind it."""
+def in_turn(problem: Problem, first: Plan, second: Plan) -> Plan:
+    """The plan of ``problem`` that is ``second``, which starts where ``first`` ends, behind it."""
     return replace(
         second,
         source=first.source,
         source_tile=first.source_tile,
         steps=(*first.steps, *second.steps),
         program=(*first.program, *second.program),
-        lower_bound_bytes=max(first.lower_bound_bytes, second.lower_bound_bytes),
+        lower_bound_bytes=problem.lower_bound_bytes,
         peak_live_bytes=max(first.peak_live_bytes, second.peak_live_bytes),
         received=first.received + second.received,
         seconds=first.seconds + second.seconds,

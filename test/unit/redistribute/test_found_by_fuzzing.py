@@ -117,6 +117,15 @@ KEPT = {  # partial sums that stay, which the paper does not know
 }
 
 
+KEPT["some of the sums, on another mesh"] = (
+    (2, 12, 4, 6),
+    "ui64",
+    "{devices=[1,2,1,1,12]<=[2,2,6]T(1,0,2) last_tile_dims={unreduced}}",
+    "{devices=[2,1,2,1,6]20,2,1,7,4,6,23,16,13,14,11,0,19,3,9,8,10,5,18,22,15,21,17,12 last_tile_dims={unreduced}}",
+    24,
+)
+
+
 @pytest.fixture(scope="module")
 def laws() -> Any:
     sys.path.insert(0, TOOLS)
