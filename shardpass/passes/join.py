@@ -15,7 +15,7 @@ from shardpass.element_types import element_type
 from shardpass.ir.order import CONTROL_FLOW, LEAST, Order, bytes_of
 from shardpass.ir.tensors import operation, retype, shape_of, walk_blocks
 from shardpass.ops.reduce import combiner_of
-from shardpass.passes.annotations import AXES, CAUSE, MANUAL, SHARDING, get_text, main_of
+from shardpass.passes.annotations import AXES, CAUSE, get_text, main_of
 from shardpass.passes.base import ModulePass
 from shardpass.passes.registry import register
 
@@ -23,7 +23,7 @@ ALL_GATHER, ALL_TO_ALL = "stablehlo.all_gather", "stablehlo.all_to_all"
 ALL_REDUCE, REDUCE_SCATTER = "stablehlo.all_reduce", "stablehlo.reduce_scatter"
 # With the attributes that name dimensions. One that is joined has 0 there: it takes a row for each device.
 KINDS: Mapping[str, tuple[str, ...]] = {
-    ALL_GATHER: (),
+    ALL_GATHER: ("all_gather_dim",),
     ALL_REDUCE: (),
     "stablehlo.collective_permute": (),
     REDUCE_SCATTER: ("scatter_dimension",),
@@ -40,11 +40,11 @@ OPEN_GROUPS = 4  # of one kind, that a collective is tried with
 class Join(ModulePass):
     """Puts small collectives together, so that each device waits once for all of them.
 
-    all_gathers along dimension 0 become one with several operands. reduce_scatters and all_to_alls over the same
-    groups, and collective_permutes of the same pairs, become one of their elements side by side, as StableHLO and XLA
-    take one operand there. None of those that are joined needs another; other ops of the block move out of the way. The
-    most bytes that are alive at once in the block do not rise, nor do the bytes that are sent. What is joined is small
-    beside what the block holds: a quarter at most.
+    all_gathers, reduce_scatters and all_to_alls over the same groups, and collective_permutes of the same pairs, become
+    one of their elements side by side. (StableHLO lets some take several operands; XLA reads those otherwise, or wrongly
+    where layouts differ.) What is only moved may be of several types of one width. None of those that are joined needs
+    another; other ops of the block move out of the way. The most bytes that are alive at once in the block do not rise,
+    nor do the bytes that are sent. What is joined is small beside what the block holds: a quarter at most.
 
     all_reduces stay apart unless asked for: XLA joins those itself, without the copies, in a form that it does not take
     from outside.
@@ -117,8 +117,7 @@ def _groups(block: Any, kinds: Collection[str], most: int) -> list[list[Any]]:
 def _beside(leader: int, number: int, order: Order, most: int) -> bool:
     """Whether a collective could be put into the group of ``leader``; then it is there."""
     total = sum(_bytes(order.ops[i]) for i in (*order.group[leader], number))
-    workspace = 0 if order.ops[number].name == ALL_GATHER else total
-    return total <= most and order.bring_together(leader, number, workspace)
+    return total <= most and order.bring_together(leader, number, workspace=total)
 
 
 def _bytes(op: Any) -> int:
@@ -131,14 +130,18 @@ def _key(op: Any) -> Any:
     own = {CHANNEL, CAUSE, AXES, *KINDS[op.name]}
     common = tuple((name, op.attributes[name]) for name in sorted(op.attributes) if name not in own)
     channel = str(op.attributes[CHANNEL]).partition("type")[2] if CHANNEL in op.attributes else ""
-    if op.name == ALL_GATHER:
-        # along another dimension XLA's CPU client takes operands of different layouts for ones of the same (0.10.2)
-        return (op.name, channel, common) if op.attributes["all_gather_dim"].value == 0 else None
     combiner = combiner_of(op) if len(op.regions) else "none"
     kind = op.operands[0].type.element_type
     if len(op.operands) > 1 or not combiner or element_type(str(kind)).bits < 8:
         return None
-    return (op.name, channel, common, combiner, kind)
+    width = _width(kind)
+    return (op.name, channel, common, combiner, width if width and not len(op.regions) else kind)
+
+
+def _width(kind: Any) -> int:
+    """Bits of a number that may travel as an integer of as many; 0 for other elements."""
+    bits = element_type(str(kind)).bits
+    return bits if bits in (16, 32, 64) and isinstance(kind, ir.IntegerType | ir.FloatType) else 0
 
 
 # ---------------------------------------------------------------- joined
@@ -146,9 +149,8 @@ def _key(op: Any) -> Any:
 
 def _join(members: list[Any]) -> None:
     """One collective in the place of ``members``, which stand side by side; what makes its operand before it."""
-    first, last = members[0], members[-1]
-    with ir.InsertionPoint(last), ir.Location.fused([op.location for op in members]):
-        joined = _gathered(members) if first.name == ALL_GATHER else _packed(members)
+    with ir.InsertionPoint(members[-1]), ir.Location.fused([op.location for op in members]):
+        joined = _packed(members)
     causes = dict.fromkeys(text for op in members if (text := get_text(op, CAUSE)))
     if causes:
         joined.attributes[CAUSE] = ir.StringAttr.get("; ".join(causes))
@@ -156,39 +158,24 @@ def _join(members: list[Any]) -> None:
         op.erase()
 
 
-def _gathered(members: list[Any]) -> Any:
-    """The all_gather of all operands, which takes the place of ``members``."""
-    first = members[0]
-    joined = ir.Operation.create(
-        ALL_GATHER,
-        results=[r.type for op in members for r in op.results],
-        operands=[v for op in members for v in op.operands],
-        attributes={name: first.attributes[name] for name in first.attributes},
-    )
-    # XLA aborts on several operands that it has not found to be per-device itself (nothing that matters uses them)
-    joined.attributes[SHARDING] = ir.StringAttr.get(MANUAL)
-    for old, new in zip((r for op in members for r in op.results), joined.results, strict=True):
-        old.replace_all_uses_with(new)
-    return joined
-
-
 def _packed(members: list[Any]) -> Any:
     """A copy of the first of ``members`` that takes the elements of all, and gives to each its part of the result."""
     first = members[0]
-    rows = _rows(first)
-    parts = [_matrix(op, rows) for op in members]
-    ends = list(accumulate(part.type.shape[1] for part in parts))
-    whole = hlo.concatenate(parts, 1)
+    rows, parts = _rows(first), _parts(first)
+    kinds = {op.operands[0].type.element_type for op in members}
+    common = kinds.pop() if len(kinds) == 1 else ir.IntegerType.get_unsigned(_width(kinds.pop()))
+    columns = [_matrix(op, rows, common) for op in members]
+    ends = list(accumulate(column.type.shape[1] for column in columns))
+    whole = hlo.concatenate(columns, 1)
     joined = first.clone()
     joined.operands[0] = whole
     for name in KINDS[first.name]:
         joined.attributes[name] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 0)
-    kept = rows if first.name == ALL_TO_ALL else 1
-    joined.results[0].set_type(retype(whole.type, (kept, ends[-1])))
+    joined.results[0].set_type(retype(whole.type, (parts, ends[-1])))
     joined.location = ir.Location.current
     for op, start, end in zip(members, [0, *ends], ends, strict=False):
-        part = hlo.slice(joined.results[0], [0, start], [kept, end], [1, 1])
-        op.results[0].replace_all_uses_with(_tile(op, part, rows))
+        part = hlo.slice(joined.results[0], [0, start], [parts, end], [1, 1])
+        op.results[0].replace_all_uses_with(_tile(op, part, parts))
     return joined
 
 
@@ -196,14 +183,19 @@ def _rows(op: Any) -> int:
     """How many parts of its operand go to different devices."""
     if op.name == ALL_TO_ALL:
         return int(op.attributes["split_count"].value)
-    if op.name == REDUCE_SCATTER:
-        return prod(shape_of(op.operands[0])) // prod(shape_of(op.results[0]))
-    return 1
+    return prod(shape_of(op.operands[0])) // prod(shape_of(op.results[0])) if op.name == REDUCE_SCATTER else 1
 
 
-def _matrix(op: Any, rows: int) -> Any:
-    """The operand of ``op`` as a matrix of ``rows``, each with the elements of one part."""
-    value, shape = op.operands[0], shape_of(op.operands[0])
+def _parts(op: Any) -> int:
+    """How many parts its result has from different devices."""
+    if op.name == ALL_TO_ALL:
+        return int(op.attributes["split_count"].value)
+    return prod(shape_of(op.results[0])) // prod(shape_of(op.operands[0])) if op.name == ALL_GATHER else 1
+
+
+def _matrix(op: Any, rows: int, kind: Any) -> Any:
+    """The operand of ``op``, of elements ``kind``, as a matrix of ``rows``, each with the elements of one part."""
+    value, shape = _as_bits(op.operands[0], kind), shape_of(op.operands[0])
     if rows > 1:
         dim = op.attributes[KINDS[op.name][0]].value
         shape = (*shape[:dim], rows, shape[dim] // rows, *shape[dim + 1 :])
@@ -213,16 +205,22 @@ def _matrix(op: Any, rows: int) -> Any:
     return _reshaped(value, (rows, prod(shape) // rows))
 
 
-def _tile(op: Any, part: Any, rows: int) -> Any:
-    """The result of ``op`` from its columns of the joined result."""
-    if op.name == ALL_TO_ALL:
-        split, concat = (op.attributes[name].value for name in KINDS[ALL_TO_ALL])
-        block = list(shape_of(op.operands[0]))
-        block[split] //= rows
-        part = _reshaped(part, (rows, *block))
-        if concat:
-            part = hlo.transpose(part, [*range(1, concat + 1), 0, *range(concat + 1, len(block) + 1)])
-    return _reshaped(part, shape_of(op.results[0]))
+def _tile(op: Any, part: Any, parts: int) -> Any:
+    """The result of ``op`` from its columns of the joined result: the parts, side by side where it has them."""
+    if parts > 1:
+        block, along = list(shape_of(op.operands[0])), op.attributes[KINDS[op.name][-1]].value
+        if op.name == ALL_TO_ALL:
+            block[op.attributes["split_dimension"].value] //= parts
+        part = _reshaped(part, (parts, *block))
+        if along:
+            part = hlo.transpose(part, [*range(1, along + 1), 0, *range(along + 1, len(block) + 1)])
+    return _as_bits(_reshaped(part, shape_of(op.results[0])), op.results[0].type.element_type)
+
+
+def _as_bits(value: Any, kind: Any) -> Any:
+    """``value`` read as elements of another type of the same width."""
+    wanted = ir.RankedTensorType.get(list(shape_of(value)), kind)
+    return value if value.type == wanted else hlo.bitcast_convert(wanted, value)
 
 
 def _reshaped(value: Any, shape: Sequence[int]) -> Any:

@@ -128,12 +128,16 @@ def check(rows: list[dict[str, Any]], joined: int) -> None:
             np.testing.assert_array_equal(np.asarray(one), other, err_msg=f"result {index}")
 
 
-def test_all_gathers_of_several_types_keep_their_operands():
-    check([row("all_gather", (2, 4), [0]), row("all_gather", (3,), [0], "i32"), row("all_gather", (1, 1, 2), [0])], 1)
+def test_all_gathers_along_any_dimension():
+    shapes = [((2, 2), [0]), ((2, 3), [1]), ((3,), [0]), ((1, 2, 3), [2]), ((1, 2, 3), [1])]
+    check([row("all_gather", shape, dims) for shape, dims in shapes], 1)
 
 
-def test_all_gathers_along_different_dimensions_stay_apart():
-    check([row("all_gather", (2, 4), [0]), row("all_gather", (2, 4), [1]), row("all_gather", (3,), [0])], 2)
+@pytest.mark.parametrize("kind", ["all_gather", "collective_permute", "all_to_all"])
+def test_what_is_moved_travels_as_bits(kind):
+    """Of 32 bits: floats and integers together; of 16 bits and complex numbers each apart."""
+    elements = ["f32", "i32", "bf16", "complex<f32>", "i32", "complex<f32>", "bf16"]
+    check([row(kind, (2, k + 1), [0, 1], element) for k, element in enumerate(elements)], 3)
 
 
 @pytest.mark.parametrize("element", TYPES)

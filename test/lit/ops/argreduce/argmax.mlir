@@ -1,4 +1,4 @@
-// argmax over a split dimension: parts are reduced, gathered (1 x 2 elements each), and reduced again.
+// argmax over a split dimension: parts are reduced, gathered (2 values and 2 places each, as bits), and reduced again.
 // RUN: shardpass-opt %s partition | FileCheck %s
 
 module attributes {mhlo.num_partitions = 4 : i32} {
@@ -6,7 +6,7 @@ module attributes {mhlo.num_partitions = 4 : i32} {
   // CHECK: stablehlo.reduce({{.*}}) across dimensions = [1] : (tensor<2x250xf32>, tensor<2x250xi32>, tensor<2x250xi1>
   // CHECK: "stablehlo.all_gather"
   // CHECK-SAME: shardpass.cause = "parts of stablehlo.reduce over a split dimension"
-  // CHECK-SAME: (tensor<1x2xf32>, tensor<1x2xi32>) -> (tensor<4x2xf32>, tensor<4x2xi32>)
+  // CHECK-SAME: (tensor<1x4xui32>) -> tensor<4x4xui32>
   // CHECK: stablehlo.reduce({{.*}}) across dimensions = [0] : (tensor<4x2xf32>, tensor<4x2xi32>, tensor<f32>
   // CHECK-NOT: all_gather
   func.func public @main(%x: tensor<2x1000xf32> {mhlo.sharding = "{devices=[1,4]<=[4]}"}) -> tensor<2xi32> {
