@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from fuzz_maker import array, body, comparator, literal
-from fuzz_programs import FLOATS, Array, Fact, Type, numbers
+from fuzz_programs import DTYPES, FLOATS, Array, Fact, Type, numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,6 +253,9 @@ def _reduce(element: str, op: str, init: str, shape_: tuple[int, ...], dims: tup
         identity = op in ("and", "minimum")
         data[0] = np.full(shape_, identity)
         data[0][0, 0] = data[0][-1, -1] = not identity
+    elif op in ("maximum", "minimum"):  # all different, so that no part tells the whole
+        count = int(np.prod(shape_))
+        data[0] = np.asarray(np.arange(count) * 7 % count, DTYPES[element]).reshape(shape_)
     target = tuple(n for d, n in enumerate(shape_) if d not in dims)
     return Sample(
         "stablehlo.reduce", (Type(shape_, element),), (Type(target, element),), f"dimensions = {array(dims)}",

@@ -332,8 +332,11 @@ def say(sample: Sample, way: Way, combiner: str) -> str:
     return ", ".join([*parts, *([f"partial {combiner}"] if combiner else [])])
 
 
-# Why a right split is not claimed: (op, part of its description) -> the reason.
-REASONS: dict[tuple[str, str], str] = {}
+# Why a right split is not claimed: (op, part of the sample's note, part of the description) -> the reason.
+REASONS: dict[tuple[str, str, str], str] = {
+    ("stablehlo.reduce", "subtract", "partial add"): "a reducer that is not associative is left alone; this one is a "
+    "sum in disguise, of one start only",
+}
 
 
 # Ops that can be split and have no sample: the reason.
@@ -355,8 +358,8 @@ def without_samples() -> list[str]:
 
 
 def reason_for(sample: Sample, missing: str) -> str:
-    for (op, part), reason in REASONS.items():
-        if op == sample.op and part in missing:
+    for (op, note, part), reason in REASONS.items():
+        if op == sample.op and note in sample.note and part in missing:
             return reason
     return ""
 
