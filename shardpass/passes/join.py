@@ -31,7 +31,7 @@ KINDS: Mapping[str, tuple[str, ...]] = {
 }
 CHANNEL = "channel_handle"
 HOLD_COLLECTIVES = CONTROL_FLOW | {"func.func"}  # other regions are reducers
-PART_OF_PEAK = 4  # what is joined may be of the most bytes that are alive at once
+PART_OF_PEAK = 32  # what is joined may be of the most bytes that are alive at once
 OPEN_GROUPS = 4  # of one kind, that a collective is tried with
 
 
@@ -44,7 +44,7 @@ class Join(ModulePass):
     one of their elements side by side. (StableHLO lets some take several operands; XLA reads those otherwise, or wrongly
     where layouts differ.) What is only moved may be of several types of one width. None of those that are joined needs
     another; other ops of the block move out of the way. The most bytes that are alive at once in the block do not rise,
-    nor do the bytes that are sent. What is joined is small beside what the block holds: a quarter at most.
+    nor do the bytes that are sent. What is joined is small beside what the block holds: a thirty-second at most.
 
     all_reduces stay apart unless asked for: XLA joins those itself, without the copies, in a form that it does not take
     from outside.
