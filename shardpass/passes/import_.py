@@ -51,6 +51,7 @@ from shardpass.passes.registry import register
 from shardpass.passes.sdy_import import MOST_DEVICES, import_sdy
 from shardpass.passes.tidy import tidy
 from shardpass.passes.validate import check, read_for
+from shardpass.passes.variadic import split_variadic
 from shardpass.sharding import Mesh, Sharding, common_mesh, parse_sharding
 
 HOLDS_OPS = CONTROL_FLOW | {"func.func"}  # ops whose regions hold a program, not a reducer
@@ -120,6 +121,7 @@ class Import(ModulePass):
         prefer = mesh_of(module)
         sdy_mesh = import_sdy(module)
         inline_calls(module)
+        split_variadic(module)
         _drop_constraints_in_reducers(operation(main))
         _open_dims(main)
         expand_ops(main)

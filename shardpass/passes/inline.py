@@ -21,7 +21,7 @@ NAMES_CALLEE = {"func.call": "callee", "stablehlo.composite": "decomposition"}  
 
 
 def inline_calls(module: Any) -> None:
-    """Inlines every call and composite reached from ``main``, in regions too, and erases the functions left without use.
+    """Inlines every call and composite reached from ``main``, in regions too, and erases the functions left unused.
 
     Raises ShardpassError: SP205 where functions call one another in a circle, SP206 where a callee is missing.
     """

@@ -12,6 +12,7 @@ from shardpass.ir import jax_private
 from shardpass.ir.locations import place_of
 from shardpass.ir.tensors import every_op, operation
 from shardpass.passes import annotations as names
+from shardpass.passes.variadic import split_variadic
 from shardpass.runtime.compiling import choose_devices, compile_by_client, load, own_copy
 from shardpass.runtime.contract import Signature, read_boundary
 from shardpass.runtime.executable import Executable
@@ -112,6 +113,7 @@ def compile_by_xla(module: Any, devices: Sequence[Any] | None = None) -> Executa
     chosen = choose_devices(attributes[names.NUM_PARTITIONS].value, devices)
     with copy.context, ir.Location.unknown():
         canonicalise(copy)
+        split_variadic(copy)
         shardy = any(op.name == "sdy.mesh" for op in _ops(copy))
         kind = names.main_of(copy).attributes["function_type"].value
     loaded = compile_by_client(copy, chosen, shardy=shardy)
