@@ -192,8 +192,10 @@ class _Child:
         self.hung = False
         assert process.stdout is not None
         assert process.stderr is not None
-        for stream, take in ((process.stdout, self.lines.put), (process.stderr, self.said.append)):
-            threading.Thread(target=_read, args=(stream, take), daemon=True).start()
+        streams = ((process.stdout, self.lines.put), (process.stderr, self.said.append))
+        self.readers = [threading.Thread(target=_read, args=row, daemon=True) for row in streams]
+        for reader in self.readers:
+            reader.start()
 
     def outcomes(self) -> Iterator[Outcome]:
         while True:
@@ -216,8 +218,9 @@ class _Child:
 
 def _read(stream: IO[bytes], take: Callable[[bytes], object]) -> None:
     """Hands on the lines of ``stream``, and an empty one at its end."""
-    for line in stream:
-        take(line)
+    with stream:
+        for line in stream:
+            take(line)
     take(b"")
 
 
@@ -234,8 +237,8 @@ def _child(batch: Sequence[Program], reference: bool) -> Iterator[_Child]:
         stderr=subprocess.PIPE,
         env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONPATH": path, "XLA_FLAGS": flags},
     )
+    child = _Child(process)
     try:
-        child = _Child(process)
         assert process.stdin is not None
         with suppress(BrokenPipeError):
             process.stdin.write(pickle.dumps((list(batch), reference)))
@@ -244,6 +247,8 @@ def _child(batch: Sequence[Program], reference: bool) -> Iterator[_Child]:
     finally:
         process.kill()
         process.wait()
+        for reader in child.readers:
+            reader.join()
 
 
 # ---------------------------------------------------------------- shrinking
