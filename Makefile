@@ -18,7 +18,7 @@ $(STAMP): pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
 	@touch $@
 
-.PHONY: setup demo lint unit lit test bench fuzz-redistribute docs clean
+.PHONY: setup demo lint unit lit test bench fuzz-redistribute fuzz-partition validate docs clean
 setup: $(STAMP) ## make the virtual environment
 
 demo: $(STAMP) ## partition a real training step for 4x2 devices, run it, and compare with one device
@@ -43,6 +43,12 @@ bench: $(STAMP) ## the benchmarks (long)
 
 fuzz-redistribute: $(STAMP) ## redistributions by the thousand, held to laws (long)
 	$(BIN)/python tools/fuzz_redistribute.py all --xla
+
+fuzz-partition: $(STAMP) ## 5,000 random programs, partitioned and compared with one device (half an hour)
+	$(BIN)/python tools/fuzz_partition.py --programs 5000
+
+validate: $(STAMP) ## the rules of all ops, proved by brute force (half an hour)
+	$(BIN)/python tools/validate_rules.py --reference
 
 docs: $(STAMP) ## write the generated pages under docs/
 	$(BIN)/python tools/make_docs.py
