@@ -272,10 +272,11 @@ class Partitioner:
         op = node.op
         kind, wanted = op.results[0].type, self.wanted(node)[0]
         held = self.values[op.operands[0]]
-        outer = _with_manual(held.dims, node.mesh, node.mesh.dims(wanted, kind.rank))
+        passing = _passing(node.mesh.dims(wanted, kind.rank), tuple(kind.shape), held.shape, node.mesh)
+        outer, found = _with_manual(held.dims, node.mesh, passing), node.mesh.sharding(passing)
         tile = self.bring(op.operands[0], held.mesh.sharding(outer), op, "a manual region takes it so")
-        self._same_type(op, self.tile_type(kind, wanted), tile.type, wanted)
-        self.hold(op.results[0], tile, kind, wanted, node.mesh)
+        self._same_type(op, self.tile_type(kind, found), tile.type, found)
+        self.hold(op.results[0], tile, kind, found, node.mesh)
         self.dead.append(op)
 
     def _leave_region(self, node: Node) -> None:
@@ -285,8 +286,10 @@ class Partitioner:
         if inner is None:  # out of a region that is manual over all axes
             tile, found = op.operands[0], wanted
         else:
-            outer = _with_manual(node.mesh.dims(wanted, kind.rank), inner.mesh, inner.dims)
-            tile, found = inner.tile, node.mesh.sharding(outer)
+            passing = _passing(inner.dims, inner.shape, tuple(kind.shape), inner.mesh)
+            tile = self.bring(op.operands[0], inner.mesh.sharding(passing), op, "a manual region gives it so")
+            outer = _with_manual(node.mesh.dims(wanted, kind.rank), inner.mesh, passing)
+            found = node.mesh.sharding(outer)
         self._same_type(op, tile.type, self.tile_type(kind, found), found)
         self.deliver(op.results[0], tile, kind, found, wanted, node, op)
         self.dead.append(op)
@@ -346,6 +349,20 @@ def _with_manual(outer: DimAxes | None, mesh: PrimeMesh, inner: DimAxes | None) 
     if outer is None or inner is None:
         return outer or inner or ()
     return tuple((*(a for a in axes if a in mesh.manual), *own) for axes, own in zip(outer, inner, strict=True))
+
+
+def _passing(inner: DimAxes | None, part: tuple[int, ...], whole: tuple[int, ...], mesh: PrimeMesh) -> DimAxes:
+    """What of the split ``inner`` of a region's array holds on both sides of its border.
+
+    ``part`` of each dimension's ``whole`` is in the region. Where they differ and the split does not divide the part,
+    each part is padded, and the whole would be padded at its end alone: the free axes stay behind.
+    """
+    if inner is None:
+        return ((),) * len(part)
+    return tuple(
+        axes if size == full or size % mesh.count(axes) == 0 else ()
+        for axes, size, full in zip(inner, part, whole, strict=True)
+    )
 
 
 def _known(sharding: Sharding | None, mesh: PrimeMesh, kind: Any) -> Sharding:
