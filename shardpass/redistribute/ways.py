@@ -187,13 +187,19 @@ def _best(problem: Problem, shape: tuple[int, ...], terms: Terms, is_real: bool 
         return cheapest([_rink(problem, shape), *found], terms)
     rink = _rink(problem, shape)
     found = [_within(problem, shape, _rink_form(problem, shape, in_rounds=True))]
-    if not (ways := detours(problem, shape)) and (room := roomier(problem, shape)):
-        ways, shape = detours(problem, room), room
-    for halves in ways:
-        found += [_within(problem, shape, form) for form in detour_forms(halves)]
+    found += _detoured(problem, shape, terms)
     if few:
         found += _exchanges(problem)
     return cheapest([rink, *(e for e in found if len(e.steps) <= MOST_ROUNDS)], terms)
+
+
+def _detoured(problem: Problem, shape: tuple[int, ...], terms: Terms) -> list[Builder]:
+    """By way of whole dimensions; where there is no room to park, a dimension is padded if the limit allows that."""
+    ways = detours(problem, shape)
+    if ways or (room := roomier(problem, shape)) is None:
+        return [_within(problem, shape, form) for halves in ways for form in detour_forms(halves)]
+    found = [_within(problem, room, form) for halves in detours(problem, room) for form in detour_forms(halves)]
+    return [built for built in found if terms.limit != "max" or built.memory.tile <= max(terms.tiles)]
 
 
 def _in_digits(problem: Problem, shape: tuple[int, ...], digits: DigitProblem, terms: Terms) -> list[Builder]:
