@@ -30,5 +30,11 @@ def erase_unused(function: Any) -> None:
 
 
 def _may_go(op: Any) -> bool:
+    """Control flow may where all that is in it may: whether a loop ends is not an effect."""
+    if op.name in CONTROL_FLOW:
+        inner = [operation(o) for block in walk_blocks(op) for o in block.operations]
+        return all(o.name == "stablehlo.return" or _may_go(o) for o in inner)
+    if op.name == "stablehlo.rng":
+        return True
     made = CAUSE in op.attributes or custom_call_target(op) == REDISTRIBUTE or op.name == "stablehlo.partition_id"
     return made or is_pure(op)
