@@ -336,6 +336,7 @@ def say(sample: Sample, way: Way, combiner: str) -> str:
 REASONS: dict[tuple[str, str, str], str] = {
     ("stablehlo.reduce", "subtract", "partial add"): "a reducer that is not associative is left alone; this one is a "
     "sum in disguise, of one start only",
+    ("stablehlo.get_dimension_size", "", "partial add"): "the whole size is known: nothing needs to be added",
 }
 
 
