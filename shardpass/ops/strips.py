@@ -88,7 +88,8 @@ def _strips(low: int, high: int, tile: int, count: int) -> list[Strip]:
     """From ``low`` to ``high``; what lies beyond every position's reach is one strip of its own at each side."""
     left, right = (1 - count) * tile, count * tile
     out = [Strip(-count, 0, min(high, left) - low)] if low < left else []
-    for r in range(max(low, left) // tile, -(-min(high, right) // tile)):
+    # of an array of no elements there are no tiles, only what lies at its sides
+    for r in range(max(low, left) // tile, -(-min(high, right) // tile)) if tile else ():
         first = max(low - r * tile, 0)
         out.append(Strip(r, first, min(high - r * tile, tile) - first))
     return [*out, Strip(count, 0, high - max(low, right))] if high > right else out

@@ -64,7 +64,7 @@ def lacking(held: Held, window: Window) -> int:
 
 
 @pytest.mark.parametrize("count", [2, 3, 4, 8])
-@pytest.mark.parametrize(("size", "results"), [(16, 16), (16, 13), (13, 16), (5, 11), (24, 12), (7, 1)])
+@pytest.mark.parametrize(("size", "results"), [(16, 16), (16, 13), (13, 16), (5, 11), (24, 12), (7, 1), (0, 3)])
 @pytest.mark.parametrize(("first", "step", "span"), [(0, 1, 1), (3, 1, 1), (-2, 1, 5), (-1, 2, 3), (4, 3, 2)])
 def test_windows_of_tiles(count: int, size: int, results: int, first: int, step: int, span: int) -> None:
     window = Reach(0, 0, 0, size, results, first, step, span).window(count)
@@ -173,7 +173,7 @@ def assert_beside(size: int, count: int, window: Window) -> None:
 
 
 @pytest.mark.parametrize("count", [2, 3, 4, 8])
-@pytest.mark.parametrize(("size", "results"), [(16, 16), (16, 13), (13, 16), (5, 11), (24, 12), (7, 1)])
+@pytest.mark.parametrize(("size", "results"), [(16, 16), (16, 13), (13, 16), (5, 11), (24, 12), (7, 1), (0, 3)])
 @pytest.mark.parametrize(
     ("first", "step", "span"), [(0, 1, 1), (3, 1, 1), (-2, 1, 5), (-1, 2, 3), (4, 3, 2), (-40, 1, 2)]
 )
