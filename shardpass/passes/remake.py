@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from jaxlib.mlir import ir
 
-from shardpass.ops.assign import LATENCY_BYTES, WORK_PER_BYTE
+from shardpass.ops.assign import LATENCY_BYTES, WORK_PER_BYTE, Side, settle
 from shardpass.ops.factors import DimAxes, Kind, Rule, project, unproject
 from shardpass.ops.local import Local
 from shardpass.ops.registry import OpDef, Rewrite
@@ -122,10 +122,12 @@ def _operand_dims(work: Partitioner, held: Held, target: Sharding) -> list[DimAx
     if made is None or dims is None:
         return None
     sizes, rule = held.mesh.sizes, made.rule
-    factors = project(rule, rule.results[0], held.shape, dims, sizes)
-    if unproject(rule, rule.results[0], held.shape, factors, sizes) != dims:
-        return None
-    return [
-        unproject(rule, dim_map, work.values[value].shape, factors, sizes)
+    operands = [
+        Side(work.values[value].shape, dim_map, None, 0)
         for value, dim_map in zip(made.operands, rule.operands, strict=True)
     ]
+    factors = project(rule, rule.results[0], held.shape, dims, sizes)
+    said = unproject(rule, rule.results[0], held.shape, factors, sizes) == dims
+    if not said or settle(rule, operands, factors, sizes) != factors:
+        return None
+    return [unproject(rule, side.dim_map, side.shape, factors, sizes) for side in operands]
