@@ -12,7 +12,7 @@ from jaxlib.mlir import ir
 from shardpass.ir.reductions import all_reduce, channels
 from shardpass.ir.tensors import operation, walk_blocks
 from shardpass.ops.reduce import combiner_of, is_identity
-from shardpass.passes.annotations import AXES, CAUSE, get_text, main_of
+from shardpass.passes.annotations import AXES, CAUSE, SHARDING, get_text, main_of
 from shardpass.passes.base import ModulePass
 from shardpass.passes.registry import register
 
@@ -141,7 +141,7 @@ class _Work:
         result = user.results[0]
         with ir.InsertionPoint.after(user), first.location:
             new = all_reduce(result, _groups(first), combiner_of(first), next(self.channels))
-        for name in (CAUSE, AXES):
+        for name in (CAUSE, AXES, SHARDING):
             said = dict.fromkeys(text for op in replaced if (text := get_text(op, name)))
             if said:
                 new.attributes[name] = ir.StringAttr.get("; ".join(said) if name == CAUSE else next(iter(said)))

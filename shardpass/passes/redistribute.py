@@ -19,9 +19,7 @@ from shardpass.passes.annotations import (
     CAUSE,
     FROM,
     GLOBAL_TYPE,
-    MANUAL,
     REDISTRIBUTE,
-    SHARDING,
     TO,
     custom_call_target,
     get_text,
@@ -29,6 +27,7 @@ from shardpass.passes.annotations import (
     num_devices,
 )
 from shardpass.passes.base import ModulePass
+from shardpass.passes.for_xla import mark_manual
 from shardpass.passes.registry import register
 from shardpass.redistribute import Plan, plan_redistribution
 from shardpass.redistribute.limit import read_limit
@@ -46,7 +45,8 @@ class Redistribute(ModulePass):
     The op carries ``shardpass.from``, ``shardpass.to`` (sharding text), ``shardpass.global_type`` (the type of
     the whole array) and may carry ``shardpass.cause``. The ops that take its place keep its location; each
     collective says in ``shardpass.axes`` which mesh axes it works over, and hands the cause on. Axes are
-    called as in the module's ``shardpass.mesh``, where there is one.
+    called as in the module's ``shardpass.mesh``, where there is one. All collectives of the module, and
+    ``partition_id``, are marked manual: XLA does not find that out of what meets no argument.
 
     Options:
         planner: "best", or "rink" for the plain method of Rink et al.
@@ -72,8 +72,8 @@ class Redistribute(ModulePass):
           func.func @main(%x: tensor<8x4xf32>) -> tensor<4x8xf32> {
             %0 = "stablehlo.all_to_all"(%x) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>,
               concat_dimension = 1 : i64, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>,
-              split_count = 2 : i64, split_dimension = 0 : i64}> {shardpass.axes = "axis_0"}
-              : (tensor<8x4xf32>) -> tensor<4x8xf32>
+              split_count = 2 : i64, split_dimension = 0 : i64}>
+              {mhlo.sharding = "{manual}", shardpass.axes = "axis_0"} : (tensor<8x4xf32>) -> tensor<4x8xf32>
             return %0 : tensor<4x8xf32>
           }
         }
@@ -105,16 +105,9 @@ class Redistribute(ModulePass):
                         failures.append(_placed(failure, place_of(op.location)))
                     else:
                         _replace(operation(op), plan, fresh, known)
-                _mark_device_numbers(block)
         if failures:
             raise ShardpassError(*(d for failure in failures for d in failure.diagnostics))
-
-
-def _mark_device_numbers(block: Any) -> None:
-    """Says that `partition_id` is per-device: it takes nothing that would tell XLA, and what uses it may not either."""
-    for op in block.operations:
-        if operation(op).name == "stablehlo.partition_id":
-            operation(op).attributes[SHARDING] = ir.StringAttr.get(MANUAL)
+        mark_manual(module.operation)
 
 
 def _placed(failure: ShardpassError, place: Place) -> ShardpassError:

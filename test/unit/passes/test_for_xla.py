@@ -1,0 +1,99 @@
+"""What is told to XLA of a per-device program."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import shardpass
+from shardpass.ir.collectives import KINDS
+from shardpass.ir.tensors import every_op, operation
+from shardpass.passes.annotations import MANUAL, SHARDING, get_text
+
+GROUPS = "replica_groups = dense<[[0, 1, 2, 3]]> : tensor<1x4xi64>"
+SUM = """({
+          ^bb0(%u: tensor<f32>, %z: tensor<f32>):
+            %w = stablehlo.add %u, %z : tensor<f32>
+            stablehlo.return %w : tensor<f32>
+          })"""
+# every kind of collective, in a loop that carries its numbers beside what is asked for, and made of nothing
+OF_NOTHING = f"""
+module attributes {{mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32}} {{
+  sdy.mesh @mesh = <["x"=4]>
+  func.func @main(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {{
+    %0 = sdy.manual_computation(%x) in_shardings=[<@mesh, [{{"x"}}, {{}}]>] out_shardings=[<@mesh, [{{"x"}}, {{}}]>]
+        manual_axes={{"x"}} (%a: tensor<2x8xf32>) {{
+      %i = stablehlo.iota dim = 0 : tensor<4x8xf32>
+      %c = stablehlo.constant dense<0> : tensor<i32>
+      %n = stablehlo.constant dense<3> : tensor<i32>
+      %one = stablehlo.constant dense<1> : tensor<i32>
+      %l:3 = stablehlo.while(%k = %c, %v = %i, %y = %a) : tensor<i32>, tensor<4x8xf32>, tensor<2x8xf32>
+       cond {{
+        %q = stablehlo.compare LT, %k, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
+        stablehlo.return %q : tensor<i1>
+      }} do {{
+        %g = "stablehlo.all_gather"(%v) <{{all_gather_dim = 1 : i64, {GROUPS}, use_global_device_ids,
+          channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>}}>
+          : (tensor<4x8xf32>) -> tensor<4x32xf32>
+        %p = "stablehlo.collective_permute"(%g) <{{source_target_pairs = dense<[[0, 1], [1, 0]]> : tensor<2x2xi64>,
+          channel_handle = #stablehlo.channel_handle<handle = 2, type = 1>}}>
+          : (tensor<4x32xf32>) -> tensor<4x32xf32>
+        %r = "stablehlo.all_reduce"(%p) <{{{GROUPS}, use_global_device_ids,
+          channel_handle = #stablehlo.channel_handle<handle = 3, type = 1>}}> {SUM}
+          : (tensor<4x32xf32>) -> tensor<4x32xf32>
+        %t = "stablehlo.all_to_all"(%r) <{{concat_dimension = 1 : i64, split_count = 4 : i64, split_dimension = 0 : i64,
+          {GROUPS}, channel_handle = #stablehlo.channel_handle<handle = 4, type = 1>}}>
+          : (tensor<4x32xf32>) -> tensor<1x128xf32>
+        %s = "stablehlo.reduce_scatter"(%t) <{{scatter_dimension = 1 : i64, {GROUPS}, use_global_device_ids,
+          channel_handle = #stablehlo.channel_handle<handle = 5, type = 1>}}> {SUM}
+          : (tensor<1x128xf32>) -> tensor<1x32xf32>
+        %h = stablehlo.reshape %s : (tensor<1x32xf32>) -> tensor<4x8xf32>
+        %k1 = stablehlo.add %k, %one : tensor<i32>
+        %y1 = stablehlo.add %y, %y : tensor<2x8xf32>
+        stablehlo.return %k1, %h, %y1 : tensor<i32>, tensor<4x8xf32>, tensor<2x8xf32>
+      }}
+      sdy.return %l#2 : tensor<2x8xf32>
+    }} : (tensor<8x8xf32>) -> tensor<8x8xf32>
+    return %0 : tensor<8x8xf32>
+  }}
+}}
+"""
+
+
+def marks(module: object) -> dict[str, set[str | None]]:
+    """What each kind of collective, and partition_id, says of its sharding."""
+    found: dict[str, set[str | None]] = {}
+    for op in every_op(operation(module)):
+        kind = op.name.removeprefix("stablehlo.")
+        if kind in (*KINDS, "partition_id"):
+            found.setdefault(kind, set()).add(get_text(op, SHARDING))
+    return found
+
+
+def test_collectives_of_nothing_say_that_they_are_manual() -> None:
+    module = shardpass.run_pipeline(OF_NOTHING, "partition")
+    kinds = ("all_gather", "collective_permute", "all_reduce", "all_to_all", "reduce_scatter")
+    assert marks(module.operation) == {kind: {MANUAL} for kind in kinds}
+    x = np.arange(64, dtype=np.float32).reshape(8, 8)
+    np.testing.assert_array_equal(shardpass.compile(module)(x)[0], 8 * x)
+
+
+SUMS = """
+module attributes {mhlo.num_partitions = 4 : i32} {
+  func.func @main(%x: tensor<8x16xf32> {mhlo.sharding = "{devices=[1,4]<=[4]}"},
+      %w: tensor<16x4xf32> {mhlo.sharding = "{devices=[4,1]<=[4]}"}, %y: tensor<10xf32> {mhlo.sharding = "{devices=[4]<=[4]}"})
+      -> (tensor<4x8xf32> {mhlo.sharding = "{replicated}"}, tensor<10xf32> {mhlo.sharding = "{replicated}"}, tensor<4x4xf32> {mhlo.sharding = "{devices=[1,4]<=[4]}"}) {
+    %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<8x16xf32>, tensor<16x4xf32>) -> tensor<8x4xf32>
+    %1 = stablehlo.transpose %0, dims = [1, 0] : (tensor<8x4xf32>) -> tensor<4x8xf32>
+    %2 = stablehlo.slice %w [0:4, 0:4] : (tensor<16x4xf32>) -> tensor<4x4xf32>
+    return %1, %y, %2 : tensor<4x8xf32>, tensor<10xf32>, tensor<4x4xf32>
+  }
+}
+"""  # noqa: E501  IR is not wrapped
+
+
+def test_what_later_passes_make_of_collectives_says_so_too() -> None:
+    """shardpass-combine moves the sum past the transpose: a new all_reduce, after redistributions were built."""
+    module = shardpass.run_pipeline(SUMS, "partition")
+    found = marks(module.operation)
+    assert "all_reduce" in found
+    assert set().union(*found.values()) == {MANUAL}
