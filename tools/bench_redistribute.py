@@ -29,7 +29,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from reshard_samples import MESHES, Problem, hard, paper, sample
+from reshard_samples import MESHES, Problem, hard, named, paper, sample
 
 WAYS = ("rink", "best", "xla", "shardy")
 
@@ -215,6 +215,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--min-mb", type=float, default=8)
     parser.add_argument("--max-mb", type=float, default=64)
+    parser.add_argument("--name", action="append", help="only this problem, as it is called in a report")
     parser.add_argument("--hard", metavar="FILE", help="only the problems of this file")
     parser.add_argument("--repeats", type=int, default=9)
     parser.add_argument("--profile", default="default", help="that plans are made for: a name, or a JSON file")
@@ -228,6 +229,8 @@ def main() -> int:
     low, high = arguments.min_mb * 2**20, arguments.max_mb * 2**20
     if arguments.hard:
         problems = hard(arguments.hard)
+    elif arguments.name:
+        problems = [named(name, low, high) for name in arguments.name]
     else:
         problems = [] if arguments.mesh else paper()
         for mesh in arguments.mesh or MESHES:

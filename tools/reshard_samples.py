@@ -30,7 +30,7 @@ Problem = dict[str, Any]  # name, mesh (sizes), shape, source and target (per di
 def sample(mesh: str, seed: int, index: int, low: float, high: float, uneven: bool) -> Problem:
     """A random problem of ``low`` to ``high`` bytes of f32, not an identity."""
     sizes = MESHES[mesh]
-    rng = random.Random(f"{mesh}/{seed}/{index}/{low}/{high}/{uneven}")
+    rng = random.Random(f"{mesh}/{seed}/{index}/{low:.0f}/{high:.0f}/{uneven}")
     while True:
         rank = rng.randint(1, 6)
         sides = []
@@ -56,6 +56,12 @@ def sample(mesh: str, seed: int, index: int, low: float, high: float, uneven: bo
         if 0.7 * low <= 4 * math.prod(shape) <= 1.4 * high:
             name = f"{mesh}/{'u' if uneven else 'e'}{seed}/{index}"
             return {"name": name, "mesh": list(sizes), "shape": shape, "source": sides[0], "target": sides[1]}
+
+
+def named(name: str, low: float, high: float) -> Problem:
+    """The sample that is called so: mesh, e or u and the seed, number."""
+    mesh, kind, index = name.split("/")
+    return sample(mesh, int(kind[1:]), int(index), low, high, kind[0] == "u")
 
 
 def hard(path: str) -> list[Problem]:

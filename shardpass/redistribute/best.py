@@ -10,8 +10,9 @@ the cost model among
 3. the all_to_all over all digits but one, and the rounds of that one;
 4. an all_to_all for each stage, where no permute is needed if digits leave in the right order (``route``).
 
-Gathers are one all_gather, whatever their dimensions. Local transposes put digits where a collective wants
-them, and back. The paper's plan competes: a plan with more modelled bytes than it is not taken.
+Gathers are one all_gather, whatever their dimensions, or two, the leading dimension's last. Local transposes put
+digits where a collective wants them, and back. The paper's plan competes: a plan with more modelled bytes than it is
+not taken.
 """
 
 from __future__ import annotations
@@ -27,9 +28,10 @@ from shardpass.redistribute import ops
 from shardpass.redistribute.build import NO_GROUPS, Builder
 from shardpass.redistribute.digits import FREE, Axes, DigitProblem, State, apart, arranged, windowed
 from shardpass.redistribute.ops import IntArray
-from shardpass.redistribute.route import Route, route
+from shardpass.redistribute.route import Route, routes
 from shardpass.redistribute.tiling import matched, row_of, travels
 
+SHORT_RUN = 32  # bytes: pieces as short XLA puts in place itself better than a transpose does
 MOST_ROUNDS = 8  # of chunks: beyond this their latencies weigh more than the bytes they save
 
 Form = Callable[[Builder], None]
@@ -38,7 +40,10 @@ Part = Callable[[DigitProblem, Route, Builder], None]
 
 def digit_forms(problem: DigitProblem) -> list[Form]:
     """Ways to build the plan; each appends it to a builder whose tile is the (padded) source tile."""
-    way = route(problem)
+    return [form for way in routes(problem) for form in _route_forms(problem, way)]
+
+
+def _route_forms(problem: DigitProblem, way: Route) -> list[Form]:
     parts: list[Part] = [_all_to_all if way.exchange else _permute]
     if way.exchange and way.middle != way.last:
         if problem.size(way.exchange) <= MOST_ROUNDS:
@@ -47,7 +52,10 @@ def digit_forms(problem: DigitProblem) -> list[Form]:
             parts.append(_split_exchange)
         if way.stages:
             parts.append(_exchange_in_stages)
-    return [partial(_build, problem, way, part) for part in parts]
+    gathers: list[Part] = [_gather]
+    if _leading(problem, way):
+        gathers.append(_gather_in_two)
+    return [partial(_build, problem, way, part, gather) for gather in gathers for part in parts]
 
 
 def detour_forms(halves: tuple[DigitProblem, DigitProblem]) -> list[Form]:
@@ -61,12 +69,12 @@ def _in_turn(first: Form, second: Form, builder: Builder) -> None:
     second(builder)
 
 
-def _build(problem: DigitProblem, way: Route, exchange: Part, builder: Builder) -> None:
+def _build(problem: DigitProblem, way: Route, exchange: Part, gather: Part, builder: Builder) -> None:
     sliced = tuple(FREE if m in problem.partial else t for m, t in enumerate(way.first))
     _slice(problem, problem.source, sliced, builder)
     _reduce(problem, sliced, way.first, builder)
     exchange(problem, way, builder)
-    _gather(problem, way, builder)
+    gather(problem, way, builder)
 
 
 def _slice(problem: DigitProblem, before: State, after: State, builder: Builder) -> None:
@@ -135,35 +143,74 @@ def _split_exchange(problem: DigitProblem, way: Route, builder: Builder) -> None
 
 
 def _swap(problem: DigitProblem, before: State, after: State, builder: Builder) -> None:
-    """One all_to_all for all mesh digits that hold another tensor digit after it, each a local one.
-
-    The digits that leave come first, and those that come go back to their places. Where they are whole blocks of
-    one dimension each, the collective splits and joins these itself; not so for the last dimension, of which XLA's
-    CPU backend splits more slowly than we transpose.
-    """
+    """One all_to_all for all mesh digits that hold another tensor digit after it, each a local one."""
     digits = sorted((m for m, t in enumerate(after) if t != before[m]), key=lambda m: after[m])
     groups = problem.groups(digits)
-    size = groups.shape[1]
-    leaving = [after[m] for m in digits]
-    coming = [before[m] for m in digits]
+    leaving, coming = [after[m] for m in digits], [before[m] for m in digits]
     whole, tile = builder.tile, problem.tile(after)
     names = problem.names.names(digits)
     split, concat = block_dim(problem, before, leaving), block_dim(problem, after, coming)
+    local = problem.local(before)
+    first = local.index(leaving[0])
     program: list[ops.Op]
-    if split is not None and concat is not None and math.prod(whole[split + 1 :]) > 1:
+    if split is not None and concat is not None and math.prod(tile[:concat]) == 1 < math.prod(whole[split + 1 :]):
         program = [ops.AllToAll(split, concat, groups, names)]
+    elif local[first : first + len(leaving)] == leaving:
+        program = _swap_in_place(problem, local, first, coming, after, groups, names)
     else:
-        axes = apart(problem, problem.local(before), leaving)
-        lead = [axes.runs.index((t,)) for t in leaving]
-        rest = [a for a in range(len(axes.runs)) if a not in lead]
-        shape = (size, *(axes.shape[a] for a in rest if axes.shape[a] > 1))
-        program = [
-            *arranged(whole, axes, [*lead, *rest], shape),
-            ops.AllToAll(0, 0, groups, names),
-            *_put_back(problem, after, coming, shape, tile),
-        ]
+        program = _swap_in_front(problem, builder, local, leaving, coming, after, groups, names)
     held = builder.bytes(whole)
-    builder.step("all_to_all", program, groups, tile, held - held // size, names)
+    builder.step("all_to_all", program, groups, tile, held - held // groups.shape[1], names)
+
+
+def _swap_in_place(
+    problem: DigitProblem,
+    local: list[int],
+    first: int,
+    coming: list[int],
+    after: State,
+    groups: IntArray,
+    names: tuple[str, ...],
+) -> list[ops.Op]:
+    """The digits that leave stand together: those that come take their places, and then go to their own.
+
+    XLA cuts the pieces and joins them along one axis, in long runs, and the transpose goes with the joining; split
+    along one dimension and joined along another, pieces are joined in short ones.
+    """
+    size = groups.shape[1]
+    ahead, behind = local[:first], local[first + len(coming) :]
+    left, right = (math.prod(problem.sizes[t] for t in part) for part in (ahead, behind))
+    grid, axis = ((size, right), 0) if left == 1 else ((left, size, right), 1)
+    mixed = [*ahead, *coming, *behind]
+    stands = Axes(tuple((t,) for t in mixed), problem.sizes)
+    order = [mixed.index(t) for t in problem.local(after)]
+    return [
+        ops.Reshape(grid),
+        ops.AllToAll(axis, axis, groups, names),
+        *arranged(grid, stands, order, problem.tile(after)),
+    ]
+
+
+def _swap_in_front(
+    problem: DigitProblem,
+    builder: Builder,
+    local: list[int],
+    leaving: list[int],
+    coming: list[int],
+    after: State,
+    groups: IntArray,
+    names: tuple[str, ...],
+) -> list[ops.Op]:
+    """The digits that leave are first brought in front."""
+    axes = apart(problem, local, leaving)
+    lead = [axes.runs.index((t,)) for t in leaving]
+    rest = [a for a in range(len(axes.runs)) if a not in lead]
+    shape = (groups.shape[1], *(axes.shape[a] for a in rest if axes.shape[a] > 1))
+    return [
+        *arranged(builder.tile, axes, [*lead, *rest], shape),
+        ops.AllToAll(0, 0, groups, names),
+        *_put_back(problem, after, coming, shape, problem.tile(after)),
+    ]
 
 
 def block_dim(problem: DigitProblem, state: State, digits: list[int]) -> int | None:
@@ -242,22 +289,44 @@ def _gathered(problem: DigitProblem, way: Route) -> list[int]:
 
 
 def _gather(problem: DigitProblem, way: Route, builder: Builder) -> None:
-    """One all_gather of all digits that become local, on a new leading axis, and a transpose that puts them back."""
+    _gather_to(problem, problem.target, _gathered(problem, way), way, builder)
+
+
+def _gather_in_two(problem: DigitProblem, way: Route, builder: Builder) -> None:
+    """The digits that end in front come last: they need no transpose, and the others are gathered on a smaller tile."""
+    last = _leading(problem, way)
+    inner = [m for m in _gathered(problem, way) if m not in last]
+    between = tuple(way.last[m] if m in last else t for m, t in enumerate(problem.target))
+    _gather_to(problem, between, inner, way, builder)
+    _gather_to(problem, problem.target, last, way, builder)
+
+
+def _leading(problem: DigitProblem, way: Route) -> list[int]:
+    """Of several gathered mesh digits those whose tensor digits end as the most major of the whole local array."""
     digits = _gathered(problem, way)
+    local = [t for t in problem.local(problem.target) if problem.sizes[t] > 1]
+    count = 0
+    while count < len(digits) and way.last[digits[count]] == local[count]:
+        count += 1
+    return digits[:count] if count < len(digits) else []
+
+
+def _gather_to(problem: DigitProblem, after: State, digits: list[int], way: Route, builder: Builder) -> None:
+    """One all_gather of ``digits``, on a new leading axis, and a transpose that puts them back."""
     if not digits:
         return
     groups = problem.groups(digits)
     size = groups.shape[1]
     coming = [way.last[m] for m in digits]
     names = problem.names.names(digits)
-    tile, full = builder.tile, problem.tile(problem.target)
-    dim = block_dim(problem, problem.target, coming)
-    if dim is not None and math.prod(tile[:dim]) == 1:
+    tile, full = builder.tile, problem.tile(after)
+    dim = block_dim(problem, after, coming)
+    if dim is not None and (math.prod(tile[:dim]) == 1 or builder.bytes(tile[dim:]) <= SHORT_RUN):
         builder.all_gather(dim, groups)
         return
-    rest = [run for run in apart(problem, problem.local(problem.target), coming).runs if run[0] not in coming]
+    rest = [run for run in apart(problem, problem.local(after), coming).runs if run[0] not in coming]
     lead = (1, *(n for n in Axes(tuple(rest), problem.sizes).shape if n > 1))
     program: list[ops.Op] = [] if lead == tile else [ops.Reshape(lead)]
     program.append(ops.AllGather(0, groups, names))
-    program += _put_back(problem, problem.target, coming, (size, *lead[1:]), full)
+    program += _put_back(problem, after, coming, (size, *lead[1:]), full)
     builder.step("all_gather", program, groups, full, builder.bytes(tile) * (size - 1), names)

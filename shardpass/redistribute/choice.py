@@ -11,6 +11,7 @@ from shardpass.redistribute.costs import Profile
 from shardpass.redistribute.limit import Limit, show_bytes
 from shardpass.redistribute.plan import Refusal
 
+FEW, MANY = 3, 1.15  # collectives, and what more of them cost over their price
 NEAR = 1.5  # times the least peak, where no way keeps to "max"
 
 
@@ -37,6 +38,10 @@ class Terms:
             return True
         return self.most_live is None or built.memory.peak <= self.most_live
 
+    def price(self, built: Builder) -> float:
+        """Seconds, and some more for a plan of many collectives: each is one more to schedule and to wait for."""
+        return self.profile.cost(built) * (MANY if _collectives(built) > FEW else 1)
+
     def choose(self, candidates: Sequence[Builder], most_received: int | None = None) -> Builder:
         """The cheapest of those that fit, or else of those with the least peak. It keeps why the others are refused.
 
@@ -47,7 +52,7 @@ class Terms:
             least = min(c.memory.peak for c in candidates)
             fitting = [c for c in candidates if c.memory.peak <= (NEAR if self.limit == "max" else 1) * least]
         lean = [c for c in fitting if most_received is None or c.received.max(initial=0) <= most_received]
-        costs = {id(c): self.profile.cost(c) for c in lean or fitting}
+        costs = {id(c): self.price(c) for c in lean or fitting}
         return _told(min(lean or fitting, key=lambda c: costs[id(c)]), candidates, costs, self)
 
 
@@ -63,9 +68,16 @@ def _why(refused: Builder, taken: Builder, costs: dict[int, float], terms: Terms
     more = _times(refused, taken)
     if id(refused) not in costs:
         return more or "more bytes than the paper's plan"
-    price, best = costs[id(refused)], costs[id(taken)]
-    why = f"dearer: {show_seconds(price)} against {show_seconds(best)}" if price > best else "no cheaper"
+    price, best = (terms.profile.cost(c) for c in (refused, taken))
+    if price > best:
+        why = f"dearer: {show_seconds(price)} against {show_seconds(best)}"
+    else:
+        why = "no cheaper" if price == best else f"no cheaper by enough for {_collectives(refused)} collectives"
     return f"{why}, {more}" if more else why
+
+
+def _collectives(built: Builder) -> int:
+    return sum(step.kind != "dynamic_slice" for step in built.steps)
 
 
 def _times(refused: Builder, taken: Builder) -> str:

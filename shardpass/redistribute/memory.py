@@ -9,8 +9,8 @@ comes, and what a mask is laid over; in ``ChunkRounds`` the result that is being
 source tile dies with the op that reads it first. XLA gathers and scatters along the leading axis alone: along another
 one an all_gather is two ops, the second a transpose, and a reduce_scatter is so too.
 
-Copied is what is written locally: results of slices, transposes and pads, boxes cut out and put in place. What else
-a collective writes on a device is in its price.
+Copied is what is written locally: results of slices, transposes and pads, boxes cut out and put in place, and the
+pieces of an all_to_all, which XLA cuts and joins. What else a collective writes on a device is in its price.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class Memory:
             case ops.AllToAll():
                 group = op.groups.shape[1]
                 moved = _scaled(_scaled(self.shape, op.split, 1, group), op.concat, group, 1)
-                return Use(moved, 2 * value)
+                return Use(moved, 2 * value, 2 * value)
             case ops.ChunkRounds():
                 return _chunks(value, op)
             case ops.Slide():

@@ -14,6 +14,9 @@ gather. The received bytes of the permute and the all_to_all together need be no
 (``ChunkRounds``), and then the whole plan meets the lower bound of the problem: each device keeps all that its
 source and target tile share.
 
+A chain that is free at both ends would be a permute of whole tiles. Where another needs an exchange, the two can be
+tied into one cycle (``routes``): slice on what the other comes to, gather from what it leaves.
+
 Chains alone need no permute: peeled from their local end, one link of each at a time, they take an all_to_all for
 each link of the longest (``stages``). That is fewer steps than rounds of many chunks, of few more bytes.
 """
@@ -52,20 +55,64 @@ class Route:
 
 def route(problem: DigitProblem) -> Route:
     """The one route that keeps everything that can be kept. O(digits squared)."""
+    return _completed(*_ends(problem))
+
+
+def routes(problem: DigitProblem) -> list[Route]:
+    """That, and where chains can be tied, the route of tied chains."""
+    first, last = _ends(problem)
+    tied = _tied(problem, first, last)
+    return [_completed(first, last), *([_completed(*tied)] if tied else [])]
+
+
+def _ends(problem: DigitProblem) -> tuple[State, State]:
+    """The states after the slices and before the gathers."""
     first, last = list(problem.source), list(problem.target)
     for m in range(len(first)):
         if problem.source[m] == FREE and problem.target[m] != FREE:
             first[m] = _end(problem.target[m], problem.source, problem.target)
         if problem.target[m] == FREE and problem.source[m] != FREE:
             last[m] = _end(problem.source[m], problem.target, problem.source)
+    return tuple(first), tuple(last)
+
+
+def _tied(problem: DigitProblem, before: State, after: State) -> tuple[State, State] | None:
+    """Chains that are free at both ends, each tied to a chain that needs an exchange, into a cycle.
+
+    The free mesh digit is sliced on what the other chain comes to, and the one that ends free is gathered from what the
+    other chain leaves: no more bytes than in rounds, on a smaller tile, and no exchange.
+    """
+    first, last = list(before), list(after)
+    open_ended = [m for m, t in enumerate(problem.target) if t != FREE and problem.source[m] == first[m] == FREE]
+    exchanged = [m for m, t in enumerate(first) if t != FREE and t not in last]
+    for start in open_ended:
+        size = problem.names.digits[start].size
+        other = next((m for m in exchanged if problem.names.digits[m].size == size), None)
+        if other is None or start in problem.partial:
+            continue
+        exchanged.remove(other)
+        held, finish = first[other], _finish(problem, start)
+        first[start], last[finish] = _end(last[other], before, after), held
+    return (tuple(first), tuple(last)) if tuple(first) != before else None
+
+
+def _finish(problem: DigitProblem, start: int) -> int:
+    """The mesh digit at the end of the chain that starts with ``start``: it ends free."""
+    m = start
+    while problem.target[m] != FREE:
+        m = problem.source.index(problem.target[m])
+    return m
+
+
+def _completed(first: State, last: State) -> Route:
     middle = list(first)
     exchange = []
     for m, held in enumerate(first):
         if held != FREE and held not in last:
-            middle[m] = _end(last[m], tuple(first), tuple(last))
+            middle[m] = _end(last[m], first, last)
             exchange.append(m)
     exchange.sort(key=lambda m: middle[m])
-    return Route(tuple(first), tuple(middle), tuple(last), tuple(exchange))
+    return Route(first, tuple(middle), last, tuple(exchange))
 
 
 def _end(digit: int, before: State, after: State) -> int:

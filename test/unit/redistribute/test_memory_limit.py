@@ -8,6 +8,7 @@ import pytest
 
 from shardpass.diagnostics import ShardpassError
 from shardpass.redistribute import plan_redistribution
+from shardpass.redistribute.choice import MANY
 from shardpass.redistribute.limit import read_limit, show_bytes, show_limit
 from shardpass.sharding import Mesh, Sharding
 
@@ -116,7 +117,8 @@ def test_a_number_is_kept_or_refused_and_more_is_never_dearer(seed):
         else:
             assert plan.peak_live_bytes <= limit
             # where no plan can receive less none is looked for, though its copies might be cheaper
-            assert plan.seconds <= price * (1 + 1e-9) or plan.bytes_received == plan.lower_bound_bytes
+            # and one of many collectives must be cheaper by more than a trifle
+            assert plan.seconds <= price * MANY * (1 + 1e-9) or plan.bytes_received == plan.lower_bound_bytes
             price = min(price, plan.seconds)
             continue
         assert price == math.inf, "less memory was enough"
@@ -137,7 +139,7 @@ def test_the_certificate_names_every_way_once():
 
 def test_a_refusal_gives_both_prices_and_the_ratio_of_bytes():
     """As the refused planner's own plan says them."""
-    sides = "{devices=[8,1]0,1,2,3,5,4,6,7}", "{devices=[1,8]0,2,1,4,6,5,7,3}"
+    sides = "{mesh['a'=2,'b'=3], [{'a'}, {'b'}]}", "{mesh['a'=2,'b'=3], [{'b'}, {'a'}]}"
     rink, best = (plan_redistribution((3072, 3072), "f32", *sides, planner=p) for p in ("rink", "best"))
     prices = f"dearer: {1e6 * rink.seconds:.4g} us against {1e6 * best.seconds:.4g} us"
     ratio = rink.bytes_received / best.bytes_received
