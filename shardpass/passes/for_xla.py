@@ -4,6 +4,11 @@
    (a constant, an iota, a random number, the device's own) and meets no argument is not reached: XLA then refuses the
    program, or aborts (``!IsManualLeaf()``, hlo_sharding.cc). So each op that is about devices says it itself.
 
+2. That an FFT is row-major. XLA's CPU client has no other, yet lets the layouts of what is beside an FFT reach it, and
+   fails as it runs (``IsMonotonicWithDim0Major``, fft_thunk.cc): a collective along another dimension than the leading
+   one wants that one to be the major. ``custom_call @LayoutConstraint``, as JAX writes it, ends this and costs
+   nothing itself. Operand and result of an FFT have one layout, so that one constraint holds both.
+
 Checked with jaxlib 0.10.2 and 0.12.
 """
 
@@ -15,9 +20,11 @@ from jaxlib.mlir import ir
 
 from shardpass.ir.collectives import KINDS
 from shardpass.ir.tensors import every_op, operation
-from shardpass.passes.annotations import MANUAL, SHARDING
+from shardpass.passes.annotations import MANUAL, SHARDING, make_custom_call
 
 ACROSS_DEVICES = frozenset(f"stablehlo.{kind}" for kind in (*KINDS, "partition_id"))
+ALONG = ("all_gather_dim", "scatter_dimension", "split_dimension", "concat_dimension")
+LAYOUT = "LayoutConstraint"
 
 
 def mark_manual(module: Any) -> None:
@@ -27,3 +34,25 @@ def mark_manual(module: Any) -> None:
         for op in every_op(operation(module)):
             if op.name in ACROSS_DEVICES:
                 op.attributes[SHARDING] = manual
+
+
+def keep_row_major(module: Any) -> None:
+    """Constrains the result of each FFT, in place, where a collective could give it another layout. O(ops)."""
+    ops = list(every_op(operation(module)))
+    transforms = [op for op in ops if op.name == "stablehlo.fft" and op.results[0].type.rank > 1]
+    if not transforms or not any(_is_along_minor(op) for op in ops):
+        return
+    for op in transforms:
+        result = op.results[0]
+        rank = result.type.rank
+        with ir.InsertionPoint.after(op), op.location:
+            minor_first = ir.Attribute.parse(f"[dense<{[*range(rank)][::-1]}> : tensor<{rank}xindex>]")
+            layouts = {"operand_layouts": minor_first, "result_layouts": minor_first}
+            kept = make_custom_call(LAYOUT, result, result.type, layouts)
+        result.replace_all_uses_except(kept, operation(kept.owner))
+
+
+def _is_along_minor(op: Any) -> bool:
+    """Whether ``op`` is a collective along another dimension than the leading one."""
+    along = (op.attributes[name].value for name in ALONG if name in op.attributes)
+    return op.name in ACROSS_DEVICES and any(along)

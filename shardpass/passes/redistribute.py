@@ -27,7 +27,7 @@ from shardpass.passes.annotations import (
     num_devices,
 )
 from shardpass.passes.base import ModulePass
-from shardpass.passes.for_xla import mark_manual
+from shardpass.passes.for_xla import keep_row_major, mark_manual
 from shardpass.passes.registry import register
 from shardpass.redistribute import Plan, plan_redistribution
 from shardpass.redistribute.limit import read_limit
@@ -47,6 +47,8 @@ class Redistribute(ModulePass):
     collective says in ``shardpass.axes`` which mesh axes it works over, and hands the cause on. Axes are
     called as in the module's ``shardpass.mesh``, where there is one. All collectives of the module, and
     ``partition_id``, are marked manual: XLA does not find that out of what meets no argument.
+    An FFT's result is held row-major by ``custom_call @LayoutConstraint`` where a collective is along another dimension
+    than the leading one: XLA's CPU client has no other FFT, and fails.
 
     Options:
         planner: "best", or "rink" for the plain method of Rink et al.
@@ -108,6 +110,7 @@ class Redistribute(ModulePass):
         if failures:
             raise ShardpassError(*(d for failure in failures for d in failure.diagnostics))
         mark_manual(module.operation)
+        keep_row_major(module.operation)
 
 
 def _placed(failure: ShardpassError, place: Place) -> ShardpassError:

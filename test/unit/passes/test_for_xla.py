@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 import shardpass
 from shardpass.ir.collectives import KINDS
 from shardpass.ir.tensors import every_op, operation
-from shardpass.passes.annotations import MANUAL, SHARDING, get_text
+from shardpass.passes.annotations import MANUAL, SHARDING, custom_call_target, get_text
 
 GROUPS = "replica_groups = dense<[[0, 1, 2, 3]]> : tensor<1x4xi64>"
 SUM = """({
@@ -97,3 +98,34 @@ def test_what_later_passes_make_of_collectives_says_so_too() -> None:
     found = marks(module.operation)
     assert "all_reduce" in found
     assert set().union(*found.values()) == {MANUAL}
+
+
+GATHERED = """
+module attributes {{mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32}} {{
+  sdy.mesh @mesh = <["x"=4]>
+  func.func @main(%x: tensor<8x8xf32>) -> tensor<8x8x2x4xcomplex<f32>> {{
+    %0 = sdy.manual_computation(%x) in_shardings=[<@mesh, [{axes}]>] out_shardings=[<@mesh, [{{}}, {{}}, {{}}, {{}}]>]
+        manual_axes={{"x"}} (%a: tensor<{tile}xf32>) {{
+      %b = stablehlo.broadcast_in_dim %a, dims = [0, 1] : (tensor<{tile}xf32>) -> tensor<{tile}x2x6xf32>
+      %c = stablehlo.fft %b, type = RFFT, length = [2, 6]
+        : (tensor<{tile}x2x6xf32>) -> tensor<{tile}x2x4xcomplex<f32>>
+      %g = "stablehlo.all_gather"(%c) <{{all_gather_dim = {dim} : i64, use_global_device_ids,
+        replica_groups = dense<[[0, 1, 2, 3]]> : tensor<1x4xi64>,
+        channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>}}>
+        : (tensor<{tile}x2x4xcomplex<f32>>) -> tensor<8x8x2x4xcomplex<f32>>
+      sdy.return %g : tensor<8x8x2x4xcomplex<f32>>
+    }} : (tensor<8x8xf32>) -> tensor<8x8x2x4xcomplex<f32>>
+    return %0 : tensor<8x8x2x4xcomplex<f32>>
+  }}
+}}
+"""
+
+
+@pytest.mark.parametrize(("dim", "tile", "axes"), [(0, "2x8", '{"x"}, {}'), (1, "8x2", '{}, {"x"}')])
+def test_an_fft_is_held_row_major_where_a_collective_wants_another_layout(dim: int, tile: str, axes: str) -> None:
+    module = shardpass.run_pipeline(GATHERED.format(dim=dim, tile=tile, axes=axes), "partition")
+    held = [op for op in every_op(operation(module.operation)) if custom_call_target(op) == "LayoutConstraint"]
+    assert len(held) == dim  # gathered along the leading dimension, nothing wants another
+    x = np.arange(64, dtype=np.float32).reshape(8, 8)
+    expected = np.fft.rfft2(np.broadcast_to(x[..., None, None], (8, 8, 2, 6)))
+    np.testing.assert_allclose(shardpass.compile(module)(x)[0], expected, rtol=1e-5, atol=1e-3)
