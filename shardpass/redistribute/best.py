@@ -31,6 +31,7 @@ from shardpass.redistribute.ops import IntArray
 from shardpass.redistribute.route import Route, routes
 from shardpass.redistribute.tiling import matched, row_of, travels
 
+LONG_RUN = 256  # bytes: pieces that are joined in runs as long need no help
 SHORT_RUN = 32  # bytes: pieces as short XLA puts in place itself better than a transpose does
 MOST_ROUNDS = 8  # of chunks: beyond this their latencies weigh more than the bytes they save
 
@@ -153,7 +154,7 @@ def _swap(problem: DigitProblem, before: State, after: State, builder: Builder) 
     local = problem.local(before)
     first = local.index(leaving[0])
     program: list[ops.Op]
-    if split is not None and concat is not None and math.prod(tile[:concat]) == 1 < math.prod(whole[split + 1 :]):
+    if split is not None and concat is not None and _joins_well(whole, tile, split, concat, builder):
         program = [ops.AllToAll(split, concat, groups, names)]
     elif local[first : first + len(leaving)] == leaving:
         program = _swap_in_place(problem, local, first, coming, after, groups, names)
@@ -161,6 +162,13 @@ def _swap(problem: DigitProblem, before: State, after: State, builder: Builder) 
         program = _swap_in_front(problem, builder, local, leaving, coming, after, groups, names)
     held = builder.bytes(whole)
     builder.step("all_to_all", program, groups, tile, held - held // groups.shape[1], names)
+
+
+def _joins_well(before: tuple[int, ...], after: tuple[int, ...], split: int, concat: int, builder: Builder) -> bool:
+    """Whether XLA joins the pieces along ``concat`` in long runs, and does not cut them along the last dimension."""
+    run = builder.bytes((before[concat], *after[concat + 1 :]))
+    in_front = math.prod(after[:concat]) == 1
+    return math.prod(before[split + 1 :]) > 1 and (in_front or run >= LONG_RUN)
 
 
 def _swap_in_place(
@@ -174,8 +182,7 @@ def _swap_in_place(
 ) -> list[ops.Op]:
     """The digits that leave stand together: those that come take their places, and then go to their own.
 
-    XLA cuts the pieces and joins them along one axis, in long runs, and the transpose goes with the joining; split
-    along one dimension and joined along another, pieces are joined in short ones.
+    XLA cuts the pieces and joins them along one axis, in long runs, and the transpose goes with the joining.
     """
     size = groups.shape[1]
     ahead, behind = local[:first], local[first + len(coming) :]
