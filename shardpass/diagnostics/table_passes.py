@@ -153,8 +153,8 @@ TAKEN_WHOLE = Code(
     "{op} takes {dims} of its operand {operand} ({type}) whole on each device; {bytes} bytes are gathered for that",
     "{hint}; how the op may be split: {note}",
     severity=Severity.REMARK,
-    explanation="The operand is split along a dimension that the op's rule cannot split, and nothing else of the op can "
-    "be split over the same axes.",
+    explanation="The operand is split along a dimension that the op's rule cannot split, and nothing else of the op "
+    "can be split over the same axes.",
 )
 MANUAL_SHAPE = Code(
     "SP302",
