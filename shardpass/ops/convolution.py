@@ -150,15 +150,51 @@ def localize_convolution(local: Local) -> None:
             index, halos = numbered[dim], Halos(local, dim, axes, "windows across tiles")
             with local.before():
                 value, padding[index], dilation[index] = halos.slide(value, reach, zeros(value.type.element_type))
+    with local.before():
+        value = _cut(value, dims, padding, dilation)
     op.operands[LHS] = value
     if dims:
-        op.attributes["padding"] = dense_i64(padding)
-        op.attributes["lhs_dilation"] = i64_array(dilation)
+        _say(op, padding, dilation)
     for name in ("feature_group_count", "batch_group_count"):
         groups = _count(op, name)
         if groups > 1:
             parts = local.mesh.count(local.factors.get(0, ()))
             op.attributes[name] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), -(-groups // parts))
+
+
+def cut_first(op: Any) -> list[Any] | None:
+    """Negative padding as a slice of the input. None where there is none.
+
+    XLA's CPU backend (0.10.2 and 0.12) reads past the input where one side is padded and the other cut.
+    """
+    dims = spatial_dims(op, hlo.ConvDimensionNumbers(op.attributes["dimension_numbers"]))
+    padding, dilation = [(about.low, about.high) for about in dims], [about.input_dilation for about in dims]
+    value = _cut(op.operands[LHS], dims, padding, dilation)
+    if value == op.operands[LHS]:
+        return None
+    made = op.clone()
+    made.operands[LHS] = value
+    _say(made, padding, dilation)
+    return list(made.results)
+
+
+def _cut(value: Any, dims: Sequence[Spatial], padding: list[tuple[int, int]], dilation: list[int]) -> Any:
+    """The input without what negative padding takes; ``padding`` and ``dilation`` become what is left of them."""
+    rank = len(shape_of(value))
+    low, high, interior = [0] * rank, [0] * rank, [0] * rank
+    for index, about in enumerate(dims):
+        if min(padding[index]) < 0:
+            at, (before, after) = about.places[0], padding[index]
+            low[at], high[at], interior[at] = min(before, 0), min(after, 0), dilation[index] - 1
+            padding[index], dilation[index] = (max(before, 0), max(after, 0)), 1
+    if not any((*low, *high)):
+        return value
+    return hlo.pad(value, zeros(value.type.element_type), low, high, interior)
+
+
+def _say(op: Any, padding: Sequence[tuple[int, int]], dilation: Sequence[int]) -> None:
+    op.attributes["padding"] = dense_i64(padding)
+    op.attributes["lhs_dilation"] = i64_array(dilation)
 
 
 define(
@@ -167,6 +203,7 @@ define(
     convolution,
     localize_convolution,
     halo_bytes,
+    expand=cut_first,
     note="batch, groups, input features (partial sums), output features, spatial dimensions (also strided, dilated, "
     "transposed); a kernel's spatial dimension where it is longer than the result's (partial sums)",
 )

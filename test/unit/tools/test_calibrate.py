@@ -64,8 +64,8 @@ def test_samples_are_counted_as_their_collectives_are():
         "transpose": (0, 0, tile),
         "all_gather of 2": (1, tile, 0),
         "all_gather of 4": (1, 3 * tile, 0),
-        "all_to_all of 2": (1, tile // 2, tile),
-        "all_to_all of 4": (1, 3 * tile // 4, tile),
+        "all_to_all of 2": (1, tile // 2, 3 * tile),  # pieces cut and joined, and a transpose
+        "all_to_all of 4": (1, 3 * tile // 4, 3 * tile),
         "1 collective_permute": (1, tile, 0),
         f"{CHAIN} collective_permute": (CHAIN, CHAIN * tile, 0),
     }

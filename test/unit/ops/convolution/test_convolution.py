@@ -13,6 +13,8 @@ from jax.sharding import PartitionSpec as P
 from support.differential import check_text, draw
 from support.split import check_split
 
+import shardpass
+
 RNG = np.random.default_rng(7)
 KERNEL = (3, 3, 8, 4)
 SPLITS = {
@@ -138,3 +140,32 @@ def test_garbage_in_padding_is_never_seen() -> None:
     """13 rows over 4: the padding holds log(0) - log(0), which is NaN, and the sum over features would spread it."""
     arguments = [np.abs(draw(RNG, (2, 13, 6, 8), np.float32)) + 1, draw(RNG, KERNEL, np.float32)]
     check_split(lambda x, k: conv(np.log(8.0) * (1 / x), k), arguments, [P(None, "x"), P()], (4,))
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize("sharding", ["{devices=[2,1,1,1]<=[2]}", "{replicated}", "{devices=[1,1,2,1]<=[2]}"])
+def test_padding_that_cuts_on_one_side_and_pads_on_the_other(groups, sharding):
+    """XLA on CPU reads past the input, on one device too: the witness convolves what the cut leaves."""
+    rng = np.random.default_rng(groups)
+    x = rng.standard_normal((2, 2, 4, 6)).astype(np.float32)
+    k = rng.standard_normal((2, 2 // groups, 2, 4)).astype(np.float32)
+    text = f"""module attributes {{mhlo.num_partitions = 2 : i32}} {{
+      func.func public @main(%x: tensor<2x2x4x6xf32> {{mhlo.sharding = "{sharding}"}},
+                             %k: tensor<2x{2 // groups}x2x4xf32> {{mhlo.sharding = "{{replicated}}"}})
+          -> tensor<2x2x4x3xf32> {{
+        %0 = stablehlo.convolution(%x, %k) dim_numbers = [b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1],
+          window = {{stride = [1, 1], pad = [[-1, 2], [0, 0]], lhs_dilate = [1, 1], rhs_dilate = [1, 1]}}
+          {{batch_group_count = 1 : i64, feature_group_count = {groups} : i64}}
+          : (tensor<2x2x4x6xf32>, tensor<2x{2 // groups}x2x4xf32>) -> tensor<2x2x4x3xf32>
+        return %0 : tensor<2x2x4x3xf32>
+      }}
+    }}"""
+    (got,) = shardpass.compile(shardpass.run_pipeline(text, "partition"))(x, k)
+    padded = np.pad(x[:, :, 1:], ((0, 0), (0, 0), (0, 2), (0, 0)))
+    want = np.zeros((2, 2, 4, 3), np.float64)
+    for o in range(2):
+        part = padded[:, o : o + 1] if groups == 2 else padded
+        for i in range(4):
+            for j in range(3):
+                want[:, o, i, j] = (part[:, :, i : i + 2, j : j + 4] * k[o]).sum((1, 2, 3))
+    np.testing.assert_allclose(np.asarray(got), want, rtol=1e-5, atol=1e-5)
