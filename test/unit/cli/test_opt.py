@@ -18,8 +18,9 @@ MODULE = "func.func @main() { return }\n"
 
 
 def command(*arguments, **keywords):
-    """The process ``shardpass-opt arguments``."""
-    code = "import sys; from shardpass.cli.opt import main; sys.exit(main())"
+    """The process ``shardpass-opt arguments``; it hears interrupts, even where who runs the tests ignores them."""
+    hear = "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    code = hear + "from shardpass.cli.opt import main; sys.exit(main())"
     return subprocess.Popen([sys.executable, "-c", code, *map(str, arguments)], **keywords)
 
 
