@@ -132,7 +132,7 @@ def _key(op: Any) -> Any:
     channel = str(op.attributes[CHANNEL]).partition("type")[2] if CHANNEL in op.attributes else ""
     combiner = combiner_of(op) if len(op.regions) else "none"
     kind = op.operands[0].type.element_type
-    if len(op.operands) > 1 or not combiner or element_type(str(kind)).bits < 8:
+    if len(op.operands) > 1 or not combiner or element_type(str(kind)).bits < 8 or not _bytes(op):
         return None
     width = _width(kind)
     return (op.name, channel, common, combiner, width if width and not len(op.regions) else kind)

@@ -187,3 +187,11 @@ def test_nothing_to_join_is_nothing_changed():
     text = module_of([row("all_reduce", (8,), []), row("all_gather", (8,), [0])])
     before = str(shardpass.run_pipeline(text, "builtin.module(cse)"))
     assert str(shardpass.run_pipeline(text, "builtin.module(shardpass-join)")) == before
+
+
+def test_collectives_of_no_elements_stay_apart():
+    text = module_of(
+        [row(kind, (0, 4), [1]) for kind in ("all_gather", "all_gather", "reduce_scatter", "reduce_scatter")]
+    )
+    before = str(shardpass.run_pipeline(text, "builtin.module(cse)"))
+    assert str(shardpass.run_pipeline(text, "builtin.module(shardpass-join)")) == before
