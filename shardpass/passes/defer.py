@@ -126,6 +126,9 @@ class _Work:
             )
             limits = zip(ints(user.attributes["limit_indices"]), tile.shape, strict=True)
             user.attributes["limit_indices"] = i64_array([m if d in cut else n for d, (m, n) in enumerate(limits)])
+            # of a dimension of one element a slice may say any stride
+            steps = ints(user.attributes["strides"])
+            user.attributes["strides"] = i64_array([m if d in cut else 1 for d, m in enumerate(steps)])
         else:
             return False
         wanted = user.results[0].type
