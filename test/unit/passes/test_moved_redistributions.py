@@ -7,6 +7,8 @@ from collections.abc import Sequence
 import pytest
 from support.differential import check_text
 
+import shardpass
+
 ROWS, WHOLE = "{devices=[4,1]<=[4]}", "{replicated}"
 
 FEWER_BITS = """
@@ -85,7 +87,7 @@ def test_weights_of_a_loop(weights: str) -> None:
 
 def test_a_stride_along_one_row_means_nothing_along_more() -> None:
     """Before the rows are split each device holds two of them; the slice said a stride of the one that it had."""
-    text = """module attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32, shardpass.mesh = "mesh['a'=2]"} {
+    text = """module attributes {mhlo.num_partitions = 2 : i32, shardpass.mesh = "mesh['a'=2]"} {
       func.func public @main(%x: tensor<2x6x2xf32>) -> tensor<1x2x4xf32> {
         %0 = stablehlo.custom_call @shardpass.redistribute(%x) {shardpass.from = "{mesh['a'=2], [{}, {}, {'a'}]}",
           shardpass.to = "{mesh['a'=2], [{'a'}, {}, {}]}", shardpass.global_type = tensor<2x6x4xf32>}
@@ -93,6 +95,6 @@ def test_a_stride_along_one_row_means_nothing_along_more() -> None:
         %1 = stablehlo.slice %0 [0:1:3, 2:4, 0:4] : (tensor<1x6x4xf32>) -> tensor<1x2x4xf32>
         return %1 : tensor<1x2x4xf32>
       }
-    }"""  # noqa: E501  IR is not wrapped
+    }"""
     moved = str(shardpass.run_pipeline(text, "builtin.module(shardpass-defer)"))
     assert "stablehlo.slice %x [0:2, 2:4, 0:2]" in moved or "stablehlo.slice %arg0 [0:2, 2:4, 0:2]" in moved
