@@ -2,7 +2,7 @@
 
 1. That the program is manual. XLA reads it off arguments and results and spreads it along uses. What is made of nothing
    (a constant, an iota, a random number, the device's own) and meets no argument is not reached: XLA then refuses the
-   program, or aborts (``!IsManualLeaf()``, hlo_sharding.cc). So each op that is about devices says it itself.
+   program, or aborts (``!IsManualLeaf()``, hlo_sharding.cc). So an op that is about devices says it itself there.
 
 2. That an FFT is row-major. XLA's CPU client has no other, yet lets the layouts of what is beside an FFT reach it, and
    fails as it runs (``IsMonotonicWithDim0Major``, fft_thunk.cc): a collective along another dimension than the leading
@@ -28,11 +28,21 @@ LAYOUT = "LayoutConstraint"
 
 
 def mark_manual(module: Any) -> None:
-    """Every collective and ``partition_id`` of ``module`` is marked manual, in place. O(ops)."""
+    """``partition_id``, and every collective that no argument reaches, is marked manual, in place. O(ops).
+
+    Not all collectives: with such marks Shardy of jaxlib 0.12 aborts on modules that JAX hands it.
+    """
     with module.context:
         manual = ir.StringAttr.get(MANUAL)
+        reached: set[Any] = set()
         for op in every_op(operation(module)):
-            if op.name in ACROSS_DEVICES:
+            for block in (block for region in op.regions for block in region.blocks):
+                carried = zip(block.arguments, op.operands, strict=False) if op.name == "stablehlo.while" else ()
+                outside = {inner for inner, outer in carried if outer not in reached}
+                reached.update(value for value in block.arguments if value not in outside)
+            if any(value in reached for value in op.operands):
+                reached.update(op.results)
+            elif op.name in ACROSS_DEVICES:
                 op.attributes[SHARDING] = manual
 
 

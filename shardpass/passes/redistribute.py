@@ -45,8 +45,8 @@ class Redistribute(ModulePass):
     The op carries ``shardpass.from``, ``shardpass.to`` (sharding text), ``shardpass.global_type`` (the type of
     the whole array) and may carry ``shardpass.cause``. The ops that take its place keep its location; each
     collective says in ``shardpass.axes`` which mesh axes it works over, and hands the cause on. Axes are
-    called as in the module's ``shardpass.mesh``, where there is one. All collectives of the module, and
-    ``partition_id``, are marked manual: XLA does not find that out of what meets no argument.
+    called as in the module's ``shardpass.mesh``, where there is one. Collectives that no argument
+    reaches, and ``partition_id``, are marked manual: XLA does not find that out of what meets no argument.
     An FFT's result is held row-major by ``custom_call @LayoutConstraint`` where a collective is along another dimension
     than the leading one: XLA's CPU client has no other FFT, and fails.
 
@@ -76,7 +76,7 @@ class Redistribute(ModulePass):
             %1 = "stablehlo.all_to_all"(%0) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>,
               concat_dimension = 0 : i64, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>,
               split_count = 2 : i64, split_dimension = 0 : i64}>
-              {mhlo.sharding = "{manual}", shardpass.axes = "axis_0"} : (tensor<2x16xf32>) -> tensor<2x16xf32>
+              {shardpass.axes = "axis_0"} : (tensor<2x16xf32>) -> tensor<2x16xf32>
             %2 = stablehlo.reshape %1 : (tensor<2x16xf32>) -> tensor<2x4x4xf32>
             %3 = stablehlo.transpose %2, dims = [1, 0, 2] : (tensor<2x4x4xf32>) -> tensor<4x2x4xf32>
             %4 = stablehlo.reshape %3 : (tensor<4x2x4xf32>) -> tensor<4x8xf32>
