@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from shardpass.diagnostics import Diagnostic as Diagnostic
     from shardpass.diagnostics import ShardpassError as ShardpassError
-    from shardpass.passes.pipeline import run_pipeline as run_pipeline
+    from shardpass.pipeline.run import run_pipeline as run_pipeline
     from shardpass.redistribute import Plan as Plan
     from shardpass.redistribute import plan_redistribution as plan_redistribution
     from shardpass.runtime import Executable as Executable
@@ -39,7 +39,7 @@ _PUBLIC = {
     "compile": "shardpass.runtime",
     "parse_sharding": "shardpass.sharding",
     "plan_redistribution": "shardpass.redistribute",
-    "run_pipeline": "shardpass.passes.pipeline",
+    "run_pipeline": "shardpass.pipeline.run",
 }
 
 __all__ = list(_PUBLIC)

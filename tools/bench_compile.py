@@ -25,9 +25,9 @@ from rich.progress import track
 from rich.table import Table
 
 import shardpass
+from shardpass.importing.inline_calls import inline_calls
 from shardpass.ir.context import parse_module
-from shardpass.passes.inline import inline_calls
-from shardpass.passes.named import NAMED
+from shardpass.pipeline.named import NAMED
 
 OURS = NAMED["partition"].split(",")
 SHARDY = (

@@ -85,12 +85,12 @@ def samples(devices: int, sizes: Sequence[int]) -> Iterator[Sample]:
 def _planned(kind: str, shape: tuple[int, ...], source: str, target: str, group: int) -> Sample:
     """The plan of one step of that kind."""
     from shardpass.redistribute import plan_redistribution
-    from shardpass.redistribute.memory import Memory
+    from shardpass.redistribute.program.memory import Memory
 
     plan = plan_redistribution(shape, "f32", source, target, profile="paper")
     kinds = [step.kind for step in plan.steps]
     if kinds != [kind]:
-        raise AssertionError(f"a sample of {kind} is planned as {kinds}")
+        sys.exit(f"calibrate.py: {source} to {target} should take one {kind}, but is planned as {', '.join(kinds)}")
     memory = Memory(plan.source_tile, plan.element_type)
     memory.follow(plan.program)
     return Sample(f"{kind} of {group}", plan.to_module(), shape, 1, plan.bytes_received, memory.copied)
@@ -202,8 +202,8 @@ def errors(fitted: Fit, found: Sequence[Sample], seconds: Sequence[float]) -> li
 
 def profile_json(fitted: Fit, name: str, about: str, off: Sequence[float]) -> dict[str, Any]:
     """What ``profile=`` reads, with a note of how well it fits. A term that was not seen costs next to nothing."""
-    from shardpass.redistribute.costs import Profile
-    from shardpass.redistribute.profiles import to_json
+    from shardpass.redistribute.terms.costs import Profile
+    from shardpass.redistribute.terms.profiles import to_json
 
     speeds = [1 / max(rate, 1e-15) for rate in (fitted.received, fitted.copied)]
     made = to_json(Profile(name, fitted.latency, *speeds, about))
@@ -232,7 +232,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments.repeats < 1:
         parser.error("--repeats must be at least 1")
     from shardpass.diagnostics import ShardpassError
-    from shardpass.redistribute.limit import read_limit
+    from shardpass.redistribute.terms.limit import read_limit
 
     try:
         sizes = [read_limit(text) for text in arguments.sizes.split(",")]
@@ -275,7 +275,7 @@ def _print(
 ) -> None:
     from rich.table import Table
 
-    from shardpass.redistribute.limit import show_bytes
+    from shardpass.redistribute.terms.limit import show_bytes
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in ("sample", "received", "copied", "measured", "modelled", "off by"):

@@ -111,7 +111,7 @@ def differences(program: Program, whole: Sequence[Array], found: Sequence[Array]
 @contextmanager
 def prices(eager: bool) -> Iterator[None]:
     """What moves and work cost the partitioner: ``eager`` makes work so dear that every op is split all it can be."""
-    from shardpass.ops import assign
+    from shardpass.ops.splits import assign
 
     dear = {"LATENCY_BYTES": 0, "WORK_PER_BYTE": 1e-3} if eager else {}
     before = {name: getattr(assign, name) for name in dear}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-from shardpass.ops.mesh import prime_mesh
+from shardpass.ops.splits.prime_mesh import prime_mesh
 from shardpass.sharding import AxisRef, Mesh, Sharding
 
 MESHES = (

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import shardpass.diagnostics
 from shardpass.diagnostics import Code
-from shardpass.passes import registry
-from shardpass.passes.documentation import PassPage, page_of
-from shardpass.passes.named import NAMED
+from shardpass.pipeline import registry
+from shardpass.pipeline.documentation import PassPage, page_of
+from shardpass.pipeline.named import NAMED
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 GENERATED = "<!-- Written by tools/make_docs.py: do not edit. -->\n"

@@ -4,7 +4,7 @@ python tools/make_ops_docs.py           write it
 python tools/make_ops_docs.py --check   exit 1 if it is stale
 
 The page comes from the registry alone: a rule's words are its definition's ``note``, or the first line of the rule's
-docstring; an op without a rule has its reason in shardpass/ops/replicated.py.
+docstring; an op without a rule has its reason in shardpass/ops/families/replicated.py.
 """
 
 from __future__ import annotations

@@ -59,8 +59,8 @@ def shardy_module(text: str) -> Any:
     from jaxlib.mlir import ir
     from jaxlib.mlir.passmanager import PassManager
 
+    from shardpass.importing.inline_calls import inline_calls
     from shardpass.ir.context import parse_module
-    from shardpass.passes.inline import inline_calls
 
     module = parse_module(
         re.sub(r"chlo\.square (%[\w#]+) : (tensor<\S+>) -> \S+", r"stablehlo.multiply \1, \1 : \2", text)

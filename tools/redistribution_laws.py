@@ -2,7 +2,7 @@
 
 ``planned``: both planners; the planner's own simulator proves each plan. Here: bytes of best and rink and the bound,
 the memory rule, the paper's normal form.
-``evaluated``: the program on NumPy arrays (shardpass/redistribute/evaluate.py), beside slices of the whole array by the
+``evaluated``: the program on NumPy arrays (redistribute/program/evaluate.py), beside slices of the whole array by the
 arithmetic of ``Side.held``; bytes and buffers counted op by op on these arrays, the bound counted element by element.
 ``run_on_xla``, ``run_on_reference``: StableHLO, with the element types that the problem names.
 ``beside_shardy``: modelled bytes against those in the program that Shardy's own passes emit.
@@ -24,8 +24,9 @@ from redistribution_problems import Problem, Side
 
 from shardpass.diagnostics import ShardpassError
 from shardpass.element_types import ELEMENT_TYPES, element_type
-from shardpass.redistribute import PLANNERS, Plan, ops, plan_redistribution
-from shardpass.redistribute.evaluate import evaluate
+from shardpass.redistribute import PLANNERS, Plan, plan_redistribution
+from shardpass.redistribute.program import ops
+from shardpass.redistribute.program.evaluate import evaluate
 
 Array = np.ndarray[Any, Any]
 LETTERS = {
@@ -338,7 +339,7 @@ def stacked_module(plan: Plan) -> str:
     from jaxlib.mlir.dialects import stablehlo as hlo
 
     from shardpass.ir.context import make_context
-    from shardpass.redistribute import lower
+    from shardpass.redistribute.program import lower
 
     n = plan.num_devices
     with make_context(), ir.Location.unknown():

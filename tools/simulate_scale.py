@@ -32,15 +32,15 @@ from typing import Any
 
 from shardpass.diagnostics import ShardpassError
 from shardpass.redistribute import planner
-from shardpass.redistribute.choice import Terms, show_seconds
-from shardpass.redistribute.costs import Profile
-from shardpass.redistribute.gather import meet
-from shardpass.redistribute.limit import show_bytes
+from shardpass.redistribute.candidates.gather import meet
+from shardpass.redistribute.candidates.rink_search import shortest_paths
+from shardpass.redistribute.candidates.search import gather_then_slice
 from shardpass.redistribute.plan import Plan
-from shardpass.redistribute.problem import Problem, make_problem
-from shardpass.redistribute.profiles import find_profile
-from shardpass.redistribute.ways import gather_then_slice
-from shardpass.redistribute.weak import shortest_paths
+from shardpass.redistribute.problem.problem import Problem, make_problem
+from shardpass.redistribute.terms.choice import Terms, show_seconds
+from shardpass.redistribute.terms.costs import Profile
+from shardpass.redistribute.terms.limit import show_bytes
+from shardpass.redistribute.terms.profiles import find_profile
 from shardpass.sharding import Mesh, Sharding
 
 WAYS = ("best", "rink", "gather")

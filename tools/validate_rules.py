@@ -41,13 +41,14 @@ from rule_samples import Sample, families, is_float, samples
 
 import shardpass
 from shardpass.diagnostics import ShardpassError, collect
+from shardpass.ir.annotations import main_of
+from shardpass.ir.collectives import KINDS
 from shardpass.ir.context import parse_module
 from shardpass.ir.tensors import i64_array, ints, operation, retype
-from shardpass.ops import assign as assignment
-from shardpass.ops.factors import Axes, DimAxes, Kind, Rule, unproject
-from shardpass.ops.mesh import PrimeMesh, prime_mesh
 from shardpass.ops.registry import find, table
-from shardpass.passes.annotations import main_of
+from shardpass.ops.splits import assign as assignment
+from shardpass.ops.splits.factors import Axes, DimAxes, Kind, Rule, unproject
+from shardpass.ops.splits.prime_mesh import PrimeMesh, prime_mesh
 from shardpass.runtime import compile_single, interpret
 from shardpass.runtime.interpreter import evaluate
 from shardpass.sharding import Mesh
@@ -343,7 +344,7 @@ REASONS: dict[tuple[str, str, str], str] = {
 # Ops that can be split and have no sample: the reason.
 NOT_SAMPLED = {
     **dict.fromkeys(
-        ("all_gather", "all_reduce", "all_to_all", "collective_broadcast", "collective_permute", "reduce_scatter"),
+        KINDS,
         "in manual regions alone, which tools/fuzz_manual.py makes, with free axes that split what they carry",
     ),
     "chlo.ragged_dot": "XLA does not run it on CPU, so there is nothing to compare with",

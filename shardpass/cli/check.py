@@ -37,7 +37,7 @@ def _run(argv: Sequence[str]) -> int:
 
 def check(data: bytes, file: str) -> list[Diagnostic]:
     """Every finding of the ``check`` pipeline on the module ``data``, errors first."""
-    from shardpass.passes.pipeline import run_pipeline
+    from shardpass.pipeline.run import run_pipeline
 
     with collect() as found:
         try:

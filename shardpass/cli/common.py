@@ -119,7 +119,7 @@ def _reason(error: OSError | ValueError) -> str:
 
 def _instead_of(path: str) -> str:
     """What was probably meant by a file name that is none."""
-    from shardpass.passes.named import NAMED
+    from shardpass.pipeline.named import NAMED
 
     if path in NAMED or path.startswith(("shardpass-", "builtin.module(")):
         return f"the module comes first, then the pipeline: MODULE '{path}', or - '{path}' for stdin"

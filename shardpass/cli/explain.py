@@ -55,10 +55,10 @@ def explain(data: bytes, file: str, by_bytes: bool = False) -> Explanation:
 
     Raises ShardpassError where it does not parse or cannot be partitioned.
     """
+    from shardpass.ir.annotations import MESH, get_text, num_devices
     from shardpass.ir.collectives import collectives
     from shardpass.ir.context import parse_module
-    from shardpass.passes.annotations import MESH, get_text, num_devices
-    from shardpass.passes.pipeline import run_in_place
+    from shardpass.pipeline.run import run_in_place
     from shardpass.report.collectives import Explanation
 
     module = parse_module(data, file)
@@ -73,7 +73,7 @@ def explain(data: bytes, file: str, by_bytes: bool = False) -> Explanation:
 
 def is_partitioned(module: Any) -> bool:
     """Whether @main's arguments or results say what they are tiles of."""
-    from shardpass.passes.annotations import TILED_SHARDING, Signature, main_of
+    from shardpass.ir.annotations import TILED_SHARDING, Signature, main_of
 
     signature = Signature(main_of(module))
     return any(TILED_SHARDING in row for row in (*signature.arguments, *signature.results))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from shardpass.diagnostics import ShardpassError
-from shardpass.passes import registry
-from shardpass.passes.named import NAMED
+from shardpass.pipeline import registry
+from shardpass.pipeline.named import NAMED
 
 
 def list_passes() -> str:

@@ -14,7 +14,7 @@ from shardpass.cli.common import argument_parser, guarded, read_input, write_out
 from shardpass.diagnostics import Diagnostic, ShardpassError, collect, report
 
 if TYPE_CHECKING:
-    from shardpass.passes.pipeline import Instruments
+    from shardpass.pipeline.run import Instruments
 
 _MARKER = re.compile(r"^// -----[ \t]*\r?$", re.MULTILINE)
 _SINGLE_DASH = re.compile(r"-[a-z][a-z]+(-[a-z]+)*(=.*)?", re.DOTALL)
@@ -108,7 +108,7 @@ class _Driver:
     def _check_pipeline(self, pipeline: str) -> None:
         """A wrong pipeline is one error, not one for each part, and no comment can expect it."""
         from shardpass.ir.context import make_context
-        from shardpass.passes.resolve import resolve
+        from shardpass.pipeline.resolve import resolve
 
         resolve(pipeline, make_context())
 
@@ -141,7 +141,7 @@ class _Driver:
 
     def _transform(self, part: Part, file: str) -> str | bytes:
         from shardpass.ir.context import parse_module
-        from shardpass.passes.pipeline import run_in_place
+        from shardpass.pipeline.run import run_in_place
 
         module = parse_module(part.text, file, first_line=part.first_line)
         if self.pipeline is not None:
@@ -149,7 +149,7 @@ class _Driver:
         return self._print(module)
 
     def _instruments(self) -> Instruments:
-        from shardpass.passes.pipeline import Instruments
+        from shardpass.pipeline.run import Instruments
 
         return Instruments(
             print_before_all=self.args.mlir_print_ir_before_all,

@@ -76,7 +76,7 @@ def _main(argv: Sequence[str]) -> int:
     element, shape = array_type(arguments.array)
     plan, others = _plans(shape, element, arguments)
     if arguments.svg:
-        from shardpass.redistribute.draw import plan_svg
+        from shardpass.redistribute.program.draw import plan_svg
 
         write_output(arguments.svg, plan_svg(plan))
     if arguments.json:
@@ -134,7 +134,7 @@ def array_type(text: str) -> tuple[str, tuple[int, ...]]:
 
 def as_json(plan: Plan, others: Mapping[str, Plan | None]) -> dict[str, Any]:
     """Everything that the plan says of itself, and the price of the other planners."""
-    from shardpass.redistribute.limit import show_limit
+    from shardpass.redistribute.terms.limit import show_limit
 
     return {
         "shape": list(plan.shape),
@@ -177,7 +177,7 @@ def _print_table(plan: Plan, others: Mapping[str, Plan | None]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from shardpass.redistribute.limit import show_bytes
+    from shardpass.redistribute.terms.limit import show_bytes
 
     console = Console(highlight=False)
     extent = f"{plan.element_type}[{','.join(map(str, plan.shape))}]"
@@ -215,7 +215,7 @@ def _steps(count: int) -> str:
 
 def summary(plan: Plan) -> str:
     """Bytes received, beside the bound, and the peak."""
-    from shardpass.redistribute.limit import show_bytes
+    from shardpass.redistribute.terms.limit import show_bytes
 
     bound = plan.lower_bound_bytes
     peak = f"peak tile {show_bytes(plan.peak_bytes)}, live {show_bytes(plan.peak_live_bytes)}"

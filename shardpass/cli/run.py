@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from shardpass.runtime.compare import Difference
-    from shardpass.runtime.trial import Trial
+    from shardpass.runtime.run_report import Trial
 
 DESCRIPTION = """Runs MODULE on N devices with random inputs (floats in [-1,1], small integers). With PIPELINE the
 module is partitioned first; without, it must be a partitioned module. Prints the shardings of arguments and results and
@@ -62,7 +62,7 @@ def _run(argv: Sequence[str]) -> int:
         raise table.CHECK_NEEDS_WHOLE.error(Place(file) if file else NOWHERE, file=file)
     _make_devices(args.devices or _needed(module))
 
-    from shardpass.runtime.trial import try_out
+    from shardpass.runtime.run_report import try_out
 
     trial = try_out(module, original=data if args.check else None, seed=args.seed, interpreter=args.interpreter)
     if args.json:
@@ -75,8 +75,8 @@ def _run(argv: Sequence[str]) -> int:
 
 def _partitioned(data: bytes, file: str, pipeline: str | None) -> Any:
     from shardpass.ir.context import parse_module
-    from shardpass.passes.pipeline import run_in_place
-    from shardpass.runtime.contract import read_signature
+    from shardpass.pipeline.run import run_in_place
+    from shardpass.runtime.partitioned_signature import read_signature
 
     module = parse_module(data, file)
     if pipeline is not None:
@@ -86,7 +86,7 @@ def _partitioned(data: bytes, file: str, pipeline: str | None) -> Any:
 
 
 def _needed(module: Any) -> int:
-    from shardpass.passes.annotations import NUM_PARTITIONS
+    from shardpass.ir.annotations import NUM_PARTITIONS
 
     return int(module.operation.attributes[NUM_PARTITIONS].value)
 
@@ -150,7 +150,7 @@ def _table(console: Console, title: str, columns: Iterable[str], rows: Iterable[
 
 
 def _print_shardings(console: Console, trial: Trial) -> None:
-    from shardpass.runtime.trial import boundary_as_dict
+    from shardpass.runtime.run_report import boundary_as_dict
 
     boundaries = (*trial.signature.arguments, *trial.signature.results)
     facts = [boundary_as_dict(n, b, trial.mesh) for n, b in zip(trial.labels, boundaries, strict=True)]

@@ -41,6 +41,7 @@ KINDS = (
     "collective_permute",
     "reduce_scatter",
 )
+OPS = frozenset(f"stablehlo.{kind}" for kind in KINDS)
 _LOOPS = ("stablehlo.while", "stablehlo.scan")
 
 

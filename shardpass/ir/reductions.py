@@ -8,21 +8,10 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
+from shardpass.ir.collectives import OPS
 from shardpass.ir.tensors import dense_i64, operation, retype, walk_blocks
 
-_WITH_CHANNELS = frozenset(
-    f"stablehlo.{name}"
-    for name in (
-        "all_gather",
-        "all_reduce",
-        "all_to_all",
-        "collective_broadcast",
-        "collective_permute",
-        "recv",
-        "reduce_scatter",
-        "send",
-    )
-)
+_WITH_CHANNELS = OPS | {"stablehlo.recv", "stablehlo.send"}
 
 
 def channels(module: Any) -> Iterator[int]:

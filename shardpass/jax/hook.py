@@ -22,11 +22,11 @@ from jaxlib.mlir import ir
 
 from shardpass.diagnostics import Diagnostic, ShardpassError, collect, table_jax
 from shardpass.diagnostics.internal import internal_error
+from shardpass.ir import annotations as names
 from shardpass.ir import jax_private
 from shardpass.ir.tensors import every_op, operation
 from shardpass.jax.manual_region import wrap
-from shardpass.passes import annotations as names
-from shardpass.passes.pipeline import run_in_place
+from shardpass.pipeline.run import run_in_place
 from shardpass.runtime.compiling import bytecode, own_copy
 
 

@@ -17,9 +17,9 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import func, sdy
 
 from shardpass.diagnostics import table_jax
+from shardpass.ir import annotations as names
 from shardpass.ir.tensors import every_op, operation
-from shardpass.passes import annotations as names
-from shardpass.runtime.contract import Boundary, Signature, read_signature
+from shardpass.runtime.partitioned_signature import Boundary, Signature, read_signature
 from shardpass.sharding import Mesh, Sharding, common_mesh, sdy_text
 
 MESH_NAME = "shardpass_mesh"

@@ -20,7 +20,7 @@ from jax.sharding import AxisType, NamedSharding, PartitionSpec
 from shardpass.diagnostics import table_jax
 from shardpass.jax.notation import from_jax
 from shardpass.redistribute import plan_redistribution
-from shardpass.redistribute.lower import emit
+from shardpass.redistribute.program.lower import emit
 
 
 def redistribute(x: Any, sharding: Any, *, source: Any = None) -> Any:

@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 from jaxlib.mlir import ir
 
+from shardpass.ir.annotations import AXES, CAUSE
 from shardpass.ir.offsets import device_value
-from shardpass.ops.factors import Axes, DimAxes, Rule
-from shardpass.ops.mesh import PrimeMesh
-
-CAUSE, AXES = "shardpass.cause", "shardpass.axes"  # what the explainer reads off a collective
+from shardpass.ops.splits.factors import Axes, DimAxes, Rule
+from shardpass.ops.splits.prime_mesh import PrimeMesh
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,36 +14,36 @@ from functools import lru_cache
 from importlib.metadata import entry_points
 from typing import Any
 
-from shardpass.ops.factors import Axes, Rule
 from shardpass.ops.local import Local
-from shardpass.ops.mesh import PrimeMesh
+from shardpass.ops.splits.factors import Axes, Rule
+from shardpass.ops.splits.prime_mesh import PrimeMesh
 
 FAMILIES = (
     "replicated",
     "elementwise",
     "collectives",
-    "source",
+    "constant_iota",
     "batch_norm",
     "written_out",
     "ragged_dot",
-    "shape",
-    "reshaping",
-    "cutting",
-    "splicing",
-    "dot",
+    "broadcast_transpose",
+    "reshape",
+    "slice_pad_reverse",
+    "concatenate",
+    "dot_general",
     "convolution",
-    "window",
+    "reduce_window",
     "select_and_scatter",
-    "indexing",
+    "dynamic_slice",
     "gather",
     "scatter",
-    "sorting",
-    "argreduce",
-    "random",
-    "mapping",
+    "sort",
+    "reduce",
+    "rng",
+    "map",
     "custom_call",
-    "linalg",
-    "solvers",
+    "fft_cholesky",
+    "triangular_solve",
 )
 
 
@@ -93,7 +93,7 @@ def define(
 def table() -> dict[str, OpDef]:
     """All ops, own and third-party, loaded once."""
     for family in FAMILIES:
-        importlib.import_module(f"shardpass.ops.{family}")
+        importlib.import_module(f"shardpass.ops.families.{family}")
     for entry in entry_points(group="shardpass.ops"):
         entry.load()
     return _table

@@ -9,13 +9,13 @@ from jaxlib.mlir import ir
 
 from shardpass.diagnostics import report
 from shardpass.diagnostics.table_passes import NO_MESH, NOT_PROPAGATED
+from shardpass.ir.annotations import MESH, SCOPE, SHARDING, Signature, get_text, main_of, mesh_of, num_devices
 from shardpass.ir.locations import place_of
 from shardpass.ir.tensors import is_ranked
-from shardpass.passes.annotations import MESH, SCOPE, SHARDING, Signature, get_text, main_of, mesh_of, num_devices
-from shardpass.passes.base import ModulePass
-from shardpass.passes.program import Block, Program
-from shardpass.passes.registry import register
-from shardpass.passes.validate import check, uneven
+from shardpass.pipeline.base import ModulePass
+from shardpass.pipeline.registry import register
+from shardpass.program.program import Block, Program
+from shardpass.program.validate import check, uneven
 from shardpass.sharding import Sharding
 
 

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from jaxlib.mlir import ir
 
+from shardpass.ir.annotations import AXES, CAUSE, SHARDING, get_text, main_of
 from shardpass.ir.reductions import all_reduce, channels
 from shardpass.ir.tensors import operation, walk_blocks
-from shardpass.ops.reduce import combiner_of, is_identity
-from shardpass.passes.annotations import AXES, CAUSE, SHARDING, get_text, main_of
-from shardpass.passes.base import ModulePass
-from shardpass.passes.registry import register
+from shardpass.ops.reducers import combiner_of, is_identity
+from shardpass.pipeline.base import ModulePass
+from shardpass.pipeline.registry import register
 
 # Linear whatever the device holds: they move elements, or change sign.
 MOVES = frozenset({"stablehlo.transpose", "stablehlo.reshape", "stablehlo.slice", "stablehlo.reverse"})

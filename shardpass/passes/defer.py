@@ -9,14 +9,7 @@ import numpy as np
 from jaxlib.mlir import ir
 
 from shardpass.element_types import element_type
-from shardpass.ir.reductions import all_reduce, channels, reduce_scatter
-from shardpass.ir.tensors import i64_array, ints, operation, retype, shape_of, walk_blocks
-from shardpass.ops.assign import Side, scatter_dims
-from shardpass.ops.factors import Axes, DimAxes
-from shardpass.ops.local import explain
-from shardpass.ops.mesh import PrimeMesh, prime_mesh
-from shardpass.ops.reduce import combiner_of
-from shardpass.passes.annotations import (
+from shardpass.ir.annotations import (
     CAUSE,
     FROM,
     GLOBAL_TYPE,
@@ -27,8 +20,15 @@ from shardpass.passes.annotations import (
     main_of,
     mesh_of,
 )
-from shardpass.passes.base import ModulePass
-from shardpass.passes.registry import register
+from shardpass.ir.reductions import all_reduce, channels, reduce_scatter
+from shardpass.ir.tensors import i64_array, ints, operation, retype, shape_of, walk_blocks
+from shardpass.ops.local import explain
+from shardpass.ops.reducers import combiner_of
+from shardpass.ops.splits.assign import Side, scatter_dims
+from shardpass.ops.splits.factors import Axes, DimAxes
+from shardpass.ops.splits.prime_mesh import PrimeMesh, prime_mesh
+from shardpass.pipeline.base import ModulePass
+from shardpass.pipeline.registry import register
 from shardpass.redistribute import estimate_bytes
 from shardpass.sharding import Sharding, parse_sharding
 

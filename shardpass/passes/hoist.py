@@ -10,10 +10,7 @@ from jaxlib.mlir import ir
 
 from shardpass.diagnostics import report
 from shardpass.diagnostics.table_passes import STAYS_IN_LOOP
-from shardpass.ir.locations import place_of
-from shardpass.ir.order import Order, bytes_of, is_pure
-from shardpass.ir.tensors import operation
-from shardpass.passes.annotations import (
+from shardpass.ir.annotations import (
     FROM,
     GLOBAL_TYPE,
     REDISTRIBUTE,
@@ -23,8 +20,11 @@ from shardpass.passes.annotations import (
     main_of,
     num_devices,
 )
-from shardpass.passes.base import ModulePass
-from shardpass.passes.registry import register
+from shardpass.ir.locations import place_of
+from shardpass.ir.order import Order, bytes_of, is_pure
+from shardpass.ir.tensors import operation
+from shardpass.pipeline.base import ModulePass
+from shardpass.pipeline.registry import register
 from shardpass.redistribute import estimate_bytes
 
 WHILE = "stablehlo.while"

@@ -18,10 +18,13 @@ from shardpass.diagnostics.table_passes import (
     PARTITIONED_ALREADY,
     TOO_MANY_DEVICES,
 )
-from shardpass.ir.locations import place_of
-from shardpass.ir.tensors import i64_array, operation, walk_blocks
-from shardpass.passes.admit import admit, admit_ops
-from shardpass.passes.annotations import (
+from shardpass.importing.inline_calls import inline_calls
+from shardpass.importing.read_sdy import MOST_DEVICES, import_sdy
+from shardpass.importing.refuse_unsupported import admit, admit_ops
+from shardpass.importing.split_variadic import split_variadic
+from shardpass.importing.tidy import tidy
+from shardpass.importing.write_out import expand_ops
+from shardpass.ir.annotations import (
     CONSTRAINT,
     GLOBAL_TYPE,
     MANUAL,
@@ -43,15 +46,12 @@ from shardpass.passes.annotations import (
     set_num_devices,
     text,
 )
-from shardpass.passes.base import ModulePass
-from shardpass.passes.expand import expand_ops
-from shardpass.passes.inline import inline_calls
-from shardpass.passes.manual import CONTROL_FLOW, mark_manual
-from shardpass.passes.registry import register
-from shardpass.passes.sdy_import import MOST_DEVICES, import_sdy
-from shardpass.passes.tidy import tidy
-from shardpass.passes.validate import check, read_for
-from shardpass.passes.variadic import split_variadic
+from shardpass.ir.locations import place_of
+from shardpass.ir.tensors import i64_array, operation, walk_blocks
+from shardpass.pipeline.base import ModulePass
+from shardpass.pipeline.registry import register
+from shardpass.program.manual_regions import CONTROL_FLOW, mark_manual
+from shardpass.program.validate import check, read_for
 from shardpass.sharding import Mesh, Sharding, common_mesh, parse_sharding
 
 HOLDS_OPS = CONTROL_FLOW | {"func.func"}  # ops whose regions hold a program, not a reducer

@@ -12,12 +12,12 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
 
 from shardpass.element_types import element_type
+from shardpass.ir.annotations import AXES, CAUSE, get_text, main_of
 from shardpass.ir.order import CONTROL_FLOW, LEAST, Order, bytes_of
 from shardpass.ir.tensors import operation, retype, shape_of, walk_blocks
-from shardpass.ops.reduce import combiner_of
-from shardpass.passes.annotations import AXES, CAUSE, get_text, main_of
-from shardpass.passes.base import ModulePass
-from shardpass.passes.registry import register
+from shardpass.ops.reducers import combiner_of
+from shardpass.pipeline.base import ModulePass
+from shardpass.pipeline.registry import register
 
 ALL_GATHER, ALL_TO_ALL = "stablehlo.all_gather", "stablehlo.all_to_all"
 ALL_REDUCE, REDUCE_SCATTER = "stablehlo.all_reduce", "stablehlo.reduce_scatter"

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from shardpass.passes.annotations import main_of
-from shardpass.passes.base import ModulePass
-from shardpass.passes.partitioner import Partitioner
-from shardpass.passes.program import Program
-from shardpass.passes.registry import register
-from shardpass.passes.splices import drop_splices, make_splices
-from shardpass.passes.unused import erase_unused
+from shardpass.ir.annotations import main_of
+from shardpass.partition.partitioner import Partitioner
+from shardpass.partition.splices import drop_splices, make_splices
+from shardpass.partition.unused import erase_unused
+from shardpass.pipeline.base import ModulePass
+from shardpass.pipeline.registry import register
+from shardpass.program.program import Program
 
 
 @register

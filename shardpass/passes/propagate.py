@@ -8,11 +8,7 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
-from shardpass.ir.locations import place_of
-from shardpass.ir.tensors import is_ranked, shape_of
-from shardpass.ops.factors import DimAxes
-from shardpass.ops.mesh import PrimeMesh
-from shardpass.passes.annotations import (
+from shardpass.ir.annotations import (
     BARRIER,
     CONFLICT,
     CONSTRAINT,
@@ -28,10 +24,14 @@ from shardpass.passes.annotations import (
     text,
     unspecified_dims,
 )
-from shardpass.passes.base import ModulePass
-from shardpass.passes.program import Block, Node, Program, tensor_bytes
-from shardpass.passes.propagation import Propagation, Step, Value, border, describe, tie
-from shardpass.passes.registry import register
+from shardpass.ir.locations import place_of
+from shardpass.ir.tensors import is_ranked, shape_of
+from shardpass.ops.splits.factors import DimAxes
+from shardpass.ops.splits.prime_mesh import PrimeMesh
+from shardpass.pipeline.base import ModulePass
+from shardpass.pipeline.registry import register
+from shardpass.program.program import Block, Node, Program, tensor_bytes
+from shardpass.propagation.engine import Propagation, Step, Value, border, describe, tie
 from shardpass.sharding import Sharding, parse_sharding
 
 STILL = {"FORWARD": {0}, "BACKWARD": {1}}  # of a barrier's operand and result, what it leaves as it is
@@ -43,7 +43,7 @@ class Propagate(ModulePass):
     """Gives every tensor of ``main`` a sharding, from those that the user fixed.
 
     Shardings move through ops both ways, along the dimensions that an op's rule ties together; see
-    ``shardpass/passes/propagation.py`` for the rounds and how conflicts are settled. What the user fixed is unchanged.
+    ``shardpass/propagation/engine.py`` for the rounds and how conflicts are settled. What the user fixed is unchanged.
 
     Options:
         verbose: print each conflict, which split won and how many bytes spoke for it, on stderr

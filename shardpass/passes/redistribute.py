@@ -12,10 +12,7 @@ from jaxlib.mlir import ir
 
 from shardpass.diagnostics import Place, ShardpassError
 from shardpass.diagnostics.table_redistribute import ATTRIBUTE
-from shardpass.ir.locations import place_of
-from shardpass.ir.reductions import channels
-from shardpass.ir.tensors import operation, walk_blocks
-from shardpass.passes.annotations import (
+from shardpass.ir.annotations import (
     CAUSE,
     FROM,
     GLOBAL_TYPE,
@@ -26,13 +23,16 @@ from shardpass.passes.annotations import (
     mesh_of,
     num_devices,
 )
-from shardpass.passes.base import ModulePass
-from shardpass.passes.for_xla import keep_row_major, mark_manual
-from shardpass.passes.registry import register
+from shardpass.ir.for_xla import keep_row_major, mark_manual
+from shardpass.ir.locations import place_of
+from shardpass.ir.reductions import channels
+from shardpass.ir.tensors import operation, walk_blocks
+from shardpass.pipeline.base import ModulePass
+from shardpass.pipeline.registry import register
 from shardpass.redistribute import Plan, plan_redistribution
-from shardpass.redistribute.limit import read_limit
-from shardpass.redistribute.lower import DeviceValues, emit
-from shardpass.redistribute.profiles import find_profile
+from shardpass.redistribute.program.lower import DeviceValues, emit
+from shardpass.redistribute.terms.limit import read_limit
+from shardpass.redistribute.terms.profiles import find_profile
 from shardpass.sharding import Mesh, Sharding, TupleSharding, parse_sharding
 
 

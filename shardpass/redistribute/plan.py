@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import NamedTuple
 
 from shardpass.element_types import ElementType
-from shardpass.redistribute.limit import Limit
-from shardpass.redistribute.ops import IntArray, Program
+from shardpass.redistribute.program.ops import IntArray, Program
+from shardpass.redistribute.terms.limit import Limit
 from shardpass.sharding import Sharding
 
 KINDS = (
@@ -59,14 +59,14 @@ class Plan:
         shape, element_type: of the whole array.
         source, target: the shardings.
         steps: what happens, in order. Empty where every device already holds what it needs.
-        program: the same as ops on the local array (see ``shardpass.redistribute.ops``).
+        program: the same as ops on the local array (see ``shardpass.redistribute.program.ops``).
         source_tile, target_tile: the shape of the local array before and after.
         bytes_received: received by the device that receives most, own data not counted.
         lower_bound_bytes: no plan for this problem can have less: what the target tile of a device
             holds that its source tile does not, greatest over devices.
         peak_bytes: the greatest tile at any step.
         peak_live_bytes: the most bytes that live together on a device: operand and result of a step, and the
-            buffers that an exchange or rounds fill (``shardpass.redistribute.memory``).
+            buffers that an exchange or rounds fill (``shardpass.redistribute.program.memory``).
         received: bytes received by each device, int64 [num_devices].
         profile, memory_limit: the terms on which it was chosen.
         seconds: what the plan takes, by the cost model of the profile.
@@ -107,7 +107,7 @@ class Plan:
 
     def to_module(self) -> str:
         """Text of the partitioned module ``main(tile) -> tile`` (docs/architecture.md)."""
-        from shardpass.redistribute.lower import module_text
+        from shardpass.redistribute.program.lower import module_text
 
         return module_text(self)
 

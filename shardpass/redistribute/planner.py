@@ -10,16 +10,16 @@ from dataclasses import replace
 from functools import lru_cache
 
 from shardpass.diagnostics import table_redistribute as table
-from shardpass.redistribute.build import Builder
-from shardpass.redistribute.choice import Terms, way_of
-from shardpass.redistribute.costs import Profile
-from shardpass.redistribute.limit import Limit, read_limit
+from shardpass.redistribute.candidates.search import between, build_plan
+from shardpass.redistribute.candidates.sums import half_added, in_turn, stacked, unstacked
 from shardpass.redistribute.plan import Plan
-from shardpass.redistribute.problem import Problem, make_problem
-from shardpass.redistribute.profiles import find_profile
-from shardpass.redistribute.simulate import Unproven, check
-from shardpass.redistribute.sums import half_added, in_turn, stacked, unstacked
-from shardpass.redistribute.ways import between, build_plan
+from shardpass.redistribute.problem.problem import Problem, make_problem
+from shardpass.redistribute.program.build import Builder
+from shardpass.redistribute.program.simulate import Unproven, check
+from shardpass.redistribute.terms.choice import Terms, way_of
+from shardpass.redistribute.terms.costs import Profile
+from shardpass.redistribute.terms.limit import Limit, read_limit
+from shardpass.redistribute.terms.profiles import find_profile
 from shardpass.sharding import Mesh, Sharding
 
 PLANNERS = ("best", "rink")
@@ -46,8 +46,8 @@ def plan_redistribution(
         planner: "rink", the method of Rink et al.; or "best", which is never dearer.
         num_devices: needed where neither sharding says it; at least 1.
         profile: the machine by which "best" weighs steps against bytes: a name, a JSON file, or a ``Profile``
-            (``shardpass.redistribute.costs``).
-        memory_limit: "max", a number of bytes, or None (``shardpass.redistribute.limit``).
+            (``shardpass.redistribute.terms.costs``).
+        memory_limit: "max", a number of bytes, or None (``shardpass.redistribute.terms.limit``).
 
     Raises:
         ShardpassError: text that is no sharding, shardings of another rank or over other devices (SP0xx,

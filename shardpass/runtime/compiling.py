@@ -9,11 +9,11 @@ import jax
 
 from shardpass.diagnostics import table_runtime
 from shardpass.ir import jax_private
+from shardpass.ir.annotations import Signature as Annotations
+from shardpass.ir.annotations import main_of
 from shardpass.ir.context import parse_module
-from shardpass.passes.annotations import Signature as Annotations
-from shardpass.passes.annotations import main_of
-from shardpass.runtime.contract import Signature, read_signature
 from shardpass.runtime.executable import Executable, first_line
+from shardpass.runtime.partitioned_signature import Signature, read_signature
 
 # what JAX says of buffers that XLA may overwrite: a placed array must outlive the run
 DONATION = ("tf.aliasing_output", "jax.buffer_donor", "mhlo.layout_mode")

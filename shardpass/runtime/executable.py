@@ -19,7 +19,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from shardpass.diagnostics import table_runtime
 from shardpass.ir import jax_private
-from shardpass.runtime.contract import Boundary, Signature
+from shardpass.runtime.partitioned_signature import Boundary, Signature
 from shardpass.runtime.tiles import check_arguments, join, pad, said
 
 _in_flight = threading.Lock()

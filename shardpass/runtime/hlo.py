@@ -19,9 +19,9 @@ from typing import Any
 
 import numpy as np
 
+from shardpass.ir.annotations import NUM_PARTITIONS
+from shardpass.ir.collectives import OPS
 from shardpass.ir.tensors import every_op, operation
-from shardpass.passes.annotations import NUM_PARTITIONS
-from shardpass.runtime.contract import CROSS_DEVICE
 from shardpass.sharding import AxisRef, Mesh, Sharding
 
 Groups = tuple[tuple[int, ...], ...]
@@ -61,7 +61,7 @@ def emitted(module: Any) -> list[Exchange]:
     """The collectives of a partitioned module, in the order of its text."""
     ops = (inner for op in module.body.operations for inner in every_op(operation(op)))
     devices = module.operation.attributes[NUM_PARTITIONS].value
-    return [_of_op(op, devices) for op in ops if op.name in CROSS_DEVICE]
+    return [_of_op(op, devices) for op in ops if op.name in OPS]
 
 
 def _of_op(op: Any, devices: int) -> Exchange:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from shardpass.runtime.contract import Boundary
+from shardpass.runtime.partitioned_signature import Boundary
 from shardpass.runtime.tiles import Array
 
 

@@ -24,11 +24,11 @@ from jaxlib.mlir._mlir_libs import _stablehlo
 from jaxlib.mlir.dialects import func
 
 from shardpass.diagnostics import table_runtime
+from shardpass.ir.annotations import main_of
 from shardpass.ir.context import make_context, parse_module
 from shardpass.ir.tensors import every_op, operation
-from shardpass.passes.annotations import main_of
-from shardpass.runtime.contract import Boundary, Signature, read_signature
 from shardpass.runtime.lockstep import Lockstep
+from shardpass.runtime.partitioned_signature import Boundary, Signature, read_signature
 from shardpass.runtime.tiles import Array, check_arguments, join, split
 
 SPMD = "spmd"  # what main of the partitioned module is called here

@@ -28,8 +28,8 @@ import numpy as np
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
+from shardpass.ir.collectives import OPS
 from shardpass.ir.tensors import every_op, operation, shape_of
-from shardpass.runtime.contract import CROSS_DEVICE
 
 Values = list[Any]  # of one value of the program, on each device
 Table = dict[Any, Values]
@@ -71,7 +71,7 @@ class Lockstep:
     def communicates(self, op: Any) -> bool:
         """Whether a collective is inside, or in what is called there."""
         return any(
-            inner.name in CROSS_DEVICE
+            inner.name in OPS
             or (inner.name == "func.call" and self.communicates(self.functions[inner.attributes["callee"].value]))
             for inner in every_op(op)
         )

@@ -8,14 +8,14 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from shardpass.diagnostics import table_runtime
+from shardpass.importing.split_variadic import split_variadic
+from shardpass.ir import annotations as names
 from shardpass.ir import jax_private
 from shardpass.ir.locations import place_of
 from shardpass.ir.tensors import every_op, operation
-from shardpass.passes import annotations as names
-from shardpass.passes.variadic import split_variadic
 from shardpass.runtime.compiling import choose_devices, compile_by_client, load, own_copy
-from shardpass.runtime.contract import Signature, read_boundary
 from shardpass.runtime.executable import Executable
+from shardpass.runtime.partitioned_signature import Signature, read_boundary
 from shardpass.sharding import Sharding, parse_sharding
 
 MANUAL_OPS = ("sdy.manual_computation",)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from shardpass.diagnostics import table_runtime
-from shardpass.runtime.contract import Boundary, Signature
+from shardpass.runtime.partitioned_signature import Boundary, Signature
 
 Array = np.ndarray[Any, Any]
 

@@ -13,15 +13,15 @@ import pytest
 from jaxlib.mlir import ir
 
 from shardpass.element_types import element_type
+from shardpass.ir.annotations import main_of
 from shardpass.ir.context import parse_module
 from shardpass.ir.tensors import every_op
-from shardpass.passes.annotations import main_of
-from shardpass.passes.pipeline import run_pipeline
+from shardpass.pipeline.run import run_pipeline
 from shardpass.runtime import compile, compile_by_xla, compile_single, interpret
 from shardpass.runtime.compare import compare
-from shardpass.runtime.contract import read_signature
 from shardpass.runtime.hlo import added_by_xla
 from shardpass.runtime.inputs import poison, random_inputs
+from shardpass.runtime.partitioned_signature import read_signature
 from shardpass.sharding import Sharding, parse_sharding
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"

@@ -32,8 +32,8 @@ def test_the_search_sees_a_rule_that_claims_too_little(monkeypatch: pytest.Monke
     """Without its rule for columns, ``add`` has a missing split."""
     from dataclasses import replace
 
-    from shardpass.ops.factors import Kind
     from shardpass.ops.registry import table
+    from shardpass.ops.splits.factors import Kind
 
     (sample,) = [s for s in validate_rules.samples("elementwise") if s.op == "stablehlo.add" and "f32" in s.name]
     entry = table()[sample.op]
@@ -53,8 +53,8 @@ def test_the_proof_sees_a_rule_that_claims_too_much(monkeypatch: pytest.MonkeyPa
     """A sort split along the dimension that it orders."""
     from dataclasses import replace
 
-    from shardpass.ops.factors import Kind
     from shardpass.ops.registry import table
+    from shardpass.ops.splits.factors import Kind
 
     sample = next(s for s in validate_rules.samples("indexing") if s.op == "stablehlo.sort")
     entry = table()[sample.op]

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shardpass.redistribute import plan_redistribution
-from shardpass.redistribute.evaluate import evaluate
+from shardpass.redistribute.program.evaluate import evaluate
 from shardpass.sharding import Mesh, Sharding
 
 MESHES = ((2, 2), (8,), (2, 4), (2, 2, 2), (2, 3), (6,), (3, 4), (2, 2, 3), (2, 3, 4), (2, 2, 2, 2))

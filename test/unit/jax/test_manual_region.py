@@ -10,13 +10,13 @@ from shardpass.diagnostics import ShardpassError
 from shardpass.ir import jax_private
 from shardpass.ir.context import copy_module, parse_module
 from shardpass.jax.manual_region import wrap
-from shardpass.passes.pipeline import run_pipeline
+from shardpass.pipeline.run import run_pipeline
 from shardpass.runtime import compile
 from shardpass.runtime.compiling import bytecode
-from shardpass.runtime.contract import Signature, read_signature
 from shardpass.runtime.executable import Executable
 from shardpass.runtime.hlo import added_by_xla, emitted
 from shardpass.runtime.inputs import random_inputs
+from shardpass.runtime.partitioned_signature import Signature, read_signature
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 FILES = ["mlp_train_step", "transformer_block", "shard_map_matmul_reduce_scatter", "format_blocks", "format_rows"]

@@ -6,9 +6,18 @@ from math import prod
 
 import pytest
 
-from shardpass.ops.assign import LATENCY_BYTES, WORK_PER_BYTE, Assignment, Side, assign, complete, scatter_dims, settle
-from shardpass.ops.factors import DimAxes, Kind, Rule, RuleBuilder
-from shardpass.ops.mesh import PrimeMesh, prime_mesh
+from shardpass.ops.splits.assign import (
+    LATENCY_BYTES,
+    WORK_PER_BYTE,
+    Assignment,
+    Side,
+    assign,
+    complete,
+    scatter_dims,
+    settle,
+)
+from shardpass.ops.splits.factors import DimAxes, Kind, Rule, RuleBuilder
+from shardpass.ops.splits.prime_mesh import PrimeMesh, prime_mesh
 from shardpass.sharding import Mesh
 
 X, Y = 0, 1

@@ -10,7 +10,7 @@ from types import ModuleType
 import pytest
 
 from shardpass.ops import registry
-from shardpass.ops.replicated import REASONS
+from shardpass.ops.families.replicated import REASONS
 
 ROOT = Path(__file__).resolve().parents[3]
 

@@ -7,7 +7,7 @@ from math import prod
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shardpass.ops.factors import DimAxes, Kind, Rule, RuleBuilder, project, unproject, used_axes
+from shardpass.ops.splits.factors import DimAxes, Kind, Rule, RuleBuilder, project, unproject, used_axes
 
 SIZES = (2, 2, 3, 2)  # of the mesh's prime sub-axes
 

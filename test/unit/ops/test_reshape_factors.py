@@ -8,9 +8,9 @@ from math import prod
 import numpy as np
 import pytest
 
-from shardpass.ops.assign import Side, settle
-from shardpass.ops.factors import DimAxes, Rule, RuleBuilder, project, unproject
-from shardpass.ops.shape import reshape_factors
+from shardpass.ops.families.broadcast_transpose import reshape_factors
+from shardpass.ops.splits.assign import Side, settle
+from shardpass.ops.splits.factors import DimAxes, Rule, RuleBuilder, project, unproject
 
 TOTALS = (4, 6, 8, 9, 12, 16, 18, 24, 36)
 

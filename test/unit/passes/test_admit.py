@@ -8,8 +8,8 @@ from support.differential import check_text
 
 import shardpass
 from shardpass.diagnostics import ShardpassError
-from shardpass.ops.replicated import DYNAMIC
-from shardpass.passes.admit import DYNAMIC_OPS, TRANSFERS
+from shardpass.importing.refuse_unsupported import DYNAMIC_OPS, TRANSFERS
+from shardpass.ops.families.replicated import DYNAMIC
 
 HEAD = "module attributes {mhlo.num_partitions = 2 : i32} {\n"
 

@@ -8,9 +8,9 @@ import pytest
 from jaxlib.mlir import ir
 
 from shardpass.diagnostics import ShardpassError
+from shardpass.ir import annotations as names
 from shardpass.ir.context import parse_module
 from shardpass.ir.tensors import operation
-from shardpass.passes import annotations as names
 from shardpass.sharding import Mesh
 
 MODULE = """

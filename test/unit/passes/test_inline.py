@@ -13,9 +13,9 @@ from jax.sharding import PartitionSpec as P
 from support.differential import check_jax
 
 from shardpass.diagnostics import ShardpassError
+from shardpass.importing.inline_calls import inline_calls
 from shardpass.ir.context import parse_module
 from shardpass.ir.tensors import operation, walk_blocks
-from shardpass.passes.inline import inline_calls
 
 LEAF = """
 func.func private @leaf(%x: tensor<4xf32>) -> tensor<4xf32> {

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from shardpass.ir.annotations import MANUAL, get_text
 from shardpass.ir.context import parse_module
 from shardpass.ir.tensors import inputs_of, operation
-from shardpass.passes.annotations import MANUAL, get_text
-from shardpass.passes.manual import mark_manual
+from shardpass.program.manual_regions import mark_manual
 
 ENTER = (
     '%in = stablehlo.custom_call @SPMDFullToShardShape({0}) {{mhlo.sharding = "{{manual}}"}} : '

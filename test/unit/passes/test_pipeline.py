@@ -5,12 +5,12 @@ from dataclasses import dataclass
 import pytest
 from jaxlib.mlir import ir
 
-import shardpass.passes.registry as registry
+import shardpass.pipeline.registry as registry
 from shardpass.diagnostics import Code, Place, Severity, ShardpassError, collect, report
 from shardpass.ir.context import make_context, parse_module
-from shardpass.passes.base import ModulePass
-from shardpass.passes.pipeline import run_in_place, run_pipeline
-from shardpass.passes.resolve import resolve
+from shardpass.pipeline.base import ModulePass
+from shardpass.pipeline.resolve import resolve
+from shardpass.pipeline.run import run_in_place, run_pipeline
 
 MODULE = """
 func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {

@@ -7,8 +7,8 @@ import pytest
 from jaxlib.mlir import ir
 
 from shardpass.ir.collectives import collectives
-from shardpass.passes.named import NAMED
-from shardpass.passes.pipeline import run_pipeline
+from shardpass.pipeline.named import NAMED
+from shardpass.pipeline.run import run_pipeline
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 CLEANUP = "canonicalize,cse"

@@ -3,10 +3,10 @@
 import pytest
 
 from shardpass.ir.context import make_context, parse_module
-from shardpass.passes import registry
-from shardpass.passes.base import ModulePass
-from shardpass.passes.documentation import page_of
-from shardpass.passes.pipeline import run_in_place
+from shardpass.pipeline import registry
+from shardpass.pipeline.base import ModulePass
+from shardpass.pipeline.documentation import page_of
+from shardpass.pipeline.run import run_in_place
 
 OWN = registry.own_names()
 

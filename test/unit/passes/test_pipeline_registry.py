@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 import pytest
 
-import shardpass.passes.registry as registry
+import shardpass.pipeline.registry as registry
 from shardpass.diagnostics import ShardpassError
-from shardpass.passes.base import ModulePass
-from shardpass.passes.named import NAMED
-from shardpass.passes.resolve import near_names
+from shardpass.pipeline.base import ModulePass
+from shardpass.pipeline.named import NAMED
+from shardpass.pipeline.resolve import near_names
 
 
 @pytest.fixture(autouse=True)

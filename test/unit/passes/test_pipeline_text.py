@@ -7,7 +7,7 @@ from jaxlib.mlir.passmanager import PassManager
 
 from shardpass.diagnostics import ShardpassError
 from shardpass.ir.context import make_context
-from shardpass.passes.pipeline_text import Element, OptionText, parse, split_options
+from shardpass.pipeline.text import Element, OptionText, parse, split_options
 
 
 def test_nested_anchors_and_options():

@@ -6,9 +6,9 @@ from itertools import permutations
 
 import pytest
 
-from shardpass.ops.factors import DimAxes, Kind, Priority, Rule, RuleBuilder
-from shardpass.ops.mesh import PrimeMesh, prime_mesh
-from shardpass.passes.propagation import Propagation, Step, Value, tie
+from shardpass.ops.splits.factors import DimAxes, Kind, Priority, Rule, RuleBuilder
+from shardpass.ops.splits.prime_mesh import PrimeMesh, prime_mesh
+from shardpass.propagation.engine import Propagation, Step, Value, tie
 from shardpass.sharding import Mesh
 
 X, Y, Z = 0, 1, 2

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from jaxlib.mlir import ir
 
+from shardpass.importing.read_sdy import import_sdy
 from shardpass.ir.context import parse_module
-from shardpass.passes.sdy_import import import_sdy
 
 MODULE = """module {{
   sdy.mesh @m = <["a"=4, "b"=2]{ids}>

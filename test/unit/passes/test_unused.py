@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from shardpass.ir.annotations import main_of
 from shardpass.ir.context import parse_module
-from shardpass.passes.annotations import main_of
-from shardpass.passes.unused import erase_unused
+from shardpass.partition.unused import erase_unused
 
 GATHER = """"stablehlo.all_gather"({0}) <{{all_gather_dim = 0 : i64, channel_handle = #stablehlo.channel_handle<
   handle = {1}, type = 1>, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>, use_global_device_ids}}> {2}

@@ -10,7 +10,7 @@ from jaxlib.mlir import ir
 
 from shardpass.diagnostics import Place, ShardpassError
 from shardpass.ir.context import make_context
-from shardpass.passes.validate import check, read_for, uneven
+from shardpass.program.validate import check, read_for, uneven
 from shardpass.sharding import Sharding, parse_sharding
 
 HERE = Place("program.mlir", 3, 1)

@@ -9,7 +9,7 @@ import pytest
 from support.differential import check_text
 
 import shardpass
-from shardpass.passes.annotations import SHARDING, Signature, main_of
+from shardpass.ir.annotations import SHARDING, Signature, main_of
 from shardpass.sharding import parse_sharding
 
 SDY = """

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from shardpass.redistribute import plan_redistribution
-from shardpass.redistribute.best import detour_forms, digit_forms
-from shardpass.redistribute.build import Builder
-from shardpass.redistribute.detour import detours
-from shardpass.redistribute.digits import DigitProblem
-from shardpass.redistribute.problem import make_problem
-from shardpass.redistribute.simulate import check
+from shardpass.redistribute.candidates.detour import detours
+from shardpass.redistribute.candidates.digit_forms import DigitProblem
+from shardpass.redistribute.candidates.digit_search import detour_forms, digit_forms
+from shardpass.redistribute.problem.problem import make_problem
+from shardpass.redistribute.program.build import Builder
+from shardpass.redistribute.program.simulate import check
 from shardpass.sharding import Mesh, Sharding
 
 M222 = Mesh((("a", 2), ("b", 2), ("c", 2)))

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shardpass.redistribute import plan_redistribution
-from shardpass.redistribute.costs import PROFILES, Link, Profile, step_seconds, tiers
 from shardpass.redistribute.plan import Step
-from shardpass.redistribute.tiling import AxisNames
+from shardpass.redistribute.problem.tiling import AxisNames
+from shardpass.redistribute.terms.costs import PROFILES, Link, Profile, step_seconds, tiers
 from shardpass.sharding import Mesh
 
 NEAR, FAR = Link(1.0, 100.0), Link(10.0, 10.0)

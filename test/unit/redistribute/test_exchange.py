@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardpass.redistribute import plan_redistribution
-from shardpass.redistribute.exchange import Boxes, coloured, pieces
+from shardpass.redistribute.candidates.exchange import Boxes, coloured, pieces
 
 
 @given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=60))

@@ -8,7 +8,7 @@ import pytest
 
 from shardpass.diagnostics import ShardpassError
 from shardpass.redistribute import plan_redistribution
-from shardpass.redistribute.evaluate import evaluate
+from shardpass.redistribute.program.evaluate import evaluate
 from shardpass.sharding import Mesh, Sharding
 
 M42 = Mesh((("a", 4), ("b", 2)))

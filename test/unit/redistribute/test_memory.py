@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from shardpass.element_types import element_type
-from shardpass.redistribute import ops, plan_redistribution
-from shardpass.redistribute.evaluate import evaluate
-from shardpass.redistribute.memory import Memory
+from shardpass.redistribute import plan_redistribution
+from shardpass.redistribute.program import ops
+from shardpass.redistribute.program.evaluate import evaluate
+from shardpass.redistribute.program.memory import Memory
 from shardpass.sharding import Mesh, Sharding
 
 F32 = element_type("f32")

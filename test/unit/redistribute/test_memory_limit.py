@@ -8,8 +8,8 @@ import pytest
 
 from shardpass.diagnostics import ShardpassError
 from shardpass.redistribute import plan_redistribution
-from shardpass.redistribute.choice import MANY
-from shardpass.redistribute.limit import read_limit, show_bytes, show_limit
+from shardpass.redistribute.terms.choice import MANY
+from shardpass.redistribute.terms.limit import read_limit, show_bytes, show_limit
 from shardpass.sharding import Mesh, Sharding
 
 CROSSED = ("{mesh['a'=4,'b'=3], [{'a','b'}, {}]}", "{mesh['a'=4,'b'=3], [{'b'}, {'a'}]}")

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from shardpass.cli.plan import main
-from shardpass.redistribute.costs import PROFILES, Link
-from shardpass.redistribute.profiles import from_json
+from shardpass.redistribute.terms.costs import PROFILES, Link
+from shardpass.redistribute.terms.profiles import from_json
 
 PAGE = (Path(__file__).parents[3] / "docs" / "redistribution.md").read_text()
 

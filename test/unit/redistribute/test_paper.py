@@ -6,7 +6,7 @@ import re
 import pytest
 
 from shardpass.redistribute import plan_redistribution
-from shardpass.redistribute.weak import shortest_path, weak_cost
+from shardpass.redistribute.candidates.rink_search import shortest_path, weak_cost
 from shardpass.sharding import Mesh, Sharding
 
 NORMAL_FORM = re.compile(r"s*[ap]*g*")

@@ -6,8 +6,8 @@ import pytest
 
 from shardpass.diagnostics import ShardpassError
 from shardpass.redistribute import plan_redistribution
-from shardpass.redistribute.costs import PROFILES, Link, Profile
-from shardpass.redistribute.profiles import find_profile, from_json, to_json
+from shardpass.redistribute.terms.costs import PROFILES, Link, Profile
+from shardpass.redistribute.terms.profiles import find_profile, from_json, to_json
 
 PLAIN = {"name": "mine", "latency": 1e-5, "bandwidth": 2e9, "copies": 3e9}
 

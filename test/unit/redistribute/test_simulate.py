@@ -5,9 +5,10 @@ import dataclasses
 import numpy as np
 import pytest
 
-from shardpass.redistribute import ops, plan_redistribution
-from shardpass.redistribute.problem import make_problem
-from shardpass.redistribute.simulate import Digit, State, Unproven, axis_through, check, cut, merged
+from shardpass.redistribute import plan_redistribution
+from shardpass.redistribute.problem.problem import make_problem
+from shardpass.redistribute.program import ops
+from shardpass.redistribute.program.simulate import Digit, State, Unproven, axis_through, check, cut, merged
 
 PROBLEMS = {
     "exchange": ((8, 8), "{devices=[8,1]<=[8]}", "{devices=[1,8]<=[8]}"),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from shardpass.redistribute import plan_redistribution
-from shardpass.redistribute.costs import Link, Profile
+from shardpass.redistribute.terms.costs import Link, Profile
 from shardpass.sharding import Mesh, Sharding
 
 FAST, SLOW = Link(1e-6, 1e11), Link(1e-5, 1e9)
@@ -88,7 +88,7 @@ def test_every_reshard_is_at_least_as_cheap_as_the_plan_for_a_flat_machine():
 
 
 def _names():
-    from shardpass.redistribute.tiling import AxisNames
+    from shardpass.redistribute.problem.tiling import AxisNames
 
     return AxisNames.of(M222)
 

@@ -6,8 +6,8 @@ import pytest
 
 from shardpass.element_types import ELEMENT_TYPES
 from shardpass.runtime.compare import compare
-from shardpass.runtime.contract import Boundary
 from shardpass.runtime.inputs import poison, random_inputs
+from shardpass.runtime.partitioned_signature import Boundary
 from shardpass.runtime.tiles import join, split
 from shardpass.sharding import Sharding, parse_sharding
 

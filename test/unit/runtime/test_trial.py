@@ -9,7 +9,7 @@ import pytest
 from shardpass.cli import run
 from shardpass.diagnostics import ShardpassError
 from shardpass.ir.context import parse_module
-from shardpass.runtime.trial import try_out
+from shardpass.runtime.run_report import try_out
 
 BOUNDARY = (
     '{mhlo.sharding = "{manual}", shardpass.global_type = tensor<5xf32>, '

@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tools"))
 from calibrate import CHAIN, Fit, Sample, errors, fit, profile_json, samples
 
 from shardpass.redistribute import plan_redistribution
-from shardpass.redistribute.profiles import find_profile, from_json
+from shardpass.redistribute.terms.profiles import find_profile, from_json
 
 CALIBRATE = str(Path(__file__).resolve().parents[3] / "tools" / "calibrate.py")
 

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from jaxlib.mlir import ir
 
-from shardpass.passes.base import ModulePass
-from shardpass.passes.registry import register
+from shardpass.pipeline.base import ModulePass
+from shardpass.pipeline.registry import register
 
 
 @register

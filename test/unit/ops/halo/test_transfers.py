@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from shardpass.ops.placing import placed
-from shardpass.ops.reach import Reach
-from shardpass.ops.strips import Layout, Strip, beside
-from shardpass.ops.transfers import (
+from shardpass.ops.halo.placing import placed
+from shardpass.ops.halo.reach import Reach
+from shardpass.ops.halo.strips import Layout, Strip, beside
+from shardpass.ops.halo.transfers import (
     Exchange,
     Held,
     Round,

@@ -12,8 +12,8 @@ from support.differential import check_text
 import shardpass
 from shardpass.diagnostics import collect
 from shardpass.ir.context import parse_module
-from shardpass.ops import custom_call
-from shardpass.ops.factors import Kind, Rule, RuleBuilder
+from shardpass.ops.families import custom_call
+from shardpass.ops.splits.factors import Kind, Rule, RuleBuilder
 
 CALL = """
 func.func @main(%a: tensor<8x4x6xf32>) -> (tensor<8x4x6xf32>, tensor<8xi32>) {{

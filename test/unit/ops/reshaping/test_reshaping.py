@@ -10,7 +10,7 @@ from jax.sharding import PartitionSpec as P
 from support.differential import draw
 from support.split import check_split
 
-from shardpass.ops.reshaping import Group, Rows, exchanged, groups_of
+from shardpass.ops.families.reshape import Group, Rows, exchanged, groups_of
 
 RNG = np.random.default_rng(5)
 CASES = [

@@ -14,8 +14,8 @@ from jax.sharding import PartitionSpec as P
 from support.differential import draw
 from support.split import check_split
 
-from shardpass.ops.splicing import Piece, SpliceRule
-from shardpass.ops.transfers import tile_of
+from shardpass.ops.families.concatenate import Piece, SpliceRule
+from shardpass.ops.halo.transfers import tile_of
 
 RNG = np.random.default_rng(11)
 

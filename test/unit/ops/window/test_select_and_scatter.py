@@ -12,7 +12,7 @@ from jax.sharding import PartitionSpec as P
 from support.differential import check_text
 from support.split import check_split
 
-from shardpass.ops.select_and_scatter import Touching
+from shardpass.ops.families.select_and_scatter import Touching
 
 RNG = np.random.default_rng(17)
 SPLITS = [((8,), P(None, "x")), ((4, 2), P(None, "x", "y")), ((2, 3), P("x", None, "y"))]

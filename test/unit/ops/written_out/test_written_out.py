@@ -11,7 +11,7 @@ from support.differential import check_text
 import shardpass
 from shardpass.diagnostics import Diagnostic
 from shardpass.ir.context import parse_module
-from shardpass.ops.written_out import STRETCHING, STRETCHING_CHLO
+from shardpass.ops.families.written_out import STRETCHING, STRETCHING_CHLO
 from shardpass.runtime import interpret
 
 RNG = np.random.default_rng(29)

@@ -1,0 +1,171 @@
+"""Before propagation: a slice of what was only put together is cut from the parts.
+
+``jnp.pad`` and two slices are how JAX's users write a stencil, ``concatenate`` and a slice a periodic one. The array in
+between divides into other tiles than what goes in and comes out, so that most of it would cross devices there and back.
+Cases, for a slice and the op that made its operand, in one block:
+
+1. all of it: the operand;
+2. of a slice: one slice;
+3. of a pad, unit strides and no interior padding: a pad by what is left, negative where the slice cuts deeper; a slice,
+   or the operand, where nothing is left;
+4. of a concatenate, cut along it with unit stride: one slice, or a concatenate of slices of what is cut along other
+   dimensions; the latter where the parts are of one array (it was padded by itself), or where nobody else uses the
+   whole, which would be put together for each slice.
+
+An op that says its own sharding is left, and so is one outside of the slice's loop: it would be done for each trip.
+
+State: ``Recut.made``, what was cut so far: equal cuts are one value.
+In program order the parts are simple already. O(slices and parts of what they are cut from).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import stablehlo as hlo
+
+from shardpass.ir.annotations import SAID, SCOPE
+from shardpass.ir.tensors import i64_array, ints, operation, shape_of
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """``value[start:limit:stride]`` in every dimension."""
+
+    value: Any
+    starts: tuple[int, ...]
+    limits: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(-(-(b - a) // t) for a, b, t in zip(self.starts, self.limits, self.strides, strict=True))
+
+    @property
+    def whole(self) -> bool:
+        return self.shape == shape_of(self.value)
+
+    def along(self, dim: int, value: Any, start: int, limit: int) -> Cut:
+        """The same cut of another value, which has other elements along ``dim``."""
+        starts, limits = list(self.starts), list(self.limits)
+        starts[dim], limits[dim] = start, limit
+        return Cut(value, tuple(starts), tuple(limits), self.strides)
+
+
+def whole(value: Any) -> Cut:
+    shape = shape_of(value)
+    return Cut(value, (0,) * len(shape), shape, (1,) * len(shape))
+
+
+class Recut:
+    """Simplifies the slices of one block, which are given in program order."""
+
+    def __init__(self) -> None:
+        self.made: dict[Cut, Any] = {}
+
+    def slice(self, op: Any) -> None:
+        """Replaces ``op``, a ``stablehlo.slice``, where its operand was only put together."""
+        if any(name in op.attributes for name in SAID):
+            return
+        rows = (ints(op.attributes[name]) for name in ("start_indices", "limit_indices", "strides"))
+        with ir.InsertionPoint(op), op.location:
+            made = self._simpler(Cut(op.operands[0], *rows), op)
+        if made is not None:
+            op.results[0].replace_all_uses_with(made)
+            op.erase()
+
+    def _simpler(self, cut: Cut, op: Any) -> Any | None:
+        """``cut``, which ``op`` takes, made of the parts of its value; None where that is no simpler."""
+        if cut.whole:
+            return cut.value
+        if isinstance(cut.value.owner, ir.Block):
+            return None
+        maker = operation(cut.value.owner)
+        if maker.block != op.block or any(name in maker.attributes for name in SAID):
+            return None
+        if maker.name == "stablehlo.slice":
+            return self._of_slice(cut, maker, op)
+        if maker.name == "stablehlo.pad":
+            return self._of_pad(cut, maker, op)
+        if maker.name == "stablehlo.concatenate":
+            return self._of_concatenate(cut, maker, op)
+        return None
+
+    def _taken(self, cut: Cut, op: Any) -> Any:
+        """``cut`` in the simplest way."""
+        if cut not in self.made:
+            made = self._simpler(cut, op)
+            self.made[cut] = _slice(cut, op) if made is None else made
+        return self.made[cut]
+
+    def _of_slice(self, cut: Cut, maker: Any, op: Any) -> Any:
+        first, steps = ints(maker.attributes["start_indices"]), ints(maker.attributes["strides"])
+        rows = zip(first, steps, cut.starts, cut.strides, cut.shape, strict=True)
+        starts = tuple(f + start * step if n else 0 for f, step, start, _, n in rows)
+        strides = tuple(s * step for s, step in zip(cut.strides, steps, strict=True))
+        limits = tuple(s + (n - 1) * t + 1 if n else 0 for s, t, n in zip(starts, strides, cut.shape, strict=True))
+        return self._taken(Cut(maker.operands[0], starts, limits, strides), op)
+
+    def _of_pad(self, cut: Cut, maker: Any, op: Any) -> Any | None:
+        value, padding = maker.operands
+        shape = shape_of(value)
+        low = tuple(p - s for p, s in zip(ints(maker.attributes["edge_padding_low"]), cut.starts, strict=True))
+        high = tuple(n - at - m for n, at, m in zip(cut.shape, low, shape, strict=True))
+        if any(ints(maker.attributes["interior_padding"])) or set(cut.strides) != {1}:
+            return None
+        if any(at <= -m or at >= n for at, n, m in zip(low, cut.shape, shape, strict=True)):
+            return None  # nothing of the array is left
+        if max(low) <= 0 and max(high) <= 0:
+            limits = tuple(m + over for m, over in zip(shape, high, strict=True))
+            return self._taken(Cut(value, tuple(-at for at in low), limits, cut.strides), op)
+        return _marked(hlo.pad(value, padding, *map(i64_array, (low, high, (0,) * len(shape)))), op)
+
+    def _of_concatenate(self, cut: Cut, maker: Any, op: Any) -> Any | None:
+        along = ir.IntegerAttr(maker.attributes["dimension"]).value
+        first, last = cut.starts[along], cut.limits[along]
+        if cut.strides[along] != 1 or not 0 < last - first < shape_of(cut.value)[along]:
+            return None
+        parts, begin = [], 0
+        for value in maker.operands:
+            size = shape_of(value)[along]
+            start, limit = max(first - begin, 0), min(last - begin, size)
+            if start < limit:
+                parts.append((value, start, limit))
+            begin += size
+        if len(parts) == 1:
+            return self._taken(cut.along(along, *parts[0]), op)
+        rooted = [_root(value, along, start, limit) for value, start, limit in parts]
+        if len(list(maker.results[0].uses)) > 1 and len({root for root, _, _ in rooted}) > 1:
+            return None
+        row = []
+        for root, start, limit in rooted:
+            others = self._taken(cut.along(along, root, 0, shape_of(root)[along]), op)
+            row.append(self._taken(whole(others).along(along, others, start, limit), op))
+        return _marked(hlo.concatenate(row, along), op)
+
+
+def _root(value: Any, along: int, start: int, limit: int) -> tuple[Any, int, int]:
+    """``value[start:limit]`` as a part of what ``value`` was cut from along the one dimension."""
+    while not isinstance(value.owner, ir.Block) and operation(value.owner).name == "stablehlo.slice":
+        maker = operation(value.owner)
+        source, first = maker.operands[0], ints(maker.attributes["start_indices"])[along]
+        others = [n for dim, n in enumerate(shape_of(source)) if dim != along]
+        if others != [n for dim, n in enumerate(shape_of(value)) if dim != along]:
+            break
+        if ints(maker.attributes["strides"])[along] != 1:
+            break
+        value, start, limit = source, start + first, limit + first
+    return value, start, limit
+
+
+def _slice(cut: Cut, op: Any) -> Any:
+    return _marked(hlo.slice(cut.value, *map(i64_array, (cut.starts, cut.limits, cut.strides))), op)
+
+
+def _marked(value: Any, op: Any) -> Any:
+    """``value``, made in the place of ``op``, in the same manual region."""
+    if SCOPE in op.attributes:
+        operation(value.owner).attributes[SCOPE] = op.attributes[SCOPE]
+    return value

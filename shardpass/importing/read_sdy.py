@@ -1,0 +1,261 @@
+"""From the SDY dialect to ``mhlo.sharding`` and custom calls: the one form that the other passes know.
+
+| SDY | here |
+|---|---|
+| ``sdy.sharding`` | ``mhlo.sharding``, ``shardpass.unspecified_dims``, ``.priorities``, ``.replicated`` |
+| ``sdy.sharding_constraint``, ``sdy.reshard`` | ``custom_call @Sharding`` |
+| ``sdy.manual_computation`` | ``@SPMDFullToShardShape``, the body, ``@SPMDShardToFullShape`` |
+| ``sdy.sharding_group`` | ``custom_call @Sharding`` with ``{unknown shard_as N}`` |
+| ``sdy.propagation_barrier`` | ``custom_call @Sharding`` with ``{unknown}`` and ``shardpass.barrier`` |
+| replica groups by mesh axes | lists of devices |
+| ``sdy.mesh`` | ``shardpass.mesh`` on the module, with the user's names |
+"""
+
+from __future__ import annotations
+
+import re
+from math import prod
+from typing import Any
+
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import sdy
+from jaxlib.mlir.dialects import stablehlo as hlo
+
+from shardpass.diagnostics import ShardpassError
+from shardpass.diagnostics.table_passes import TOO_MANY_DEVICES
+from shardpass.ir.annotations import (
+    BARRIER,
+    CONSTRAINT,
+    MANUAL,
+    SHARDING,
+    TO_FULL,
+    TO_SHARD,
+    Signature,
+    make_custom_call,
+    notes_of,
+)
+from shardpass.ir.locations import place_of
+from shardpass.ir.tensors import dense_i64, operation, walk_blocks
+from shardpass.program.manual_regions import marked_scope, set_scope
+from shardpass.program.validate import at_place
+from shardpass.sharding import AxisRef, Mesh, Sharding, parse_sdy
+
+SDY_SHARDING = "sdy.sharding"
+DIRECTIONS = ("NONE", "FORWARD", "BACKWARD")  # SDY's enumeration; its verifier refuses the next one, BOTH
+MOST_DEVICES = 2**20
+
+
+def import_sdy(module: Any) -> Mesh | None:
+    """Rewrites every SDY op and attribute of ``module``. Returns the largest mesh that it names, if any.
+
+    Raises ShardpassError (SP202) for an attribute that cannot be read.
+    """
+    return _Import(module).run()
+
+
+class _Import:
+    def __init__(self, module: Any) -> None:
+        self.module = module
+        self.mesh_ops = [op for op in module.body.operations if operation(op).name == "sdy.mesh"]
+        self.meshes: dict[str, Mesh] = {}
+        self.read: dict[tuple[Any, int, str | None], dict[str, Any]] = {}
+        self.manual: dict[str | None, frozenset[str]] = {None: frozenset()}  # scope -> names of its axes
+
+    def run(self) -> Mesh | None:
+        for op in self.mesh_ops:
+            name = op.attributes["sym_name"].value
+            self.meshes[name] = _mesh(op.attributes["mesh"], f"@{name}", op.location)
+        for function in list(self.module.body.operations):
+            function = operation(function)
+            if function.name == "func.func":
+                self._signature(function)
+                inside = [operation(op) for block in walk_blocks(function) for op in block.operations]
+                for op in [op for op in inside if op.name != "sdy.return"]:
+                    self._op(op)
+        for op in self.mesh_ops:
+            operation(op).erase()
+        named = [mesh for mesh in self.meshes.values() if mesh.axes]
+        return max(named, key=lambda mesh: mesh.size, default=None)
+
+    def _attributes(self, attribute: Any, rank: int, location: Any, scope: str | None = None) -> dict[str, Any]:
+        """``mhlo.sharding``, open dimensions and priorities, for one ``#sdy.sharding`` of a value in ``scope``."""
+        key = (attribute, rank, scope)
+        if key not in self.read:
+            self.read[key] = self._described(self._parse(str(attribute), location), rank, self.manual[scope])
+        return dict(self.read[key])
+
+    def _parse(self, text: str, location: Any) -> Sharding:
+        try:
+            return parse_sdy(text, self.meshes)
+        except ShardpassError as error:
+            raise at_place(error, text, place_of(location)) from None
+
+    def _described(self, sharding: Sharding, rank: int, manual: frozenset[str]) -> dict[str, Any]:
+        """The attributes that say ``sharding`` less its manual axes, which become a manual subgroup."""
+        said = sharding
+        if manual and sharding.mesh is not None:
+            dims = tuple(tuple(a for a in axes if a.name not in manual) for axes in sharding.dims)
+            said = Sharding.tiled(sharding.mesh, dims or ((),) * rank, manual=sorted(manual))
+        return {SHARDING: ir.StringAttr.get(str(said)), **notes_of(sharding, rank, manual)}
+
+    def _signature(self, function: Any) -> None:
+        signature = Signature(function)
+        kind = ir.TypeAttr(function.attributes["function_type"]).value
+        block = function.regions[0].blocks[0] if len(function.regions[0].blocks) else None
+        for index, (row, of) in enumerate(zip(signature.arguments, kind.inputs, strict=True)):
+            if SDY_SHARDING in row:
+                where = block.arguments[index].location if block else function.location
+                row.update(self._attributes(row.pop(SDY_SHARDING), _rank(of), where))
+        for row, of in zip(signature.results, kind.results, strict=True):
+            if SDY_SHARDING in row:
+                row.update(self._attributes(row.pop(SDY_SHARDING), _rank(of), function.location))
+        signature.write()
+
+    def _replica_groups(self, op: Any) -> None:
+        """Groups said with axes of an ``sdy.mesh`` (as newer JAX does) become lists of devices."""
+        said = op.attributes["replica_groups"]
+        if not str(said).startswith("#stablehlo.replica_group_mesh_axes"):
+            return
+        attribute = hlo.ReplicaGroupMeshAxesAttr(said)
+        mesh = self.meshes[str(attribute.mesh).removeprefix("@")]
+        axes = []
+        for text in map(str, attribute.axes):
+            name, part = re.search(r'name = "([^"]*)"', text), re.search(r"\((\d+)\)(\d+)", text)
+            assert name is not None  # an axis_ref has one
+            axes.append(AxisRef(name[1], int(part[1]), int(part[2])) if part else AxisRef(name[1]))
+        op.attributes["replica_groups"] = dense_i64(Sharding.tiled(mesh, ()).groups(axes))
+
+    def _op(self, op: Any) -> None:
+        if "replica_groups" in op.attributes:
+            self._replica_groups(op)
+        if op.name in ("sdy.sharding_constraint", "sdy.reshard"):
+            self._constraint(op)
+        elif op.name == "sdy.manual_computation":
+            self._manual(op)
+        elif op.name == "sdy.sharding_group":
+            number = ir.IntegerAttr(op.attributes["group_id"]).value
+            self._free_constraint(op, f"{{unknown shard_as {number}}}")
+            op.erase()
+        elif op.name == "sdy.propagation_barrier":
+            self._barrier(op)
+        elif SDY_SHARDING in op.attributes:
+            self._annotated(op)
+
+    def _free_constraint(self, op: Any, sharding: str, **more: Any) -> Any:
+        """The operand of ``op``, with what propagation is to know of it."""
+        value = op.operands[0]
+        said = {SHARDING: ir.StringAttr.get(sharding), **more}
+        with ir.InsertionPoint(op), op.location:
+            result = make_custom_call(CONSTRAINT, value, value.type, said)
+        self._mark(operation(result.owner), marked_scope(op))
+        return result
+
+    def _barrier(self, op: Any) -> None:
+        """A constraint that fixes nothing, and lets shardings pass in one direction or in none."""
+        allowed = DIRECTIONS[ir.IntegerAttr(op.attributes["allowed_direction"]).value]
+        if marked_scope(op) == MANUAL:
+            result = op.operands[0]
+        else:
+            result = self._free_constraint(op, "{unknown}", **{BARRIER: ir.StringAttr.get(allowed)})
+        op.results[0].replace_all_uses_with(result)
+        op.erase()
+
+    def _annotated(self, op: Any) -> None:
+        said = sdy.TensorShardingPerValueAttr(op.attributes[SDY_SHARDING]).shardings
+        del op.attributes[SDY_SHARDING]
+        found = [
+            self._attributes(s, _rank(r.type), op.location, marked_scope(op))
+            for s, r in zip(said, op.results, strict=True)
+        ]
+        texts = [row[SHARDING].value for row in found]
+        if len(texts) == 1:
+            for name, value in found[0].items():
+                op.attributes[name] = value
+        elif any(len(row) > 1 for row in found):
+            self._constrained(op, found)
+        elif texts:
+            op.attributes[SHARDING] = ir.StringAttr.get("{" + ", ".join(texts) + "}")
+
+    def _constrained(self, op: Any, found: list[dict[str, Any]]) -> None:
+        """Open dimensions and the like are said of one value: of several results, constraints say them."""
+        with ir.InsertionPoint.after(op), op.location:
+            for result, attributes in zip(op.results, found, strict=True):
+                member = make_custom_call(CONSTRAINT, result, result.type, attributes)
+                result.replace_all_uses_except(member, operation(member.owner))
+                self._mark(operation(member.owner), marked_scope(op))
+
+    def _constraint(self, op: Any) -> None:
+        operand = op.operands[0]
+        scope = marked_scope(op)
+        if scope == MANUAL:
+            op.results[0].replace_all_uses_with(operand)
+        else:
+            attributes = self._attributes(op.attributes["sharding"], _rank(operand.type), op.location, scope)
+            with ir.InsertionPoint(op), op.location:
+                result = make_custom_call(CONSTRAINT, operand, operand.type, attributes)
+            self._mark(operation(result.owner), scope)
+            op.results[0].replace_all_uses_with(result)
+        op.erase()
+
+    def _mark(self, op: Any, scope: str | None) -> None:
+        if scope is not None:
+            set_scope(op, scope)
+
+    def _manual(self, op: Any) -> None:
+        """The body moves out between conversions from whole arrays to tiles and back."""
+        around = marked_scope(op)
+        scope = self._scope(op, around)
+        block = op.regions[0].blocks[0]
+        into = sdy.TensorShardingPerValueAttr(op.attributes["in_shardings"]).shardings
+        outof = sdy.TensorShardingPerValueAttr(op.attributes["out_shardings"]).shardings
+        with ir.InsertionPoint(op), op.location:
+            for argument, value, sharding in zip(block.arguments, op.operands, into, strict=True):
+                whole = self._call(CONSTRAINT, value, value.type, sharding, around)
+                tile = self._call(TO_SHARD, whole, argument.type, sharding, scope)
+                argument.replace_all_uses_with(tile)
+            *body, terminator = [operation(inner) for inner in block.operations]
+            for inner in body:
+                inner.move_before(op)
+                self._mark(inner, scope)
+            for result, value, sharding in zip(op.results, list(terminator.operands), outof, strict=True):
+                tile = self._call(CONSTRAINT, value, value.type, sharding, scope)
+                result.replace_all_uses_with(self._call(TO_FULL, tile, result.type, sharding, around))
+        terminator.erase()
+        op.erase()
+
+    def _call(self, target: str, value: Any, kind: Any, sharding: Any, scope: str | None) -> Any:
+        """A conversion or constraint whose result is in ``scope`` and split as ``sharding`` says, less manual axes."""
+        if scope == MANUAL:
+            attributes: dict[str, Any] = {SHARDING: ir.StringAttr.get(MANUAL)}
+        else:
+            attributes = self._attributes(sharding, _rank(kind), ir.Location.current, scope)
+        result = make_custom_call(target, value, kind, attributes)
+        if scope is not None and scope != MANUAL:
+            self._mark(operation(result.owner), scope)
+        return result
+
+    def _scope(self, op: Any, around: str | None) -> str:
+        """The scope of the body: the axes of ``op`` and those of the region that it stands in."""
+        axes = sdy.ManualAxesAttr(op.attributes["manual_axes"])
+        manual = self.manual[around] | {str(axes[i]).strip('"') for i in range(len(axes))}
+        mesh = next((m for m in self.meshes.values() if manual <= set(m.names)), None)
+        free = set() if mesh is None else {name for name, size in mesh.axes if size > 1} - manual
+        scope = MANUAL if mesh is None or not free else str(Sharding.tiled(mesh, (), manual=sorted(manual)))
+        self.manual[scope] = frozenset(manual)
+        return scope
+
+
+def _mesh(attribute: Any, name: str, location: Any) -> Mesh:
+    mesh = sdy.MeshAttr(attribute)
+    axes = tuple((a.name, a.size) for a in map(sdy.MeshAxisAttr, mesh.axes))
+    count = prod(size for _, size in axes)
+    if count > MOST_DEVICES:
+        raise TOO_MANY_DEVICES.error(place_of(location), what=f"the mesh {name}", count=count, most=MOST_DEVICES)
+    try:
+        return Mesh(axes, tuple(mesh.device_ids) or None)
+    except ShardpassError as error:
+        raise at_place(error, f"{name} = {mesh}", place_of(location)) from None
+
+
+def _rank(kind: Any) -> int:
+    return kind.rank if isinstance(kind, ir.RankedTensorType) else 0

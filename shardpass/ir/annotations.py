@@ -1,0 +1,150 @@
+"""Where a module keeps what shardpass knows: attribute names, and reading and writing them.
+
+One annotation says a value's sharding: ``mhlo.sharding``, canonical text, on the op (a tuple for several results) or on
+the argument or result of the function. The mesh and the number of devices are attributes of the module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from jaxlib.mlir import ir
+
+from shardpass.diagnostics.table_passes import BAD_NUM_PARTITIONS, MAIN_FORM, NO_MAIN
+from shardpass.ir.locations import place_of
+from shardpass.ir.tensors import i64_array, ints, operation
+from shardpass.sharding import Mesh, Sharding
+from shardpass.sharding.named import named_text
+
+SHARDING = "mhlo.sharding"
+NUM_PARTITIONS = "mhlo.num_partitions"
+NUM_REPLICAS = "mhlo.num_replicas"
+MESH = "shardpass.mesh"
+UNSPECIFIED = "shardpass.unspecified_dims"  # dimensions that propagation may split further
+SCOPE = "shardpass.manual"  # on an op in a region that is manual over some axes: see ``program.manual_regions``
+CONFLICT = "shardpass.conflict"  # on an op where two splits disagreed: which was taken, and why
+PRIORITIES = "shardpass.priorities"  # of each dimension: propagation takes the lowest number first
+REPLICATED = "shardpass.replicated"  # a vector's sharding; propagation leaves the axes that split it alone
+BARRIER = "shardpass.barrier"  # on a constraint: the one way that shardings may pass, FORWARD, BACKWARD or NONE
+SAID = (SHARDING, UNSPECIFIED, PRIORITIES, REPLICATED)  # all that the user says of a value's sharding
+FROM, TO, GLOBAL_TYPE = "shardpass.from", "shardpass.to", "shardpass.global_type"
+TILED_SHARDING = "shardpass.sharding"  # of a partitioned module's arguments and results
+MANUAL = "{manual}"
+CAUSE, AXES = "shardpass.cause", "shardpass.axes"  # on a collective: why it is there, and over which axes
+
+CONSTRAINT = "Sharding"  # targets of custom calls
+TO_SHARD, TO_FULL = "SPMDFullToShardShape", "SPMDShardToFullShape"
+REDISTRIBUTE = "shardpass.redistribute"
+
+
+def main_of(module: Any) -> Any:
+    """The ``main`` function. Raises ShardpassError: SP201 where there is none, SP222 where it is not one block."""
+    functions = [op for op in module.body.operations if operation(op).name == "func.func"]
+    for function in functions:
+        if function.attributes["sym_name"].value == "main":
+            blocks = len(function.regions[0].blocks)
+            if blocks != 1:
+                raise MAIN_FORM.error(place_of(function.location), count=blocks or "no")
+            return function
+    names = ", ".join("@" + f.attributes["sym_name"].value for f in functions) or "none"
+    raise NO_MAIN.error(place_of(module.operation.location), functions=names)
+
+
+class Signature:
+    """Attributes of a function's arguments and results as lists of dicts; ``write`` puts them back."""
+
+    def __init__(self, function: Any) -> None:
+        self.function = function
+        kind = function.attributes["function_type"].value
+        self.arguments = self._read("arg_attrs", len(kind.inputs))
+        self.results = self._read("res_attrs", len(kind.results))
+
+    def _read(self, name: str, count: int) -> list[dict[str, Any]]:
+        if name not in self.function.attributes:
+            return [{} for _ in range(count)]
+        return [{row[i].name: row[i].attr for i in range(len(row))} for row in self.function.attributes[name]]
+
+    def write(self) -> None:
+        for name, rows in (("arg_attrs", self.arguments), ("res_attrs", self.results)):
+            if any(rows):
+                self.function.attributes[name] = ir.ArrayAttr.get([ir.DictAttr.get(row) for row in rows])
+            elif name in self.function.attributes:
+                del self.function.attributes[name]
+
+
+def text(attribute: Any) -> str:
+    """The characters of a string attribute; its printed form for any other."""
+    return attribute.value if isinstance(attribute, ir.StringAttr) else str(attribute)
+
+
+def get_text(op: Any, name: str) -> str | None:
+    return text(op.attributes[name]) if name in op.attributes else None
+
+
+def custom_call_target(op: Any) -> str:
+    """The target of a custom call, "" for other ops."""
+    if op.name != "stablehlo.custom_call":
+        return ""
+    return text(op.attributes["call_target_name"])
+
+
+def notes_of(sharding: Sharding, rank: int, manual: Collection[str] = ()) -> dict[str, Any]:
+    """The attributes for what ``sharding`` says to propagation alone. ``manual``: the axes of the value's region."""
+    found = {}
+    barred = [a for a in sharding.notes.replicated if a.name not in manual]
+    if barred and sharding.mesh is not None:
+        found[REPLICATED] = ir.StringAttr.get(named_text(Sharding.tiled(sharding.mesh, (tuple(barred),))))
+    if sharding.notes.open:
+        found[UNSPECIFIED] = i64_array(sharding.notes.open)
+    if sharding.notes.priorities:
+        given = dict(sharding.notes.priorities)
+        found[PRIORITIES] = i64_array([given.get(dim, 0) for dim in range(rank)])
+    return found
+
+
+def priorities(attributes: Any) -> tuple[int, ...]:
+    return ints(attributes[PRIORITIES]) if PRIORITIES in attributes else ()
+
+
+def unspecified_dims(attributes: Any) -> tuple[int, ...]:
+    return ints(attributes[UNSPECIFIED]) if UNSPECIFIED in attributes else ()
+
+
+def num_devices(module: Any) -> int | None:
+    """What the module says of its number of devices. Raises ShardpassError (SP221) for what is no such number."""
+    attributes = module.operation.attributes
+    if NUM_PARTITIONS not in attributes:
+        return None
+    said = attributes[NUM_PARTITIONS]
+    count = int(said.value) if isinstance(said, ir.IntegerAttr) else 0
+    if count < 1:
+        raise BAD_NUM_PARTITIONS.error(place_of(module.operation.location), value=said)
+    return count
+
+
+def set_num_devices(module: Any, count: int) -> None:
+    i32 = ir.IntegerType.get_signless(32)
+    module.operation.attributes[NUM_PARTITIONS] = ir.IntegerAttr.get(i32, count)
+    if NUM_REPLICAS not in module.operation.attributes:
+        module.operation.attributes[NUM_REPLICAS] = ir.IntegerAttr.get(i32, 1)
+
+
+def mesh_of(module: Any) -> Mesh | None:
+    """The common mesh that ``shardpass-import`` wrote, or the user did."""
+    said = get_text(module.operation, MESH)
+    return None if said is None else Mesh.parse(said)
+
+
+def set_mesh(module: Any, mesh: Mesh) -> None:
+    module.operation.attributes[MESH] = ir.StringAttr.get(str(mesh))
+
+
+def make_custom_call(target: str, operand: Any, result_type: Any, attributes: dict[str, Any]) -> Any:
+    """A custom call of one operand and one result at the current insertion point; its result."""
+    return ir.Operation.create(
+        "stablehlo.custom_call",
+        results=[result_type],
+        operands=[operand],
+        attributes={"call_target_name": ir.StringAttr.get(target), **attributes},
+    ).results[0]

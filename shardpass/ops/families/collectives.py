@@ -1,0 +1,49 @@
+"""Collectives of the user's own, in a region that is manual over some axes of the mesh.
+
+They run over the manual axes; the others may split what they carry. all_reduce, collective_permute and
+collective_broadcast take each element by itself; the others rearrange some dimensions, which cannot be split then.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jaxlib.mlir import ir
+
+from shardpass.ir.tensors import shape_of
+from shardpass.ops.families.elementwise import side_by_side
+from shardpass.ops.registry import define
+from shardpass.ops.splits.factors import Kind, Rule, RuleBuilder
+
+RUNS_ALONG = {
+    "stablehlo.all_gather": ("all_gather_dim",),
+    "stablehlo.reduce_scatter": ("scatter_dimension",),
+    "stablehlo.all_to_all": ("split_dimension", "concat_dimension"),
+}
+
+
+def rearranging(op: Any) -> Rule | None:
+    """The dimensions that the collective runs along cannot be split; the others are parallel."""
+    along = {int(ir.IntegerAttr(op.attributes[name]).value) for name in RUNS_ALONG[op.name]}
+    sources, targets = [shape_of(v) for v in op.operands], [shape_of(v) for v in op.results]
+    build = RuleBuilder([len(s) for s in sources], [len(t) for t in targets])
+    for index, (source, target) in enumerate(zip(sources, targets, strict=True)):
+        for dim, size in enumerate(source):
+            if dim in along:
+                build.operand(index, dim, build.factor(size, Kind.REPLICATED))
+                build.result(index, dim, build.factor(target[dim], Kind.REPLICATED))
+            else:
+                factor = build.factor(size)
+                build.operand(index, dim, factor)
+                build.result(index, dim, factor)
+    return build.build()
+
+
+NOTE = "in partly manual regions"
+define(
+    ["stablehlo.all_reduce", "stablehlo.collective_permute", "stablehlo.collective_broadcast"],
+    "collectives",
+    side_by_side,
+    note=NOTE,
+)
+define(RUNS_ALONG, "collectives", rearranging, note=NOTE)

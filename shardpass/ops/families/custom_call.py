@@ -1,0 +1,143 @@
+"""custom_call: how each target may be split; the targets that nobody knows are computed whole.
+
+A target's rule is, in this order:
+
+1. what a family (or a third party) said of it with ``define_target``, unless that is None;
+2. the count of leading batch dimensions that JAX writes on its linear algebra (``num_batch_dims``);
+3. the user's own ``sdy.sharding_rule``, as ``custom_partitioning`` writes it: a factor that every result has and that
+   is not said to be special passes through; every other one is taken whole.
+
+Calls with side effects are never split by 2 or 3: a callback would run once for each tile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import sdy
+
+from shardpass.ir.tensors import shape_of
+from shardpass.ops.local import Local
+from shardpass.ops.registry import Extra, OpDef, Rewrite, RuleOf, define
+from shardpass.ops.splits.factors import Axes, Kind, Rule, RuleBuilder
+from shardpass.ops.splits.prime_mesh import PrimeMesh
+
+FRONTEND, BATCH_DIMS = "mhlo.frontend_attributes", "num_batch_dims"
+SHARDING_RULE = "sdy.sharding_rule"
+
+_targets: dict[str, OpDef] = {}
+
+
+def define_target(name: str, rule: RuleOf, rewrite: Rewrite | None = None, extra: Extra | None = None) -> None:
+    """Says how calls of the target ``name`` may be split; ``rewrite`` and ``extra`` as of ``registry.OpDef``.
+
+    Without a rewrite the call stays as it is, and attributes that depend on the split dimensions must not.
+    """
+    _targets[name] = OpDef(name, "custom_call", rule, rewrite, extra)
+
+
+def _target(op: Any) -> OpDef | None:
+    return _targets.get(ir.StringAttr(op.attributes["call_target_name"]).value)
+
+
+def leading(op: Any, count: int) -> Rule | None:
+    """The first ``count`` dimensions of every operand and result are a batch; the others are taken whole.
+
+    None where they are not the same dimensions everywhere.
+    """
+    shapes = [shape_of(v) for v in (*op.operands, *op.results)]
+    batch = shape_of(op.results[0])[:count]
+    if len(batch) < count or any(s[:count] != batch for s in shapes):
+        return None
+    given = len(op.operands)
+    build = RuleBuilder([len(s) for s in shapes[:given]], [len(s) for s in shapes[given:]])
+    common = [build.factor(size) for size in batch]
+    for index, shape in enumerate(shapes):
+        for dim, size in enumerate(shape):
+            factor = common[dim] if dim < count else build.factor(size, Kind.REPLICATED)
+            (build.operand(index, dim, factor) if index < given else build.result(index - given, dim, factor))
+    return build.build()
+
+
+def _batch_dims(op: Any) -> int | None:
+    """JAX's count of batch dimensions; None where the call says none."""
+    if FRONTEND not in op.attributes:
+        return None
+    said = ir.DictAttr(op.attributes[FRONTEND])
+    text = ir.StringAttr(said[BATCH_DIMS]).value if BATCH_DIMS in said else ""
+    return int(text) if text.isdecimal() else None
+
+
+def _has_side_effect(op: Any) -> bool:
+    return "has_side_effect" in op.attributes and bool(ir.BoolAttr(op.attributes["has_side_effect"]).value)
+
+
+def _mapping(tensor: Any) -> list[tuple[int, ...]]:
+    said = sdy.TensorMappingAttr(tensor)
+    return [tuple(sdy.DimMappingAttr(dim).factor_indices) for dim in said.dim_mappings]
+
+
+def said_rule(op: Any) -> Rule | None:
+    """The rule of the call's ``sdy.sharding_rule``."""
+    said = sdy.OpShardingRuleAttr(op.attributes[SHARDING_RULE])
+    operands, results = ([_mapping(t) for t in side] for side in (said.operand_mappings, said.result_mappings))
+    special = {
+        *said.reduction_factors,
+        *said.need_replication_factors,
+        *said.permutation_factors,
+        *said.blocked_propagation_factors,
+    }
+    build = RuleBuilder([len(m) for m in operands], [len(m) for m in results])
+    for number, size in enumerate(said.factor_sizes):
+        through = number not in special and all(any(number in dim for dim in m) for m in results)
+        build.factor(size, Kind.PARALLEL if through else Kind.REPLICATED)
+    _write(build.operand, operands)
+    _write(build.result, results)
+    return build.build()
+
+
+def _write(add: Callable[..., None], maps: Sequence[Sequence[tuple[int, ...]]]) -> None:
+    for index, dims in enumerate(maps):
+        for dim, factors in enumerate(dims):
+            add(index, dim, *factors)
+
+
+def custom_call(op: Any) -> Rule | None:
+    known = _target(op)
+    if known is not None:
+        return known.rule(op)
+    if _has_side_effect(op) or not len(op.results):
+        return None
+    count = _batch_dims(op)
+    if count is not None:
+        return leading(op, count)
+    return said_rule(op) if SHARDING_RULE in op.attributes else None
+
+
+def localize_custom_call(local: Local) -> list[Any] | None:
+    """A target's own rewrite. Layouts are by dimension and stay; a rule with the sizes of whole arrays does not."""
+    known = _target(local.op)
+    if known is not None and known.rewrite is not None:
+        return known.rewrite(local)
+    if SHARDING_RULE in local.op.attributes:
+        del local.op.attributes[SHARDING_RULE]
+    return None
+
+
+def custom_call_bytes(op: Any, rule: Rule, factors: dict[int, Axes], mesh: PrimeMesh) -> int:
+    """What a target's own rewrite communicates."""
+    known = _target(op)
+    return known.extra(op, rule, factors, mesh) if known is not None and known.extra is not None else 0
+
+
+define(
+    "stablehlo.custom_call",
+    "custom_call",
+    custom_call,
+    localize_custom_call,
+    custom_call_bytes,
+    note="batch dimensions of JAX's linear algebra, the factors of a `sdy.sharding_rule`, and targets that a family "
+    "defines; any other target is computed whole",
+)

@@ -1,0 +1,84 @@
+"""Elementwise ops: result element i needs operand elements i alone, so any split passes through."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from shardpass.ir.tensors import is_ranked, shape_of
+from shardpass.ops.registry import define
+from shardpass.ops.splits.factors import Kind, Rule, RuleBuilder
+
+STABLEHLO = """
+    abs add and atan2 cbrt ceil clamp compare complex convert cosine count_leading_zeros divide exponential
+    exponential_minus_one floor imag is_finite log log_plus_one logistic maximum minimum multiply negate not or
+    popcnt power real reduce_precision remainder round_nearest_afz round_nearest_even rsqrt select shift_left
+    shift_right_arithmetic shift_right_logical sign sine sqrt subtract tan tanh uniform_dequantize
+    uniform_quantize xor
+"""
+
+CHLO = """
+    _asin_acos_kernel acos acosh asin asinh atan atanh bessel_i1e conj constant_like cosh digamma erf erf_inv erfc
+    is_inf is_neg_inf is_pos_inf lgamma mulhi next_after polygamma sinh square tan zeta
+"""
+
+
+def pointwise(op: Any) -> Rule | None:
+    """One parallel factor a dimension; scalars beside larger operands (select, clamp) map to none."""
+    results = list(op.results)
+    if len(results) != 1 or not is_ranked(results[0]):
+        return None
+    return _pointwise(shape_of(results[0]), tuple(shape_of(operand) for operand in op.operands))
+
+
+@lru_cache(maxsize=4096)
+def _pointwise(shape: tuple[int, ...], operands: tuple[tuple[int, ...], ...]) -> Rule:
+    build = RuleBuilder([len(s) for s in operands], [len(shape)])
+    for dim, size in enumerate(shape):
+        factor = build.factor(size)
+        build.result(0, dim, factor)
+        for index, other in enumerate(operands):
+            if other == shape:
+                build.operand(index, dim, factor)
+    return build.build()
+
+
+def bitcast_convert(op: Any) -> Rule | None:
+    """Elementwise; where the width changes, the extra minor dimension holds the parts of one element."""
+    source, target = shape_of(op.operands[0]), shape_of(op.results[0])
+    build = RuleBuilder([len(source)], [len(target)])
+    for dim in range(max(len(source), len(target))):
+        if dim < min(len(source), len(target)):
+            factor = build.factor(source[dim])
+            build.operand(0, dim, factor)
+            build.result(0, dim, factor)
+        elif dim < len(source):
+            build.operand(0, dim, build.factor(source[dim], Kind.REPLICATED))
+        else:
+            build.result(0, dim, build.factor(target[dim], Kind.REPLICATED))
+    return build.build()
+
+
+def side_by_side(op: Any) -> Rule | None:
+    """Result i is operand i: optimization_barrier."""
+    shapes = [shape_of(operand) for operand in op.operands]
+    build = RuleBuilder([len(s) for s in shapes], [len(s) for s in shapes])
+    for index, shape in enumerate(shapes):
+        for dim, size in enumerate(shape):
+            factor = build.factor(size)
+            build.operand(index, dim, factor)
+            build.result(index, dim, factor)
+    return build.build(independent=True)
+
+
+EVERY = "every dimension; scalars beside larger operands stay whole"
+
+define([f"stablehlo.{name}" for name in STABLEHLO.split()], "elementwise", pointwise, note=EVERY)
+define([f"chlo.{name}" for name in CHLO.split()], "elementwise", pointwise, note=EVERY)
+define("stablehlo.optimization_barrier", "elementwise", side_by_side, note="every dimension of every operand")
+define(
+    "stablehlo.bitcast_convert",
+    "elementwise",
+    bitcast_convert,
+    note="every dimension but the one that appears or vanishes as the width changes",
+)

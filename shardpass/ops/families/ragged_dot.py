@@ -1,0 +1,102 @@
+"""chlo.ragged_dot: a dot whose rows, or contracted elements, belong to groups, written out before propagation.
+
+Group j is the elements from ``starts[j]`` to ``ends[j]`` along the ragged dimension: the running sums of the sizes. The
+operands get a group dimension, with zeros in place of what belongs to other groups; then it is a dot_general:
+
+1. ragged rows (a free dimension of the left side): each group has its own right side. The group dimension is
+   contracted with the right side's; rows of no group are zero.
+2. ragged contraction: a product for each group. The group dimension is a batching one, the result's first.
+3. ragged batch: the groups change nothing.
+
+Groups cross tiles at places that only the data knows; written out, any dimension may be split, the groups too: experts.
+The price is a left side (in 2, both) as many times as there are groups, which XLA makes in the dot where it can.
+
+Group sizes are [prefix..., groups]: of their own for each element of the dimensions before the ragged one, or alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from jaxlib.mlir.dialects import chlo
+from jaxlib.mlir.dialects import stablehlo as hlo
+
+from shardpass.ir.tensors import i64_array, ints, retype, shape_of
+from shardpass.ops.families.replicated import no_rule
+from shardpass.ops.registry import define
+from shardpass.ops.tiles import positions as at
+from shardpass.ops.tiles.summing import reduced_sum, zero_text
+
+
+def ragged_dot(op: Any) -> list[Any]:
+    said = chlo.RaggedDotDimensionNumbers(op.attributes["ragged_dot_dimension_numbers"])
+    left, right, sizes = op.operands
+    contract = ints(said.lhs_contracting_dimensions), ints(said.rhs_contracting_dimensions)
+    batch = ints(said.lhs_batching_dimensions), ints(said.rhs_batching_dimensions)
+    (ragged,) = ints(said.lhs_ragged_dimensions)
+    if ragged in batch[0]:
+        return [_dot(op, left, right, batch, contract)]
+    if ragged in contract[0]:
+        place = contract[0].index(ragged)
+        one, other = (
+            _by_group(value, dims[place], sizes, (*batches, *dims[:place]))
+            for value, dims, batches in zip((left, right), contract, batch, strict=True)
+        )
+        batches = [(0, *_after(dims)) for dims in batch]
+        return [_dot(op, one, other, batches, [_after(dims) for dims in contract])]
+    free = [d for d in range(len(shape_of(left))) if d not in (*contract[0], *batch[0])]
+    part = _by_group(left, ragged, sizes, (*batch[0], *free[: free.index(ragged)]))
+    (group,) = ints(said.rhs_group_dimensions)
+    contracted = (0, *_after(contract[0])), (group, *contract[1])
+    return [_dot(op, part, right, (_after(batch[0]), batch[1]), contracted)]
+
+
+def _after(dims: Sequence[int]) -> tuple[int, ...]:
+    """``dims`` behind the group dimension."""
+    return tuple(d + 1 for d in dims)
+
+
+def _dot(op: Any, left: Any, right: Any, batch: Sequence[Any], contract: Sequence[Any]) -> Any:
+    numbers = hlo.DotDimensionNumbers.get(*map(list, (*batch, *contract)))
+    made = hlo.dot_general(op.results[0].type, left, right, numbers)
+    if "precision_config" in op.attributes:
+        made.owner.attributes["precision_config"] = op.attributes["precision_config"]
+    return made
+
+
+def _by_group(value: Any, ragged: int, sizes: Any, prefix: Sequence[int]) -> Any:
+    """[groups, *shape of value]: ``value`` where it belongs to the group, zeros elsewhere.
+
+    ``prefix``: dimensions of ``value`` that go with those of ``sizes`` before its last.
+    """
+    shape, groups = shape_of(value), shape_of(sizes)[-1]
+    kind = retype(value.type, (groups, *shape))
+    ends = _running_sum(sizes)
+    starts = hlo.subtract(ends, sizes)
+    counts = retype(sizes.type, kind.shape)
+    places = [*_after(prefix[: len(shape_of(sizes)) - 1]), 0]
+    first, end = (hlo.broadcast_in_dim(counts, v, i64_array(places)) for v in (starts, ends))
+    position = hlo.iota(counts, ragged + 1)
+    inside = hlo.and_(at.compare("LE", first, position), at.compare("LT", position, end))
+    whole = hlo.broadcast_in_dim(kind, value, i64_array(range(1, len(shape) + 1)))
+    return hlo.select(inside, whole, at.splat(kind, zero_text(kind.element_type)))
+
+
+def _running_sum(sizes: Any) -> Any:
+    """Along the last dimension: element j is the sum of the first j + 1."""
+    *prefix, groups = shape_of(sizes)
+    kind = retype(sizes.type, (*prefix, groups, groups))
+    rank = len(prefix)
+    spread = hlo.broadcast_in_dim(kind, sizes, i64_array([*range(rank), rank + 1]))
+    earlier = at.compare("LE", hlo.iota(kind, rank + 1), hlo.iota(kind, rank))
+    return reduced_sum(hlo.select(earlier, spread, at.splat(kind, "0")), [rank + 1])
+
+
+define(
+    "chlo.ragged_dot",
+    "ragged_dot",
+    no_rule,
+    note="every dimension, the groups too: written out as a dot_general of operands that are zero outside of a group",
+    expand=ragged_dot,
+)

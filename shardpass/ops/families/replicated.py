@@ -1,0 +1,70 @@
+"""Ops that no rule splits, each with the reason.
+
+Three sorts: structure, which other parts of shardpass deal with; ops that are computed whole on every device, operands
+gathered and results sliced, with a remark (SP301); and ops that cannot be in a program of whole arrays, whose passes
+or verifiers say so. A family that is loaded later may replace an entry by a rule.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from shardpass.ops.registry import define
+from shardpass.ops.splits.factors import Rule
+
+STRUCTURE = {
+    "while": "control flow: its regions are partitioned, with the shardings of what they carry agreed on",
+    "if": "control flow: its branches are partitioned, with the shardings of their results agreed on",
+    "case": "control flow: its branches are partitioned, with the shardings of their results agreed on",
+    "return": "ends a region",
+    "composite": "what it is composed of takes its place before propagation",
+    "tuple": "holds no array of its own",
+    "get_tuple_element": "holds no array of its own",
+    "after_all": "orders effects; holds no array",
+    "create_token": "orders effects; holds no array",
+    "async_start": "wraps a collective that is already one device's",
+    "async_done": "wraps a collective that is already one device's",
+}
+
+EFFECTS = dict.fromkeys(
+    ("infeed", "outfeed", "send", "recv"), "refused (SP227): it does not say what part of an array one device transfers"
+)
+
+DEVICES = {
+    "collective_reduce": "a collective of one device's program, not of whole arrays",
+    "partition_id": "refused outside of manual regions (SP226): it differs from device to device",
+    "replica_id": "0 on every device: there is one replica",
+}
+
+_SHAPES = """
+    dynamic_broadcast_in_dim dynamic_conv dynamic_gather dynamic_iota dynamic_pad dynamic_reshape
+    real_dynamic_slice set_dimension_size
+"""
+DYNAMIC = dict.fromkeys(_SHAPES.split(), "refused (SP223): its shape is an operand")
+
+LEGACY = {
+    name: f"not in the specification any more: {instead}"
+    for name, instead in {
+        "cross-replica-sum": "all_reduce took its place",
+        "einsum": "dot_general took its place",
+        "unary_einsum": "dot_general and reduce took its place",
+    }.items()
+}
+
+CHLO = {
+    "scan": "its body is a region over slices; JAX writes while",
+}
+
+REASONS: dict[str, str] = {
+    **{f"stablehlo.{name}": why for name, why in {**STRUCTURE, **EFFECTS, **DEVICES, **DYNAMIC, **LEGACY}.items()},
+    **{f"chlo.{name}": why for name, why in CHLO.items()},
+}
+
+
+def no_rule(op: Any) -> Rule | None:
+    """Replicated."""
+    return None
+
+
+for _name, _why in REASONS.items():
+    define(_name, "replicated", no_rule, note=_why)

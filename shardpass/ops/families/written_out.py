@@ -1,0 +1,100 @@
+"""Ops that say in one word what others say in several: written out before propagation, and split as those are.
+
+* Ops that StableHLO no longer specifies, but that its parser takes: broadcast, dot, torch_index_select.
+* CHLO's binary ops that stretch their operands: a broadcast_in_dim of each operand, then the op itself. Dimensions of
+  size 1 are stretched; an operand of lower rank has its dimensions at ``broadcast_dimensions``, at the end if unsaid.
+* chlo.constant, which differs from StableHLO's in name only.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import stablehlo as hlo
+
+from shardpass.ir.tensors import i64_array, ints, retype, shape_of
+from shardpass.ops.families.replicated import no_rule
+from shardpass.ops.registry import define
+
+STRETCHING = (
+    "add and atan2 compare complex divide maximum minimum multiply or power remainder select shift_left "
+    "shift_right_arithmetic shift_right_logical subtract xor"
+)
+STRETCHING_CHLO = "next_after polygamma zeta"
+
+
+def broadcast(op: Any) -> list[Any]:
+    """New dimensions before the operand's own."""
+    kind, rank = op.results[0].type, len(shape_of(op.operands[0]))
+    return [hlo.broadcast_in_dim(kind, op.operands[0], i64_array(range(kind.rank - rank, kind.rank)))]
+
+
+def dot(op: Any) -> list[Any]:
+    """Vectors and matrices: the left operand's last dimension with the right one's first."""
+    left = len(shape_of(op.operands[0])) - 1
+    numbers = hlo.DotDimensionNumbers.get([], [], [left], [0])
+    made = hlo.dot_general(op.results[0].type, *op.operands, numbers)
+    if "precision_config" in op.attributes:
+        made.owner.attributes["precision_config"] = op.attributes["precision_config"]
+    return [made]
+
+
+def torch_index_select(op: Any) -> list[Any]:
+    """A gather of one element along ``dim``; the first ``batch_dims`` dimensions go together."""
+    dim, batch = (int(ir.IntegerAttr(op.attributes[name]).value) for name in ("dim", "batch_dims"))
+    operand, index = (shape_of(value) for value in op.operands)
+    more = len(index) - batch  # dimensions of the result that walk the index in place of ``dim``
+    walked = [d if d < dim else d - 1 + more for d in range(batch, len(operand)) if d != dim]
+    together = list(range(batch))
+    numbers = hlo.GatherDimensionNumbers.get(walked, [dim], together, together, [dim], len(index))
+    sizes = [1 if d == dim or d < batch else n for d, n in enumerate(operand)]
+    return [hlo.gather(*op.operands, numbers, i64_array(sizes))]
+
+
+def constant(op: Any) -> list[Any]:
+    return [hlo.constant(op.attributes["value"])]
+
+
+def stretched(op: Any) -> list[Any]:
+    """The op of the same name, without ``broadcast_``, on operands of the result's shape."""
+    name = op.name.removeprefix("chlo.broadcast_")
+    shape = shape_of(op.results[0])
+    said = ints(op.attributes["broadcast_dimensions"]) if "broadcast_dimensions" in op.attributes else None
+    operands = [_stretch(value, shape, said) for value in op.operands]
+    if name == "compare":
+        return [_compare(op, operands)]
+    full = f"chlo.{name}" if name in STRETCHING_CHLO.split() else f"stablehlo.{name}"
+    return [ir.Operation.create(full, results=[op.results[0].type], operands=operands).results[0]]
+
+
+def _compare(op: Any, operands: list[Any]) -> Any:
+    """CHLO's attributes have the words of StableHLO's: ``#chlo<comparison_direction LT>``."""
+    direction = str(op.attributes["comparison_direction"]).rstrip(">").split()[-1]
+    kind = None
+    if "compare_type" in op.attributes:
+        kind = hlo.ComparisonTypeAttr.get(str(op.attributes["compare_type"]).rstrip(">").split()[-1])
+    return hlo.compare(*operands, hlo.ComparisonDirectionAttr.get(direction), compare_type=kind)
+
+
+def _stretch(value: Any, shape: tuple[int, ...], said: tuple[int, ...] | None) -> Any:
+    own = shape_of(value)
+    if own == shape:
+        return value
+    lower = len(own) < len(shape)
+    places = said if said is not None and lower else range(len(shape) - len(own), len(shape))
+    return hlo.broadcast_in_dim(retype(value.type, shape), value, i64_array(places))
+
+
+_NOTE = "as {}, which takes its place before propagation"
+define("stablehlo.broadcast", "written_out", no_rule, note=_NOTE.format("broadcast_in_dim"), expand=broadcast)
+define("stablehlo.dot", "written_out", no_rule, note=_NOTE.format("dot_general"), expand=dot)
+define("stablehlo.torch_index_select", "written_out", no_rule, note=_NOTE.format("gather"), expand=torch_index_select)
+define("chlo.constant", "written_out", no_rule, note=_NOTE.format("stablehlo.constant"), expand=constant)
+define(
+    [f"chlo.broadcast_{name}" for name in (*STRETCHING.split(), *STRETCHING_CHLO.split())],
+    "written_out",
+    no_rule,
+    note="every dimension: written out as broadcast_in_dim of the operands, and the op itself",
+    expand=stretched,
+)

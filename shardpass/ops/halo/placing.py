@@ -1,0 +1,77 @@
+"""The boxes of an exchange put together: in which order, where, and which of them must be masked.
+
+Every position has the boxes of all rounds (its own runs and what it received) and wants a window of them. A box is as
+long as the longest run of its round; what a position has beyond its own run is rubbish, and must not cover a run that
+lies there already. Cases:
+
+1. aligned: each box has one place on all positions that mean any of it, and no two places overlap: a concatenation;
+2. otherwise box after box is put at a place of its position's own, in the order of their places, so that the rubbish
+   of one is covered by the next; only where that fails is a box masked.
+
+Runs of one position never overlap (``transfers``: no element is held twice). Cost: O(count * boxes^2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from shardpass.ops.halo.transfers import Exchange, Round, Table
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """``take`` by sender and ``put`` by receiver, with positions that do not matter made to agree with the others."""
+
+    round: Round
+    take: Table
+    put: Table
+    masked: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    boxes: tuple[Box, ...]
+    length: int  # of what they are put into
+
+    @property
+    def aligned(self) -> bool:
+        """Whether the boxes are a concatenation, perhaps with gaps."""
+        end = 0
+        for box in self.boxes:
+            if len(set(box.put)) > 1 or box.put[0] < end:
+                return False
+            end = box.put[0] + box.round.size
+        return True
+
+
+@lru_cache(maxsize=4096)
+def placed(plan: Exchange, width: int) -> Placement:
+    """How the boxes of ``plan`` make a window of ``width`` elements."""
+    rounds = sorted((*plan.kept, *plan.rounds), key=_place)
+    puts = [_agreed(r.put, [p for p, extent in enumerate(r.extent) if extent]) for r in rounds]
+    boxes = []
+    for number, (r, put) in enumerate(zip(rounds, puts, strict=True)):
+        senders = [q for q in r.source if q >= 0]
+        masked = any(
+            _meet((put[p] + r.extent[p], put[p] + r.size), (at[p], at[p] + earlier.extent[p]))
+            for earlier, at in zip(rounds[:number], puts[:number], strict=True)
+            for p in range(len(put))
+        )
+        boxes.append(Box(r, _agreed(r.take, senders), put, masked))
+    return Placement(tuple(boxes), max([width, *(max(b.put) + b.round.size for b in boxes)]))
+
+
+def _place(r: Round) -> int:
+    return min(put for put, extent in zip(r.put, r.extent, strict=True) if extent)
+
+
+def _agreed(table: Table, matter: Sequence[int]) -> Table:
+    """``table`` with one number everywhere, if the entries that matter are one."""
+    found = {table[p] for p in matter}
+    return table if len(found) != 1 else (found.pop(),) * len(table)
+
+
+def _meet(a: tuple[int, int], b: tuple[int, int]) -> bool:
+    return max(a[0], b[0]) < min(a[1], b[1])

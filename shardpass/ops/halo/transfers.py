@@ -1,0 +1,174 @@
+"""Who sends which run of elements to whom along one dimension: halos planned, without MLIR.
+
+A dimension is split over ``count`` positions (the parts that a group of mesh axes makes; what is planned for the
+positions of one group happens in every group alike).
+
+State: ``Held`` says which elements each position has, ``Window`` which it needs. Coordinates are global indices along
+the dimension; they may run outside of the array, where nobody holds anything. Invariants: no element is held twice;
+``stop <= start`` means nothing.
+
+Two ways to serve windows from held elements, and ``choose`` takes the one that receives fewer bytes:
+
+1. rounds: every run that a position needs and another holds is an edge; edges are coloured so that in a round each
+   position sends once and receives once at most (``candidates.exchange.coloured``), or grouped by distance
+   (all that go two to the right, ...), whichever receives less. A round moves one size: its greatest run.
+2. a gather of the whole dimension, where the rounds would receive about as much.
+
+Cost: O(count^2) to find the edges, in NumPy rows; plans are cached by their arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from shardpass.redistribute.candidates.exchange import coloured
+
+Table = tuple[int, ...]  # one number for each position
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Position p holds elements ``start[p] <= i < stop[p]``; element i lies at local index ``i - base[p]``."""
+
+    base: Table
+    start: Table
+    stop: Table
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Position p wants ``width`` elements from ``start[p]`` on; those from ``stop[p]`` on may hold anything."""
+
+    start: Table
+    stop: Table
+    width: int
+
+    def leaves_below(self) -> bool:
+        """Whether an element that is needed lies before an array's first."""
+        return any(a < min(b, 0) for a, b in zip(self.start, self.stop, strict=True))
+
+    def leaves_above(self, size: int) -> bool:
+        """Whether an element that is needed lies after the last of an array of ``size`` elements."""
+        return any(max(a, size) < b for a, b in zip(self.start, self.stop, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    sender: int
+    receiver: int
+    take: int  # local index at the sender
+    put: int  # local index in the receiver's window
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """Position p gets ``size`` elements of ``source[p]`` (-1: of none); ``extent[p]`` of them are meant."""
+
+    size: int
+    source: Table
+    take: Table  # by sender
+    put: Table  # by receiver
+    extent: Table  # by receiver
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """``kept``: what positions take of their own elements, run by run. ``received``: elements a position gets."""
+
+    kept: tuple[Round, ...]
+    rounds: tuple[Round, ...]
+
+    @property
+    def received(self) -> int:
+        return sum(r.size for r in self.rounds)
+
+
+def tile_of(size: int, count: int) -> int:
+    return -(-size // count)
+
+
+def tiles(size: int, count: int, offset: int = 0, shift: int = 0, first: int = 0, last: int | None = None) -> Held:
+    """Ceil tiles of an array, at local index ``shift`` on, of whose elements only ``first`` up to ``last`` count.
+
+    Element ``first`` has the coordinate ``offset``.
+    """
+    tile, last, by = tile_of(size, count), size if last is None else last, offset - first
+    start = [min(max(p * tile, first), last) + by for p in range(count)]
+    stop = [max(min((p + 1) * tile, last), first) + by for p in range(count)]
+    return Held(tuple(p * tile + by - shift for p in range(count)), tuple(start), tuple(stop))
+
+
+def reversed_tiles(size: int, count: int) -> Held:
+    """Tiles that each position has turned round: coordinates count from the array's end."""
+    tile = tile_of(size, count)
+    base = [size - (p + 1) * tile for p in range(count)]
+    return Held(tuple(base), tuple(max(b, 0) for b in base), tuple(max(b + tile, 0) for b in base))
+
+
+def tile_window(size: int, count: int) -> Window:
+    """Each position wants its tile."""
+    held = tiles(size, count)
+    return Window(held.base, held.stop, tile_of(size, count))
+
+
+def transfers(held: Sequence[Held], window: Window) -> list[Transfer]:
+    """Every run that is needed and held, a sender's own included."""
+    out = []
+    for part in held:
+        base, start, stop = np.array(part.base), np.array(part.start), np.array(part.stop)
+        for p, (first, end) in enumerate(zip(window.start, window.stop, strict=True)):
+            low, high = np.maximum(start, first), np.minimum(stop, end)
+            for q in np.flatnonzero(low < high):
+                out.append(Transfer(int(q), p, int(low[q] - base[q]), int(low[q] - first), int(high[q] - low[q])))
+    return out
+
+
+@lru_cache(maxsize=4096)
+def plan_exchange(held: tuple[Held, ...], window: Window) -> Exchange:
+    """The rounds that bring ``window`` from ``held``."""
+    count = len(window.start)
+    found = transfers(held, window)
+    kept = _by_order([t for t in found if t.sender == t.receiver])
+    sent = [t for t in found if t.sender != t.receiver]
+    options = [_by_distance(sent, count), _by_colour(sent)]
+    rounds = min(options, key=lambda groups: (sum(max(t.length for t in g) for g in groups), len(groups)))
+    return Exchange(tuple(_round(g, count) for g in kept), tuple(_round(g, count) for g in rounds))
+
+
+def _by_order(own: Sequence[Transfer]) -> list[list[Transfer]]:
+    """The first run of every position, then the second, ..."""
+    seen: dict[int, int] = {}
+    groups: dict[int, list[Transfer]] = {}
+    for t in own:
+        number = seen[t.sender] = seen.get(t.sender, -1) + 1
+        groups.setdefault(number, []).append(t)
+    return list(groups.values())
+
+
+def _by_distance(sent: Sequence[Transfer], count: int) -> list[list[Transfer]]:
+    """One group for each distance round the ring and each run between the same two positions."""
+    seen: dict[tuple[int, int], int] = {}
+    groups: dict[tuple[int, int], list[Transfer]] = {}
+    for t in sent:
+        number = seen[t.sender, t.receiver] = seen.get((t.sender, t.receiver), -1) + 1
+        groups.setdefault(((t.receiver - t.sender) % count, number), []).append(t)
+    return list(groups.values())
+
+
+def _by_colour(sent: Sequence[Transfer]) -> list[list[Transfer]]:
+    groups: dict[int, list[Transfer]] = {}
+    for colour, t in zip(coloured([(t.sender, t.receiver) for t in sent]), sent, strict=True):
+        groups.setdefault(colour, []).append(t)
+    return list(groups.values())
+
+
+def _round(group: Sequence[Transfer], count: int) -> Round:
+    source, take, put, extent = [-1] * count, [0] * count, [0] * count, [0] * count
+    for t in group:
+        source[t.receiver], take[t.sender], put[t.receiver], extent[t.receiver] = t.sender, t.take, t.put, t.length
+    return Round(max(t.length for t in group), tuple(source), tuple(take), tuple(put), tuple(extent))

@@ -1,0 +1,204 @@
+"""Which sub-axes split which factor of an op: the cheapest of the splits that its values suggest.
+
+Candidates: the result's split first, filled up from the operands; and each operand's split first, filled up from the
+others and the result. Each is settled (every operand and result can say it exactly), then priced, in bytes: what a
+device receives to bring the operands there, to complete partial sums, and to bring the result to the sharding it must
+have; a latency for each of these moves; and the op's own work on one device, so that work is not done many times over
+to save a few bytes. The cheapest wins; among equals the earliest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from shardpass.ops.splits.factors import Axes, DimAxes, DimMap, Kind, Rule, project, unproject
+from shardpass.ops.splits.prime_mesh import PrimeMesh
+
+# The exchange rates, found on real programs (tools/bench_models.py). A collective costs at least what 512 bytes do.
+# Work is dear on purpose: with 32 operations to the byte, weight gradients gather both operands and every device
+# computes the whole product, which saves a third of the bytes on toy sizes and nothing on real ones.
+LATENCY_BYTES = 512
+WORK_PER_BYTE = 4
+
+Move = Callable[[int, DimAxes], int]  # tensor index, dims to reach (operands) or to start from (results) -> bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """An operand or result: its global shape, its map in the rule, and its sharding (None: not over the mesh)."""
+
+    shape: tuple[int, ...]
+    dim_map: DimMap
+    dims: DimAxes | None
+    item_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """The chosen split: per factor, and what it means for each operand and result."""
+
+    factors: dict[int, Axes]
+    operands: tuple[DimAxes, ...]
+    results: tuple[DimAxes, ...]
+    partial: Axes  # sub-axes over which the results are partial
+    price: float  # bytes
+
+
+def settle(rule: Rule, sides: Sequence[Side], assigned: dict[int, Axes], sizes: Sequence[int]) -> dict[int, Axes]:
+    """The largest part of ``assigned`` that every side can say exactly."""
+    assigned = dict(assigned)
+    changed = True
+    while changed:
+        changed = False
+        for side in sides:
+            said = unproject(rule, side.dim_map, side.shape, assigned, sizes)
+            back = project(rule, side.dim_map, side.shape, said, sizes)
+            for factor in {f for factors in side.dim_map for f in factors}:
+                now = back.get(factor, ())
+                if assigned.get(factor, ()) != now:
+                    assigned[factor] = now
+                    changed = True
+    return {f: axes for f, axes in assigned.items() if axes}
+
+
+def _fill(rule: Rule, order: Sequence[Side], sizes: Sequence[int]) -> dict[int, Axes]:
+    """Splits taken side by side in ``order``; a sub-axis serves one factor alone (of those that meet)."""
+    assigned: dict[int, Axes] = {}
+    used: set[int] = set()
+    for side in order:
+        if side.dims is None:
+            continue
+        if rule.independent:
+            used = {a for factors in side.dim_map for f in factors for a in assigned.get(f, ())}
+        for factor, axes in project(rule, side.dim_map, side.shape, side.dims, sizes).items():
+            if factor in assigned or rule.factors[factor].kind is Kind.REPLICATED:
+                continue
+            free = []
+            for axis in axes:
+                if axis in used:
+                    break
+                free.append(axis)
+            if free:
+                assigned[factor] = tuple(free)
+                used.update(free)
+    return assigned
+
+
+def _moved(rule: Rule, order: Sequence[Side], filled: dict[int, Axes], sizes: Sequence[int]) -> list[dict[int, Axes]]:
+    """Sub-axes that stand on a factor which cannot be split, moved to one that can: an all_to_all, not a gather."""
+    used = {a for axes in filled.values() for a in axes}
+    stuck: list[int] = []
+    for side in order:
+        for factor, axes in project(
+            rule, side.dim_map, side.shape, side.dims or ((),) * len(side.shape), sizes
+        ).items():
+            if rule.factors[factor].kind is Kind.REPLICATED:
+                stuck += [a for a in axes if a not in used and a not in stuck]
+    if not stuck:
+        return []
+    out = []
+    for factor, about in enumerate(rule.factors):
+        axes = (*filled.get(factor, ()), *stuck)
+        if about.kind is Kind.PARALLEL and about.size % prod(sizes[a] for a in axes) == 0:
+            out.append({**filled, factor: axes})
+    return out
+
+
+def candidates(
+    rule: Rule, operands: Sequence[Side], results: Sequence[Side], sizes: Sequence[int]
+) -> list[dict[int, Axes]]:
+    """Distinct settled splits, the result's first; the last is no split at all."""
+    orders = [[*results, *operands]]
+    orders += [[side, *(s for s in operands if s is not side), *results] for side in operands if side.dims]
+    found: list[dict[int, Axes]] = []
+    sides = [*operands, *results]
+    for order in orders:
+        # the first side alone too: an operand may be gathered rather than its partial products summed
+        for part in (order, order[:1]):
+            filled = _fill(rule, part, sizes)
+            for option in (filled, *_moved(rule, part, filled, sizes)):
+                settled = settle(rule, sides, option, sizes)
+                if settled not in found:
+                    found.append(settled)
+    if {} not in found:
+        found.append({})
+    return found
+
+
+def assign(
+    rule: Rule,
+    operands: Sequence[Side],
+    results: Sequence[Side],
+    mesh: PrimeMesh,
+    bring: Move,
+    deliver: Move,
+    extra: Callable[[dict[int, Axes]], int] | None = None,
+) -> Assignment:
+    """The cheapest split. ``bring(i, dims)`` and ``deliver(i, dims)`` price operand i's and result i's move.
+
+    ``extra`` prices what the op's own rewrite communicates under a split.
+    """
+    best: Assignment | None = None
+    nest = prod(max(1, factor.size) for factor in rule.factors)
+    for assigned in candidates(rule, operands, results, mesh.sizes):
+        inputs = tuple(unproject(rule, s.dim_map, s.shape, assigned, mesh.sizes) for s in operands)
+        outputs = tuple(unproject(rule, s.dim_map, s.shape, assigned, mesh.sizes) for s in results)
+        partial = () if rule.self_completing else _partial(rule, assigned)
+        moves = [bring(i, dims) for i, dims in enumerate(inputs)]
+        for i, dims in enumerate(outputs):
+            reached, reduced = complete(results[i], dims, partial, mesh) if partial else (dims, 0)
+            moves += [reduced, deliver(i, reached)]
+        if extra is not None:
+            moves.append(extra(assigned))
+        work = nest // prod(mesh.count(axes) for axes in assigned.values())
+        price = sum(moves) + LATENCY_BYTES * sum(map(bool, moves)) + work / WORK_PER_BYTE
+        if best is None or price < best.price:
+            best = Assignment(assigned, inputs, outputs, partial, price)
+    assert best is not None  # there is always the candidate that splits nothing
+    return best
+
+
+def _partial(rule: Rule, assigned: dict[int, Axes]) -> Axes:
+    return tuple(a for f, axes in sorted(assigned.items()) if rule.factors[f].kind is Kind.REDUCTION for a in axes)
+
+
+def scatter_dims(side: Side, dims: DimAxes, partial: Axes, mesh: PrimeMesh) -> tuple[tuple[int, Axes], ...]:
+    """Where partial sums can be scattered: (dimension, sub-axes) that the wanted sharding adds to ``dims``.
+
+    Only the sub-axes that follow directly on the dimension's own, and only where the tile divides.
+    """
+    if side.dims is None:
+        return ()
+    found, left = [], set(partial)
+    for dim, (have, want) in enumerate(zip(dims, side.dims, strict=True)):
+        if want[: len(have)] != have:
+            continue
+        taken: list[int] = []
+        for axis in want[len(have) :]:
+            whole = side.shape[dim] % mesh.count((*have, *taken, axis)) == 0
+            if axis not in left or not whole:
+                break
+            left.discard(axis)
+            taken.append(axis)
+        if taken:
+            found.append((dim, tuple(taken)))
+    return tuple(found)
+
+
+def complete(side: Side, dims: DimAxes, partial: Axes, mesh: PrimeMesh) -> tuple[DimAxes, int]:
+    """The dims of a result after its partial sums are completed, and the bytes that a device receives for it."""
+    bytes_ = prod(mesh.tile(side.shape, dims)) * side.item_bytes
+    out, total = list(dims), 0
+    left = set(partial)
+    for dim, axes in scatter_dims(side, dims, partial, mesh):
+        group = mesh.count(axes)
+        total += bytes_ * (group - 1) // group
+        bytes_ //= group
+        out[dim] = out[dim] + axes
+        left -= set(axes)
+    if left:
+        group = mesh.count(tuple(left))
+        total += 2 * bytes_ * (group - 1) // group
+    return tuple(out), total

@@ -1,0 +1,149 @@
+"""The module's mesh cut into prime sub-axes.
+
+Every axis of the common mesh is split into its prime factors, major to minor, and the parts are numbered. A
+sharding over the mesh is then a ``DimAxes`` of small integers, and splitting an axis over two dimensions (a
+reshape) or finding a common prefix needs no arithmetic on sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property, lru_cache
+from math import prod
+
+import numpy as np
+
+from shardpass.ops.splits.factors import Axes, DimAxes
+from shardpass.sharding import AxisRef, Mesh, Sharding
+from shardpass.sharding.mesh import joined
+
+
+def prime_factors(n: int) -> list[int]:
+    """Smallest first: 12 -> [2, 2, 3]."""
+    out, p = [], 2
+    while p * p <= n:
+        while n % p == 0:
+            out.append(p)
+            n //= p
+        p += 1
+    return out + ([n] if n > 1 else [])
+
+
+class PrimeMesh:
+    """A ``Mesh`` with numbered prime sub-axes; see the module's text.
+
+    ``manual``: sub-axes that the user's per-device code runs over (a partly manual region). Values of the region are
+    split over the others; their shardings say the manual ones as XLA does, as a subgroup.
+    """
+
+    def __init__(self, mesh: Mesh, manual: Axes = ()) -> None:
+        self.mesh = mesh
+        self.manual = manual
+        parts: list[AxisRef] = []
+        for name, size in mesh.axes:
+            pre = 1
+            for p in prime_factors(size):
+                parts.append(AxisRef(name, pre, p) if p != size else AxisRef(name))
+                pre *= p
+        self.parts = tuple(parts)
+        self.sizes: tuple[int, ...] = tuple(mesh.ref_size(part) for part in parts)
+        self._by_start = {(part.name, part.pre): i for i, part in enumerate(parts)}
+        self._to: dict[DimAxes, Sharding] = {}
+        self._from: dict[Sharding, DimAxes | None] = {}
+
+    @property
+    def num_devices(self) -> int:
+        return self.mesh.size
+
+    def count(self, axes: Axes) -> int:
+        """Number of parts that ``axes`` cut a dimension into."""
+        return prod(self.sizes[a] for a in axes)
+
+    def tile(self, shape: Sequence[int], dims: DimAxes) -> tuple[int, ...]:
+        """Shape of a tile; a dimension that does not divide is rounded up (XLA's rule)."""
+        return tuple(-(-n // self.count(axes)) for n, axes in zip(shape, dims, strict=True))
+
+    def refs(self, axes: Axes) -> tuple[AxisRef, ...]:
+        """``axes`` as the fewest axis references: neighbours of one axis are merged."""
+        return joined(self.mesh, (self.parts[a] for a in axes))
+
+    def names(self, axes: Axes) -> str:
+        """For people: ``x,y``; a sub-axis is ``x:(1)2``."""
+        return ",".join(str(ref).replace("'", "") for ref in self.refs(axes))
+
+    def sharding(self, dims: DimAxes) -> Sharding:
+        """The ``Sharding`` that says ``dims``; ``{replicated}`` where nothing is split or manual."""
+        found = self._to.get(dims)
+        if found is None:
+            tiled = Sharding.tiled(self.mesh, tuple(self.refs(axes) for axes in dims), manual=self.refs(self.manual))
+            found = self._to[dims] = Sharding.replicated() if tiled.is_replicated else tiled
+        return found
+
+    def replicated(self, rank: int) -> Sharding:
+        """Every device holds all (of its manual part)."""
+        return self.sharding(((),) * rank)
+
+    def dims(self, sharding: Sharding, rank: int) -> DimAxes | None:
+        """``sharding`` in sub-axes, or None where this mesh cannot say it (an order of its own, maximal)."""
+        if sharding.is_replicated:
+            return ((),) * rank
+        if sharding in self._from:
+            return self._from[sharding]
+        found = self._find(sharding)
+        self._from[sharding] = found
+        return found
+
+    def _find(self, sharding: Sharding) -> DimAxes | None:
+        if not sharding.is_tiled or sharding.unreduced:
+            return None
+        said = sharding.on(self.mesh)
+        if said is None:
+            return None
+        manual = self.numbered(said.manual)
+        dims = tuple(self.numbered(refs) for refs in said.dims)
+        if manual is None or set(manual) != set(self.manual) or None in dims:
+            return None
+        return tuple(axes for axes in dims if axes is not None)
+
+    def numbered(self, refs: Sequence[AxisRef]) -> Axes | None:
+        """Axis references as prime sub-axes, major to minor; None where they cut across one."""
+        axes: list[int] = []
+        for ref in refs:
+            start, stop = ref.pre, ref.pre * self.mesh.ref_size(ref)
+            while start < stop:
+                part = self._by_start.get((ref.name, start))
+                if part is None:
+                    return None
+                axes.append(part)
+                start *= self.sizes[part]
+            if start != stop:
+                return None
+        return tuple(axes)
+
+    @cached_property
+    def coordinates(self) -> np.ndarray:
+        """int64 [num_devices, number of sub-axes]: coordinate of each device id on each sub-axis."""
+        flat = np.asarray(self.mesh.devices).reshape(-1)
+        grid = np.stack(np.unravel_index(np.arange(flat.size), self.sizes or (1,)), axis=-1)
+        out = np.empty_like(grid)
+        out[flat] = grid
+        return out[:, : len(self.sizes)]
+
+    def index(self, axes: Axes) -> np.ndarray:
+        """int64 [num_devices]: which of the ``count(axes)`` parts each device holds."""
+        out = np.zeros(self.num_devices, np.int64)
+        for a in axes:
+            out = out * self.sizes[a] + self.coordinates[:, a]
+        return out
+
+    def groups(self, axes: Axes) -> list[list[int]]:
+        """Replica groups over ``axes``: device ids, in the order of their index along ``axes``."""
+        others = tuple(a for a in range(len(self.sizes)) if a not in axes)
+        order = np.lexsort((self.index(axes), self.index(others)))
+        return [list(map(int, row)) for row in order.reshape(-1, self.count(axes))]
+
+
+@lru_cache(maxsize=256)
+def prime_mesh(mesh: Mesh, manual: Axes = ()) -> PrimeMesh:
+    """The one ``PrimeMesh`` of ``mesh`` with these manual sub-axes."""
+    return PrimeMesh(mesh, tuple(sorted(manual)))

@@ -1,0 +1,52 @@
+"""Padding that could be seen is overwritten.
+
+A dimension that does not divide is padded at its end, and what lies there is arbitrary. Where an op joins elements
+along such a dimension (a contraction, a reduction), the padding first becomes the combiner's identity.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import stablehlo as hlo
+
+from shardpass.ir.offsets import device_value
+from shardpass.ir.tensors import shape_of, splat
+from shardpass.ops.splits.factors import Axes
+from shardpass.ops.splits.prime_mesh import PrimeMesh
+from shardpass.ops.tiles.positions import compare, i32, spread
+
+
+def identity_text(combiner: str, element: Any) -> str | None:
+    """The combiner's identity as MLIR writes a constant of type ``element``; None where it has none."""
+    name = str(element)
+    if combiner in ("add", "or"):
+        return {"i1": "false"}.get(name, "(0.0, 0.0)" if name.startswith("complex") else _number(element, 0))
+    if combiner in ("multiply", "and"):
+        return {"i1": "true"}.get(name, "(1.0, 0.0)" if name.startswith("complex") else _number(element, 1))
+    if isinstance(element, ir.IntegerType):
+        width, unsigned = element.width, element.is_unsigned
+        low = 0 if unsigned else -(2 ** (width - 1))
+        high = 2**width - 1 if unsigned else 2 ** (width - 1) - 1
+        return str(low if combiner == "maximum" else high)
+    infinite = {"f32": ("0xFF800000", "0x7F800000"), "f64": ("0xFFF0000000000000", "0x7FF0000000000000"),
+                "bf16": ("0xFF80", "0x7F80"), "f16": ("0xFC00", "0x7C00")}  # fmt: skip
+    return infinite[name][combiner == "minimum"] if name in infinite else None
+
+
+def _number(element: Any, value: int) -> str:
+    return str(value) if isinstance(element, ir.IntegerType) else f"{value}.0"
+
+
+def mask(value: Any, dim: int, size: int, axes: Axes, mesh: PrimeMesh, combiner: str) -> Any:
+    """``value`` (a tile) with what lies beyond ``size`` along ``dim`` set to the combiner's identity.
+
+    Built at the current insertion point and location; ``axes`` split the dimension.
+    """
+    shape = shape_of(value)
+    left = hlo.subtract(splat(i32(), size), device_value(mesh.index(axes) * np.int64(shape[dim])))
+    inside = compare("LT", hlo.iota(i32(shape), dim), spread(left, shape))
+    text = identity_text(combiner, value.type.element_type)
+    return hlo.select(inside, value, splat(value.type, str(text)))

@@ -1,0 +1,130 @@
+"""What a pass is: a small frozen dataclass with a name, typed options and a ``run``.
+
+A pass is written like this::
+
+    @register
+    @dataclass(frozen=True)
+    class Import(ModulePass):
+        '''What it does, for people who have never seen it.
+
+        Options:
+            strict: an unknown annotation is an error, not a warning
+
+        Input:
+
+            func.func @main(%x: tensor<8xf32>) ...
+
+        Output:
+
+            func.func @main(%x: tensor<8xf32>) ...
+        '''
+
+        name = "shardpass-import"
+        summary = "one annotation for every sharding"
+
+        strict: bool = True
+
+Contract: valid IR in, valid IR out, and the module's text says all that the next pass needs to know. The
+fields are the pass's options; in a pipeline, ``some_option`` may be written ``some-option``. The docstring
+is the pass's page in docs/passes.md; a test runs its Input and compares with its Output
+(``shardpass.pipeline.documentation`` reads it).
+"""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+OptionValue = bool | int | float | str
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One option of a pass: a dataclass field seen from outside."""
+
+    name: str  # of the field
+    type: type[bool] | type[int] | type[float] | type[str]
+    default: OptionValue
+
+    @property
+    def spelling(self) -> str:
+        """As pipelines print it: ``memory-limit``."""
+        return self.name.replace("_", "-")
+
+    def __str__(self) -> str:
+        return f"{self.spelling}: {self.type.__name__} = {show_value(self.default)}"
+
+    def read(self, text: str) -> OptionValue:
+        """The value that ``text`` says. Raises ValueError where it is not of the option's type.
+
+        Booleans are read as LLVM's command line reads them: ``true``, ``TRUE``, ``True``, ``1``, and so on.
+        """
+        if self.type is bool:
+            value = _BOOLEANS.get(text)
+            if value is None:
+                raise ValueError(text)
+            return value
+        return self.type(text)
+
+
+_BOOLEANS: Mapping[str, bool] = {
+    **dict.fromkeys(("true", "TRUE", "True", "1"), True),
+    **dict.fromkeys(("false", "FALSE", "False", "0"), False),
+}
+
+
+def show_value(value: OptionValue) -> str:
+    """``value`` as a pipeline writes it; text that holds spaces, braces or commas is quoted."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    text = str(value)
+    if text == "" or any(c in ' \t\n,{}()="' for c in text):
+        return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return text
+
+
+@dataclass(frozen=True)
+class ModulePass(abc.ABC):
+    """A pass over a whole module. Subclasses are ``@register @dataclass(frozen=True)``.
+
+    ``name`` is what pipelines call it, ``summary`` its one line in ``shardpass-opt --list-passes``.
+    """
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+
+    @abc.abstractmethod
+    def run(self, module: Any) -> None:
+        """Changes ``module`` (an ``ir.Module``) in place.
+
+        Findings that do not stop the work go through ``shardpass.diagnostics.report``; a reported error lets
+        the pass finish and then fails the pipeline. Raises ``ShardpassError`` where it cannot go on.
+        """
+
+    @classmethod
+    def options(cls) -> tuple[Option, ...]:
+        """The pass's options, in the order of its fields.
+
+        Raises TypeError where a field is not a bool, int, float or str with a default.
+        """
+        hints = typing.get_type_hints(cls)
+        found = []
+        for field in dataclasses.fields(cls):
+            kind = hints[field.name]
+            if kind not in (bool, int, float, str) or field.default is dataclasses.MISSING:
+                raise TypeError(f"{cls.__name__}.{field.name} must be a bool, int, float or str with a default")
+            found.append(Option(field.name, kind, field.default))
+        return tuple(found)
+
+    def __str__(self) -> str:
+        """The pass as a pipeline writes it, with the options that are not the default."""
+        said = [
+            f"{option.spelling}={show_value(getattr(self, option.name))}"
+            for option in self.options()
+            if getattr(self, option.name) != option.default
+        ]
+        return self.name + ("{" + " ".join(said) + "}" if said else "")

@@ -1,0 +1,197 @@
+"""Runs pipelines: MLIR's PassManager over our passes and MLIR's, with one way to fail.
+
+State of a run: the findings so far (what passes reported, in order), and the name of the pass that was
+last entered. A run ends in one of these ways:
+
+1. every pass succeeded and nothing of severity error was reported: warnings and remarks are handed on to
+   whoever collects them;
+2. a pass of ours raised ShardpassError, or reported an error: the pipeline stops after that pass;
+3. a pass of ours raised anything else: an internal error that names the pass;
+4. MLIR's verifier refused what a pass left, or a pass of MLIR failed: its diagnostics, with places.
+
+In cases 2 to 4 one ShardpassError holds all findings, errors first.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from jaxlib.mlir import ir
+from jaxlib.mlir.passmanager import PassManager
+
+from shardpass.diagnostics import Diagnostic, Severity, ShardpassError, collect, report
+from shardpass.diagnostics.internal import internal_error
+from shardpass.diagnostics.table_driver import INVALID_IR, PASS_FAILED
+from shardpass.ir.context import UNNAMED, copy_module, is_valid, parse_module
+from shardpass.ir.diagnostics import from_mlir
+from shardpass.pipeline.base import ModulePass
+from shardpass.pipeline.named import NAMED
+from shardpass.pipeline.resolve import Step, resolve
+
+__all__ = ["NAMED", "Instruments", "run_in_place", "run_pipeline"]
+
+
+@dataclass(frozen=True, slots=True)
+class Instruments:
+    """What a run shows on stderr beside its result; the names are those of mlir-opt's flags."""
+
+    print_before_all: bool = False
+    print_after_all: bool = False
+    print_after_failure: bool = False
+    debug_info: bool = False
+    timing: bool = False
+
+    @property
+    def prints(self) -> bool:
+        return self.print_before_all or self.print_after_all or self.print_after_failure
+
+
+def run_pipeline(text_or_module: Any, pipeline: str, *, filename: str = UNNAMED) -> Any:
+    """Runs ``pipeline`` and returns the resulting ``ir.Module``; the input stays as it is.
+
+    ``text_or_module`` is MLIR text, bytecode, or an ``ir.Module``; ``pipeline`` a named pipeline
+    (``import``, ``propagate``, ``check``, ``partition``), a list of passes, or MLIR's textual form.
+    ``filename`` is what diagnostics call the text. Warnings and remarks go to stderr, or to the innermost
+    ``shardpass.diagnostics.collect()``.
+
+    Raises ShardpassError with every finding where the text, the pipeline or a pass fails, TypeError where
+    the first argument is something else.
+    """
+    if isinstance(text_or_module, str | bytes):
+        module = parse_module(text_or_module, filename)
+    elif isinstance(text_or_module, ir.Module):
+        module = copy_module(text_or_module)
+    else:
+        raise TypeError(f"run_pipeline takes MLIR text, bytecode or an ir.Module, not {type(text_or_module).__name__}")
+    run_in_place(module, pipeline)
+    return module
+
+
+def run_in_place(module: Any, pipeline: str, instruments: Instruments = Instruments()) -> None:
+    """As ``run_pipeline``, on ``module`` itself, which is left half-done where a pass fails."""
+    with module.context:
+        run = _Run(module, resolve(pipeline, module.context))
+        manager = run.manager(instruments)
+        with collect() as findings, _mlirs_findings(module.context), _no_search_for_cycles():
+            failure = run.execute(manager)
+    if failure is not None or any(d.severity is Severity.ERROR for d in findings):
+        raise _everything(findings, failure)
+    for finding in findings:
+        report(finding)
+
+
+@contextmanager
+def _no_search_for_cycles() -> Iterator[None]:
+    """Passes make many objects and few cycles, and each search of Python's collector looks at all that JAX holds."""
+    searching = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if searching:
+            gc.enable()
+
+
+@dataclass(slots=True)
+class _Run:
+    module: Any
+    steps: tuple[Step, ...]
+    entered: int = -1  # the last step of ours that was entered
+    failure: ShardpassError | None = field(default=None)
+
+    def manager(self, instruments: Instruments) -> PassManager:
+        manager = PassManager("builtin.module", self.module.context)
+        if instruments.prints:
+            # MLIR prints from its worker threads otherwise, and refuses to
+            self.module.context.enable_multithreading(False)
+            manager.enable_ir_printing(
+                print_before_all=instruments.print_before_all,
+                # MLIR's flag for failures restricts the printing after passes, it does not ask for any
+                print_after_all=instruments.print_after_all or instruments.print_after_failure,
+                print_after_failure=instruments.print_after_failure and not instruments.print_after_all,
+                enable_debug_info=instruments.debug_info,
+            )
+        if instruments.timing:
+            manager.enable_timing()
+        for index, step in enumerate(self.steps):
+            if step.own is None:
+                manager.add(step.text)
+            else:
+                own = step.own
+                manager.add(self._callable(index, own), name=type(own).__name__, argument=own.name)
+        return manager
+
+    def execute(self, manager: PassManager) -> ShardpassError | None:
+        """Runs all; returns why it failed, None where it did not (reported errors are not counted here)."""
+        sys.stderr.flush()  # what MLIR prints goes around Python's buffer
+        try:
+            manager.run(self.module.operation)
+        except ir.MLIRError as error:
+            return self.failure or self._mlir_failed(error)
+        return None
+
+    def _callable(self, index: int, own: ModulePass) -> Callable[[Any, Any], None]:
+        def run(operation: Any, handle: Any) -> None:
+            self.entered = index
+            with collect() as findings:
+                try:
+                    with self.module.context, ir.Location.unknown():
+                        own.run(self.module)
+                except ShardpassError as error:
+                    self.failure = error
+                except Exception as error:  # a bug, whatever its type, is reported as one
+                    self.failure = internal_error(f"pass {own.name}", error)
+            for finding in findings:
+                report(finding)
+            if self.failure is not None or any(d.severity is Severity.ERROR for d in findings):
+                self.failure = self.failure or ShardpassError()
+                handle.signal_pass_failure()
+
+        return run
+
+    def _mlir_failed(self, error: Any) -> ShardpassError:
+        """MLIR stopped the run and none of our passes asked for it."""
+        following = [s for s in self.steps[self.entered + 1 :] if s.own is None]
+        if self.entered >= 0 and not is_valid(self.module):
+            return _invalid(f"pass {self.steps[self.entered]}", error)
+        name = ", ".join(map(str, following)) or str(self.steps[self.entered])
+        if not error.error_diagnostics:
+            return PASS_FAILED.error(name=name)
+        return ShardpassError(*map(from_mlir, error.error_diagnostics))
+
+
+def _invalid(culprit: str, error: Any) -> ShardpassError:
+    found = list(map(from_mlir, error.error_diagnostics))
+    return ShardpassError(*(INVALID_IR.at(d.place, notes=d.notes, name=culprit, reason=d.message) for d in found))
+
+
+def _everything(findings: list[Diagnostic], failure: ShardpassError | None) -> ShardpassError:
+    """One error that holds all: what failed, then errors, then the rest, each in the order reported."""
+    found = list(failure.diagnostics) if failure is not None else []
+    found += [d for d in findings if d not in found]
+    found.sort(key=lambda d: d.severity is not Severity.ERROR)  # stable
+    if failure is not None and failure.diagnostics:
+        # keep the type, which callers may catch
+        kind = type(failure)
+        return kind(*found) if kind.__init__ is ShardpassError.__init__ else ShardpassError(*found)
+    return ShardpassError(*found)
+
+
+@contextmanager
+def _mlirs_findings(context: Any) -> Iterator[None]:
+    """Warnings and remarks of MLIR's own passes become reports (errors come with the exception)."""
+
+    def handle(found: Any) -> bool:
+        report(from_mlir(found))
+        return True
+
+    handler = context.attach_diagnostic_handler(handle)
+    try:
+        yield
+    finally:
+        handler.detach()

@@ -1,0 +1,119 @@
+"""Whether a sharding fits a value: what XLA would refuse, drop or die of is an error here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+from typing import Any
+
+from jaxlib.mlir import ir
+
+from shardpass.diagnostics import NOWHERE, Diagnostic, Place, ShardpassError
+from shardpass.diagnostics.core import Severity
+from shardpass.diagnostics.table_passes import (
+    BAD_SHARDING,
+    DEVICE_OUT_OF_RANGE,
+    RANK_MISMATCH,
+    TUPLE_COUNT,
+    UNEVEN,
+    UNSUPPORTED_SHARDING,
+    WRONG_DEVICE_COUNT,
+)
+from shardpass.sharding import Sharding, TupleSharding, parse_sharding
+
+
+def read(text: str, place: Place = NOWHERE) -> Sharding | TupleSharding:
+    """Parses ``text``. Raises ShardpassError (SP202) at ``place``, with the parser's finding as a note."""
+    try:
+        return parse_sharding(text)
+    except ShardpassError as error:
+        raise at_place(error, text, place) from None
+
+
+def at_place(error: ShardpassError, text: str, place: Place) -> ShardpassError:
+    """A finding of the sharding library, told at the place of the annotation."""
+    first = error.diagnostics[0]
+    why = Diagnostic(Severity.NOTE, first.code, first.message, NOWHERE, first.remedy, first.excerpt)
+    return BAD_SHARDING.error(place, text=text, notes=(why,))
+
+
+def read_for(text: str, types: list[Any], place: Place = NOWHERE) -> list[Sharding]:
+    """One sharding for each of ``types``; a single one serves a single result.
+
+    Raises ShardpassError: SP202 for text that cannot be read, SP210 where the count is wrong.
+    """
+    said = read(text, place)
+    leaves = list(said.elements) if isinstance(said, TupleSharding) else [said]
+    if len(leaves) != len(types):
+        raise TUPLE_COUNT.error(place, text=text, found=len(leaves), expected=len(types))
+    return leaves
+
+
+def check(
+    sharding: Sharding,
+    kind: Any,
+    devices: int,
+    place: Place,
+    *,
+    where: str,
+    source: str,
+    scope: str | None = None,
+) -> Iterator[Diagnostic]:
+    """What is wrong with ``sharding`` on a value of type ``kind`` in a module of ``devices`` devices.
+
+    ``where`` names the value for people ("argument 0"), ``source`` says where ``devices`` is from, ``scope`` is what
+    the region that the value is in is manual over (``program.manual_regions``).
+    """
+    text = str(sharding)
+    if sharding.is_manual:
+        yield UNSUPPORTED_SHARDING.at(
+            place,
+            text=text,
+            what="manual",
+            where=where,
+            hint="give the whole array a sharding; regions are made by shard_map",
+        )
+        return
+    if sharding.is_unreduced or sharding.unreduced:
+        yield UNSUPPORTED_SHARDING.at(
+            place, text=text, what="a partial sum", where=where, hint="reduce it first: give a tiled sharding"
+        )
+        return
+    if sharding.is_tiled and sharding.manual and scope is None:
+        yield UNSUPPORTED_SHARDING.at(
+            place,
+            text=text,
+            what="manual over some axes only",
+            where=where,
+            hint="values outside of manual regions have no manual axes",
+        )
+        return
+    if sharding.is_maximal:
+        device = sharding.device
+        if device is not None and device >= devices:
+            yield DEVICE_OUT_OF_RANGE.at(place, text=text, device=device, last=devices - 1, expected=devices)
+        return
+    if not sharding.is_tiled:
+        return
+    if sharding.num_devices != devices:
+        yield WRONG_DEVICE_COUNT.at(place, text=text, found=sharding.num_devices, expected=devices, source=source)
+        return
+    if not isinstance(kind, ir.RankedTensorType):
+        return
+    if len(sharding.dims) != kind.rank:
+        yield RANK_MISMATCH.at(place, text=text, sharding_rank=len(sharding.dims), type=kind, rank=kind.rank)
+
+
+def uneven(sharding: Sharding, kind: Any, place: Place) -> Iterator[Diagnostic]:
+    """Remarks on dimensions that are padded (legal, but it costs)."""
+    if not (sharding.is_tiled and isinstance(kind, ir.RankedTensorType)) or len(sharding.dims) != kind.rank:
+        return
+    counts = sharding.tile_counts(kind.rank)
+    for dim, (size, count) in enumerate(zip(kind.shape, counts, strict=True)):
+        if size % count and prod(kind.shape):
+            tile = -(-size // count)
+            padding = tile * count - size
+            yield UNEVEN.at(
+                place, dim=dim, type=kind, size=size, count=count, tile=tile, padding=padding,
+                percent=100 * padding / (tile * count),
+            )  # fmt: skip

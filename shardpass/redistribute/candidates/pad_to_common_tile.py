@@ -1,0 +1,127 @@
+"""Where the borders of two tilings cross (tiles of 5 rows against 3): tiles are refitted to a common padded size.
+
+A dimension of n rows in k1 tiles on one side and k2 on the other is padded to a multiple of both counts; on that size
+the borders nest, and every planner for even sizes applies. Before it, the tiles of each dimension that crosses grow
+from ceil(n / k1) rows to the common size's k1-th part; after it, those of the target shrink to ceil(n / k2). Either
+way tile i slides by i times the difference, which is less than lcm(k1, k2) rows: a permute of those rows between
+neighbours (``ops.Slide``), however great the tiles. What is sliced of other dimensions is sliced before.
+
+Not for tiles so small that a device would need rows from further than its neighbour. A tile may be greater than the
+sharding's by the padding, less than lcm(k1, k2) / k1 rows. O(devices) for each dimension.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from shardpass.redistribute.problem.problem import Problem, Side
+from shardpass.redistribute.problem.tiling import Tiling, grouped
+from shardpass.redistribute.program import ops
+from shardpass.redistribute.program.build import Builder
+from shardpass.redistribute.program.ops import IntArray
+
+
+def common_shape(problem: Problem) -> tuple[int, ...]:
+    """The least shape that both tilings divide."""
+    counts = zip(problem.source.tiling.counts, problem.target.tiling.counts, strict=True)
+    return tuple(-(-n // m) * m for n, m in zip(problem.shape, (math.lcm(*pair) for pair in counts), strict=True))
+
+
+def refitted(problem: Problem, shape: tuple[int, ...], built: Builder) -> Builder | None:
+    """``built``, a plan for the padded ``shape``, between tiles that grow and tiles that shrink.
+
+    None where tiles are too small for it.
+    """
+    source, target = problem.source, problem.target
+    first = Builder(source.tile, problem.element, problem.names)
+    for dim in _whole(source):
+        _resize(first, dim, shape[dim])
+    tiling, rest = _sliced_first(source, first, built)
+    for dim in _split(source):
+        if not _slide(problem.shape[dim], dim, tiling, shape[dim] // tiling.counts[dim], first):
+            return None
+    last = Builder(built.tile, problem.element, problem.names)
+    for dim in _whole(target):
+        _resize(last, dim, target.tile[dim])
+    for dim in _split(target):
+        if not _slide(problem.shape[dim], dim, target.tiling, target.tile[dim], last):
+            return None
+    return last.after(rest.after(first))
+
+
+def _whole(side: Side) -> list[int]:
+    return [dim for dim, count in enumerate(side.tiling.counts) if count == 1]
+
+
+def _split(side: Side) -> list[int]:
+    return [dim for dim, count in enumerate(side.tiling.counts) if count > 1]
+
+
+def _sliced_first(side: Side, first: Builder, built: Builder) -> tuple[Tiling, Builder]:
+    """The slices with which ``built`` starts come before its tiles slide, but for those of dimensions that do.
+
+    Returns the tiling after them, and the rest of ``built``.
+    """
+    whole = _whole(side)
+    op = built.program[0] if built.program else None
+    if not isinstance(op, ops.DynamicSlice) or not any(op.sizes[dim] < first.tile[dim] for dim in whole):
+        return side.tiling, built
+    sizes = tuple(op.sizes[dim] if dim in whole else n for dim, n in enumerate(first.tile))
+    starts = np.where([dim in whole for dim in range(len(sizes))], op.starts, 0)
+    counts = tuple(n // size for n, size in zip(first.tile, sizes, strict=True))
+    index = side.tiling.index * np.array(counts) + starts // np.array(sizes)
+    tiling = Tiling(tuple(a * b for a, b in zip(side.tiling.counts, counts, strict=True)), index)
+    first.dynamic_slice(sizes, starts)
+    before = built.steps[0].tile_before
+    before = tuple(sizes[dim] if dim in whole else n for dim, n in enumerate(before))
+    rest = Builder(before, built.element, built.names)
+    rest.received, rest.refused, rest.tile = built.received, built.refused, built.tile
+    is_done = before == op.sizes
+    rest.program = [*([] if is_done else [ops.DynamicSlice(op.sizes, op.starts - starts)]), *built.program[1:]]
+    rest.steps = [*([] if is_done else [replace(built.steps[0], tile_before=before)]), *built.steps[1:]]
+    return tiling, rest
+
+
+def _resize(builder: Builder, dim: int, size: int) -> None:
+    """A dimension that is whole on every device, and so on all rows."""
+    tile = (*builder.tile[:dim], size, *builder.tile[dim + 1 :])
+    if tile != builder.tile:
+        builder.local(ops.Pad(tile) if size > builder.tile[dim] else ops.Trim(tile), tile)
+
+
+def _slide(n: int, dim: int, tiling: Tiling, size: int, builder: Builder) -> bool:
+    """Tiles of dimension ``dim``, of ``n`` rows, become tiles of ``size`` rows each."""
+    have, count = builder.tile[dim], tiling.counts[dim]
+    if have == size:
+        return True
+    here = np.arange(count)
+    low, stop = np.minimum(here * size, n), np.minimum((here + 1) * size, n)  # the rows that tile i is to have
+    empty = low == stop
+    before = size < have
+    # past its own rows a tile needs some of the next one's, or of the one before it
+    need = np.where(empty, 0, here * have - low if before else stop - np.minimum((here + 1) * have, n))
+    halo = max(int(need.max()), 0)
+    reach = low >= here * have - halo if before else low <= (here + 1) * have
+    if halo > have or not (reach | empty).all():
+        return False
+    starts = np.where(empty, 0, low - here * have + (halo if before else 0))
+    slack = max(0, int((starts + size).max()) - have - halo)
+    index = tiling.index[:, dim]
+    source_of = _neighbours(tiling, dim, before)
+    builder.slide(ops.Slide(dim, size, halo, before, slack, source_of, starts[index], index * size))
+    return True
+
+
+def _neighbours(tiling: Tiling, dim: int, before: bool) -> IntArray:
+    """For each device the one that holds the next tile along ``dim`` (or the one before); -1 at the end."""
+    count = tiling.counts[dim]
+    lines = grouped(tiling.joined(dim, count).key, tiling.index[:, dim], count, tiling.replica)
+    out = np.full(len(tiling.index), -1, np.int64)
+    if before:
+        out[lines[:, 1:]] = lines[:, :-1]
+    else:
+        out[lines[:, :-1]] = lines[:, 1:]
+    return out

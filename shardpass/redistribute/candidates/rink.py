@@ -1,0 +1,207 @@
+"""From a weak path to collectives: ``planner="rink"``, the paper's method.
+
+Source: Rink et al., sections 6.1 and 7.3. The path of ``weak.shortest_path`` says how many tiles each dimension has
+after each step; here every device gets a tile.
+
+* A slice is free to choose which devices keep which part. It is steered by the target: the choices tried are
+  parts of the target's own tile indices, so that the closing permute vanishes where it can. Of equally cheap
+  paths and choices the first that needs none wins.
+* An all_to_all or all_gather has no choice: the neighbours along a dimension form the groups.
+* Where the tiles still end up on the wrong devices, one permute is put before the gathers, when tiles are smallest.
+  It always exists (lemma 5.1), also where source and target share no mesh.
+
+Invariants: at most one permute; the kinds of steps match dynslice* (alltoall | allpermute)* allgather*.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+
+from shardpass.redistribute.candidates.rink_search import (
+    EXCHANGE,
+    GATHER,
+    SLICE,
+    WeakStep,
+    prime_factors,
+    shortest_paths,
+)
+from shardpass.redistribute.problem.tiling import Tiling, matched, replaced, row_of, travels
+from shardpass.redistribute.program import ops
+from shardpass.redistribute.program.build import Builder
+from shardpass.redistribute.program.ops import IntArray
+
+MOST_TRIALS = 64  # of paths and choices for their slices, per plan
+MOST_TRIED = 1 << 15  # trials times devices
+
+
+def plan_rink(
+    shape: tuple[int, ...], source: Tiling, target: Tiling, builder: Builder, *, in_rounds: bool = False
+) -> None:
+    """Appends the paper's plan for an array whose ``shape`` both tilings divide.
+
+    ``in_rounds`` goes beyond the paper: the permute and the all_to_all before it, if any, become rounds of
+    permutes that take the bytes of the permute alone.
+    """
+    way = _steered(shortest_paths(shape, source.counts, target.counts, len(source.index)), source, target)
+    moves, here = way.moves, way.sliced
+    _emit_slice(shape, source, here, builder)
+    wanted = way.aim.nearest(_after(here, moves))
+    permuted = in_rounds and not way.arrives
+    for step in moves[:-1] if permuted else moves:
+        builder.all_to_all(step.to, step.dim, here.groups(step.dim, step.factor))
+        here = _moved(here, step)
+    if permuted and moves:
+        _permuting_exchange(here, moves[-1], wanted, builder)
+    else:
+        builder.permute(matched(here.key, wanted.key))
+    here = wanted
+    for step in way.gathers:
+        builder.all_gather(step.dim, here.groups(step.dim, step.factor))
+        here = here.joined(step.dim, step.factor)
+
+
+def _permuting_exchange(here: Tiling, step: WeakStep, wanted: Tiling, builder: Builder) -> None:
+    """The all_to_all ``step``, with each chunk sent to where the permute after it would bring it."""
+    groups = here.groups(step.dim, step.factor)
+    place = here.index[:, step.dim] % step.factor
+    member = matched(_moved(here, step).key, wanted.key)  # whose tile each device gets in the end
+    shift = np.arange(step.factor)[:, None]
+    source_of = groups[row_of(groups)[member], (place[member] + shift) % step.factor]
+    chunk = replaced(builder.tile, step.to, builder.tile[step.to] // step.factor)
+    take = np.zeros((step.factor, builder.devices, len(chunk)), np.int64)
+    take[:, :, step.to] = (place - shift) % step.factor * chunk[step.to]
+    names = builder.names.along(travels(source_of))
+    op = ops.ChunkRounds(chunk, chunk, step.dim, source_of, take, place[member], names)
+    builder.rounds([op], source_of, chunk, replaced(chunk, step.dim, chunk[step.dim] * step.factor))
+
+
+def _moved(tiling: Tiling, step: WeakStep) -> Tiling:
+    """The tiling after an all_to_all: block j of dimension ``to`` goes to the j-th neighbour along ``dim``."""
+    part = tiling.index[:, step.dim] % step.factor
+    return tiling.joined(step.dim, step.factor).split(step.to, step.factor, part)
+
+
+def _emit_slice(shape: tuple[int, ...], source: Tiling, sliced: Tiling, builder: Builder) -> None:
+    """All slices of the path as one: part ``index mod factor`` of each dimension of the source's tile."""
+    if sliced.counts == source.counts:
+        return
+    factors = np.array([k // s for k, s in zip(sliced.counts, source.counts, strict=True)])
+    tile = tuple(n // k for n, k in zip(shape, sliced.counts, strict=True))
+    builder.dynamic_slice(tile, sliced.index % factors * np.array(tile))
+
+
+@dataclass(frozen=True, slots=True)
+class _Refined:
+    """The target cut as finely as it is before the gathers that end the path."""
+
+    target: Tiling
+    factors: tuple[int, ...]  # per dimension, the product of its gathers
+
+    @classmethod
+    def of(cls, target: Tiling, gathers: list[WeakStep]) -> _Refined:
+        factors = (1,) * len(target.counts)
+        for step in gathers:
+            factors = replaced(factors, step.dim, factors[step.dim] * step.factor)
+        return cls(target, factors)
+
+    def nearest(self, here: Tiling) -> Tiling:
+        """Which part of its target tile each device should hold: the part that it has, where that is fair.
+
+        Dimension by dimension; it is fair if the replicas of each target tile share its parts out equally.
+        """
+        out = self.target
+        for dim, factor in enumerate(self.factors):
+            if factor > 1:
+                part = here.index[:, dim] % factor
+                out = out.split(dim, factor, part if fair(out, factor, part) else out.replica % factor)
+        return out
+
+    def reached_by(self, here: Tiling) -> bool:
+        return np.array_equal(self.nearest(here).key, here.key)
+
+
+def fair(tiling: Tiling, factor: int, part: IntArray) -> bool:
+    """Whether the replicas of each tile hold each of ``factor`` parts equally often."""
+    cells = tiling.key * factor + part
+    counts = np.bincount(cells)
+    return bool((counts[counts > 0] * factor == tiling.replicas).all())
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """A path, with a choice for its slices."""
+
+    sliced: Tiling
+    moves: list[WeakStep]
+    gathers: list[WeakStep]
+    aim: _Refined
+
+    @property
+    def arrives(self) -> bool:
+        """Whether it needs no permute."""
+        return self.aim.reached_by(_after(self.sliced, self.moves))
+
+
+def _steered(paths: tuple[tuple[WeakStep, ...], ...], source: Tiling, target: Tiling) -> _Way:
+    """Of equally cheap paths and choices of slices the first that needs no permute, else the first."""
+    first: _Way | None = None
+    trials = max(1, min(MOST_TRIALS, MOST_TRIED // len(source.index)))
+    for trial, way in enumerate(islice(_ways(paths, source, target), trials)):
+        first = way if trial == 0 else first
+        if way.arrives:
+            return way
+    assert first is not None  # there is a path, and the replica number always gives a choice
+    return first
+
+
+def _ways(paths: tuple[tuple[WeakStep, ...], ...], source: Tiling, target: Tiling) -> Iterator[_Way]:
+    for path in paths:
+        slices, moves, gathers = ([step for step in path if step.kind == kind] for kind in (SLICE, EXCHANGE, GATHER))
+        aim = _Refined.of(target, gathers)
+        for sliced in islice(_choices(source, _by_primes(slices), target), MOST_TRIALS // len(paths)):
+            yield _Way(sliced, moves, gathers, aim)
+
+
+def _after(tiling: Tiling, moves: list[WeakStep]) -> Tiling:
+    for step in moves:
+        tiling = _moved(tiling, step)
+    return tiling
+
+
+def _by_primes(slices: list[WeakStep]) -> list[tuple[int, int]]:
+    """(dimension, prime) for each axis that a slice puts on a dimension, major to minor."""
+    return [(step.dim, p) for step in slices for p in reversed(prime_factors(step.factor))]
+
+
+def _choices(source: Tiling, slices: list[tuple[int, int]], target: Tiling) -> Iterator[Tiling]:
+    """Every way to take the slices that ``_parts`` offers, best first."""
+    if not slices:
+        yield source
+        return
+    (dim, prime), rest = slices[0], slices[1:]
+    for part in _parts(source, dim, prime, target):
+        yield from _choices(source.split(dim, prime, part), rest, target)
+
+
+def _parts(source: Tiling, dim: int, prime: int, target: Tiling) -> Iterator[IntArray]:
+    """Fair ways to cut ``dim`` by ``prime``: digits of the target's index there, of its other indices, replicas."""
+    tried = set()
+    order = [dim, *(i for i in range(len(target.counts)) if i != dim)]
+    for i in order:
+        stride = target.counts[i]
+        for p in reversed(prime_factors(target.counts[i])):
+            stride //= p
+            if p != prime:
+                continue
+            part = target.index[:, i] // stride % p
+            if (mark := part.tobytes()) not in tried and fair(source, p, part):
+                tried.add(mark)
+                yield part
+    for part in (source.replica // (source.replicas // prime), source.replica % prime):
+        if (mark := part.tobytes()) not in tried:
+            tried.add(mark)
+            yield part

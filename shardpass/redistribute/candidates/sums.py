@@ -1,0 +1,83 @@
+"""Partial sums that a redistribution keeps: they are never mixed, so they are so many arrays that move alike.
+
+Stacked along a new first dimension, which the axes of the sums split on both sides, they are one array of whole
+values, and whatever is known of those holds for it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from shardpass.redistribute.candidates.digit_forms import DigitProblem
+from shardpass.redistribute.plan import Plan, Step
+from shardpass.redistribute.problem.problem import Problem, Side, make_problem
+from shardpass.redistribute.program import ops
+from shardpass.sharding import Sharding
+
+
+def stacked(problem: Problem) -> Problem | None:
+    """The problem as one of whole values; None where sums are added, or where digits say it as it stands."""
+    if not problem.is_kept or problem.is_nothing or _is_in_digits(problem):
+        return None
+    sides = (_stacked(problem.source), _stacked(problem.target))
+    return make_problem((problem.sums, *problem.shape), problem.element.mlir, *sides, problem.devices)
+
+
+def half_added(problem: Problem) -> Sharding | None:
+    """The source after the sums that the target does not keep are added; None where nothing needs such a halt.
+
+    It needs one where the target keeps some sums, and digits do not say the problem.
+    """
+    source, target = problem.source.sharding, problem.target.sharding
+    if problem.target.summand is None or problem.is_kept or source.mesh is None or _is_in_digits(problem):
+        return None
+    stay = [axis for axis in source.unreduced if axis in target.unreduced]
+    return Sharding.tiled(source.mesh, source.dims, unreduced=stay, reduction=source.reduction)
+
+
+def in_turn(problem: Problem, first: Plan, second: Plan) -> Plan:
+    """The plan of ``problem`` that is ``second``, which starts where ``first`` ends, behind it."""
+    return replace(
+        second,
+        source=first.source,
+        source_tile=first.source_tile,
+        steps=(*first.steps, *second.steps),
+        program=(*first.program, *second.program),
+        lower_bound_bytes=problem.lower_bound_bytes,
+        peak_live_bytes=max(first.peak_live_bytes, second.peak_live_bytes),
+        received=first.received + second.received,
+        seconds=first.seconds + second.seconds,
+        refused=(*first.refused, *second.refused),
+    )
+
+
+def _is_in_digits(problem: Problem) -> bool:
+    shape = problem.aligned()
+    return shape is not None and DigitProblem.of(problem, shape) is not None
+
+
+def _stacked(side: Side) -> Sharding:
+    mesh, sharding = side.sharding.mesh, side.sharding
+    assert mesh is not None  # or there would be no axes to sum over
+    return Sharding.tiled(mesh, (sharding.unreduced, *sharding.dims))
+
+
+def unstacked(plan: Plan, problem: Problem) -> Plan:
+    """``plan``, which is of ``stacked(problem)``, for the local arrays of the problem itself."""
+    program = (ops.Reshape(plan.source_tile), *plan.program, ops.Reshape(problem.target.tile))
+    return replace(
+        plan,
+        shape=problem.shape,
+        source=problem.source.sharding,
+        target=problem.target.sharding,
+        source_tile=problem.source.tile,
+        target_tile=problem.target.tile,
+        steps=tuple(map(_unstacked, plan.steps)),
+        program=program if plan.program else (),
+    )
+
+
+def _unstacked(step: Step) -> Step:
+    """Between two steps a device may hold some of several sums; such a tile keeps its first dimension."""
+    before, after = (tile[1:] if tile[0] == 1 else tile for tile in (step.tile_before, step.tile_after))
+    return replace(step, tile_before=before, tile_after=after)

@@ -1,0 +1,188 @@
+"""Builds a program and its account of steps together, so that they cannot disagree."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+import numpy as np
+
+from shardpass.element_types import ElementType
+from shardpass.redistribute.plan import Refusal, Step
+from shardpass.redistribute.problem.tiling import AxisNames, travels
+from shardpass.redistribute.program import ops
+from shardpass.redistribute.program.memory import Memory
+from shardpass.redistribute.program.ops import IntArray, Op
+
+Form = Callable[["Builder"], None]  # a way to build a plan, or a part of one: it appends to the builder
+NO_GROUPS: IntArray = np.empty((0, 0), np.int64)
+
+
+class Builder:
+    """Appends ops for a local array of shape ``tile``; keeps what each device has received.
+
+    The methods named after collectives add one op and one step; ``local`` adds ops that move no data
+    between devices and are nobody's business (reshape, transpose, padding).
+    """
+
+    def __init__(
+        self, tile: tuple[int, ...], element: ElementType, names: AxisNames, way: str = "", reduction: str = "add"
+    ) -> None:
+        self.tile = tile
+        self.element = element
+        self.names = names
+        self.reduction = reduction  # by which partial values are joined
+        self.program: list[Op] = []
+        self.steps: list[Step] = []
+        self.way = way  # what to call the plan, where its steps do not say it
+        self.refused: list[Refusal] = []  # in its favour
+        self._memory = Memory(tile, element)
+        self.received: IntArray = np.zeros(len(names.coordinates), np.int64)
+
+    @property
+    def devices(self) -> int:
+        return len(self.received)
+
+    @property
+    def memory(self) -> Memory:
+        """What the program takes, as far as it has come."""
+        self._memory.follow(self.program)
+        return self._memory
+
+    def after(self, first: Builder) -> Builder:
+        """This plan behind ``first``, which ends where it starts."""
+        self._memory = self.memory.after(first.memory)
+        self.program = [*first.program, *self.program]
+        self.steps = [*first.steps, *self.steps]
+        self.received = first.received + self.received
+        self.refused = [*first.refused, *self.refused]
+        return self
+
+    def instead_of(self, way: str, why: str) -> Builder:
+        """This plan, which is taken rather than ``way``."""
+        self.refused.append(Refusal(way, why))
+        return self
+
+    def bytes(self, tile: tuple[int, ...]) -> int:
+        return self.element.bytes(math.prod(tile))
+
+    def local(self, op: Op, tile: tuple[int, ...]) -> None:
+        self.program.append(op)
+        self.tile = tile
+
+    def dynamic_slice(self, tile: tuple[int, ...], starts: IntArray) -> None:
+        self.program.append(ops.DynamicSlice(tile, starts))
+        self._step("dynamic_slice", (), NO_GROUPS, tile, 0)
+
+    def all_to_all(self, split: int, concat: int, groups: IntArray) -> None:
+        size = groups.shape[1]
+        axes = self.names.along(groups)
+        tile = list(self.tile)
+        tile[split] //= size
+        tile[concat] *= size
+        whole = self.bytes(self.tile)
+        self.program.append(ops.AllToAll(split, concat, groups, axes))
+        self._step("all_to_all", axes, groups, tuple(tile), whole - whole // size)
+
+    def all_gather(self, axis: int, groups: IntArray) -> None:
+        size = groups.shape[1]
+        axes = self.names.along(groups)
+        tile = list(self.tile)
+        tile[axis] *= size
+        self.program.append(ops.AllGather(axis, groups, axes))
+        self._step("all_gather", axes, groups, tuple(tile), self.bytes(self.tile) * (size - 1))
+
+    def all_reduce(self, groups: IntArray) -> None:
+        """Counted as a reduce_scatter and an all_gather, which is what it takes at least."""
+        size = groups.shape[1]
+        axes = self.names.along(groups)
+        whole = self.bytes(self.tile)
+        self.program.append(ops.AllReduce(groups, self.reduction, axes))
+        self._step("all_reduce", axes, groups, self.tile, 2 * (whole - whole // size))
+
+    def permute(self, source_of: IntArray) -> None:
+        """Nothing where every device is its own source."""
+        here = np.arange(self.devices)
+        moved = source_of != here
+        if not moved.any():
+            return
+        pairs = np.stack([source_of, here], axis=1)[moved]
+        axes = self.names.along(pairs)
+        self.program.append(ops.Permute(source_of, axes))
+        self._step("collective_permute", axes, pairs, self.tile, np.where(moved, self.bytes(self.tile), 0))
+
+    def exchange_round(self, step: ops.Round) -> None:
+        """A round of an exchange; one that moves nothing between devices is no step."""
+        here = np.arange(self.devices)
+        moved = (step.source_of != here) & (step.source_of >= 0)
+        if not moved.any():
+            self.program.append(step)
+            return
+        pairs = np.stack([step.source_of, here], axis=1)[moved]
+        axes = self.names.along(pairs)
+        self.program.append(ops.Round(step.size, step.source_of, step.take, step.put, step.extents, axes))
+        received = np.where(moved, self.bytes(step.size), 0)
+        self._step("collective_permute", axes, pairs, step.size, received)
+
+    def slide(self, op: ops.Slide) -> None:
+        """One permute of the halo's rows, and what each device cuts from them; without a halo it is no step."""
+        tile = (*self.tile[: op.axis], op.size, *self.tile[op.axis + 1 :])
+        if not op.halo:
+            self.local(op, tile)
+            return
+        halo = (*self.tile[: op.axis], op.halo, *self.tile[op.axis + 1 :])
+        receivers = np.flatnonzero(op.source_of >= 0)
+        pairs = np.stack([op.source_of[receivers], receivers], axis=1)
+        self.program.append(replace(op, axes=self.names.along(pairs)))
+        received = np.where(op.source_of >= 0, self.bytes(halo), 0)
+        self._step("collective_permute", self.names.along(pairs), pairs, tile, received)
+
+    def step(
+        self,
+        kind: str,
+        program: Iterable[Op],
+        groups: IntArray,
+        tile: tuple[int, ...],
+        received: IntArray | int,
+        axes: tuple[str, ...] = (),
+    ) -> None:
+        """A step of several ops, after which the local array is again the tile ``tile``."""
+        self.program += program
+        self._step(kind, axes, groups, tile, received)
+
+    def rounds(self, program: Iterable[Op], source_of: IntArray, chunk: tuple[int, ...], tile: tuple[int, ...]) -> None:
+        """The ops ``program``, of which one is a ``ChunkRounds``: a step for each round that moves anything."""
+        here = np.arange(self.devices)
+        moved = source_of != here
+        pairs = np.stack([source_of, np.broadcast_to(here, source_of.shape)], axis=-1)
+        names = self.names.along(travels(source_of))
+        self.program += program
+        moving = np.flatnonzero(moved.any(axis=1)).tolist()
+        for r in moving:
+            after = tile if r == moving[-1] else self.tile
+            received = np.where(moved[r], self.bytes(chunk), 0)
+            self._step("collective_permute", names, pairs[r][moved[r]], after, received)
+
+    def _step(
+        self,
+        kind: str,
+        axes: tuple[str, ...],
+        groups: IntArray,
+        tile: tuple[int, ...],
+        received: IntArray | int,
+    ) -> None:
+        self.received += received
+        live = self._memory.follow(self.program) or self.steps[-1].live  # a further round has no ops of its own
+        self.steps.append(Step(kind, axes, groups, self.tile, tile, int(np.max(received)), live))
+        self.tile = tile
+
+
+def in_turn(*forms: Form) -> Form:
+    """One form after the other."""
+
+    def build(builder: Builder) -> None:
+        for form in forms:
+            form(builder)
+
+    return build

@@ -1,0 +1,171 @@
+"""A plan as SVG: the array after each step, every cell with the devices that hold it (figures 2 to 4 of Rink et al.).
+
+Two dimensions are drawn, those that are split most; along all others the picture is the cut at index 0. Cells are not
+to scale: each dimension is cut where any tile begins or ends.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+from html import escape
+
+import numpy as np
+
+from shardpass.redistribute.candidates.sums import half_added, stacked
+from shardpass.redistribute.plan import Plan
+from shardpass.redistribute.problem.problem import make_problem
+from shardpass.redistribute.program import ops
+from shardpass.redistribute.program.simulate import Axis, State, run
+
+PANEL, GAP, TOP, MOST_CELLS = 260, 50, 116, 32
+LETTER = 7  # the width of one, about
+MOST_TESTS = 1 << 19  # of a device against a cell, per panel
+_PALETTE = ("#8dd3c7", "#ffffb3", "#bebada", "#fb8072", "#80b1d3", "#fdb462", "#b3de69", "#fccde5")
+_SHOWN = {
+    ops.DynamicSlice: "dynamic_slice",
+    ops.AllToAll: "all_to_all",
+    ops.Permute: "collective_permute",
+    ops.ChunkRounds: "collective_permute, in rounds",
+    ops.Slide: "collective_permute, borders slide",
+    ops.AllGather: "all_gather",
+    ops.AllReduce: "all_reduce",
+    ops.ReduceScatter: "reduce_scatter",
+    ops.EndExchange: "exchange",
+}
+
+Intervals = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Stage:
+    title: str
+    axes: str
+    state: State
+
+
+def plan_svg(plan: Plan) -> str:
+    """The SVG document, as text."""
+    stages = _stages(plan)
+    dims = _drawn_dimensions(plan)
+    extent = "x".join(map(str, (*plan.shape, plan.element_type)))
+    heads = [f"{extent} from {plan.source}", f"to {plan.target}"]
+    width = max(len(stages) * (PANEL + GAP), LETTER * max(map(len, heads))) + GAP
+    height = TOP + PANEL + 60
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" font-family="sans-serif">',
+        f'<rect width="{width}" height="{height}" fill="white"/>',
+        _text(GAP, 24, heads[0], 13),
+        _text(GAP, 44, heads[1], 13),
+        _text(GAP, 64, f"{plan.bytes_received} bytes received, at least {plan.lower_bound_bytes}", 12),
+    ]
+    for k, stage in enumerate(stages):
+        x = GAP + k * (PANEL + GAP)
+        parts.append(_text(x, TOP - 24, stage.title, 13))
+        parts.append(_text(x, TOP - 9, stage.axes, 11))
+        parts += _panel(x, stage.state, plan.shape, dims)
+        if k:
+            y = TOP + PANEL / 2
+            parts.append(f'<path d="M{x - GAP + 8} {y} h{GAP - 20} m-6 -5 l6 5 l-6 5" stroke="black" fill="none"/>')
+    rows, columns = (f"dimension {d}" if d is not None else "one cell" for d in dims)
+    parts.append(_text(GAP, TOP + PANEL + 30, f"down: {rows}; across: {columns}; numbers are devices", 11))
+    return "\n".join([*parts, "</svg>"]) + "\n"
+
+
+def _stages(plan: Plan) -> list[_Stage]:
+    problem = make_problem(plan.shape, plan.element_type.mlir, plan.source, plan.target, plan.num_devices)
+    state = problem.source.state()
+    stages = [_Stage("source", "x".join(map(str, plan.source_tile)), state)]
+    if stacked(problem) or half_added(problem):  # it moves as an array of one more dimension: only the ends are drawn
+        return [*stages, _Stage("target", "of each sum", problem.target.state())]
+    pending: list[ops.Op] = []
+    for op in plan.program:
+        pending.append(op)
+        if isinstance(op, ops.BeginExchange | ops.Round):
+            continue
+        state = run(tuple(pending), state, plan.shape)
+        pending = []
+        if name := _SHOWN.get(type(op)):
+            axes = ", ".join(getattr(op, "axes", ()))
+            stages.append(_Stage(name, f"over {axes}" if axes else "", state))
+    return stages
+
+
+def _drawn_dimensions(plan: Plan) -> tuple[int | None, int | None]:
+    """The two dimensions that the shardings split most, in order; None where there are fewer."""
+    rank = len(plan.shape)
+    splits = [
+        max(n // max(1, tile[i]) for tile in (plan.source_tile, plan.target_tile)) for i, n in enumerate(plan.shape)
+    ]
+    chosen = sorted(sorted(range(rank), key=lambda i: (-splits[i], i))[:2])
+    padded: list[int | None] = [*chosen, None, None]
+    return padded[0], padded[1]
+
+
+def _covered(state: State, device: int, dim: int) -> Intervals:
+    """What the device holds along one dimension, as intervals."""
+    digits = [digit for axis in state.axes for digit in axis if digit.dim == dim]
+    low = int(state.base[device, dim])
+    run_length = math.prod((d.size for d in digits if d.stride == 1), start=1)
+    others: Axis = tuple(d for d in digits if d.stride != 1)
+    found = []
+    for places in itertools.product(*(range(d.size) for d in others)):
+        at = low + sum(p * d.stride for p, d in zip(places, others, strict=True))
+        found.append((at, at + run_length))
+    return tuple(sorted(found))
+
+
+def _panel(x: int, state: State, shape: tuple[int, ...], dims: tuple[int | None, int | None]) -> list[str]:
+    devices = [d for d in range(len(state.base)) if state.real[d]]
+    cover = {
+        (d, i): _covered(state, d, i) for d in devices for i in range(len(shape))
+    }  # what is never drawn is cut at 0
+    seen = [
+        d for d in devices if all(any(a <= 0 < b for a, b in cover[d, i]) for i in range(len(shape)) if i not in dims)
+    ]
+    cuts = [_cuts(shape, i, [cover[d, i] for d in seen]) if i is not None else [0, 1] for i in dims]
+    if any(len(c) > MOST_CELLS + 1 for c in cuts):
+        return [_text(x, TOP + 20, f"more than {MOST_CELLS} tiles along a dimension: not drawn", 11)]
+    if len(seen) * (len(cuts[0]) - 1) * (len(cuts[1]) - 1) > MOST_TESTS:
+        return [_text(x, TOP + 20, f"{len(seen)} devices on this many tiles: not drawn", 11)]
+    out = []
+    high, wide = PANEL / (len(cuts[0]) - 1), PANEL / (len(cuts[1]) - 1)
+    for r, c in itertools.product(range(len(cuts[0]) - 1), range(len(cuts[1]) - 1)):
+        holders = [
+            d
+            for d in seen
+            if all(
+                i is None or any(a <= cuts[side][k] < b for a, b in cover[d, i])
+                for side, (i, k) in enumerate(zip(dims, (r, c), strict=True))
+            )
+        ]
+        fill = _PALETTE[holders[0] % len(_PALETTE)] if holders else "#ffffff"
+        place = f'x="{x + c * wide:.1f}" y="{TOP + r * high:.1f}" width="{wide:.1f}" height="{high:.1f}"'
+        out.append(f'<rect {place} fill="{fill}" stroke="black" stroke-width="0.5"/>')
+        size = min(12.0, high * 0.7, wide * 1.6 / max(1, len(_short(holders))))
+        out.append(
+            f'<text x="{x + (c + 0.5) * wide:.1f}" y="{TOP + (r + 0.5) * high + size / 3:.1f}" '
+            f'font-size="{size:.1f}" text-anchor="middle">{_short(holders)}</text>'
+        )
+    return out
+
+
+def _cuts(shape: tuple[int, ...], dim: int, covers: list[Intervals]) -> list[int]:
+    edges = {edge for intervals in covers for interval in intervals for edge in interval}
+    return sorted({0, shape[dim], *(e for e in edges if 0 < e < shape[dim])})
+
+
+def _short(devices: list[int]) -> str:
+    """Device numbers, runs drawn together: 0-3 8."""
+    runs: list[list[int]] = []
+    for d in np.sort(devices).tolist():
+        if runs and runs[-1][1] == d - 1:
+            runs[-1][1] = d
+        else:
+            runs.append([d, d])
+    return " ".join(str(a) if a == b else f"{a} {b}" if b == a + 1 else f"{a}-{b}" for a, b in runs)
+
+
+def _text(x: float, y: float, content: str, size: int) -> str:
+    return f'<text x="{x}" y="{y}" font-size="{size}">{escape(content)}</text>'

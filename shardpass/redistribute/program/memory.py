@@ -1,0 +1,152 @@
+"""What a program takes on each device: the bytes that live together, and the bytes that are copied.
+
+The one place that says so; plans, limits and prices ask here. Every device runs the same ops on arrays of the same
+shape, so one walk over the shapes is enough. O(ops), and O(devices) for a round of an exchange.
+
+What lives while an op runs: its operand and its result (a reshape has one buffer for both). Beside them, in an
+exchange, the accumulator, which rounds write into in place, and in each round the box that is sent, the one that
+comes, and what a mask is laid over; in ``ChunkRounds`` the result that is being filled and the chunks on their way. The
+source tile dies with the op that reads it first. XLA gathers and scatters along the leading axis alone: along another
+one an all_gather is two ops, the second a transpose, and a reduce_scatter is so too.
+
+Copied is what is written locally: results of slices, transposes and pads, boxes cut out and put in place, and the
+pieces of an all_to_all, which XLA cuts and joins. What else a collective writes on a device is in its price.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from shardpass.element_types import ElementType
+from shardpass.redistribute.program import ops
+from shardpass.redistribute.program.ops import Op
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """What one op takes: the local array's ``shape`` after it; in elements, what is ``live`` and what is ``copied``."""
+
+    shape: Shape
+    live: int
+    copied: int = 0
+
+
+class Memory:
+    """Follows a program from a local array of ``shape`` on.
+
+    ``peak``: bytes that live together at most; ``tile``: of the greatest local array; ``copied``: that are copied.
+    """
+
+    def __init__(self, shape: Shape, element: ElementType) -> None:
+        self.shape = shape
+        self.element = element
+        self.accumulator = 0  # elements
+        self.seen = 0  # ops of the program
+        self.peak = self.tile = element.bytes(math.prod(shape))
+        self.copied = 0
+
+    def follow(self, program: Sequence[Op]) -> int:
+        """Takes in the ops of ``program`` that are new since the last call; the most bytes that live in them."""
+        most = 0
+        for op in program[self.seen :]:
+            use = self._use(op)
+            self.shape = use.shape
+            self.copied += self.element.bytes(use.copied)
+            most = max(most, self.element.bytes(use.live))
+            self.tile = max(self.tile, self.element.bytes(math.prod(use.shape)))
+        self.seen = len(program)
+        self.peak = max(self.peak, most)
+        return most
+
+    def after(self, first: Memory) -> Memory:
+        """This program behind the one that ``first`` has followed."""
+        self.seen += first.seen
+        self.peak = max(self.peak, first.peak)
+        self.tile = max(self.tile, first.tile)
+        self.copied += first.copied
+        return self
+
+    def _along(self, axis: int, result: Shape) -> Use:
+        """A gather or scatter along ``axis``: its greater end is transposed where that is not the leading axis."""
+        value, made = math.prod(self.shape), math.prod(result)
+        if math.prod(self.shape[:axis]) == 1:
+            return Use(result, value + made)
+        greater = max(value, made)
+        return Use(result, 2 * greater, greater)
+
+    def _use(self, op: Op) -> Use:
+        value = math.prod(self.shape)
+        match op:
+            case ops.Reshape():
+                return Use(op.shape, value)
+            case ops.Transpose():
+                return Use(tuple(self.shape[a] for a in op.permutation), 2 * value, value)
+            case ops.Pad() | ops.Trim() | ops.Zeros():
+                return _copy(value, op.shape)
+            case ops.DynamicSlice():
+                return _copy(value, op.sizes)
+            case ops.Permute() | ops.AllReduce():
+                return Use(self.shape, 2 * value)
+            case ops.AllGather():
+                return self._along(op.axis, _scaled(self.shape, op.axis, op.groups.shape[1], 1))
+            case ops.ReduceScatter():
+                return self._along(op.axis, _scaled(self.shape, op.axis, 1, op.groups.shape[1]))
+            case ops.AllToAll():
+                group = op.groups.shape[1]
+                moved = _scaled(_scaled(self.shape, op.split, 1, group), op.concat, group, 1)
+                return Use(moved, 2 * value, 2 * value)
+            case ops.ChunkRounds():
+                return _chunks(value, op)
+            case ops.Slide():
+                return _slid(self.shape, op)
+            case ops.BeginExchange():
+                self.accumulator = math.prod(op.accumulator)
+                padded = math.prod(op.value) if op.value != self.shape else 0
+                return Use(op.value, value + padded + self.accumulator, padded + self.accumulator)
+            case ops.Round():
+                box = math.prod(op.size)
+                return Use(self.shape, value + self.accumulator + _boxes(op) * box, 2 * box)
+            case ops.EndExchange():
+                result, held = math.prod(op.shape), self.accumulator
+                self.accumulator = 0
+                trimmed = result if result != held else 0
+                return Use(op.shape, held + trimmed, trimmed)
+        raise TypeError(f"nothing is known of what {type(op).__name__} takes")
+
+
+def _copy(value: int, shape: Shape) -> Use:
+    result = math.prod(shape)
+    return Use(shape, value + result, result)
+
+
+def _slid(shape: Shape, op: ops.Slide) -> Use:
+    after = (*shape[: op.axis], op.size, *shape[op.axis + 1 :])
+    halo, result = op.halo * math.prod(shape) // shape[op.axis], math.prod(after)
+    return Use(after, math.prod(shape) + result + 2 * halo, result + halo)
+
+
+def _scaled(shape: Shape, axis: int, times: int, over: int) -> Shape:
+    return (*shape[:axis], shape[axis] * times // over, *shape[axis + 1 :])
+
+
+def _chunks(value: int, op: ops.ChunkRounds) -> Use:
+    rounds, chunk = len(op.source_of), math.prod(op.chunk)
+    result = _scaled(op.placed, op.axis, rounds, 1)
+    if op.take is None:  # the value itself, and then the copy of it in the result
+        return Use(result, value + chunk + rounds * chunk, (2 * rounds - 1) * chunk)
+    return Use(result, value + 2 * chunk + rounds * chunk, 2 * rounds * chunk)
+
+
+def _boxes(op: ops.Round) -> int:
+    """How many boxes of its size a round holds: the one cut out, the one that comes, and what a mask is laid over."""
+    here = np.arange(len(op.source_of))
+    comes = bool(((op.source_of != here) & (op.source_of >= 0)).any())
+    got = op.source_of >= 0
+    masked = bool((op.extents[got] != op.size).any()) if op.size else not got.all()
+    return 1 + comes + masked

@@ -1,0 +1,99 @@
+"""Profiles by name or from a file: what ``tools/calibrate.py`` writes and ``profile=`` takes.
+
+The file is a JSON object with the fields of ``Profile``; seconds, bytes, bytes a second::
+
+    {"name": "two hosts", "latency": 5e-05, "bandwidth": 3e9, "copies": 1e12,
+     "blocks": [{"devices": 8, "latency": 1e-05, "bandwidth": 5e10}],
+     "axes": {"model": {"latency": 1e-05, "bandwidth": 5e10}}}
+
+``about``, ``blocks`` and ``axes`` may be left out, and not both of the last two be there. Other fields are notes.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from shardpass.diagnostics import table_redistribute as table
+from shardpass.redistribute.terms.costs import PROFILES, Link, Profile
+
+
+def find_profile(given: str | Profile) -> Profile:
+    """The profile of that name, or that the file ``given`` (its name ends in .json) holds.
+
+    Raises ShardpassError: SP411 (no such name), SP414 (a file that cannot be read, or holds no profile).
+    """
+    if isinstance(given, Profile):
+        return given
+    if given in PROFILES:
+        return PROFILES[given]
+    if not given.endswith(".json"):
+        raise table.PROFILE.error(name=given, known=", ".join(PROFILES))
+    try:
+        state = Path(given).stat()
+        return _read(given, state.st_mtime_ns, state.st_size)
+    except OSError as error:
+        raise table.PROFILE_FILE.error(file=given, reason=error.strerror or str(error)) from None
+    except ValueError as error:  # not UTF-8, no JSON, or no profile
+        raise table.PROFILE_FILE.error(file=given, reason=str(error)) from None
+
+
+@lru_cache(maxsize=16)
+def _read(file: str, changed: int, size: int) -> Profile:
+    return from_json(json.loads(Path(file).read_text()), Path(file).stem)
+
+
+def from_json(data: Any, name: str) -> Profile:
+    """The profile that parsed JSON means; ``name`` where it says none. Raises ValueError."""
+    if not isinstance(data, dict):
+        raise ValueError("it is not a JSON object")
+    blocks, axes = data.get("blocks", []), data.get("axes", {})
+    if not isinstance(blocks, list) or not isinstance(axes, dict):
+        raise ValueError("blocks must be a list and axes an object")
+    if blocks and axes:
+        raise ValueError("it has both blocks and axes: one of them says what joins two devices")
+    sizes = [_number(block, "devices", f"blocks[{i}]") for i, block in enumerate(blocks)]
+    if sizes != sorted(set(sizes)) or any(n != int(n) for n in sizes):
+        raise ValueError("the devices of blocks must be whole numbers, the smallest first")
+    link = _link(data, "the profile")
+    return Profile(
+        str(data.get("name", name)),
+        link.latency,
+        link.bandwidth,
+        _number(data, "copies", "the profile"),
+        str(data.get("about", "")),
+        tuple((int(n), _link(block, f"blocks[{i}]")) for i, (n, block) in enumerate(zip(sizes, blocks, strict=True))),
+        tuple((axis, _link(found, f"axes[{axis!r}]")) for axis, found in axes.items()),
+    )
+
+
+def to_json(profile: Profile) -> dict[str, Any]:
+    """What ``from_json`` reads as ``profile``."""
+    data: dict[str, Any] = {"name": profile.name, "about": profile.about, **_link_json(profile.link)}
+    data["copies"] = profile.copies
+    if profile.blocks:
+        data["blocks"] = [{"devices": n, **_link_json(link)} for n, link in profile.blocks]
+    if profile.axes:
+        data["axes"] = {axis: _link_json(link) for axis, link in profile.axes}
+    return data
+
+
+def _link_json(link: Link) -> dict[str, float]:
+    return {"latency": link.latency, "bandwidth": link.bandwidth}
+
+
+def _link(data: Any, where: str) -> Link:
+    return Link(_number(data, "latency", where, zero=True), _number(data, "bandwidth", where))
+
+
+def _number(data: Any, field: str, where: str, *, zero: bool = False) -> float:
+    """A positive number, or with ``zero`` one that is not negative."""
+    value = data.get(field) if isinstance(data, dict) else None
+    if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
+        raise ValueError(f"{where} has no number {field!r}")
+    if value < 0 or (value == 0 and not zero):
+        raise ValueError(f"{field!r} of {where} is {value}, which is not {'from 0 up' if zero else 'above 0'}")
+    return float(value)

@@ -1,0 +1,198 @@
+"""One run of a partitioned module on random inputs, and what it is compared with: what shardpass-run reports."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from shardpass.diagnostics import ShardpassError, table_runtime
+from shardpass.ir import annotations as names
+from shardpass.ir.collectives import CollectiveUse, collectives, total_bytes
+from shardpass.runtime.compare import Difference, compare
+from shardpass.runtime.hlo import Exchange, added_by_xla
+from shardpass.runtime.inputs import poison, random_inputs
+from shardpass.runtime.partitioned_signature import Boundary, Signature, read_signature, tensor_type
+from shardpass.runtime.tiles import Array
+from shardpass.sharding import Mesh
+
+XLA, INTERPRETER = "XLA", "reference interpreter"
+ONE_DEVICE, BY_XLA = "the unpartitioned program on one device", "the program partitioned by XLA"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Each result's difference from what ``reference`` computes."""
+
+    reference: str
+    differences: tuple[Difference, ...]
+
+    @property
+    def failed(self) -> tuple[Difference, ...]:
+        return tuple(d for d in self.differences if not d.passed)
+
+    @property
+    def worst(self) -> Difference | None:
+        """Of those that failed, or else of all, the greatest relative difference; None without results."""
+        return max(self.failed or self.differences, key=lambda d: d.relative, default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """``added`` is None where no XLA was asked; ``check`` where none was wanted."""
+
+    engine: str
+    seed: int
+    mesh: Mesh | None
+    signature: Signature
+    labels: tuple[str, ...]  # of arguments, then results: the user's names
+    collectives: tuple[CollectiveUse, ...]
+    added: tuple[Exchange, ...] | None
+    check: Check | None
+
+    @property
+    def bytes_received(self) -> int:
+        return total_bytes(self.collectives)
+
+    @property
+    def passed(self) -> bool:
+        return not self.added and (self.check is None or not self.check.failed)
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        boundaries = [
+            boundary_as_dict(label, b, self.mesh)
+            for label, b in zip(self.labels, (*self.signature.arguments, *self.signature.results), strict=True)
+        ]
+        count = len(self.signature.arguments)
+        found: dict[str, Any] = {
+            "engine": self.engine,
+            "devices": self.signature.num_devices,
+            "mesh": None if self.mesh is None else str(self.mesh),
+            "seed": self.seed,
+            "arguments": boundaries[:count],
+            "results": boundaries[count:],
+            "collectives": [use.as_dict() for use in self.collectives],
+            "bytes_received": self.bytes_received,
+            "added_by_xla": None if self.added is None else [str(exchange) for exchange in self.added],
+            "passed": self.passed,
+        }
+        if self.check is not None:
+            found["check"] = {
+                "reference": self.check.reference,
+                "passed": not self.check.failed,
+                "results": [difference_as_dict(d) for d in self.check.differences],
+            }
+        return found
+
+
+def try_out(module: Any, *, original: Any = None, seed: int = 0, interpreter: bool = False) -> Trial:
+    """Runs a partitioned ``ir.Module`` on random inputs, its padding poisoned.
+
+    With ``original``, the annotated module (text or ``ir.Module``), its results are compared with those of one
+    device; where it has manual regions, with those of XLA's own partitioner.
+
+    Raises:
+        ShardpassError: as ``compile``, ``interpret`` and ``compile_single`` do.
+    """
+    signature = read_signature(module)
+    inputs = random_inputs(signature.arguments, seed)
+    added = None
+    if interpreter:
+        from shardpass.runtime.interpreter import interpret
+
+        results = interpret(module, *inputs, padding=poison)
+    else:
+        from shardpass.runtime.compiling import compile
+
+        executable = compile(module)
+        results = [np.asarray(r) for r in executable.run(*executable.place(*inputs, padding=poison))]
+        added = tuple(added_by_xla(executable.hlo_text(), module))
+    return Trial(
+        engine=INTERPRETER if interpreter else XLA,
+        seed=seed,
+        mesh=mesh_of(module),
+        signature=signature,
+        labels=labels_of(module),
+        collectives=tuple(collectives(module)),
+        added=added,
+        check=None if original is None else check(original, inputs, results),
+    )
+
+
+def check(original: Any, inputs: Sequence[Array], results: Sequence[Array]) -> Check:
+    """Compares with one device, or, for programs with manual regions, with XLA's partitioner."""
+    from shardpass.runtime.reference import compile_by_xla, compile_single
+
+    try:
+        reference, executable = ONE_DEVICE, compile_single(original)
+    except ShardpassError as error:
+        if error.code != table_runtime.MANUAL_REGION.id:
+            raise
+        reference, executable = BY_XLA, compile_by_xla(original)
+    return Check(reference, tuple(compare(results, executable(*inputs))))
+
+
+def mesh_of(module: Any) -> Mesh | None:
+    """The mesh that the pipeline left on the module."""
+    text = names.get_text(module.operation, names.MESH)
+    return None if text is None else Mesh.parse(text)
+
+
+def labels_of(module: Any) -> tuple[str, ...]:
+    """What the user calls main's arguments and results; JAX leaves the names in locations and `jax.result_info`."""
+    main = names.main_of(module)
+    annotated = names.Signature(main)
+    arguments = [_name(argument.location) or f"argument {k}" for k, argument in enumerate(main.arguments)]
+    results = [
+        names.text(row["jax.result_info"]) if row.get("jax.result_info") else f"result {k}"
+        for k, row in enumerate(annotated.results)
+    ]
+    return (*arguments, *results)
+
+
+_NAMED = re.compile(r'loc\("((?:[^"\\]|\\.)*)"[()]')  # with or without a file and line inside
+
+
+def _name(location: Any) -> str:
+    found = _NAMED.match(str(location))
+    return found[1].replace('\\"', '"') if found else ""
+
+
+def by_axes(boundary: Boundary, mesh: Mesh | None) -> str:
+    """The sharding in the words of the user's mesh: ``[{"data"}, {}]``; the whole text where it has none."""
+    sharding = boundary.sharding
+    if sharding.is_replicated:
+        return "replicated"
+    named = sharding.on(mesh) if mesh is not None and sharding.is_tiled else None
+    if named is None:
+        return str(sharding)
+    return f"[{', '.join('{' + ', '.join(map(str, axes)) + '}' for axes in named.dims)}]"
+
+
+def boundary_as_dict(label: str, boundary: Boundary, mesh: Mesh | None) -> dict[str, str]:
+    return {
+        "name": label,
+        "type": boundary.type,
+        "tile": tensor_type(boundary.tile, boundary.element.mlir),
+        "sharding": str(boundary.sharding),
+        "axes": by_axes(boundary, mesh),
+    }
+
+
+def finite(number: float) -> float | str:
+    """JSON has no word for infinity."""
+    return number if np.isfinite(number) else str(number)
+
+
+def difference_as_dict(difference: Difference) -> dict[str, Any]:
+    return {
+        "index": difference.index,
+        "greatest": finite(difference.greatest),
+        "relative": finite(difference.relative),
+        "tolerance": difference.tolerance,
+        "passed": difference.passed,
+    }
