@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from jaxlib.mlir import ir
 
-from shardpass.ir.annotations import AXES, CAUSE
 from shardpass.ir.offsets import device_value
+from shardpass.ops.model import explain
 from shardpass.ops.splits.factors import Axes, DimAxes, Rule
 from shardpass.ops.splits.prime_mesh import PrimeMesh
 
@@ -61,13 +61,3 @@ class Local:
     def explain(self, collective: Any, axes: Axes, cause: str) -> None:
         """Says on ``collective`` over which axes it runs, and why."""
         explain(collective, self.mesh, axes, cause)
-
-
-def explain(collective: Any, mesh: PrimeMesh, axes: Axes, cause: str) -> None:
-    """Writes the axes and the cause on a collective op, for reports."""
-    collective.attributes[CAUSE] = ir.StringAttr.get(cause)
-    collective.attributes[AXES] = ir.StringAttr.get(mesh.names(axes))
-
-
-def shapes_of(values: Sequence[Any]) -> tuple[tuple[int, ...], ...]:
-    return tuple(tuple(v.type.shape) for v in values)

@@ -1,6 +1,6 @@
-"""The table of ops: name -> how it may be split, and how it becomes local.
+"""The table of ops: StableHLO's name -> how an op of that name is read into an ``OpModel``.
 
-A family's file (``elementwise.py``, ``dot.py``, ...) registers both sides of each of its ops with ``define``. An op
+A family's file (``families/elementwise.py``, ``families/dot_general.py``, ...) registers its ops with ``define``. An op
 that is in no family takes the default: every operand replicated, computed on every device, results sliced.
 Third parties add ops through the entry-point group ``shardpass.ops``: a module that calls ``define``.
 """
@@ -14,9 +14,9 @@ from functools import lru_cache
 from importlib.metadata import entry_points
 from typing import Any
 
-from shardpass.ops.local import Local
-from shardpass.ops.splits.factors import Axes, Rule
-from shardpass.ops.splits.prime_mesh import PrimeMesh
+from shardpass.ops.legacy import Extra, Rewrite, RuleOf, adapted
+from shardpass.ops.model import OpModel, Read
+from shardpass.ops.splits.factors import Rule
 
 FAMILIES = (
     "replicated",
@@ -47,35 +47,68 @@ FAMILIES = (
 )
 
 
-RuleOf = Callable[[Any], Rule | None]
-Rewrite = Callable[[Local], list[Any] | None]
-Extra = Callable[[Any, Rule, dict[int, Axes], PrimeMesh], int]
 Expand = Callable[[Any], list[Any] | None]
 
 
 @dataclass(frozen=True, slots=True)
 class OpDef:
-    """One op: ``rule(op)`` gives its factors (None: replicated).
+    """How ops of one name are treated.
 
-    ``rewrite`` makes the op local, before its results get the types of tiles; the values that it returns, if any,
-    take the place of the results. ``extra`` is the bytes that a device receives in what ``rewrite`` builds (halos).
-    ``expand`` writes the op in others before propagation, at the current insertion point and location: it returns
-    the values that take the place of the results, or None where the op stays.
+    Attributes:
+        read: the op's model, read off the op; None where this form of it is computed whole on every device.
+        family: the file that defines it, for the pages.
+        note: what may be split, for people; of an op that no rule splits, why.
+        sends: what its per-device form sends beside redistributions and the completion of partial sums, for the pages.
+        expand: writes the op in others before propagation, at the current insertion point and location: it returns the
+            values that take the place of the results, or None where the op stays.
+        cheap: the op is computed again under another split, rather than its result moved, where that receives less.
+        context_free: ``read`` looks at nothing but the op's own attributes, types and regions, so that equal ops share
+            one model. Otherwise it also looks at the ops that make its operands.
+        whole: no form of the op is ever split.
     """
 
     name: str
+    read: Read
     family: str
-    rule: RuleOf
-    rewrite: Rewrite | None = None
-    extra: Extra | None = None
     note: str = ""
+    sends: str = ""
     expand: Expand | None = None
+    cheap: bool = False
+    context_free: bool = True
+    whole: bool = False
+
+    def rule(self, op: Any) -> Rule | None:
+        """How ``op`` may be split; None where it is computed whole."""
+        model = self.read(op)
+        return None if model is None else model.rule
 
 
 _table: dict[str, OpDef] = {}
 
 
 def define(
+    names: str | Iterable[str],
+    read: Read,
+    *,
+    note: str = "",
+    sends: str = "",
+    expand: Expand | None = None,
+    cheap: bool = False,
+    context_free: bool = True,
+    whole: bool = False,
+) -> None:
+    """Registers ops under ``names``; a later definition of a name replaces the earlier one. See ``OpDef``."""
+    family = read.__module__.rpartition(".")[2]
+    for name in [names] if isinstance(names, str) else names:
+        _table[name] = OpDef(name, read, family, note, sends, expand, cheap, context_free, whole)
+
+
+def unsplit(op: Any) -> OpModel[Any] | None:
+    """The ``read`` of ops that no rule splits."""
+    return None
+
+
+def define_legacy(
     names: str | Iterable[str],
     family: str,
     rule: RuleOf,
@@ -84,9 +117,10 @@ def define(
     note: str = "",
     expand: Expand | None = None,
 ) -> None:
-    """Registers ops under ``names``; a later definition of a name replaces the earlier one."""
+    read = adapted(rule, rewrite, extra)
+    cheap = family in ("constant_iota", "elementwise", "broadcast_transpose", "reshape")
     for name in [names] if isinstance(names, str) else names:
-        _table[name] = OpDef(name, family, rule, rewrite, extra, note, expand)
+        _table[name] = OpDef(name, read, family, note, "", expand, cheap, False, family == "replicated")
 
 
 @lru_cache(maxsize=1)

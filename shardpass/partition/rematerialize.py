@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 from jaxlib.mlir import ir
 
 from shardpass.ir import annotations as names
-from shardpass.ops.local import Local
-from shardpass.ops.registry import OpDef, Rewrite
+from shardpass.ops.model import LocalPlan, OpModel, Site, Split
+from shardpass.ops.registry import OpDef
 from shardpass.ops.splits.assign import LATENCY_BYTES, WORK_PER_BYTE, Side, settle
 from shardpass.ops.splits.factors import DimAxes, Kind, Rule, project, unproject
 from shardpass.sharding import Sharding
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from shardpass.partition.partitioner import Held, Partitioner
 
 DEPTH = 4
-CHEAP = frozenset({"constant_iota", "elementwise", "broadcast_transpose", "reshape"})  # families of ``ops.registry``
 _NOT_COPIED = (names.SHARDING, names.SCOPE, names.CONFLICT)
 
 
@@ -40,17 +39,21 @@ class Recipe:
     """``op`` made a value from ``operands``, values of the whole program, as ``rule`` says."""
 
     op: Any
-    rule: Rule
-    rewrite: Rewrite | None
+    model: OpModel[LocalPlan]
     operands: tuple[Any, ...]
 
+    @property
+    def rule(self) -> Rule:
+        return self.model.rule
 
-def recipe(op: Any, entry: OpDef, rule: Rule) -> Recipe | None:
+
+def recipe(op: Any, entry: OpDef, model: OpModel[LocalPlan]) -> Recipe | None:
     """How ``op``, not local yet, makes its result; None where it is not made again under another split."""
-    if entry.family not in CHEAP or len(op.results) != 1 or rule.independent:
+    rule = model.rule
+    if not entry.cheap or len(op.results) != 1 or rule.independent:
         return None
     plain = all(factor.kind is Kind.PARALLEL and not factor.elastic for factor in rule.factors)
-    return Recipe(op, rule, entry.rewrite, tuple(op.operands)) if plain else None
+    return Recipe(op, model, tuple(op.operands)) if plain else None
 
 
 def remade(work: Partitioner, held: Held, target: Sharding, move: float, op: Any, cause: str) -> Any | None:
@@ -75,25 +78,13 @@ def remade(work: Partitioner, held: Held, target: Sharding, move: float, op: Any
         again.operands[index] = tile
     result = again.results[0]
     result.set_type(held.kind)
-    local = Local(
-        again,
-        held.mesh,
-        made.rule,
-        project(made.rule, made.rule.results[0], held.shape, dims, held.mesh.sizes),
-        tuple(wanted),
-        (dims,),
-        tuple(side.shape for side in sides),
-        (held.shape,),
-        op,
-        work.channel,
-    )
-    replaced = made.rewrite(local) if made.rewrite else None
-    if replaced is None:
-        result.set_type(work.tile_type(held.kind, target))
-        return result
-    if next(iter(result.uses), None) is None:
+    factors = project(made.rule, made.rule.results[0], held.shape, dims, held.mesh.sizes)
+    split = Split.of(made.rule, held.mesh, factors, tuple(side.shape for side in sides), (held.shape,))
+    site = Site(again, split, op, work.channel)
+    tiles = made.model.emit(made.model.plan(split), site)
+    if site.discarded:
         work.dead.append(again)
-    return replaced[0]
+    return tiles[0]
 
 
 def _price(work: Partitioner, held: Held, target: Sharding, limit: float, depth: int) -> float:

@@ -38,7 +38,7 @@ def why_no_rule(op: Any) -> str:
         return "it has no rule"
     if not all(map(is_ranked, [*op.operands, *op.results])):
         return "it takes or gives what is no array"
-    if entry.family == "replicated":
+    if entry.whole:
         return entry.note
     if len(inputs_of(op)) > len(op.operands):
         return "its region uses values from outside"

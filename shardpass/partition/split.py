@@ -15,9 +15,9 @@ from jaxlib.mlir import ir
 from shardpass.diagnostics.table_passes import INTERNAL_SHAPE
 from shardpass.ir.locations import place_of
 from shardpass.ir.reductions import all_reduce, reduce_scatter
-from shardpass.ir.tensors import retype, shape_of
-from shardpass.ops.local import Local, explain
-from shardpass.ops.registry import OpDef, find
+from shardpass.ir.tensors import shape_of
+from shardpass.ops.model import LocalPlan, OpModel, Site, Split, explain
+from shardpass.ops.registry import find
 from shardpass.ops.splits.assign import Assignment, Side, assign, scatter_dims
 from shardpass.ops.splits.factors import DimAxes, Kind, Rule
 from shardpass.ops.tiles.masking import identity_text, mask
@@ -37,48 +37,39 @@ def partition_split(work: Partitioner, node: Node, rule: Rule, wanted: list[Shar
     assert entry is not None  # it gave the rule
     kinds = [r.type for r in op.results]
     held = [work.values[v] for v in op.operands]
+    model = node.model
+    assert model is not None
     rule = _maskable(rule, held)
+    shapes = tuple(h.shape for h in held), tuple(tuple(k.shape) for k in kinds)
     outputs = [
         Side(tuple(k.shape), m, node.mesh.dims(s, k.rank), element_bits(k) // 8)
         for k, m, s in zip(kinds, rule.results, wanted, strict=True)
     ]
-    chosen = _choose(work, node, entry, rule, held, kinds, outputs, wanted)
+    chosen = _choose(work, node, model, rule, held, kinds, outputs, wanted)
     report_taken_whole(work, node, entry, rule, held, chosen)
-    made = recipe(op, entry, rule)
+    made = recipe(op, entry, model)
     if made is not None:
         work.recipes[op.results[0]] = made
     _bring_operands(work, node, rule, chosen)
-    local = Local(
-        op,
-        node.mesh,
-        rule,
-        chosen.factors,
-        chosen.operands,
-        chosen.results,
-        tuple(h.shape for h in held),
-        tuple(tuple(k.shape) for k in kinds),
-        after,
-        work.channel,
-    )
-    replaced = entry.rewrite(local) if entry.rewrite else None
+    plan = model.plan(Split.of(rule, node.mesh, chosen.factors, *shapes))
+    site = Site(op, plan.split, after, work.channel)
+    tiles = model.emit(plan, site)
     for index, (result, kind) in enumerate(zip(op.results, kinds, strict=True)):
-        if replaced is None:
-            result.set_type(retype(kind, local.tile(index)))
-        tile, dims = (replaced or op.results)[index], chosen.results[index]
+        tile, dims = tiles[index], chosen.results[index]
         if chosen.partial:
-            tile, dims = _complete(work, local, tile, dims, chosen, outputs[index])
+            tile, dims = _complete(work, site, rule, tile, dims, chosen, outputs[index])
         expected = node.mesh.tile(outputs[index].shape, dims)
         if shape_of(tile) != expected:
             raise INTERNAL_SHAPE.error(place_of(op.location), op=op.name, found=shape_of(tile), expected=expected)
         work.deliver(result, tile, kind, node.mesh.sharding(dims), wanted[index], node, after)
-    if replaced is not None and all(next(iter(result.uses), None) is None for result in op.results):
-        work.dead.append(op)  # the rewrite built something else in its place
+    if site.discarded:
+        work.dead.append(op)
 
 
 def _choose(
     work: Partitioner,
     node: Node,
-    entry: OpDef,
+    model: OpModel[LocalPlan],
     rule: Rule,
     held: list[Held],
     kinds: list[Any],
@@ -86,19 +77,19 @@ def _choose(
     wanted: list[Sharding],
 ) -> Assignment:
     """The split, from the table of those chosen before: programs repeat their layers."""
-    op, mesh = node.op, node.mesh
+    mesh = node.mesh
     key = (
+        model,
         rule,
         mesh.manual,
         tuple((h.kind.element_type, work.at_hand(h)) for h in held),
         tuple((k.element_type, s) for k, s in zip(kinds, wanted, strict=True)),
-        None if entry.extra is None else op,  # what a rewrite communicates may depend on attributes
     )
     known = work.choices.get(key)
     if known is not None:
         return known
     inputs = [Side(h.shape, m, h.dims, element_bits(h.kind) // 8) for h, m in zip(held, rule.operands, strict=True)]
-    extra = entry.extra
+    shapes = tuple(h.shape for h in held), tuple(tuple(k.shape) for k in kinds)
     work.choices[key] = chosen = assign(
         rule,
         inputs,
@@ -106,7 +97,7 @@ def _choose(
         mesh,
         lambda i, dims: work.price_of(held[i], mesh.sharding(dims)),
         lambda i, dims: 0 if outputs[i].dims == dims else work.price(kinds[i], mesh.sharding(dims), wanted[i], mesh),
-        None if extra is None else lambda factors: extra(op, rule, factors, mesh),
+        lambda factors: [c.bytes for c in model.plan(Split.of(rule, mesh, factors, *shapes)).collectives],
     )
     return chosen
 
@@ -136,13 +127,13 @@ def _bring_operands(work: Partitioner, node: Node, rule: Rule, chosen: Assignmen
 
 
 def _complete(
-    work: Partitioner, local: Local, tile: Any, dims: DimAxes, chosen: Assignment, side: Side
+    work: Partitioner, site: Site, rule: Rule, tile: Any, dims: DimAxes, chosen: Assignment, side: Side
 ) -> tuple[Any, DimAxes]:
     """Completes partial results: scattered where the wanted sharding splits over the same axes."""
-    mesh, combiner = local.mesh, local.rule.combiner
+    mesh, combiner = site.split.mesh, rule.combiner
     left, out = list(chosen.partial), list(dims)
-    cause = f"partial results of {local.op.name}"
-    with local.after():
+    cause = f"partial results of {site.op.name}"
+    with site.after():
         for dim, axes in scatter_dims(side, dims, chosen.partial, mesh):
             step = reduce_scatter(tile, dim, mesh.groups(axes), combiner, next(work.channel))
             explain(step, mesh, axes, cause)

@@ -22,7 +22,7 @@ from shardpass.ir.annotations import (
 )
 from shardpass.ir.reductions import all_reduce, channels, reduce_scatter
 from shardpass.ir.tensors import i64_array, ints, operation, retype, shape_of, walk_blocks
-from shardpass.ops.local import explain
+from shardpass.ops.model import explain
 from shardpass.ops.reducers import combiner_of
 from shardpass.ops.splits.assign import Side, scatter_dims
 from shardpass.ops.splits.factors import Axes, DimAxes

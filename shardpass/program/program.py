@@ -15,6 +15,7 @@ from shardpass.diagnostics.table_passes import NO_MESH, SCOPE_OFF_MESH
 from shardpass.ir.annotations import MANUAL, MESH, SCOPE, SHARDING, get_text, main_of, mesh_of, text
 from shardpass.ir.locations import place_of
 from shardpass.ir.tensors import inputs_of, is_ranked, operation
+from shardpass.ops.model import OpModel
 from shardpass.ops.registry import find
 from shardpass.ops.splits.factors import Rule
 from shardpass.ops.splits.prime_mesh import PrimeMesh, prime_mesh
@@ -46,10 +47,14 @@ class Node:
     """One op, with what is read of it before anything changes: its rule, and its blocks if it is control flow."""
 
     op: Any
-    rule: Rule | None
+    model: OpModel[Any] | None
     manual: bool  # inside a region that is manual over all axes: left alone
     blocks: list[Block]
     mesh: PrimeMesh  # the module's; its manual sub-axes are those of the region that the op is in
+
+    @property
+    def rule(self) -> Rule | None:
+        return None if self.model is None else self.model.rule
 
     @property
     def kind(self) -> str:
@@ -98,8 +103,8 @@ class Program:
         blocks = []
         if op.name in CONTROL_FLOW and not manual and all(map(is_ranked, [*op.operands, *op.results])):
             blocks = [self._block(block, mesh) for region in op.regions for block in region.blocks]
-        rule = _rule(op) if self._rules and not manual and not blocks else None
-        return Node(op, rule, manual, blocks, mesh)
+        model = _model(op) if self._rules and not manual and not blocks else None
+        return Node(op, model, manual, blocks, mesh)
 
     def _scope(self, op: Any, around: PrimeMesh) -> PrimeMesh:
         """The mesh as ops of the region that ``op`` is in see it."""
@@ -116,14 +121,14 @@ class Program:
         return self._scopes[said]
 
 
-def _rule(op: Any) -> Rule | None:
-    """The op's rule. Rules see tensors only, and no values that a region takes from outside."""
+def _model(op: Any) -> OpModel[Any] | None:
+    """The op's model. Models see tensors only, and no values that a region takes from outside."""
     entry = find(op.name)
     if entry is None or not all(map(is_ranked, [*op.operands, *op.results])):
         return None
     if len(op.regions) and len(inputs_of(op)) > len(op.operands):
         return None
-    return entry.rule(op)
+    return entry.read(op)
 
 
 def is_manual(op: Any) -> bool:

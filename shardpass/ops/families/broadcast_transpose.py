@@ -8,7 +8,7 @@ from math import gcd
 from typing import Any
 
 from shardpass.ir.tensors import ints, shape_of
-from shardpass.ops.registry import define
+from shardpass.ops.registry import define_legacy
 from shardpass.ops.splits.factors import Priority, Rule, RuleBuilder
 
 
@@ -73,10 +73,10 @@ def reshape_factors(source: Sequence[int], target: Sequence[int]) -> list[tuple[
             a = b = 1
 
 
-define(
+define_legacy(
     "stablehlo.broadcast_in_dim",
     "broadcast_transpose",
     broadcast_in_dim,
     note="every dimension; new and stretched ones at no cost",
 )
-define("stablehlo.transpose", "broadcast_transpose", transpose, note="every dimension")
+define_legacy("stablehlo.transpose", "broadcast_transpose", transpose, note="every dimension")

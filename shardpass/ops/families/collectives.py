@@ -12,7 +12,7 @@ from jaxlib.mlir import ir
 
 from shardpass.ir.tensors import shape_of
 from shardpass.ops.families.elementwise import side_by_side
-from shardpass.ops.registry import define
+from shardpass.ops.registry import define_legacy
 from shardpass.ops.splits.factors import Kind, Rule, RuleBuilder
 
 RUNS_ALONG = {
@@ -40,10 +40,10 @@ def rearranging(op: Any) -> Rule | None:
 
 
 NOTE = "in partly manual regions"
-define(
+define_legacy(
     ["stablehlo.all_reduce", "stablehlo.collective_permute", "stablehlo.collective_broadcast"],
     "collectives",
     side_by_side,
     note=NOTE,
 )
-define(RUNS_ALONG, "collectives", rearranging, note=NOTE)
+define_legacy(RUNS_ALONG, "collectives", rearranging, note=NOTE)

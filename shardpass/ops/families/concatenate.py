@@ -21,12 +21,12 @@ from jaxlib.mlir.dialects import stablehlo as hlo
 
 from shardpass.element_types import element_type
 from shardpass.ir.tensors import dense_i64, retype, shape_of
-from shardpass.ops.families.custom_call import define_target
+from shardpass.ops.families.custom_call import define_target_legacy
 from shardpass.ops.halo.reach import windowed_factor
 from shardpass.ops.halo.transfers import Exchange, Held, plan_exchange, tile_of, tile_window, tiles
 from shardpass.ops.halo.windows import Halos
 from shardpass.ops.local import Local
-from shardpass.ops.registry import define
+from shardpass.ops.registry import define_legacy
 from shardpass.ops.splits.assign import LATENCY_BYTES
 from shardpass.ops.splits.factors import Axes, Priority, Rule, RuleBuilder
 from shardpass.ops.splits.prime_mesh import PrimeMesh
@@ -164,7 +164,7 @@ def splice_bytes(op: Any, rule: Rule, factors: dict[int, Axes], mesh: PrimeMesh)
     return element_type(rule.element).bytes(plan.received * cross) + LATENCY_BYTES * max(0, len(plan.rounds) - 1)
 
 
-define(
+define_legacy(
     "stablehlo.concatenate",
     "concatenate",
     concatenate,
@@ -173,4 +173,4 @@ define(
     note="every dimension, the joined one too; of operands that were cut for it (a roll) only what crosses a tile's "
     "border moves",
 )
-define_target(SPLICE, splice, localize_splice, splice_bytes)
+define_target_legacy(SPLICE, splice, localize_splice, splice_bytes)

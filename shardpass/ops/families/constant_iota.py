@@ -9,7 +9,7 @@ from jaxlib.mlir.dialects import stablehlo as hlo
 
 from shardpass.ir.tensors import is_ranked, retype, shape_of, splat, splat_text
 from shardpass.ops.local import Local
-from shardpass.ops.registry import define
+from shardpass.ops.registry import define_legacy
 from shardpass.ops.splits.factors import Kind, Priority, Rule, RuleBuilder
 
 
@@ -52,5 +52,5 @@ def localize_iota(local: Local) -> list[Any] | None:
         return [hlo.convert(kind, total) if kind != counts else total]
 
 
-define("stablehlo.constant", "constant_iota", constant, localize_constant)
-define("stablehlo.iota", "constant_iota", _free, localize_iota)
+define_legacy("stablehlo.constant", "constant_iota", constant, localize_constant)
+define_legacy("stablehlo.iota", "constant_iota", _free, localize_iota)

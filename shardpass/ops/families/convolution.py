@@ -24,7 +24,7 @@ from shardpass.ops.families.reduce_window import padding_of
 from shardpass.ops.halo.reach import HaloRule, Reach, halo_bytes, halo_rule, in_order, windowed_factor
 from shardpass.ops.halo.windows import Halos
 from shardpass.ops.local import Local
-from shardpass.ops.registry import define
+from shardpass.ops.registry import define_legacy
 from shardpass.ops.splits.factors import Kind, Priority, Rule, RuleBuilder
 from shardpass.ops.tiles.boxes import zeros
 
@@ -197,7 +197,7 @@ def _say(op: Any, padding: Sequence[tuple[int, int]], dilation: Sequence[int]) -
     op.attributes["lhs_dilation"] = i64_array(dilation)
 
 
-define(
+define_legacy(
     "stablehlo.convolution",
     "convolution",
     convolution,

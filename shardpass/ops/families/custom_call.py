@@ -13,33 +13,34 @@ Calls with side effects are never split by 2 or 3: a callback would run once for
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 
 from shardpass.ir.tensors import shape_of
-from shardpass.ops.local import Local
-from shardpass.ops.registry import Extra, OpDef, Rewrite, RuleOf, define
-from shardpass.ops.splits.factors import Axes, Kind, Rule, RuleBuilder
-from shardpass.ops.splits.prime_mesh import PrimeMesh
+from shardpass.ops.legacy import Extra, Rewrite, RuleOf, adapted
+from shardpass.ops.model import LocalPlan, OpModel, Read, Site, Split
+from shardpass.ops.registry import define
+from shardpass.ops.splits.factors import Kind, Rule, RuleBuilder
 
 FRONTEND, BATCH_DIMS = "mhlo.frontend_attributes", "num_batch_dims"
 SHARDING_RULE = "sdy.sharding_rule"
 
-_targets: dict[str, OpDef] = {}
+_targets: dict[str, Read] = {}
 
 
-def define_target(name: str, rule: RuleOf, rewrite: Rewrite | None = None, extra: Extra | None = None) -> None:
-    """Says how calls of the target ``name`` may be split; ``rewrite`` and ``extra`` as of ``registry.OpDef``.
+def define_target(name: str, read: Read) -> None:
+    """Says how calls of the target ``name`` may be split: ``read`` gives the model of a call, None for one taken whole.
 
-    Without a rewrite the call stays as it is, and attributes that depend on the split dimensions must not.
+    ``LocalCall(rule)`` leaves the call as it is on tiles: its attributes must not depend on split dimensions.
     """
-    _targets[name] = OpDef(name, "custom_call", rule, rewrite, extra)
+    _targets[name] = read
 
 
-def _target(op: Any) -> OpDef | None:
-    return _targets.get(ir.StringAttr(op.attributes["call_target_name"]).value)
+def define_target_legacy(name: str, rule: RuleOf, rewrite: Rewrite | None = None, extra: Extra | None = None) -> None:
+    define_target(name, adapted(rule, rewrite, extra))
 
 
 def leading(op: Any, count: int) -> Rule | None:
@@ -104,40 +105,41 @@ def _write(add: Callable[..., None], maps: Sequence[Sequence[tuple[int, ...]]]) 
             add(index, dim, *factors)
 
 
-def custom_call(op: Any) -> Rule | None:
-    known = _target(op)
+def custom_call(op: Any) -> OpModel[Any] | None:
+    known = _targets.get(ir.StringAttr(op.attributes["call_target_name"]).value)
     if known is not None:
-        return known.rule(op)
+        return known(op)
     if _has_side_effect(op) or not len(op.results):
         return None
     count = _batch_dims(op)
     if count is not None:
-        return leading(op, count)
-    return said_rule(op) if SHARDING_RULE in op.attributes else None
+        rule = leading(op, count)
+        return None if rule is None else LocalCall(rule)
+    rule = said_rule(op) if SHARDING_RULE in op.attributes else None
+    return None if rule is None else LocalCall(rule)
 
 
-def localize_custom_call(local: Local) -> list[Any] | None:
-    """A target's own rewrite. Layouts are by dimension and stay; a rule with the sizes of whole arrays does not."""
-    known = _target(local.op)
-    if known is not None and known.rewrite is not None:
-        return known.rewrite(local)
-    if SHARDING_RULE in local.op.attributes:
-        del local.op.attributes[SHARDING_RULE]
-    return None
+@dataclass(frozen=True, eq=False)
+class LocalCall(OpModel[LocalPlan]):
+    """A call that is the same call on tiles. Layouts are by dimension, and stay.
 
+    An ``sdy.sharding_rule`` holds the sizes of whole arrays, and goes as the call is split.
+    """
 
-def custom_call_bytes(op: Any, rule: Rule, factors: dict[int, Axes], mesh: PrimeMesh) -> int:
-    """What a target's own rewrite communicates."""
-    known = _target(op)
-    return known.extra(op, rule, factors, mesh) if known is not None and known.extra is not None else 0
+    rule: Rule
+
+    def plan(self, split: Split) -> LocalPlan:
+        return LocalPlan(split)
+
+    def emit(self, plan: LocalPlan, site: Site) -> Sequence[Any]:
+        if SHARDING_RULE in site.op.attributes:
+            del site.op.attributes[SHARDING_RULE]
+        return site.keep()
 
 
 define(
     "stablehlo.custom_call",
-    "custom_call",
     custom_call,
-    localize_custom_call,
-    custom_call_bytes,
     note="batch dimensions of JAX's linear algebra, the factors of a `sdy.sharding_rule`, and targets that a family "
     "defines; any other target is computed whole",
 )

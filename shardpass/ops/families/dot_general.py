@@ -7,7 +7,7 @@ from typing import Any
 from jaxlib.mlir.dialects import stablehlo as hlo
 
 from shardpass.ir.tensors import ints, shape_of
-from shardpass.ops.registry import define
+from shardpass.ops.registry import define_legacy
 from shardpass.ops.splits.factors import Kind, Priority, Rule, RuleBuilder
 
 
@@ -39,4 +39,4 @@ def dot_general(op: Any) -> Rule | None:
     return build.build(Priority.CONTRACTION, "add")
 
 
-define("stablehlo.dot_general", "dot_general", dot_general)
+define_legacy("stablehlo.dot_general", "dot_general", dot_general)

@@ -29,7 +29,7 @@ from jaxlib.mlir.dialects import stablehlo as hlo
 from shardpass.ir.tensors import i64_array, retype, shape_of
 from shardpass.ops.families.gather import padded
 from shardpass.ops.local import Local
-from shardpass.ops.registry import define
+from shardpass.ops.registry import define_legacy
 from shardpass.ops.splits.factors import DimAxes, Kind, Priority, Rule, RuleBuilder
 from shardpass.ops.tiles import positions as at
 
@@ -196,5 +196,5 @@ def _overlap(window: Window) -> Any:
     return out
 
 
-define("stablehlo.dynamic_slice", "dynamic_slice", dynamic_slice, localize_dynamic_slice)
-define("stablehlo.dynamic_update_slice", "dynamic_slice", dynamic_update_slice, localize_dynamic_update_slice)
+define_legacy("stablehlo.dynamic_slice", "dynamic_slice", dynamic_slice, localize_dynamic_slice)
+define_legacy("stablehlo.dynamic_update_slice", "dynamic_slice", dynamic_update_slice, localize_dynamic_update_slice)

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 from shardpass.ir.tensors import is_ranked, shape_of
-from shardpass.ops.registry import define
+from shardpass.ops.registry import define_legacy
 from shardpass.ops.splits.factors import Kind, Rule, RuleBuilder
 
 STABLEHLO = """
@@ -73,10 +73,10 @@ def side_by_side(op: Any) -> Rule | None:
 
 EVERY = "every dimension; scalars beside larger operands stay whole"
 
-define([f"stablehlo.{name}" for name in STABLEHLO.split()], "elementwise", pointwise, note=EVERY)
-define([f"chlo.{name}" for name in CHLO.split()], "elementwise", pointwise, note=EVERY)
-define("stablehlo.optimization_barrier", "elementwise", side_by_side, note="every dimension of every operand")
-define(
+define_legacy([f"stablehlo.{name}" for name in STABLEHLO.split()], "elementwise", pointwise, note=EVERY)
+define_legacy([f"chlo.{name}" for name in CHLO.split()], "elementwise", pointwise, note=EVERY)
+define_legacy("stablehlo.optimization_barrier", "elementwise", side_by_side, note="every dimension of every operand")
+define_legacy(
     "stablehlo.bitcast_convert",
     "elementwise",
     bitcast_convert,

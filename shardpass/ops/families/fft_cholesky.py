@@ -5,23 +5,30 @@ from __future__ import annotations
 from typing import Any
 
 from shardpass.ir.tensors import ints, shape_of
-from shardpass.ops.families.custom_call import define_target, leading
+from shardpass.ops.families.custom_call import LocalCall, define_target, leading
+from shardpass.ops.model import OpModel, Pointwise
 from shardpass.ops.registry import define
-from shardpass.ops.splits.factors import Rule
 
 
-def fft(op: Any) -> Rule | None:
+def fft(op: Any) -> OpModel[Any] | None:
     """The dimensions that are not transformed are a batch."""
-    return leading(op, len(shape_of(op.operands[0])) - len(ints(op.attributes["fft_length"])))
+    return _batch(op, len(ints(op.attributes["fft_length"])))
 
 
-def cholesky(op: Any) -> Rule | None:
-    return leading(op, len(shape_of(op.operands[0])) - 2)
+def cholesky(op: Any) -> OpModel[Any] | None:
+    return _batch(op, 2)
 
 
-def matrices(op: Any) -> Rule | None:
+def _batch(op: Any, whole: int) -> OpModel[Any] | None:
+    """All but the last ``whole`` dimensions are a batch."""
+    rule = leading(op, len(shape_of(op.operands[0])) - whole)
+    return None if rule is None else Pointwise(rule)
+
+
+def matrices(op: Any) -> OpModel[Any] | None:
     """Targets that work on the last two dimensions of their first operand."""
-    return leading(op, len(shape_of(op.operands[0])) - 2)
+    rule = leading(op, len(shape_of(op.operands[0])) - 2)
+    return None if rule is None else LocalCall(rule)
 
 
 # what JAX calls by name where it does not write num_batch_dims (TPU, and exported programs)
@@ -37,5 +44,5 @@ TARGETS = (
 for _target in TARGETS:
     define_target(_target, matrices)
 
-define("stablehlo.fft", "fft_cholesky", fft, note="dimensions that are not transformed")
-define("stablehlo.cholesky", "fft_cholesky", cholesky, note="batch dimensions")
+define("stablehlo.fft", fft, note="dimensions that are not transformed")
+define("stablehlo.cholesky", cholesky, note="batch dimensions")

@@ -27,7 +27,7 @@ from shardpass.ir.tensors import i64_array, ints, retype, shape_of
 from shardpass.ops.indexing.counted_columns import counted_dim
 from shardpass.ops.indexing.dimension_numbers import IndexedDims
 from shardpass.ops.local import Local
-from shardpass.ops.registry import define
+from shardpass.ops.registry import define_legacy
 from shardpass.ops.splits.factors import Kind, Priority, Rule, RuleBuilder
 from shardpass.ops.tiles import positions as at
 
@@ -160,4 +160,4 @@ def padded(value: Any, margins: Sequence[int], text: str) -> Any:
     return hlo.pad(value, scalar, i64_array(margins), i64_array(margins), none)
 
 
-define("stablehlo.gather", "gather", gather, localize_gather)
+define_legacy("stablehlo.gather", "gather", gather, localize_gather)

@@ -6,7 +6,7 @@ from typing import Any
 
 from shardpass.ir.tensors import shape_of
 from shardpass.ops.local import Local
-from shardpass.ops.registry import define
+from shardpass.ops.registry import define_legacy
 from shardpass.ops.splits.factors import Rule, RuleBuilder
 from shardpass.ops.tiles import positions as at
 
@@ -39,5 +39,5 @@ def localize_get_dimension_size(local: Local) -> list[Any]:
         return [at.splat(local.op.results[0].type, local.operand_shapes[0][dim])]
 
 
-define("stablehlo.map", "map", map_)
-define("stablehlo.get_dimension_size", "map", get_dimension_size, localize_get_dimension_size)
+define_legacy("stablehlo.map", "map", map_)
+define_legacy("stablehlo.get_dimension_size", "map", get_dimension_size, localize_get_dimension_size)

@@ -29,7 +29,7 @@ from shardpass.ir.offsets import device_value
 from shardpass.ir.tensors import i64_array, ints, operation, retype, shape_of
 from shardpass.ops.local import Local
 from shardpass.ops.reducers import can_combine, combiner_of, is_identity
-from shardpass.ops.registry import define
+from shardpass.ops.registry import define_legacy
 from shardpass.ops.splits.factors import Axes, Kind, Priority, Rule, RuleBuilder
 from shardpass.ops.splits.prime_mesh import PrimeMesh
 from shardpass.ops.tiles import positions as at
@@ -196,7 +196,7 @@ def bytes_of_parts(op: Any, rule: Rule, factors: dict[int, Axes], mesh: PrimeMes
     )
 
 
-define(
+define_legacy(
     "stablehlo.reduce",
     "reduce",
     reduce,

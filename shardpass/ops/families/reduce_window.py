@@ -27,7 +27,7 @@ from shardpass.ops.halo.transfers import tile_window
 from shardpass.ops.halo.windows import Halos
 from shardpass.ops.local import Local
 from shardpass.ops.reducers import combiner_of, is_identity
-from shardpass.ops.registry import define
+from shardpass.ops.registry import define_legacy
 from shardpass.ops.splits.factors import Axes, Kind, Priority, Rule, RuleBuilder, unproject
 from shardpass.ops.splits.prime_mesh import PrimeMesh
 from shardpass.ops.tiles.boxes import cut
@@ -227,7 +227,7 @@ def reduce_window_bytes(op: Any, rule: Rule, factors: dict[int, Axes], mesh: Pri
     return total
 
 
-define(
+define_legacy(
     "stablehlo.reduce_window",
     "reduce_window",
     reduce_window,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from shardpass.ops.registry import define
+from shardpass.ops.registry import define_legacy
 from shardpass.ops.splits.factors import Rule
 
 STRUCTURE = {
@@ -67,4 +67,4 @@ def no_rule(op: Any) -> Rule | None:
 
 
 for _name, _why in REASONS.items():
-    define(_name, "replicated", no_rule, note=_why)
+    define_legacy(_name, "replicated", no_rule, note=_why)

@@ -25,7 +25,7 @@ from shardpass.ops.halo.reach import windowed_factor
 from shardpass.ops.halo.transfers import Exchange, Held, Window, plan_exchange, tile_of
 from shardpass.ops.halo.windows import Halos
 from shardpass.ops.local import Local
-from shardpass.ops.registry import define
+from shardpass.ops.registry import define_legacy
 from shardpass.ops.splits.assign import LATENCY_BYTES
 from shardpass.ops.splits.factors import Axes, Kind, Priority, Rule, RuleBuilder
 from shardpass.ops.splits.prime_mesh import PrimeMesh
@@ -179,7 +179,7 @@ def reshape_bytes(op: Any, rule: Rule, factors: dict[int, Axes], mesh: PrimeMesh
     return total
 
 
-define(
+define_legacy(
     "stablehlo.reshape",
     "reshape",
     reshape,

@@ -28,7 +28,7 @@ from jaxlib.mlir.dialects import stablehlo as hlo
 from shardpass.ir.reductions import all_reduce
 from shardpass.ir.tensors import i64_array, retype, shape_of
 from shardpass.ops.local import Local
-from shardpass.ops.registry import define
+from shardpass.ops.registry import define_legacy
 from shardpass.ops.splits.factors import Kind, Rule, RuleBuilder
 from shardpass.ops.tiles import positions as at
 from shardpass.ops.tiles.stacking import item_bytes
@@ -149,7 +149,7 @@ def localize_rng(local: Local) -> list[Any] | None:
         return [joined.results[0]]
 
 
-define(
+define_legacy(
     "stablehlo.rng_bit_generator",
     "rng",
     bits,
@@ -157,4 +157,4 @@ define(
     note="PHILOX and DEFAULT: the first dimension longer than 1, each device counts to its own rows; THREE_FRY: every "
     "device makes all bits, as a tile's words come from counters of another half of the array too",
 )
-define("stablehlo.rng", "rng", whole, localize_rng, note="drawn on one device: a device's numbers are its own")
+define_legacy("stablehlo.rng", "rng", whole, localize_rng, note="drawn on one device: a device's numbers are its own")

@@ -41,7 +41,7 @@ from shardpass.ops.families.gather import counted, padded
 from shardpass.ops.indexing.dimension_numbers import IndexedDims
 from shardpass.ops.local import Local
 from shardpass.ops.reducers import can_combine, combiner_of
-from shardpass.ops.registry import define
+from shardpass.ops.registry import define_legacy
 from shardpass.ops.splits.factors import Axes, Kind, Priority, Rule, RuleBuilder
 from shardpass.ops.tiles import positions as at
 from shardpass.ops.tiles.masking import identity_text
@@ -228,7 +228,7 @@ def _cut_out(value: Any, kind: Any, margins: list[int]) -> Any:
     return hlo.slice(value, i64_array(margins), i64_array(high), i64_array([1] * len(margins)))
 
 
-define(
+define_legacy(
     "stablehlo.scatter",
     "scatter",
     scatter,

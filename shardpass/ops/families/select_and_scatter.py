@@ -20,7 +20,7 @@ from shardpass.ops.halo.reach import HaloRule, Reach, halo_bytes, halo_rule, win
 from shardpass.ops.halo.transfers import Table, Window, tile_of
 from shardpass.ops.halo.windows import Halos
 from shardpass.ops.local import Local
-from shardpass.ops.registry import define
+from shardpass.ops.registry import define_legacy
 from shardpass.ops.splits.factors import Kind, Priority, Rule, RuleBuilder
 from shardpass.ops.tiles.boxes import cut_at, zeros
 
@@ -130,7 +130,7 @@ def localize_select_and_scatter(local: Local) -> list[Any] | None:
     return [out]
 
 
-define(
+define_legacy(
     "stablehlo.select_and_scatter",
     "select_and_scatter",
     select_and_scatter,

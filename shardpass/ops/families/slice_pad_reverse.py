@@ -14,7 +14,7 @@ from shardpass.ops.halo.reach import HaloRule, Reach, halo_bytes, halo_rule, in_
 from shardpass.ops.halo.transfers import Exchange, plan_exchange, reversed_tiles, tile_of, tile_window
 from shardpass.ops.halo.windows import Halos
 from shardpass.ops.local import Local
-from shardpass.ops.registry import define
+from shardpass.ops.registry import define_legacy
 from shardpass.ops.splits.assign import LATENCY_BYTES
 from shardpass.ops.splits.factors import Axes, Priority, Rule, RuleBuilder
 from shardpass.ops.splits.prime_mesh import PrimeMesh
@@ -190,7 +190,7 @@ def reverse_bytes(op: Any, rule: Rule, factors: dict[int, Axes], mesh: PrimeMesh
     return total
 
 
-define(
+define_legacy(
     "stablehlo.slice",
     "slice_pad_reverse",
     slice_,
@@ -198,7 +198,7 @@ define(
     halo_bytes,
     note="every dimension; along a cut one a tile gets what it lacks of other tiles",
 )
-define(
+define_legacy(
     "stablehlo.pad",
     "slice_pad_reverse",
     pad,
@@ -206,7 +206,7 @@ define(
     halo_bytes,
     note="every dimension, also with negative and interior padding",
 )
-define(
+define_legacy(
     "stablehlo.reverse",
     "slice_pad_reverse",
     reverse,

@@ -21,7 +21,7 @@ from jaxlib.mlir.dialects import stablehlo as hlo
 
 from shardpass.ir.tensors import i64_array, retype, shape_of
 from shardpass.ops.local import Local
-from shardpass.ops.registry import define
+from shardpass.ops.registry import define_legacy
 from shardpass.ops.splits.factors import Axes, Kind, Priority, Rule, RuleBuilder
 from shardpass.ops.splits.prime_mesh import PrimeMesh
 from shardpass.ops.tiles import positions as at
@@ -128,5 +128,5 @@ def bytes_of_candidates(op: Any, rule: Rule, factors: dict[int, Axes], mesh: Pri
     )
 
 
-define("stablehlo.sort", "sort", sort)
-define("chlo.top_k", "sort", top_k, localize_top_k, bytes_of_candidates)
+define_legacy("stablehlo.sort", "sort", sort)
+define_legacy("chlo.top_k", "sort", top_k, localize_top_k, bytes_of_candidates)

@@ -7,13 +7,13 @@ them on CPU and GPU is named here; without that, a call's batch dimensions alone
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from jaxlib.mlir import ir
 
 from shardpass.ir.tensors import shape_of
-from shardpass.ops.families.custom_call import define_target
+from shardpass.ops.families.custom_call import LocalCall, define_target
+from shardpass.ops.model import OpModel, Pointwise, Read
 from shardpass.ops.registry import define
 from shardpass.ops.splits.factors import Kind, Rule, RuleBuilder
 
@@ -42,8 +42,13 @@ def columns(op: Any, place: int, left: bool) -> Rule | None:
     return build.build()
 
 
-def triangular_solve(op: Any) -> Rule | None:
-    return columns(op, 1, ir.BoolAttr(op.attributes["left_side"]).value)
+def triangular_solve(op: Any) -> OpModel[Any] | None:
+    rule = columns(op, 1, ir.BoolAttr(op.attributes["left_side"]).value)
+    return None if rule is None else Pointwise(rule)
+
+
+def _call(rule: Rule | None) -> OpModel[Any] | None:
+    return None if rule is None else LocalCall(rule)
 
 
 def _said(op: Any, name: str) -> Any:
@@ -54,24 +59,24 @@ def _said(op: Any, name: str) -> Any:
     return None
 
 
-def trsm(op: Any) -> Rule | None:
+def trsm(op: Any) -> OpModel[Any] | None:
     """Triangular: the factor, the right-hand sides. The side is LAPACK's letter."""
     side = _said(op, "side")
-    return None if side is None else columns(op, 1, chr(ir.IntegerAttr(side).value) == "L")
+    return None if side is None else _call(columns(op, 1, chr(ir.IntegerAttr(side).value) == "L"))
 
 
-def gtsv(op: Any) -> Rule | None:
+def gtsv(op: Any) -> OpModel[Any] | None:
     """Tridiagonal: three diagonals, the right-hand sides."""
-    return columns(op, 3, True)
+    return _call(columns(op, 3, True))
 
 
-def ormqr(op: Any) -> Rule | None:
+def ormqr(op: Any) -> OpModel[Any] | None:
     """A product with Q: its reflectors, their factors, the matrix that is multiplied."""
     left = _said(op, "left")
-    return None if left is None else columns(op, 2, ir.BoolAttr(left).value)
+    return None if left is None else _call(columns(op, 2, ir.BoolAttr(left).value))
 
 
-CALLS: dict[Callable[[Any], Rule | None], str] = {
+CALLS: dict[Read, str] = {
     trsm: "lapack_strsm_ffi lapack_dtrsm_ffi lapack_ctrsm_ffi lapack_ztrsm_ffi",
     gtsv: """
         lapack_sgtsv_ffi lapack_dgtsv_ffi lapack_cgtsv_ffi lapack_zgtsv_ffi tridiagonal_solve_perturbed_ffi
@@ -83,8 +88,8 @@ CALLS: dict[Callable[[Any], Rule | None], str] = {
     """,
 }
 
-for _rule, _targets in CALLS.items():
+for _read, _targets in CALLS.items():
     for _target in _targets.split():
-        define_target(_target, _rule)
+        define_target(_target, _read)
 
-define("stablehlo.triangular_solve", "triangular_solve", triangular_solve, note="batch dimensions and right-hand sides")
+define("stablehlo.triangular_solve", triangular_solve, note="batch dimensions and right-hand sides")

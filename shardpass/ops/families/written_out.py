@@ -15,7 +15,7 @@ from jaxlib.mlir.dialects import stablehlo as hlo
 
 from shardpass.ir.tensors import i64_array, ints, retype, shape_of
 from shardpass.ops.families.replicated import no_rule
-from shardpass.ops.registry import define
+from shardpass.ops.registry import define_legacy
 
 STRETCHING = (
     "add and atan2 compare complex divide maximum minimum multiply or power remainder select shift_left "
@@ -87,11 +87,13 @@ def _stretch(value: Any, shape: tuple[int, ...], said: tuple[int, ...] | None) -
 
 
 _NOTE = "as {}, which takes its place before propagation"
-define("stablehlo.broadcast", "written_out", no_rule, note=_NOTE.format("broadcast_in_dim"), expand=broadcast)
-define("stablehlo.dot", "written_out", no_rule, note=_NOTE.format("dot_general"), expand=dot)
-define("stablehlo.torch_index_select", "written_out", no_rule, note=_NOTE.format("gather"), expand=torch_index_select)
-define("chlo.constant", "written_out", no_rule, note=_NOTE.format("stablehlo.constant"), expand=constant)
-define(
+define_legacy("stablehlo.broadcast", "written_out", no_rule, note=_NOTE.format("broadcast_in_dim"), expand=broadcast)
+define_legacy("stablehlo.dot", "written_out", no_rule, note=_NOTE.format("dot_general"), expand=dot)
+define_legacy(
+    "stablehlo.torch_index_select", "written_out", no_rule, note=_NOTE.format("gather"), expand=torch_index_select
+)
+define_legacy("chlo.constant", "written_out", no_rule, note=_NOTE.format("stablehlo.constant"), expand=constant)
+define_legacy(
     [f"chlo.broadcast_{name}" for name in (*STRETCHING.split(), *STRETCHING_CHLO.split())],
     "written_out",
     no_rule,

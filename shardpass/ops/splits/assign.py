@@ -134,11 +134,11 @@ def assign(
     mesh: PrimeMesh,
     bring: Move,
     deliver: Move,
-    extra: Callable[[dict[int, Axes]], int] | None = None,
+    sends: Callable[[dict[int, Axes]], Sequence[int]],
 ) -> Assignment:
     """The cheapest split. ``bring(i, dims)`` and ``deliver(i, dims)`` price operand i's and result i's move.
 
-    ``extra`` prices what the op's own rewrite communicates under a split.
+    ``sends``: bytes of each collective of the op's own under a split.
     """
     best: Assignment | None = None
     nest = prod(max(1, factor.size) for factor in rule.factors)
@@ -150,8 +150,7 @@ def assign(
         for i, dims in enumerate(outputs):
             reached, reduced = complete(results[i], dims, partial, mesh) if partial else (dims, 0)
             moves += [reduced, deliver(i, reached)]
-        if extra is not None:
-            moves.append(extra(assigned))
+        moves += sends(assigned)
         work = nest // prod(mesh.count(axes) for axes in assigned.values())
         price = sum(moves) + LATENCY_BYTES * sum(map(bool, moves)) + work / WORK_PER_BYTE
         if best is None or price < best.price:

@@ -1,0 +1,187 @@
+"""What one op is to the partitioner: how it may be split, what a split sends, and how its per-device form is built.
+
+Three values follow one another, each made from the one before and from nothing else:
+
+    OpModel  --plan(split)-->  LocalPlan  --emit(plan, site)-->  StableHLO
+
+* ``OpModel``: the facts of one op, read once from the module, as a frozen value. ``rule`` says which dimensions belong
+  together (``splits.factors``).
+* ``LocalPlan``: what a device does for the op under one split: every collective with its bytes, and whatever the family
+  decided on the way (which halo, in which rounds). Prices are sums over ``LocalPlan.collectives``; no MLIR is touched.
+* ``emit`` builds what the plan lists and decides nothing.
+
+A dot_general ``[m,k] x [k,n]`` on the mesh x=2, y=2 with m over x and k over y: its rule has the factors m, k, n; under
+the split (m: x, k: y, n: -) a device multiplies ``[m/2, k/2] x [k/2, n]``, the plan lists no collective of its own, and
+the partial sums over y are completed by the partitioner, which knows them from the rule.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+from jaxlib.mlir import ir
+
+from shardpass.ir.annotations import AXES, CAUSE
+from shardpass.ir.offsets import device_value
+from shardpass.ir.tensors import retype
+from shardpass.ops.splits.factors import Axes, DimAxes, Rule, unproject
+from shardpass.ops.splits.prime_mesh import PrimeMesh
+
+Shape = tuple[int, ...]
+Shapes = tuple[Shape, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Collective:
+    """One collective that every device takes part in. ``bytes``: what one device receives, its own data not counted."""
+
+    kind: str  # one of ``ir.collectives.KINDS``
+    axes: Axes
+    bytes: int
+    cause: str  # for people: why it is there
+
+
+@dataclass(frozen=True)
+class Split:
+    """A split of an op: the sub-axes of each factor, and what they mean for each operand and result.
+
+    ``factors[f]`` are the sub-axes of factor f of the op's rule, () where it is not split. Shapes are those of
+    the whole arrays.
+    """
+
+    mesh: PrimeMesh
+    factors: tuple[Axes, ...]
+    operands: tuple[DimAxes, ...]
+    results: tuple[DimAxes, ...]
+    operand_shapes: Shapes
+    result_shapes: Shapes
+
+    @classmethod
+    def of(cls, rule: Rule, mesh: PrimeMesh, factors: dict[int, Axes], operands: Shapes, results: Shapes) -> Split:
+        """The split of an op with ``rule`` that gives the factors the sub-axes ``factors``."""
+        sides = [
+            tuple(unproject(rule, m, s, factors, mesh.sizes) for m, s in zip(maps, shapes, strict=True))
+            for maps, shapes in ((rule.operands, operands), (rule.results, results))
+        ]
+        table = tuple(factors.get(f, ()) for f in range(len(rule.factors)))
+        return cls(mesh, table, sides[0], sides[1], operands, results)
+
+    @cached_property
+    def count(self) -> int:
+        """How many parts the loop nest of the op is cut into."""
+        total = 1
+        for axes in self.factors:
+            total *= self.mesh.count(axes)
+        return total
+
+    def operand_tile(self, index: int) -> Shape:
+        """Shape of operand ``index`` on one device."""
+        return self.mesh.tile(self.operand_shapes[index], self.operands[index])
+
+    def result_tile(self, index: int) -> Shape:
+        """Shape of result ``index`` on one device."""
+        return self.mesh.tile(self.result_shapes[index], self.results[index])
+
+
+@dataclass(frozen=True)
+class LocalPlan:
+    """What a device does for an op under ``split``. Families that decide something extend it."""
+
+    split: Split
+    collectives: tuple[Collective, ...] = ()
+
+
+P = TypeVar("P", bound=LocalPlan)
+
+
+class OpModel(abc.ABC, Generic[P]):
+    """One op, read: frozen, made by the ``read`` of its family. Equal ops of a program share one model."""
+
+    rule: Rule
+
+    @abc.abstractmethod
+    def plan(self, split: Split) -> P:
+        """What a device does under ``split``; no MLIR."""
+
+    @abc.abstractmethod
+    def emit(self, plan: P, site: Site) -> Sequence[Any]:
+        """Builds ``plan`` at ``site``; the tiles that take the place of the op's results.
+
+        The op's operands are tiles already, split as ``plan.split`` says; its results have whole types still.
+        """
+
+
+@dataclass(frozen=True, eq=False)
+class Pointwise(OpModel[LocalPlan]):
+    """An op that is the same op on tiles: nothing is sent, and no attribute depends on sizes."""
+
+    rule: Rule
+
+    def plan(self, split: Split) -> LocalPlan:
+        return LocalPlan(split)
+
+    def emit(self, plan: LocalPlan, site: Site) -> Sequence[Any]:
+        return site.keep()
+
+
+class Site:
+    """Where ``emit`` builds: the op, whose operands are tiles, and its place in the block."""
+
+    def __init__(self, op: Any, split: Split, next_op: Any, channels: Iterator[int]) -> None:
+        self.op = op
+        self.split = split
+        self.next = next_op  # the op that follows in the block
+        self.channels = channels
+        self.discarded = False
+
+    @contextmanager
+    def before(self) -> Iterator[None]:
+        """Builds before the op, at its location."""
+        with ir.InsertionPoint(self.op), self.op.location:
+            yield
+
+    @contextmanager
+    def after(self) -> Iterator[None]:
+        """Builds after the op, at its location."""
+        with ir.InsertionPoint(self.next), self.op.location:
+            yield
+
+    def tile_type(self, index: int) -> Any:
+        """The type of result ``index`` on one device, while the op still has whole types."""
+        return retype(self.op.results[index].type, self.split.result_tile(index))
+
+    def keep(self) -> list[Any]:
+        """The op itself, on tiles: its results get the types of tiles."""
+        results = list(self.op.results)
+        for index, result in enumerate(results):
+            tile = self.split.result_tile(index)
+            if tile != self.split.result_shapes[index]:
+                result.set_type(retype(result.type, tile))
+        return results
+
+    def discard(self) -> None:
+        """Says that nothing which was built uses the op: it is erased in the end."""
+        self.discarded = True
+
+    def start(self, axes: Axes, tile: int) -> Any:
+        """``tensor<i32>``: where this device's tile starts along a dimension that ``axes`` split into ``tile``s."""
+        return device_value(self.split.mesh.index(axes) * np.int64(tile))
+
+    def explain(self, collective: Any, axes: Axes, cause: str) -> None:
+        """Says on ``collective`` over which axes it runs, and why."""
+        explain(collective, self.split.mesh, axes, cause)
+
+
+def explain(collective: Any, mesh: PrimeMesh, axes: Axes, cause: str) -> None:
+    """Writes the axes and the cause on a collective op, for reports."""
+    collective.attributes[CAUSE] = ir.StringAttr.get(cause)
+    collective.attributes[AXES] = ir.StringAttr.get(mesh.names(axes))
+
+
+Read = Callable[[Any], OpModel[Any] | None]
