@@ -26,7 +26,12 @@ class Adapted(OpModel[LocalPlan]):
     def plan(self, split: Split) -> LocalPlan:
         factors = {f: axes for f, axes in enumerate(split.factors) if axes}
         received = self.extra(self.op, self.rule, factors, split.mesh) if self.extra else 0
-        return LocalPlan(split, (Collective("unknown", (), received, ""),) if received else ())
+        ignored = (
+            frozenset({0})
+            if self.rewrite is not None and self.rewrite.__name__ == "localize_get_dimension_size"
+            else frozenset()
+        )
+        return LocalPlan(split, (Collective("unknown", (), received, ""),) if received else (), ignored)
 
     def emit(self, plan: LocalPlan, site: Site) -> Sequence[Any]:
         split = plan.split
@@ -45,6 +50,8 @@ class Adapted(OpModel[LocalPlan]):
         replaced = self.rewrite(local) if self.rewrite else None
         if replaced is None:
             return site.keep()
+        if plan.ignored:
+            site.discard()
         if all(next(iter(result.uses), None) is None for result in site.op.results):
             made = [r for r in replaced if r in list(site.op.results)]
             if not made:

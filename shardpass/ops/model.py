@@ -91,10 +91,14 @@ class Split:
 
 @dataclass(frozen=True)
 class LocalPlan:
-    """What a device does for an op under ``split``. Families that decide something extend it."""
+    """What a device does for an op under ``split``. Families that decide something extend it.
+
+    ``ignored``: operands that ``emit`` does not read, as their shapes alone matter; they are not brought.
+    """
 
     split: Split
     collectives: tuple[Collective, ...] = ()
+    ignored: frozenset[int] = frozenset()
 
 
 P = TypeVar("P", bound=LocalPlan)

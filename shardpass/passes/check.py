@@ -5,16 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from jaxlib.mlir import ir
-
 from shardpass.diagnostics import report
 from shardpass.diagnostics.table_passes import NO_MESH, NOT_PROPAGATED
-from shardpass.ir.annotations import MESH, SCOPE, SHARDING, Signature, get_text, main_of, mesh_of, num_devices
+from shardpass.ir.annotations import MESH, SCOPE, get_text, main_of, num_devices
 from shardpass.ir.locations import place_of
-from shardpass.ir.tensors import is_ranked
 from shardpass.pipeline.base import ModulePass
 from shardpass.pipeline.registry import register
-from shardpass.program.program import Block, Program
+from shardpass.program.program import NOTHING_SAID, Array, Op, OpKind, Program, Said
+from shardpass.program.read import Handles, read_program
 from shardpass.program.validate import check, uneven
 from shardpass.sharding import Sharding
 
@@ -53,54 +51,70 @@ class Check(ModulePass):
     remarks: bool = False
 
     def run(self, module: Any) -> None:
-        main = main_of(module)
         devices = num_devices(module)
-        if devices is None or mesh_of(module) is None:
-            raise NO_MESH.error(place_of(main.location), attribute=MESH, pipeline="check")
-        program = Program(module, "check", rules=False)
-        checker = _Checker(program, devices, self.remarks)
-        signature = Signature(main)
-        kind = ir.TypeAttr(main.attributes["function_type"]).value
-        for index, (argument, row) in enumerate(zip(program.body.arguments, signature.arguments, strict=True)):
-            checker.value(row, [argument.type], argument.location, f"argument {index}", boundary=True)
-        checker.block(program.body)
-        for index, (result, row) in enumerate(zip(kind.results, signature.results, strict=True)):
-            checker.value(row, [result], main.location, f"result {index}", boundary=True)
+        if devices is None:
+            raise NO_MESH.error(place_of(main_of(module).location), attribute=MESH, pipeline="check")
+        program, handles = read_program(module, "check")
+        _Checker(program, handles, devices, self.remarks).run()
 
 
 class _Checker:
-    def __init__(self, program: Program, devices: int, remarks: bool) -> None:
-        self.program, self.devices, self.remarks = program, devices, remarks
+    """Each value with what is said of it. Equal findings of equal shardings and types are looked for once."""
 
-    def block(self, block: Block) -> None:
-        for node in block.nodes:
-            op = node.op
-            if not node.manual and any(map(is_ranked, op.results)):
-                self.value(op.attributes, [r.type for r in op.results], op.location, op.name, scope=get_text(op, SCOPE))
-            for inner in node.blocks:
-                self.block(inner)
+    def __init__(self, program: Program, handles: Handles, devices: int, remarks: bool) -> None:
+        self.program, self.handles, self.devices, self.remarks = program, handles, devices, remarks
+        self.fine: set[tuple[Sharding, Array | None, str | None]] = set()
 
-    def value(
+    def run(self) -> None:
+        arguments = zip(self.program.body.arguments, self.handles.arguments[None], strict=True)
+        for index, (value, argument) in enumerate(arguments):
+            self.value(value, argument.location, f"argument {index}", boundary=True)
+        for op in self.program.body.every_op():
+            if op.kind is not OpKind.UNTOUCHED:
+                handle = self.handles.ops[op.number]
+                scope = get_text(handle, SCOPE) if op.mesh.manual else None
+                self.op(op, handle, scope)
+        location = self.handles.main.location
+        for index, (value, said) in enumerate(zip(self.program.body.returned, self.program.results_said, strict=True)):
+            self.said(said, value, location, f"result {index}", boundary=True)
+
+    def op(self, op: Op, handle: Any, scope: str | None) -> None:
+        for value in op.results:
+            if value not in self.program.said:
+                if any(self.program.arrays[other] is not None for other in op.results):
+                    report(NOT_PROPAGATED.at(place_of(handle.location), op=op.name))
+                return
+            self.value(value, handle.location, op.name, scope=scope)
+
+    def value(self, value: int, location: Any, where: str, *, boundary: bool = False, scope: str | None = None) -> None:
+        said = self.program.said.get(value, NOTHING_SAID)
+        self.said(said, value, location, where, boundary=boundary, scope=scope)
+
+    def said(
         self,
-        attributes: Any,
-        types: list[Any],
+        said: Said,
+        value: int,
         location: Any,
         where: str,
         *,
         boundary: bool = False,
         scope: str | None = None,
     ) -> None:
-        place = place_of(location)
-        if SHARDING not in attributes:
-            if any(isinstance(kind, ir.RankedTensorType) for kind in types):
-                report(NOT_PROPAGATED.at(place, op=where))
+        array = self.program.arrays[value]
+        if said.sharding is None:
+            if array is not None:
+                report(NOT_PROPAGATED.at(place_of(location), op=where))
             return
-        shardings: list[Sharding] = self.program.shardings(attributes, types, location) or []
-        for sharding, kind in zip(shardings, types, strict=True):
-            for found in check(
-                sharding, kind, self.devices, place, where=where, source="mhlo.num_partitions", scope=scope
-            ):
-                report(found)
-            if self.remarks and boundary:
-                for found in uneven(sharding, kind, place):
-                    report(found)
+        key = (said.sharding, array, scope)
+        if key in self.fine and not (self.remarks and boundary):
+            return
+        place, kind = place_of(location), self.handles.values[value].type
+        found = list(
+            check(said.sharding, kind, self.devices, place, where=where, source="mhlo.num_partitions", scope=scope)
+        )
+        if self.remarks and boundary:
+            found += uneven(said.sharding, kind, place)
+        if not found:
+            self.fine.add(key)
+        for finding in found:
+            report(finding)

@@ -24,7 +24,7 @@ from shardpass.ir.reductions import all_reduce, channels, reduce_scatter
 from shardpass.ir.tensors import i64_array, ints, operation, retype, shape_of, walk_blocks
 from shardpass.ops.model import explain
 from shardpass.ops.reducers import combiner_of
-from shardpass.ops.splits.assign import Side, scatter_dims
+from shardpass.ops.splits.assign import scatter_dims
 from shardpass.ops.splits.factors import Axes, DimAxes
 from shardpass.ops.splits.prime_mesh import PrimeMesh, prime_mesh
 from shardpass.pipeline.base import ModulePass
@@ -156,7 +156,7 @@ class _Work:
             return
         source, target = ends
         shape = tuple(_whole(op).shape)
-        steps = scatter_dims(Side(shape, (), target, 1), source, over, self.mesh)
+        steps = scatter_dims(shape, target, source, over, self.mesh)
         if not steps:
             return
         value, dims, left = total.operands[0], list(source), list(over)

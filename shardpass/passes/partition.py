@@ -1,17 +1,19 @@
-"""``shardpass-partition``: from whole arrays to the tile of one device. The work is in ``partitioner``."""
+"""``shardpass-partition``: from whole arrays to tiles. ``planning`` decides, ``partition.emit`` builds."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
-from shardpass.ir.annotations import main_of
-from shardpass.partition.partitioner import Partitioner
-from shardpass.partition.splices import drop_splices, make_splices
-from shardpass.partition.unused import erase_unused
+from shardpass.ir.annotations import CONFLICT, get_text, main_of
+from shardpass.partition.emit import emit
+from shardpass.partition.splices import make_splices
 from shardpass.pipeline.base import ModulePass
 from shardpass.pipeline.registry import register
+from shardpass.planning.planner import plan_program
 from shardpass.program.program import Program
+from shardpass.program.read import Handles, read_program
+from shardpass.program.shardings import shardings_said
 
 
 @register
@@ -27,27 +29,37 @@ class Partition(ModulePass):
     Input:
 
         module attributes {mhlo.num_partitions = 2 : i32, shardpass.mesh = "mesh['x'=2]"} {
-          func.func @main(%x: tensor<8x4xf32> {mhlo.sharding = "{devices=[2,1]<=[2]}"}) -> (tensor<8x4xf32> {mhlo.sharding = "{devices=[2,1]<=[2]}"}) {
-            %0 = stablehlo.negate %x {mhlo.sharding = "{devices=[2,1]<=[2]}"} : tensor<8x4xf32>
-            return %0 : tensor<8x4xf32>
+          func.func @main(%x: tensor<8x4xf32> {mhlo.sharding = "{devices=[2,1]<=[2]}"}) -> (tensor<8x4xf32>
+            {mhlo.sharding = "{devices=[2,1]<=[2]}"}) { %0 = stablehlo.negate %x {mhlo.sharding =
+            "{devices=[2,1]<=[2]}"} : tensor<8x4xf32> return %0 : tensor<8x4xf32>
           }
         }
 
     Output:
 
         module attributes {mhlo.num_partitions = 2 : i32, shardpass.mesh = "mesh['x'=2]"} {
-          func.func @main(%x: tensor<4x4xf32> {mhlo.sharding = "{manual}", shardpass.global_type = tensor<8x4xf32>, shardpass.sharding = "{devices=[2,1]<=[2]}"}) -> (tensor<4x4xf32> {mhlo.sharding = "{manual}", shardpass.global_type = tensor<8x4xf32>, shardpass.sharding = "{devices=[2,1]<=[2]}"}) {
-            %0 = stablehlo.negate %x : tensor<4x4xf32>
-            return %0 : tensor<4x4xf32>
+          func.func @main(%x: tensor<4x4xf32> {mhlo.sharding = "{manual}", shardpass.global_type = tensor<8x4xf32>,
+            shardpass.sharding = "{devices=[2,1]<=[2]}"}) -> (tensor<4x4xf32> {mhlo.sharding = "{manual}",
+            shardpass.global_type = tensor<8x4xf32>, shardpass.sharding = "{devices=[2,1]<=[2]}"}) { %0 =
+            stablehlo.negate %x : tensor<4x4xf32> return %0 : tensor<4x4xf32>
           }
         }
-    """  # noqa: E501  IR is not wrapped
+    """
 
     name = "shardpass-partition"
     summary = "whole arrays become tiles; changes of sharding are made explicit"
 
     def run(self, module: Any) -> None:
         make_splices(main_of(module))
-        Partitioner(Program(module, "partition")).run()
-        drop_splices(main_of(module))
-        erase_unused(main_of(module))
+        program, handles = read_program(module, "partition")
+        plan = plan_program(program, shardings_said(program, _conflicts(program, handles)))
+        emit(plan, handles)
+
+
+def _conflicts(program: Program, handles: Handles) -> dict[int, str]:
+    """What propagation said on ops of the splits that disagreed there."""
+    found = {}
+    for op in program.body.every_op():
+        if (said := get_text(handles.ops[op.number], CONFLICT)) is not None:
+            found[op.number] = said
+    return found

@@ -1,136 +1,158 @@
-"""``main`` as the passes see it: its values with shapes, bytes and shardings, its ops with their rules.
+"""The facts of ``main``, read once: its arrays, its ops with their models, its blocks. Frozen, and without MLIR.
 
-Facts cost about a microsecond each through the bindings, so they are read once, here, before anything changes.
+Every value of the program has a number. ``Program.arrays[n]`` is its shape and element type, or None for a value that is no
+ranked tensor (a token). Ops stand in program order and are numbered too, nested ops after the op that holds them. Where
+the handles of MLIR are needed again (to write annotations, to emit), ``read.Handles`` has them under the same numbers.
+
+Example: ``%0 = add %x, %y; return %0`` has the values 0 (%x), 1 (%y), 2 (%0) and one op ``Op(0, "stablehlo.add",
+operands=(0, 1), results=(2,))``; the body's block has ``arguments=(0, 1)`` and ``returned=(2,)``.
 """
 
 from __future__ import annotations
 
+import enum
+from collections.abc import Iterator
 from dataclasses import dataclass
-from math import prod
 from typing import Any
 
-from jaxlib.mlir import ir
-
-from shardpass.diagnostics.table_passes import NO_MESH, SCOPE_OFF_MESH
-from shardpass.ir.annotations import MANUAL, MESH, SCOPE, SHARDING, get_text, main_of, mesh_of, text
-from shardpass.ir.locations import place_of
-from shardpass.ir.tensors import inputs_of, is_ranked, operation
+from shardpass.element_types import ElementType
 from shardpass.ops.model import OpModel
-from shardpass.ops.registry import find
-from shardpass.ops.splits.factors import Rule
-from shardpass.ops.splits.prime_mesh import PrimeMesh, prime_mesh
-from shardpass.program.manual_regions import CONTROL_FLOW
-from shardpass.program.validate import read_for
-from shardpass.sharding import Sharding, parse_sharding
+from shardpass.ops.splits.prime_mesh import PrimeMesh
+from shardpass.sharding import Sharding
 
 
-def element_bits(kind: Any) -> int:
-    """Bits of one element; i1 and the smaller types take a byte, as they do on devices."""
-    element = kind.element_type
-    if isinstance(element, ir.ComplexType):
-        return 2 * element_bits_of(element.element_type)
-    return element_bits_of(element)
+@dataclass(frozen=True, slots=True)
+class Array:
+    """The type of a ranked tensor. One object a type, so that ``is`` compares."""
 
-
-def element_bits_of(element: Any) -> int:
-    width = getattr(element, "width", 0) or 32
-    return max(8, int(width))
-
-
-def tensor_bytes(kind: Any) -> int:
-    """Bytes of a whole tensor."""
-    return int(prod(kind.shape)) * element_bits(kind) // 8
-
-
-@dataclass(slots=True)
-class Node:
-    """One op, with what is read of it before anything changes: its rule, and its blocks if it is control flow."""
-
-    op: Any
-    model: OpModel[Any] | None
-    manual: bool  # inside a region that is manual over all axes: left alone
-    blocks: list[Block]
-    mesh: PrimeMesh  # the module's; its manual sub-axes are those of the region that the op is in
+    shape: tuple[int, ...]
+    element: ElementType
+    bytes: int  # of the whole array
 
     @property
-    def rule(self) -> Rule | None:
-        return None if self.model is None else self.model.rule
+    def rank(self) -> int:
+        return len(self.shape)
 
-    @property
-    def kind(self) -> str:
-        return str(self.op.name).removeprefix("stablehlo.")
-
-
-@dataclass(slots=True)
-class Block:
-    """The ops of a block in order; ``end`` is its terminator."""
-
-    arguments: list[Any]
-    nodes: list[Node]
-    end: Any
+    def __str__(self) -> str:
+        return "x".join((*map(str, self.shape), str(self.element)))
 
 
-class Program:
-    """``main`` as a tree of blocks, and the module's mesh in prime sub-axes.
+class OpKind(enum.Enum):
+    """What partitioning does with an op."""
 
-    Raises ShardpassError: SP201 without @main, SP214 for a module that was not imported.
+    SPLIT = "split as its model allows"
+    WHOLE = "computed whole on every device"
+    CONSTRAINT = "a sharding constraint: its operand under another sharding"
+    ENTER_REGION = "the border into a manual region"
+    LEAVE_REGION = "the border out of a manual region"
+    CONTROL_FLOW = "while, if, case: its regions are partitioned"
+    UNTOUCHED = "in a region that is manual over all axes: left alone"
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """One op.
+
+    Attributes:
+        operands, results: numbers of values.
+        captured: numbers of the values that its regions take from outside, control flow's not counted.
+        mesh: the module's mesh; its manual sub-axes are those of the region that the op is in.
+        model: of a SPLIT op.
+        why_whole: of a WHOLE op, the reason, for people.
+        cheap: the op may be computed again where its result is wanted under another sharding.
+        pure: the op has no effect but its results.
+        blocks: of CONTROL_FLOW.
+        trips: how often a loop's body runs; None where it is not known, 1 for other ops.
     """
 
-    def __init__(self, module: Any, pipeline: str, *, rules: bool = True) -> None:
-        self.module = module
-        self.main = main_of(module)
-        mesh = mesh_of(module)
-        if mesh is None:
-            raise NO_MESH.error(place_of(self.main.location), attribute=MESH, pipeline=pipeline)
-        self.mesh: PrimeMesh = prime_mesh(mesh)
-        self._scopes: dict[str, PrimeMesh] = {}
-        self._rules = rules
-        self.body = self._block(self.main.regions[0].blocks[0], self.mesh)
+    number: int
+    name: str
+    kind: OpKind
+    operands: tuple[int, ...]
+    results: tuple[int, ...]
+    mesh: PrimeMesh
+    model: OpModel[Any] | None = None
+    captured: tuple[int, ...] = ()
+    why_whole: str = ""
+    target: str = ""  # of a custom call
+    cheap: bool = False
+    pure: bool = True
+    blocks: tuple[Block, ...] = ()
+    trips: int | None = 1
 
-    def shardings(self, attributes: Any, types: list[Any], location: Any) -> list[Sharding] | None:
-        """What ``mhlo.sharding`` says for each of ``types``; None where it is absent."""
-        if SHARDING not in attributes:
-            return None
-        return read_for(text(attributes[SHARDING]), types, place_of(location))
+    @property
+    def is_loop(self) -> bool:
+        return self.name == "stablehlo.while"
 
-    def _block(self, block: Any, mesh: PrimeMesh) -> Block:
-        *ops, end = [operation(op) for op in block.operations]
-        return Block(list(block.arguments), [self._node(op, mesh) for op in ops], end)
-
-    def _node(self, op: Any, around: PrimeMesh) -> Node:
-        manual = is_manual(op)
-        mesh = self._scope(op, around)
-        blocks = []
-        if op.name in CONTROL_FLOW and not manual and all(map(is_ranked, [*op.operands, *op.results])):
-            blocks = [self._block(block, mesh) for region in op.regions for block in region.blocks]
-        model = _model(op) if self._rules and not manual and not blocks else None
-        return Node(op, model, manual, blocks, mesh)
-
-    def _scope(self, op: Any, around: PrimeMesh) -> PrimeMesh:
-        """The mesh as ops of the region that ``op`` is in see it."""
-        said = get_text(op, SCOPE)
-        if said is None:
-            return around
-        if said not in self._scopes:
-            sharding = parse_sharding(said)
-            on = sharding.on(self.mesh.mesh) if isinstance(sharding, Sharding) else None
-            manual = None if on is None else self.mesh.numbered(on.manual)
-            if manual is None:
-                raise SCOPE_OFF_MESH.error(place_of(op.location), scope=said, mesh=self.mesh.mesh)
-            self._scopes[said] = prime_mesh(self.mesh.mesh, tuple(sorted(manual)))
-        return self._scopes[said]
+    @property
+    def called(self) -> str:
+        """The op for people: of a custom call, which."""
+        return f"{self.name} @{self.target}" if self.target else self.name
 
 
-def _model(op: Any) -> OpModel[Any] | None:
-    """The op's model. Models see tensors only, and no values that a region takes from outside."""
-    entry = find(op.name)
-    if entry is None or not all(map(is_ranked, [*op.operands, *op.results])):
-        return None
-    if len(op.regions) and len(inputs_of(op)) > len(op.operands):
-        return None
-    return entry.read(op)
+@dataclass(frozen=True, slots=True)
+class Block:
+    """The ops of a block in order; ``returned`` are the operands of its terminator."""
+
+    arguments: tuple[int, ...]
+    ops: tuple[Op, ...]
+    returned: tuple[int, ...]
+
+    def every_op(self) -> Iterator[Op]:
+        """Each op of the block and of the blocks inside, outermost first. Iterative: regions may nest deeply."""
+        stack = [iter(self.ops)]
+        while stack:
+            op = next(stack[-1], None)
+            if op is None:
+                stack.pop()
+                continue
+            yield op
+            if op.blocks:
+                stack.append(iter([inner for block in op.blocks for inner in block.ops]))
 
 
-def is_manual(op: Any) -> bool:
-    """Whether ``op`` is inside a manual region (see ``program.manual_regions``)."""
-    return SHARDING in op.attributes and text(op.attributes[SHARDING]) == MANUAL
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What the user, or an earlier pass, says of a value.
+
+    Attributes:
+        sharding: None where nothing is said.
+        open_dims: the dimensions that propagation may split further.
+        priorities: of each dimension; propagation takes the lowest number first.
+        barred: a vector's sharding; the axes that split it never split the value further.
+    """
+
+    sharding: Sharding | None = None
+    open_dims: tuple[int, ...] = ()
+    priorities: tuple[int, ...] = ()
+    barred: Sharding | None = None
+
+
+NOTHING_SAID = Said()
+
+
+@dataclass(frozen=True)
+class Program:
+    """``main``.
+
+    Attributes:
+        mesh: the module's, outside of manual regions.
+        arrays: by value; None for tokens and the like.
+        said: by value, of those that have an annotation.
+        results_said: of the results of main, in order.
+        count: number of ops.
+    """
+
+    mesh: PrimeMesh
+    arrays: tuple[Array | None, ...]
+    body: Block
+    said: dict[int, Said]
+    results_said: tuple[Said, ...]
+    count: int
+
+    def array(self, value: int) -> Array:
+        """The type of a value that is a ranked tensor."""
+        found = self.arrays[value]
+        if found is None:
+            raise TypeError(f"value {value} is no ranked tensor")
+        return found

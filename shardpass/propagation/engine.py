@@ -9,7 +9,7 @@ that continues a shorter one wins; where two disagree, the one held by more byte
 and the choice is recorded. Two factors that want one sub-axis: the one has it that moves fewer bytes (``_cost``: what
 has both dimensions is exchanged, what has one is gathered or summed; tokens go to their experts by an exchange, rather
 than all tokens to each). Where bytes do not decide either (queries and keys split alike), the step waits: what comes
-from other ops often does; what is still undecided after all rounds goes to the factor whose dimension is reduced least
+from other ops often does; what is frozen undecided after all rounds goes to the factor whose dimension is reduced least
 further on (``_reduced_later``: scores are split along queries, as the softmax sums over keys).
 
 The user's priorities (SDY) come first: a dimension of priority p is there from round p on. Within one, rounds of ops:
@@ -24,7 +24,6 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import prod
-from typing import Any
 
 from shardpass.ops.splits.factors import (
     Axes,
@@ -52,9 +51,11 @@ class Value:
     dims: DimAxes
     fixed: bool = False  # the user's word: closed dimensions never change
     open_dims: frozenset[int] = frozenset()
-    later: dict[int, dict[int, Axes]] = field(default_factory=dict)  # priority -> dimension -> the user's sub-axes
-    even: bool = False  # takes only splits that divide it: what the program shows to the outside
-    barred: frozenset[int] = frozenset()  # sub-axes that must not split it further: the user's word
+    by_priority: dict[int, dict[int, Axes]] = field(
+        default_factory=dict
+    )  # priority -> dimension -> the user's sub-axes
+    divisible_only: bool = False  # takes only splits that divide it: what the program shows to the outside
+    replicated_axes: frozenset[int] = frozenset()  # sub-axes that must not split it further: the user's word
     steps: list[int] = field(default_factory=list)  # indices of the steps that touch it
 
 
@@ -62,14 +63,14 @@ class Value:
 class Step:
     """An op, or a tie between values, seen by propagation: its rule and its values (indices), operands first.
 
-    ``still``: positions of values that the step reads and never changes (a barrier).
+    ``frozen``: positions of values that the step reads and never changes (a barrier).
     """
 
     rule: Rule
     values: tuple[int, ...]
     name: str = ""
-    op: Any = None
-    still: frozenset[int] = frozenset()
+    op: int | None = None  # the number of the op
+    frozen: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,10 +120,10 @@ class Propagation:
     def run(self) -> None:
         """To the fixpoint of every round, for each of the user's priorities in turn."""
         self._rounds()
-        for priority in sorted({p for value in self.values for p in value.later}):
+        for priority in sorted({p for value in self.values for p in value.by_priority}):
             for value in self.values:
-                if priority in value.later:
-                    given = value.later[priority]
+                if priority in value.by_priority:
+                    given = value.by_priority[priority]
                     value.dims = tuple(given.get(dim, axes) for dim, axes in enumerate(value.dims))
             self._rounds(everything=True)
 
@@ -177,7 +178,7 @@ class Propagation:
             tied = set()
         changed = []
         for position, (value, dim_map, own) in enumerate(zip(step.values, maps, said, strict=True)):
-            if position in step.still:
+            if position in step.frozen:
                 continue
             before = self.values[value].dims
             mine = {f for factors in dim_map for f in factors}
@@ -291,8 +292,8 @@ class Propagation:
             return False
         if all(own.get(factor, ()) == joined[factor] for factor in order):
             return False
-        used = set(used_axes(known.dims)) | known.barred
-        used.update(a for given in known.later.values() for axes in given.values() for a in axes)
+        used = set(used_axes(known.dims)) | known.replicated_axes
+        used.update(a for given in known.by_priority.values() for axes in given.values() for a in axes)
         wanted: dict[int, Axes] = dict(own)
         for factor in order:
             have, more = own.get(factor, ()), joined[factor]
@@ -325,7 +326,7 @@ class Propagation:
 
     def _fits(self, known: Value, dim: int, axes: Axes) -> bool:
         size, count = known.shape[dim], prod(self.mesh.sizes[a] for a in axes)
-        return size % count == 0 if known.even else size >= count
+        return size % count == 0 if known.divisible_only else size >= count
 
 
 def tie(shape: tuple[int, ...]) -> Rule:

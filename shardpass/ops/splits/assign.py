@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 
+from shardpass.element_types import ElementType
 from shardpass.ops.splits.factors import Axes, DimAxes, DimMap, Kind, Rule, project, unproject
 from shardpass.ops.splits.prime_mesh import PrimeMesh
 
@@ -32,7 +33,7 @@ class Side:
     shape: tuple[int, ...]
     dim_map: DimMap
     dims: DimAxes | None
-    item_bytes: int
+    element: ElementType
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,8 +149,8 @@ def assign(
         partial = () if rule.self_completing else _partial(rule, assigned)
         moves = [bring(i, dims) for i, dims in enumerate(inputs)]
         for i, dims in enumerate(outputs):
-            reached, reduced = complete(results[i], dims, partial, mesh) if partial else (dims, 0)
-            moves += [reduced, deliver(i, reached)]
+            reached, steps = complete(results[i], dims, partial, rule.combiner, mesh) if partial else (dims, ())
+            moves += [sum(step.bytes for step in steps), deliver(i, reached)]
         moves += sends(assigned)
         work = nest // prod(mesh.count(axes) for axes in assigned.values())
         price = sum(moves) + LATENCY_BYTES * sum(map(bool, moves)) + work / WORK_PER_BYTE
@@ -163,20 +164,22 @@ def _partial(rule: Rule, assigned: dict[int, Axes]) -> Axes:
     return tuple(a for f, axes in sorted(assigned.items()) if rule.factors[f].kind is Kind.REDUCTION for a in axes)
 
 
-def scatter_dims(side: Side, dims: DimAxes, partial: Axes, mesh: PrimeMesh) -> tuple[tuple[int, Axes], ...]:
-    """Where partial sums can be scattered: (dimension, sub-axes) that the wanted sharding adds to ``dims``.
+def scatter_dims(
+    shape: Sequence[int], wanted: DimAxes | None, dims: DimAxes, partial: Axes, mesh: PrimeMesh
+) -> tuple[tuple[int, Axes], ...]:
+    """Where partial sums can be scattered: (dimension, sub-axes) that the wanted split adds to ``dims``.
 
     Only the sub-axes that follow directly on the dimension's own, and only where the tile divides.
     """
-    if side.dims is None:
+    if wanted is None:
         return ()
     found, left = [], set(partial)
-    for dim, (have, want) in enumerate(zip(dims, side.dims, strict=True)):
+    for dim, (have, want) in enumerate(zip(dims, wanted, strict=True)):
         if want[: len(have)] != have:
             continue
         taken: list[int] = []
         for axis in want[len(have) :]:
-            whole = side.shape[dim] % mesh.count((*have, *taken, axis)) == 0
+            whole = shape[dim] % mesh.count((*have, *taken, axis)) == 0
             if axis not in left or not whole:
                 break
             left.discard(axis)
@@ -186,18 +189,43 @@ def scatter_dims(side: Side, dims: DimAxes, partial: Axes, mesh: PrimeMesh) -> t
     return tuple(found)
 
 
-def complete(side: Side, dims: DimAxes, partial: Axes, mesh: PrimeMesh) -> tuple[DimAxes, int]:
-    """The dims of a result after its partial sums are completed, and the bytes that a device receives for it."""
-    bytes_ = prod(mesh.tile(side.shape, dims)) * side.item_bytes
-    out, total = list(dims), 0
-    left = set(partial)
-    for dim, axes in scatter_dims(side, dims, partial, mesh):
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """Partial results joined over ``axes`` by ``combiner``: scattered along ``dim``, or everywhere (None).
+
+    ``bytes``: what one device receives.
+    """
+
+    dim: int | None
+    axes: Axes
+    combiner: str
+    bytes: int
+
+    @property
+    def kind(self) -> str:
+        return "all_reduce" if self.dim is None else "reduce_scatter"
+
+
+def complete(
+    side: Side, dims: DimAxes, partial: Axes, combiner: str, mesh: PrimeMesh
+) -> tuple[DimAxes, tuple[Completion, ...]]:
+    """The dims of a result after its partial sums are completed, and how they are: scattered where that is wanted.
+
+    A reduce_scatter over g devices receives (g-1)/g of the tile, an all_reduce twice that (a reduce_scatter and an
+    all_gather). Example on x=2, y=2: ``f32[8,8]`` partial over x and y, wanted in rows over x: a reduce_scatter over x
+    along dimension 0 receives 128 bytes, and an all_reduce over y of the [4,8] that is left 128.
+    """
+    tile = list(mesh.tile(side.shape, dims))
+    out, steps = list(dims), []
+    left = list(partial)
+    for dim, axes in scatter_dims(side.shape, side.dims, dims, partial, mesh):
         group = mesh.count(axes)
-        total += bytes_ * (group - 1) // group
-        bytes_ //= group
+        steps.append(Completion(dim, axes, combiner, side.element.bytes(prod(tile)) * (group - 1) // group))
+        tile[dim] //= group
         out[dim] = out[dim] + axes
-        left -= set(axes)
+        left = [a for a in left if a not in axes]
     if left:
         group = mesh.count(tuple(left))
-        total += 2 * bytes_ * (group - 1) // group
-    return tuple(out), total
+        received = 2 * side.element.bytes(prod(tile)) * (group - 1) // group
+        steps.append(Completion(None, tuple(left), combiner, received))
+    return tuple(out), tuple(steps)

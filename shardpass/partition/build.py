@@ -1,0 +1,82 @@
+"""The steps of a plan as ops: reshards, values computed again, masks, completions of partial results.
+
+Each builder works at the current insertion point and location and builds what the step says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import stablehlo as hlo
+
+from shardpass.ir import annotations as names
+from shardpass.ir.reductions import all_reduce, reduce_scatter
+from shardpass.ir.tensors import retype
+from shardpass.ops.model import explain
+from shardpass.ops.splits.assign import Completion
+from shardpass.ops.splits.prime_mesh import PrimeMesh
+from shardpass.ops.tiles.masking import mask
+from shardpass.planning.prices import stack_manual_axes
+from shardpass.planning.steps import Mask, Reshard
+from shardpass.sharding import Sharding
+
+
+def tile_shape(shape: tuple[int, ...], sharding: Sharding) -> tuple[int, ...]:
+    """The shape of a tile; a maximal sharding has the whole array's on every device."""
+    return shape if sharding.is_maximal else sharding.tile_shape(shape)
+
+
+class Reshards:
+    """Builds ``custom_call @shardpass.redistribute``. State: attributes by what they say, made once."""
+
+    def __init__(self) -> None:
+        self._attributes: dict[Any, tuple[Any, dict[str, Any]]] = {}
+
+    def build(self, step: Reshard, tile: Any) -> Any:
+        """The tile under the target from the tile under the source.
+
+        In a region that is manual over some axes both are stacked along a first dimension (``planning.prices``).
+        """
+        shape, mesh = step.type.shape, step.mesh
+        source, target = step.source.sharding, step.target
+        element = tile.type.element_type
+        key = (step.type, source, target, mesh.manual, step.cause)
+        known = self._attributes.get(key)
+        if known is None:
+            made = tile_shape(shape, target)
+            if mesh.manual:
+                whole, source, target = stack_manual_axes(shape, source, target, mesh)
+                made = (1, *made)
+            else:
+                whole = shape
+            attributes = {
+                names.FROM: ir.StringAttr.get(str(source)),
+                names.TO: ir.StringAttr.get(str(target)),
+                names.GLOBAL_TYPE: ir.TypeAttr.get(ir.RankedTensorType.get(list(whole), element)),
+                names.CAUSE: ir.StringAttr.get(step.cause),
+            }
+            known = self._attributes[key] = (ir.RankedTensorType.get(list(made), element), attributes)
+        result, attributes = known
+        if not mesh.manual:
+            return names.make_custom_call(names.REDISTRIBUTE, tile, result, attributes)
+        stacked = hlo.reshape(retype(tile.type, (1, *tile.type.shape)), tile)
+        moved = names.make_custom_call(names.REDISTRIBUTE, stacked, result, attributes)
+        return hlo.reshape(retype(result, result.shape[1:]), moved)
+
+
+def masked(step: Mask, tile: Any, mesh: PrimeMesh) -> Any:
+    """``tile`` with its padding overwritten."""
+    return mask(tile, step.dim, step.size, step.axes, mesh, step.combiner)
+
+
+def completed(step: Completion, tile: Any, mesh: PrimeMesh, channels: Iterator[int], cause: str) -> Any:
+    """``tile``, a partial result, joined over devices."""
+    groups = mesh.groups(step.axes)
+    if step.dim is None:
+        op = all_reduce(tile, groups, step.combiner, next(channels))
+    else:
+        op = reduce_scatter(tile, step.dim, groups, step.combiner, next(channels))
+    explain(op, mesh, step.axes, cause)
+    return op.results[0]

@@ -1,0 +1,96 @@
+"""What is at hand while a program is planned: each value under its sharding, and the other copies of its array.
+
+State: ``held`` says for each value its array, type and sharding; ``at_hand`` the shardings under which an array is
+there, in the order in which they came. Copies made in a region end with it: ``entered`` and ``left`` bracket a region,
+and a journal takes back what was added. Invariant: before an op is planned all its operands are held.
+
+Example on x=2: after ``%1 = add`` held in rows, a user that needs it whole adds the copy {replicated}; the next user that
+needs it whole finds it, and one that needs columns starts from whichever of the two receives less (a slice of the
+whole).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from shardpass.ops.splits.factors import DimAxes
+from shardpass.ops.splits.prime_mesh import PrimeMesh
+from shardpass.planning.prices import Prices
+from shardpass.planning.steps import Copy
+from shardpass.program.program import Array
+from shardpass.sharding import Sharding
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A value of the whole program on one device. ``dims`` is None for an order that the mesh cannot say."""
+
+    array: int  # the number of the first value that held this array
+    type: Array
+    sharding: Sharding
+    dims: DimAxes | None
+    mesh: PrimeMesh  # as ops of the value's region see it
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.type.shape
+
+    @property
+    def copy(self) -> Copy:
+        return Copy(self.array, self.sharding)
+
+
+class Copies:
+    """The state; see the module's text."""
+
+    def __init__(self, prices: Prices) -> None:
+        self.prices = prices
+        self.held: dict[int, Held] = {}
+        self._at_hand: dict[int, tuple[Sharding, ...]] = {}
+        self._journal: list[tuple[int, tuple[Sharding, ...]]] = []
+
+    def hold(self, value: int, type: Array, sharding: Sharding, mesh: PrimeMesh, array: int | None = None) -> None:
+        """``value`` is held under ``sharding`` from now on. ``array``: a value that holds the same array."""
+        root = value if array is None else self.held[array].array
+        self.held[value] = Held(root, type, sharding, mesh.dims(sharding, type.rank), mesh)
+        self.add(root, sharding)
+
+    def add(self, array: int, sharding: Sharding) -> None:
+        """``array`` is at hand under ``sharding`` too, in the rest of this block."""
+        known = self._at_hand.get(array, ())
+        if sharding not in known:
+            self._journal.append((array, known))
+            self._at_hand[array] = (*known, sharding)
+
+    def has(self, array: int, sharding: Sharding) -> bool:
+        return sharding in self._at_hand.get(array, ())
+
+    def of(self, held: Held) -> tuple[Sharding, ...]:
+        """The shardings under which the array of ``held`` is there, its own first."""
+        known = self._at_hand.get(held.array, ())
+        if len(known) == 1:
+            return (held.sharding,) if known[0] == held.sharding else (held.sharding, *known)
+        return (held.sharding, *(s for s in known if s != held.sharding))
+
+    def entered(self) -> int:
+        """Marks the beginning of a region."""
+        return len(self._journal)
+
+    def left(self, mark: int) -> None:
+        """Takes back what was added since ``mark``."""
+        while len(self._journal) > mark:
+            array, known = self._journal.pop()
+            self._at_hand[array] = known
+
+    def price(self, held: Held, target: Sharding) -> int:
+        """Bytes that a device receives to bring ``held`` to ``target``, from the nearest of its copies."""
+        return self.nearest(held, target)[0]
+
+    def nearest(self, held: Held, target: Sharding) -> tuple[int, Sharding]:
+        """(bytes, the copy to start from); among equals the value's own tile, then the first."""
+        best = (self.prices.move(held.type, held.sharding, target, held.mesh), held.sharding)
+        for source in self.of(held)[1:] if best[0] else ():
+            price = self.prices.move(held.type, source, target, held.mesh)
+            if price < best[0]:
+                best = (price, source)
+        return best

@@ -1,0 +1,163 @@
+"""The collectives of a plan, in program order, with the number of times that each runs.
+
+A reshard lists the steps of its redistribution plan; an op the collectives of its ``LocalPlan`` and the completions of
+its results. What stands in a loop runs as often as the loop does: trips multiply from the outside in. Of a branch every
+region is listed, as any may be taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from shardpass.ops.model import LocalPlan
+from shardpass.ops.splits.prime_mesh import PrimeMesh
+from shardpass.planning.prices import stack_manual_axes
+from shardpass.planning.steps import (
+    BlockPlan,
+    BorderPlan,
+    ConstraintPlan,
+    ControlFlowPlan,
+    LeftOutPlan,
+    OperandPlan,
+    OpPlan,
+    Recompute,
+    Reshard,
+    ResultPlan,
+    SplitPlan,
+    Step,
+    WholePlan,
+)
+from shardpass.program.program import Op
+from shardpass.redistribute import Plan, Profile, plan_redistribution
+from shardpass.redistribute.problem.tiling import AxisNames
+from shardpass.sharding import Sharding
+
+
+class Times(NamedTuple):
+    """How often something runs; ``known`` is False inside of a loop whose trips are not known (counted once)."""
+
+    number: int
+    known: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """One collective of a program. ``bytes``: what one device receives each time, its own data not counted.
+
+    ``reshard``: of a step of a redistribution, from which sharding to which, and ``plan`` the redistribution's plan.
+    """
+
+    op: Op | None  # None: for what main returns
+    kind: str
+    axes: str
+    bytes: int
+    times: int
+    times_known: bool
+    cause: str
+    reshard: Reshard | None = None
+    plan: Plan | None = None
+    first: bool = True  # of the steps of one redistribution
+
+    def seconds(self, profile: Profile) -> float:
+        """What the collective takes once, by ``profile``: of a redistribution the whole, at its first step."""
+        if self.plan is None or self.reshard is None:
+            return profile.latency + self.bytes / profile.bandwidth
+        return profile.seconds(self.plan.steps, AxisNames.of(self.reshard.mesh.mesh)) if self.first else 0.0
+
+
+def listed(body: BlockPlan, mesh: PrimeMesh) -> Iterator[Sent]:
+    """Every collective of ``body`` and the blocks inside."""
+    yield from _block(body, mesh, Times(1, True), None)
+
+
+def _block(block: BlockPlan, mesh: PrimeMesh, times: Times, holder: Op | None) -> Iterator[Sent]:
+    for plan in block.ops:
+        yield from _op(plan, mesh, times)
+    for operand in block.returned:
+        if operand is not None:
+            yield from _operand(operand, holder, mesh, times)
+
+
+def _op(plan: OpPlan, mesh: PrimeMesh, times: Times) -> Iterator[Sent]:
+    op = plan.op
+    match plan:
+        case SplitPlan():
+            for operand in plan.operands:
+                yield from _operand(operand, op, mesh, times)
+            yield from _local(plan.local, op, times)
+            yield from _results(plan.results, op, times)
+        case WholePlan():
+            for _, operand in plan.operands:
+                yield from _operand(operand, op, mesh, times)
+            yield from _results(plan.results, op, times)
+        case ConstraintPlan():
+            yield from _operand(plan.operand, op, mesh, times)
+        case BorderPlan():
+            if plan.operand is not None:
+                yield from _operand(plan.operand, op, mesh, times)
+            yield from _results((plan.result,), op, times)
+        case ControlFlowPlan():
+            for operand in plan.operands:
+                yield from _operand(operand, op, mesh, times)
+            inside = Times(times.number * (1 if op.trips is None else op.trips), times.known and op.trips is not None)
+            for block in plan.blocks:
+                yield from _block(block, mesh, inside if op.is_loop else times, op)
+        case LeftOutPlan():
+            yield from _steps(plan.steps, op, times)
+
+
+def _operand(operand: OperandPlan, op: Op | None, mesh: PrimeMesh, times: Times) -> Iterator[Sent]:
+    yield from _steps(operand.steps, op, times)
+
+
+def _steps(steps: tuple[Step, ...], op: Op | None, times: Times) -> Iterator[Sent]:
+    for step in steps:
+        if isinstance(step, Recompute):
+            yield from _local(step.local, step.op, times)
+        else:
+            yield from _reshard(step, op, times)
+
+
+def _local(local: LocalPlan, op: Op, times: Times) -> Iterator[Sent]:
+    mesh = local.split.mesh
+    for one in local.collectives:
+        yield Sent(op, one.kind, mesh.names(one.axes), one.bytes, times.number, times.known, one.cause)
+
+
+def _results(results: tuple[ResultPlan | None, ...], op: Op, times: Times) -> Iterator[Sent]:
+    for result in results:
+        if result is None:
+            continue
+        cause = f"partial results of {op.name}"
+        for step in result.completions:
+            axes = op.mesh.names(step.axes)
+            yield Sent(op, step.kind, axes, step.bytes, times.number, times.known, cause)
+        if result.reshard is not None:
+            yield from _reshard(result.reshard, op, times)
+
+
+def redistribution(reshard: Reshard) -> Plan:
+    """The plan of a reshard, by the default planner."""
+    shape, mesh = reshard.type.shape, reshard.mesh
+    source, target = reshard.source.sharding, reshard.target
+    if mesh.manual:
+        shape, source, target = stack_manual_axes(shape, source, target, mesh)
+    element = reshard.type.element.mlir
+    return plan_redistribution(shape, element, _on(source, mesh), _on(target, mesh), num_devices=mesh.num_devices)
+
+
+def _on(sharding: Sharding, mesh: PrimeMesh) -> Sharding:
+    """``sharding`` said with the axes of the mesh, where it can be, so that steps name them."""
+    return sharding.on(mesh.mesh) or sharding
+
+
+def _reshard(reshard: Reshard, op: Op | None, times: Times) -> Iterator[Sent]:
+    plan = redistribution(reshard)
+    first = True
+    for step in plan.steps:
+        if step.kind != "dynamic_slice":
+            axes = ",".join(step.axes)
+            yield Sent(op, step.kind, axes, step.bytes, times.number, times.known, reshard.cause, reshard, plan, first)
+            first = False

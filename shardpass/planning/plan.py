@@ -1,0 +1,65 @@
+"""``ProgramPlan``: everything that partitioning decides about a program, as one value (``steps`` has its parts).
+
+What it costs is a sum over what it lists: every collective with its bytes, the axes it runs over and how often it runs
+(``listed``), the time these take under a profile, and the bytes alive at each op (``alive``).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from functools import cached_property
+
+from shardpass.planning.alive import Alive, alive
+from shardpass.planning.listed import Sent, listed
+from shardpass.planning.steps import BlockPlan
+from shardpass.planning.text import lines
+from shardpass.program.program import Program
+from shardpass.redistribute.terms.costs import Profile
+from shardpass.redistribute.terms.profiles import find_profile
+from shardpass.sharding import Sharding
+
+
+@dataclass(frozen=True)
+class ProgramPlan:
+    """The plan of a whole program. ``returned``: the shardings of main's results, None for tokens."""
+
+    program: Program
+    body: BlockPlan
+    returned: tuple[Sharding | None, ...]
+
+    @cached_property
+    def collectives(self) -> tuple[Sent, ...]:
+        """Every collective that the plan sends, in program order."""
+        return tuple(listed(self.body, self.program.mesh))
+
+    @property
+    def bytes_received(self) -> int:
+        """What one device receives in one run; the body of a loop whose trips are not known counts once."""
+        return sum(sent.bytes * sent.times for sent in self.collectives)
+
+    @property
+    def bytes_by_axes(self) -> dict[str, int]:
+        """``bytes_received`` by the mesh axes that collectives run over, as they are named: "x", "x,y", "x:(1)2"."""
+        found: Counter[str] = Counter()
+        for sent in self.collectives:
+            found[sent.axes] += sent.bytes * sent.times
+        return dict(found)
+
+    @property
+    def unknown_loops(self) -> int:
+        """Collectives in loops whose number of trips is not known."""
+        return sum(not sent.times_known for sent in self.collectives)
+
+    def seconds(self, profile: str | Profile = "default") -> float:
+        """What the collectives take, one after the other, on the machine that ``profile`` describes."""
+        machine = find_profile(profile)
+        return sum(sent.seconds(machine) * sent.times for sent in self.collectives)
+
+    @cached_property
+    def alive(self) -> Alive:
+        """The bytes of tiles that live together on one device, op by op."""
+        return alive(self.body, self.program)
+
+    def __str__(self) -> str:
+        return "\n".join(lines(self.body, self.collectives, self.program))

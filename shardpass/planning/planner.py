@@ -1,0 +1,314 @@
+"""From a program and its shardings to its ``ProgramPlan``: one walk in program order, on plain values.
+
+Each op is one of (``OpKind``):
+
+1. SPLIT: ``choose`` takes the cheapest split; operands are brought to it, from the nearest copy or computed again
+   (``rematerialize``); padding that a reduction would see is masked; partial results are completed, by reduce_scatter
+   where the wanted sharding splits over the same axes and by all_reduce for the rest; results are brought to what is
+   wanted;
+2. WHOLE: operands replicated, computed on every device, results sliced; a remark says what that costs;
+3. CONSTRAINT: the operand's array under another sharding;
+4. ENTER_REGION, LEAVE_REGION: the tile passes the border as it is (``regions``);
+5. CONTROL_FLOW: what crosses the border of its regions has the sharding of the op's result; a predicate is replicated,
+   so that every device takes the same way and collectives inside meet; a value from outside is brought once in each
+   region;
+6. UNTOUCHED: left alone.
+
+State: ``copies``. Complexity: O(ops x copies of an array, which are few) and one decision for each distinct (model,
+copies at hand, wanted); each new (type, source, target) plans one redistribution for its price. Region nesting is
+walked recursively.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from shardpass.ops.splits.assign import Completion, complete
+from shardpass.ops.splits.factors import DimAxes, Kind, Rule, used_axes
+from shardpass.ops.splits.prime_mesh import PrimeMesh
+from shardpass.planning.choose import Choice, Choices
+from shardpass.planning.copies import Copies, Held
+from shardpass.planning.plan import ProgramPlan
+from shardpass.planning.prices import Prices
+from shardpass.planning.regions import passing, with_manual
+from shardpass.planning.rematerialize import Movers
+from shardpass.planning.steps import (
+    BlockPlan,
+    BorderPlan,
+    ConstraintPlan,
+    ControlFlowPlan,
+    Mask,
+    OperandPlan,
+    OpPlan,
+    Remark,
+    Reshard,
+    ResultPlan,
+    SplitPlan,
+    Step,
+    UntouchedPlan,
+    WholePlan,
+)
+from shardpass.planning.unused import without_unused
+from shardpass.program.program import Array, Block, Op, OpKind, Program
+from shardpass.program.shardings import Shardings
+from shardpass.sharding import Sharding
+
+
+def plan_program(program: Program, shardings: Shardings) -> ProgramPlan:
+    """The plan of ``program`` under ``shardings``."""
+    return without_unused(_Planner(program, shardings).run())
+
+
+class _Planner:
+    def __init__(self, program: Program, shardings: Shardings) -> None:
+        self.program = program
+        self.shardings = shardings
+        prices = Prices(program.mesh.num_devices)
+        self.prices = prices
+        self.copies = Copies(prices)
+        self.movers = Movers(self.copies)
+        self.choices = Choices(prices, self.copies)
+
+    def run(self) -> ProgramPlan:
+        program = self.program
+        arguments = self._enter(program.body.arguments, program.mesh)
+        ops = self._ops(program.body)
+        returned: list[OperandPlan | None] = []
+        ends: list[Sharding | None] = []
+        for index, value in enumerate(program.body.returned):
+            held = self.copies.held.get(value)
+            if held is None:
+                returned.append(None)
+                ends.append(None)
+                continue
+            target = self.shardings.results[index] or held.sharding
+            returned.append(self._bring(value, target, f"result {index} of the program"))
+            ends.append(target)
+        body = BlockPlan(arguments, ops, tuple(returned))
+        return ProgramPlan(program, body, tuple(ends))
+
+    def _enter(self, arguments: Sequence[int], mesh: PrimeMesh) -> tuple[tuple[int, Sharding], ...]:
+        out = []
+        for value in arguments:
+            type_ = self.program.arrays[value]
+            if type_ is not None:
+                sharding = self.wanted(value, type_, mesh)
+                self.copies.hold(value, type_, sharding, mesh)
+                out.append((value, sharding))
+        return tuple(out)
+
+    def wanted(self, value: int, type_: Array, mesh: PrimeMesh) -> Sharding:
+        """The sharding that propagation gave ``value``; replicated where it has none."""
+        sharding = self.shardings.of.get(value)
+        if sharding is None or sharding.is_unknown or (mesh.manual and sharding.is_replicated):
+            return mesh.replicated(type_.rank)
+        return sharding
+
+    def _bring(self, value: int, target: Sharding, cause: str, masks: tuple[Mask, ...] = ()) -> OperandPlan:
+        steps: list[Step] = []
+        copy = self.movers.bring(value, target, cause, steps)
+        return OperandPlan(copy, tuple(steps), masks)
+
+    # ---------------------------------------------------------------- ops
+
+    def _ops(self, block: Block) -> tuple[OpPlan, ...]:
+        return tuple([self._op(op) for op in block.ops])
+
+    def _op(self, op: Op) -> OpPlan:
+        match op.kind:
+            case OpKind.SPLIT:
+                return self._split(op)
+            case OpKind.WHOLE:
+                return self._whole(op)
+            case OpKind.CONSTRAINT:
+                return self._constraint(op)
+            case OpKind.ENTER_REGION:
+                return self._enter_region(op)
+            case OpKind.LEAVE_REGION:
+                return self._leave_region(op)
+            case OpKind.CONTROL_FLOW:
+                return self._control_flow(op)
+            case OpKind.UNTOUCHED:
+                entering = op.operands and op.target and op.results and self.copies.held.get(op.operands[0])
+                return UntouchedPlan(op, entering.copy if entering else None)
+
+    def _explained(self, cause: str, op: Op) -> str:
+        """``cause``, with what propagation had to decide at ``op``."""
+        why = self.shardings.conflicts.get(op.number)
+        return f"{cause}; {why}" if why else cause
+
+    def _split(self, op: Op) -> SplitPlan:
+        held = [self.copies.held[value] for value in op.operands]
+        types = [self.program.array(value) for value in op.results]
+        wanted = [self.wanted(v, t, op.mesh) for v, t in zip(op.results, types, strict=True)]
+        assert op.model is not None
+        choice = self.choices.of(op.model, op.mesh, held, types, wanted)
+        remarks = self._taken_whole(op, held, choice)
+        self.movers.made_by(op)
+        chosen, rule = choice.assignment, choice.rule
+        operands = []
+        for index, (value, dims) in enumerate(zip(op.operands, chosen.operands, strict=True)):
+            if index in choice.local.ignored:
+                operands.append(OperandPlan(held[index].copy))
+                continue
+            masks = _masks(rule, index, held[index].shape, dims, op.mesh)
+            sharding = op.mesh.sharding(dims)
+            if held[index].sharding is sharding and not masks:
+                operands.append(OperandPlan(held[index].copy))
+                continue
+            cause = self._explained(f"operand {index} of {op.name}", op)
+            operands.append(self._bring(value, sharding, cause, masks))
+        results = []
+        for index, (value, type_) in enumerate(zip(op.results, types, strict=True)):
+            dims = chosen.results[index]
+            completions: tuple[Completion, ...] = ()
+            if chosen.partial:
+                dims, completions = complete(choice.outputs[index], dims, chosen.partial, rule.combiner, op.mesh)
+            results.append(self._result(op, value, type_, dims, completions, wanted[index]))
+        return SplitPlan(op, tuple(operands), choice.local, tuple(results), remarks)
+
+    def _result(
+        self, op: Op, value: int, type_: Array, dims: DimAxes, completions: tuple[Completion, ...], wanted: Sharding
+    ) -> ResultPlan:
+        """Holds ``value``, computed as ``dims``, under ``wanted``."""
+        computed = op.mesh.sharding(dims)
+        reshard = None
+        self.copies.hold(value, type_, wanted, op.mesh)
+        if computed is not wanted and computed != wanted:
+            held = self.copies.held[value]
+            price = self.prices.move(type_, computed, wanted, op.mesh)
+            cause = self._explained(f"result of {op.name}", op)
+            reshard = Reshard(Held(value, type_, computed, dims, op.mesh).copy, wanted, type_, held.mesh, price, cause)
+            self.copies.add(value, computed)
+        return ResultPlan(value, dims, completions, computed, wanted, reshard)
+
+    def _taken_whole(self, op: Op, held: Sequence[Held], choice: Choice) -> tuple[Remark, ...]:
+        """A remark (SP304) for each operand that is gathered because the rule cannot split what it is split along.
+
+        A gather that the planner prefers, as it moves fewer bytes than the other ways, is no finding.
+        """
+        out = []
+        rule = choice.rule
+        for index, (value, dims) in enumerate(zip(held, choice.assignment.operands, strict=True)):
+            if value.dims is None or value.dims == dims:
+                continue
+            kept = used_axes(dims)
+            stuck = [
+                dim
+                for dim, axes in enumerate(value.dims)
+                if not kept.issuperset(axes) and not _splits(rule, rule.operands[index][dim])
+            ]
+            if not stuck:
+                continue
+            gathered = self.prices.move(value.type, value.sharding, op.mesh.sharding(dims), op.mesh)
+            if gathered:
+                free = [d for d, n in enumerate(value.shape) if n > 1 and _splits(rule, rule.operands[index][d])]
+                out.append(Remark("SP304", index, value.type, tuple(stuck), tuple(free), gathered))
+        return tuple(out)
+
+    def _whole(self, op: Op) -> WholePlan:
+        """Operands replicated, computed on every device, results sliced."""
+        gathered = 0
+        operands: list[tuple[int, OperandPlan]] = []
+        for value in dict.fromkeys((*op.operands, *op.captured)):
+            held = self.copies.held.get(value)
+            if held is None:
+                continue
+            target = held.mesh.replicated(held.type.rank)
+            gathered += self.copies.price(held, target)
+            cause = self._explained(f"{op.name} is computed whole: {op.why_whole}", op)
+            operands.append((value, self._bring(value, target, cause)))
+        remarks = (Remark("SP301", None, None, (), (), gathered),) if gathered else ()
+        results = []
+        for value in op.results:
+            type_ = self.program.arrays[value]
+            if type_ is not None:
+                wanted = self.wanted(value, type_, op.mesh)
+                results.append(self._result(op, value, type_, ((),) * type_.rank, (), wanted))
+        return WholePlan(op, tuple(operands), tuple(results), remarks)
+
+    def _constraint(self, op: Op) -> ConstraintPlan:
+        value, result = op.operands[0], op.results[0]
+        type_ = self.program.array(result)
+        target = self.wanted(result, type_, op.mesh)
+        operand = self._bring(value, target, self._explained("a sharding constraint", op))
+        self.copies.hold(result, type_, target, op.mesh, array=value)
+        return ConstraintPlan(op, operand)
+
+    # ---------------------------------------------------------------- manual regions
+
+    def _enter_region(self, op: Op) -> BorderPlan:
+        """Into a region that is manual over some axes: the tile of the whole array is the tile of the region's."""
+        value, result = op.operands[0], op.results[0]
+        type_, held = self.program.array(result), self.copies.held[value]
+        wanted = self.wanted(result, type_, op.mesh)
+        inner = passing(op.mesh.dims(wanted, type_.rank), type_.shape, held.shape, op.mesh)
+        outer, found = with_manual(held.dims, op.mesh, inner), op.mesh.sharding(inner)
+        operand = self._bring(value, held.mesh.sharding(outer), self._explained("a manual region takes it so", op))
+        self.copies.hold(result, type_, found, op.mesh)
+        return BorderPlan(op, operand, ResultPlan(result, inner, (), found, found, None))
+
+    def _leave_region(self, op: Op) -> BorderPlan:
+        value, result = op.operands[0], op.results[0]
+        type_ = self.program.array(result)
+        wanted = self.wanted(result, type_, op.mesh)
+        inner = self.copies.held.get(value)
+        if inner is None:  # out of a region that is manual over all axes
+            dims = op.mesh.dims(wanted, type_.rank)
+            self.copies.hold(result, type_, wanted, op.mesh)
+            return BorderPlan(op, None, ResultPlan(result, dims or ((),) * type_.rank, (), wanted, wanted, None))
+        passes = passing(inner.dims, inner.shape, type_.shape, inner.mesh)
+        cause = self._explained("a manual region gives it so", op)
+        operand = self._bring(value, inner.mesh.sharding(passes), cause)
+        outer = with_manual(op.mesh.dims(wanted, type_.rank), inner.mesh, passes)
+        return BorderPlan(op, operand, self._result(op, result, type_, outer, (), wanted))
+
+    # ---------------------------------------------------------------- control flow
+
+    def _control_flow(self, op: Op) -> ControlFlowPlan:
+        types = [self.program.array(value) for value in op.results]
+        wanted = [self.wanted(v, t, op.mesh) for v, t in zip(op.results, types, strict=True)]
+        operands = []
+        for index, value in enumerate(op.operands):
+            target = wanted[index] if op.is_loop else op.mesh.replicated(self.program.array(value).rank)
+            operands.append(self._bring(value, target, self._explained(f"operand {index} of {op.name}", op)))
+        blocks = []
+        for index, block in enumerate(op.blocks):
+            predicate = [op.mesh.replicated(0)] if op.is_loop and index == 0 else None
+            blocks.append(self._region(op, block, wanted, predicate or wanted))
+        for value, type_, sharding in zip(op.results, types, wanted, strict=True):
+            self.copies.hold(value, type_, sharding, op.mesh)
+        return ControlFlowPlan(op, tuple(operands), tuple(blocks), tuple(wanted))
+
+    def _region(self, op: Op, block: Block, carried: Sequence[Sharding], targets: Sequence[Sharding]) -> BlockPlan:
+        """The ops of ``block``, and what its terminator returns brought to ``targets``."""
+        arguments = []
+        for value, sharding in zip(block.arguments, carried if op.is_loop else (), strict=True):
+            self.copies.hold(value, self.program.array(value), sharding, op.mesh)
+            arguments.append((value, sharding))
+        mark = self.copies.entered()
+        ops = self._ops(block)
+        cause = f"value {{}} that a region of {op.name} returns"
+        returned = tuple(
+            self._bring(value, target, cause.format(index))
+            for index, (value, target) in enumerate(zip(block.returned, targets, strict=True))
+        )
+        self.copies.left(mark)
+        return BlockPlan(tuple(arguments), ops, returned)
+
+
+def _masks(rule: Rule, index: int, shape: Sequence[int], dims: DimAxes, mesh: PrimeMesh) -> tuple[Mask, ...]:
+    """What of operand ``index`` must be masked: padding along dimensions that a reduction joins."""
+    if rule.masks or not any(dims):
+        return ()
+    out = []
+    for dim, (factors, axes) in enumerate(zip(rule.operands[index], dims, strict=True)):
+        if not axes or not any(rule.factors[f].kind is Kind.REDUCTION for f in factors):
+            continue
+        if shape[dim] % mesh.count(axes):
+            out.append(Mask(dim, shape[dim], axes, rule.combiner))
+    return tuple(out)
+
+
+def _splits(rule: Rule, factors: tuple[int, ...]) -> bool:
+    return any(rule.factors[f].kind is not Kind.REPLICATED for f in factors)

@@ -1,0 +1,118 @@
+"""Values that are computed again under another sharding, where that receives less than moving them.
+
+A broadcast is smaller before than after it, a conversion to more bits likewise; what an op takes may be at hand where
+its result is not; and constants and iota take nothing. So a redistribution climbs from a value to the operands of the
+op that made it, while that is cheaper. (XLA calls it rematerialization where a value is computed again to save memory;
+here it saves bytes on the network.)
+
+State: ``makers``, the op that made an array, for each op that is cheap (``OpDef.cheap``), parallel along every
+dimension, and has one result.
+
+The price of computing a value again is what its operands receive, each moved or computed again in turn, a latency for
+each of them that moves but the first, and the op's work on the tile (``splits.assign`` has the rates). It is asked only
+where a move is about to be planned, at most ``DEPTH`` ops up: O(2^DEPTH) for ops of two operands, and as a rule a
+handful.
+
+Example on x=2: ``%c = convert %a : f32[8] <- bf16[8]`` is held in rows and wanted whole. Moving %c receives 16 bytes; moving
+%a receives 8 and converts twice the elements: %a is gathered, and the conversion is done again on the whole.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from shardpass.ops.model import Split
+from shardpass.ops.splits.assign import LATENCY_BYTES, WORK_PER_BYTE, Side, settle
+from shardpass.ops.splits.factors import DimAxes, Kind, Rule, project, unproject
+from shardpass.planning.copies import Copies, Held
+from shardpass.planning.steps import Copy, Recompute, Reshard, Step
+from shardpass.program.program import Op
+from shardpass.sharding import Sharding
+
+DEPTH = 4
+
+
+class Movers:
+    """Brings arrays to shardings: by the nearest copy, or computed again."""
+
+    def __init__(self, copies: Copies) -> None:
+        self.copies = copies
+        self.makers: dict[int, Op] = {}
+        self._plain: dict[Rule, bool] = {}
+
+    def made_by(self, op: Op) -> None:
+        """Notes that ``op`` may be computed again, where it may."""
+        if not op.cheap or len(op.results) != 1 or op.model is None:
+            return
+        rule = op.model.rule
+        plain = self._plain.get(rule)
+        if plain is None:
+            parallel = all(factor.kind is Kind.PARALLEL and not factor.elastic for factor in rule.factors)
+            plain = self._plain[rule] = parallel and not rule.independent
+        if plain:
+            self.makers[op.results[0]] = op
+
+    def bring(self, value: int, target: Sharding, cause: str, steps: list[Step]) -> Copy:
+        """The copy of ``value`` under ``target``; ``steps`` gets what makes it, where it is not there yet."""
+        held = self.copies.held[value]
+        if held.sharding == target:
+            return held.copy
+        if not self.copies.has(held.array, target):
+            price, source = self.copies.nearest(held, target)
+            if self._price(held, target, price, DEPTH) < price:
+                self._again(held, target, cause, steps)
+            else:
+                start = Copy(held.array, source)
+                steps.append(Reshard(start, target, held.type, held.mesh, price, cause))
+            self.copies.add(held.array, target)
+        return Copy(held.array, target)
+
+    def _again(self, held: Held, target: Sharding, cause: str, steps: list[Step]) -> None:
+        op, wanted = self.makers[held.array], self._operand_dims(held, target)
+        dims = held.mesh.dims(target, held.type.rank)
+        if op.model is None or wanted is None or dims is None:  # it would have no price
+            raise ValueError(f"{op.name} cannot be computed again under {target}")
+        sides = [self.copies.held[value] for value in op.operands]
+        operands = tuple(
+            self.bring(value, side.mesh.sharding(at), cause, steps)
+            for value, side, at in zip(op.operands, sides, wanted, strict=True)
+        )
+        rule = op.model.rule
+        factors = project(rule, rule.results[0], held.shape, dims, held.mesh.sizes)
+        split = Split.of(rule, held.mesh, factors, tuple(side.shape for side in sides), (held.shape,))
+        steps.append(Recompute(op, Copy(held.array, target), op.model.plan(split), operands))
+
+    def _price(self, held: Held, target: Sharding, limit: float, depth: int) -> float:
+        """The least price of ``held`` under ``target``, moved or computed again; exact only where below ``limit``."""
+        best = min(limit, self.copies.price(held, target))
+        wanted = self._operand_dims(held, target) if best and depth else None
+        if wanted is None:
+            return best
+        op = self.makers[held.array]
+        total = prod(target.tile_shape(held.shape)) / WORK_PER_BYTE
+        moves = 0
+        for value, dims in zip(op.operands, wanted, strict=True):
+            operand = self.copies.held[value]
+            price = self._price(operand, operand.mesh.sharding(dims), best - total, depth - 1)
+            moves += bool(price)
+            total += price + (LATENCY_BYTES if price and moves > 1 else 0)
+            if total >= best:
+                return best
+        return total
+
+    def _operand_dims(self, held: Held, target: Sharding) -> list[DimAxes] | None:
+        """How the operands are split where the result is ``target``; None where it cannot be made so."""
+        op = self.makers.get(held.array)
+        dims = None if target.is_maximal else held.mesh.dims(target, held.type.rank)
+        if op is None or op.model is None or dims is None:
+            return None
+        sizes, rule = held.mesh.sizes, op.model.rule
+        operands = [
+            Side(operand.shape, dim_map, None, operand.type.element)
+            for operand, dim_map in zip((self.copies.held[v] for v in op.operands), rule.operands, strict=True)
+        ]
+        factors = project(rule, rule.results[0], held.shape, dims, sizes)
+        said = unproject(rule, rule.results[0], held.shape, factors, sizes) == dims
+        if not said or settle(rule, operands, factors, sizes) != factors:
+            return None
+        return [unproject(rule, side.dim_map, side.shape, factors, sizes) for side in operands]

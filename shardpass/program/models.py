@@ -1,0 +1,66 @@
+"""Models of ops, one for all ops that are equal: reading an op costs tens of microseconds, finding its model one.
+
+Two ops are equal where name, operand and result types, attributes and regions are. Families whose ``read`` looks
+further (``OpDef.context_free`` is False), and ops whose regions take values from outside, are read each time. State:
+one table a program, as MLIR's types and attributes are unique within a context.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from shardpass.ir.annotations import CONFLICT, SCOPE, SHARDING
+from shardpass.ir.tensors import operation
+from shardpass.ops.model import OpModel
+from shardpass.ops.registry import OpDef
+
+NOT_FACTS = frozenset({SHARDING, SCOPE, CONFLICT})  # they say how this op is split, not what it does
+
+
+class Models:
+    """``of(op)`` for the ops of one program."""
+
+    def __init__(self) -> None:
+        self._known: dict[Any, OpModel[Any] | None] = {}
+
+    def of(self, op: Any, entry: OpDef, types: Sequence[Any]) -> OpModel[Any] | None:
+        """The model of ``op``, whose operands and results have ``types``; None where it is computed whole."""
+        if not entry.context_free:
+            return entry.read(op)
+        key = (entry.name, *types, *_attributes(op), *_regions(op))
+        if key not in self._known:
+            self._known[key] = entry.read(op)
+        return self._known[key]
+
+
+def _attributes(op: Any) -> list[Any]:
+    attributes = op.attributes
+    count = len(attributes)
+    if not count:
+        return []
+    try:
+        rows = [attributes[i] for i in range(count)]
+    except TypeError:  # of an element type that the bindings cannot hand out (complex, jaxlib 0.10.2)
+        return [op]
+    return [part for row in rows if row.name not in NOT_FACTS for part in (row.name, row.attr)]
+
+
+def _regions(op: Any) -> list[Any]:
+    """What the regions of ``op`` compute: each op by name, attributes and the places of its operands."""
+    if not len(op.regions):
+        return []
+    out: list[Any] = []
+    places: dict[Any, int] = {}
+    for region in op.regions:
+        for block in region.blocks:
+            for argument in block.arguments:
+                places[argument] = len(places)
+            for inner in map(operation, block.operations):
+                out += [inner.name, *(places.get(value, -1) for value in inner.operands), *_attributes(inner)]
+                out += [result.type for result in inner.results]
+                for result in inner.results:
+                    places[result] = len(places)
+                out += _regions(inner)
+            out.append("end")
+    return out

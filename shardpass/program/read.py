@@ -1,0 +1,278 @@
+"""From a module to ``Program``: one walk over ``main``, each fact asked of the bindings once.
+
+``Handles`` keeps MLIR's objects under the numbers that the program gives them. Cost: O(ops + operands + results), a few
+microseconds an op; models are shared by equal ops (``models``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+from jaxlib.mlir import ir
+
+from shardpass.diagnostics.table_passes import NO_MESH, SCOPE_OFF_MESH
+from shardpass.element_types import element_type
+from shardpass.ir.annotations import (
+    CONSTRAINT,
+    MANUAL,
+    MESH,
+    PRIORITIES,
+    REPLICATED,
+    SCOPE,
+    SHARDING,
+    TO_FULL,
+    TO_SHARD,
+    UNSPECIFIED,
+    Signature,
+    custom_call_target,
+    main_of,
+    mesh_of,
+    priorities,
+    text,
+    unspecified_dims,
+)
+from shardpass.ir.locations import place_of
+from shardpass.ir.order import CONTROL_FLOW
+from shardpass.ir.tensors import inputs_of, operation
+from shardpass.ops.model import OpModel
+from shardpass.ops.registry import OpDef, find
+from shardpass.ops.splits.prime_mesh import PrimeMesh, prime_mesh
+from shardpass.program.models import Models
+from shardpass.program.program import NOTHING_SAID, Array, Block, Op, OpKind, Program, Said
+from shardpass.program.trip_counts import trip_count
+from shardpass.program.validate import read_for
+from shardpass.sharding import Sharding, parse_sharding
+
+BORDERS = {CONSTRAINT: OpKind.CONSTRAINT, TO_SHARD: OpKind.ENTER_REGION, TO_FULL: OpKind.LEAVE_REGION}
+# Ops of StableHLO whose only effect is not their result: they stay though nothing uses them.
+_STAY = """
+    after_all all_gather all_reduce all_to_all case collective_broadcast collective_permute composite create_token
+    custom_call if infeed optimization_barrier outfeed recv reduce_scatter replica_id return send while
+"""
+EFFECTS = frozenset(f"stablehlo.{name}" for name in _STAY.split())
+
+
+def is_erasable(op: Any) -> bool:
+    """Whether ``op`` has no effect but its results, so that it goes where nothing uses them."""
+    return op.name.startswith(("stablehlo.", "chlo.")) and op.name not in EFFECTS
+
+
+@dataclass
+class Handles:
+    """MLIR's objects by the program's numbers. ``ends``: the terminator of each block, by the number of its first op's
+    holder and its place there: ``ends[None]`` of main, ``ends[op number, region]`` of control flow."""
+
+    module: Any
+    main: Any
+    signature: Signature
+    ops: list[Any] = field(default_factory=list)
+    values: list[Any] = field(default_factory=list)
+    types: list[Any] = field(default_factory=list)  # of the whole arrays, as they were read
+    ends: dict[tuple[int, int] | None, Any] = field(default_factory=dict)
+    arguments: dict[tuple[int, int] | None, list[Any]] = field(default_factory=dict)
+
+
+def read_program(module: Any, pipeline: str) -> tuple[Program, Handles]:
+    """The facts of ``module``'s main, and the handles behind them.
+
+    Raises ShardpassError: SP201 without @main, SP214 for a module that was not imported; ``pipeline`` is the named
+    pipeline that would have done it.
+    """
+    main = main_of(module)
+    mesh = mesh_of(module)
+    if mesh is None:
+        raise NO_MESH.error(place_of(main.location), attribute=MESH, pipeline=pipeline)
+    return _Reader(module, main, prime_mesh(mesh)).read()
+
+
+class _Reader:
+    def __init__(self, module: Any, main: Any, mesh: PrimeMesh) -> None:
+        self.mesh = mesh
+        self.handles = Handles(module, main, Signature(main))
+        self.number: dict[Any, int] = {}
+        self.arrays: list[Array | None] = []
+        self.types: dict[Any, Array | None] = {}
+        self.said: dict[int, Said] = {}
+        self.models = Models()
+        self.scopes: dict[Any, PrimeMesh] = {}
+        self.texts: dict[tuple[Any, int], list[Sharding]] = {}
+
+    def read(self) -> tuple[Program, Handles]:
+        block = self.handles.main.regions[0].blocks[0]
+        for argument, row in zip(block.arguments, self.handles.signature.arguments, strict=True):
+            value = self._value(argument)
+            if SHARDING in row:
+                self.said[value] = self._said(row, argument.type, argument.location)
+        body = self._block(block, self.mesh, None, [self.number[a] for a in block.arguments])
+        end = self.handles.ends[None]
+        results = tuple(
+            self._said(row, value.type, end.location) if SHARDING in row else NOTHING_SAID
+            for value, row in zip(end.operands, self.handles.signature.results, strict=True)
+        )
+        program = Program(self.mesh, tuple(self.arrays), body, self.said, results, len(self.handles.ops))
+        return program, self.handles
+
+    # ---------------------------------------------------------------- values
+
+    def _value(self, value: Any) -> int:
+        number = self.number[value] = len(self.arrays)
+        kind = value.type
+        if kind not in self.types:
+            self.types[kind] = _array(kind)
+        self.arrays.append(self.types[kind])
+        self.handles.values.append(value)
+        self.handles.types.append(kind)
+        return number
+
+    def _said(self, attributes: Any, kind: Any, location: Any, place: int = 0, of: int = 1) -> Said:
+        """What ``attributes`` say of the value at ``place`` of ``of``."""
+        attribute = attributes[SHARDING]
+        shardings = self.texts.get((attribute, of))
+        if shardings is None:
+            shardings = read_for(text(attribute), [kind] * of, place_of(location))
+            self.texts[attribute, of] = shardings
+        return Said(
+            shardings[place],
+            unspecified_dims(attributes) if UNSPECIFIED in attributes else (),
+            priorities(attributes) if PRIORITIES in attributes else (),
+            _vector(attributes) if REPLICATED in attributes else None,
+        )
+
+    # ---------------------------------------------------------------- blocks and ops
+
+    def _block(self, block: Any, mesh: PrimeMesh, key: tuple[int, int] | None, arguments: list[int]) -> Block:
+        *ops, end = [op.operation for op in block.operations]
+        self.handles.ends[key] = end
+        self.handles.arguments[key] = list(block.arguments)
+        made = tuple([self._op(op, mesh) for op in ops])
+        return Block(tuple(arguments), made, tuple([self._used(value) for value in end.operands]))
+
+    def _used(self, value: Any) -> int:
+        """The number of a value that is used; ops of regions that nobody looks into define values unseen."""
+        found = self.number.get(value)
+        return self._value(value) if found is None else found
+
+    def _op(self, op: Any, around: PrimeMesh) -> Op:
+        number = len(self.handles.ops)
+        self.handles.ops.append(op)
+        name = op.name
+        attributes = op.attributes
+        operands = tuple([self._used(value) for value in op.operands])
+        found = list(op.results)
+        target = custom_call_target(op) if name == "stablehlo.custom_call" else ""
+        annotated = SHARDING in attributes
+        if annotated and text(attributes[SHARDING]) == MANUAL:
+            results = tuple([self._value(result) for result in found])
+            return Op(number, name, OpKind.UNTOUCHED, operands, results, around, target=target, pure=False)
+        mesh = self._scope(attributes, op) if SCOPE in attributes else around
+        results = tuple([self._value(result) for result in found])
+        if annotated:
+            for place, value in enumerate(results):
+                if self.arrays[value] is not None:
+                    self.said[value] = self._said(attributes, found[place].type, op.location, place, len(results))
+        if target in BORDERS:
+            return Op(number, name, BORDERS[target], operands, results, mesh, target=target)
+        ranked = None not in map(self.arrays.__getitem__, (*operands, *results))
+        if name in CONTROL_FLOW and ranked:
+            return self._control_flow(op, number, operands, results, mesh)
+        return self._plain(op, number, operands, results, mesh, target, ranked)
+
+    def _control_flow(
+        self, op: Any, number: int, operands: tuple[int, ...], results: tuple[int, ...], mesh: PrimeMesh
+    ) -> Op:
+        blocks = []
+        for place, region in enumerate(op.regions):
+            block = region.blocks[0]
+            arguments = [self._value(argument) for argument in block.arguments]
+            blocks.append(self._block(block, mesh, (number, place), arguments))
+        trips = trip_count(op) if op.name == "stablehlo.while" else 1
+        pure = all(inner.pure for block in blocks for inner in block.ops)
+        return Op(
+            number,
+            op.name,
+            OpKind.CONTROL_FLOW,
+            operands,
+            results,
+            mesh,
+            pure=pure,
+            blocks=tuple(blocks),
+            trips=trips,
+        )
+
+    def _plain(
+        self,
+        op: Any,
+        number: int,
+        operands: tuple[int, ...],
+        results: tuple[int, ...],
+        mesh: PrimeMesh,
+        target: str,
+        ranked: bool,
+    ) -> Op:
+        entry = find(op.name)
+        captured: tuple[int, ...] = ()
+        if len(op.regions):
+            outside = inputs_of(op)[len(operands) :]
+            captured = tuple(dict.fromkeys(self._used(value) for value in outside))
+        pure = is_erasable(op)
+        model: OpModel[Any] | None = None
+        if entry is not None and ranked and not captured:
+            types = self.handles.types
+            model = self.models.of(op, entry, [types[v] for v in (*operands, *results)])
+        if model is not None and entry is not None:
+            cheap = entry.cheap
+            return Op(number, op.name, OpKind.SPLIT, operands, results, mesh, model, (), "", target, cheap, pure)
+        why = _why_whole(entry, ranked, captured, target)
+        return Op(number, op.name, OpKind.WHOLE, operands, results, mesh, None, captured, why, target, False, pure)
+
+    def _scope(self, attributes: Any, op: Any) -> PrimeMesh:
+        """The mesh as ops of the region that ``op`` is in see it."""
+        attribute = attributes[SCOPE]
+        if attribute not in self.scopes:
+            said = text(attribute)
+            sharding = parse_sharding(said)
+            on = sharding.on(self.mesh.mesh) if isinstance(sharding, Sharding) else None
+            manual = None if on is None else self.mesh.numbered(on.manual)
+            if manual is None:
+                raise SCOPE_OFF_MESH.error(place_of(op.location), scope=said, mesh=self.mesh.mesh)
+            self.scopes[attribute] = prime_mesh(self.mesh.mesh, tuple(sorted(manual)))
+        return self.scopes[attribute]
+
+
+def _array(kind: Any) -> Array | None:
+    if not isinstance(kind, ir.RankedTensorType):
+        return None
+    shape = tuple(kind.shape)
+    try:
+        element = element_type(str(kind.element_type))
+    except KeyError:  # index, and other types that no array of a program has
+        return None
+    return Array(shape, element, element.bytes(prod(shape)))
+
+
+def _vector(attributes: Any) -> Sharding | None:
+    said = parse_sharding(text(attributes[REPLICATED]))
+    return said if isinstance(said, Sharding) else None
+
+
+def _why_whole(entry: OpDef | None, ranked: bool, captured: tuple[int, ...], target: str) -> str:
+    """Why an op is computed whole, for people."""
+    if entry is None:
+        return "it has no rule"
+    if not ranked:
+        return "it takes or gives what is no array"
+    if entry.whole:
+        return entry.note
+    if captured:
+        return "its region uses values from outside"
+    if target:
+        return "nothing says how calls of this target may be split"
+    return "this form of it has no rule"
+
+
+def every_handle(handles: Handles, block: Block) -> Iterator[Any]:
+    """The MLIR ops of ``block`` and of the blocks inside."""
+    return (operation(handles.ops[op.number]) for op in block.every_op())

@@ -1,0 +1,79 @@
+"""How often the body of a loop runs, where the loop counts: what JAX's ``scan`` and ``fori_loop`` lower to.
+
+A loop counts where one of its carried values, k, (1) starts from a constant, (2) is compared with a constant, or with a
+carried value that stays a constant, by the condition's result (``k < n``), and (3) is returned as ``k + step``, step a
+positive constant. It then runs ceil((n - start) / step) times. Example: start 0, ``k < 12``, ``k + 1``: 12 times.
+Anything else is not known (None).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jaxlib.mlir import ir
+
+from shardpass.ir.tensors import operation, splat_text
+
+
+def trip_count(loop: Any) -> int | None:
+    """Trips of a ``stablehlo.while``; None where they are not known."""
+    condition, body = (region.blocks[0] for region in loop.regions)
+    compare = _maker(_end(condition).operands[0])
+    if compare is None or compare.name != "stablehlo.compare":
+        return None
+    direction = str(compare.attributes["comparison_direction"]).rstrip(">").split()[-1]
+    left, right = compare.operands
+    place = _place(left, condition)
+    if place is None or direction not in ("LT", "LE"):
+        return None
+    step = _step(body, place)
+    start, bound = _number(loop.operands[place]), _bound(right, loop, condition, body)
+    if step is None or start is None or bound is None or step < 1:
+        return None
+    last = bound + (direction == "LE")
+    return max(0, -(-(last - start) // step))
+
+
+def _end(block: Any) -> Any:
+    return operation(block.operations[len(block.operations) - 1])
+
+
+def _maker(value: Any) -> Any:
+    owner = value.owner
+    return None if isinstance(owner, ir.Block) else operation(owner)
+
+
+def _place(value: Any, block: Any) -> int | None:
+    """Which argument of ``block`` the value is."""
+    return next((k for k, argument in enumerate(block.arguments) if argument == value), None)
+
+
+def _number(value: Any) -> int | None:
+    """The integer that a constant holds."""
+    op = _maker(value)
+    if op is not None and op.name == "stablehlo.convert":
+        return _number(op.operands[0])
+    text = splat_text(op) if op is not None and op.name == "stablehlo.constant" else None
+    try:
+        return int(text or "")
+    except ValueError:
+        return None
+
+
+def _bound(value: Any, loop: Any, condition: Any, body: Any) -> int | None:
+    """A constant, or what a carried value that stays as it is began with."""
+    place = _place(value, condition)
+    if place is None:
+        return _number(value)
+    same = _end(body).operands[place] == body.arguments[place]
+    return _number(loop.operands[place]) if same else None
+
+
+def _step(body: Any, place: int) -> int | None:
+    added = _maker(_end(body).operands[place])
+    if added is None or added.name != "stablehlo.add":
+        return None
+    left, right = added.operands
+    if _place(left, body) == place:
+        return _number(right)
+    return _number(left) if _place(right, body) == place else None

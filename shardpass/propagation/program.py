@@ -1,0 +1,184 @@
+"""A program as the engine sees it: values with what is said of them, and steps that tie their dimensions together.
+
+A step is made of
+
+1. an op with a model: its rule;
+2. a constraint: both sides hold one array; a barrier lets shardings pass one way, or none;
+3. the border of a manual region: what is outside is (manual part, region's dimension) on each dimension, and split over
+   the region's free axes alike on both sides; over its manual axes the border says how, and nothing splits them
+   further;
+4. control flow: results are tied to what the regions return, of a loop also to its operands and the regions' arguments;
+5. a result of main: tied to what is returned, as its annotation is a value of its own;
+6. the members of a sharding group (shard_as, shard_like, sdy.sharding_group), tied to the first.
+
+Ops that are computed whole tie nothing. Cost: one walk, O(values + ops).
+"""
+
+from __future__ import annotations
+
+from shardpass.ops.splits.factors import DimAxes
+from shardpass.ops.splits.prime_mesh import PrimeMesh
+from shardpass.program.program import NOTHING_SAID, Block, Op, OpKind, Program, Said
+from shardpass.program.shardings import Shardings
+from shardpass.propagation.engine import Propagation, Step, Value, border, describe, tie
+from shardpass.sharding import Sharding
+
+# Of a barrier's operand and result, the one that it leaves as it is.
+FROZEN = {"FORWARD": frozenset({0}), "BACKWARD": frozenset({1}), "": frozenset[int]()}
+
+
+class Propagated:
+    """``program`` propagated: ``engine`` has the trace and the conflicts, ``shardings`` the table."""
+
+    def __init__(self, program: Program, barriers: dict[int, str]) -> None:
+        self.program = program
+        self.barriers = barriers  # by op: FORWARD, BACKWARD or NONE
+        self.engine = Propagation(program.mesh)
+        self.index: dict[int, int] = {}  # value -> value of the engine
+        self.own: dict[int, Sharding] = {}  # by the engine's value: shardings that the mesh cannot say
+        self.meshes: list[PrimeMesh] = []  # of each value of the engine
+        self.groups: dict[tuple[str, int], int] = {}
+        for value in program.body.arguments:
+            self._open(value, program.mesh, even=True)
+        self._block(program.body)
+        self.results = self._results()
+        self.engine.run()
+        self.shardings = self._table()
+
+    # ---------------------------------------------------------------- values
+
+    def _open(self, value: int, mesh: PrimeMesh, *, even: bool = False) -> None:
+        """A value of the engine for ``value``. ``even``: of the program's border, where nothing is said of it."""
+        array = self.program.arrays[value]
+        if array is not None:
+            said = self.program.said.get(value, NOTHING_SAID)
+            even = even and said.sharding is None
+            self.index[value] = self._value(array.shape, array.bytes, said, mesh, even)
+
+    def _value(self, shape: tuple[int, ...], size: int, said: Said, mesh: PrimeMesh, even: bool) -> int:
+        sharding = said.sharding
+        dims: DimAxes | None = ((),) * len(shape)
+        fixed = sharding is not None and not sharding.is_unknown
+        if sharding is not None and fixed:
+            dims = mesh.dims(sharding, len(shape))
+        known = Value(shape, size, dims or ((),) * len(shape), divisible_only=even)
+        known.fixed = fixed
+        known.replicated_axes = frozenset(mesh.manual)
+        if dims is not None and fixed:
+            known.open_dims = frozenset(said.open_dims)
+            known.replicated_axes |= _replicated_axes(said.barred, mesh)
+            _wait_for_turn(known, said.priorities)
+        index = self.engine.add_value(known)
+        self.meshes.append(mesh)
+        if sharding is not None:
+            if sharding.notes.group is not None:
+                self._join_group(sharding.notes.group, index)
+            if dims is None:
+                self.own[index] = sharding
+        return index
+
+    def _join_group(self, group: tuple[str, int], index: int) -> None:
+        first = self.groups.setdefault(group, index)
+        if first != index and self.engine.values[first].shape == self.engine.values[index].shape:
+            self._tie(first, index, f"{group[0]} {group[1]}")
+
+    # ---------------------------------------------------------------- steps
+
+    def _block(self, block: Block) -> None:
+        for op in block.ops:
+            if op.kind is not OpKind.UNTOUCHED:
+                self._op(op)
+
+    def _op(self, op: Op) -> None:
+        for value in op.results:
+            self._open(value, op.mesh)
+        if op.kind is OpKind.CONTROL_FLOW:
+            self._control_flow(op)
+            return
+        if op.kind is OpKind.WHOLE:
+            return
+        index = self.index
+        values = tuple([index[v] for v in (*op.operands, *op.results) if v in index])
+        if len(values) < len(op.operands) + len(op.results):
+            return
+        if op.kind is OpKind.SPLIT:
+            assert op.model is not None
+            self.engine.add(Step(op.model.rule, values, op.name, op.number))
+        elif op.kind is OpKind.CONSTRAINT:
+            self._constraint(op, values)
+        else:
+            self._border(op, values)
+
+    def _border(self, op: Op, values: tuple[int, ...]) -> None:
+        outer, inner = values if op.kind is OpKind.ENTER_REGION else values[::-1]
+        known = self.engine.values
+        known[outer].replicated_axes |= frozenset(self.meshes[inner].manual)
+        self.engine.add(Step(border(known[outer].shape, known[inner].shape), (outer, inner), op.target))
+
+    def _constraint(self, op: Op, values: tuple[int, ...]) -> None:
+        barrier = self.barriers.get(op.number, "")
+        if barrier != "NONE":
+            rule = tie(self.engine.values[values[0]].shape)
+            self.engine.add(Step(rule, values, op.name, frozen=FROZEN.get(barrier, frozenset())))
+
+    def _tie(self, one: int, other: int, name: str) -> None:
+        """Two values that hold the same array."""
+        self.engine.add(Step(tie(self.engine.values[one].shape), (one, other), name))
+
+    def _control_flow(self, op: Op) -> None:
+        for block in op.blocks:
+            for argument in block.arguments:
+                self._open(argument, op.mesh)
+            self._block(block)
+        for position, result in enumerate(op.results):
+            same = [block.returned[position] for block in op.blocks[op.is_loop :]]
+            if op.is_loop:
+                same += [op.operands[position], *(block.arguments[position] for block in op.blocks)]
+            for value in same:
+                if value in self.index:
+                    self._tie(self.index[value], self.index[result], op.name)
+
+    def _results(self) -> list[int | None]:
+        out: list[int | None] = []
+        for value, said in zip(self.program.body.returned, self.program.results_said, strict=True):
+            source, array = self.index.get(value), self.program.arrays[value]
+            if source is None or array is None:
+                out.append(None)
+                continue
+            result = self._value(array.shape, array.bytes, said, self.program.mesh, said.sharding is None)
+            self._tie(source, result, "return")
+            out.append(result)
+        return out
+
+    # ---------------------------------------------------------------- what was found
+
+    def _table(self) -> Shardings:
+        of = {value: self._sharding(index) for value, index in self.index.items()}
+        results = tuple(None if index is None else self._sharding(index) for index in self.results)
+        conflicts = {
+            step.op: describe(conflict, self.program.mesh)
+            for conflict in self.engine.conflicts.values()
+            if (step := self.engine.steps[conflict.step]).op is not None
+        }
+        return Shardings(of, results, conflicts)
+
+    def _sharding(self, index: int) -> Sharding:
+        own = self.own.get(index)
+        return self.meshes[index].sharding(self.engine.values[index].dims) if own is None else own
+
+
+def _replicated_axes(barred: Sharding | None, mesh: PrimeMesh) -> frozenset[int]:
+    """The sub-axes that must not split a value further; all, where the mesh cannot say which."""
+    if barred is None:
+        return frozenset()
+    numbers = mesh.dims(barred, 1)
+    return frozenset(range(len(mesh.sizes)) if numbers is None else numbers[0])
+
+
+def _wait_for_turn(known: Value, given: tuple[int, ...]) -> None:
+    """Dimensions of a priority above 0 wait for their round."""
+    for dim, priority in enumerate(given):
+        if priority and known.dims[dim]:
+            known.by_priority.setdefault(priority, {})[dim] = known.dims[dim]
+    waiting = {dim for dims in known.by_priority.values() for dim in dims}
+    known.dims = tuple(() if dim in waiting else axes for dim, axes in enumerate(known.dims))
