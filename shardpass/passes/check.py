@@ -80,9 +80,10 @@ class _Checker:
 
     def op(self, op: Op, handle: Any, scope: str | None) -> None:
         for value in op.results:
+            if self.program.arrays[value] is None:
+                continue
             if value not in self.program.said:
-                if any(self.program.arrays[other] is not None for other in op.results):
-                    report(NOT_PROPAGATED.at(place_of(handle.location), op=op.name))
+                report(NOT_PROPAGATED.at(place_of(handle.location), op=op.name))
                 return
             self.value(value, handle.location, op.name, scope=scope)
 

@@ -102,7 +102,7 @@ def write(program: Program, handles: Handles, shardings: Shardings) -> None:
             said = [str(s or Sharding.replicated()) for s in found]  # tokens among them are everywhere
             texts[found] = ir.StringAttr.get(said[0] if len(said) == 1 else "{" + ", ".join(said) + "}")
         attributes = handles.ops[op.number].attributes
-        if op.results[0] in program.said:
+        if any(value in program.said for value in op.results):
             for name in SAID:
                 if name in attributes:
                     del attributes[name]

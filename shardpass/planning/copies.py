@@ -4,8 +4,8 @@ State: ``held`` says for each value its array, type and sharding; ``at_hand`` th
 there, in the order in which they came. Copies made in a region end with it: ``entered`` and ``left`` bracket a region,
 and a journal takes back what was added. Invariant: before an op is planned all its operands are held.
 
-Example on x=2: after ``%1 = add`` held in rows, a user that needs it whole adds the copy {replicated}; the next user that
-needs it whole finds it, and one that needs columns starts from whichever of the two receives less (a slice of the
+Example on x=2: after ``%1 = add`` held in rows, a user that needs it whole adds the copy {replicated}; the next user
+that needs it whole finds it, and one that needs columns starts from whichever of the two receives less (a slice of the
 whole).
 """
 

@@ -13,8 +13,8 @@ each of them that moves but the first, and the op's work on the tile (``splits.a
 where a move is about to be planned, at most ``DEPTH`` ops up: O(2^DEPTH) for ops of two operands, and as a rule a
 handful.
 
-Example on x=2: ``%c = convert %a : f32[8] <- bf16[8]`` is held in rows and wanted whole. Moving %c receives 16 bytes; moving
-%a receives 8 and converts twice the elements: %a is gathered, and the conversion is done again on the whole.
+Example on x=2: ``%c = convert %a : f32[8] <- bf16[8]`` is held in rows and wanted whole. Moving %c receives 16 bytes;
+moving %a receives 8 and converts twice the elements: %a is gathered, and the conversion is done again on the whole.
 """
 
 from __future__ import annotations

@@ -6,10 +6,12 @@ from math import prod
 
 import pytest
 
+from shardpass.element_types import element_type
 from shardpass.ops.splits.assign import (
     LATENCY_BYTES,
     WORK_PER_BYTE,
     Assignment,
+    Completion,
     Side,
     assign,
     complete,
@@ -21,6 +23,7 @@ from shardpass.ops.splits.prime_mesh import PrimeMesh, prime_mesh
 from shardpass.sharding import Mesh
 
 X, Y = 0, 1
+F32 = element_type("f32")
 MESH = prime_mesh(Mesh((("x", 2), ("y", 2))))
 
 
@@ -44,7 +47,8 @@ def choose(
     rule = matmul(m, k, n)
     shapes = ((m, k), (k, n), (m, n))
     sides = [
-        Side(s, d, a, 4) for s, d, a in zip(shapes, (*rule.operands, *rule.results), (left, right, result), strict=True)
+        Side(s, d, a, F32)
+        for s, d, a in zip(shapes, (*rule.operands, *rule.results), (left, right, result), strict=True)
     ]
 
     def received(shape: tuple[int, ...], source: DimAxes, target: DimAxes) -> int:
@@ -60,6 +64,7 @@ def choose(
         mesh,
         lambda i, dims: received(shapes[i], (left, right)[i], dims),
         lambda i, dims: received(shapes[2], dims, result),
+        lambda factors: (),
     )
 
 
@@ -102,7 +107,7 @@ def test_tiny_operands_are_gathered_where_the_latency_is_all_that_counts() -> No
 @pytest.mark.parametrize("assigned", [{0: (X,), 1: (Y,)}, {0: (X,), 2: (Y,)}, {2: (X, Y)}])
 def test_what_all_sides_can_say_settles_unchanged(assigned: dict[int, tuple[int, ...]]) -> None:
     rule = matmul(8, 8, 8)
-    sides = [Side((8, 8), d, None, 4) for d in (*rule.operands, *rule.results)]
+    sides = [Side((8, 8), d, None, F32) for d in (*rule.operands, *rule.results)]
     assert settle(rule, sides, assigned, MESH.sizes) == assigned
 
 
@@ -114,26 +119,31 @@ def test_what_one_side_cannot_say_is_taken_from_all() -> None:
     build.operand(0, 1, minor)
     build.result(0, 0, major, minor)
     rule = build.build()
-    sides = [Side((5, 4), rule.operands[0], None, 4), Side((20,), rule.results[0], None, 4)]
+    sides = [Side((5, 4), rule.operands[0], None, F32), Side((20,), rule.results[0], None, F32)]
     assert settle(rule, sides, {major: (X,)}, MESH.sizes) == {}
     assert settle(rule, sides, {minor: (X,)}, MESH.sizes) == {}
 
 
 def test_partial_sums_are_scattered_where_the_result_is_split_over_their_axes() -> None:
-    side = Side((8, 8), ((0,), (1,)), ((Y,), (X,)), 4)
-    assert scatter_dims(side, ((), ()), (X, Y), MESH) == ((0, (Y,)), (1, (X,)))
-    # only what follows directly on what is split already
-    assert scatter_dims(Side((8, 8), ((0,), (1,)), ((Y, X), ()), 4), ((Y,), ()), (X,), MESH) == ((0, (X,)),)
-    assert scatter_dims(Side((8, 8), ((0,), (1,)), ((Y, X), ()), 4), ((), ()), (X,), MESH) == ()
+    assert scatter_dims((8, 8), ((Y,), (X,)), ((), ()), (X, Y), MESH) == ((0, (Y,)), (1, (X,)))
+    # only the axes that follow directly on those that split the dimension already
+    assert scatter_dims((8, 8), ((Y, X), ()), ((Y,), ()), (X,), MESH) == ((0, (X,)),)
+    assert scatter_dims((8, 8), ((Y, X), ()), ((), ()), (X,), MESH) == ()
     # 5 rows do not divide
-    assert scatter_dims(Side((5, 8), ((0,), (1,)), ((X,), ()), 4), ((), ()), (X,), MESH) == ()
+    assert scatter_dims((5, 8), ((X,), ()), ((), ()), (X,), MESH) == ()
     # a sharding that the mesh cannot say
-    assert scatter_dims(Side((8, 8), ((0,), (1,)), None, 4), ((), ()), (X,), MESH) == ()
+    assert scatter_dims((8, 8), None, ((), ()), (X,), MESH) == ()
 
 
 def test_what_completing_partial_sums_costs() -> None:
     """Of 256 bytes: a reduce_scatter over 2 receives 128, an all_reduce 2 x 128; both in turn 128 and 2 x 64."""
     whole, rows = ((), ()), ((X,), ())
-    assert complete(Side((8, 8), ((0,), (1,)), rows, 4), whole, (X,), MESH) == (rows, 128)
-    assert complete(Side((8, 8), ((0,), (1,)), whole, 4), whole, (X,), MESH) == (whole, 256)
-    assert complete(Side((8, 8), ((0,), (1,)), rows, 4), whole, (X, Y), MESH) == (rows, 128 + 128)
+
+    def side(wanted: DimAxes) -> Side:
+        return Side((8, 8), ((0,), (1,)), wanted, F32)
+
+    scattered, everywhere = Completion(0, (X,), "add", 128), Completion(None, (X,), "add", 256)
+    assert complete(side(rows), whole, (X,), "add", MESH) == (rows, (scattered,))
+    assert complete(side(whole), whole, (X,), "add", MESH) == (whole, (everywhere,))
+    left = Completion(None, (Y,), "add", 128)
+    assert complete(side(rows), whole, (X, Y), "add", MESH) == (rows, (scattered, left))

@@ -156,7 +156,7 @@ def test_a_value_is_not_split_into_more_parts_than_it_has_elements() -> None:
 
 
 def test_what_the_outside_sees_is_split_evenly_alone() -> None:
-    run = engine(value((6,), ((X, Y),)), value((6,), even=True), value((6,)))
+    run = engine(value((6,), ((X, Y),)), value((6,), divisible_only=True), value((6,)))
     run.add(Step(tie((6,)), (0, 1)))
     run.add(Step(tie((6,)), (0, 2)))
     run.run()
@@ -191,7 +191,7 @@ def test_expansions_decide_last() -> None:
 
 def test_priorities_of_the_user_are_taken_in_turn() -> None:
     """The split of priority 1 comes when that of priority 0 has gone as far as it can."""
-    later = value((8, 8), ((), ()), later={1: {0: (X,)}})
+    later = value((8, 8), ((), ()), by_priority={1: {0: (X,)}})
     run = engine(later, value((8, 8), ((), (X,))), value((8, 8)))
     build = RuleBuilder([2, 2], [2])
     for dim in (0, 1):
@@ -217,7 +217,7 @@ def test_a_circle_of_values_comes_to_rest() -> None:
 
 def test_barred_axes_split_nothing_further() -> None:
     """The value between takes x and leaves y, which its neighbour on the other side then never sees."""
-    run = engine(value((8, 4), ((X,), (Y,))), value((8, 4), barred=frozenset({Y})), value((8, 4)))
+    run = engine(value((8, 4), ((X,), (Y,))), value((8, 4), replicated_axes=frozenset({Y})), value((8, 4)))
     for left in (0, 1):
         run.add(Step(tie((8, 4)), (left, left + 1)))
     run.run()
@@ -230,7 +230,7 @@ def test_a_step_leaves_the_values_alone_that_it_must_not_change(still: frozenset
     values = [value((8,)), value((8,))]
     values[given].dims = ((X,),)
     run = engine(*values)
-    run.add(Step(tie((8,)), (0, 1), still=still))
+    run.add(Step(tie((8,)), (0, 1), frozen=still))
     run.run()
     other = ((),) if 1 - given in still else ((X,),)
     assert run.values[given].dims == ((X,),)
