@@ -8,7 +8,16 @@ import pickle
 import numpy as np
 import pytest
 
-from shardpass.sharding import AxisRef, Mesh, Sharding, ShardingError, TupleSharding, common_mesh, parse_sharding
+from shardpass.sharding import (
+    AxisRef,
+    Mesh,
+    Sharding,
+    ShardingError,
+    TupleSharding,
+    common_mesh,
+    parse_mesh,
+    parse_sharding,
+)
 
 MESH = Mesh((("x", 4), ("y", 2)))
 TEXTS = [
@@ -33,7 +42,7 @@ def test_a_text_seen_before_gives_the_same_object(text: str) -> None:
 
 def test_values_cannot_be_changed() -> None:
     for value in (parse_sharding("{devices=[2]<=[2]}"), TupleSharding([Sharding.manual_()])):
-        with pytest.raises(AttributeError, match="immutable"):
+        with pytest.raises(AttributeError, match=r"immutable|cannot assign"):
             value.dims = ()  # type: ignore[misc,union-attr]
     with pytest.raises(ValueError, match="read-only"):
         parse_sharding("{devices=[2]<=[2]}").tile_index()[0, 0] = 1  # type: ignore[union-attr]
@@ -150,7 +159,7 @@ def test_names_of_sub_axes_of_sub_axes() -> None:
 
 def test_meshes() -> None:
     text = "mesh['x'=2,'y'=3], device_ids=([3,2]T(1,0))"
-    mesh = Mesh.parse(text)
+    mesh = parse_mesh(text)
     assert str(mesh) == text
     assert mesh == Mesh((("x", 2), ("y", 3)), (0, 2, 4, 1, 3, 5))
     assert mesh.devices.tolist() == [[0, 2, 4], [1, 3, 5]]

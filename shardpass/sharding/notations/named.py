@@ -1,7 +1,8 @@
-"""XLA's named form (V3): ``{mesh['x'=4,'y'=2], [{'x'}, {?}], unreduced={'y'}}``.
+"""XLA's named form (V3), both ways: ``{mesh['x'=4,'y'=2], [{'x'}, {?}], unreduced={'y'}}``.
 
-XLA aborts the process on what this refuses: an axis unknown or used twice, a sub-axis that is none, neighbours
-that are one axis, kinds out of mesh order. A mesh that has no meaning it lets through; strict reading does not.
+Source: NamedSharding and its parser in XLA (xla/hlo/ir/named_sharding.cc, hlo_parser.cc). XLA aborts its process on the
+errors that this module raises: an axis unknown or used twice, a sub-axis that is none, neighbours that are one axis,
+kinds out of mesh order. XLA lets a mesh without meaning through; strict reading does not.
 """
 
 from __future__ import annotations
@@ -11,18 +12,16 @@ import math
 import re
 from dataclasses import replace
 
-import numpy as np
-
 from shardpass.diagnostics import table_sharding as table
 from shardpass.sharding.axes import Axes, check_disjoint
-from shardpass.sharding.digits import Ints
 from shardpass.sharding.errors import ShardingError, ShardingParseError, placed
-from shardpass.sharding.ill_formed import canonical
 from shardpass.sharding.mesh import AxisRef, Mesh
-from shardpass.sharding.metadata import RULES, metadata_of
 from shardpass.sharding.model import Sharding
+from shardpass.sharding.notations.metadata import RULES, metadata_of
+from shardpass.sharding.notations.named_mesh import MeshText, mesh_of_tree
+from shardpass.sharding.notations.source import Source
+from shardpass.sharding.notations.trees import Node, first_offset, pieces, trees
 from shardpass.sharding.notes import Kind, Notes
-from shardpass.sharding.source import Node, Source, first_offset, pieces, trees
 
 _INDEX = re.compile(r"\s*[+-]?[0-9]+\s*", re.ASCII)
 
@@ -42,15 +41,14 @@ def named_of(source: Source, tree: Node) -> Sharding:
         return Sharding(Kind.MAXIMAL, device=device, notes=notes)
     _check_stray(source, tree)
     (spec,) = (part for part in trees(tree) if part.data.startswith("spec_"))
-    axes, shape, order = _mesh_parts(source, tree)
-    at = first_offset(tree)
-    problem = _mesh_problem(source, at, axes, shape)
+    written, at = mesh_of_tree(source, tree), first_offset(tree)
+    problem = written.problem(source, at)
     if problem is not None:
         if source.strict:
             raise problem
-        return _loose(source, axes, shape, order, spec, problem)
-    mesh = _mesh(source, at, axes, order)
-    shown = _mesh_text(source, at, mesh, order if shape is None else None)
+        return _without_meaning(source, written, spec, problem)
+    mesh = written.mesh(source, at)
+    shown = written.canonical_text(mesh, source, at)
     try:
         made = _spec(source, mesh, spec)
     except ShardingParseError:
@@ -59,108 +57,6 @@ def named_of(source: Source, tree: Node) -> Sharding:
         raise placed(error, source.text, first_offset(spec) or at) from None
     text = "{" + shown + str(made).removeprefix("{" + str(mesh))
     return made.replaced(notes=replace(made.notes, metadata=metadata, text=text))
-
-
-def mesh_of_tree(source: Source, tree: Node) -> Mesh:
-    """The mesh of its text alone; here device ids may count up."""
-    axes, shape, order = _mesh_parts(source, tree)
-    problem = _mesh_problem(source, 0, axes, shape)
-    if problem is not None:
-        raise problem
-    try:
-        return Mesh(axes, order)
-    except ShardingError as error:
-        raise placed(error, source.text, 0) from None
-
-
-# ------------------------------------------------------------------------------------- the mesh
-
-Axis = tuple[str, int]
-
-
-def _mesh_parts(source: Source, tree: Node) -> tuple[list[Axis], tuple[list[int], list[int]] | None, Ints | None]:
-    """Axes, the shape and transpose of an iota of device ids, and the device ids."""
-    axes: list[Axis] = []
-    for part in tree.iter_subtrees_topdown():
-        if part.data == "mesh_axis":
-            name, size = pieces(part)
-            axes.append((_name(source, name), source.one(size)))
-    for part in trees(tree):
-        if part.data.startswith("ids_") and not axes:
-            raise source.contradiction(first_offset(part), "a mesh without axes has no device ids", "leave them out")
-        if part.data == "ids_list":
-            listed = [token for token in pieces(part) if token.type == "INTS"]
-            return axes, None, source.ints(listed[0]) if listed else np.array([], dtype=np.int64)
-        if part.data == "ids_iota":
-            shape, perm = _iota(source, part)
-            if sorted(perm) != list(range(len(shape))) or min(shape) < 1 or math.prod(shape) != _size(axes):
-                return axes, (shape, perm), None
-            grid = np.arange(math.prod(shape)).reshape(shape).transpose(perm)
-            return axes, (shape, perm), grid.reshape(-1)
-    return axes, None, None
-
-
-def _iota(source: Source, part: Node) -> tuple[list[int], list[int]]:
-    tokens = pieces(part)
-    shape = source.ints(tokens[1]).tolist()
-    if (len(shape) == 1) != (len(tokens) == 2):
-        hint = "an iota of several dimensions needs its transpose T(..), one of one has none"
-        at = tokens[1].end_pos
-        raise source.fault(table.SYNTAX, at, expected="T(..)" if len(shape) > 1 else "')'", found="the next", hint=hint)
-    perm = source.ints(tokens[3]).tolist() if len(shape) > 1 else [0]
-    if any(not 0 <= p < len(shape) for p in perm) or len(perm) != len(shape):
-        shown = ",".join(map(str, perm))
-        raise source.fault(table.TRANSPOSE, tokens[3].start_pos, len(shown), perm=shown, last=len(shape) - 1)
-    return shape, perm
-
-
-def _size(axes: list[Axis]) -> int:
-    return math.prod(size for _, size in axes)
-
-
-def _name(source: Source, token: Node) -> str:
-    name = source.string(token)
-    if source.strict and ("'" in name or "\\" in name):
-        raise source.contradiction(
-            token.start_pos, f"XLA prints the axis name {token} so that it cannot be read again",
-            "choose a name without quotes and backslashes", len(token),
-        )  # fmt: skip
-    return name
-
-
-def _mesh_problem(
-    source: Source, at: int, axes: list[Axis], iota: tuple[list[int], list[int]] | None
-) -> ShardingParseError | None:
-    """What XLA lets through of a mesh that has no meaning."""
-    for name, size in axes:
-        if size < 1:
-            return source.contradiction(at, f"axis {name!r} has the size {size}", "sizes are at least 1")
-    if iota is not None:
-        shape, perm = iota
-        if sorted(perm) != list(range(len(shape))):
-            return source.fault(table.TRANSPOSE, at, perm=",".join(map(str, perm)), last=len(shape) - 1)
-        if math.prod(shape) != _size(axes):
-            hint = "the iota lists each device of the mesh once"
-            return source.fault(table.IOTA_SIZE, at, tiles=_size(axes), devices=math.prod(shape), hint=hint)
-    return None
-
-
-def _mesh(source: Source, at: int, axes: list[Axis], order: Ints | None) -> Mesh:
-    try:
-        mesh = Mesh(axes, order)
-    except ShardingError as error:
-        raise placed(error, source.text, at) from None
-    return mesh
-
-
-def _mesh_text(source: Source, at: int, mesh: Mesh, listed: Ints | None) -> str:
-    """A list of device ids stays a list; XLA dies on one that counts up."""
-    if listed is None:
-        return str(mesh)
-    if mesh.is_iota:
-        raise source.contradiction(at, "the device ids are 0, 1, 2.. already", "leave out device_ids")
-    plain = str(Mesh(mesh.axes))
-    return f"{plain}, device_ids=({','.join(map(str, listed.tolist()))})"
 
 
 def _check_stray(source: Source, tree: Node) -> None:
@@ -323,23 +219,13 @@ def named_text(sharding: Sharding) -> str:
 # ------------------------------------------------------------------------------------- without meaning
 
 
-def _loose(
-    source: Source, axes: list[Axis], iota: tuple[list[int], list[int]] | None, order: Ints | None, spec: Node,
-    problem: ShardingParseError,
-) -> Sharding:  # fmt: skip
-    """A mesh without meaning, as XLA keeps it: the text alone."""
-    names = [name for name, _ in axes]
-    if len(set(names)) < len(names):
+def _without_meaning(source: Source, written: MeshText, spec: Node, problem: ShardingParseError) -> Sharding:
+    """The sharding over a mesh without meaning, as XLA keeps it: it prints, and means nothing."""
+    names = [name for name, _ in written.axes]
+    mesh = written.text_without_meaning()
+    if mesh is None or len(set(names)) < len(names):
         raise problem
-    stand_in = Mesh((name, size if size > 0 else 1 << 20) for name, size in axes)
+    stand_in = Mesh((name, size if size > 0 else 1 << 20) for name, size in written.axes)
     made = _spec(source, stand_in, spec)
-    shape = ",".join(f"'{name}'={size}" for name, size in axes)
-    mesh = f"mesh[{shape}]"
-    if iota is not None:
-        short, perm = canonical(list(iota[0]), list(iota[1]))
-        if len(short) > 1:
-            mesh += f", device_ids=([{','.join(map(str, short))}]T({','.join(map(str, perm))}))"
-    elif order is not None:
-        raise problem
     text = str(made).replace(str(stand_in), mesh, 1)
     return Sharding(Kind.TILED, notes=Notes(named=True, text=text, problems=problem.diagnostics))

@@ -1,4 +1,8 @@
-"""``#sdy.sharding`` text, both ways: ``#sdy.sharding<@mesh, [{"x", "y":(1)2, ?}, {}p1], replicated={"z"}>``."""
+"""Shardy's sharding attribute, both ways: ``#sdy.sharding<@m, [{"x", "y":(1)2, ?}, {}p1], replicated={"z"}>``.
+
+Source: TensorShardingAttr of Shardy (shardy/dialect/sdy/ir/attrs.td). ``?`` leaves a dimension open to propagation,
+``p1`` is its priority, ``"y":(1)2`` a sub-axis. The attribute names its mesh, so reading needs the module's meshes.
+"""
 
 from __future__ import annotations
 

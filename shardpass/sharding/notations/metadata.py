@@ -1,8 +1,13 @@
-"""``metadata={..}``: fields for people, which no meaning depends on but one: the operation of a partial sum."""
+"""``metadata={..}`` of XLA's text: fields for people.
+
+The fields are those of xla.OpMetadata that XLA's parser takes. One of them has a meaning: jaxlib 0.12 writes the
+operation of a partial sum into the metadata. ``Sharding.text(metadata=True)`` prints metadata (``xla_text``).
+"""
 
 from __future__ import annotations
 
-from shardpass.sharding.source import Node, Source, pieces, trees
+from shardpass.sharding.notations.source import Source
+from shardpass.sharding.notations.trees import Node, pieces, trees
 
 TEXT_FIELDS = frozenset(
     {"op_type", "op_name", "source_file", "deduplicated_name", "scheduling_name", "metadata_payload"}
