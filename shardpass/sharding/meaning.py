@@ -1,7 +1,7 @@
 """The meaning of a tiled sharding as a key: two shardings mean the same exactly if their keys are equal.
 
 Two shardings mean the same when every device holds the same tile for every shape, of the same partial sum, at the
-same manual coordinates (the base offset map of Rink et al., section 2.2, with XLA's subgroups). Each list of axes gives
+same manual coordinates (the base offset map of Rink et al., section 4.1, with XLA's subgroups). Each list of axes gives
 a number to every device; as digits of the device number this number has one normal form (see ``digits``), whatever
 mesh it was said on. Where the device order leaves it no digits, the key holds the table of the numbers.
 

@@ -5,7 +5,7 @@ the manual axes; over the other axes there are copies. Or one of the kinds that 
 on one device), manual, unknown, unreduced.
 
 Sources: HloSharding of XLA for the kinds, the subgroups and the canonical text; TensorShardingAttr of Shardy for axes
-and sub-axes; the base offset map of Rink et al., section 2.2, for the meaning (``tile_offsets``).
+and sub-axes; the base offset map of Rink et al., section 4.1, for the meaning (``tile_offsets``).
 
 Invariants: lists of axes are in normal form (``axes.joined``), no part of an axis is used twice, no axis has size 1.
 
