@@ -21,8 +21,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
-from shardpass.sharding.axes import part_name
+from shardpass.sharding.axes import Axes, part_name
 from shardpass.sharding.coordinates import digits_on
 from shardpass.sharding.digits import Digit
 from shardpass.sharding.mesh import Mesh
@@ -39,8 +40,19 @@ def common_mesh(shardings: Iterable[Sharding], prefer: Mesh | None = None) -> Me
     Returns None where there is no such mesh: another number of devices, device orders or cuts that do not nest,
     or no sharding that names devices and no ``prefer``.
     """
-    unique = list({id(s): s for s in shardings if s.kind is Kind.TILED and s.mesh is not None}.values())
-    meshes = list(dict.fromkeys(s.mesh for s in unique if s.mesh is not None))
+    tiled = {id(s): s for s in shardings if s.kind is Kind.TILED}.values()
+    written = dict.fromkeys(
+        (s.mesh, (*s.dims, s.unreduced, s.manual, s.maximal_axes)) for s in tiled if s.mesh is not None
+    )
+    return _common_mesh(tuple(written), prefer)
+
+
+_AxesOnMesh = tuple[Mesh, tuple[Axes, ...]]  # the lists of axes of one sharding, and the mesh of which they are
+
+
+@lru_cache(maxsize=4096)
+def _common_mesh(written: tuple[_AxesOnMesh, ...], prefer: Mesh | None) -> Mesh | None:
+    meshes = list(dict.fromkeys(mesh for mesh, _ in written))
     if prefer is None:
         prefer = next((mesh for mesh in meshes if _is_named(mesh)), None)
     sizes = {mesh.size for mesh in (*meshes, *([prefer] if prefer else ()))}
@@ -48,7 +60,7 @@ def common_mesh(shardings: Iterable[Sharding], prefer: Mesh | None = None) -> Me
         return None
     (n,) = sizes
     for order in _orders(n, prefer, meshes):
-        cuts = _cuts(unique, order)
+        cuts = _cuts(written, order)
         if cuts is None:
             continue
         if prefer is not None and prefer.same_order(order):
@@ -76,14 +88,12 @@ def _orders(n: int, prefer: Mesh | None, meshes: Sequence[Mesh]) -> list[Mesh]:
     return out
 
 
-def _cuts(shardings: Iterable[Sharding], order: Mesh) -> set[int] | None:
-    """The strides at which ``shardings`` cut the positions of ``order``; None where one has no strides there."""
+def _cuts(written: Iterable[_AxesOnMesh], order: Mesh) -> set[int] | None:
+    """The strides at which the axes cut the positions of ``order``; None where some have no strides there."""
     cuts: set[int] = set()
-    for sharding in shardings:
-        own = sharding.mesh
-        assert own is not None
-        for axes in (*sharding.dims, sharding.unreduced, sharding.manual, sharding.maximal_axes):
-            found = digits_on(own, axes, order)
+    for mesh, lists in written:
+        for axes in lists:
+            found = digits_on(mesh, axes, order) if axes else ()
             if found is None:
                 return None
             for stride, size in found:

@@ -104,5 +104,8 @@ def _text_as_read(tiles: Tiles, devices: Ints) -> str | None:
     text = tiles.listed
     if text is None or len(text) < 256 or tiles.devices is None or not np.array_equal(devices, tiles.devices):
         return None
-    digits = len(devices) + sum(int(np.count_nonzero(devices >= 10**k)) for k in range(1, 19))
-    return text if len(text) == digits + len(devices) - 1 and int(devices.min()) >= 0 else None
+    if int(devices.min()) < 0:
+        return None
+    longest = len(str(int(devices.max())))
+    digits = len(devices) + sum(int(np.count_nonzero(devices >= 10**k)) for k in range(1, longest))
+    return text if len(text) == digits + len(devices) - 1 else None  # no zero in front, no blank, no comment
