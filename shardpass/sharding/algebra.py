@@ -61,7 +61,7 @@ def from_tiles(index: Ints, counts: Sequence[int]) -> Sharding:
     copies = int(holders[0])
     if n == 1:
         return Sharding.tiled(Mesh((("axis_0", 1),)), [()] * len(counts))
-    return from_grid(order, (*counts, copies), ("replicated",)) if copies > 1 else from_grid(order, counts, ())
+    return from_grid(order, (*counts, copies), (Kind.REPLICATED,)) if copies > 1 else from_grid(order, counts, ())
 
 
 def refines(finer: Sharding, coarser: Sharding) -> bool:

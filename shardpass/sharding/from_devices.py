@@ -40,7 +40,7 @@ def cut(digits: Sequence[Digit], counts: Sequence[int]) -> list[Part] | None:
     return parts
 
 
-def from_digits(dims: Sequence[Part], subgroups: Mapping[str, Part], notes: Notes = PLAIN) -> Sharding:
+def from_digits(dims: Sequence[Part], subgroups: Mapping[Kind, Part], notes: Notes = PLAIN) -> Sharding:
     """The sharding over a plain mesh whose dimensions are split by digits of the device number.
 
     ``dims`` and ``subgroups`` together hold each device once.
@@ -53,7 +53,7 @@ def from_digits(dims: Sequence[Part], subgroups: Mapping[str, Part], notes: Note
     return _sharding(mesh, split, groups, notes)
 
 
-def from_grid(devices: Ints, counts: Sequence[int], kinds: Sequence[str], notes: Notes = PLAIN) -> Sharding:
+def from_grid(devices: Ints, counts: Sequence[int], kinds: Sequence[Kind], notes: Notes = PLAIN) -> Sharding:
     """The sharding of a grid of ``counts``, filled row-major with ``devices``, a permutation of 0..n-1.
 
     The last dimensions of the grid are subgroups of ``kinds``, each kind once and in XLA's order; copies ascend.
@@ -71,8 +71,8 @@ def from_grid(devices: Ints, counts: Sequence[int], kinds: Sequence[str], notes:
     return _sharding(mesh, tuple(axes[:rank]), dict(zip(kinds, axes[rank:], strict=True)), notes)
 
 
-def _sharding(mesh: Mesh, dims: tuple[Axes, ...], subgroups: Mapping[str, Axes], notes: Notes) -> Sharding:
+def _sharding(mesh: Mesh, dims: tuple[Axes, ...], subgroups: Mapping[Kind, Axes], notes: Notes) -> Sharding:
     return Sharding(
-        Kind.TILED, mesh, dims, manual=subgroups.get("manual", ()), unreduced=subgroups.get("unreduced", ()),
-        maximal_axes=subgroups.get("maximal", ()), notes=notes,
+        Kind.TILED, mesh, dims, manual=subgroups.get(Kind.MANUAL, ()), unreduced=subgroups.get(Kind.UNREDUCED, ()),
+        maximal_axes=subgroups.get(Kind.MAXIMAL, ()), notes=notes,
     )  # fmt: skip

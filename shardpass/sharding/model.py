@@ -139,6 +139,15 @@ class Sharding:
         """Neither replicated, maximal, manual, unknown nor unreduced as a whole."""
         return self.kind is Kind.TILED and not (self.is_replicated or self.is_manual or self.is_unreduced)
 
+    @property
+    def _simplest(self) -> Kind:
+        """The kind that says all of the sharding: a tiled one may be replicated, manual or unreduced as a whole."""
+        if self.is_replicated:
+            return Kind.REPLICATED
+        if self.is_manual:
+            return Kind.MANUAL
+        return Kind.UNREDUCED if self.is_unreduced else self.kind
+
     def _covered_by(self, axes: Axes) -> bool:
         """Whether ``axes`` span the mesh, and nothing is split."""
         mesh = self.mesh
@@ -284,13 +293,10 @@ class Sharding:
             return ("text", str(self))
         if self.kind is Kind.MAXIMAL:
             return ("maximal", self.device)
-        if self.is_unreduced:
+        if self._simplest is Kind.UNREDUCED:
             return ("unreduced", self.reduction)
-        for kind in (Kind.REPLICATED, Kind.MANUAL):
-            if getattr(self, f"is_{kind}"):
-                return (str(kind),)
-        if self.kind is not Kind.TILED or self.mesh is None:
-            return (str(self.kind),)
+        if self._simplest is not Kind.TILED or self.mesh is None:
+            return (str(self._simplest),)
         return tiled_key(
             self.mesh, self.dims, manual=self.manual, unreduced=self.unreduced, reduction=self.reduction,
             maximal_axes=self.maximal_axes,
@@ -334,10 +340,7 @@ class Sharding:
     def _words(self) -> str:
         if self.kind is Kind.MAXIMAL:
             return f"maximal device={self.device}"
-        for kind in (Kind.REPLICATED, Kind.MANUAL, Kind.UNREDUCED):
-            if getattr(self, f"is_{kind}"):
-                return str(kind)
-        return str(self._assignment) if self.kind is Kind.TILED else str(self.kind)
+        return str(self._assignment) if self._simplest is Kind.TILED else str(self._simplest)
 
     def __str__(self) -> str:
         """Canonical ``mhlo.sharding`` text, as XLA prints it."""

@@ -21,6 +21,7 @@ from shardpass.sharding import digits as dg
 from shardpass.sharding.axes import Axes
 from shardpass.sharding.digits import Digit, Ints
 from shardpass.sharding.mesh import Mesh
+from shardpass.sharding.notes import Kind
 from shardpass.sharding.xla_text import iota_text, list_text, tiles_text
 
 Part = tuple[Digit, ...]
@@ -32,7 +33,7 @@ class TileAssignment:
 
     mesh: Mesh
     parts: tuple[Part, ...]
-    kinds: tuple[str, ...]
+    kinds: tuple[Kind, ...]
 
     @property
     def counts(self) -> tuple[int, ...]:
@@ -44,7 +45,7 @@ class TileAssignment:
         """The devices of the grid in row-major order, copies ascending. int64 [devices]."""
         listed: Ints = np.empty(self.mesh.size, dtype=np.int64)
         listed[dg.values(self._digits, self.mesh.size)] = self.mesh.order
-        if self.kinds[-1:] == ("replicated",):
+        if self.kinds[-1:] == (Kind.REPLICATED,):
             listed = np.sort(listed.reshape(-1, dg.total(self.parts[-1])), axis=1).reshape(-1)
         return listed
 
@@ -69,11 +70,12 @@ def tile_assignment(
     mesh: Mesh, dims: Iterable[Axes], *, maximal: Axes, manual: Axes, unreduced: Axes
 ) -> TileAssignment:
     """The tile assignment in which ``dims`` split the array and the other axes are subgroups; the rest are copies."""
-    subgroups = [(k, axes) for k, axes in (("maximal", maximal), ("manual", manual), ("unreduced", unreduced)) if axes]
+    by_kind = ((Kind.MAXIMAL, maximal), (Kind.MANUAL, manual), (Kind.UNREDUCED, unreduced))
+    subgroups = [(kind, axes) for kind, axes in by_kind if axes]
     parts = [tuple(map(mesh.digit, axes)) for axes in (*dims, *(axes for _, axes in subgroups))]
     kinds = [kind for kind, _ in subgroups]
     copies = dg.missing([digit for part in parts for digit in part], mesh.size)
     if copies:
         parts.append(copies)
-        kinds.append("replicated")
+        kinds.append(Kind.REPLICATED)
     return TileAssignment(mesh, tuple(parts), tuple(kinds))

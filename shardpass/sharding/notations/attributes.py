@@ -35,14 +35,14 @@ from shardpass.sharding.xla_text import comma_separated, group_text
 class Attributes:
     """The attributes of one leaf as they were read, and the places of some: ``at``, ``at_dims``, ``at_devices``."""
 
-    kinds: set[str] = field(default_factory=set)
+    kinds: set[Kind] = field(default_factory=set)
     tile_dims: tuple[int, ...] = ()
     devices: Ints | None = None
     listed: str | None = None
     iota: tuple[int, ...] = ()
     perm: tuple[int, ...] = ()
     replicate_last: bool = False
-    subgroups: tuple[str, ...] = ()
+    subgroups: tuple[Kind, ...] = ()
     group: tuple[str, int] | None = None
     metadata: tuple[str, ...] = ()
     at: int = 0
@@ -66,7 +66,7 @@ def _read(source: Source, tree: Node, read: Attributes) -> None:
     parts = tree.children
     match tree.data:
         case "kind":
-            read.kinds.add(str(parts[0]))
+            read.kinds.add(Kind(parts[0]))
         case "replicate_last":
             read.replicate_last = True
         case "device":
@@ -83,7 +83,7 @@ def _read(source: Source, tree: Node, read: Attributes) -> None:
             read.iota += source.tuple(parts[3])
             read.perm += _perm(source, parts, read.iota)
         case "last_dims":
-            read.subgroups += tuple(map(str, parts[1:]))
+            read.subgroups += tuple(map(Kind, parts[1:]))
         case "group":
             read.group = _group(read.group, str(parts[0]), source.one(parts[1]))
         case rule:
@@ -127,7 +127,7 @@ def sharding_of_attributes(source: Source, read: Attributes) -> Sharding:
     notes = PLAIN
     if read.group or read.metadata:
         notes = Notes(group=read.group, metadata=read.metadata)
-    for kind in ("replicated", "maximal", "manual", "unknown", "unreduced"):
+    for kind in (Kind.REPLICATED, Kind.MAXIMAL, Kind.MANUAL, Kind.UNKNOWN, Kind.UNREDUCED):
         if kind in read.kinds:
             return _without_tiles(source, read, notes, kind)
     _check_devices(source, read)
@@ -153,11 +153,11 @@ def _check_devices(source: Source, read: Attributes) -> None:
         )
 
 
-def _subgroups(source: Source, read: Attributes) -> tuple[str, ...]:
+def _subgroups(source: Source, read: Attributes) -> tuple[Kind, ...]:
     """The kinds of the subgroups; there are at most as many as tile counts."""
-    kinds, rank = ("replicated",) if read.replicate_last else read.subgroups, len(read.tile_dims)
+    kinds, rank = (Kind.REPLICATED,) if read.replicate_last else read.subgroups, len(read.tile_dims)
     if len(kinds) > rank:
-        whole = len(set(kinds)) == 1 and kinds[0] != "maximal" and set(read.tile_dims) == {1}
+        whole = len(set(kinds)) == 1 and kinds[0] is not Kind.MAXIMAL and set(read.tile_dims) == {1}
         if source.strict or not whole:  # XLA prints the one and dies on the others
             raise source.contradiction(
                 read.at_dims, f"{len(kinds)} subgroups but {rank} tile dimensions",
@@ -166,9 +166,9 @@ def _subgroups(source: Source, read: Attributes) -> tuple[str, ...]:
     return kinds[:rank]
 
 
-def _without_tiles(source: Source, read: Attributes, notes: Notes, kind: str) -> Sharding:
+def _without_tiles(source: Source, read: Attributes, notes: Notes, kind: Kind) -> Sharding:
     devices = 0 if read.devices is None else len(read.devices)
-    if kind == "maximal":
+    if kind is Kind.MAXIMAL:
         if read.devices is None or devices != 1:
             raise source.contradiction(
                 read.at, f"maximal needs one device, and has {devices}", "write {maximal device=N}"
@@ -177,10 +177,10 @@ def _without_tiles(source: Source, read: Attributes, notes: Notes, kind: str) ->
         return Sharding.maximal(device) if notes is PLAIN else Sharding(Kind.MAXIMAL, device=device, notes=notes)
     if devices:
         raise source.contradiction(read.at, f"{{{kind}}} names no devices", f"leave out either {kind} or the devices")
-    return Sharding(Kind(kind), reduction=reduction_of(read.metadata), notes=notes)
+    return Sharding(kind, reduction=reduction_of(read.metadata), notes=notes)
 
 
-def _tiled(source: Source, read: Attributes, subgroups: tuple[str, ...], notes: Notes) -> Sharding:
+def _tiled(source: Source, read: Attributes, subgroups: tuple[Kind, ...], notes: Notes) -> Sharding:
     tiles = Tiles(read.tile_dims, read.devices, read.iota, read.perm, subgroups, read.listed)
     problems = problems_of(source, tiles, read.at_dims, read.at_devices)
     if problems:

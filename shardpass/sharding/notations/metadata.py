@@ -47,15 +47,15 @@ def _entries(source: Source, tree: Node) -> str:
 
 def _value(source: Source, name: str, key: Node, values: list[Node]) -> str:
     (value,) = values
-    kind = "list" if hasattr(value, "children") else str(value.type)
-    if name in TEXT_FIELDS and kind == "STRING":
+    token = "list" if hasattr(value, "children") else str(value.type)
+    if name in TEXT_FIELDS and token == "STRING":
         source.string(value)
         return str(value)
-    if name in NUMBER_FIELDS and kind == "INT":
+    if name in NUMBER_FIELDS and token == "INT":
         if not -(1 << 31) <= source.one(value) < 1 << 31:
             raise source.contradiction(value.start_pos, f"{value} does not fit in 32 bits", "", len(value))
         return str(value)
-    if name in NESTED_FIELDS and kind == "list":
+    if name in NESTED_FIELDS and token == "list":
         numbers = [source.one(token) for token in pieces(value)]
         for number in numbers:
             if number not in _PROFILE_TYPES:

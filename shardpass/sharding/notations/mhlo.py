@@ -23,6 +23,7 @@ from shardpass.sharding.notations.source import Source
 from shardpass.sharding.notations.syntax import parse_tree
 from shardpass.sharding.notations.tiles import LARGEST_LIST, Tiles
 from shardpass.sharding.notations.trees import Node, trees
+from shardpass.sharding.notes import Kind
 from shardpass.sharding.tuples import TupleSharding
 
 _LIST = r"([0-9]{1,9}(?:,[0-9]{1,9})*)"
@@ -63,7 +64,7 @@ def _plain_iota(dims: str, iota: str, perm: str | None, replicate_last: str | No
     """The sharding of the numbers of an iota form; None where the grammar must look at the text."""
     counts, shape = tuple(map(int, dims.split(","))), tuple(map(int, iota.split(",")))
     order = tuple(map(int, perm.split(","))) if perm is not None else (0,)
-    kinds = ("replicated",) if replicate_last else ()
+    kinds = (Kind.REPLICATED,) if replicate_last else ()
     if (len(shape) == 1) != (perm is None) or sorted(order) != list(range(len(shape))):
         return None
     places = math.prod(counts)

@@ -2,7 +2,7 @@
 
 Source: NamedSharding and its parser in XLA (xla/hlo/ir/named_sharding.cc, hlo_parser.cc). XLA aborts its process on the
 errors that this module raises: an axis unknown or used twice, a sub-axis that is none, neighbours that are one axis,
-kinds out of mesh order. XLA lets a mesh without meaning through; strict reading does not.
+axes out of mesh order. XLA lets a mesh without meaning through; strict reading does not.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def _spec(source: Source, mesh: Mesh, spec: Node) -> Sharding:
 def _dims(source: Source, mesh: Mesh, spec: Node) -> Sharding:
     dims: list[Axes] = []
     opened: list[int] = []
-    kinds: dict[str, Axes] = {}
+    by_word: dict[str, Axes] = {}
     reduction = "sum"
     for part in trees(spec):
         if part.data == "dim":
@@ -111,8 +111,8 @@ def _dims(source: Source, mesh: Mesh, spec: Node) -> Sharding:
             if operation and word != "unreduced":
                 raise source.contradiction(first_offset(part), f"{word} takes no reduction", "write unreduced=max{..}")
             reduction = operation[0] if operation else reduction
-            kinds[word] = kinds.get(word, ()) + _axes(source, mesh, trees(part)[0])
-    return _made(mesh, tuple(dims), kinds, tuple(opened), reduction)
+            by_word[word] = by_word.get(word, ()) + _axes(source, mesh, trees(part)[0])
+    return _made(mesh, tuple(dims), by_word, tuple(opened), reduction)
 
 
 def _check_open_last(source: Source, dim: Node) -> None:
@@ -143,20 +143,20 @@ def _axis(source: Source, mesh: Mesh, tree: Node) -> AxisRef:
     return axis
 
 
-def _made(mesh: Mesh, dims: tuple[Axes, ...], kinds: dict[str, Axes], opened: tuple[int, ...], op: str) -> Sharding:
+def _made(mesh: Mesh, dims: tuple[Axes, ...], by_word: dict[str, Axes], opened: tuple[int, ...], op: str) -> Sharding:
     """The sharding, with XLA's checks of a named sharding (VerifyNamedSharding) and its text."""
-    places = [*((axes, f"dimension {k}") for k, axes in enumerate(dims)), *((a, word) for word, a in kinds.items())]
+    places = [*((axes, f"dimension {k}") for k, axes in enumerate(dims)), *((a, word) for word, a in by_word.items())]
     check_disjoint(mesh, places)
     for axes, where in places:
         _check_neighbours(axes, where)
-    for word, axes in kinds.items():
+    for word, axes in by_word.items():
         in_order = sorted(axes, key=lambda a: (mesh.names.index(a.name), a.pre))
         if list(axes) != in_order:
             raise table.AXIS_ORDER.error(kind=word, order=", ".join(map(str, in_order)))
     _check_gaps(mesh, [axis for axes, _ in places for axis in axes])
-    plain = Sharding.tiled(mesh, dims, unreduced=kinds.get("unreduced", ()), manual=kinds.get("manual", ()))
+    plain = Sharding.tiled(mesh, dims, unreduced=by_word.get("unreduced", ()), manual=by_word.get("manual", ()))
     notes = Notes(
-        named=True, open=opened, replicated=kinds.get("replicated", ()), text=_text(mesh, dims, kinds, opened, op)
+        named=True, open=opened, replicated=by_word.get("replicated", ()), text=_text(mesh, dims, by_word, opened, op)
     )
     return plain.replaced(notes=notes, reduction=op)
 
@@ -181,8 +181,8 @@ def _check_gaps(mesh: Mesh, axes: list[AxisRef]) -> None:
                 )
 
 
-def _text(mesh: Mesh, dims: tuple[Axes, ...], kinds: dict[str, Axes], opened: tuple[int, ...], op: str) -> str:
-    used = {word: axes for word, axes in kinds.items() if axes}
+def _text(mesh: Mesh, dims: tuple[Axes, ...], by_word: dict[str, Axes], opened: tuple[int, ...], op: str) -> str:
+    used = {word: axes for word, axes in by_word.items() if axes}
     if not dims:
         if not used:
             return f"{{{mesh}, replicated}}"
@@ -210,10 +210,10 @@ def named_text(sharding: Sharding) -> str:
     if mesh is None or sharding.maximal_axes:
         why = "V3 names the axes of a mesh"
         raise table.NO_TILES.error(sharding=str(sharding), why=why, hint="say it over a mesh first")
-    kinds = {
+    by_word = {
         "replicated": sharding.notes.replicated, "unreduced": sharding.unreduced, "manual": sharding.manual,
     }  # fmt: skip
-    return _text(mesh, sharding.dims, kinds, sharding.notes.open, sharding.reduction)
+    return _text(mesh, sharding.dims, by_word, sharding.notes.open, sharding.reduction)
 
 
 # ------------------------------------------------------------------------------------- without meaning

@@ -23,7 +23,7 @@ from shardpass.sharding.from_devices import cut, from_digits, from_grid
 from shardpass.sharding.model import Sharding
 from shardpass.sharding.notations.tiles import Tiles, arranged, listed_text, one_word_text, subgroups_of
 from shardpass.sharding.notations.xla_iota import iota_form
-from shardpass.sharding.notes import Notes
+from shardpass.sharding.notes import Kind, Notes
 from shardpass.sharding.tile_assignment import Part
 from shardpass.sharding.xla_text import iota_text, tiles_text
 
@@ -50,8 +50,8 @@ def _of_parts(tiles: Tiles, parts: Sequence[Part]) -> Sharding:
     """Case 1. ``parts`` are the digits of the grid's dimensions."""
     dims = parts[: len(tiles.data)]
     subgroups = {kind: dg.merge(d for k in ks for d in parts[k]) for kind, ks in subgroups_of(tiles)}
-    if "replicated" in subgroups:
-        subgroups["replicated"] = dg.merge(sorted(subgroups["replicated"], reverse=True))
+    if Kind.REPLICATED in subgroups:
+        subgroups[Kind.REPLICATED] = dg.merge(sorted(subgroups[Kind.REPLICATED], reverse=True))
     kinds = list(subgroups)
     text = one_word_text(tiles, kinds)
     if text is None:

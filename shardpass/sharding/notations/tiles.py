@@ -14,9 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from shardpass.sharding.digits import Ints
+from shardpass.sharding.notes import Kind
 from shardpass.sharding.xla_text import list_text, tiles_text
 
-ORDER = {"maximal": 0, "manual": 1, "unreduced": 2, "replicated": 3}
+ORDER = (Kind.MAXIMAL, Kind.MANUAL, Kind.UNREDUCED, Kind.REPLICATED)  # of subgroups
 LARGEST_LIST = 1 << 20  # devices that are listed one by one; an iota that nests may have any number
 
 
@@ -37,7 +38,7 @@ class Tiles:
     devices: Ints | None
     iota: tuple[int, ...]
     perm: tuple[int, ...]
-    kinds: tuple[str, ...]
+    kinds: tuple[Kind, ...]
     listed: str | None = None
 
     @property
@@ -51,16 +52,16 @@ class Tiles:
         return math.prod(self.dims)
 
 
-def subgroups_of(tiles: Tiles) -> list[tuple[str, list[int]]]:
+def subgroups_of(tiles: Tiles) -> list[tuple[Kind, list[int]]]:
     """The subgroups in XLA's order, each with the grid dimensions that it is made of."""
-    found: dict[str, list[int]] = {}
+    found: dict[Kind, list[int]] = {}
     for k, kind in enumerate(tiles.kinds, len(tiles.data)):
         if tiles.dims[k] != 1:
             found.setdefault(kind, []).append(k)
-    return sorted(found.items(), key=lambda group: ORDER[group[0]])
+    return sorted(found.items(), key=lambda group: ORDER.index(group[0]))
 
 
-def arranged(tiles: Tiles, devices: Ints) -> tuple[Ints, tuple[int, ...], list[str]]:
+def arranged(tiles: Tiles, devices: Ints) -> tuple[Ints, tuple[int, ...], list[Kind]]:
     """The devices with the subgroups in XLA's order, row-major; the grid's dimensions, and the subgroups' kinds."""
     rank, groups = len(tiles.data), subgroups_of(tiles)
     order = [*range(rank), *(k for _, ks in groups for k in ks)]
@@ -71,30 +72,30 @@ def arranged(tiles: Tiles, devices: Ints) -> tuple[Ints, tuple[int, ...], list[s
         place = {k: at for at, k in enumerate(solid)}
         grid = devices.reshape([tiles.dims[k] for k in solid])  # NumPy has no more than 64 dimensions
         devices = grid.transpose([place[k] for k in order if k in place]).reshape(-1)
-        if kinds[-1:] == ["replicated"]:
+        if kinds[-1:] == [Kind.REPLICATED]:
             devices = np.sort(devices.reshape(-1, counts[-1]), axis=1).reshape(-1)
     return devices, (*tiles.data, *counts), kinds
 
 
-def one_word_text(tiles: Tiles, kinds: Sequence[str]) -> str | None:
+def one_word_text(tiles: Tiles, kinds: Sequence[Kind]) -> str | None:
     """``{replicated}``, ``{manual}`` or ``{unreduced}`` where that is all of the sharding, else None.
 
     ``kinds`` are those of the subgroups in XLA's order.
     """
     if math.prod(tiles.data) == 1 and tiles.kinds:
-        if len(set(tiles.kinds)) == 1 and tiles.kinds[0] != "maximal":
+        if len(set(tiles.kinds)) == 1 and tiles.kinds[0] is not Kind.MAXIMAL:
             return f"{{{tiles.kinds[0]}}}"
-        if list(kinds) in (["manual"], ["replicated"]):
+        if list(kinds) in ([Kind.MANUAL], [Kind.REPLICATED]):
             return f"{{{kinds[0]}}}"
     return None
 
 
-def listed_text(tiles: Tiles, devices: Ints, dims: tuple[int, ...], kinds: list[str]) -> str:
+def listed_text(tiles: Tiles, devices: Ints, dims: tuple[int, ...], kinds: list[Kind]) -> str:
     """XLA's V1 text of a grid ``dims`` of ``devices`` whose last dimensions are subgroups of ``kinds``."""
     text = one_word_text(tiles, kinds)
     if text is not None:
         return text
-    if (kinds[-1:] == ["replicated"] or kinds == ["manual"]) and dims[-1] == devices.size:
+    if (kinds[-1:] == [Kind.REPLICATED] or kinds == [Kind.MANUAL]) and dims[-1] == devices.size:
         return f"{{{kinds[-1]}}}"
     return "{" + tiles_text(dims, _text_as_read(tiles, devices) or list_text(devices), kinds) + "}"
 

@@ -23,6 +23,7 @@ import numpy as np
 
 from shardpass.sharding import digits as dg
 from shardpass.sharding.notations.tiles import LARGEST_LIST, Tiles, listed_text, one_word_text, subgroups_of
+from shardpass.sharding.notes import Kind
 from shardpass.sharding.xla_text import comma_separated, tiles_text
 
 Iota = tuple[list[int], list[int], list[int]]  # dimensions of the grid, shape of the iota, its transpose
@@ -46,9 +47,9 @@ def iota_form(tiles: Tiles) -> str | None:
         iota = ([*tiles.data, *counts], *canonical(moved[1], moved[2]))
     dims = iota[0]
     size = math.prod(dims)
-    if kinds == ["manual"] and dims[-1] == size:
+    if kinds == [Kind.MANUAL] and dims[-1] == size:
         return "{manual}"
-    if kinds[-1:] == ["replicated"]:
+    if kinds[-1:] == [Kind.REPLICATED]:
         if len(dims) == 1 or dims[-1] == size:
             return "{replicated}"
         grouped = _sorted_last(iota)
@@ -58,7 +59,7 @@ def iota_form(tiles: Tiles) -> str | None:
     return _text(iota, kinds)
 
 
-def _listed(tiles: Tiles, iota: Iota, order: list[int], groups: list[tuple[str, list[int]]]) -> str | None:
+def _listed(tiles: Tiles, iota: Iota, order: list[int], groups: list[tuple[Kind, list[int]]]) -> str | None:
     """The devices one by one, as XLA computes them: the place in the grid read as digits of the iota, and cut off."""
     dims, shape, perm = iota
     places = math.prod(dims)
@@ -79,12 +80,12 @@ def _listed(tiles: Tiles, iota: Iota, order: list[int], groups: list[tuple[str, 
         device = device * size + digit
     kinds = [kind for kind, _ in groups]
     counts = (*tiles.data, *(math.prod(tiles.dims[k] for k in ks) for _, ks in groups))
-    if kinds[-1:] == ["replicated"] and places:
+    if kinds[-1:] == [Kind.REPLICATED] and places:
         device = np.sort(device.reshape(-1, counts[-1]), axis=1).reshape(-1)
     return listed_text(tiles, device, counts, kinds)
 
 
-def _text(iota: Iota, kinds: list[str]) -> str:
+def _text(iota: Iota, kinds: list[Kind]) -> str:
     dims, shape, perm = iota
     order = f"T({comma_separated(perm)})" if len(shape) > 1 else ""
     return "{" + tiles_text(dims, f"<=[{comma_separated(shape)}]{order}", kinds) + "}"

@@ -10,6 +10,7 @@ import pytest
 
 from shardpass.sharding import Mesh, Sharding, parse_sharding
 from shardpass.sharding.from_devices import cut, from_digits, from_grid
+from shardpass.sharding.notes import Kind
 
 
 @pytest.mark.parametrize("counts", [(4,), (2, 2), (1, 4), (2, 1, 2)])
@@ -31,7 +32,7 @@ def test_copies_of_six_devices(counts: tuple[int, ...]) -> None:
     rng = np.random.default_rng(0)
     for _ in range(50):
         order = np.sort(rng.permutation(6).reshape(-1, counts[-1]), axis=1).reshape(-1)
-        sharding = from_grid(order, counts, ("replicated",))
+        sharding = from_grid(order, counts, (Kind.REPLICATED,))
         dims, devices = sharding.tile_assignment()
         assert (dims, devices.tolist()) == (counts, order.tolist())
         assert sharding.tile_counts(len(counts) - 1) == counts[:-1]
@@ -52,7 +53,7 @@ def test_digits_are_cut_where_they_end_or_divide() -> None:
 
 
 def test_subgroups() -> None:
-    made = from_digits([((4, 2),)], {"manual": ((2, 2),), "replicated": ((1, 2),)})
+    made = from_digits([((4, 2),)], {Kind.MANUAL: ((2, 2),), Kind.REPLICATED: ((1, 2),)})
     assert str(made) == "{devices=[2,2,2]<=[8] last_tile_dims={manual, replicated}}"
     assert made == parse_sharding(str(made))
     assert made.groups(made.manual).tolist() == [[0, 2], [1, 3], [4, 6], [5, 7]]
@@ -64,4 +65,4 @@ def test_the_plain_form_of_a_sharding_means_the_same() -> None:
         sharding = Sharding.tiled(mesh, [[names[0]], [names[1]]])
         dims, devices = sharding.tile_assignment()
         assert math.prod(dims) == 12
-        assert from_grid(devices, dims, ("replicated",)) == sharding
+        assert from_grid(devices, dims, (Kind.REPLICATED,)) == sharding
