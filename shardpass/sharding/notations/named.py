@@ -10,7 +10,8 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from shardpass.diagnostics import table_sharding as table
 from shardpass.sharding.axes import Axes, check_disjoint
@@ -50,13 +51,52 @@ def named_of(source: Source, tree: Node) -> Sharding:
     mesh = written.mesh(source, at)
     shown = written.canonical_text(mesh, source, at)
     try:
-        made = _spec(source, mesh, spec)
+        split = _checked(mesh, _split(source, mesh, spec))
     except ShardingParseError:
         raise
     except ShardingError as error:
         raise placed(error, source.text, first_offset(spec) or at) from None
-    text = "{" + shown + str(made).removeprefix("{" + str(mesh))
-    return made.replaced(notes=replace(made.notes, metadata=metadata, text=text))
+    text, replicated = _text(shown, mesh, split), split.of("replicated")
+    notes = Notes(text=text, metadata=metadata, open=split.open, replicated=replicated, named=True)
+    unreduced, manual = split.of("unreduced"), split.of("manual")
+    plain = Sharding.tiled(mesh, split.dims, unreduced=unreduced, manual=manual, reduction=split.reduction)
+    return plain.replaced(notes=notes)
+
+
+def named_text(sharding: Sharding) -> str:
+    """The V3 text of a sharding over a mesh.
+
+    Raises:
+        ShardingError: the sharding has no mesh, or subgroups that V3 has no word for.
+    """
+    mesh = sharding.mesh
+    if mesh is None or sharding.maximal_axes:
+        why = "V3 names the axes of a mesh"
+        raise table.NO_TILES.error(sharding=str(sharding), why=why, hint="say it over a mesh first")
+    by_word = {
+        "replicated": sharding.notes.replicated, "unreduced": sharding.unreduced, "manual": sharding.manual,
+    }  # fmt: skip
+    return _text(str(mesh), mesh, _Split(sharding.dims, by_word, sharding.notes.open, sharding.reduction))
+
+
+@dataclass(frozen=True, slots=True)
+class _Split:
+    """The part of the named form behind the mesh.
+
+    Attributes:
+        dims: the axes that split each dimension.
+        by_word: the axes of ``replicated={..}``, ``unreduced={..}`` and ``manual={..}``, in the order of the text.
+        open: the dimensions that hold ``?``.
+        reduction: the operation of ``unreduced``.
+    """
+
+    dims: tuple[Axes, ...] = ()
+    by_word: Mapping[str, Axes] = field(default_factory=dict)
+    open: tuple[int, ...] = ()
+    reduction: str = "sum"
+
+    def of(self, word: str) -> Axes:
+        return self.by_word.get(word, ())
 
 
 def _check_stray(source: Source, tree: Node) -> None:
@@ -77,24 +117,23 @@ def _check_stray(source: Source, tree: Node) -> None:
 # ------------------------------------------------------------------------------------- the axes
 
 
-def _spec(source: Source, mesh: Mesh, spec: Node) -> Sharding:
+def _split(source: Source, mesh: Mesh, spec: Node) -> _Split:
     if spec.data == "spec_dims":
-        return _dims(source, mesh, spec)
+        return _split_of_dims(source, mesh, spec)
     word = str(spec.children[0]).rstrip("=")
     every = tuple(AxisRef(name) for name, _ in mesh.axes)
     if not every and word != "replicated":
         raise source.contradiction(first_offset(spec), f"a mesh without axes cannot be {word}", "write replicated")
     if spec.data == "spec_kind":
-        return _made(mesh, (), {word: every} if word != "replicated" else {}, (), "sum")
+        return _Split() if word == "replicated" else _Split(by_word={word: every})
     if word != "unreduced":
         raise source.contradiction(first_offset(spec), f"{word} takes no reduction", "write unreduced=max")
-    reduction = str(spec.children[1])
     listed = [part for part in trees(spec) if part.data == "axes"]
     axes = _axes(source, mesh, listed[0]) if listed else every
-    return _made(mesh, (), {"unreduced": axes}, (), reduction)
+    return _Split(by_word={"unreduced": axes}, reduction=str(spec.children[1]))
 
 
-def _dims(source: Source, mesh: Mesh, spec: Node) -> Sharding:
+def _split_of_dims(source: Source, mesh: Mesh, spec: Node) -> _Split:
     dims: list[Axes] = []
     opened: list[int] = []
     by_word: dict[str, Axes] = {}
@@ -112,7 +151,7 @@ def _dims(source: Source, mesh: Mesh, spec: Node) -> Sharding:
                 raise source.contradiction(first_offset(part), f"{word} takes no reduction", "write unreduced=max{..}")
             reduction = operation[0] if operation else reduction
             by_word[word] = by_word.get(word, ()) + _axes(source, mesh, trees(part)[0])
-    return _made(mesh, tuple(dims), by_word, tuple(opened), reduction)
+    return _Split(tuple(dims), by_word, tuple(opened), reduction)
 
 
 def _check_open_last(source: Source, dim: Node) -> None:
@@ -143,22 +182,19 @@ def _axis(source: Source, mesh: Mesh, tree: Node) -> AxisRef:
     return axis
 
 
-def _made(mesh: Mesh, dims: tuple[Axes, ...], by_word: dict[str, Axes], opened: tuple[int, ...], op: str) -> Sharding:
-    """The sharding, with XLA's checks of a named sharding (VerifyNamedSharding) and its text."""
-    places = [*((axes, f"dimension {k}") for k, axes in enumerate(dims)), *((a, word) for word, a in by_word.items())]
+def _checked(mesh: Mesh, split: _Split) -> _Split:
+    """``split``, if it passes XLA's checks of a named sharding (VerifyNamedSharding)."""
+    places = [(axes, f"dimension {k}") for k, axes in enumerate(split.dims)]
+    places += [(axes, word) for word, axes in split.by_word.items()]
     check_disjoint(mesh, places)
     for axes, where in places:
         _check_neighbours(axes, where)
-    for word, axes in by_word.items():
-        in_order = sorted(axes, key=lambda a: (mesh.names.index(a.name), a.pre))
+    for word, axes in split.by_word.items():
+        in_order = sorted(axes, key=lambda axis: (mesh.names.index(axis.name), axis.pre))
         if list(axes) != in_order:
             raise table.AXIS_ORDER.error(kind=word, order=", ".join(map(str, in_order)))
-    _check_gaps(mesh, [axis for axes, _ in places for axis in axes])
-    plain = Sharding.tiled(mesh, dims, unreduced=by_word.get("unreduced", ()), manual=by_word.get("manual", ()))
-    notes = Notes(
-        named=True, open=opened, replicated=by_word.get("replicated", ()), text=_text(mesh, dims, by_word, opened, op)
-    )
-    return plain.replaced(notes=notes, reduction=op)
+    _check_gaps([axis for axes, _ in places for axis in axes])
+    return split
 
 
 def _check_neighbours(axes: Axes, where: str) -> None:
@@ -170,7 +206,7 @@ def _check_neighbours(axes: Axes, where: str) -> None:
             raise table.NEIGHBOURS.error(major=str(major), minor=str(minor), joined=str(joined), where=where)
 
 
-def _check_gaps(mesh: Mesh, axes: list[AxisRef]) -> None:
+def _check_gaps(axes: list[AxisRef]) -> None:
     """Parts of one axis must fit one factorisation of it."""
     for name in {axis.name for axis in axes}:
         parts = sorted((a.pre, a.pre * a.size) for a in axes if a.name == name and a.size is not None)
@@ -181,39 +217,23 @@ def _check_gaps(mesh: Mesh, axes: list[AxisRef]) -> None:
                 )
 
 
-def _text(mesh: Mesh, dims: tuple[Axes, ...], by_word: dict[str, Axes], opened: tuple[int, ...], op: str) -> str:
-    used = {word: axes for word, axes in by_word.items() if axes}
-    if not dims:
+def _text(mesh_text: str, mesh: Mesh, split: _Split) -> str:
+    used = {word: axes for word, axes in split.by_word.items() if axes}
+    operation = split.reduction if split.reduction != "sum" else ""
+    if not split.dims:
         if not used:
-            return f"{{{mesh}, replicated}}"
+            return f"{{{mesh_text}, replicated}}"
         for word in ("unreduced", "manual"):
             if word in used and math.prod(map(mesh.ref_size, used[word])) == mesh.size:
-                return f"{{{mesh}, {word}{'=' + op if word == 'unreduced' and op != 'sum' else ''}}}"
-    shown = ", ".join(
-        "{" + ", ".join([*map(str, axes), *(["?"] if k in opened else [])]) + "}" for k, axes in enumerate(dims)
-    )
-    text = f"{mesh}, [{shown}]"
+                return f"{{{mesh_text}, {word}{'=' + operation if word == 'unreduced' and operation else ''}}}"
+    dims = []
+    for k, axes in enumerate(split.dims):
+        dims.append("{" + ", ".join([*map(str, axes), *(["?"] if k in split.open else [])]) + "}")
+    text = f"{mesh_text}, [{', '.join(dims)}]"
     for word in ("replicated", "unreduced", "manual"):
         if word in used:
-            how = op if word == "unreduced" and op != "sum" else ""
-            text += f", {word}={how}{{{', '.join(map(str, used[word]))}}}"
+            text += f", {word}={operation if word == 'unreduced' else ''}{{{', '.join(map(str, used[word]))}}}"
     return "{" + text + "}"
-
-
-def named_text(sharding: Sharding) -> str:
-    """The V3 text of a sharding over a mesh.
-
-    Raises:
-        ShardingError: the sharding has no mesh, or subgroups that V3 has no word for.
-    """
-    mesh = sharding.mesh
-    if mesh is None or sharding.maximal_axes:
-        why = "V3 names the axes of a mesh"
-        raise table.NO_TILES.error(sharding=str(sharding), why=why, hint="say it over a mesh first")
-    by_word = {
-        "replicated": sharding.notes.replicated, "unreduced": sharding.unreduced, "manual": sharding.manual,
-    }  # fmt: skip
-    return _text(mesh, sharding.dims, by_word, sharding.notes.open, sharding.reduction)
 
 
 # ------------------------------------------------------------------------------------- without meaning
@@ -226,6 +246,5 @@ def _without_meaning(source: Source, written: MeshText, spec: Node, problem: Sha
     if mesh is None or len(set(names)) < len(names):
         raise problem
     stand_in = Mesh((name, size if size > 0 else 1 << 20) for name, size in written.axes)
-    made = _spec(source, stand_in, spec)
-    text = str(made).replace(str(stand_in), mesh, 1)
+    text = _text(mesh, stand_in, _checked(stand_in, _split(source, stand_in, spec)))
     return Sharding(Kind.TILED, notes=Notes(named=True, text=text, problems=problem.diagnostics))
