@@ -14,8 +14,8 @@ from jaxlib.mlir import ir
 from shardpass.diagnostics.table_passes import BAD_NUM_PARTITIONS, MAIN_FORM, NO_MAIN
 from shardpass.ir.locations import place_of
 from shardpass.ir.tensors import i64_array, ints, operation
-from shardpass.sharding import Mesh, Sharding
-from shardpass.sharding.named import named_text
+from shardpass.sharding import Mesh, Sharding, parse_mesh
+from shardpass.sharding.notations.named import named_text
 
 SHARDING = "mhlo.sharding"
 NUM_PARTITIONS = "mhlo.num_partitions"
@@ -133,7 +133,7 @@ def set_num_devices(module: Any, count: int) -> None:
 def mesh_of(module: Any) -> Mesh | None:
     """The common mesh that ``shardpass-import`` wrote, or the user did."""
     said = get_text(module.operation, MESH)
-    return None if said is None else Mesh.parse(said)
+    return None if said is None else parse_mesh(said)
 
 
 def set_mesh(module: Any, mesh: Mesh) -> None:

@@ -28,8 +28,8 @@ from jaxlib.mlir import ir
 from shardpass.diagnostics import NOWHERE, Place, ShardpassError
 from shardpass.element_types import element_type
 from shardpass.ir.locations import place_of
-from shardpass.sharding import Mesh
-from shardpass.sharding.mesh import part_name, refs
+from shardpass.sharding import Mesh, parse_mesh
+from shardpass.sharding.axes import part_name, refs
 
 Ints = npt.NDArray[np.int64]
 
@@ -183,7 +183,7 @@ def _mesh(module: Any) -> Mesh | None:
     """The module's mesh, to name axes with; a text that is no mesh names none."""
     text = _text(module.operation, "shardpass.mesh")
     try:
-        return Mesh.parse(text) if text else None
+        return parse_mesh(text) if text else None
     except ShardpassError:
         return None
 

@@ -20,7 +20,7 @@ from shardpass.diagnostics import table_jax
 from shardpass.ir import annotations as names
 from shardpass.ir.tensors import every_op, operation
 from shardpass.runtime.partitioned_signature import Boundary, Signature, read_signature
-from shardpass.sharding import Mesh, Sharding, common_mesh, sdy_text
+from shardpass.sharding import Mesh, Sharding, common_mesh, parse_mesh, sdy_text
 
 MESH_NAME = "shardpass_mesh"
 
@@ -108,7 +108,7 @@ def _by_shardy(module: Any, signature: Signature, arguments: Rows, results: Rows
 def _one_mesh(module: Any, signature: Signature) -> Mesh:
     """The pipeline's mesh where it says every boundary, else the coarsest that does."""
     text = names.get_text(module.operation, names.MESH)
-    prefer = Mesh.parse(text) if text else None
+    prefer = parse_mesh(text) if text else None
     shardings = [b.sharding for b in (*signature.arguments, *signature.results) if b.sharding.is_tiled]
     if prefer is not None and all(sharding.on(prefer) is not None for sharding in shardings):
         return prefer

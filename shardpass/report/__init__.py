@@ -1,0 +1,1 @@
+"""Reports for people: pictures of shardings (``picture``) and tables of collectives (``collectives``)."""

@@ -1,4 +1,4 @@
-"""Collectives for people and programs: a table, JSON, and a page that stands alone."""
+"""Reports of the collectives of a module: a table for the terminal, JSON, and one self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The collectives of one module, and what they stand in."""
+    """The collectives of one module, with its file, its devices and its mesh."""
 
     file: str
     devices: int

@@ -1,10 +1,10 @@
-"""A picture as SVG, and as the HTML that Jupyter shows. Tiles have the colours, devices the numbers."""
+"""The grid of a picture as SVG, and as the HTML that Jupyter shows. A tile has a colour, a device its number."""
 
 from __future__ import annotations
 
 from html import escape
 
-from shardpass.report.picture import Cell, Picture
+from shardpass.report.picture_grid import Cell, Grid
 
 CELL_WIDTH, CELL_HEIGHT, MARGIN, HEADING = 92, 40, 72, 22
 
@@ -14,7 +14,7 @@ def colour(number: int) -> str:
     return f"hsl({number * 137.508 % 360:.0f},62%,{82 - 8 * (number % 3)}%)"
 
 
-def document(drawn: Picture) -> str:
+def document(drawn: Grid) -> str:
     """The picture as an SVG document."""
     pages = [_page(drawn, page, 30 + k * _page_height(drawn)) for k, page in enumerate(drawn.pages)]
     width = max(MARGIN + len(drawn.pages[0][0]) * CELL_WIDTH + 10, 9 * len(drawn.title))
@@ -30,7 +30,7 @@ def document(drawn: Picture) -> str:
     )
 
 
-def _page_height(drawn: Picture) -> int:
+def _page_height(drawn: Grid) -> int:
     return len(drawn.pages[0]) * CELL_HEIGHT + 2 * HEADING
 
 
@@ -38,7 +38,7 @@ def _words(x: float, y: float, text: str, anchor: str, fill: str, size: int = 13
     return f'<text x="{x}" y="{y}" text-anchor="{anchor}" fill="{fill}" font-size="{size}">{escape(text)}</text>'
 
 
-def _page(drawn: Picture, page: tuple[tuple[Cell, ...], ...], top: int) -> str:
+def _page(drawn: Grid, page: tuple[tuple[Cell, ...], ...], top: int) -> str:
     rows, columns, pages = drawn.axes
     out = []
     if pages is not None:
@@ -69,7 +69,7 @@ def _tooltip(cell: Cell) -> str:
     return f"[{part}] on devices {devices}"
 
 
-def html(drawn: Picture) -> str:
+def html(drawn: Grid) -> str:
     """The picture as HTML tables, for notebooks."""
     rows, columns, pages = drawn.axes
     out = [f"<div><code>{escape(drawn.title)}</code>"]

@@ -1,4 +1,4 @@
-"""A picture in the terminal, with rich."""
+"""The grid of a picture as tables for the terminal, with rich."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from shardpass.report.picture import Cell, Picture
+from shardpass.report.picture_grid import Cell, Grid
 
-# Told apart by people who see few colours, too: neighbours differ in lightness.
+# Neighbours differ in lightness, so that people who see few colours tell them apart too.
 STYLES = ("cyan", "yellow", "magenta", "green", "blue", "red", "bright_cyan", "bright_yellow", "bright_magenta",
           "bright_green", "bright_blue", "bright_red")  # fmt: skip
 
 
-def rendered(drawn: Picture) -> RenderableType:
-    """The picture as a rich renderable: a table for each page, then what is left out."""
+def rendered(drawn: Grid) -> RenderableType:
+    """The grid as a rich renderable: a table for each page, then the sentences about parts left out."""
     parts: list[RenderableType] = [Text(drawn.title, style="bold")]
     parts += [_page(drawn, page) for page in drawn.pages]
     if drawn.left_out:
@@ -23,7 +23,7 @@ def rendered(drawn: Picture) -> RenderableType:
     return Group(*parts)
 
 
-def _page(drawn: Picture, page: tuple[tuple[Cell, ...], ...]) -> Table:
+def _page(drawn: Grid, page: tuple[tuple[Cell, ...], ...]) -> Table:
     rows, columns, pages = drawn.axes
     title = None if pages is None else f"dimension {pages}: {drawn.part_text(pages, page[0][0])}"
     table = Table(title=title, title_justify="left", box=box.SQUARE, show_lines=True, pad_edge=False)

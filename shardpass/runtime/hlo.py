@@ -22,7 +22,7 @@ import numpy as np
 from shardpass.ir.annotations import NUM_PARTITIONS
 from shardpass.ir.collectives import OPS
 from shardpass.ir.tensors import every_op, operation
-from shardpass.sharding import AxisRef, Mesh, Sharding
+from shardpass.sharding import AxisRef, Sharding, parse_mesh
 
 Groups = tuple[tuple[int, ...], ...]
 
@@ -119,7 +119,7 @@ def _rows(line: str) -> list[list[int]]:
         return rows
     if found := _MESH.search(line):
         axes = [AxisRef(n, int(pre or 1), int(size) if size else None) for n, pre, size in _AXIS.findall(found[2])]
-        groups: list[list[int]] = Sharding.tiled(Mesh.parse(found[1]), ()).groups(axes).tolist()
+        groups: list[list[int]] = Sharding.tiled(parse_mesh(found[1]), ()).groups(axes).tolist()
         return groups
     return []
 

@@ -17,7 +17,7 @@ from shardpass.runtime.hlo import Exchange, added_by_xla
 from shardpass.runtime.inputs import poison, random_inputs
 from shardpass.runtime.partitioned_signature import Boundary, Signature, read_signature, tensor_type
 from shardpass.runtime.tiles import Array
-from shardpass.sharding import Mesh
+from shardpass.sharding import Mesh, parse_mesh
 
 XLA, INTERPRETER = "XLA", "reference interpreter"
 ONE_DEVICE, BY_XLA = "the unpartitioned program on one device", "the program partitioned by XLA"
@@ -139,7 +139,7 @@ def check(original: Any, inputs: Sequence[Array], results: Sequence[Array]) -> C
 def mesh_of(module: Any) -> Mesh | None:
     """The mesh that the pipeline left on the module."""
     text = names.get_text(module.operation, names.MESH)
-    return None if text is None else Mesh.parse(text)
+    return None if text is None else parse_mesh(text)
 
 
 def labels_of(module: Any) -> tuple[str, ...]:

@@ -1,11 +1,16 @@
-"""The sharding language: what a sharding means, and every notation for it. No MLIR, no JAX."""
+"""The sharding language: the model of a sharding, its algebra, and the notations. No MLIR, no JAX.
+
+The model (``mesh``, ``model``, ``meaning``, ``tuples``, ``from_devices``, ``common``, ``algebra``) is below the
+notations (``notations``) and imports none of them: it prints XLA's canonical text, and reads no text.
+"""
 
 from shardpass.sharding.common import common_mesh
 from shardpass.sharding.errors import ShardingError, ShardingParseError
 from shardpass.sharding.mesh import AxisRef, Mesh
 from shardpass.sharding.model import Sharding
-from shardpass.sharding.parser import parse_sharding
-from shardpass.sharding.sdy import parse_sdy, sdy_text
+from shardpass.sharding.notations.mhlo import parse_sharding
+from shardpass.sharding.notations.named_mesh import parse_mesh
+from shardpass.sharding.notations.sdy import parse_sdy, sdy_text
 from shardpass.sharding.tuples import TupleSharding
 
 __all__ = [
@@ -16,6 +21,7 @@ __all__ = [
     "ShardingParseError",
     "TupleSharding",
     "common_mesh",
+    "parse_mesh",
     "parse_sdy",
     "parse_sharding",
     "sdy_text",

@@ -18,13 +18,13 @@ import numpy as np
 
 from shardpass.diagnostics import table_sharding as table
 from shardpass.sharding import digits as dg
-from shardpass.sharding.axes import Axes
+from shardpass.sharding.axes import Axes, joined, refs
 from shardpass.sharding.common import common_mesh
 from shardpass.sharding.digits import Digit, Ints
-from shardpass.sharding.mesh import Mesh, joined, refs
+from shardpass.sharding.from_devices import from_grid
+from shardpass.sharding.mesh import Mesh
 from shardpass.sharding.model import Sharding
-from shardpass.sharding.notes import PLAIN, Kind
-from shardpass.sharding.tiles import Tiles, normal_form
+from shardpass.sharding.notes import Kind
 
 
 def slices(sharding: Sharding, shape: Sequence[int], device: int) -> tuple[slice, ...]:
@@ -59,11 +59,9 @@ def from_tiles(index: Ints, counts: Sequence[int]) -> Sharding:
         )
     order = np.argsort(tiles, kind="stable").astype(np.int64)
     copies = int(holders[0])
-    types = ("replicated",) if copies > 1 else ()
-    dims = (*counts, copies) if copies > 1 else counts
     if n == 1:
         return Sharding.tiled(Mesh((("axis_0", 1),)), [()] * len(counts))
-    return normal_form(Tiles(dims, order, (), (), types)).replaced(notes=PLAIN)
+    return from_grid(order, (*counts, copies), (Kind.REPLICATED,)) if copies > 1 else from_grid(order, counts, ())
 
 
 def refines(finer: Sharding, coarser: Sharding) -> bool:

@@ -1,28 +1,102 @@
-"""Lists of axes of one mesh: in mesh order, and held apart."""
+"""Lists of axes of one mesh: joined, sorted, kept apart, and found from digits.
+
+A list of axes, major to minor, writes one number (see ``digits``): the index of a tile, or of a copy. Its normal
+form has no axis of size 1, and no two neighbours that together are one axis or sub-axis.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from shardpass.diagnostics import table_sharding as table
-from shardpass.sharding.mesh import AxisRef, Mesh, joined
+from shardpass.sharding.digits import Digit
+from shardpass.sharding.mesh import AxisRef, Mesh
 
 Axes = tuple[AxisRef, ...]
 
+_SUB_AXIS = re.compile(r"(?P<name>.*):\((?P<pre>\d+)\)(?P<size>\d+)", re.DOTALL)
+
+
+def joined(mesh: Mesh, axes: Iterable[AxisRef]) -> Axes:
+    """The normal form of ``axes``, major to minor: ``x:(1)2, x:(2)2`` on an axis x of 4 is ``x``."""
+    out: list[AxisRef] = []
+    for axis in axes:
+        if mesh.ref_size(axis) == 1:
+            continue
+        last = out[-1] if out else None
+        if (
+            last is not None
+            and last.name == axis.name
+            and last.size is not None
+            and axis.size is not None
+            and axis.pre == last.pre * last.size
+        ):
+            out[-1] = mesh.ref(AxisRef(axis.name, last.pre, last.size * axis.size))
+            continue
+        out.append(axis)
+    return tuple(out)
+
 
 def in_mesh_order(mesh: Mesh, axes: Iterable[AxisRef]) -> Axes:
-    return joined(mesh, sorted(axes, key=lambda a: mesh.digit(a), reverse=True))
+    """The normal form of a set of axes: sorted from the most major to the most minor one of the mesh."""
+    return joined(mesh, sorted(axes, key=mesh.digit, reverse=True))
 
 
 def check_disjoint(mesh: Mesh, places: Iterable[tuple[Axes, str]]) -> None:
-    """Raises ShardingError where two places share a part of an axis."""
+    """Raises ShardingError where a part of an axis is used twice; each place is its axes and its name for people."""
     spans: dict[str, list[tuple[int, int, AxisRef, str]]] = {}
     for axes, where in places:
         for axis in axes:
+            others = spans.get(axis.name)
             stride, size = mesh.digit(axis)
-            others = spans.setdefault(axis.name, [])
+            if others is None:
+                spans[axis.name] = [(stride, stride * size, axis, where)]
+                continue
             for low, high, other, first in others:
                 if stride < high and low < stride * size:
                     shown = str(axis) if axis == other else f"{axis} (which overlaps {other})"
                     raise table.AXIS_TWICE.error(axis=shown, first=first, second=where)
             others.append((stride, stride * size, axis, where))
+
+
+def refs(mesh: Mesh, digits: Iterable[Digit]) -> Axes | None:
+    """The axes and sub-axes of ``mesh`` that are ``digits`` of the mesh position; None where a digit is none."""
+    out: list[AxisRef] = []
+    for stride, size in digits:
+        top = stride * size
+        while top > stride:
+            name = _covering(mesh, top)
+            if name is None:
+                return None
+            low, full = mesh.strides[name], mesh.sizes[name]
+            cut = max(stride, low)
+            if (low * full) % top or top % cut or cut % low:
+                return None
+            out.append(mesh.ref(AxisRef(name, low * full // top, top // cut)))
+            top = cut
+    return joined(mesh, out)
+
+
+def _covering(mesh: Mesh, top: int) -> str | None:
+    """The axis that holds the digit of size 2 or more whose upper end is ``top``."""
+    for name, size in mesh.axes:
+        low = mesh.strides[name]
+        if low < top <= low * size:
+            return name
+    return None
+
+
+def part_name(name: str, pre: int, size: int, of: int) -> str:
+    """The name of the part (pre, size) of an axis ``name`` of size ``of``: ``x:(1)2``, or ``x`` for all of it."""
+    if size == of:
+        return name
+    match = _SUB_AXIS.fullmatch(name)
+    if match and int(match["size"]) == of:
+        name, pre = match["name"], pre * int(match["pre"])
+    return f"{name}:({pre}){size}"
+
+
+def numbered_axes(sizes: Iterable[int]) -> tuple[tuple[str, int], ...]:
+    """Axes axis_0, axis_1.. of ``sizes``, for a mesh whose axes nobody named."""
+    return tuple((f"axis_{k}", size) for k, size in enumerate(sizes))

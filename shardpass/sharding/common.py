@@ -1,9 +1,18 @@
-"""The coarsest mesh on which many shardings are said with whole axes.
+"""The coarsest mesh on which many shardings can be said with whole axes.
 
-Every sharding cuts the devices, in some order, at strides. In one device order the strides of all shardings
-form a chain in which each divides the next, or there is no common mesh: `[6]` cut at 2 and at 3 has none. The
-axes of the common mesh are the steps of that chain. The order is 0..n-1 if all can be said over it, else that of
-the first mesh over which all can.
+Problem: the shardings of a program are written over different meshes; the program needs one. A sharding can be said
+with whole axes of a mesh if each of its axes is a run of axes there.
+
+State: in one device order, each sharding cuts the devices at strides (the ends of its digits, see ``digits``).
+
+Cases:
+
+1. The strides of all shardings form a chain in which each divides the next: the axes of the common mesh are the steps
+   of the chain. ``{devices=[4,2]<=[8]}`` cuts 8 devices at 2, ``{devices=[2,4]<=[8]}`` at 4: the chain 1, 2, 4, 8 is
+   the mesh of three axes of 2.
+2. They form none: there is no common mesh in this order. 6 devices cut at 2 and at 3 have none.
+3. A sharding has no strides in this order (its devices stand in an order of its own): the next order is tried. The
+   orders are that of the preferred mesh, then 0..n-1, then those of the shardings' meshes.
 
 Cost: O(shardings x axes) on plain meshes, O(shardings x n log n) with a device order of one's own.
 """
@@ -12,11 +21,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
-from shardpass.sharding import digits as dg
+from shardpass.sharding.axes import Axes, part_name
+from shardpass.sharding.coordinates import digits_on
 from shardpass.sharding.digits import Digit
-from shardpass.sharding.meaning import digits_on
-from shardpass.sharding.mesh import Mesh, part_name
+from shardpass.sharding.mesh import Mesh
 from shardpass.sharding.model import Sharding
 from shardpass.sharding.notes import Kind
 
@@ -24,14 +34,25 @@ from shardpass.sharding.notes import Kind
 def common_mesh(shardings: Iterable[Sharding], prefer: Mesh | None = None) -> Mesh | None:
     """The coarsest mesh on which each of ``shardings`` is said with whole axes.
 
-    Shardings that name no devices have no say. The axes of ``prefer`` (else of the first mesh whose names a user
+    Shardings that name no devices do not count. The axes of ``prefer`` (else of the first mesh whose names a user
     gave) are kept, cut into sub-axes ``x:(pre)size`` where need be; other axes are called axis_0, axis_1...
 
     Returns None where there is no such mesh: another number of devices, device orders or cuts that do not nest,
     or no sharding that names devices and no ``prefer``.
     """
-    unique = list({id(s): s for s in shardings if s.kind is Kind.TILED and s.mesh is not None}.values())
-    meshes = list(dict.fromkeys(s.mesh for s in unique if s.mesh is not None))
+    tiled = {id(s): s for s in shardings if s.kind is Kind.TILED}.values()
+    written = dict.fromkeys(
+        (s.mesh, (*s.dims, s.unreduced, s.manual, s.maximal_axes)) for s in tiled if s.mesh is not None
+    )
+    return _common_mesh(tuple(written), prefer)
+
+
+_AxesOnMesh = tuple[Mesh, tuple[Axes, ...]]  # the lists of axes of one sharding, and the mesh of which they are
+
+
+@lru_cache(maxsize=4096)
+def _common_mesh(written: tuple[_AxesOnMesh, ...], prefer: Mesh | None) -> Mesh | None:
+    meshes = list(dict.fromkeys(mesh for mesh, _ in written))
     if prefer is None:
         prefer = next((mesh for mesh in meshes if _is_named(mesh)), None)
     sizes = {mesh.size for mesh in (*meshes, *([prefer] if prefer else ()))}
@@ -39,16 +60,16 @@ def common_mesh(shardings: Iterable[Sharding], prefer: Mesh | None = None) -> Me
         return None
     (n,) = sizes
     for order in _orders(n, prefer, meshes):
-        cuts = _cuts(unique, order)
+        cuts = _cuts(written, order)
         if cuts is None:
             continue
-        if prefer is not None and _same_order(prefer, order):
+        if prefer is not None and prefer.same_order(order):
             kept = _chain(cuts | {prefer.strides[name] for name in prefer.names}, n)
             if kept is not None:
                 return _mesh(kept, prefer, order)
         chain = _chain(cuts, n)
         if chain is not None:
-            return _mesh(chain, prefer if prefer is not None and _same_order(prefer, order) else None, order)
+            return _mesh(chain, prefer if prefer is not None and prefer.same_order(order) else None, order)
     return None
 
 
@@ -62,20 +83,17 @@ def _orders(n: int, prefer: Mesh | None, meshes: Sequence[Mesh]) -> list[Mesh]:
     first = [] if prefer is None else [prefer]
     out: list[Mesh] = []
     for mesh in (*first, plain, *(m for m in meshes if not m.is_iota)):
-        if not any(_same_order(mesh, other) for other in out):
+        if not any(mesh.same_order(other) for other in out):
             out.append(mesh)
     return out
 
 
-def _same_order(a: Mesh, b: Mesh) -> bool:
-    return a is b or (a.order == b.order).all() if a.size == b.size else False
-
-
-def _cuts(shardings: Iterable[Sharding], order: Mesh) -> set[int] | None:
+def _cuts(written: Iterable[_AxesOnMesh], order: Mesh) -> set[int] | None:
+    """The strides at which the axes cut the positions of ``order``; None where some have no strides there."""
     cuts: set[int] = set()
-    for sharding in shardings:
-        for axes in (*sharding.dims, sharding.unreduced, sharding.manual, sharding.maximal_axes):
-            found: tuple[Digit, ...] | None = digits_on(sharding, axes, order)
+    for mesh, lists in written:
+        for axes in lists:
+            found = digits_on(mesh, axes, order) if axes else ()
             if found is None:
                 return None
             for stride, size in found:
@@ -113,6 +131,3 @@ def _name_in(names: Mesh, digit: Digit) -> str | None:
             if low * full % (stride * size) == 0 and stride % low == 0:
                 return part_name(name, pre, size, full)
     return None
-
-
-__all__ = ["common_mesh", "dg"]

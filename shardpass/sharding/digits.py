@@ -116,12 +116,3 @@ def shape_and_perm(digits: Sequence[Digit]) -> tuple[tuple[int, ...], tuple[int,
     order = sorted(range(len(digits)), key=lambda k: -digits[k][0])
     rank = {k: place for place, k in enumerate(order)}
     return tuple(digits[k][1] for k in order), tuple(rank[k] for k in range(len(digits)))
-
-
-def iota_text(digits: Iterable[Digit]) -> str:
-    """XLA's text of digits that cover all positions: ``[2,4]T(1,0)``."""
-    parts = merge(digits)
-    if len(parts) < 2:
-        return f"[{parts[0][1] if parts else 1}]"
-    shape, perm = shape_and_perm(parts)
-    return f"[{','.join(map(str, shape))}]T({','.join(map(str, perm))})"

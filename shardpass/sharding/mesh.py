@@ -1,13 +1,14 @@
-"""Meshes and their axes.
+"""Meshes and references to their axes.
 
-A mesh arranges the devices 0..n-1 in a grid with named axes. A sub-axis is a factor of an axis: `"x":(pre)size`
-in SDY's notation, where pre is the product of the parts of x that are more major than it.
+A mesh arranges the devices 0..n-1 in a grid with named axes. A sub-axis is a factor of an axis, written
+``"x":(pre)size`` as in SDY's AxisRefAttr: ``pre`` is the product of the factors of x that are more major. On an axis
+x of 8, ``"x":(2)2`` is the middle one of three factors 2: of the coordinate c along x it is ``c // 2 % 2``.
 """
 
 from __future__ import annotations
 
+import difflib
 import math
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -15,7 +16,8 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from shardpass.diagnostics import table_sharding as table
-from shardpass.sharding.digits import Digit, Ints, digits_of, iota_text
+from shardpass.sharding.digits import Digit, Ints, digits_of
+from shardpass.sharding.xla_text import iota_text, list_text, mesh_text, quote
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +31,6 @@ class AxisRef:
     def __str__(self) -> str:
         name = quote(self.name)
         return name if self.size is None else f"{name}:({self.pre}){self.size}"
-
-
-def quote(name: str) -> str:
-    """``name`` between quotes, as XLA prints it: without escapes, so a name with quotes cannot be read again."""
-    return f"'{name}'"
 
 
 class Mesh:
@@ -65,11 +62,11 @@ class Mesh:
             if names.count(name) > 1:
                 raise table.MESH.error(message=f"two axes are called {name!r}", hint="give each axis its own name")
 
-    @property
+    @cached_property
     def shape(self) -> tuple[int, ...]:
         return tuple(size for _, size in self.axes)
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         return tuple(name for name, _ in self.axes)
 
@@ -125,8 +122,7 @@ class Mesh:
         """
         if self._ids is None:
             return ((1, self.size),)
-        of_position = digits_of(self.position, self.size)
-        return of_position
+        return digits_of(self.position, self.size)
 
     def ref(self, axis: AxisRef | str) -> AxisRef:
         """``axis`` in normal form: a sub-axis that is the whole axis has no size.
@@ -146,14 +142,18 @@ class Mesh:
             return stride, self.sizes[axis.name]
         return stride * (self.sizes[axis.name] // (axis.pre * axis.size)), axis.size
 
+    def same_order(self, other: Mesh) -> bool:
+        """Whether both meshes have the same devices in the same order, whatever their axes."""
+        if self._ids is None or other._ids is None:
+            return self._ids is other._ids and self.size == other.size
+        return np.array_equal(self._ids, other._ids)
+
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
         if not isinstance(other, Mesh) or self._hash != other._hash or self.axes != other.axes:
             return False
-        if self._ids is None or other._ids is None:
-            return self._ids is other._ids
-        return np.array_equal(self._ids, other._ids)
+        return self.same_order(other)
 
     def __hash__(self) -> int:
         return self._hash
@@ -163,31 +163,17 @@ class Mesh:
 
     @cached_property
     def _text(self) -> str:
-        axes = ",".join(f"{quote(name)}={size}" for name, size in self.axes)
         if self._ids is None:
-            return f"mesh[{axes}]"
+            return mesh_text(self.axes)
         digits = self.device_digits
-        if digits is None:
-            return f"mesh[{axes}], device_ids=({','.join(map(str, self._ids.tolist()))})"
-        return f"mesh[{axes}], device_ids=({iota_text(digits)})"
+        return mesh_text(self.axes, list_text(self._ids) if digits is None else iota_text(digits))
 
     def __str__(self) -> str:
-        """XLA's V3 text."""
+        """XLA's V3 text; ``parse_mesh`` reads it."""
         return self._text
 
     def __repr__(self) -> str:
         return f"Mesh({self})"
-
-    @staticmethod
-    def parse(text: str) -> Mesh:
-        """The mesh of XLA's V3 text, ``mesh['x'=4,'y'=2], device_ids=([2,4]T(1,0))``.
-
-        Raises:
-            ShardingParseError: ``text`` is no such mesh.
-        """
-        from shardpass.sharding.parser import parse_mesh
-
-        return parse_mesh(text)
 
 
 def _checked_ids(device_ids: Sequence[int] | Ints, size: int) -> Ints | None:
@@ -232,71 +218,5 @@ def _ref(mesh: Mesh, axis: AxisRef | str) -> AxisRef:
 
 
 def _nearest(name: str, mesh: Mesh) -> str:
-    import difflib
-
     close = difflib.get_close_matches(name, mesh.names, 1)
     return f"did you mean {close[0]!r}?" if close else "name an axis of the mesh"
-
-
-_SUB_AXIS = re.compile(r"(?P<name>.*):\((?P<pre>\d+)\)(?P<size>\d+)", re.DOTALL)
-
-
-def joined(mesh: Mesh, axes: Iterable[AxisRef]) -> tuple[AxisRef, ...]:
-    """``axes``, major to minor, with neighbouring parts of one axis made one and those of size 1 left out."""
-    out: list[AxisRef] = []
-    for axis in axes:
-        if mesh.ref_size(axis) == 1:
-            continue
-        last = out[-1] if out else None
-        if (
-            last is not None
-            and last.name == axis.name
-            and last.size is not None
-            and axis.size is not None
-            and axis.pre == last.pre * last.size
-        ):
-            out[-1] = mesh.ref(AxisRef(axis.name, last.pre, last.size * axis.size))
-            continue
-        out.append(axis)
-    return tuple(out)
-
-
-def part_name(name: str, pre: int, size: int, of: int) -> str:
-    """The name of the part (pre, size) of an axis ``name`` of size ``of``: ``x:(1)2``, or ``x`` for all of it."""
-    if size == of:
-        return name
-    match = _SUB_AXIS.fullmatch(name)
-    if match and int(match["size"]) == of:
-        name, pre = match["name"], pre * int(match["pre"])
-    return f"{name}:({pre}){size}"
-
-
-def named(digits: Iterable[Digit]) -> tuple[tuple[str, int], ...]:
-    """Axes axis_0, axis_1.. for digits (major to minor)."""
-    return tuple((f"axis_{k}", size) for k, (_, size) in enumerate(digits))
-
-
-def refs(mesh: Mesh, digits: Iterable[Digit]) -> tuple[AxisRef, ...] | None:
-    """``digits`` of the mesh position said with axes and sub-axes of ``mesh``; None where they cut across axes."""
-    out: list[AxisRef] = []
-    for stride, size in digits:
-        top = stride * size
-        while top > stride:
-            name = _covering(mesh, top)
-            if name is None:
-                return None
-            low, full = mesh.strides[name], mesh.sizes[name]
-            cut = max(stride, low)
-            if (low * full) % top or top % cut or cut % low:
-                return None
-            out.append(mesh.ref(AxisRef(name, low * full // top, top // cut)))
-            top = cut
-    return joined(mesh, out)
-
-
-def _covering(mesh: Mesh, top: int) -> str | None:
-    for name, size in mesh.axes:
-        low = mesh.strides[name]
-        if low < top <= low * size:
-            return name
-    return None

@@ -1,4 +1,4 @@
-"""Which kind of sharding it is, and what a notation says beyond its meaning."""
+"""The kinds of shardings, and the notes: statements of a notation beyond the meaning of a sharding."""
 
 from __future__ import annotations
 
@@ -20,14 +20,19 @@ class Kind(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Notes:
-    """What a notation says beyond the meaning of a sharding. It is no part of equality.
+    """Statements about a sharding beside its meaning. They are no part of equality.
 
-    ``text``: the canonical text where it does not follow from mesh and axes (a V1 list stays a list);
-    ``group``: ("shard_as" | "shard_like", number); ``metadata``: the texts between the braces of ``metadata={..}``;
-    ``open``: the dimensions that propagation may split further; ``priorities`` of dimensions (SDY); ``replicated``:
-    axes that propagation must leave alone; ``named``: printed as XLA's V3; ``problems``: why the sharding
-    has no meaning although XLA's parser takes its text; ``tiles``, ``listed``: what XLA then has for tile
-    dimensions and devices.
+    Attributes:
+        text: the canonical text where it does not follow from mesh and axes (a V1 list stays a list).
+        group: ("shard_as" | "shard_like", number).
+        metadata: the texts between the braces of ``metadata={..}``.
+        open: the dimensions that propagation may split further.
+        priorities: (dimension, priority), SDY's order in which propagation looks at dimensions.
+        replicated: axes that propagation must leave replicated.
+        named: the sharding prints in XLA's named form (V3).
+        problems: why the sharding has no meaning although XLA's parser takes its text.
+        tiles: the tile counts that XLA keeps for a sharding without meaning.
+        listed: the devices that XLA keeps for a sharding without meaning.
     """
 
     text: str | None = None

@@ -1,4 +1,4 @@
-"""The sharding of a tuple: one of each leaf."""
+"""The sharding of a tuple: one sharding for each leaf."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ class TupleSharding:
 
     @property
     def num_devices(self) -> int | None:
-        """The devices of the first element that says."""
+        """The number of devices of the first element that names any."""
         return next((e.num_devices for e in self.elements if e.num_devices is not None), None)
 
     def __str__(self) -> str:
-        """As XLA prints it: element 5, 10.. are numbered."""
+        """As XLA prints it: every fifth element from the sixth on has its index in a comment."""
         parts = (f"/*index={k}*/{e}" if k and k % 5 == 0 else str(e) for k, e in enumerate(self.elements))
         return "{" + ", ".join(parts) + "}"
 

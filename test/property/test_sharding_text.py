@@ -30,10 +30,12 @@ def test_canonical_text_reads_back_as_the_same_sharding(text: str) -> None:
         return  # XLA takes and prints texts that mean nothing; strict parsing does not
     if any(leaf.num_devices == 1 for leaf in leaves):
         return  # XLA drops axes of size 1, and prints {devices=[]<=[1]} where none is left
-    canonical = str(sharding)
-    again = parse_sharding(canonical, strict=False)
-    assert str(again) == canonical
+    again = parse_sharding(str(sharding), strict=False)
     assert again == sharding
+    assert str(parse_sharding(str(again), strict=False)) == str(again)
+    # XLA prints {unreduced} as tiles if a subgroup of size 1 stood beside it, and in one word when read again
+    if not any(leaf.is_unreduced for leaf in leaves):
+        assert str(again) == str(sharding)
 
 
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])

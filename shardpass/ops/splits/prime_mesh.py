@@ -15,7 +15,7 @@ import numpy as np
 
 from shardpass.ops.splits.factors import Axes, DimAxes
 from shardpass.sharding import AxisRef, Mesh, Sharding
-from shardpass.sharding.mesh import joined
+from shardpass.sharding.axes import joined
 
 
 def prime_factors(n: int) -> list[int]:

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from shardpass.report.picture import MOST_CELLS, Picture, picture, shape_of, show
+from shardpass.report.picture import Picture, picture, shape_of, show
+from shardpass.report.picture_grid import MOST_CELLS
 from shardpass.sharding import ShardingError, parse_sharding
 
 

@@ -18,18 +18,11 @@ from shardpass.sharding import (
     sdy_text,
 )
 from shardpass.sharding.algebra import compose
-from shardpass.sharding.distributed_type import distributed_type_text, parse_distributed_type
-from shardpass.sharding.named import named_text
-from shardpass.sharding.onnx_spec import (
-    ShardedDim,
-    ShardingSpec,
-    SimpleSharding,
-    from_proto,
-    parse_onnx_spec,
-    sharding_of_spec,
-    spec_of_sharding,
-    to_proto,
-)
+from shardpass.sharding.notations.distributed_type import distributed_type_text, parse_distributed_type
+from shardpass.sharding.notations.named import named_text
+from shardpass.sharding.notations.onnx_proto import from_proto, to_proto
+from shardpass.sharding.notations.onnx_sharding import sharding_of_spec, spec_of_sharding
+from shardpass.sharding.notations.onnx_spec import ShardedDim, ShardingSpec, SimpleSharding, parse_onnx_spec
 
 MESH = Mesh((("x", 4), ("y", 2), ("z", 3)))
 

@@ -1,6 +1,6 @@
-"""Text to shardings: the lark grammar, its errors in words, and the cache.
+"""The grammar of XLA's sharding text (``mhlo.lark``), and its syntax errors in words.
 
-``grammar.lark`` says what the text may look like; ``build`` says what it means and checks it.
+An error names its place, the words that could stand there, the word that was found, and a likely remedy.
 """
 
 from __future__ import annotations
@@ -8,57 +8,13 @@ from __future__ import annotations
 import difflib
 import re
 import threading
-from functools import lru_cache
 
 from lark import Lark, Token, UnexpectedInput
 from lark.exceptions import UnexpectedCharacters, UnexpectedEOF, UnexpectedToken
 
 from shardpass.diagnostics import table_sharding as table
-from shardpass.sharding import build
 from shardpass.sharding.errors import ShardingParseError, fault
-from shardpass.sharding.mesh import Mesh
-from shardpass.sharding.model import Sharding
-from shardpass.sharding.source import Node
-from shardpass.sharding.tuples import TupleSharding
-
-# The commonest form, which needs no grammar: programs have it on every op.
-_LIST = r"([0-9]{1,9}(?:,[0-9]{1,9})*)"
-_IOTA = re.compile(rf"\{{devices=\[{_LIST}\]<=\[{_LIST}\](?:T\({_LIST}\))?( last_tile_dim_replicate)?\}}", re.ASCII)
-_LONG = 1 << 14  # longer texts are cached in small number
-
-
-def parse_sharding(text: str, *, strict: bool = True) -> Sharding | TupleSharding:
-    """The sharding of ``mhlo.sharding`` text, in any of XLA's forms.
-
-    Args:
-        text: such as ``{devices=[4,2]<=[2,4]T(1,0)}``.
-        strict: refuse what XLA's parser lets through and then drops, misreads or crashes on, and take the
-            ``{devices=..} last_tile_dim_replicate`` of the format's document. Not strict takes exactly what
-            XLA's parser takes.
-
-    Raises:
-        ShardingParseError: with the place, an excerpt with a caret, what was expected, and a likely remedy.
-    """
-    return _parse(text, strict) if len(text) < _LONG else _parse_long(text, strict)
-
-
-def parse_mesh(text: str) -> Mesh:
-    """See ``Mesh.parse``."""
-    return build.mesh_of(text, _tree(text, "mesh_only"))
-
-
-@lru_cache(maxsize=1 << 16)
-def _parse(text: str, strict: bool) -> Sharding | TupleSharding:
-    plain = _IOTA.fullmatch(text)
-    if plain is not None and (found := build.plain_iota(*plain.groups())) is not None:
-        return found
-    return build.sharding_of(text, _tree(text, "start"), strict)
-
-
-@lru_cache(maxsize=64)
-def _parse_long(text: str, strict: bool) -> Sharding | TupleSharding:
-    return build.sharding_of(text, _tree(text, "start"), strict)
-
+from shardpass.sharding.notations.trees import Node
 
 _local = threading.local()
 
@@ -68,14 +24,19 @@ def _grammar() -> Lark:
     found: Lark | None = getattr(_local, "grammar", None)
     if found is None:
         found = Lark.open_from_package(
-            "shardpass.sharding", "grammar.lark", parser="lalr", start=["start", "mesh_only"],
+            "shardpass.sharding.notations", "mhlo.lark", parser="lalr", start=["start", "mesh_only"],
             maybe_placeholders=False, propagate_positions=False,
         )  # fmt: skip
         _local.grammar = found
     return found
 
 
-def _tree(text: str, start: str) -> Node:
+def parse_tree(text: str, start: str) -> Node:
+    """The parse tree of ``text`` by the rule ``start``: a sharding ("start") or a mesh alone ("mesh_only").
+
+    Raises:
+        ShardingParseError: ``text`` does not follow the grammar.
+    """
     try:
         return _grammar().parse(text, start=start)
     except UnexpectedInput as error:
@@ -101,6 +62,7 @@ _AT_START = frozenset({"MESH", "MAXIMAL_MESH", "LBRACE"})
 
 
 def _explained(text: str, error: UnexpectedInput) -> ShardingParseError:
+    """lark's error as one of ours."""
     expected: set[str]
     if isinstance(error, UnexpectedToken) and error.token.type != "$END":
         token: Token = error.token

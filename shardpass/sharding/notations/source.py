@@ -1,14 +1,13 @@
-"""The text that is parsed, and its tokens as numbers and names, by the rules of XLA's lexer.
+"""The text that is parsed, and the values of its tokens by the rules of XLA's lexer (xla/hlo/parser/hlo_lexer.cc).
 
-An integer is read as 64 bits without a sign and kept with one: 18446744073709551615 is -1. Strict reading refuses
-what does not fit. A string has C escapes.
+XLA reads an integer as 64 bits without a sign and keeps it with one: 18446744073709551615 is -1. Strict reading refuses
+integers that do not fit in 64 bits with a sign. A string has the escapes of C.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -16,8 +15,7 @@ from shardpass.diagnostics import Code
 from shardpass.diagnostics import table_sharding as table
 from shardpass.sharding.digits import Ints
 from shardpass.sharding.errors import ShardingParseError, fault
-
-Node: TypeAlias = Any  # lark's Token (a str with start_pos) or Tree; lark has no types
+from shardpass.sharding.notations.trees import Node
 
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\r\n]*", re.DOTALL)
 _ESCAPE = re.compile(
@@ -29,6 +27,8 @@ _ONE = {"a": 7, "b": 8, "f": 12, "n": 10, "r": 13, "t": 9, "v": 11, "\\": 92, "?
 
 @dataclass(frozen=True, slots=True)
 class Source:
+    """The text, and how it is read: ``strict`` refuses what XLA's parser accepts and then drops or misreads."""
+
     text: str
     strict: bool
 
@@ -52,22 +52,22 @@ class Source:
             return np.array([int(body)])
         if len(body) > 1024 and (found := _many(body)) is not None:
             return found
-        pieces = body.split(",")
-        if len(max(pieces, key=len)) < 18:
+        parts = body.split(",")
+        if len(max(parts, key=len)) < 18:
             try:
-                return np.array(list(map(int, pieces)), dtype=np.int64)
+                return np.array(list(map(int, parts)), dtype=np.int64)
             except ValueError:
-                pass  # said where, below
+                pass  # the loop below finds the place
         at = token.start_pos + (raw[0] == "[")
         out = []
-        for piece in pieces:
-            out.append(self._int(piece, at))
-            at += len(piece) + 1
+        for part in parts:
+            out.append(self._int(part, at))
+            at += len(part) + 1
         return np.array(out, dtype=np.int64)
 
-    def _int(self, piece: str, at: int) -> int:
-        number = piece.strip()
-        at += len(piece) - len(piece.lstrip())
+    def _int(self, part: str, at: int) -> int:
+        number = part.strip()
+        at += len(part) - len(part.lstrip())
         if not number.removeprefix("-").isdigit():
             what = number or (self.text[at] if at < len(self.text) else "")
             expected = "',' between integers" if any(c.isdigit() for c in number) else "an integer"
@@ -115,7 +115,7 @@ class Source:
 
 
 def _many(body: str) -> Ints | None:
-    """A long list, converted by NumPy; None where anything about it is amiss."""
+    """A long list, converted by NumPy; None for a list that needs the slow way, or is wrong."""
     if ",," in body or not body.isascii() or not (body[0].isdigit() and body[-1].isdigit()):
         return None
     letters = np.frombuffer(body.encode("ascii"), dtype=np.uint8)
@@ -127,6 +127,7 @@ def _many(body: str) -> Ints | None:
 
 
 def _code(found: re.Match[str]) -> bytes | None:
+    """The bytes that an escape stands for; None where C has no such escape."""
     if (octal := found["octal"]) is not None:
         return bytes([int(octal, 8)]) if int(octal, 8) < 256 else None
     if (digits := found["hex"]) is not None:
@@ -136,22 +137,3 @@ def _code(found: re.Match[str]) -> bytes | None:
         return None if value > 0x10FFFF or 0xD800 <= value < 0xE000 else chr(value).encode()
     one = _ONE.get(found["one"])
     return None if one is None else bytes([one])
-
-
-def trees(node: Node) -> list[Node]:
-    """The children of a tree that are trees."""
-    return [child for child in node.children if hasattr(child, "children")]
-
-
-def first_offset(node: Node) -> int:
-    """Where a tree begins, or 0 for one without tokens."""
-    while hasattr(node, "children"):
-        if not node.children:
-            return 0
-        node = node.children[0]
-    return int(node.start_pos)
-
-
-def pieces(node: Node) -> list[Node]:
-    """The children of a tree that are tokens."""
-    return [child for child in node.children if not hasattr(child, "children")]

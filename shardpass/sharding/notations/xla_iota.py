@@ -1,9 +1,18 @@
-"""What XLA's parser makes of tile assignments that have no meaning, so that both accept and print the same.
+"""The text that XLA prints of an iota with subgroups, also where the numbers of the iota make no sense.
 
-A list with too few devices is filled with 0, one with too many is cut. An iota that lists another number of
-devices than there are tiles is never listed by the parser: it transposes and groups the numbers of its shape as
-they are (HloSharding::Subgroup, IotaTileAssignment::Transpose). Where XLA divides by zero or lists the devices
-after all, it dies, and there is nothing to print.
+Source: IotaTileAssignment::Create and ::Transpose (xla/hlo/ir/tile_assignment.cc), HloSharding::Subgroup
+(xla/hlo/ir/hlo_sharding.cc). XLA keeps an iota as three lists: the dimensions of the grid, the shape of the iota, and
+its transpose. Its parser never lists the devices; it moves and joins the numbers of the three lists. So an iota that
+lists another number of devices than there are tiles has a canonical text too, and this module computes the same.
+
+Cases:
+
+1. Subgroups in XLA's order already: the lists stay, ones are dropped, runs are joined (``canonical``):
+   ``<=[2,1,4]T(0,1,2)`` is ``<=[8]``.
+2. Subgroups that must move: the dimensions of the grid are transposed, and with them those of the iota where each is
+   one dimension of the grid, several of them, or parts of them (``_transposed``).
+3. Dimensions that cut across those of the iota: XLA lists the devices (``_listed``).
+4. Copies must ascend: the last dimensions of the iota are sorted (``_sorted_last``), or XLA dies.
 """
 
 from __future__ import annotations
@@ -13,45 +22,20 @@ import math
 import numpy as np
 
 from shardpass.sharding import digits as dg
-from shardpass.sharding.mhlo_text import types_text
-from shardpass.sharding.model import Sharding
-from shardpass.sharding.notes import Kind, Notes
-from shardpass.sharding.tiles import LARGEST_LIST, ORDER, Tiles, arranged, groups_of, list_form, whole
+from shardpass.sharding.notations.tiles import LARGEST_LIST, Tiles, listed_text, one_word_text, subgroups_of
+from shardpass.sharding.notes import Kind
+from shardpass.sharding.xla_text import comma_separated, tiles_text
 
 Iota = tuple[list[int], list[int], list[int]]  # dimensions of the grid, shape of the iota, its transpose
-
-
-def without_meaning(tiles: Tiles) -> Sharding | None:
-    """The sharding that XLA's parser makes: it prints, and means nothing. None where XLA dies instead."""
-    if tiles.devices is not None:
-        return _list(tiles)
-    try:
-        text = iota_form(tiles)
-    except ZeroDivisionError:
-        return None
-    return None if text is None else Sharding(Kind.TILED, notes=Notes(text=text))
-
-
-def _list(tiles: Tiles) -> Sharding | None:
-    assert tiles.devices is not None
-    places = math.prod(tiles.dims)
-    if places > LARGEST_LIST or min(tiles.dims) < 0:
-        return None
-    filled = np.zeros(places, dtype=np.int64)
-    count = min(len(tiles.devices), places)
-    filled[:count] = tiles.devices[:count]
-    devices, dims, kinds = arranged(tiles, filled)
-    text = list_form(tiles, devices, dims, kinds)
-    return Sharding(Kind.TILED, notes=Notes(text=text, tiles=dims, listed=tuple(devices.tolist())))
 
 
 def iota_form(tiles: Tiles) -> str | None:
     """XLA's text of an iota, whatever its numbers; None where XLA dies."""
     iota: Iota = (list(tiles.dims), *canonical(list(tiles.iota), list(tiles.perm)))
-    kinds, rank = list(tiles.types), len(tiles.data)
-    if text := whole(tiles, []):
+    kinds, rank = list(tiles.kinds), len(tiles.data)
+    if text := one_word_text(tiles, []):
         return text
-    groups = groups_of(tiles)
+    groups = subgroups_of(tiles)
     ones = [k for k in range(rank, len(tiles.dims)) if tiles.dims[k] == 1]
     if ones or len(groups) > 1 or len(groups) < len(kinds):
         order = [*range(rank), *(k for _, ks in groups for k in ks), *ones]
@@ -63,9 +47,9 @@ def iota_form(tiles: Tiles) -> str | None:
         iota = ([*tiles.data, *counts], *canonical(moved[1], moved[2]))
     dims = iota[0]
     size = math.prod(dims)
-    if kinds == ["manual"] and dims[-1] == size:
+    if kinds == [Kind.MANUAL] and dims[-1] == size:
         return "{manual}"
-    if kinds[-1:] == ["replicated"]:
+    if kinds[-1:] == [Kind.REPLICATED]:
         if len(dims) == 1 or dims[-1] == size:
             return "{replicated}"
         grouped = _sorted_last(iota)
@@ -75,7 +59,7 @@ def iota_form(tiles: Tiles) -> str | None:
     return _text(iota, kinds)
 
 
-def _listed(tiles: Tiles, iota: Iota, order: list[int], groups: list[tuple[str, list[int]]]) -> str | None:
+def _listed(tiles: Tiles, iota: Iota, order: list[int], groups: list[tuple[Kind, list[int]]]) -> str | None:
     """The devices one by one, as XLA computes them: the place in the grid read as digits of the iota, and cut off."""
     dims, shape, perm = iota
     places = math.prod(dims)
@@ -96,16 +80,15 @@ def _listed(tiles: Tiles, iota: Iota, order: list[int], groups: list[tuple[str, 
         device = device * size + digit
     kinds = [kind for kind, _ in groups]
     counts = (*tiles.data, *(math.prod(tiles.dims[k] for k in ks) for _, ks in groups))
-    if kinds[-1:] == ["replicated"] and places:
+    if kinds[-1:] == [Kind.REPLICATED] and places:
         device = np.sort(device.reshape(-1, counts[-1]), axis=1).reshape(-1)
-    return list_form(tiles, device, counts, kinds)
+    return listed_text(tiles, device, counts, kinds)
 
 
-def _text(iota: Iota, kinds: list[str]) -> str:
+def _text(iota: Iota, kinds: list[Kind]) -> str:
     dims, shape, perm = iota
-    order = f"T({','.join(map(str, perm))})" if len(shape) > 1 else ""
-    counts = ",".join(map(str, dims))
-    return f"{{devices=[{counts}]<=[{','.join(map(str, shape))}]{order}{types_text(kinds)}}}"
+    order = f"T({comma_separated(perm)})" if len(shape) > 1 else ""
+    return "{" + tiles_text(dims, f"<=[{comma_separated(shape)}]{order}", kinds) + "}"
 
 
 def canonical(shape: list[int], perm: list[int]) -> tuple[list[int], list[int]]:
@@ -196,6 +179,3 @@ def _sorted_last(iota: Iota) -> Iota | None:
     cut = len(new_perm) - taken
     new_perm = new_perm[:cut] + sorted(new_perm[cut:])
     return (dims, *canonical(new_shape, new_perm))
-
-
-__all__ = ["ORDER", "iota_form", "without_meaning"]

@@ -1,8 +1,8 @@
 """Distributed types, the notation of Rink et al. (section 2.1): ``[32{"x"}128, 64{"y","z"}512, 10]`` over a mesh.
 
-Each dimension is its tile size, the axes that split it in braces from minor to major, and its global size; a
-dimension that is not split is one number. Tile size times axis sizes is the global size, so a dimension that does
-not divide cannot be said.
+Each dimension is written as its tile size, the axes that split it in braces from minor to major, and its global size; a
+dimension that is not split is one number. Tile size times axis sizes is the global size, so the notation cannot say a
+dimension that its axes do not divide. Sub-axes, ``"x":(1)2``, are an addition of ours.
 """
 
 from __future__ import annotations

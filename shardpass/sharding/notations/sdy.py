@@ -1,17 +1,21 @@
-"""``#sdy.sharding`` text, both ways: ``#sdy.sharding<@mesh, [{"x", "y":(1)2, ?}, {}p1], replicated={"z"}>``."""
+"""Shardy's sharding attribute, both ways: ``#sdy.sharding<@m, [{"x", "y":(1)2, ?}, {}p1], replicated={"z"}>``.
+
+Source: TensorShardingAttr of Shardy (shardy/dialect/sdy/ir/attrs.td). ``?`` leaves a dimension open to propagation,
+``p1`` is its priority, ``"y":(1)2`` a sub-axis. The attribute names its mesh, so reading needs the module's meshes.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from shardpass.diagnostics import table_sharding as table
 from shardpass.sharding.axes import Axes, check_disjoint, in_mesh_order
 from shardpass.sharding.errors import ShardingParseError, fault
 from shardpass.sharding.mesh import AxisRef, Mesh
 from shardpass.sharding.model import Sharding
-from shardpass.sharding.notes import Kind
+from shardpass.sharding.notes import Kind, Notes
 
 _TOKEN = re.compile(
     r"\s*(?P<token>\#sdy\.sharding|@[\w.$-]+|@\"[^\"]*\"|\"[^\"]*\"|'[^']*'|p?\d+|[a-z_]+|[<>\[\]{}(),:=?])", re.ASCII
@@ -75,11 +79,7 @@ def parse_sdy(text: str, meshes: Mapping[str, Mesh]) -> Sharding:
     read = _Reader(text)
     read.next("#sdy.sharding")
     read.need("<")
-    name = read.match(r"@.*", "@ and the name of a mesh")[1:].strip('"')
-    if name not in meshes:
-        known = ", ".join("@" + n for n in meshes) or "none"
-        raise table.MESH.error(message=f"there is no mesh @{name}; known: {known}", hint="define sdy.mesh first")
-    mesh = meshes[name]
+    mesh = _mesh(read, meshes)
     read.need(",")
     read.need("[")
     dims: list[Axes] = []
@@ -93,28 +93,38 @@ def parse_sdy(text: str, meshes: Mapping[str, Mesh]) -> Sharding:
         if re.fullmatch(r"p\d+", read.peek()):
             priorities.append((len(dims), int(read.match(r"p\d+", "p and a number")[1:])))
         dims.append(axes)
-    extra: dict[str, Axes] = {"replicated": (), "unreduced": ()}
-    while read.next(","):
-        kind = read.match("replicated|unreduced", "replicated or unreduced")
-        read.need("=")
-        read.need("{")
-        extra[kind], _ = _axes(read, mesh)
+    by_word = _attributes(read, mesh)
     read.need(">")
     if text[read.at :].strip():
         raise read.fault("the end")
     places = [(axes, f"dimension {k}") for k, axes in enumerate(dims)]
-    check_disjoint(mesh, [*places, *((axes, kind) for kind, axes in extra.items())])
-    plain = Sharding.tiled(mesh, dims, unreduced=extra["unreduced"])
-    notes = replace(
-        plain.notes,
-        open=tuple(opened),
-        priorities=tuple(priorities),
-        replicated=in_mesh_order(mesh, extra["replicated"]),
-    )
-    return Sharding(Kind.TILED, mesh, plain.dims, unreduced=plain.unreduced, notes=notes)
+    check_disjoint(mesh, [*places, *((axes, word) for word, axes in by_word.items())])
+    replicated = in_mesh_order(mesh, by_word["replicated"])
+    notes = Notes(open=tuple(opened), priorities=tuple(priorities), replicated=replicated)
+    return Sharding.tiled(mesh, dims, unreduced=by_word["unreduced"]).replaced(notes=notes)
+
+
+def _mesh(read: _Reader, meshes: Mapping[str, Mesh]) -> Mesh:
+    name = read.match(r"@.*", "@ and the name of a mesh")[1:].strip('"')
+    if name not in meshes:
+        known = ", ".join("@" + n for n in meshes) or "none"
+        raise table.MESH.error(message=f"there is no mesh @{name}; known: {known}", hint="define sdy.mesh first")
+    return meshes[name]
+
+
+def _attributes(read: _Reader, mesh: Mesh) -> dict[str, Axes]:
+    """The axes of ``replicated={..}`` and ``unreduced={..}``, each of which may be left out."""
+    found: dict[str, Axes] = {"replicated": (), "unreduced": ()}
+    while read.next(","):
+        word = read.match("replicated|unreduced", "replicated or unreduced")
+        read.need("=")
+        read.need("{")
+        found[word], _ = _axes(read, mesh)
+    return found
 
 
 def _axes(read: _Reader, mesh: Mesh) -> tuple[Axes, bool]:
+    """The axes up to the closing brace, and whether a ``?`` follows them."""
     axes: list[AxisRef] = []
     is_open = False
     for _ in read.several("}"):
@@ -151,9 +161,9 @@ def sdy_text(sharding: Sharding, mesh_name: str = "mesh") -> str:
         items = [_axis_text(a) for a in axes] + ["?"] * (k in sharding.notes.open)
         dims.append("{" + ", ".join(items) + "}" + (f"p{priority[k]}" if k in priority else ""))
     text = f"#sdy.sharding<@{mesh_name}, [{', '.join(dims)}]"
-    for kind, axes in (("replicated", sharding.notes.replicated), ("unreduced", sharding.unreduced)):
+    for word, axes in (("replicated", sharding.notes.replicated), ("unreduced", sharding.unreduced)):
         if axes:
-            text += f", {kind}={{{', '.join(map(_axis_text, axes))}}}"
+            text += f", {word}={{{', '.join(map(_axis_text, axes))}}}"
     return text + ">"
 
 

@@ -1,4 +1,7 @@
-"""What XLA's parser lets through although the tile assignment has no meaning: it drops, misreads or dies on it."""
+"""The checks of strict reading: tile assignments that XLA's parser accepts although they have no meaning.
+
+XLA drops parts of such texts, misreads them, or dies later. Each problem is an error with its place and a remedy.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,9 @@ import numpy as np
 from shardpass.diagnostics import table_sharding as table
 from shardpass.sharding.digits import Ints
 from shardpass.sharding.errors import ShardingParseError
-from shardpass.sharding.source import Source
-from shardpass.sharding.tiles import LARGEST_LIST, Tiles, nests
+from shardpass.sharding.notations.normal_form import nests
+from shardpass.sharding.notations.source import Source
+from shardpass.sharding.notations.tiles import LARGEST_LIST, Tiles
 
 
 def problems_of(source: Source, tiles: Tiles, at_dims: int, at_devices: int) -> list[ShardingParseError]:
@@ -22,7 +26,7 @@ def problems_of(source: Source, tiles: Tiles, at_dims: int, at_devices: int) -> 
     ]
     if tiles.devices is None:
         return _iota_problems(source, tiles, out, at_devices)
-    count, places = len(tiles.devices), math.prod(tiles.dims)
+    count, places = len(tiles.devices), tiles.size
     if count != places and not out:
         hint = _count_hint(tiles, count)
         out.append(source.fault(table.DEVICE_COUNT, at_devices, tiles=places, devices=count, hint=hint))
@@ -34,7 +38,7 @@ def _iota_problems(source: Source, tiles: Tiles, out: list[ShardingParseError], 
     if sorted(tiles.perm) != list(range(len(tiles.iota))):
         perm = ",".join(map(str, tiles.perm))
         out.append(source.fault(table.TRANSPOSE, at, perm=perm, last=len(tiles.iota) - 1))
-    places, devices = math.prod(tiles.dims), math.prod(tiles.iota)
+    places, devices = tiles.size, math.prod(tiles.iota)
     if devices != places and not out:
         hint = _count_hint(tiles, devices)
         out.append(source.fault(table.IOTA_SIZE, at, tiles=places, devices=devices, hint=hint))
@@ -44,8 +48,8 @@ def _iota_problems(source: Source, tiles: Tiles, out: list[ShardingParseError], 
 
 
 def _count_hint(tiles: Tiles, devices: int) -> str:
-    places = math.prod(tiles.dims)
-    if places and devices % places == 0 and not tiles.types:
+    places = tiles.size
+    if places and devices % places == 0 and not tiles.kinds:
         copies = devices // places
         counts = ",".join(map(str, (*tiles.dims, copies)))
         listed = "the same devices" if tiles.devices is not None else f"<=[{devices}]"
@@ -67,34 +71,22 @@ def _id_problems(source: Source, devices: Ints, at: int) -> list[ShardingParseEr
     if times.max() > 1:
         device = int(unique[np.argmax(times > 1)])
         again = int(np.flatnonzero(devices == device)[1])
-        out.append(
-            source.fault(
-                table.DUPLICATE_DEVICE,
-                _offset(source.text, at, again),
-                len(str(device)),
-                device=device,
-                times=int(times[unique == device][0]),
-            )
-        )
+        place, count = _offset(source.text, at, again), int(times[unique == device][0])
+        out.append(source.fault(table.DUPLICATE_DEVICE, place, len(str(device)), device=device, times=count))
     outside = np.flatnonzero((devices < 0) | (devices >= n))
     if len(outside):
         extra, gap = int(devices[outside[0]]), int(np.setdiff1d(np.arange(n), unique)[0])
+        place, names = _offset(source.text, at, int(outside[0])), (f"device {gap}", f"device {extra}")
         out.append(
             source.fault(
-                table.DEVICE_IDS,
-                _offset(source.text, at, int(outside[0])),
-                len(str(extra)),
-                count=n,
-                last=n - 1,
-                missing=f"device {gap}",
-                extra=f"device {extra}",
+                table.DEVICE_IDS, place, len(str(extra)), count=n, last=n - 1, missing=names[0], extra=names[1]
             )
         )
     return out
 
 
 def _offset(text: str, start: int, index: int) -> int:
-    """Where the integer ``index`` of the list at ``start`` begins (comments hold no commas, or the caret is off)."""
+    """The place of the integer ``index`` of the list at ``start``; a comment with commas puts the caret off."""
     at = start
     for _ in range(index):
         found = text.find(",", at)

@@ -1,8 +1,13 @@
-"""``metadata={..}``: fields for people, which no meaning depends on but one: the operation of a partial sum."""
+"""``metadata={..}`` of XLA's text: fields for people.
+
+The fields are those of xla.OpMetadata that XLA's parser takes. One of them has a meaning: jaxlib 0.12 writes the
+operation of a partial sum into the metadata. ``Sharding.text(metadata=True)`` prints metadata (``xla_text``).
+"""
 
 from __future__ import annotations
 
-from shardpass.sharding.source import Node, Source, pieces, trees
+from shardpass.sharding.notations.source import Source
+from shardpass.sharding.notations.trees import Node, pieces, trees
 
 TEXT_FIELDS = frozenset(
     {"op_type", "op_name", "source_file", "deduplicated_name", "scheduling_name", "metadata_payload"}
@@ -42,15 +47,15 @@ def _entries(source: Source, tree: Node) -> str:
 
 def _value(source: Source, name: str, key: Node, values: list[Node]) -> str:
     (value,) = values
-    kind = "list" if hasattr(value, "children") else str(value.type)
-    if name in TEXT_FIELDS and kind == "STRING":
+    token = "list" if hasattr(value, "children") else str(value.type)
+    if name in TEXT_FIELDS and token == "STRING":
         source.string(value)
         return str(value)
-    if name in NUMBER_FIELDS and kind == "INT":
+    if name in NUMBER_FIELDS and token == "INT":
         if not -(1 << 31) <= source.one(value) < 1 << 31:
             raise source.contradiction(value.start_pos, f"{value} does not fit in 32 bits", "", len(value))
         return str(value)
-    if name in NESTED_FIELDS and kind == "list":
+    if name in NESTED_FIELDS and token == "list":
         numbers = [source.one(token) for token in pieces(value)]
         for number in numbers:
             if number not in _PROFILE_TYPES:
