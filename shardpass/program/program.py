@@ -2,7 +2,8 @@
 
 Every value of the program has a number. ``Program.arrays[n]`` is its shape and element type, or None for a value that
 is no ranked tensor (a token). Ops stand in program order and are numbered too, nested ops after the op that holds them.
-Where the handles of MLIR are needed again (to write annotations, to emit), ``read.Handles`` has them under the same numbers.
+Where the handles of MLIR are needed again (to write annotations, to emit), ``read.Handles`` has them under the same
+numbers.
 
 Example: ``%0 = add %x, %y; return %0`` has the values 0 (%x), 1 (%y), 2 (%0) and one op ``Op(0, "stablehlo.add",
 operands=(0, 1), results=(2,))``; the body's block has ``arguments=(0, 1)`` and ``returned=(2,)``.

@@ -23,13 +23,6 @@ ROOT = Path(__file__).parents[2] / "shardpass"
 Graph = Mapping[str, Collection[str]]
 
 CIRCLES_OF_FILES: list[set[str]] = [
-    {
-        "shardpass.partition.control_flow",
-        "shardpass.partition.partitioner",
-        "shardpass.partition.rematerialize",
-        "shardpass.partition.replicated_fallback",
-        "shardpass.partition.split",
-    },
     {"shardpass.redistribute.plan", "shardpass.redistribute.program.lower"},
 ]
 CIRCLES_OF_PACKAGES: list[set[str]] = [
