@@ -49,7 +49,7 @@ class Placement:
 @lru_cache(maxsize=4096)
 def placed(plan: Exchange, width: int) -> Placement:
     """How the boxes of ``plan`` make a window of ``width`` elements."""
-    rounds = sorted((*plan.kept, *plan.rounds), key=_place)
+    rounds = sorted((*plan.kept, *plan.rounds), key=lambda r: r.place)
     puts = [_agreed(r.put, [p for p, extent in enumerate(r.extent) if extent]) for r in rounds]
     boxes = []
     for number, (r, put) in enumerate(zip(rounds, puts, strict=True)):
@@ -61,10 +61,6 @@ def placed(plan: Exchange, width: int) -> Placement:
         )
         boxes.append(Box(r, _agreed(r.take, senders), put, masked))
     return Placement(tuple(boxes), max([width, *(max(b.put) + b.round.size for b in boxes)]))
-
-
-def _place(r: Round) -> int:
-    return min(put for put, extent in zip(r.put, r.extent, strict=True) if extent)
 
 
 def _agreed(table: Table, matter: Sequence[int]) -> Table:

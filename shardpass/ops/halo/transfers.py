@@ -75,10 +75,18 @@ class Round:
     put: Table  # by receiver
     extent: Table  # by receiver
 
+    @property
+    def place(self) -> int:
+        """The least index at which a receiver puts what it gets."""
+        return min(put for put, extent in zip(self.put, self.extent, strict=True) if extent)
+
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """``kept``: what positions take of their own elements, run by run. ``received``: elements a position gets."""
+    """``kept``: the own elements of the positions that stay, run by run. ``rounds``: in the order of their places.
+
+    ``received``: elements that a position gets.
+    """
 
     kept: tuple[Round, ...]
     rounds: tuple[Round, ...]
@@ -136,8 +144,9 @@ def plan_exchange(held: tuple[Held, ...], window: Window) -> Exchange:
     kept = _by_order([t for t in found if t.sender == t.receiver])
     sent = [t for t in found if t.sender != t.receiver]
     options = [_by_distance(sent, count), _by_colour(sent)]
-    rounds = min(options, key=lambda groups: (sum(max(t.length for t in g) for g in groups), len(groups)))
-    return Exchange(tuple(_round(g, count) for g in kept), tuple(_round(g, count) for g in rounds))
+    chosen = min(options, key=lambda groups: (sum(max(t.length for t in g) for g in groups), len(groups)))
+    rounds = sorted((_round(group, count) for group in chosen), key=lambda r: r.place)
+    return Exchange(tuple(_round(group, count) for group in kept), tuple(rounds))
 
 
 def _by_order(own: Sequence[Transfer]) -> list[list[Transfer]]:
