@@ -8,7 +8,7 @@ State: ``Group``, a run of operand dimensions and the run of result dimensions w
    over its leading dimension in tiles of its own, and rows change places as one flat dimension (``transfers``). Where
    the tiles happen to hold the same elements nothing moves either. 6x4 -> 8x3 on 2 devices: 3 rows of 4 are 4 rows of
    3, and nothing moves; on 4 devices the tiles hold 2 rows of 4 (8, 8, 8 and no elements) and become 2 rows of 3:
-   device 3 gets its 6 elements from device 2.
+   devices 1, 2 and 3 get 2, 4 and 6 elements from the device before, in one round.
 """
 
 from __future__ import annotations

@@ -4,13 +4,14 @@ A dimension along which windows slide is split for operand, source and result al
 window that touches its tile: it gets the source of these windows and the operand that they span, scatters into the
 whole span, and keeps its tile. A source beyond the array is the sum's identity, so it adds nothing.
 
-Example: 8 elements on 2 devices, windows of 3 with stride 2 (3 windows: 0-2, 2-4, 4-6). The tile 0-3 is touched by the
-windows 0 and 1, the tile 4-7 by the windows 1, 2 and one that begins at 6, beyond the last. Both devices look at three
-windows, so that device 0 spans the elements 0-6 and device 1 the elements 2-8.
+Example: 8 elements on 2 devices, windows of 3 with stride 2: window j has the elements 2j to 2j+2, and there are the
+windows 0, 1 and 2. The tile of elements 4 to 7 is touched by the windows 1, 2 and 3 (beyond the last), so that every
+device looks at three: device 0 at -1, 0 and 1, which span the elements -2 to 4, device 1 at 1, 2 and 3, which span 2
+to 8.
 
-Padded dimensions are not split (JAX pads with an op of its own): what stands for padding on a tile must never be
-selected, and against the least value of the type itself no value loses every tie. Nor are scatters that do not add:
-a window is looked at on two devices, and only zero adds nothing on the second.
+Padded dimensions are not split (JAX pads with an op of its own): a value that stands for padding on a tile must never
+be selected, and no value loses every tie against the least value of the type. Nor are scatters split that do not add: a
+window is looked at on two devices, and only zero adds nothing on the second.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ can see what lies there, the elements are overwritten with a given value at the 
 already, because a device that no one sends to receives zeros from a ``collective_permute``.
 
 Example: 7 elements on 2 positions, tiles of 4, and windows of one element more at both sides. Position 0 wants the
-elements -1 to 4, position 1 the elements 3 to 8. Element -1 lies before the array; element 7 is padding of the last
-tile, element 8 lies beyond it.
+elements -1 to 4, position 1 the elements 3 to 7, in windows of 6. Element -1 lies before the array, and element 7 is
+padding of the last tile.
 """
 
 from __future__ import annotations
