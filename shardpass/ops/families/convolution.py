@@ -276,7 +276,7 @@ def _spatial(
         build.result(0, o, build.factor(results, Kind.REPLICATED))
         span = (results - 1) * about.stride + 1
         first, step, dilation = -about.low, about.kernel_dilation, about.input_dilation
-        return Reach(LHS, i, factor, size, kernel, first, step, span, dilation, about.turned, strict=True)
+        return Reach(LHS, i, size, kernel, first, step, span, dilation, about.turned, strict=True)
     factor = windowed_factor(build, size, results)
     build.operand(LHS, i, factor)
     build.operand(RHS, k, build.factor(kernel, Kind.REPLICATED))
@@ -284,7 +284,7 @@ def _spatial(
     if kernel == 1 and about.plain:
         return None
     span = (kernel - 1) * about.kernel_dilation + 1
-    return Reach(LHS, i, factor, size, results, -about.low, about.stride, span, about.input_dilation)
+    return Reach(LHS, i, size, results, -about.low, about.stride, span, about.input_dilation)
 
 
 define(

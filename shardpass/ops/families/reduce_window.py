@@ -125,7 +125,7 @@ class ReduceWindowPlan(LocalPlan):
     ``windows``, ``padding`` and ``dilation`` are those of the op on tiles.
     """
 
-    slides: tuple[tuple[int, Slide], ...]  # (operand, its windows), in the order in which they are brought
+    slides: tuple[tuple[int, Slide], ...]  # (operand, its windows), in the order in which they are built
     scans: tuple[Scan, ...]
     windows: Shape
     padding: tuple[tuple[int, int], ...]
@@ -235,7 +235,7 @@ def _reduce_window(
             build.result(index, dim, factor)
         if not about.plain and not (joins and about.scans(n)):
             span = (about.window - 1) * about.window_dilation + 1
-            reaches.append(Reach(0, dim, factor, n, m, -about.low, about.stride, span, about.base_dilation))
+            reaches.append(Reach(0, dim, n, m, -about.low, about.stride, span, about.base_dilation))
     return ReduceWindowOp(build.build(Priority.CONTRACTION), dims, tuple(reaches), joins, elements)
 
 

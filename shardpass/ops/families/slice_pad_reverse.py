@@ -32,8 +32,8 @@ from shardpass.ops.tiles.boxes import cut, cut_at
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
-    """A halo of what a tile keeps when it takes every ``stride``-th element from ``phase`` on."""
+class Thinned:
+    """A halo of the elements that a tile keeps when it takes every ``stride``-th element from ``phase`` on."""
 
     phase: int
     stride: int
@@ -42,13 +42,13 @@ class Window:
 
 @dataclass(frozen=True, kw_only=True)
 class SlicePlan(LocalPlan):
-    """``windows`` are brought in this order; the op then slices from ``starts`` to ``limits`` by ``strides``."""
+    """``halos`` are brought in this order; the op then slices from ``starts`` to ``limits`` by ``strides``."""
 
-    windows: tuple[Window, ...]
+    halos: tuple[Thinned, ...]
     starts: Shape
     limits: Shape
     strides: Shape
-    done: bool  # the windows are the tile of the result: nothing is left to the op
+    done: bool  # the halos give the tile of the result: nothing is left to the op
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +63,7 @@ class SliceOp(OpModel[SlicePlan]):
     def plan(self, split: Split) -> SlicePlan:
         """The window of a result's tile is brought, then cut with the same stride."""
         dims, shape = split.operands[0], list(split.operand_tile(0))
-        strides, windows = list(self.strides), []
+        strides, halos = list(self.strides), []
         for reach in split_reaches(self.reaches, 0, split):
             line = Line.of(split.mesh, reach.dim, dims[reach.dim], "a slice across tiles")
             thin = _thinned(reach, line.count)
@@ -71,11 +71,11 @@ class SliceOp(OpModel[SlicePlan]):
             shape[reach.dim] = -(-(shape[reach.dim] - phase) // stride)
             halo = plan_halo(line, shape, element_type(self.element), thin.size, thin.elements(line.count)[0])
             shape[reach.dim], strides[reach.dim] = halo.window.width, thin.step
-            windows.append(Window(phase, stride, halo))
+            halos.append(Thinned(phase, stride, halo))
         return SlicePlan(
             split,
-            tuple(c for window in windows for c in window.halo.collectives),
-            windows=tuple(windows),
+            tuple(c for thinned in halos for c in thinned.halo.collectives),
+            halos=tuple(halos),
             starts=tuple(0 if axes else start for axes, start in zip(dims, self.starts, strict=True)),
             limits=tuple(n if axes else limit for axes, n, limit in zip(dims, shape, self.limits, strict=True)),
             strides=tuple(strides),
@@ -85,10 +85,10 @@ class SliceOp(OpModel[SlicePlan]):
     def emit(self, plan: SlicePlan, site: Site) -> Sequence[Any]:
         value = site.op.operands[0]
         with site.before():
-            for window in plan.windows:
-                dim = window.halo.line.dim
-                value = cut(value, dim, window.phase, shape_of(value)[dim], window.stride)
-                value = extend(site, value, window.halo, None)
+            for thinned in plan.halos:
+                dim = thinned.halo.line.dim
+                value = cut(value, dim, thinned.phase, shape_of(value)[dim], thinned.stride)
+                value = extend(site, value, thinned.halo, None)
         if plan.done:
             site.discard()
             return [value]
@@ -118,7 +118,7 @@ def _slice(source: Shape, target: Shape, starts: Shape, limits: Shape, strides: 
         build.operand(0, dim, factor)
         build.result(0, dim, factor)
         if n != m:
-            reaches.append(Reach(0, dim, factor, n, m, starts[dim], strides[dim]))
+            reaches.append(Reach(0, dim, n, m, starts[dim], strides[dim]))
     return SliceOp(build.build(Priority.PASS_THROUGH), starts, limits, strides, tuple(reaches), element)
 
 
@@ -148,6 +148,7 @@ class PadPlan(LocalPlan):
     high: Shape
     interior: Shape
     shape: Shape
+    done: bool  # the halos give the tile of the result: nothing is left to the op
     cuts: tuple[tuple[Line, Table], ...]  # at position p from table[p] on
 
 
@@ -188,6 +189,7 @@ class PadOp(OpModel[PadPlan]):
             high=tuple(high),
             interior=self.interior,
             shape=tuple(tile),
+            done=not any((*low, *high, *self.interior)),
             cuts=tuple(cuts),
         )
 
@@ -197,14 +199,13 @@ class PadOp(OpModel[PadPlan]):
         with site.before():
             for halo in plan.halos:
                 value = extend(site, value, halo, fill)
-        if any((*plan.low, *plan.high, *plan.interior)):
-            op.operands[0] = value
-            for name, row in zip(PADDING, (plan.low, plan.high, plan.interior), strict=True):
-                op.attributes[name] = i64_array(row)
-            out.set_type(retype(out.type, plan.shape))
-        else:
-            out = value
+        if plan.done:
             site.discard()
+            return [value]
+        op.operands[0] = value
+        for name, row in zip(PADDING, (plan.low, plan.high, plan.interior), strict=True):
+            op.attributes[name] = i64_array(row)
+        out.set_type(retype(out.type, plan.shape))
         with site.after():
             for line, starts in plan.cuts:
                 out = cut_at(out, line.dim, Along(site, line).number(starts), plan.split.result_tile(0)[line.dim])
@@ -226,7 +227,7 @@ def _pad(source: Shape, target: Shape, low: Shape, high: Shape, interior: Shape,
         build.operand(0, dim, factor)
         build.result(0, dim, factor)
         if low[dim] or high[dim] or interior[dim]:
-            reaches.append(Reach(0, dim, factor, n, m, -low[dim], dilation=interior[dim] + 1))
+            reaches.append(Reach(0, dim, n, m, -low[dim], dilation=interior[dim] + 1))
     return PadOp(build.build(Priority.PASS_THROUGH), low, high, interior, tuple(reaches), element)
 
 

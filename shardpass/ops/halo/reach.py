@@ -42,7 +42,6 @@ class Reach:
 
     operand: int
     dim: int
-    factor: int
     size: int  # of the operand's dimension
     results: int  # size of the result's dimension
     first: int = 0
