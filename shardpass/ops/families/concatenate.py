@@ -196,6 +196,6 @@ define(
     concatenate,
     note="every dimension, the joined one too; of operands that were cut for it (a roll) only what crosses a tile's "
     "border moves",
-    sends="what changes places",
+    sends="parts that change places",
 )
 define_target(SPLICE, splice)

@@ -146,7 +146,7 @@ class ConvolutionOp(OpModel[ConvolutionPlan]):
 
 
 def trimmed(rank: int, dims: Sequence[Spatial], padding: Sequence[tuple[int, int]], dilation: Sequence[int]) -> Trim:
-    """The negative ones of ``padding``, and what is left of ``padding`` and ``dilation``; ``rank``: of the input."""
+    """The negative ones of ``padding``, and the rest of ``padding`` and ``dilation``; ``rank``: of the input."""
     low, high, interior = [0] * rank, [0] * rank, [0] * rank
     left, steps = list(padding), list(dilation)
     for index, about in enumerate(dims):

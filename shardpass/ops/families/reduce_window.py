@@ -110,7 +110,7 @@ def scanner(op: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """A cumulative dimension of ``window``s, the tiles of the array; ``backward``: each result reduces what follows."""
+    """A cumulative dimension; ``window``: its tiles; ``backward``: a result reduces the elements from its own on."""
 
     line: Line
     backward: bool

@@ -161,7 +161,7 @@ def _reshape(source: Shape, target: Shape, element: str) -> ReshapeOp:
             factor = build.factor(size)
             build.operand(0, group.source[i], factor)
             build.result(0, group.target[j], factor)
-    # rows that change places cost something: what passes through for nothing is propagated first
+    # rows that change places cost something: ops through which splits pass for nothing are propagated first
     rule = build.build(Priority.CONTRACTION if rows else Priority.PASS_THROUGH)
     return ReshapeOp(rule, tuple(groups), tuple(rows), element)
 

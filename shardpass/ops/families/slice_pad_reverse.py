@@ -1,7 +1,7 @@
 """slice, pad, reverse: a result's element is an operand's element at another index of the dimension.
 
-A dimension that changes is one factor of operand and result, each in tiles of its own; what the tile of a result needs
-of other tiles comes by a halo (``ops.halo``).
+A dimension that changes is one factor of operand and result, each in tiles of its own; the elements of other tiles
+that the tile of a result needs come by a halo (``ops.halo``).
 
 Example: ``x[2:16:2]`` of 16 elements on 4 devices. The tiles of x have 4 elements, those of the 7 results 2. Result j
 is element 2 + 2j, so that device 1 needs the elements 6 and 8: its tile holds 4 to 7, and 8 comes from device 2. Every
@@ -123,7 +123,7 @@ def _slice(source: Shape, target: Shape, starts: Shape, limits: Shape, strides: 
 
 
 def _thinned(reach: Reach, count: int) -> Reach:
-    """``reach`` on what each tile keeps when it takes the stride itself, where all tiles take it alike."""
+    """``reach`` on the elements that each tile keeps when it takes the stride itself, where all tiles take it alike."""
     if reach.step == 1 or tile_of(reach.size, count) % reach.step:
         return reach
     first, phase = divmod(reach.first, reach.step)

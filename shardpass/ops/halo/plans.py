@@ -15,7 +15,7 @@ the first among equals. Example: 16 elements on 4 positions, tiles of 4.
 3. ``GATHER``: one ``all_gather`` of the dimension, and a slice. A window of 13 elements before each result needs
    most of the dimension: 12 elements in one collective.
 
-``Halo``, ``Slide`` and ``Rounds`` are what ``windows`` and ``rounds`` build, and nothing is decided there.
+The modules ``windows`` and ``rounds`` build ``Halo``, ``Slide`` and ``Rounds``; nothing is decided there.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Halo:
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """Each device pads what it has, by ``low``, ``high`` and ``interior``, and takes ``width`` from ``start[p]`` on."""
+    """Each device pads its elements by ``low``, ``high`` and ``interior``, and takes ``width`` from ``start[p]`` on."""
 
     low: int
     high: int
@@ -113,7 +113,7 @@ class Slide:
 
 @dataclass(frozen=True, slots=True)
 class Rounds:
-    """``exchange`` carried out along ``line``; what it makes is ``width`` elements long."""
+    """``exchange`` carried out along ``line``; the array that it makes is ``width`` elements long."""
 
     line: Line
     exchange: Exchange
@@ -136,7 +136,7 @@ def plan_halo(line: Line, shape: Sequence[int], element: ElementType, size: int,
 
 
 def plan_slide(line: Line, shape: Sequence[int], element: ElementType, reach: Reach) -> Slide:
-    """The windows of ``reach`` along ``line``, and what is left to the op; ``shape``: of the operand's tile."""
+    """The windows of ``reach`` along ``line``, and the padding that is left to the op; ``shape``: of its tile."""
     window, phase = reach.elements(line.count)
     halo = plan_halo(line, shape, element, reach.size, window)
     width, spans = reach.width(line.count), (window.width - 1) * reach.dilation + 1

@@ -98,8 +98,8 @@ def _elements(reach: Reach, count: int) -> tuple[Window, Table]:
 def split_reaches(reaches: Sequence[Reach], operand: int, split: Split) -> list[Reach]:
     """The reaches of ``operand`` along dimensions that ``split`` splits, in the order in which windows are brought.
 
-    Dimensions whose windows drift come last: there each device cuts a part of its own, and what was cut is then made
-    for the op alone and not sent on in the halos of other dimensions.
+    Dimensions whose windows drift come last: there each device cuts a part of its own, which is then made for the op
+    alone, and not sent on in the halos of other dimensions.
     """
     dims = split.operands[operand]
     found = [r for r in reaches if r.operand == operand and dims[r.dim]]

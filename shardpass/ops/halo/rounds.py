@@ -1,4 +1,4 @@
-"""Rounds of permutes, built: what ``placing`` found of an exchange, box by box."""
+"""Rounds of permutes, built box by box, each at the place that ``placing`` found for it."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ def _strips(low: int, high: int, tile: int, count: int) -> list[Strip]:
     """From ``low`` to ``high``; beyond the tiles of all positions lies one strip at each side, which nobody sends."""
     left, right = (1 - count) * tile, count * tile
     out = [Strip(-count, 0, min(high, left) - low)] if low < left else []
-    # of an array of no elements there are no tiles, only what lies at its sides
+    # an array of no elements has no tiles, only the two sides
     for r in range(max(low, left) // tile, -(-min(high, right) // tile)) if tile else ():
         first = max(low - r * tile, 0)
         out.append(Strip(r, first, min(high - r * tile, tile) - first))

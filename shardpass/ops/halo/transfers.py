@@ -80,7 +80,7 @@ class Round:
 
     @property
     def place(self) -> int:
-        """The least index at which a receiver puts what it gets."""
+        """The least index at which a receiver puts its run."""
         return min(put for put, extent in zip(self.put, self.extent, strict=True) if extent)
 
 

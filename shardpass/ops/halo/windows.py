@@ -1,7 +1,7 @@
 """Halos, built: a tile becomes the window that its position needs, as ``plans`` decided.
 
 A window may leave the array: beyond its borders, and in the padding of a dimension that does not divide. Where the op
-can see what lies there, the elements are overwritten with a given value at the end. A value of zero often stands there
+can see such elements, they are overwritten with a given value at the end. A value of zero often stands there
 already, because a device that no one sends to receives zeros from a ``collective_permute``.
 
 Example: 7 elements on 2 positions, tiles of 4, and windows of one element more at both sides. Position 0 wants the
@@ -73,7 +73,7 @@ def overwrite_outside(
 ) -> Any:
     """``value`` (windows) with ``fill`` where its index is outside of the array.
 
-    ``below``, ``above``: whether what lies before and after the array matters.
+    ``below``, ``above``: whether the elements before and after the array matter.
     """
     below = below and any(s < 0 for s in window.start)
     above = above and any(s + window.width > size for s in window.start)
