@@ -8,18 +8,19 @@ from math import gcd
 from typing import Any
 
 from shardpass.ir.tensors import ints, shape_of
-from shardpass.ops.registry import define_legacy
-from shardpass.ops.splits.factors import Priority, Rule, RuleBuilder
+from shardpass.ops.model import OpModel, Pointwise, Shape
+from shardpass.ops.registry import define
+from shardpass.ops.splits.factors import Priority, RuleBuilder
 
 
-def broadcast_in_dim(op: Any) -> Rule | None:
+def broadcast_in_dim(op: Any) -> OpModel[Any]:
     """Operand dimensions keep their split; new and stretched ones may be split freely in the result."""
     dimensions = ints(op.attributes["broadcast_dimensions"])
     return _broadcast(shape_of(op.operands[0]), shape_of(op.results[0]), dimensions)
 
 
 @lru_cache(maxsize=4096)
-def _broadcast(source: tuple[int, ...], target: tuple[int, ...], dimensions: tuple[int, ...]) -> Rule:
+def _broadcast(source: Shape, target: Shape, dimensions: Shape) -> Pointwise:
     places = {d: i for i, d in enumerate(dimensions)}
     build = RuleBuilder([len(source)], [len(target)])
     for dim, size in enumerate(target):
@@ -27,21 +28,21 @@ def _broadcast(source: tuple[int, ...], target: tuple[int, ...], dimensions: tup
         build.result(0, dim, factor)
         if dim in places and source[places[dim]] == size:
             build.operand(0, places[dim], factor)
-    return build.build(Priority.EXPANSION)
+    return Pointwise(build.build(Priority.EXPANSION))
 
 
-def transpose(op: Any) -> Rule | None:
+def transpose(op: Any) -> OpModel[Any]:
     return _transpose(shape_of(op.operands[0]), ints(op.attributes["permutation"]))
 
 
 @lru_cache(maxsize=4096)
-def _transpose(shape: tuple[int, ...], permutation: tuple[int, ...]) -> Rule:
+def _transpose(shape: Shape, permutation: Shape) -> Pointwise:
     build = RuleBuilder([len(shape)], [len(shape)])
     for out, dim in enumerate(permutation):
         factor = build.factor(shape[dim])
         build.operand(0, dim, factor)
         build.result(0, out, factor)
-    return build.build()
+    return Pointwise(build.build())
 
 
 def reshape_factors(source: Sequence[int], target: Sequence[int]) -> list[tuple[int, int, int]]:
@@ -52,7 +53,7 @@ def reshape_factors(source: Sequence[int], target: Sequence[int]) -> list[tuple[
     """
     out: list[tuple[int, int, int]] = []
     i = j = 0
-    a, b = 1, 1  # what is left of the current source and target dimension
+    a, b = 1, 1  # the part of the current source and target dimension that no factor covers yet
     while True:
         while a == 1 and i < len(source):
             a, i = source[i], i + 1
@@ -73,10 +74,10 @@ def reshape_factors(source: Sequence[int], target: Sequence[int]) -> list[tuple[
             a = b = 1
 
 
-define_legacy(
+define(
     "stablehlo.broadcast_in_dim",
-    "broadcast_transpose",
     broadcast_in_dim,
     note="every dimension; new and stretched ones at no cost",
+    cheap=True,
 )
-define_legacy("stablehlo.transpose", "broadcast_transpose", transpose, note="every dimension")
+define("stablehlo.transpose", transpose, note="every dimension", cheap=True)

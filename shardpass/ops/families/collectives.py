@@ -1,19 +1,21 @@
 """Collectives of the user's own, in a region that is manual over some axes of the mesh.
 
-They run over the manual axes; the others may split what they carry. all_reduce, collective_permute and
-collective_broadcast take each element by itself; the others rearrange some dimensions, which cannot be split then.
+They run over the manual axes; the other axes may split their operands. all_reduce, collective_permute and
+collective_broadcast work on each element by itself; the others rearrange some dimensions, which cannot be split then.
 """
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from jaxlib.mlir import ir
 
 from shardpass.ir.tensors import shape_of
 from shardpass.ops.families.elementwise import side_by_side
-from shardpass.ops.registry import define_legacy
-from shardpass.ops.splits.factors import Kind, Rule, RuleBuilder
+from shardpass.ops.model import OpModel, Pointwise, Shapes
+from shardpass.ops.registry import define
+from shardpass.ops.splits.factors import Kind, RuleBuilder
 
 RUNS_ALONG = {
     "stablehlo.all_gather": ("all_gather_dim",),
@@ -22,10 +24,19 @@ RUNS_ALONG = {
 }
 
 
-def rearranging(op: Any) -> Rule | None:
+def elementwise(op: Any) -> OpModel[Any]:
+    """Result i has the elements of operand i, combined with or taken from those of other devices."""
+    return side_by_side(op)
+
+
+def rearranging(op: Any) -> OpModel[Any]:
     """The dimensions that the collective runs along cannot be split; the others are parallel."""
-    along = {int(ir.IntegerAttr(op.attributes[name]).value) for name in RUNS_ALONG[op.name]}
-    sources, targets = [shape_of(v) for v in op.operands], [shape_of(v) for v in op.results]
+    along = frozenset(int(ir.IntegerAttr(op.attributes[name]).value) for name in RUNS_ALONG[op.name])
+    return _rearranging(tuple(shape_of(v) for v in op.operands), tuple(shape_of(v) for v in op.results), along)
+
+
+@lru_cache(maxsize=4096)
+def _rearranging(sources: Shapes, targets: Shapes, along: frozenset[int]) -> Pointwise:
     build = RuleBuilder([len(s) for s in sources], [len(t) for t in targets])
     for index, (source, target) in enumerate(zip(sources, targets, strict=True)):
         for dim, size in enumerate(source):
@@ -36,14 +47,11 @@ def rearranging(op: Any) -> Rule | None:
                 factor = build.factor(size)
                 build.operand(index, dim, factor)
                 build.result(index, dim, factor)
-    return build.build()
+    return Pointwise(build.build())
 
 
 NOTE = "in partly manual regions"
-define_legacy(
-    ["stablehlo.all_reduce", "stablehlo.collective_permute", "stablehlo.collective_broadcast"],
-    "collectives",
-    side_by_side,
-    note=NOTE,
+define(
+    ["stablehlo.all_reduce", "stablehlo.collective_permute", "stablehlo.collective_broadcast"], elementwise, note=NOTE
 )
-define_legacy(RUNS_ALONG, "collectives", rearranging, note=NOTE)
+define(RUNS_ALONG, rearranging, note=NOTE)

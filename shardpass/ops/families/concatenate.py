@@ -1,18 +1,23 @@
 """concatenate, and parts of arrays side by side (``custom_call @shardpass.splice``): one exchange of boxes.
 
-A splice is a concatenate whose operands were cut along its dimension, written as one op: ``jnp.roll``, an array padded
-by itself, two arrays with their ends exchanged. Its operands are the arrays that were cut, each once; *pieces* say
-which elements of which of them the result holds, one after the other. ``partition.splices`` makes it as partitioning
-begins; here it becomes StableHLO again, whatever its split.
+A *splice* is a concatenate whose operands were cut along its dimension, written as one op: ``jnp.roll``, an array
+padded by itself, two arrays with their ends exchanged. Its operands are the arrays that were cut, each once; *pieces*
+say which elements of which operand the result holds, one after the other. ``partition.splices`` makes splices as
+partitioning begins; their ``emit`` turns them into StableHLO again, whatever the split. A concatenate is the splice of
+whole operands.
 
 Along the dimension every position holds a tile of each operand, side by side, and wants its tile of the result. A
 piece is a translation: its elements keep their distance to one another, so that it is one ``Held`` of the exchange.
-A concatenate is the splice of whole operands.
+
+Example: ``jnp.roll(x, 1)`` of 8 elements on 4 devices is the splice of x[7:8] and x[0:7]. The tile of device p becomes
+the elements 2p-1 and 2p of x: of its own it keeps one, and one element goes to the next device, in one permute.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -21,15 +26,14 @@ from jaxlib.mlir.dialects import stablehlo as hlo
 
 from shardpass.element_types import element_type
 from shardpass.ir.tensors import dense_i64, retype, shape_of
-from shardpass.ops.families.custom_call import define_target_legacy
+from shardpass.ops.families.custom_call import define_target
+from shardpass.ops.halo.plans import Line, Rounds, plan_rounds
 from shardpass.ops.halo.reach import windowed_factor
+from shardpass.ops.halo.rounds import exchange_rounds
 from shardpass.ops.halo.transfers import Exchange, Held, plan_exchange, tile_of, tile_window, tiles
-from shardpass.ops.halo.windows import Halos
-from shardpass.ops.local import Local
-from shardpass.ops.registry import define_legacy
-from shardpass.ops.splits.assign import LATENCY_BYTES
-from shardpass.ops.splits.factors import Axes, Priority, Rule, RuleBuilder
-from shardpass.ops.splits.prime_mesh import PrimeMesh
+from shardpass.ops.model import LocalPlan, OpModel, Shape, Shapes, Site, Split
+from shardpass.ops.registry import define
+from shardpass.ops.splits.factors import Priority, Rule, RuleBuilder
 from shardpass.ops.tiles.boxes import cut
 
 SPLICE, DIMENSION, PIECES = "shardpass.splice", "shardpass.dimension", "shardpass.pieces"
@@ -45,30 +49,95 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class SpliceRule(Rule):
-    """A rule with the pieces along dimension ``dim``; ``sizes``: of the operands along it, ``shape``: the result's."""
+class Joint:
+    """The pieces, one after the other along dimension ``dim``; ``sizes``: of the operands along it."""
 
-    dim: int = 0
-    pieces: tuple[Piece, ...] = ()
-    sizes: tuple[int, ...] = ()
-    shape: tuple[int, ...] = ()
-    element: str = ""
+    dim: int
+    pieces: tuple[Piece, ...]
+    sizes: Shape
 
     @property
     def trivial(self) -> bool:
-        """Whether it is one whole operand."""
-        return self.pieces == (Piece(0, 0, self.shape[self.dim]),) and len(self.sizes) == 1
+        """Whether the result is one whole operand."""
+        return len(self.sizes) == 1 and self.pieces == (Piece(0, 0, self.sizes[0]),)
 
     def exchange(self, count: int) -> Exchange:
         """From the operands' tiles, side by side on a position, to the result's tiles."""
-        tile = [tile_of(size, count) for size in self.sizes]
-        held: list[Held] = []
-        offset = 0
-        for piece in self.pieces:
-            size, shift = self.sizes[piece.operand], sum(tile[: piece.operand])
-            held.append(tiles(size, count, offset, shift, piece.start, piece.limit))
-            offset += piece.limit - piece.start
-        return plan_exchange(tuple(held), tile_window(offset, count))
+        return _exchange(self, count)
+
+
+@lru_cache(maxsize=4096)
+def _exchange(joint: Joint, count: int) -> Exchange:
+    tile = [tile_of(size, count) for size in joint.sizes]
+    held: list[Held] = []
+    offset = 0
+    for piece in joint.pieces:
+        size, shift = joint.sizes[piece.operand], sum(tile[: piece.operand])
+        held.append(tiles(size, count, offset, shift, piece.start, piece.limit))
+        offset += piece.limit - piece.start
+    return plan_exchange(tuple(held), tile_window(offset, count))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SplicePlan(LocalPlan):
+    """``rounds`` make the result's tile of the operands' tiles side by side; None: no part changes places."""
+
+    rounds: Rounds | None
+
+
+@dataclass(frozen=True, eq=False)
+class ConcatenateOp(OpModel[SplicePlan]):
+    rule: Rule
+    joint: Joint
+    element: str
+
+    def plan(self, split: Split) -> SplicePlan:
+        dim = self.joint.dim
+        axes = split.results[0][dim]
+        if not axes or self.joint.trivial:
+            return SplicePlan(split, rounds=None)
+        cause = "a roll across tiles" if self._rolls else "a concatenation across tiles"
+        line, tile = Line.of(split.mesh, dim, axes, cause), split.result_tile(0)
+        rounds = plan_rounds(line, tile, element_type(self.element), self.joint.exchange(line.count), tile[dim])
+        return SplicePlan(split, rounds.collectives, rounds=rounds)
+
+    @property
+    def _rolls(self) -> bool:
+        return False
+
+    def emit(self, plan: SplicePlan, site: Site) -> Sequence[Any]:
+        """The op puts the tiles of its operands side by side; then parts change places."""
+        if plan.rounds is None:
+            return site.keep()
+        out, dim = site.op.results[0], self.joint.dim
+        shape = list(plan.split.result_tile(0))
+        shape[dim] = sum(shape_of(value)[dim] for value in site.op.operands)
+        out.set_type(retype(out.type, shape))
+        with site.after():
+            return [exchange_rounds(site, out, plan.rounds)]
+
+
+@dataclass(frozen=True, eq=False)
+class SpliceOp(ConcatenateOp):
+    """A splice, which is replaced by StableHLO also where nothing is split."""
+
+    @property
+    def _rolls(self) -> bool:
+        return len(self.joint.sizes) == 1
+
+    def emit(self, plan: SplicePlan, site: Site) -> Sequence[Any]:
+        values, joint = list(site.op.operands), self.joint
+        site.discard()
+        if joint.trivial:
+            return [values[0]]
+        with site.after():
+            if plan.rounds is not None:
+                return [exchange_rounds(site, _beside(values, joint.dim), plan.rounds)]
+            return [_beside([cut(values[p.operand], joint.dim, p.start, p.limit) for p in joint.pieces], joint.dim)]
+
+
+def _beside(values: list[Any], dim: int) -> Any:
+    return values[0] if len(values) == 1 else hlo.concatenate(values, dim)
 
 
 def splice_op(values: list[Any], pieces: list[Piece], dim: int, result: Any) -> Any:
@@ -86,91 +155,47 @@ def splice_op(values: list[Any], pieces: list[Piece], dim: int, result: Any) -> 
     )
 
 
-def concatenate(op: Any) -> Rule | None:
+def concatenate(op: Any) -> OpModel[Any]:
     dim = int(ir.IntegerAttr(op.attributes["dimension"]).value)
-    sizes = [shape_of(value)[dim] for value in op.operands]
-    return _rule(op, dim, [Piece(i, 0, n) for i, n in enumerate(sizes)])
+    shapes = tuple(shape_of(value) for value in op.operands)
+    pieces = tuple(Piece(i, 0, shape[dim]) for i, shape in enumerate(shapes))
+    joint = Joint(dim, pieces, tuple(shape[dim] for shape in shapes))
+    return _concatenate(shapes, shape_of(op.results[0]), joint, str(op.results[0].type.element_type))
 
 
-def splice(op: Any) -> Rule | None:
+def splice(op: Any) -> OpModel[Any]:
     rows = np.array(ir.DenseIntElementsAttr(op.attributes[PIECES]), dtype=np.int64).tolist()
-    return _rule(op, int(ir.IntegerAttr(op.attributes[DIMENSION]).value), [Piece(*row) for row in rows])
+    dim = int(ir.IntegerAttr(op.attributes[DIMENSION]).value)
+    shapes = tuple(shape_of(value) for value in op.operands)
+    joint = Joint(dim, tuple(Piece(*row) for row in rows), tuple(shape[dim] for shape in shapes))
+    return _splice(shapes, shape_of(op.results[0]), joint, str(op.results[0].type.element_type))
 
 
-def _rule(op: Any, along: int, pieces: list[Piece]) -> SpliceRule:
-    shapes, target = [shape_of(value) for value in op.operands], shape_of(op.results[0])
+@lru_cache(maxsize=4096)
+def _concatenate(shapes: Shapes, target: Shape, joint: Joint, element: str) -> ConcatenateOp:
+    return ConcatenateOp(_rule(shapes, target), joint, element)
+
+
+@lru_cache(maxsize=4096)
+def _splice(shapes: Shapes, target: Shape, joint: Joint, element: str) -> SpliceOp:
+    return SpliceOp(_rule(shapes, target), joint, element)
+
+
+def _rule(shapes: Shapes, target: Shape) -> Rule:
     build = RuleBuilder([len(target)] * len(shapes), [len(target)])
     for dim, size in enumerate(target):
         factor = windowed_factor(build, size, *(shape[dim] for shape in shapes))
         build.result(0, dim, factor)
         for index in range(len(shapes)):
             build.operand(index, dim, factor)
-    plain = build.build(Priority.PASS_THROUGH)
-    return SpliceRule(
-        **{field.name: getattr(plain, field.name) for field in fields(Rule)},
-        dim=along,
-        pieces=tuple(pieces),
-        sizes=tuple(shape[along] for shape in shapes),
-        shape=target,
-        element=str(op.results[0].type.element_type),
-    )
+    return build.build(Priority.PASS_THROUGH)
 
 
-def localize_concatenate(local: Local) -> list[Any] | None:
-    """The op puts the tiles of its operands side by side; then parts change places."""
-    op, rule = local.op, local.rule
-    assert isinstance(rule, SpliceRule)
-    if not local.result_dims[0][rule.dim] or rule.trivial:
-        return None
-    tile = list(local.tile(0))
-    tile[rule.dim] = sum(shape_of(value)[rule.dim] for value in op.operands)
-    op.results[0].set_type(retype(op.results[0].type, tile))
-    with local.after():
-        return [_exchanged(local, op.results[0], "a concatenation across tiles")]
-
-
-def localize_splice(local: Local) -> list[Any]:
-    rule, values = local.rule, list(local.op.operands)
-    assert isinstance(rule, SpliceRule)
-    with local.after():
-        if not local.result_dims[0][rule.dim]:
-            return [_beside([cut(values[p.operand], rule.dim, p.start, p.limit) for p in rule.pieces], rule.dim)]
-        cause = "a roll across tiles" if len(values) == 1 else "a concatenation across tiles"
-        return [_exchanged(local, _beside(values, rule.dim), cause)]
-
-
-def _exchanged(local: Local, value: Any, cause: str) -> Any:
-    """The result's tile; ``value``: the operands' tiles side by side."""
-    rule = local.rule
-    assert isinstance(rule, SpliceRule)
-    halos = Halos(local, rule.dim, local.result_dims[0][rule.dim], cause)
-    return halos.exchange(value, rule.exchange(halos.count), local.tile(0)[rule.dim])
-
-
-def _beside(values: list[Any], dim: int) -> Any:
-    return values[0] if len(values) == 1 else hlo.concatenate(values, dim)
-
-
-def splice_bytes(op: Any, rule: Rule, factors: dict[int, Axes], mesh: PrimeMesh) -> int:
-    """Bytes that a device receives, latencies included from the second collective on."""
-    assert isinstance(rule, SpliceRule)
-    split = [mesh.count(factors.get(dims[0], ())) for dims in rule.results[0]]
-    if split[rule.dim] == 1 or rule.trivial:
-        return 0
-    plan = rule.exchange(split[rule.dim])
-    cross = 1
-    for dim, (size, count) in enumerate(zip(rule.shape, split, strict=True)):
-        cross *= 1 if dim == rule.dim else tile_of(size, count)
-    return element_type(rule.element).bytes(plan.received * cross) + LATENCY_BYTES * max(0, len(plan.rounds) - 1)
-
-
-define_legacy(
+define(
     "stablehlo.concatenate",
-    "concatenate",
     concatenate,
-    localize_concatenate,
-    splice_bytes,
     note="every dimension, the joined one too; of operands that were cut for it (a roll) only what crosses a tile's "
     "border moves",
+    sends="parts that change places",
 )
-define_target_legacy(SPLICE, splice, localize_splice, splice_bytes)
+define_target(SPLICE, splice)

@@ -3,9 +3,12 @@
 A spatial dimension is one of
 
 1. untouched (window of 1, no stride, padding or dilation): one plain factor;
-2. slid over: the input and the result split alike, each device gets the input that its results' windows span;
+2. slid over: the input and the result split alike, and each device gets the input that the windows of its results
+   span. A kernel of 3 over 16 elements, padded by 1 at both sides, on 4 devices: device 1 has the results 4 to 7, takes
+   the elements 3 and 8 from its neighbours, and its own convolution pads nothing;
 3. contracted: where the kernel is longer than the result (the gradient with respect to a kernel), the kernel and the
-   input are split and each device sums over its part of the kernel.
+   input are split and each device sums over its part of the kernel. 16 elements, a kernel of 14 on 2 devices, and 3
+   results: device 1 has the kernel's places 7 to 13 and needs the elements 7 to 15; the sums of both devices are added.
 
 Group counts are a factor of their own, the major part of the dimensions that are in groups.
 """
@@ -14,26 +17,32 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
 
+from shardpass.element_types import element_type
 from shardpass.ir.tensors import dense_i64, i64_array, ints, shape_of
 from shardpass.ops.families.reduce_window import padding_of
-from shardpass.ops.halo.reach import HaloRule, Reach, halo_bytes, halo_rule, in_order, windowed_factor
-from shardpass.ops.halo.windows import Halos
-from shardpass.ops.local import Local
-from shardpass.ops.registry import define_legacy
+from shardpass.ops.halo.plans import Line, Slide, plan_slide
+from shardpass.ops.halo.reach import Reach, split_reaches, windowed_factor
+from shardpass.ops.halo.windows import slide
+from shardpass.ops.model import LocalPlan, OpModel, Shape, Site, Split
+from shardpass.ops.registry import define
 from shardpass.ops.splits.factors import Kind, Priority, Rule, RuleBuilder
 from shardpass.ops.tiles.boxes import zeros
 
 LHS, RHS = 0, 1
+GROUP = 0  # the factor of the groups, where there are any
+
+Padding = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Spatial:
-    """One spatial dimension: where it lies in input, kernel, result, and how the window moves along it."""
+    """One spatial dimension: its place in input, kernel and result, and how the window moves along it."""
 
     places: tuple[int, int, int]
     stride: int
@@ -48,11 +57,137 @@ class Spatial:
         return (self.stride, self.low, self.high, self.input_dilation) == (1, 0, 0, 1)
 
 
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """The dimensions of input, kernel and result, and the numbers of groups (1: not in groups)."""
+
+    batch: int
+    feature: int
+    kernel_in: int
+    kernel_out: int
+    result_batch: int
+    result_feature: int
+    spatial: tuple[Spatial, ...]
+    feature_groups: int
+    batch_groups: int
+
+
+@dataclass(frozen=True, slots=True)
+class Trim:
+    """Negative padding as an ``hlo.pad`` of the input by ``low``, ``high`` and ``interior``, which may do nothing.
+
+    ``padding`` and ``dilation`` are those that are left for the op.
+    """
+
+    low: Shape
+    high: Shape
+    interior: Shape
+    padding: Padding
+    dilation: Shape
+
+    def of(self, value: Any) -> Any:
+        """The input without the elements that negative padding takes."""
+        if not any((*self.low, *self.high)):
+            return value
+        return hlo.pad(value, zeros(value.type.element_type), self.low, self.high, self.interior)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConvolutionPlan(LocalPlan):
+    """``slides`` of the input are brought, ``trim`` is cut, and the op gets its padding, dilation and group counts."""
+
+    slides: tuple[Slide, ...]
+    trim: Trim
+    groups: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class ConvolutionOp(OpModel[ConvolutionPlan]):
+    rule: Rule
+    numbers: Numbers
+    reaches: tuple[Reach, ...]
+    element: str
+
+    def plan(self, split: Split) -> ConvolutionPlan:
+        """Halos for the input; padding and dilation of the device's window; group counts of its part."""
+        dims, slides, shape = self.numbers.spatial, [], list(split.operand_tile(LHS))
+        padding, dilation = [(about.low, about.high) for about in dims], [about.input_dilation for about in dims]
+        numbered = {about.places[LHS]: index for index, about in enumerate(dims)}
+        for reach in split_reaches(self.reaches, LHS, split):
+            line = Line.of(split.mesh, reach.dim, split.operands[LHS][reach.dim], "windows across tiles")
+            found = plan_slide(line, shape, element_type(self.element), reach)
+            shape[reach.dim] = found.length
+            padding[numbered[reach.dim]], dilation[numbered[reach.dim]] = found.padding, found.dilation
+            slides.append(found)
+        named = (
+            ("feature_group_count", self.numbers.feature_groups),
+            ("batch_group_count", self.numbers.batch_groups),
+        )
+        parts = split.mesh.count(split.factors[GROUP])
+        return ConvolutionPlan(
+            split,
+            tuple(c for one in slides for c in one.halo.collectives),
+            slides=tuple(slides),
+            trim=trimmed(len(shape), dims, padding, dilation),
+            groups=tuple((name, -(-groups // parts)) for name, groups in named if groups > 1),
+        )
+
+    def emit(self, plan: ConvolutionPlan, site: Site) -> Sequence[Any]:
+        op, value = site.op, site.op.operands[LHS]
+        with site.before():
+            for one in plan.slides:
+                value = slide(site, value, one, zeros(value.type.element_type))
+            op.operands[LHS] = plan.trim.of(value)
+        if self.numbers.spatial:
+            _write(op, plan.trim)
+        for name, groups in plan.groups:
+            op.attributes[name] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), groups)
+        return site.keep()
+
+
+def trimmed(rank: int, dims: Sequence[Spatial], padding: Sequence[tuple[int, int]], dilation: Sequence[int]) -> Trim:
+    """The negative ones of ``padding``, and the rest of ``padding`` and ``dilation``; ``rank``: of the input."""
+    low, high, interior = [0] * rank, [0] * rank, [0] * rank
+    left, steps = list(padding), list(dilation)
+    for index, about in enumerate(dims):
+        before, after = padding[index]
+        if min(before, after) < 0:
+            at = about.places[LHS]
+            low[at], high[at], interior[at] = min(before, 0), min(after, 0), dilation[index] - 1
+            left[index], steps[index] = (max(before, 0), max(after, 0)), 1
+    return Trim(tuple(low), tuple(high), tuple(interior), tuple(left), tuple(steps))
+
+
+def _write(op: Any, trim: Trim) -> None:
+    op.attributes["padding"] = dense_i64(trim.padding)
+    op.attributes["lhs_dilation"] = i64_array(trim.dilation)
+
+
+def cut_first(op: Any) -> list[Any] | None:
+    """Negative padding as a slice of the input. None where there is none.
+
+    XLA's CPU backend (0.10.2 and 0.12) reads past the input where one side is padded and the other cut.
+    """
+    dims = spatial_dims(op, hlo.ConvDimensionNumbers(op.attributes["dimension_numbers"]))
+    padding, dilation = [(about.low, about.high) for about in dims], [about.input_dilation for about in dims]
+    trim = trimmed(len(shape_of(op.operands[LHS])), dims, padding, dilation)
+    value = trim.of(op.operands[LHS])
+    if value == op.operands[LHS]:
+        return None
+    made = op.clone()
+    made.operands[LHS] = value
+    _write(made, trim)
+    return list(made.results)
+
+
+# ---------------------------------------------------------------- read
+
+
 def _row(op: Any, name: str, count: int, default: int) -> Sequence[int]:
     return ints(op.attributes[name]) if name in op.attributes else [default] * count
 
 
-def spatial_dims(op: Any, numbers: Any) -> list[Spatial]:
+def spatial_dims(op: Any, numbers: Any) -> tuple[Spatial, ...]:
     places = list(
         zip(
             ints(numbers.input_spatial_dimensions),
@@ -71,44 +206,62 @@ def spatial_dims(op: Any, numbers: Any) -> list[Spatial]:
         _row(op, "window_reversal", n, 0),
         strict=True,
     )
-    return [Spatial(at, stride, low, high, ld, rd, bool(rev)) for at, stride, (low, high), ld, rd, rev in rows]
+    return tuple(Spatial(at, stride, low, high, ld, rd, bool(rev)) for at, stride, (low, high), ld, rd, rev in rows)
 
 
 def _count(op: Any, name: str) -> int:
     return int(ir.IntegerAttr(op.attributes[name]).value)
 
 
-def convolution(op: Any) -> Rule | None:
-    numbers = hlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
+def numbers_of(op: Any) -> Numbers:
+    """The op's attributes."""
+    said = hlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
+    return Numbers(
+        said.input_batch_dimension,
+        said.input_feature_dimension,
+        said.kernel_input_feature_dimension,
+        said.kernel_output_feature_dimension,
+        said.output_batch_dimension,
+        said.output_feature_dimension,
+        spatial_dims(op, said),
+        _count(op, "feature_group_count"),
+        _count(op, "batch_group_count"),
+    )
+
+
+def convolution(op: Any) -> OpModel[Any]:
     lhs, rhs, out = shape_of(op.operands[LHS]), shape_of(op.operands[RHS]), shape_of(op.results[0])
+    return _convolution(lhs, rhs, out, numbers_of(op), str(op.operands[LHS].type.element_type))
+
+
+@lru_cache(maxsize=4096)
+def _convolution(lhs: Shape, rhs: Shape, out: Shape, numbers: Numbers, element: str) -> ConvolutionOp:
     build = RuleBuilder([len(lhs), len(rhs)], [len(out)])
-    in_groups, batch_groups = _count(op, "feature_group_count"), _count(op, "batch_group_count")
-    batch, feature = numbers.input_batch_dimension, numbers.input_feature_dimension
-    made = numbers.kernel_output_feature_dimension
-    if in_groups > 1 or batch_groups > 1:
-        group = build.factor(max(in_groups, batch_groups))  # factor 0: see localize_convolution
-        build.operand(LHS, feature if in_groups > 1 else batch, group)
-        build.operand(RHS, made, group)
-        build.result(0, numbers.output_feature_dimension, group)
+    in_groups = numbers.feature_groups > 1
+    groups = max(numbers.feature_groups, numbers.batch_groups)
+    if groups > 1:
+        group = build.factor(groups)  # the first one: GROUP
+        build.operand(LHS, numbers.feature if in_groups else numbers.batch, group)
+        build.operand(RHS, numbers.kernel_out, group)
+        build.result(0, numbers.result_feature, group)
 
     def share(size: int, kind: Kind, *places: tuple[int, int]) -> None:
         """A factor on (0: input, 1: kernel, 2: result; dimension); beside groups one of size 1 says nothing."""
-        if size > 1 or not (in_groups > 1 or batch_groups > 1):
+        if size > 1 or groups == 1:
             factor = build.factor(size, kind)
             for side, dim in places:
                 (build.result(0, dim, factor) if side == 2 else build.operand(side, dim, factor))
 
-    share(lhs[batch] // batch_groups, Kind.PARALLEL, (LHS, batch), (2, numbers.output_batch_dimension))
-    made_of_group = rhs[made] // max(in_groups, batch_groups)
-    share(made_of_group, Kind.PARALLEL, (RHS, made), (2, numbers.output_feature_dimension))
-    joined = numbers.kernel_input_feature_dimension
-    share(rhs[joined], Kind.REDUCTION, (LHS, feature), (RHS, joined))
+    share(lhs[numbers.batch] // numbers.batch_groups, Kind.PARALLEL, (LHS, numbers.batch), (2, numbers.result_batch))
+    made_of_group = rhs[numbers.kernel_out] // groups
+    share(made_of_group, Kind.PARALLEL, (RHS, numbers.kernel_out), (2, numbers.result_feature))
+    share(rhs[numbers.kernel_in], Kind.REDUCTION, (LHS, numbers.feature), (RHS, numbers.kernel_in))
     reaches = []
-    for about in spatial_dims(op, numbers):
+    for about in numbers.spatial:
         reach = _spatial(build, about, lhs, rhs, out)
         if reach is not None:
             reaches.append(reach)
-    return halo_rule(op, build, reaches, Priority.CONTRACTION, "add")
+    return ConvolutionOp(build.build(Priority.CONTRACTION, "add"), numbers, tuple(reaches), element)
 
 
 def _spatial(
@@ -123,7 +276,7 @@ def _spatial(
         build.result(0, o, build.factor(results, Kind.REPLICATED))
         span = (results - 1) * about.stride + 1
         first, step, dilation = -about.low, about.kernel_dilation, about.input_dilation
-        return Reach(LHS, i, factor, size, kernel, first, step, span, dilation, about.turned, strict=True)
+        return Reach(LHS, i, size, kernel, first, step, span, dilation, about.turned, strict=True)
     factor = windowed_factor(build, size, results)
     build.operand(LHS, i, factor)
     build.operand(RHS, k, build.factor(kernel, Kind.REPLICATED))
@@ -131,79 +284,14 @@ def _spatial(
     if kernel == 1 and about.plain:
         return None
     span = (kernel - 1) * about.kernel_dilation + 1
-    return Reach(LHS, i, factor, size, results, -about.low, about.stride, span, about.input_dilation)
+    return Reach(LHS, i, size, results, -about.low, about.stride, span, about.input_dilation)
 
 
-def localize_convolution(local: Local) -> None:
-    """Inputs get their halos; padding and dilation become those of the device's window; groups those of its part."""
-    op, rule = local.op, local.rule
-    assert isinstance(rule, HaloRule)
-    numbers = hlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
-    dims = spatial_dims(op, numbers)
-    padding = [(about.low, about.high) for about in dims]
-    dilation = [about.input_dilation for about in dims]
-    value = op.operands[LHS]
-    numbered = {about.places[0]: index for index, about in enumerate(dims)}
-    for dim in in_order(rule, LHS, local.operand_dims[LHS], local.mesh):
-        axes, reach = local.operand_dims[LHS][dim], rule.reach(LHS, dim)
-        if axes and reach is not None:
-            index, halos = numbered[dim], Halos(local, dim, axes, "windows across tiles")
-            with local.before():
-                value, padding[index], dilation[index] = halos.slide(value, reach, zeros(value.type.element_type))
-    with local.before():
-        value = _cut(value, dims, padding, dilation)
-    op.operands[LHS] = value
-    if dims:
-        _say(op, padding, dilation)
-    for name in ("feature_group_count", "batch_group_count"):
-        groups = _count(op, name)
-        if groups > 1:
-            parts = local.mesh.count(local.factors.get(0, ()))
-            op.attributes[name] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), -(-groups // parts))
-
-
-def cut_first(op: Any) -> list[Any] | None:
-    """Negative padding as a slice of the input. None where there is none.
-
-    XLA's CPU backend (0.10.2 and 0.12) reads past the input where one side is padded and the other cut.
-    """
-    dims = spatial_dims(op, hlo.ConvDimensionNumbers(op.attributes["dimension_numbers"]))
-    padding, dilation = [(about.low, about.high) for about in dims], [about.input_dilation for about in dims]
-    value = _cut(op.operands[LHS], dims, padding, dilation)
-    if value == op.operands[LHS]:
-        return None
-    made = op.clone()
-    made.operands[LHS] = value
-    _say(made, padding, dilation)
-    return list(made.results)
-
-
-def _cut(value: Any, dims: Sequence[Spatial], padding: list[tuple[int, int]], dilation: list[int]) -> Any:
-    """The input without what negative padding takes; ``padding`` and ``dilation`` become what is left of them."""
-    rank = len(shape_of(value))
-    low, high, interior = [0] * rank, [0] * rank, [0] * rank
-    for index, about in enumerate(dims):
-        if min(padding[index]) < 0:
-            at, (before, after) = about.places[0], padding[index]
-            low[at], high[at], interior[at] = min(before, 0), min(after, 0), dilation[index] - 1
-            padding[index], dilation[index] = (max(before, 0), max(after, 0)), 1
-    if not any((*low, *high)):
-        return value
-    return hlo.pad(value, zeros(value.type.element_type), low, high, interior)
-
-
-def _say(op: Any, padding: Sequence[tuple[int, int]], dilation: Sequence[int]) -> None:
-    op.attributes["padding"] = dense_i64(padding)
-    op.attributes["lhs_dilation"] = i64_array(dilation)
-
-
-define_legacy(
+define(
     "stablehlo.convolution",
-    "convolution",
     convolution,
-    localize_convolution,
-    halo_bytes,
     expand=cut_first,
     note="batch, groups, input features (partial sums), output features, spatial dimensions (also strided, dilated, "
     "transposed); a kernel's spatial dimension where it is longer than the result's (partial sums)",
+    sends="halos",
 )

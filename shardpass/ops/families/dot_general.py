@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from jaxlib.mlir.dialects import stablehlo as hlo
 
 from shardpass.ir.tensors import ints, shape_of
-from shardpass.ops.registry import define_legacy
-from shardpass.ops.splits.factors import Kind, Priority, Rule, RuleBuilder
+from shardpass.ops.model import OpModel, Pointwise, Shape, Shapes
+from shardpass.ops.registry import define
+from shardpass.ops.splits.factors import Kind, Priority, RuleBuilder
+
+Dims = tuple[Shape, Shape]  # dimensions of the left and of the right operand
 
 
-def dot_general(op: Any) -> Rule | None:
-    """Result dimensions: batching, then the free ones of the left, then of the right operand."""
+def dot_general(op: Any) -> OpModel[Any]:
     numbers = hlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
     batch = (ints(numbers.lhs_batching_dimensions), ints(numbers.rhs_batching_dimensions))
     contract = (ints(numbers.lhs_contracting_dimensions), ints(numbers.rhs_contracting_dimensions))
-    shapes = [shape_of(operand) for operand in op.operands]
-    build = RuleBuilder([len(s) for s in shapes], [len(shape_of(op.results[0]))])
+    return _dot_general(tuple(shape_of(operand) for operand in op.operands), batch, contract)
+
+
+@lru_cache(maxsize=4096)
+def _dot_general(shapes: Shapes, batch: Dims, contract: Dims) -> Pointwise:
+    """Result dimensions: batching, then the free ones of the left, then of the right operand."""
+    ranks = [len(shape) for shape in shapes]
+    build = RuleBuilder(ranks, [sum(ranks) - len(batch[0]) - 2 * len(contract[0])])
     out = 0
     for left, right in zip(*batch, strict=True):
         factor = build.factor(shapes[0][left])
@@ -36,7 +45,7 @@ def dot_general(op: Any) -> Rule | None:
                 build.operand(side, dim, factor)
                 build.result(0, out, factor)
                 out += 1
-    return build.build(Priority.CONTRACTION, "add")
+    return Pointwise(build.build(Priority.CONTRACTION, "add"))
 
 
-define_legacy("stablehlo.dot_general", "dot_general", dot_general)
+define("stablehlo.dot_general", dot_general, note="batching and free dimensions; contracting ones (partial sums)")

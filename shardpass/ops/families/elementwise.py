@@ -6,8 +6,9 @@ from functools import lru_cache
 from typing import Any
 
 from shardpass.ir.tensors import is_ranked, shape_of
-from shardpass.ops.registry import define_legacy
-from shardpass.ops.splits.factors import Kind, Rule, RuleBuilder
+from shardpass.ops.model import OpModel, Pointwise, Shape, Shapes
+from shardpass.ops.registry import define
+from shardpass.ops.splits.factors import Kind, RuleBuilder
 
 STABLEHLO = """
     abs add and atan2 cbrt ceil clamp compare complex convert cosine count_leading_zeros divide exponential
@@ -23,7 +24,7 @@ CHLO = """
 """
 
 
-def pointwise(op: Any) -> Rule | None:
+def pointwise(op: Any) -> OpModel[Any] | None:
     """One parallel factor a dimension; scalars beside larger operands (select, clamp) map to none."""
     results = list(op.results)
     if len(results) != 1 or not is_ranked(results[0]):
@@ -32,7 +33,7 @@ def pointwise(op: Any) -> Rule | None:
 
 
 @lru_cache(maxsize=4096)
-def _pointwise(shape: tuple[int, ...], operands: tuple[tuple[int, ...], ...]) -> Rule:
+def _pointwise(shape: Shape, operands: Shapes) -> Pointwise:
     build = RuleBuilder([len(s) for s in operands], [len(shape)])
     for dim, size in enumerate(shape):
         factor = build.factor(size)
@@ -40,12 +41,16 @@ def _pointwise(shape: tuple[int, ...], operands: tuple[tuple[int, ...], ...]) ->
         for index, other in enumerate(operands):
             if other == shape:
                 build.operand(index, dim, factor)
-    return build.build()
+    return Pointwise(build.build())
 
 
-def bitcast_convert(op: Any) -> Rule | None:
+def bitcast_convert(op: Any) -> OpModel[Any]:
     """Elementwise; where the width changes, the extra minor dimension holds the parts of one element."""
-    source, target = shape_of(op.operands[0]), shape_of(op.results[0])
+    return _bitcast_convert(shape_of(op.operands[0]), shape_of(op.results[0]))
+
+
+@lru_cache(maxsize=4096)
+def _bitcast_convert(source: Shape, target: Shape) -> Pointwise:
     build = RuleBuilder([len(source)], [len(target)])
     for dim in range(max(len(source), len(target))):
         if dim < min(len(source), len(target)):
@@ -56,29 +61,33 @@ def bitcast_convert(op: Any) -> Rule | None:
             build.operand(0, dim, build.factor(source[dim], Kind.REPLICATED))
         else:
             build.result(0, dim, build.factor(target[dim], Kind.REPLICATED))
-    return build.build()
+    return Pointwise(build.build())
 
 
-def side_by_side(op: Any) -> Rule | None:
+def side_by_side(op: Any) -> OpModel[Any]:
     """Result i is operand i: optimization_barrier."""
-    shapes = [shape_of(operand) for operand in op.operands]
+    return _side_by_side(tuple(shape_of(operand) for operand in op.operands))
+
+
+@lru_cache(maxsize=4096)
+def _side_by_side(shapes: Shapes) -> Pointwise:
     build = RuleBuilder([len(s) for s in shapes], [len(s) for s in shapes])
     for index, shape in enumerate(shapes):
         for dim, size in enumerate(shape):
             factor = build.factor(size)
             build.operand(index, dim, factor)
             build.result(index, dim, factor)
-    return build.build(independent=True)
+    return Pointwise(build.build(independent=True))
 
 
 EVERY = "every dimension; scalars beside larger operands stay whole"
 
-define_legacy([f"stablehlo.{name}" for name in STABLEHLO.split()], "elementwise", pointwise, note=EVERY)
-define_legacy([f"chlo.{name}" for name in CHLO.split()], "elementwise", pointwise, note=EVERY)
-define_legacy("stablehlo.optimization_barrier", "elementwise", side_by_side, note="every dimension of every operand")
-define_legacy(
+define([f"stablehlo.{name}" for name in STABLEHLO.split()], pointwise, note=EVERY, cheap=True)
+define([f"chlo.{name}" for name in CHLO.split()], pointwise, note=EVERY, cheap=True)
+define("stablehlo.optimization_barrier", side_by_side, note="every dimension of every operand", cheap=True)
+define(
     "stablehlo.bitcast_convert",
-    "elementwise",
     bitcast_convert,
     note="every dimension but the one that appears or vanishes as the width changes",
+    cheap=True,
 )

@@ -3,16 +3,21 @@
 A dimension is one of
 
 1. untouched (window of 1): one plain factor;
-2. slid over: operand and result split alike, each device gets what its results' windows span; beyond the array stands
-   the initial value, so a padded dimension is split only where that is the combiner's identity;
+2. slid over: operand and result split alike, and each device gets the elements that the windows of its results span;
+   beyond the array stands the initial value, so that a padded dimension is split only where the initial value is the
+   combiner's identity. Max pooling by windows of 3 with stride 2 of 17 elements on 4 devices: tiles of 5 elements
+   and of 2 results; device 1 has the results 2 and 3 and needs the elements 4 to 8;
 3. cumulative (a window as long as the dimension, padded at one side): each device scans its tile, the totals are
-   gathered (one element of each tile), and what the tiles before (or after) amount to is joined in.
+   gathered (one element of each tile), and the reduction of the totals before (or after) the tile is joined in. The
+   cumulative sum of 1..8 on 4 devices: the tiles are (1, 3), (3, 7), (5, 11), (7, 15), the totals 3, 7, 11, 15;
+   device 2 adds 3 + 7 and has (15, 21).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -22,14 +27,15 @@ from jaxlib.mlir.dialects import stablehlo as hlo
 
 from shardpass.element_types import element_type
 from shardpass.ir.tensors import dense_i64, i64_array, ints, operation, retype, shape_of
-from shardpass.ops.halo.reach import HaloRule, Reach, halo_bytes, halo_rule, in_order, windowed_factor
-from shardpass.ops.halo.transfers import tile_window
-from shardpass.ops.halo.windows import Halos
-from shardpass.ops.local import Local
+from shardpass.ops.halo.moving import Along
+from shardpass.ops.halo.plans import Line, Slide, gather, plan_slide
+from shardpass.ops.halo.reach import Reach, split_reaches, windowed_factor
+from shardpass.ops.halo.transfers import Window, tile_window
+from shardpass.ops.halo.windows import overwrite_outside, slide
+from shardpass.ops.model import LocalPlan, OpModel, Shape, Site, Split
 from shardpass.ops.reducers import combiner_of, is_identity
-from shardpass.ops.registry import define_legacy
-from shardpass.ops.splits.factors import Axes, Kind, Priority, Rule, RuleBuilder, unproject
-from shardpass.ops.splits.prime_mesh import PrimeMesh
+from shardpass.ops.registry import define
+from shardpass.ops.splits.factors import Kind, Priority, Rule, RuleBuilder
 from shardpass.ops.tiles.boxes import cut
 from shardpass.ops.tiles.positions import compare, i32, spread
 
@@ -69,7 +75,7 @@ def padding_of(op: Any, count: int) -> list[tuple[int, int]]:
     return [(int(low), int(high)) for low, high in np.broadcast_to(table, (count, 2))]
 
 
-def slidings(op: Any) -> list[Sliding]:
+def slidings(op: Any) -> tuple[Sliding, ...]:
     windows = ints(op.attributes["window_dimensions"])
 
     def row(name: str) -> Sequence[int]:
@@ -83,11 +89,11 @@ def slidings(op: Any) -> list[Sliding]:
         row("window_dilations"),
         strict=True,
     )
-    return [Sliding(w, s, low, high, base, wide) for w, s, (low, high), base, wide in rows]
+    return tuple(Sliding(w, s, low, high, base, wide) for w, s, (low, high), base, wide in rows)
 
 
 def peeled(value: Any) -> Any:
-    """What a scalar that was only broadcast or reshaped was made of."""
+    """The scalar that ``value``, a scalar, was broadcast or reshaped from."""
     while not isinstance(value.owner, ir.Block):
         op = operation(value.owner)
         if op.name not in ("stablehlo.broadcast_in_dim", "stablehlo.reshape") or shape_of(op.operands[0]):
@@ -102,13 +108,124 @@ def scanner(op: Any) -> str:
     return name if name and is_identity(peeled(op.operands[1]), name) else ""
 
 
-def reduce_window(op: Any) -> Rule | None:
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """A cumulative dimension; ``window``: its tiles; ``backward``: a result reduces the elements from its own on."""
+
+    line: Line
+    backward: bool
+    size: int
+    window: Window
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReduceWindowPlan(LocalPlan):
+    """``slides``, one for each operand of each split dimension, are brought; the op runs; ``scans`` are completed.
+
+    ``windows``, ``padding`` and ``dilation`` are those of the op on tiles.
+    """
+
+    slides: tuple[tuple[int, Slide], ...]  # (operand, its windows), in the order in which they are built
+    scans: tuple[Scan, ...]
+    windows: Shape
+    padding: tuple[tuple[int, int], ...]
+    dilation: Shape
+
+
+@dataclass(frozen=True, eq=False)
+class ReduceWindowOp(OpModel[ReduceWindowPlan]):
+    """``scanner``: the combiner of a reduction whose scans can be joined over devices, else "".
+
+    ``reaches`` are those of operand 0; the other operands are alike but for their element type.
+    """
+
+    rule: Rule
+    dims: tuple[Sliding, ...]
+    reaches: tuple[Reach, ...]
+    scanner: str
+    elements: tuple[str, ...]
+
+    def plan(self, split: Split) -> ReduceWindowPlan:
+        padding, dilation = [(about.low, about.high) for about in self.dims], [d.base_dilation for d in self.dims]
+        shape, slides = list(split.operand_tile(0)), []
+        for reach in split_reaches(self.reaches, 0, split):
+            line = Line.of(split.mesh, reach.dim, split.operands[0][reach.dim], "windows across tiles")
+            for index, element in enumerate(self.elements):
+                found = plan_slide(line, shape, element_type(element), reach)
+                slides.append((index, found))
+            padding[reach.dim], dilation[reach.dim] = found.padding, found.dilation
+            shape[reach.dim] = found.length
+        scans, windows = self._scans(split), [about.window for about in self.dims]
+        for scan in scans:
+            dim, tile = scan.line.dim, scan.window.width
+            windows[dim], padding[dim] = tile, (0, tile - 1) if scan.backward else (tile - 1, 0)
+        collectives = [c for _, one in slides for c in one.halo.collectives]
+        for scan in scans:
+            totals = prod(n for d, n in enumerate(split.result_tile(0)) if d != scan.line.dim)
+            collectives.append(gather(scan.line, element_type(self.elements[0]), totals))
+        return ReduceWindowPlan(
+            split,
+            tuple(collectives),
+            slides=tuple(slides),
+            scans=tuple(scans),
+            windows=tuple(windows),
+            padding=tuple(padding),
+            dilation=tuple(dilation),
+        )
+
+    def _scans(self, split: Split) -> list[Scan]:
+        out, slid = [], {reach.dim for reach in self.reaches}
+        for dim, (about, axes) in enumerate(zip(self.dims, split.operands[0], strict=True)):
+            if axes and not about.plain and dim not in slid:
+                line = Line.of(split.mesh, dim, axes, "totals of a scan across tiles")
+                size = split.operand_shapes[0][dim]
+                out.append(Scan(line, about.low == 0, size, tile_window(size, line.count)))
+        return out
+
+    def emit(self, plan: ReduceWindowPlan, site: Site) -> Sequence[Any]:
+        op, count = site.op, len(self.elements)
+        with site.before():
+            for index, found in plan.slides:
+                op.operands[index] = slide(site, op.operands[index], found, op.operands[count + index])
+            for scan in plan.scans:
+                if scan.backward:  # padding lies at the end, where these scans begin
+                    op.operands[0] = overwrite_outside(
+                        site, op.operands[0], scan.line, scan.size, scan.window, op.operands[1]
+                    )
+        op.attributes["padding"] = dense_i64(plan.padding)
+        op.attributes["base_dilations"] = i64_array(plan.dilation)
+        op.attributes["window_dimensions"] = i64_array(plan.windows)
+        made = site.keep()
+        with site.after():
+            for scan in plan.scans:
+                made = [self._completed(site, made[0], scan)]
+        return made
+
+    def _completed(self, site: Site, out: Any, scan: Scan) -> Any:
+        """The scans of the tiles, ``out``, with the reduction of the tiles before (or after) them joined in."""
+        initial, along, dim = site.op.operands[1], Along(site, scan.line), scan.line.dim
+        at = 0 if scan.backward else shape_of(out)[dim] - 1
+        totals = along.gather(cut(out, dim, at, at + 1))
+        others = _reduced(_others(along, totals, initial, scan.backward), initial, dim, self.scanner)
+        kept = [d for d in range(len(shape_of(out))) if d != dim]
+        before = hlo.broadcast_in_dim(out.type, others, i64_array(kept))
+        return ir.Operation.create(f"stablehlo.{self.scanner}", results=[out.type], operands=[before, out]).results[0]
+
+
+def reduce_window(op: Any) -> OpModel[Any]:
     count = len(op.operands) // 2
-    source, target = shape_of(op.operands[0]), shape_of(op.results[0])
+    elements = tuple(str(op.operands[i].type.element_type) for i in range(count))
+    return _reduce_window(shape_of(op.operands[0]), shape_of(op.results[0]), slidings(op), scanner(op), elements)
+
+
+@lru_cache(maxsize=4096)
+def _reduce_window(
+    source: Shape, target: Shape, dims: tuple[Sliding, ...], joins: str, elements: tuple[str, ...]
+) -> ReduceWindowOp:
+    count = len(elements)
     build = RuleBuilder([len(source)] * count + [0] * count, [len(target)] * count)
-    joins = bool(scanner(op))
     reaches = []
-    for dim, (about, n, m) in enumerate(zip(slidings(op), source, target, strict=True)):
+    for dim, (about, n, m) in enumerate(zip(dims, source, target, strict=True)):
         if about.pads and not joins:
             _stuck(build, count, dim, n, m)
             continue
@@ -116,10 +233,10 @@ def reduce_window(op: Any) -> Rule | None:
         for index in range(count):
             build.operand(index, dim, factor)
             build.result(index, dim, factor)
-            if not about.plain and not (joins and about.scans(n)):
-                span = (about.window - 1) * about.window_dilation + 1
-                reaches.append(Reach(index, dim, factor, n, m, -about.low, about.stride, span, about.base_dilation))
-    return halo_rule(op, build, reaches, Priority.CONTRACTION)
+        if not about.plain and not (joins and about.scans(n)):
+            span = (about.window - 1) * about.window_dilation + 1
+            reaches.append(Reach(0, dim, n, m, -about.low, about.stride, span, about.base_dilation))
+    return ReduceWindowOp(build.build(Priority.CONTRACTION), dims, tuple(reaches), joins, elements)
 
 
 def _stuck(build: RuleBuilder, count: int, dim: int, size: int, results: int) -> None:
@@ -133,66 +250,11 @@ def _stuck(build: RuleBuilder, count: int, dim: int, size: int, results: int) ->
         build.result(index, dim, made)
 
 
-def localize_reduce_window(local: Local) -> list[Any] | None:
-    op, rule = local.op, local.rule
-    assert isinstance(rule, HaloRule)
-    dims = slidings(op)
-    count = len(op.operands) // 2
-    padding = [(about.low, about.high) for about in dims]
-    dilation, windows = [about.base_dilation for about in dims], [about.window for about in dims]
-    scans: list[tuple[Halos, bool, int]] = []
-    for dim in in_order(rule, 0, local.operand_dims[0], local.mesh):
-        axes = local.operand_dims[0][dim]
-        if not axes or dims[dim].plain:
-            continue
-        if rule.reach(0, dim) is None:
-            halos = Halos(local, dim, axes, "totals of a scan across tiles")
-            backward, tile = dims[dim].low == 0, local.operand_tile(0)[dim]
-            scans.append((halos, backward, dims[dim].window))
-            windows[dim] = tile
-            padding[dim] = (0, tile - 1) if backward else (tile - 1, 0)
-            continue
-        halos = Halos(local, dim, axes, "windows across tiles")
-        for index in range(count):
-            reach = rule.reach(index, dim)
-            assert reach is not None
-            with local.before():
-                value, padding[dim], step = halos.slide(op.operands[index], reach, op.operands[count + index])
-            op.operands[index] = value
-        dilation[dim] = step
-    op.attributes["padding"] = dense_i64(padding)
-    op.attributes["base_dilations"] = i64_array(dilation)
-    op.attributes["window_dimensions"] = i64_array(windows)
-    return _scanned(local, scans) if scans else None
-
-
-def _scanned(local: Local, scans: Sequence[tuple[Halos, bool, int]]) -> list[Any]:
-    """The scans of the tiles, with what the tiles before (or after) them amount to joined in."""
-    op, combiner = local.op, combiner_of(local.op)
-    initial, out = op.operands[1], op.results[0]
-    for halos, backward, size in scans:
-        if backward:  # padding lies at the end, where these scans begin
-            with local.before():
-                value = halos.outside(op.operands[0], size, tile_window(size, halos.count), initial)
-            op.operands[0] = value
-    out.set_type(retype(out.type, local.tile(0)))
-    with local.after():
-        for halos, backward, _ in scans:
-            tile = shape_of(out)[halos.dim]
-            at = 0 if backward else tile - 1
-            totals = halos.gather(cut(out, halos.dim, at, at + 1))
-            others = _reduced(_others(halos, totals, initial, backward), initial, halos.dim, combiner)
-            kept = [d for d in range(len(shape_of(out))) if d != halos.dim]
-            before = hlo.broadcast_in_dim(out.type, others, i64_array(kept))
-            out = ir.Operation.create(f"stablehlo.{combiner}", results=[out.type], operands=[before, out]).results[0]
-    return [out]
-
-
-def _others(halos: Halos, totals: Any, initial: Any, backward: bool) -> Any:
-    """``totals`` (one for each position) with the initial value in place of those that do not precede the device's."""
+def _others(along: Along, totals: Any, initial: Any, backward: bool) -> Any:
+    """``totals``, one for each position, with the initial value in place of those that do not precede the device's."""
     shape = shape_of(totals)
-    here = spread(halos.number(range(halos.count)), shape)
-    matters = compare("GT" if backward else "LT", hlo.iota(i32(shape), halos.dim), here)
+    here = spread(along.number(range(along.line.count)), shape)
+    matters = compare("GT" if backward else "LT", hlo.iota(i32(shape), along.line.dim), here)
     return hlo.select(matters, totals, spread(initial, shape))
 
 
@@ -214,24 +276,10 @@ def _reduced(value: Any, initial: Any, dim: int, combiner: str) -> Any:
     return op.results[0]
 
 
-def reduce_window_bytes(op: Any, rule: Rule, factors: dict[int, Axes], mesh: PrimeMesh) -> int:
-    """Halos, and the totals of scans."""
-    assert isinstance(rule, HaloRule)
-    total = halo_bytes(op, rule, factors, mesh)
-    tile = mesh.tile(rule.shapes[0], unproject(rule, rule.operands[0], rule.shapes[0], factors, mesh.sizes))
-    for dim, about in enumerate(slidings(op)):
-        axes = factors.get(rule.operands[0][dim][0], ())
-        if axes and not about.plain and rule.reach(0, dim) is None:
-            cross = prod(n for d, n in enumerate(tile) if d != dim)
-            total += (mesh.count(axes) - 1) * element_type(rule.element_types[0]).bytes(cross)
-    return total
-
-
-define_legacy(
+define(
     "stablehlo.reduce_window",
-    "reduce_window",
     reduce_window,
-    localize_reduce_window,
-    reduce_window_bytes,
     note="every dimension; a padded one where the initial value is the identity of a plain combiner",
+    sends="halos; totals of scans",
+    context_free=False,
 )

@@ -6,13 +6,16 @@ State: ``Group``, a run of operand dimensions and the run of result dimensions w
    of a leading part is the same elements on both sides: nothing moves;
 2. exchanged: the leading dimensions have little in common (6x4 -> 8x3, or an odd number of rows): each side is split
    over its leading dimension in tiles of its own, and rows change places as one flat dimension (``transfers``). Where
-   the tiles happen to hold the same elements nothing moves either.
+   the tiles happen to hold the same elements nothing moves either. 6x4 -> 8x3 on 2 devices: 3 rows of 4 are 4 rows of
+   3, and nothing moves; on 4 devices the tiles hold 2 rows of 4 (8, 8, 8 and no elements) and become 2 rows of 3:
+   devices 1, 2 and 3 get 2, 4 and 6 elements from the device before, in one round.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import gcd, prod
 from typing import Any
 
@@ -21,14 +24,13 @@ from jaxlib.mlir.dialects import stablehlo as hlo
 from shardpass.element_types import element_type
 from shardpass.ir.tensors import retype, shape_of
 from shardpass.ops.families.broadcast_transpose import reshape_factors
+from shardpass.ops.halo.plans import Line, Rounds, plan_rounds
 from shardpass.ops.halo.reach import windowed_factor
+from shardpass.ops.halo.rounds import exchange_rounds
 from shardpass.ops.halo.transfers import Exchange, Held, Window, plan_exchange, tile_of
-from shardpass.ops.halo.windows import Halos
-from shardpass.ops.local import Local
-from shardpass.ops.registry import define_legacy
-from shardpass.ops.splits.assign import LATENCY_BYTES
-from shardpass.ops.splits.factors import Axes, Kind, Priority, Rule, RuleBuilder
-from shardpass.ops.splits.prime_mesh import PrimeMesh
+from shardpass.ops.model import LocalPlan, OpModel, Shape, Site, Split
+from shardpass.ops.registry import define
+from shardpass.ops.splits.factors import Kind, Priority, Rule, RuleBuilder
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,8 @@ class Rows:
     target: int
     total: int
 
-    def plan(self, count: int) -> Exchange:
+    def exchange(self, count: int) -> Exchange:
+        """From the rows of the operand's tiles to those of the result's, as elements of one flat dimension."""
         have = tile_of(self.source, count) * (self.total // self.source)
         start = [min(p * have, self.total) for p in range(count)]
         stop = [min((p + 1) * have, self.total) for p in range(count)]
@@ -63,11 +66,44 @@ class Rows:
         return tile_of(self.target, count) * (self.total // self.target)
 
 
-@dataclass(frozen=True, slots=True)
-class ReshapeRule(Rule):
-    groups: tuple[Group, ...] = ()
-    rows: tuple[Rows, ...] = ()
-    element_type: str = "f32"
+@dataclass(frozen=True, kw_only=True)
+class ReshapePlan(LocalPlan):
+    """``rounds`` run on the tile with one ``flat`` dimension for each group; without rounds the op itself is enough."""
+
+    rounds: tuple[Rounds, ...]
+    flat: Shape
+
+
+@dataclass(frozen=True, eq=False)
+class ReshapeOp(OpModel[ReshapePlan]):
+    rule: Rule
+    groups: tuple[Group, ...]
+    rows: tuple[Rows, ...]
+    element: str
+
+    def plan(self, split: Split) -> ReshapePlan:
+        tile, rounds = split.operand_tile(0), []
+        shape = flat = [prod(tile[d] for d in group.source) for group in self.groups]
+        for rows in self.rows:
+            axes = split.factors[rows.factor]
+            if axes:
+                line = Line.of(split.mesh, rows.group, axes, "a reshape across tiles")
+                width = rows.width(line.count)
+                rounds.append(plan_rounds(line, shape, element_type(self.element), rows.exchange(line.count), width))
+                shape = [width if d == rows.group else n for d, n in enumerate(shape)]
+        collectives = tuple(c for one in rounds for c in one.collectives)
+        return ReshapePlan(split, collectives, rounds=tuple(rounds), flat=tuple(flat))
+
+    def emit(self, plan: ReshapePlan, site: Site) -> Sequence[Any]:
+        """Each group as one flat dimension; exchanged groups change rows; then the op's own reshape."""
+        if plan.rounds:
+            value = site.op.operands[0]
+            with site.before():
+                value = hlo.reshape(retype(value.type, plan.flat), value)
+                for rounds in plan.rounds:
+                    value = exchange_rounds(site, value, rounds)
+            site.op.operands[0] = value
+        return site.keep()
 
 
 def groups_of(source: Sequence[int], target: Sequence[int]) -> list[Group]:
@@ -105,10 +141,15 @@ def exchanged(source: Sequence[int], target: Sequence[int]) -> bool:
     return left != right and (common < min(left, right) or common % 2 == 1)
 
 
-def reshape(op: Any) -> Rule | None:
-    source, target = shape_of(op.operands[0]), shape_of(op.results[0])
+def reshape(op: Any) -> OpModel[Any] | None:
+    source = shape_of(op.operands[0])
     if 0 in source:
         return None
+    return _reshape(source, shape_of(op.results[0]), str(op.results[0].type.element_type))
+
+
+@lru_cache(maxsize=4096)
+def _reshape(source: Shape, target: Shape, element: str) -> ReshapeOp:
     build = RuleBuilder([len(source)], [len(target)])
     groups, rows = groups_of(source, target), []
     for number, group in enumerate(groups):
@@ -120,17 +161,9 @@ def reshape(op: Any) -> Rule | None:
             factor = build.factor(size)
             build.operand(0, group.source[i], factor)
             build.result(0, group.target[j], factor)
-    # rows that change places cost something: what passes through for nothing is propagated first
-    plain = build.build(Priority.CONTRACTION if rows else Priority.PASS_THROUGH)
-    return ReshapeRule(
-        plain.factors,
-        plain.operands,
-        plain.results,
-        plain.priority,
-        groups=tuple(groups),
-        rows=tuple(rows),
-        element_type=str(op.results[0].type.element_type),
-    )
+    # rows that change places cost something: ops through which splits pass for nothing are propagated first
+    rule = build.build(Priority.CONTRACTION if rows else Priority.PASS_THROUGH)
+    return ReshapeOp(rule, tuple(groups), tuple(rows), element)
 
 
 def _exchange(build: RuleBuilder, number: int, group: Group, left: Sequence[int], right: Sequence[int]) -> Rows:
@@ -145,46 +178,11 @@ def _exchange(build: RuleBuilder, number: int, group: Group, left: Sequence[int]
     return Rows(number, factor, left[first], right[second], prod(left))
 
 
-def localize_reshape(local: Local) -> None:
-    """Each group as one flat dimension; exchanged groups change rows; then the op's own reshape."""
-    op, rule = local.op, local.rule
-    assert isinstance(rule, ReshapeRule)
-    split = [(rows, local.factors[rows.factor]) for rows in rule.rows if rows.factor in local.factors]
-    if not split:
-        return
-    value = op.operands[0]
-    tile = shape_of(value)
-    with local.before():
-        flat = [prod(tile[d] for d in group.source) for group in rule.groups]
-        value = hlo.reshape(retype(value.type, flat), value)
-        for rows, axes in split:
-            halos = Halos(local, rows.group, axes, "a reshape across tiles")
-            value = halos.exchange(value, rows.plan(halos.count), rows.width(halos.count))
-    op.operands[0] = value
-
-
-def reshape_bytes(op: Any, rule: Rule, factors: dict[int, Axes], mesh: PrimeMesh) -> int:
-    assert isinstance(rule, ReshapeRule)
-    split = [(rows, mesh.count(factors[rows.factor])) for rows in rule.rows if factors.get(rows.factor)]
-    if not split:
-        return 0
-    whole = prod(shape_of(op.results[0]))
-    parts = prod(mesh.count(axes) for axes in factors.values())
-    total = 0
-    for rows, count in split:
-        plan = rows.plan(count)
-        cross = -(-whole * count // (rows.total * parts))
-        received = element_type(rule.element_type).bytes(plan.received * cross)
-        total += received + LATENCY_BYTES * max(0, len(plan.rounds) - 1)
-    return total
-
-
-define_legacy(
+define(
     "stablehlo.reshape",
-    "reshape",
     reshape,
-    localize_reshape,
-    reshape_bytes,
     note="every dimension whose cut points nest on both sides; else the leading dimension of a run, where rows change "
     "places",
+    sends="rows that change places",
+    cheap=True,
 )

@@ -4,23 +4,33 @@ A dimension along which windows slide is split for operand, source and result al
 window that touches its tile: it gets the source of these windows and the operand that they span, scatters into the
 whole span, and keeps its tile. A source beyond the array is the sum's identity, so it adds nothing.
 
-Padded dimensions are not split (JAX pads with an op of its own): what stands for padding on a tile must never be
-selected, and against the least value of the type itself no value loses every tie. Nor are scatters that do not add:
-a window is looked at on two devices, and only zero adds nothing on the second.
+Example: 8 elements on 2 devices, windows of 3 with stride 2: window j has the elements 2j to 2j+2, and there are the
+windows 0, 1 and 2. The tile of elements 4 to 7 is touched by the windows 1, 2 and 3 (beyond the last), so that every
+device looks at three: device 0 at -1, 0 and 1, which span the elements -2 to 4, device 1 at 1, 2 and 3, which span 2
+to 8.
+
+Padded dimensions are not split (JAX pads with an op of its own): a value that stands for padding on a tile must never
+be selected, and no value loses every tie against the least value of the type. Nor are scatters split that do not add: a
+window is looked at on two devices, and only zero adds nothing on the second.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
+from shardpass.element_types import element_type
 from shardpass.ir.tensors import ints, operation, retype, shape_of
 from shardpass.ops.families.reduce_window import padding_of
-from shardpass.ops.halo.reach import HaloRule, Reach, halo_bytes, halo_rule, windowed_factor
+from shardpass.ops.halo.moving import Along
+from shardpass.ops.halo.plans import Halo, Line, plan_halo
+from shardpass.ops.halo.reach import windowed_factor
 from shardpass.ops.halo.transfers import Table, Window, tile_of
-from shardpass.ops.halo.windows import Halos
-from shardpass.ops.local import Local
-from shardpass.ops.registry import define_legacy
+from shardpass.ops.halo.windows import extend
+from shardpass.ops.model import LocalPlan, OpModel, Shape, Site, Split
+from shardpass.ops.registry import define
 from shardpass.ops.splits.factors import Kind, Priority, Rule, RuleBuilder
 from shardpass.ops.tiles.boxes import cut_at, zeros
 
@@ -51,22 +61,60 @@ class Touching:
         """Elements from the first of these windows to the last, and the gap behind it."""
         return (self.number(count) - 1) * self.stride + max(self.window, self.stride)
 
+    def sources(self, count: int) -> Window:
+        """The windows that each position looks at, which are elements of the source."""
+        first, number = self.first(count), self.number(count)
+        return Window(first, tuple(f + number for f in first), number)
 
-@dataclass(frozen=True, slots=True)
-class TouchingReach(Reach):
-    """What an operand of select_and_scatter needs: the windows' sources, or the elements that they span."""
+    def elements(self, count: int) -> Window:
+        """The elements of the operand that these windows span."""
+        start, span = tuple(f * self.stride for f in self.first(count)), self.span(count)
+        return Window(start, tuple(s + span for s in start), span)
 
-    touching: Touching = Touching(1, 1, 1)
 
-    def elements(self, count: int) -> tuple[Window, Table]:
-        about = self.touching
-        first, none = about.first(count), (0,) * count
-        if self.operand == SOURCE:
-            number = about.number(count)
-            return Window(first, tuple(f + number for f in first), number), none
-        span = about.span(count)
-        start = tuple(f * about.stride for f in first)
-        return Window(start, tuple(s + span for s in start), span), none
+@dataclass(frozen=True, kw_only=True)
+class SelectAndScatterPlan(LocalPlan):
+    """``halos``, of (operand, windows), are brought; results of ``shape`` are cut along the lines of ``kept``."""
+
+    halos: tuple[tuple[int, Halo], ...]
+    shape: Shape
+    kept: tuple[tuple[Line, Table], ...]  # at position p from table[p] on
+
+
+@dataclass(frozen=True, eq=False)
+class SelectAndScatterOp(OpModel[SelectAndScatterPlan]):
+    rule: Rule
+    touching: tuple[Touching | None, ...]  # for each dimension; None where no window slides
+    element: str
+
+    def plan(self, split: Split) -> SelectAndScatterPlan:
+        shapes = [list(split.operand_tile(OPERAND)), list(split.operand_tile(SOURCE))]
+        result, halos, kept = list(split.result_tile(0)), [], []
+        for dim, (about, axes) in enumerate(zip(self.touching, split.operands[OPERAND], strict=True)):
+            if about is None or not axes:
+                continue
+            line = Line.of(split.mesh, dim, axes, "windows across tiles")
+            windows = about.elements(line.count), about.sources(line.count)
+            for index, window in enumerate(windows):
+                size, shape = split.operand_shapes[index][dim], shapes[index]
+                halos.append((index, plan_halo(line, shape, element_type(self.element), size, window)))
+                shape[dim] = window.width
+            kept.append((line, tuple(p * result[dim] - s for p, s in enumerate(windows[OPERAND].start))))
+            result[dim] = windows[OPERAND].width
+        collectives = tuple(c for _, halo in halos for c in halo.collectives)
+        return SelectAndScatterPlan(split, collectives, halos=tuple(halos), shape=tuple(result), kept=tuple(kept))
+
+    def emit(self, plan: SelectAndScatterPlan, site: Site) -> Sequence[Any]:
+        op, out = site.op, site.op.results[0]
+        with site.before():
+            for index, halo in plan.halos:
+                value = op.operands[index]
+                op.operands[index] = extend(site, value, halo, zeros(value.type.element_type))
+        out.set_type(retype(out.type, plan.shape))
+        with site.after():
+            for line, starts in plan.kept:
+                out = cut_at(out, line.dim, Along(site, line).number(starts), plan.split.result_tile(0)[line.dim])
+        return [out]
 
 
 def adds(op: Any) -> bool:
@@ -81,60 +129,42 @@ def adds(op: Any) -> bool:
     )
 
 
-def select_and_scatter(op: Any) -> Rule | None:
+def select_and_scatter(op: Any) -> OpModel[Any]:
     shape, source = shape_of(op.operands[OPERAND]), shape_of(op.operands[SOURCE])
     rank = len(shape)
-    windows = ints(op.attributes["window_dimensions"]) if "window_dimensions" in op.attributes else [1] * rank
-    strides = ints(op.attributes["window_strides"]) if "window_strides" in op.attributes else [1] * rank
-    build = RuleBuilder([rank, rank, 0], [rank])
-    reaches = []
-    splits = adds(op)
-    for dim, (n, m, (low, high)) in enumerate(zip(shape, source, padding_of(op, rank), strict=True)):
+    windows = ints(op.attributes["window_dimensions"]) if "window_dimensions" in op.attributes else (1,) * rank
+    strides = ints(op.attributes["window_strides"]) if "window_strides" in op.attributes else (1,) * rank
+    element = str(op.results[0].type.element_type)
+    return _select_and_scatter(shape, source, windows, strides, tuple(padding_of(op, rank)), adds(op), element)
+
+
+@lru_cache(maxsize=4096)
+def _select_and_scatter(
+    shape: Shape,
+    source: Shape,
+    windows: Shape,
+    strides: Shape,
+    padding: tuple[tuple[int, int], ...],
+    splits: bool,
+    element: str,
+) -> SelectAndScatterOp:
+    build = RuleBuilder([len(shape), len(shape), 0], [len(shape)])
+    touching: list[Touching | None] = []
+    for dim, (n, m, (low, high)) in enumerate(zip(shape, source, padding, strict=True)):
         plain = (windows[dim], strides[dim], low, high) == (1, 1, 0, 0)
         kind = Kind.PARALLEL if plain or (splits and not low and not high) else Kind.REPLICATED
         factor = windowed_factor(build, n, m, kind=kind)
         build.operand(OPERAND, dim, factor)
         build.operand(SOURCE, dim, factor)
         build.result(0, dim, factor)
-        if not plain and kind is Kind.PARALLEL:
-            touching = Touching(n, windows[dim], strides[dim])
-            reaches += [TouchingReach(o, dim, factor, k, n, touching=touching) for o, k in ((OPERAND, n), (SOURCE, m))]
-    return halo_rule(op, build, reaches, Priority.CONTRACTION)
+        slides = not plain and kind is Kind.PARALLEL
+        touching.append(Touching(n, windows[dim], strides[dim]) if slides else None)
+    return SelectAndScatterOp(build.build(Priority.CONTRACTION), tuple(touching), element)
 
 
-def localize_select_and_scatter(local: Local) -> list[Any] | None:
-    op, rule = local.op, local.rule
-    assert isinstance(rule, HaloRule)
-    shape, keeps = list(local.tile(0)), []
-    for reach in rule.reaches:
-        axes = local.operand_dims[reach.operand][reach.dim]
-        if not axes:
-            continue
-        assert isinstance(reach, TouchingReach)
-        halos = Halos(local, reach.dim, axes, "windows across tiles")
-        with local.before():
-            value = op.operands[reach.operand]
-            window = reach.elements(halos.count)[0]
-            op.operands[reach.operand] = halos.extend(value, reach.size, window, zeros(value.type.element_type))
-        if reach.operand == OPERAND:
-            tile = local.tile(0)[reach.dim]
-            shape[reach.dim] = window.width
-            keeps.append((halos, tile, [p * tile - s for p, s in enumerate(window.start)]))
-    if not keeps:
-        return None
-    out = op.results[0]
-    out.set_type(retype(out.type, shape))
-    with local.after():
-        for halos, tile, starts in keeps:
-            out = cut_at(out, halos.dim, halos.number(starts), tile)
-    return [out]
-
-
-define_legacy(
+define(
     "stablehlo.select_and_scatter",
-    "select_and_scatter",
     select_and_scatter,
-    localize_select_and_scatter,
-    halo_bytes,
     note="every dimension that is not padded, where the scatter is a sum",
+    sends="halos",
 )

@@ -1,31 +1,116 @@
 """slice, pad, reverse: a result's element is an operand's element at another index of the dimension.
 
-A dimension that changes is one factor of operand and result, each in tiles of its own; what a result's tile needs of
-other tiles comes by the exchange of ``halo``.
+A dimension that changes is one factor of operand and result, each in tiles of its own; the elements of other tiles
+that the tile of a result needs come by a halo (``ops.halo``).
+
+Example: ``x[2:16:2]`` of 16 elements on 4 devices. The tiles of x have 4 elements, those of the 7 results 2. Result j
+is element 2 + 2j, so that device 1 needs the elements 6 and 8: its tile holds 4 to 7, and 8 comes from device 2. Every
+tile can take the stride alone (4 is a multiple of 2): a device keeps 2 of its 4 elements, and only 1 element is sent.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 from shardpass.element_types import element_type
 from shardpass.ir.tensors import i64_array, ints, retype, shape_of
-from shardpass.ops.halo.reach import HaloRule, Reach, halo_bytes, halo_rule, in_order, windowed_factor
-from shardpass.ops.halo.transfers import Exchange, plan_exchange, reversed_tiles, tile_of, tile_window
-from shardpass.ops.halo.windows import Halos
-from shardpass.ops.local import Local
-from shardpass.ops.registry import define_legacy
-from shardpass.ops.splits.assign import LATENCY_BYTES
-from shardpass.ops.splits.factors import Axes, Priority, Rule, RuleBuilder
-from shardpass.ops.splits.prime_mesh import PrimeMesh
+from shardpass.ops.halo.moving import Along
+from shardpass.ops.halo.plans import Halo, Line, Rounds, plan_halo, plan_rounds
+from shardpass.ops.halo.reach import Reach, split_reaches, windowed_factor
+from shardpass.ops.halo.rounds import exchange_rounds
+from shardpass.ops.halo.transfers import Table, plan_exchange, reversed_tiles, tile_of, tile_window
+from shardpass.ops.halo.windows import extend
+from shardpass.ops.model import LocalPlan, OpModel, Shape, Site, Split
+from shardpass.ops.registry import define
+from shardpass.ops.splits.factors import Priority, Rule, RuleBuilder
 from shardpass.ops.tiles.boxes import cut, cut_at
 
 # ---------------------------------------------------------------- slice
 
 
-def slice_(op: Any) -> Rule | None:
-    source, target = shape_of(op.operands[0]), shape_of(op.results[0])
-    starts, strides = ints(op.attributes["start_indices"]), ints(op.attributes["strides"])
+@dataclass(frozen=True, slots=True)
+class Thinned:
+    """A halo of the elements that a tile keeps when it takes every ``stride``-th element from ``phase`` on."""
+
+    phase: int
+    stride: int
+    halo: Halo
+
+
+@dataclass(frozen=True, kw_only=True)
+class SlicePlan(LocalPlan):
+    """``halos`` are brought in this order; the op then slices from ``starts`` to ``limits`` by ``strides``."""
+
+    halos: tuple[Thinned, ...]
+    starts: Shape
+    limits: Shape
+    strides: Shape
+    done: bool  # the halos give the tile of the result: nothing is left to the op
+
+
+@dataclass(frozen=True, eq=False)
+class SliceOp(OpModel[SlicePlan]):
+    rule: Rule
+    starts: Shape
+    limits: Shape
+    strides: Shape
+    reaches: tuple[Reach, ...]
+    element: str
+
+    def plan(self, split: Split) -> SlicePlan:
+        """The window of a result's tile is brought, then cut with the same stride."""
+        dims, shape = split.operands[0], list(split.operand_tile(0))
+        strides, halos = list(self.strides), []
+        for reach in split_reaches(self.reaches, 0, split):
+            line = Line.of(split.mesh, reach.dim, dims[reach.dim], "a slice across tiles")
+            thin = _thinned(reach, line.count)
+            phase, stride = (0, 1) if thin is reach else (reach.first % reach.step, reach.step)
+            shape[reach.dim] = -(-(shape[reach.dim] - phase) // stride)
+            halo = plan_halo(line, shape, element_type(self.element), thin.size, thin.elements(line.count)[0])
+            shape[reach.dim], strides[reach.dim] = halo.window.width, thin.step
+            halos.append(Thinned(phase, stride, halo))
+        return SlicePlan(
+            split,
+            tuple(c for thinned in halos for c in thinned.halo.collectives),
+            halos=tuple(halos),
+            starts=tuple(0 if axes else start for axes, start in zip(dims, self.starts, strict=True)),
+            limits=tuple(n if axes else limit for axes, n, limit in zip(dims, shape, self.limits, strict=True)),
+            strides=tuple(strides),
+            done=tuple(shape) == split.result_tile(0),
+        )
+
+    def emit(self, plan: SlicePlan, site: Site) -> Sequence[Any]:
+        value = site.op.operands[0]
+        with site.before():
+            for thinned in plan.halos:
+                dim = thinned.halo.line.dim
+                value = cut(value, dim, thinned.phase, shape_of(value)[dim], thinned.stride)
+                value = extend(site, value, thinned.halo, None)
+        if plan.done:
+            site.discard()
+            return [value]
+        site.op.operands[0] = value
+        for name, row in (("start_indices", plan.starts), ("limit_indices", plan.limits), ("strides", plan.strides)):
+            site.op.attributes[name] = i64_array(row)
+        return site.keep()
+
+
+def slice_(op: Any) -> OpModel[Any]:
+    return _slice(
+        shape_of(op.operands[0]),
+        shape_of(op.results[0]),
+        ints(op.attributes["start_indices"]),
+        ints(op.attributes["limit_indices"]),
+        ints(op.attributes["strides"]),
+        str(op.results[0].type.element_type),
+    )
+
+
+@lru_cache(maxsize=4096)
+def _slice(source: Shape, target: Shape, starts: Shape, limits: Shape, strides: Shape, element: str) -> SliceOp:
     build = RuleBuilder([len(source)], [len(target)])
     reaches = []
     for dim, (n, m) in enumerate(zip(source, target, strict=True)):
@@ -33,45 +118,12 @@ def slice_(op: Any) -> Rule | None:
         build.operand(0, dim, factor)
         build.result(0, dim, factor)
         if n != m:
-            reaches.append(Reach(0, dim, factor, n, m, starts[dim], strides[dim]))
-    return halo_rule(op, build, reaches, Priority.PASS_THROUGH)
-
-
-def localize_slice(local: Local) -> list[Any] | None:
-    """The window of a result's tile is brought, then cut with the same stride."""
-    op, rule = local.op, local.rule
-    assert isinstance(rule, HaloRule)
-    starts, limits = list(ints(op.attributes["start_indices"])), list(ints(op.attributes["limit_indices"]))
-    strides = list(ints(op.attributes["strides"]))
-    value = op.operands[0]
-    for dim in in_order(rule, 0, local.result_dims[0], local.mesh):
-        axes, reach = local.result_dims[0][dim], rule.reach(0, dim)
-        if not axes:
-            continue
-        if reach is not None:
-            with local.before():
-                value, strides[dim] = _window_of_slice(local, value, reach, axes)
-        starts[dim], limits[dim] = 0, shape_of(value)[dim]
-    op.operands[0] = value
-    for name, row in (("start_indices", starts), ("limit_indices", limits), ("strides", strides)):
-        op.attributes[name] = i64_array(row)
-    if shape_of(value) != local.tile(0):
-        return None
-    op.results[0].set_type(value.type)
-    return [value]
-
-
-def _window_of_slice(local: Local, value: Any, reach: Reach, axes: Axes) -> tuple[Any, int]:
-    """The elements that the device's part of the slice spans, and the stride that is left to take."""
-    halos = Halos(local, reach.dim, axes, "a slice across tiles")
-    thin = _thinned(reach, halos.count)
-    if thin is not reach:
-        value = cut(value, reach.dim, reach.first % reach.step, shape_of(value)[reach.dim], reach.step)
-    return halos.extend(value, thin.size, thin.elements(halos.count)[0], None), thin.step
+            reaches.append(Reach(0, dim, n, m, starts[dim], strides[dim]))
+    return SliceOp(build.build(Priority.PASS_THROUGH), starts, limits, strides, tuple(reaches), element)
 
 
 def _thinned(reach: Reach, count: int) -> Reach:
-    """``reach`` on what each tile keeps when it takes the stride itself, where all tiles take it alike."""
+    """``reach`` on the elements that each tile keeps when it takes the stride itself, where all tiles take it alike."""
     if reach.step == 1 or tile_of(reach.size, count) % reach.step:
         return reach
     first, phase = divmod(reach.first, reach.step)
@@ -79,16 +131,95 @@ def _thinned(reach: Reach, count: int) -> Reach:
     # tiles of the thinned dimension are as long as those of the whole one, divided
     if tile_of(size, count) != tile_of(reach.size, count) // reach.step:
         return reach
-    return Reach(reach.operand, reach.dim, reach.factor, size, reach.results, first)
+    return replace(reach, size=size, first=first, step=1)
 
 
 # ---------------------------------------------------------------- pad
 
+PADDING = ("edge_padding_low", "edge_padding_high", "interior_padding")
 
-def pad(op: Any) -> Rule | None:
-    source, target = shape_of(op.operands[0]), shape_of(op.results[0])
-    low, interior = ints(op.attributes["edge_padding_low"]), ints(op.attributes["interior_padding"])
-    high = ints(op.attributes["edge_padding_high"])
+
+@dataclass(frozen=True, kw_only=True)
+class PadPlan(LocalPlan):
+    """``halos`` are brought; the op pads to ``shape``; then each device cuts its part along the lines of ``cuts``."""
+
+    halos: tuple[Halo, ...]
+    low: Shape
+    high: Shape
+    interior: Shape
+    shape: Shape
+    done: bool  # the halos give the tile of the result: nothing is left to the op
+    cuts: tuple[tuple[Line, Table], ...]  # at position p from table[p] on
+
+
+@dataclass(frozen=True, eq=False)
+class PadOp(OpModel[PadPlan]):
+    rule: Rule
+    low: Shape
+    high: Shape
+    interior: Shape
+    reaches: tuple[Reach, ...]
+    element: str
+
+    def plan(self, split: Split) -> PadPlan:
+        """The window of a result's tile, the padding value outside of the array; interior padding stays to the op.
+
+        Where tiles begin at different places between two elements, the op pads one step more and the device cuts its
+        part.
+        """
+        shape, tile = list(split.operand_tile(0)), list(split.result_tile(0))
+        low, high, halos, cuts = list(self.low), list(self.high), [], []
+        for reach in split_reaches(self.reaches, 0, split):
+            dim = reach.dim
+            line = Line.of(split.mesh, dim, split.operands[0][dim], "padding across tiles")
+            window, phase = reach.elements(line.count)
+            halos.append(plan_halo(line, shape, element_type(self.element), reach.size, window))
+            shape[dim] = window.width
+            spans = (window.width - 1) * reach.dilation + 1 if window.width else 0
+            low[dim], more = max(phase), max(phase) - min(phase)
+            tile[dim] += more
+            high[dim] = tile[dim] - low[dim] - spans
+            if more:
+                cuts.append((line, tuple(max(phase) - p for p in phase)))
+        return PadPlan(
+            split,
+            tuple(c for halo in halos for c in halo.collectives),
+            halos=tuple(halos),
+            low=tuple(low),
+            high=tuple(high),
+            interior=self.interior,
+            shape=tuple(tile),
+            done=not any((*low, *high, *self.interior)),
+            cuts=tuple(cuts),
+        )
+
+    def emit(self, plan: PadPlan, site: Site) -> Sequence[Any]:
+        op, out = site.op, site.op.results[0]
+        value, fill = op.operands
+        with site.before():
+            for halo in plan.halos:
+                value = extend(site, value, halo, fill)
+        if plan.done:
+            site.discard()
+            return [value]
+        op.operands[0] = value
+        for name, row in zip(PADDING, (plan.low, plan.high, plan.interior), strict=True):
+            op.attributes[name] = i64_array(row)
+        out.set_type(retype(out.type, plan.shape))
+        with site.after():
+            for line, starts in plan.cuts:
+                out = cut_at(out, line.dim, Along(site, line).number(starts), plan.split.result_tile(0)[line.dim])
+        return [out]
+
+
+def pad(op: Any) -> OpModel[Any]:
+    low, high, interior = (ints(op.attributes[name]) for name in PADDING)
+    element = str(op.results[0].type.element_type)
+    return _pad(shape_of(op.operands[0]), shape_of(op.results[0]), low, high, interior, element)
+
+
+@lru_cache(maxsize=4096)
+def _pad(source: Shape, target: Shape, low: Shape, high: Shape, interior: Shape, element: str) -> PadOp:
     build = RuleBuilder([len(source), 0], [len(target)])
     reaches = []
     for dim, (n, m) in enumerate(zip(source, target, strict=True)):
@@ -96,121 +227,64 @@ def pad(op: Any) -> Rule | None:
         build.operand(0, dim, factor)
         build.result(0, dim, factor)
         if low[dim] or high[dim] or interior[dim]:
-            reaches.append(Reach(0, dim, factor, n, m, -low[dim], dilation=interior[dim] + 1))
-    return halo_rule(op, build, reaches, Priority.PASS_THROUGH)
-
-
-def localize_pad(local: Local) -> list[Any] | None:
-    """The window of a result's tile, the padding value outside of the array; interior padding stays to the op.
-
-    Where tiles begin at different places between two elements, the op pads one step more and the device cuts its part.
-    """
-    op, rule = local.op, local.rule
-    assert isinstance(rule, HaloRule)
-    names = ("edge_padding_low", "edge_padding_high", "interior_padding")
-    low, high, interior = (list(ints(op.attributes[name])) for name in names)
-    value, later = op.operands[0], []
-    tile = list(local.tile(0))
-    for dim in in_order(rule, 0, local.result_dims[0], local.mesh):
-        axes, reach = local.result_dims[0][dim], rule.reach(0, dim)
-        if not axes or reach is None:
-            continue
-        halos = Halos(local, dim, axes, "padding across tiles")
-        window, phase = reach.elements(halos.count)
-        with local.before():
-            value = halos.extend(value, reach.size, window, op.operands[1])
-        spans = (window.width - 1) * reach.dilation + 1 if window.width else 0
-        low[dim] = max(phase)
-        tile[dim] = tile[dim] + max(phase) - min(phase)
-        high[dim] = tile[dim] - low[dim] - spans
-        if max(phase) != min(phase):
-            later.append((halos, [max(phase) - p for p in phase]))
-    op.operands[0] = value
-    for name, row in zip(names, (low, high, interior), strict=True):
-        op.attributes[name] = i64_array(row)
-    op.results[0].set_type(retype(op.results[0].type, tile))
-    out = op.results[0] if any((*low, *high, *interior)) else value
-    with local.after():
-        for halos, starts in later:
-            out = cut_at(out, halos.dim, halos.number(starts), local.tile(0)[halos.dim])
-    return [out]
+            reaches.append(Reach(0, dim, n, m, -low[dim], dilation=interior[dim] + 1))
+    return PadOp(build.build(Priority.PASS_THROUGH), low, high, interior, tuple(reaches), element)
 
 
 # ---------------------------------------------------------------- reverse
 
 
-def reverse(op: Any) -> Rule | None:
-    shape, turned = shape_of(op.operands[0]), ints(op.attributes["dimensions"])
+@dataclass(frozen=True, kw_only=True)
+class ReversePlan(LocalPlan):
+    """Every device turns its tile round; then tiles change places in ``rounds``, one dimension after the other."""
+
+    rounds: tuple[Rounds, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class ReverseOp(OpModel[ReversePlan]):
+    rule: Rule
+    turned: Shape  # dimensions
+    element: str
+
+    def plan(self, split: Split) -> ReversePlan:
+        shape, tile, rounds = split.result_shapes[0], split.result_tile(0), []
+        for dim in self.turned:
+            line = Line.of(split.mesh, dim, split.results[0][dim], "a reversal across tiles")
+            if line.axes:
+                size = shape[dim]
+                exchange = plan_exchange((reversed_tiles(size, line.count),), tile_window(size, line.count))
+                rounds.append(plan_rounds(line, tile, element_type(self.element), exchange, tile[dim]))
+        return ReversePlan(split, tuple(c for one in rounds for c in one.collectives), rounds=tuple(rounds))
+
+    def emit(self, plan: ReversePlan, site: Site) -> Sequence[Any]:
+        (out,) = site.keep()
+        with site.after():
+            for rounds in plan.rounds:
+                out = exchange_rounds(site, out, rounds)
+        return [out]
+
+
+def reverse(op: Any) -> OpModel[Any]:
+    dimensions = tuple(sorted(ints(op.attributes["dimensions"])))
+    return _reverse(shape_of(op.operands[0]), dimensions, str(op.results[0].type.element_type))
+
+
+@lru_cache(maxsize=4096)
+def _reverse(shape: Shape, turned: Shape, element: str) -> ReverseOp:
     build = RuleBuilder([len(shape)], [len(shape)])
-    reaches = []
     for dim, size in enumerate(shape):
         factor = build.factor(size)
         build.operand(0, dim, factor)
         build.result(0, dim, factor)
-        if dim in turned:
-            reaches.append(Reach(0, dim, factor, size, size))
-    return halo_rule(op, build, reaches, Priority.PASS_THROUGH)
+    return ReverseOp(build.build(Priority.PASS_THROUGH), turned, element)
 
 
-def _turned(size: int, count: int) -> Exchange:
-    return plan_exchange((reversed_tiles(size, count),), tile_window(size, count))
-
-
-def localize_reverse(local: Local) -> list[Any] | None:
-    """Every device turns its tile round; then tiles change places."""
-    op, rule = local.op, local.rule
-    assert isinstance(rule, HaloRule)
-    out = op.results[0]
-    split = [(reach, local.result_dims[0][reach.dim]) for reach in rule.reaches]
-    if not any(axes for _, axes in split):
-        return None
-    out.set_type(retype(out.type, local.tile(0)))
-    with local.after():
-        for reach, axes in split:
-            if axes:
-                halos = Halos(local, reach.dim, axes, "a reversal across tiles")
-                plan = _turned(reach.size, halos.count)
-                out = halos.exchange(out, plan, local.tile(0)[reach.dim])
-    return [out]
-
-
-def reverse_bytes(op: Any, rule: Rule, factors: dict[int, Axes], mesh: PrimeMesh) -> int:
-    assert isinstance(rule, HaloRule)
-    shape, total = shape_of(op.results[0]), 0
-    tile = [tile_of(n, mesh.count(factors.get(dim[0], ()))) for n, dim in zip(shape, rule.results[0], strict=True)]
-    for reach in rule.reaches:
-        axes = factors.get(reach.factor, ())
-        if axes:
-            cross = 1
-            for dim, n in enumerate(tile):
-                cross *= 1 if dim == reach.dim else n
-            plan = _turned(reach.size, mesh.count(axes))
-            received = element_type(rule.element_types[0]).bytes(plan.received * cross)
-            total += received + LATENCY_BYTES * max(0, len(plan.rounds) - 1)
-    return total
-
-
-define_legacy(
+define(
     "stablehlo.slice",
-    "slice_pad_reverse",
     slice_,
-    localize_slice,
-    halo_bytes,
     note="every dimension; along a cut one a tile gets what it lacks of other tiles",
+    sends="halos",
 )
-define_legacy(
-    "stablehlo.pad",
-    "slice_pad_reverse",
-    pad,
-    localize_pad,
-    halo_bytes,
-    note="every dimension, also with negative and interior padding",
-)
-define_legacy(
-    "stablehlo.reverse",
-    "slice_pad_reverse",
-    reverse,
-    localize_reverse,
-    reverse_bytes,
-    note="every dimension, turned ones too",
-)
+define("stablehlo.pad", pad, note="every dimension, also with negative and interior padding", sends="halos")
+define("stablehlo.reverse", reverse, note="every dimension, turned ones too", sends="tiles that change places")

@@ -1,14 +1,22 @@
 """The boxes of an exchange put together: in which order, where, and which of them must be masked.
 
-Every position has the boxes of all rounds (its own runs and what it received) and wants a window of them. A box is as
-long as the longest run of its round; what a position has beyond its own run is rubbish, and must not cover a run that
-lies there already. Cases:
+Problem: every position has the boxes of all rounds, its own runs and those that it received, and wants a window of
+them. A box is as long as the longest run of its round; the elements of a box beyond the run of a position are rubbish
+there, and must not cover a run that lies there already. Invariant: the runs of one position never overlap
+(``transfers``: no element is held twice).
 
-1. aligned: each box has one place on all positions that mean any of it, and no two places overlap: a concatenation;
-2. otherwise box after box is put at a place of its position's own, in the order of their places, so that the rubbish
-   of one is covered by the next; only where that fails is a box masked.
+Cases:
 
-Runs of one position never overlap (``transfers``: no element is held twice). Cost: O(count * boxes^2).
+1. aligned: each box has one place on all positions that have a run in it, and no two places overlap: a concatenation.
+   A roll by 10 of 32 elements on 4 positions: 2 elements from the second tile before, then 6 from the tile before;
+2. otherwise box after box is put at a place of the position's own, in the order of their places, so that the next box
+   covers the rubbish of the one before. ``x[1:7]`` of 7 elements and one element more, on 2 positions: the own box has
+   3 elements and is put at 0; at position 1 its third element is rubbish. The received box has one element and is put
+   at 3 at position 0, at 2 at position 1;
+3. where the rubbish of a later box would cover a run of an earlier one, the later box is masked. 3 elements and 5 more
+   on 2 positions: the last box brings the first of the 5 to place 3 of position 0; position 1 has no run in it.
+
+Cost: O(count * boxes^2).
 """
 
 from __future__ import annotations
@@ -22,7 +30,7 @@ from shardpass.ops.halo.transfers import Exchange, Round, Table
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """``take`` by sender and ``put`` by receiver, with positions that do not matter made to agree with the others."""
+    """``take`` by sender and ``put`` by receiver; positions without a run have the number of the others."""
 
     round: Round
     take: Table
@@ -32,8 +40,10 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
+    """The boxes in the order in which they are put."""
+
     boxes: tuple[Box, ...]
-    length: int  # of what they are put into
+    length: int  # of the array that they are put into
 
     @property
     def aligned(self) -> bool:
@@ -49,7 +59,7 @@ class Placement:
 @lru_cache(maxsize=4096)
 def placed(plan: Exchange, width: int) -> Placement:
     """How the boxes of ``plan`` make a window of ``width`` elements."""
-    rounds = sorted((*plan.kept, *plan.rounds), key=_place)
+    rounds = sorted((*plan.kept, *plan.rounds), key=lambda r: r.place)
     puts = [_agreed(r.put, [p for p, extent in enumerate(r.extent) if extent]) for r in rounds]
     boxes = []
     for number, (r, put) in enumerate(zip(rounds, puts, strict=True)):
@@ -61,10 +71,6 @@ def placed(plan: Exchange, width: int) -> Placement:
         )
         boxes.append(Box(r, _agreed(r.take, senders), put, masked))
     return Placement(tuple(boxes), max([width, *(max(b.put) + b.round.size for b in boxes)]))
-
-
-def _place(r: Round) -> int:
-    return min(put for put, extent in zip(r.put, r.extent, strict=True) if extent)
 
 
 def _agreed(table: Table, matter: Sequence[int]) -> Table:

@@ -1,176 +1,111 @@
-"""What a window op needs of a split dimension, how it is brought, and what that costs.
+"""Which elements of a split dimension the results of a window op need.
 
-``Reach`` says which elements of an operand's dimension a tile of results needs; ``HaloRule`` carries the reaches of an
-op, with what its family's rule knows of whole shapes, to its rewrite and to the price of a split. A window is brought
-in one of three ways (built in ``halo``), of which the cheapest is taken, the first among equals:
+Problem: the results of a slice, a pad, a pooling or a convolution are split over positions, and so is the operand, each
+in ceil tiles of its own. Which elements of the operand does the tile of results at each position need? ``Reach`` holds
+the parameters of the op along one dimension, ``Reach.window`` answers.
 
-1. beside: strips of the neighbours' tiles next to the own, one ``collective_permute`` for each neighbour that is
-   reached (``strips``); where windows drift against the tiles (a padded, cut, strided or uneven dimension) each device
-   slices its window from them;
-2. rounds of ``collective_permute``, each device taking and putting at a place of its own (``transfers``, ``placing``);
-3. one ``all_gather`` of the dimension, and a slice.
+Two coordinate systems: an operand of dilation d has element i at coordinate ``i * d`` (between two elements lie d - 1
+places where there is nothing). ``window`` speaks of coordinates, ``elements`` of elements.
+
+Cases, on 4 positions:
+
+1. windows that lie alike at every position: the mean of 3 neighbours in 16 elements, padded by one at both sides, has
+   ``first=-1, step=1, span=3``; position p has the results 4p to 4p+3 and needs the elements 4p-1 to 4p+4: windows of
+   6 elements that start at -1, 3, 7, 11, each one before its tile;
+2. windows that drift: ``x[4:16]`` of 16 elements has 12 results in tiles of 3, ``first=4``; the windows start at 4, 7,
+   10, 13, where the tiles start at 0, 4, 8, 12: they lie 4, 3, 2 and 1 elements after the start of the tile;
+3. dilated: 4 elements with one place between two of them make 7 results in tiles of 2; the windows start at the
+   coordinates 0, 2, 4, 6, that is at the elements 0, 1, 2, 3, and all begin with an element (phase 0).
+
+Cost: O(count) for each window; windows are cached.
 """
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
-from typing import Any
+from functools import lru_cache
 
-from shardpass.element_types import element_type
-from shardpass.ir.tensors import shape_of
-from shardpass.ops.halo.strips import Layout, beside
-from shardpass.ops.halo.transfers import Exchange, Table, Window, plan_exchange, tile_of, tiles
-from shardpass.ops.splits.assign import LATENCY_BYTES
-from shardpass.ops.splits.factors import Axes, DimAxes, Kind, Priority, Rule, RuleBuilder, unproject
-from shardpass.ops.splits.prime_mesh import PrimeMesh
+from shardpass.ops.halo.transfers import Table, Window, tile_of
+from shardpass.ops.model import Split
+from shardpass.ops.splits.factors import Kind, RuleBuilder
 
 
 @dataclass(frozen=True, slots=True)
 class Reach:
     """Which elements of an operand's dimension a result's dimension needs.
 
-    Result j needs ``first + j * step`` up to ``span`` elements further, in coordinates where element i of the operand
-    lies at ``i * dilation``. ``backward``: results count from the end: tile p is the p-th from the end.
+    Result j needs ``first + j * step`` up to ``span`` coordinates further; element i of the operand has the coordinate
+    ``i * dilation``. ``backward``: results count from the end, so that tile p is the p-th from the end. ``strict``: a
+    position uses all of its window, also the part that no result needs.
     """
 
     operand: int
     dim: int
-    factor: int
-    size: int
-    results: int
+    size: int  # of the operand's dimension
+    results: int  # size of the result's dimension
     first: int = 0
     step: int = 1
     span: int = 1
     dilation: int = 1
     backward: bool = False
-    strict: bool = False  # all of a window is used, also where no result needs it
+    strict: bool = False
 
     def width(self, count: int) -> int:
         """Coordinates that a tile of results spans."""
         return (tile_of(self.results, count) - 1) * self.step + self.span
 
     def window(self, count: int) -> Window:
-        """In coordinates."""
-        tile = tile_of(self.results, count)
-        start, stop = [], []
-        for p in range(count):
-            low = self.results - (p + 1) * tile if self.backward else p * tile
-            high = min(low + tile, self.results)
-            start.append(self.first + low * self.step)
-            used = high > low or self.strict
-            last = low + tile if self.strict else high
-            stop.append(self.first + (last - 1) * self.step + self.span if used else start[-1])
-        return Window(tuple(start), tuple(stop), self.width(count))
+        """The coordinates that each of ``count`` positions needs."""
+        return _window(self, count)
 
     def elements(self, count: int) -> tuple[Window, Table]:
-        """The operand's elements in each window, and how far into the window the first of them lies."""
-        whole, d = self.window(count), self.dilation
-        if d == 1:
-            return whole, (0,) * count
-        start = tuple(-(-s // d) for s in whole.start)
-        phase = tuple(i * d - s for i, s in zip(start, whole.start, strict=True))
-        stop = tuple(max(i, -(-s // d)) for i, s in zip(start, whole.stop, strict=True))
-        width = max((whole.width - 1 - p) // d + 1 for p in phase)
-        return Window(start, stop, max(width, 1)), phase
+        """The operand's elements in each window, and their phase: how far into the window the first of them lies."""
+        return _elements(self, count)
 
     def drifts(self, count: int) -> bool:
-        """Whether windows lie differently to the tiles of their positions."""
+        """Whether windows lie differently to the tiles of their positions (case 2)."""
         tile = tile_of(self.size, count)
         return len({start - p * tile for p, start in enumerate(self.elements(count)[0].start)}) > 1
 
 
-@dataclass(frozen=True, slots=True)
-class HaloRule(Rule):
-    """A rule with the reaches of its windowed dimensions; ``shapes`` and ``element_types`` of the whole operands."""
-
-    reaches: tuple[Reach, ...] = ()
-    shapes: tuple[tuple[int, ...], ...] = ()
-    element_types: tuple[str, ...] = ()
-
-    def reach(self, operand: int, dim: int) -> Reach | None:
-        return next((r for r in self.reaches if (r.operand, r.dim) == (operand, dim)), None)
-
-
-def halo_rule(
-    op: Any, build: RuleBuilder, reaches: Sequence[Reach], priority: Priority, combiner: str = ""
-) -> HaloRule:
-    """``build``'s rule with ``reaches``; called while the operands have their whole types."""
-    plain = build.build(priority, combiner)
-    return HaloRule(
-        plain.factors,
-        plain.operands,
-        plain.results,
-        plain.priority,
-        plain.combiner,
-        reaches=tuple(reaches),
-        shapes=tuple(shape_of(v) for v in op.operands),
-        element_types=tuple(str(v.type.element_type) for v in op.operands),
-    )
+@lru_cache(maxsize=4096)
+def _window(reach: Reach, count: int) -> Window:
+    tile = tile_of(reach.results, count)
+    start, stop = [], []
+    for p in range(count):
+        low = reach.results - (p + 1) * tile if reach.backward else p * tile
+        high = min(low + tile, reach.results)
+        start.append(reach.first + low * reach.step)
+        used = high > low or reach.strict
+        last = low + tile if reach.strict else high
+        stop.append(reach.first + (last - 1) * reach.step + reach.span if used else start[-1])
+    return Window(tuple(start), tuple(stop), reach.width(count))
 
 
-def in_order(rule: HaloRule, operand: int, dims: DimAxes, mesh: PrimeMesh) -> list[int]:
-    """The operand's dimensions as they are best extended: those whose windows drift last.
+@lru_cache(maxsize=4096)
+def _elements(reach: Reach, count: int) -> tuple[Window, Table]:
+    whole, d = _window(reach, count), reach.dilation
+    if d == 1:
+        return whole, (0,) * count
+    start = tuple(-(-s // d) for s in whole.start)
+    phase = tuple(i * d - s for i, s in zip(start, whole.start, strict=True))
+    stop = tuple(max(i, -(-s // d)) for i, s in zip(start, whole.stop, strict=True))
+    width = max((whole.width - 1 - p) // d + 1 for p in phase)
+    return Window(start, stop, max(width, 1)), phase
 
-    Each device cuts its own part there; made last, it is made for the op alone, and not kept to be sent on.
+
+def split_reaches(reaches: Sequence[Reach], operand: int, split: Split) -> list[Reach]:
+    """The reaches of ``operand`` along dimensions that ``split`` splits, in the order in which windows are brought.
+
+    Dimensions whose windows drift come last: there each device cuts a part of its own, which is then made for the op
+    alone, and not sent on in the halos of other dimensions.
     """
-
-    def drifts(dim: int) -> bool:
-        reach = rule.reach(operand, dim)
-        return bool(dims[dim]) and reach is not None and reach.drifts(mesh.count(dims[dim]))
-
-    return sorted(range(len(dims)), key=drifts)
+    dims = split.operands[operand]
+    found = [r for r in reaches if r.operand == operand and dims[r.dim]]
+    return sorted(found, key=lambda r: (r.drifts(split.mesh.count(dims[r.dim])), r.dim))
 
 
 def windowed_factor(build: RuleBuilder, *sizes: int, kind: Kind = Kind.PARALLEL) -> int:
     """One factor for dimensions of different sizes, each of which splits into tiles of its own."""
     return build.factor(max(sizes), kind, elastic=len(set(sizes)) > 1)
-
-
-# ---------------------------------------------------------------- prices
-
-
-class Way(enum.Enum):
-    """How a window is brought."""
-
-    BESIDE = "beside"
-    ROUNDS = "rounds"
-    GATHER = "gather"
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    way: Way
-    layout: Layout
-    plan: Exchange
-    price: int  # bytes received, latencies included from the second collective on
-
-
-def choose(size: int, count: int, window: Window, cross_bytes: int) -> Choice:
-    """The cheapest way to bring ``window``; an element of the dimension has ``cross_bytes``."""
-    layout, plan = beside(size, count, window), plan_exchange((tiles(size, count),), window)
-    priced = [
-        (layout.received * cross_bytes + LATENCY_BYTES * max(0, len(layout.shipments) - 1), Way.BESIDE),
-        (plan.received * cross_bytes + LATENCY_BYTES * max(0, len(plan.rounds) - 1), Way.ROUNDS),
-        ((count - 1) * tile_of(size, count) * cross_bytes, Way.GATHER),
-    ]
-    price, way = min(priced, key=lambda one: one[0])
-    return Choice(way, layout, plan, price)
-
-
-def halo_bytes(op: Any, rule: Rule, factors: dict[int, Axes], mesh: PrimeMesh) -> int:
-    """``extra`` of an op with a HaloRule: bytes that a device receives in halos."""
-    assert isinstance(rule, HaloRule)
-    total = 0
-    for reach in rule.reaches:
-        axes = factors.get(reach.factor, ())
-        if axes:
-            shape = rule.shapes[reach.operand]
-            tile = mesh.tile(shape, unproject(rule, rule.operands[reach.operand], shape, factors, mesh.sizes))
-            cross = prod(n for d, n in enumerate(tile) if d != reach.dim)
-            cross_bytes = element_type(rule.element_types[reach.operand]).bytes(cross)
-            count = mesh.count(axes)
-            total += choose(reach.size, count, reach.elements(count)[0], cross_bytes).price
-    return total

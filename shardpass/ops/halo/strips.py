@@ -1,17 +1,27 @@
 """Windows that lie near their tiles, served by strips of the neighbours' tiles side by side: planned, without MLIR.
 
-Every position's window of one array lies within some reach of its own tile. The same strips are laid beside the tile
-on every position, in the array's order, and each position's window is a run of what then lies there:
+Problem: the window of every position lies near its own tile, with the same strips of other tiles around it. Source:
+the halo exchange of stencil codes. Every position lays the same strips beside its tile, in the order of the array, and
+its window is a run of these elements:
 
     ... | end of the tile before | own tile | beginning of the next tile | ...
               <------- window of position p ------->
 
 State: ``Layout.strips``, in order and without a gap, from ``Layout.low`` on (relative to the tile's first element).
-Invariants: the strip at distance r is of position p + r's tile; windows of positions that need nothing may be anywhere.
-Cases: windows that all lie alike to their tiles *are* the layout; others are cut from it at ``Layout.offsets[p]``.
+Invariants: the strip at distance r comes from the tile of position p + r; the windows of positions that need nothing
+may lie anywhere.
 
-Round the ring, distance r and r - count are one: they have no receiver and no sender in common, so that one permute
-serves both (on two positions, both sides). Cost: O(count * strips).
+Cases, for 16 elements on 4 positions (tiles of 4):
+
+1. all windows lie alike to their tiles, and the strips are the window. One element more at both sides: the strips are
+   the last element of the tile before, the tile, and the first element of the tile after; two permutes;
+2. windows drift, and each position cuts its own from the strips at ``Layout.offsets[p]``. 12 results on 4 positions:
+   the window of 3 elements of position p begins p elements before the tile; the strips are 3 elements of the tile
+   before and 3 of the own, the offsets are 3, 2, 1, 0; one permute;
+3. two distances are one permute. Round the ring, distance r and distance r - count have no receiver and no sender in
+   common, so that one permute serves both. On 2 positions a halo of both sides is one permute.
+
+Cost: O(count * strips).
 """
 
 from __future__ import annotations
@@ -35,7 +45,7 @@ class Strip:
 class Shipment:
     """One permute: position p gets, of the tile of ``source[p]`` (-1: of none), ``size`` elements from ``take`` on.
 
-    ``take`` is by sender. ``strips``: (which of the layout's strips it brings, where it begins in what was received).
+    ``take`` is by sender. ``strips``: (number of a strip of the layout, index at which it begins in the received box).
     """
 
     size: int
@@ -46,6 +56,8 @@ class Shipment:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
+    """The strips beside a tile, the permutes that bring them, and at ``offsets`` the windows of ``width`` in them."""
+
     strips: tuple[Strip, ...]
     low: int
     offsets: Table
@@ -76,7 +88,7 @@ def beside(size: int, count: int, window: Window) -> Layout:
     if not needy:
         return Layout((Strip(0, 0, tile),), 0, (0,) * count, window.width, ())
     low = min(relative[p] for p in needy)
-    # where all windows lie alike the strips are the window; else what no position needs is not brought
+    # where all windows lie alike the strips are the window; else elements that no position needs are not brought
     alike = len({relative[p] for p in needy}) == 1
     high = low + window.width if alike else max(window.stop[p] - p * tile for p in needy)
     strips = tuple(_strips(low, high, tile, count))
@@ -85,10 +97,10 @@ def beside(size: int, count: int, window: Window) -> Layout:
 
 
 def _strips(low: int, high: int, tile: int, count: int) -> list[Strip]:
-    """From ``low`` to ``high``; what lies beyond every position's reach is one strip of its own at each side."""
+    """From ``low`` to ``high``; beyond the tiles of all positions lies one strip at each side, which nobody sends."""
     left, right = (1 - count) * tile, count * tile
     out = [Strip(-count, 0, min(high, left) - low)] if low < left else []
-    # of an array of no elements there are no tiles, only what lies at its sides
+    # an array of no elements has no tiles, only the two sides
     for r in range(max(low, left) // tile, -(-min(high, right) // tile)) if tile else ():
         first = max(low - r * tile, 0)
         out.append(Strip(r, first, min(high - r * tile, tile) - first))

@@ -1,18 +1,21 @@
-"""Who sends which run of elements to whom along one dimension: halos planned, without MLIR.
+"""Who sends which run of elements to whom along one dimension: exchanges planned, without MLIR.
 
-A dimension is split over ``count`` positions (the parts that a group of mesh axes makes; what is planned for the
-positions of one group happens in every group alike).
+Problem: a dimension is split over ``count`` positions, the parts that a group of mesh axes makes; every group follows
+the same plan. Each position holds some elements and wants a window of others. In a round (one ``collective_permute``)
+a position sends one run at most and receives one at most, and all runs have one size: that of the longest.
 
 State: ``Held`` says which elements each position has, ``Window`` which it needs. Coordinates are global indices along
 the dimension; they may run outside of the array, where nobody holds anything. Invariants: no element is held twice;
-``stop <= start`` means nothing.
+``stop <= start`` means that nothing is held or needed.
 
-Two ways to serve windows from held elements, and ``choose`` takes the one that receives fewer bytes:
+Method: every run that a position needs and another holds is an edge of a graph, and the rounds are its edges
 
-1. rounds: every run that a position needs and another holds is an edge; edges are coloured so that in a round each
-   position sends once and receives once at most (``candidates.exchange.coloured``), or grouped by distance
-   (all that go two to the right, ...), whichever receives less. A round moves one size: its greatest run.
-2. a gather of the whole dimension, where the rounds would receive about as much.
+1. grouped by distance round the ring: all runs that go one position to the right, all that go two, ... A roll by 3 of
+   8 elements on 4 positions: a run of one element goes one to the right and a run of one goes two, 2 rounds; or
+2. coloured, so that edges of one sender or of one receiver differ (``candidates.exchange.coloured``). To reverse 8
+   elements on 4 positions, 0 and 3 exchange tiles, and 1 and 2: one round, where by distance there would be two;
+
+whichever receives fewer elements in all, then whichever has fewer rounds.
 
 Cost: O(count^2) to find the edges, in NumPy rows; plans are cached by their arguments.
 """
@@ -75,10 +78,18 @@ class Round:
     put: Table  # by receiver
     extent: Table  # by receiver
 
+    @property
+    def place(self) -> int:
+        """The least index at which a receiver puts its run."""
+        return min(put for put, extent in zip(self.put, self.extent, strict=True) if extent)
+
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """``kept``: what positions take of their own elements, run by run. ``received``: elements a position gets."""
+    """``kept``: the own elements of the positions that stay, run by run. ``rounds``: in the order of their places.
+
+    ``received``: elements that a position gets.
+    """
 
     kept: tuple[Round, ...]
     rounds: tuple[Round, ...]
@@ -136,8 +147,9 @@ def plan_exchange(held: tuple[Held, ...], window: Window) -> Exchange:
     kept = _by_order([t for t in found if t.sender == t.receiver])
     sent = [t for t in found if t.sender != t.receiver]
     options = [_by_distance(sent, count), _by_colour(sent)]
-    rounds = min(options, key=lambda groups: (sum(max(t.length for t in g) for g in groups), len(groups)))
-    return Exchange(tuple(_round(g, count) for g in kept), tuple(_round(g, count) for g in rounds))
+    chosen = min(options, key=lambda groups: (sum(max(t.length for t in g) for g in groups), len(groups)))
+    rounds = sorted((_round(group, count) for group in chosen), key=lambda r: r.place)
+    return Exchange(tuple(_round(group, count) for group in kept), tuple(rounds))
 
 
 def _by_order(own: Sequence[Transfer]) -> list[list[Transfer]]:

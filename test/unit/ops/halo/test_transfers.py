@@ -67,7 +67,7 @@ def lacking(held: Held, window: Window) -> int:
 @pytest.mark.parametrize(("size", "results"), [(16, 16), (16, 13), (13, 16), (5, 11), (24, 12), (7, 1), (0, 3)])
 @pytest.mark.parametrize(("first", "step", "span"), [(0, 1, 1), (3, 1, 1), (-2, 1, 5), (-1, 2, 3), (4, 3, 2)])
 def test_windows_of_tiles(count: int, size: int, results: int, first: int, step: int, span: int) -> None:
-    window = Reach(0, 0, 0, size, results, first, step, span).window(count)
+    window = Reach(0, 0, size, results, first, step, span).window(count)
     held = tiles(size, count)
     plan = plan_exchange((held,), window)
     assert_serves(plan, hold(held, tile_of(size, count)), window, set(range(size)))
@@ -178,7 +178,7 @@ def assert_beside(size: int, count: int, window: Window) -> None:
     ("first", "step", "span"), [(0, 1, 1), (3, 1, 1), (-2, 1, 5), (-1, 2, 3), (4, 3, 2), (-40, 1, 2)]
 )
 def test_strips_beside_the_tile(count: int, size: int, results: int, first: int, step: int, span: int) -> None:
-    assert_beside(size, count, Reach(0, 0, 0, size, results, first, step, span).window(count))
+    assert_beside(size, count, Reach(0, 0, size, results, first, step, span).window(count))
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -192,7 +192,7 @@ def test_windows_at_random_beside_the_tile(seed: int) -> None:
 
 def test_a_halo_is_one_permute_for_each_side() -> None:
     """Windows of three over tiles of four: one element from the left, one from the right."""
-    window = Reach(0, 0, 0, 16, 16, -1, 1, 3).window(4)
+    window = Reach(0, 0, 16, 16, -1, 1, 3).window(4)
     layout = beside(16, 4, window)
     assert layout.strips == (Strip(-1, 3, 1), Strip(0, 0, 4), Strip(1, 0, 1))
     assert [s.source for s in layout.shipments] == [(-1, 0, 1, 2), (1, 2, 3, -1)]
@@ -201,7 +201,7 @@ def test_a_halo_is_one_permute_for_each_side() -> None:
 
 
 def test_on_two_positions_one_permute_serves_both_sides() -> None:
-    layout = beside(8, 2, Reach(0, 0, 0, 8, 8, -1, 1, 3).window(2))
+    layout = beside(8, 2, Reach(0, 0, 8, 8, -1, 1, 3).window(2))
     assert layout.strips == (Strip(-1, 3, 1), Strip(0, 0, 4), Strip(1, 0, 1))
     (only,) = layout.shipments
     assert (only.size, only.source, only.take) == (1, (1, 0), (3, 0))  # the last element of one, the first of the other
@@ -209,13 +209,13 @@ def test_on_two_positions_one_permute_serves_both_sides() -> None:
 
 
 def test_a_wide_halo_reaches_past_the_neighbour() -> None:
-    layout = beside(8, 4, Reach(0, 0, 0, 8, 8, -5, 1, 6).window(4))  # five to the left, of tiles of two
+    layout = beside(8, 4, Reach(0, 0, 8, 8, -5, 1, 6).window(4))  # five to the left, of tiles of two
     assert layout.strips == (Strip(-3, 1, 1), Strip(-2, 0, 2), Strip(-1, 0, 2), Strip(0, 0, 2))
 
 
 def test_windows_that_drift_are_cut_from_the_strips() -> None:
     """Twelve results over tiles of four of sixteen: window p begins at 3p, p elements before the tile."""
-    layout = beside(16, 4, Reach(0, 0, 0, 16, 12).window(4))
+    layout = beside(16, 4, Reach(0, 0, 16, 12).window(4))
     assert layout.strips == (Strip(-1, 1, 3), Strip(0, 0, 3))
     assert layout.offsets == (3, 2, 1, 0)
     assert layout.received == 3
@@ -234,7 +234,7 @@ def test_a_roll_of_even_tiles_is_put_together_without_offsets() -> None:
 
 def test_the_second_half_goes_to_all() -> None:
     """x[8:] of 16 over 4: each tile of the half is cut in two, and no position receives twice."""
-    plan = plan_exchange((tiles(16, 4),), Reach(0, 0, 0, 16, 8, 8).window(4))
+    plan = plan_exchange((tiles(16, 4),), Reach(0, 0, 16, 8, 8).window(4))
     assert plan.received == 4  # two rounds of two elements; a gather would be twelve
     assert len(plan.rounds) == 2
 
@@ -251,7 +251,7 @@ def test_dilated_windows_hold_every_element_they_span(
     dilation: int, size: int, results: int, first: int, step: int, span: int, count: int
 ) -> None:
     """Element i lies at i * dilation; ``phase`` says how far into the window the first one lies."""
-    reach = Reach(0, 0, 0, size, results, first, step, span, dilation)
+    reach = Reach(0, 0, size, results, first, step, span, dilation)
     whole, (window, phase) = reach.window(count), reach.elements(count)
     for p in range(count):
         assert 0 <= phase[p] < dilation
@@ -263,6 +263,6 @@ def test_dilated_windows_hold_every_element_they_span(
 
 def test_results_counted_from_the_end() -> None:
     """A turned kernel of seven over four positions: the first tile is the last in the window's order."""
-    window = Reach(0, 0, 0, 9, 7, 0, 1, 3, backward=True).window(4)
+    window = Reach(0, 0, 9, 7, 0, 1, 3, backward=True).window(4)
     assert window.start == (5, 3, 1, -1)
     assert window.stop == (9, 7, 5, 3)

@@ -83,7 +83,7 @@ def test_rows_arrive(source: int, target: int, total: int, count: int) -> None:
         part = np.arange(total)[p * have : (p + 1) * have]
         local[p, : len(part)] = part
     out = np.full((count, want), -1)
-    plan = rows.plan(count)
+    plan = rows.exchange(count)
     for step in (*plan.kept, *plan.rounds):
         for p, q in enumerate(step.source):
             if q >= 0:

@@ -14,7 +14,7 @@ from jax.sharding import PartitionSpec as P
 from support.differential import draw
 from support.split import check_split
 
-from shardpass.ops.families.concatenate import Piece, SpliceRule
+from shardpass.ops.families.concatenate import Joint, Piece
 from shardpass.ops.halo.transfers import tile_of
 
 RNG = np.random.default_rng(11)
@@ -106,7 +106,7 @@ def test_the_exchange_brings_every_piece(seed: int) -> None:
         pieces.append(Piece(operand, start, limit))
     arrays = [np.arange(n) + 100 * i for i, n in enumerate(sizes)]
     expected = np.concatenate([arrays[p.operand][p.start : p.limit] for p in pieces])
-    rule = SpliceRule((), (), (), dim=0, pieces=tuple(pieces), sizes=tuple(sizes), shape=expected.shape)
+    joint = Joint(0, tuple(pieces), tuple(sizes))
     held = []
     for p in range(count):
         row = []
@@ -117,7 +117,7 @@ def test_the_exchange_brings_every_piece(seed: int) -> None:
         held.append(np.concatenate(row))
     tile = tile_of(len(expected), count)
     found = np.full((count, tile), -1)
-    plan = rule.exchange(count)
+    plan = joint.exchange(count)
     for step in (*plan.kept, *plan.rounds):
         for p, q in enumerate(step.source):
             if q >= 0:

@@ -1,0 +1,25 @@
+"""all_gather, built at the current insertion point and location."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from jaxlib.mlir.dialects import stablehlo as hlo
+
+from shardpass.ir.tensors import dense_i64, retype
+
+
+def all_gather(value: Any, dim: int, groups: Sequence[Sequence[int]], channel: int) -> Any:
+    """The op; its result has the tiles of each group of device ids side by side along ``dim``, in the group's order."""
+    shape = list(value.type.shape)
+    shape[dim] *= len(groups[0])
+    made = hlo.AllGatherOp(
+        [retype(value.type, shape)],
+        [value],
+        dim,
+        dense_i64(groups),
+        channel_handle=hlo.ChannelHandle.get(channel, 1),
+        use_global_device_ids=True,
+    )
+    return made.operation

@@ -1,0 +1,66 @@
+"""Builds along one split dimension: numbers by position, permutes, gathers; at the current insertion point."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxlib.mlir.dialects import stablehlo as hlo
+
+from shardpass.ir.gathers import all_gather
+from shardpass.ir.offsets import device_value
+from shardpass.ir.tensors import dense_i64, shape_of
+from shardpass.ops.halo.plans import Line
+from shardpass.ops.halo.transfers import Table
+from shardpass.ops.model import Site
+from shardpass.ops.tiles.boxes import cut, cut_at, zeros
+
+
+@dataclass(frozen=True, slots=True)
+class Along:
+    """Builds along ``line`` for the op at ``site``."""
+
+    site: Site
+    line: Line
+
+    def number(self, table: Sequence[int]) -> Any:
+        """``tensor<i32>``: the entry of ``table`` for the device's position."""
+        return device_value(np.asarray(table, np.int64)[self.site.split.mesh.index(self.line.axes)])
+
+    def permute(self, value: Any, source: Sequence[int]) -> Any:
+        """Position p gets the value of position ``source[p]``; zeros where that is -1."""
+        rows = self.site.split.mesh.groups(self.line.axes)
+        pairs = [(row[q], row[p]) for row in rows for p, q in enumerate(source) if q >= 0]
+        channel = hlo.ChannelHandle.get(next(self.site.channels), 1)
+        return self._explained(hlo.CollectivePermuteOp(value, dense_i64(pairs), channel_handle=channel).operation)
+
+    def gather(self, value: Any) -> Any:
+        """The tiles of all positions side by side."""
+        groups = self.site.split.mesh.groups(self.line.axes)
+        return self._explained(all_gather(value, self.line.dim, groups, next(self.site.channels)))
+
+    def _explained(self, collective: Any) -> Any:
+        self.site.explain(collective, self.line.axes, self.line.cause)
+        return collective.results[0]
+
+    def cut(self, value: Any, start: int, stop: int) -> Any:
+        """Elements ``start`` up to ``stop``."""
+        return cut(value, self.line.dim, start, stop)
+
+    def taken(self, value: Any, start: Table, size: int) -> Any:
+        """``size`` elements, at position p from ``start[p]`` on."""
+        if len(set(start)) == 1:
+            return self.cut(value, start[0], start[0] + size)
+        return cut_at(value, self.line.dim, self.number(start), size)
+
+    def joined(self, row: Sequence[Any]) -> Any:
+        """The values of ``row`` side by side."""
+        return row[0] if len(row) == 1 else hlo.concatenate(row, self.line.dim)
+
+    def zeros(self, like: Any, length: int) -> Any:
+        """Zeros with the shape of ``like``, but ``length`` long."""
+        shape = list(shape_of(like))
+        shape[self.line.dim] = length
+        return zeros(like.type.element_type, shape)

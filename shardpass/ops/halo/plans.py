@@ -1,0 +1,184 @@
+"""How the windows of a split dimension are brought: decided, with the bytes of every collective, without MLIR.
+
+Problem: each position of a split dimension has a tile and needs a window of the whole (``reach``). Source: the halo
+exchange of stencil codes and of GSPMD (Xu et al. 2021, section 4.3.1), of which way 1 is the usual form.
+
+A window is brought in one of three ways; the cheapest is taken, in bytes received and a latency for each collective,
+the first among equals. Example: 16 elements on 4 positions, tiles of 4.
+
+1. ``BESIDE``: strips of the neighbours' tiles are laid beside the own tile, one ``collective_permute`` for each
+   neighbour that is reached (``strips``). The mean of 3 neighbours takes the last element of the tile before and the
+   first of the tile after: two permutes of one element each. Where windows drift against the tiles (a padded, cut,
+   strided or uneven dimension) each device slices its window from the strips.
+2. ``ROUNDS``: rounds of ``collective_permute``, in which each device takes and puts a run at a place of its own
+   (``transfers``, ``placing``). ``x[8:]`` has tiles of 2, all from the last two positions: two rounds of 2 elements.
+3. ``GATHER``: one ``all_gather`` of the dimension, and a slice. A window of 13 elements before each result needs
+   most of the dimension: 12 elements in one collective.
+
+The modules ``windows`` and ``rounds`` build ``Halo``, ``Slide`` and ``Rounds``; nothing is decided there.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from math import prod
+
+from shardpass.element_types import ElementType
+from shardpass.ops.halo.reach import Reach
+from shardpass.ops.halo.strips import Layout, beside
+from shardpass.ops.halo.transfers import Exchange, Table, Window, plan_exchange, tile_of, tiles
+from shardpass.ops.model import Collective
+from shardpass.ops.splits.assign import LATENCY_BYTES
+from shardpass.ops.splits.factors import Axes
+from shardpass.ops.splits.prime_mesh import PrimeMesh
+
+
+class Way(enum.Enum):
+    """How a window is brought; see the module's text."""
+
+    BESIDE = "beside"
+    ROUNDS = "rounds"
+    GATHER = "gather"
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The way that was chosen, and the plans of the first two ways."""
+
+    way: Way
+    layout: Layout
+    exchange: Exchange
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Dimension ``dim`` of a tile, split over ``axes`` into ``count`` positions. ``cause``: of its collectives."""
+
+    dim: int
+    axes: Axes
+    count: int
+    cause: str
+
+    @classmethod
+    def of(cls, mesh: PrimeMesh, dim: int, axes: Axes, cause: str) -> Line:
+        return cls(dim, axes, mesh.count(axes), cause)
+
+
+@dataclass(frozen=True, slots=True)
+class Halo:
+    """The windows of an array of ``size`` elements along ``line``.
+
+    ``choice`` is None where the windows or the array have no elements, so that nothing is brought.
+    """
+
+    line: Line
+    size: int
+    window: Window
+    choice: Choice | None
+    collectives: tuple[Collective, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """Each device pads its elements by ``low``, ``high`` and ``interior``, and takes ``width`` from ``start[p]`` on."""
+
+    low: int
+    high: int
+    interior: int
+    start: Table
+    width: int
+
+
+@dataclass(frozen=True, slots=True)
+class Slide:
+    """A halo for an op that slides windows along a dimension; ``padding`` and ``dilation`` are left to that op.
+
+    ``fit``: where windows begin at different places between two elements of a dilated dimension, no padding is the same
+    for all devices. Each then pads, dilates and cuts by itself, and nothing is left to the op.
+    """
+
+    halo: Halo
+    padding: tuple[int, int]
+    dilation: int
+    fit: Fit | None
+
+    @property
+    def length(self) -> int:
+        """Size of the dimension once the windows are there."""
+        return self.halo.window.width if self.fit is None else self.fit.width
+
+
+@dataclass(frozen=True, slots=True)
+class Rounds:
+    """``exchange`` carried out along ``line``; the array that it makes is ``width`` elements long."""
+
+    line: Line
+    exchange: Exchange
+    width: int
+    collectives: tuple[Collective, ...]
+
+
+def plan_halo(line: Line, shape: Sequence[int], element: ElementType, size: int, window: Window) -> Halo:
+    """The windows of an array of ``size`` elements along ``line``; ``shape``: of the tile that is extended."""
+    cross = _cross(shape, line.dim)
+    if window.width == 0 or shape[line.dim] == 0 or cross == 0:
+        return Halo(line, size, window, None, ())
+    choice = choose(size, line.count, window, element.bytes(cross))
+    if choice.way is Way.GATHER:
+        found: tuple[Collective, ...] = (gather(line, element, tile_of(size, line.count) * cross),)
+    else:
+        parts = choice.layout.shipments if choice.way is Way.BESIDE else choice.exchange.rounds
+        found = tuple(_permute(line, element.bytes(part.size * cross)) for part in parts)
+    return Halo(line, size, window, choice, found)
+
+
+def plan_slide(line: Line, shape: Sequence[int], element: ElementType, reach: Reach) -> Slide:
+    """The windows of ``reach`` along ``line``, and the padding that is left to the op; ``shape``: of its tile."""
+    window, phase = reach.elements(line.count)
+    halo = plan_halo(line, shape, element, reach.size, window)
+    width, spans = reach.width(line.count), (window.width - 1) * reach.dilation + 1
+    low, more = max(phase), max(phase) - min(phase)
+    high = width - low - spans
+    if not more and high >= 0:
+        return Slide(halo, (low, high), reach.dilation, None)
+    fit = Fit(low, high + more, reach.dilation - 1, tuple(low - p for p in phase), width)
+    return Slide(halo, (0, 0), 1, fit)
+
+
+def plan_rounds(line: Line, shape: Sequence[int], element: ElementType, exchange: Exchange, width: int) -> Rounds:
+    """``exchange`` along ``line``, of a tile of ``shape``."""
+    cross = _cross(shape, line.dim)
+    if cross == 0:
+        return Rounds(line, Exchange((), ()), width, ())
+    found = tuple(_permute(line, element.bytes(part.size * cross)) for part in exchange.rounds)
+    return Rounds(line, exchange, width, found)
+
+
+def gather(line: Line, element: ElementType, elements: int) -> Collective:
+    """The all_gather of ``elements`` elements of each position."""
+    received = element.bytes(line.count * elements) * (line.count - 1) // line.count
+    return Collective("all_gather", line.axes, received, line.cause)
+
+
+@lru_cache(maxsize=4096)
+def choose(size: int, count: int, window: Window, cross_bytes: int) -> Choice:
+    """The cheapest way to bring ``window``; an element of the dimension has ``cross_bytes``."""
+    layout, exchange = beside(size, count, window), plan_exchange((tiles(size, count),), window)
+    priced = [
+        (layout.received * cross_bytes + LATENCY_BYTES * len(layout.shipments), Way.BESIDE),
+        (exchange.received * cross_bytes + LATENCY_BYTES * len(exchange.rounds), Way.ROUNDS),
+        ((count - 1) * tile_of(size, count) * cross_bytes + LATENCY_BYTES, Way.GATHER),
+    ]
+    return Choice(min(priced, key=lambda one: one[0])[1], layout, exchange)
+
+
+def _permute(line: Line, received: int) -> Collective:
+    return Collective("collective_permute", line.axes, received, line.cause)
+
+
+def _cross(shape: Sequence[int], dim: int) -> int:
+    """Elements of a tile for each index along ``dim``."""
+    return prod(n for d, n in enumerate(shape) if d != dim)

@@ -1,0 +1,69 @@
+"""Rounds of permutes, built box by box, each at the place that ``placing`` found for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jaxlib.mlir.dialects import stablehlo as hlo
+
+from shardpass.ir.tensors import shape_of
+from shardpass.ops.halo.moving import Along
+from shardpass.ops.halo.placing import Box, Placement, placed
+from shardpass.ops.halo.plans import Rounds
+from shardpass.ops.halo.transfers import Exchange
+from shardpass.ops.model import Site
+from shardpass.ops.tiles.boxes import cut_at, grow, put_at
+from shardpass.ops.tiles.positions import compare, i32, spread
+
+
+def exchange_rounds(site: Site, value: Any, rounds: Rounds) -> Any:
+    """``value`` after ``rounds``; where no position means an element, it may be anything."""
+    return run_exchange(Along(site, rounds.line), value, rounds.exchange, rounds.width)
+
+
+def run_exchange(along: Along, value: Any, plan: Exchange, width: int) -> Any:
+    """``width`` elements along the dimension, those that ``plan`` brings; the others may be anything."""
+    placement, dim = placed(plan, width), along.line.dim
+    if not placement.boxes:
+        return along.zeros(value, width)
+    longest = max(max(box.take) + box.round.size for box in placement.boxes)
+    value = grow(value, dim, 0, max(0, longest - shape_of(value)[dim]))
+    if placement.aligned:
+        return _aligned(along, value, placement)
+    first, *others = placement.boxes
+    if len(set(first.put)) == 1:
+        left = placement.length - first.put[0] - first.round.size
+        found = grow(_box(along, value, first), dim, first.put[0], left)
+    else:
+        empty = along.zeros(value, placement.length)
+        found = put_at(empty, _box(along, value, first), dim, along.number(first.put))
+    for box in others:
+        found = _add(along, found, _box(along, value, box), box)
+    return along.cut(found, 0, width)
+
+
+def _aligned(along: Along, value: Any, placement: Placement) -> Any:
+    row, end = [], 0
+    for box in placement.boxes:
+        if box.put[0] > end:
+            row.append(along.zeros(value, box.put[0] - end))
+        row.append(_box(along, value, box))
+        end = box.put[0] + box.round.size
+    if placement.length > end:
+        row.append(along.zeros(value, placement.length - end))
+    return along.joined(row)
+
+
+def _box(along: Along, value: Any, box: Box) -> Any:
+    taken = along.taken(value, box.take, box.round.size)
+    source = box.round.source
+    return along.permute(taken, source) if any(q not in (p, -1) for p, q in enumerate(source)) else taken
+
+
+def _add(along: Along, target: Any, value: Any, box: Box) -> Any:
+    start, dim = along.number(box.put), along.line.dim
+    if box.masked:
+        shape = shape_of(value)
+        meant = compare("LT", hlo.iota(i32(shape), dim), spread(along.number(box.round.extent), shape))
+        value = hlo.select(meant, value, cut_at(target, dim, start, box.round.size))
+    return value if shape_of(value) == shape_of(target) else put_at(target, value, dim, start)
