@@ -13,22 +13,21 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
-from shardpass.ir.annotations import MANUAL, SHARDING, custom_call_target, get_text
-from shardpass.ir.tensors import every_op, ints, operation, shape_of
-from shardpass.ops.families.concatenate import SPLICE, Piece, splice_op
+from shardpass.ir.tensors import ints, operation, shape_of
+from shardpass.ops.families.concatenate import Piece, splice_op
+from shardpass.program.program import OpKind
+from shardpass.program.table import Table
 
 
-def make_splices(function: Any) -> None:
-    """Concatenates of slices in ``function``, in every block of it, become splices; slices without use are erased."""
-    for op in [op for op in every_op(operation(function)) if op.name == "stablehlo.concatenate"]:
-        if get_text(op, SHARDING) != MANUAL:
-            _splice(op)
-
-
-def drop_splices(function: Any) -> None:
-    """Erases the splices, all of which have been made local."""
-    for op in [op for op in every_op(operation(function)) if custom_call_target(op) == SPLICE]:
-        op.erase()
+def make_splices(table: Table) -> bool:
+    """Concatenates of slices in every block become splices, slices without use are erased; whether there were any."""
+    ops = list(table.program.body.every_op())
+    cut = {value for op in ops if op.name == "stablehlo.slice" for value in op.results}
+    joined = [op for op in ops if op.name == "stablehlo.concatenate" and not cut.isdisjoint(op.operands)]
+    handles = [table.handles.ops[op.number] for op in joined if op.kind is OpKind.SPLIT]
+    for handle in handles:
+        _splice(handle)
+    return bool(handles)
 
 
 def _splice(op: Any) -> None:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from shardpass.diagnostics import report
 from shardpass.diagnostics.table_passes import NO_MESH, NOT_PROPAGATED
 from shardpass.ir.annotations import MESH, SCOPE, get_text, main_of, num_devices
 from shardpass.ir.locations import place_of
+from shardpass.ops.splits.prime_mesh import PrimeMesh
 from shardpass.pipeline.base import ModulePass
 from shardpass.pipeline.registry import register
-from shardpass.program.program import NOTHING_SAID, Array, Op, OpKind, Program, Said
-from shardpass.program.read import Handles, read_program
+from shardpass.program.program import Array, Op, OpKind, Program
+from shardpass.program.read import Handles
+from shardpass.program.shardings import Shardings
+from shardpass.program.table import table_of
 from shardpass.program.validate import check, uneven
 from shardpass.sharding import Sharding
 
@@ -48,74 +51,74 @@ class Check(ModulePass):
     name = "shardpass-check"
     summary = "report shardings that are missing, do not fit, or waste memory"
 
+    keeps_table: ClassVar[bool] = True
+
     remarks: bool = False
 
     def run(self, module: Any) -> None:
         devices = num_devices(module)
         if devices is None:
             raise NO_MESH.error(place_of(main_of(module).location), attribute=MESH, pipeline="check")
-        program, handles = read_program(module, "check")
-        _Checker(program, handles, devices, self.remarks).run()
+        table = table_of(module, "check")
+        _Checker(table.program, table.handles, table.found(), devices, self.remarks).run()
 
 
 class _Checker:
-    """Each value with what is said of it. Equal findings of equal shardings and types are looked for once."""
+    """Each value with its sharding. What is fine of one sharding and type is fine of all that are equal."""
 
-    def __init__(self, program: Program, handles: Handles, devices: int, remarks: bool) -> None:
-        self.program, self.handles, self.devices, self.remarks = program, handles, devices, remarks
-        self.fine: set[tuple[Sharding, Array | None, str | None]] = set()
+    def __init__(self, program: Program, handles: Handles, shardings: Shardings, devices: int, remarks: bool) -> None:
+        self.program, self.handles, self.shardings = program, handles, shardings
+        self.devices, self.remarks = devices, remarks
+        self.fine: set[tuple[Sharding, Array, PrimeMesh | None]] = set()
 
     def run(self) -> None:
-        arguments = zip(self.program.body.arguments, self.handles.arguments[None], strict=True)
-        for index, (value, argument) in enumerate(arguments):
-            self.value(value, argument.location, f"argument {index}", boundary=True)
+        of = self.shardings.of
+        for index, (value, argument) in enumerate(
+            zip(self.program.body.arguments, self.handles.arguments[None], strict=True)
+        ):
+            self.value(of.get(value), value, argument, f"argument {index}", boundary=True)
         for op in self.program.body.every_op():
             if op.kind is not OpKind.UNTOUCHED:
-                handle = self.handles.ops[op.number]
-                scope = get_text(handle, SCOPE) if op.mesh.manual else None
-                self.op(op, handle, scope)
-        location = self.handles.main.location
-        for index, (value, said) in enumerate(zip(self.program.body.returned, self.program.results_said, strict=True)):
-            self.said(said, value, location, f"result {index}", boundary=True)
+                self.op(op)
+        for index, value in enumerate(self.program.body.returned):
+            sharding = self.shardings.results[index]
+            self.value(sharding, value, self.handles.main, f"result {index}", boundary=True)
 
-    def op(self, op: Op, handle: Any, scope: str | None) -> None:
+    def op(self, op: Op) -> None:
         for value in op.results:
-            if self.program.arrays[value] is None:
+            array, sharding = self.program.arrays[value], self.shardings.of.get(value)
+            if array is None or (sharding is not None and (sharding, array, op.mesh) in self.fine):
                 continue
-            if value not in self.program.said:
+            handle = self.handles.ops[op.number]
+            if sharding is None:
                 report(NOT_PROPAGATED.at(place_of(handle.location), op=op.name))
                 return
-            self.value(value, handle.location, op.name, scope=scope)
+            self.value(sharding, value, handle, op.name, mesh=op.mesh)
 
-    def value(self, value: int, location: Any, where: str, *, boundary: bool = False, scope: str | None = None) -> None:
-        said = self.program.said.get(value, NOTHING_SAID)
-        self.said(said, value, location, where, boundary=boundary, scope=scope)
-
-    def said(
+    def value(
         self,
-        said: Said,
+        sharding: Sharding | None,
         value: int,
-        location: Any,
+        holder: Any,
         where: str,
         *,
         boundary: bool = False,
-        scope: str | None = None,
+        mesh: PrimeMesh | None = None,
     ) -> None:
+        """Reports what is wrong with a value of ``holder``: an op, main, or a block's argument."""
         array = self.program.arrays[value]
-        if said.sharding is None:
-            if array is not None:
-                report(NOT_PROPAGATED.at(place_of(location), op=where))
+        if array is None:
             return
-        key = (said.sharding, array, scope)
-        if key in self.fine and not (self.remarks and boundary):
+        place = place_of(holder.location)
+        if sharding is None:
+            report(NOT_PROPAGATED.at(place, op=where))
             return
-        place, kind = place_of(location), self.handles.values[value].type
-        found = list(
-            check(said.sharding, kind, self.devices, place, where=where, source="mhlo.num_partitions", scope=scope)
-        )
-        if self.remarks and boundary:
-            found += uneven(said.sharding, kind, place)
+        kind = self.handles.types[value]
+        scope = get_text(holder, SCOPE) if mesh is not None and mesh.manual else None
+        found = list(check(sharding, kind, self.devices, place, where=where, source="mhlo.num_partitions", scope=scope))
         if not found:
-            self.fine.add(key)
+            self.fine.add((sharding, array, mesh))
+        if self.remarks and boundary:
+            found += uneven(sharding, kind, place)
         for finding in found:
             report(finding)

@@ -5,15 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from shardpass.ir.annotations import CONFLICT, get_text, main_of
 from shardpass.partition.emit import emit
 from shardpass.partition.splices import make_splices
 from shardpass.pipeline.base import ModulePass
 from shardpass.pipeline.registry import register
 from shardpass.planning.planner import plan_program
-from shardpass.program.program import Program
-from shardpass.program.read import Handles, read_program
-from shardpass.program.shardings import shardings_said
+from shardpass.program.table import forget, table_of
 
 
 @register
@@ -50,16 +47,8 @@ class Partition(ModulePass):
     summary = "whole arrays become tiles; changes of sharding are made explicit"
 
     def run(self, module: Any) -> None:
-        make_splices(main_of(module))
-        program, handles = read_program(module, "partition")
-        plan = plan_program(program, shardings_said(program, _conflicts(program, handles)))
-        emit(plan, handles)
-
-
-def _conflicts(program: Program, handles: Handles) -> dict[int, str]:
-    """What propagation said on ops of the splits that disagreed there."""
-    found = {}
-    for op in program.body.every_op():
-        if (said := get_text(handles.ops[op.number], CONFLICT)) is not None:
-            found[op.number] = said
-    return found
+        table = table_of(module, "partition")
+        if make_splices(table):
+            forget()
+            table = table_of(module, "partition")
+        emit(plan_program(table.program, table.found()), table.handles)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from jaxlib.mlir import ir
 
@@ -19,8 +19,9 @@ from shardpass.ir.locations import place_of
 from shardpass.pipeline.base import ModulePass
 from shardpass.pipeline.registry import register
 from shardpass.program.program import OpKind, Program
-from shardpass.program.read import Handles, read_program
+from shardpass.program.read import Handles
 from shardpass.program.shardings import Shardings
+from shardpass.program.table import Table, keep, table_of
 from shardpass.propagation.engine import describe
 from shardpass.propagation.program import Propagated
 from shardpass.sharding import Sharding
@@ -60,13 +61,17 @@ class Propagate(ModulePass):
     name = "shardpass-propagate"
     summary = "a sharding for every value, from those that the user fixed"
 
+    keeps_table: ClassVar[bool] = True
+
     verbose: bool = False
     trace: bool = False
 
     def run(self, module: Any) -> None:
-        program, handles = read_program(module, "propagate")
+        table = table_of(module, "propagate")
+        program, handles = table.program, table.handles
         found = Propagated(program, _barriers(program, handles))
         write(program, handles, found.shardings)
+        keep(Table(program, handles, found.shardings))
         told = Told(found, handles)
         for line in (*(told.trace() if self.trace else ()), *(told.conflicts() if self.verbose else ())):
             print(line, file=sys.stderr)

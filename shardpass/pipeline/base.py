@@ -96,6 +96,7 @@ class ModulePass(abc.ABC):
 
     name: ClassVar[str]
     summary: ClassVar[str]
+    keeps_table: ClassVar[bool] = False  # the pass leaves every op as it is (``program.table``)
 
     @abc.abstractmethod
     def run(self, module: Any) -> None:

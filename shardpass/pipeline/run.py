@@ -32,6 +32,7 @@ from shardpass.ir.diagnostics import from_mlir
 from shardpass.pipeline.base import ModulePass
 from shardpass.pipeline.named import NAMED
 from shardpass.pipeline.resolve import Step, resolve
+from shardpass.program.table import forget, scope
 
 __all__ = ["NAMED", "Instruments", "run_in_place", "run_pipeline"]
 
@@ -77,7 +78,7 @@ def run_in_place(module: Any, pipeline: str, instruments: Instruments = Instrume
     with module.context:
         run = _Run(module, resolve(pipeline, module.context))
         manager = run.manager(instruments)
-        with collect() as findings, _mlirs_findings(module.context), _no_search_for_cycles():
+        with collect() as findings, _mlirs_findings(module.context), _no_search_for_cycles(), scope():
             failure = run.execute(manager)
     if failure is not None or any(d.severity is Severity.ERROR for d in findings):
         raise _everything(findings, failure)
@@ -137,6 +138,9 @@ class _Run:
 
     def _callable(self, index: int, own: ModulePass) -> Callable[[Any, Any], None]:
         def run(operation: Any, handle: Any) -> None:
+            before = self.steps[index - 1].own if index else None
+            if before is None or not before.keeps_table:
+                forget()
             self.entered = index
             with collect() as findings:
                 try:

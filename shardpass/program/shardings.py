@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from shardpass.ir.annotations import CONFLICT, get_text
 from shardpass.program.program import Program
+from shardpass.program.read import Handles
 from shardpass.sharding import Sharding
 
 
@@ -22,8 +24,8 @@ class Shardings:
     conflicts: Mapping[int, str] = field(default_factory=dict)
 
 
-def shardings_said(program: Program, conflicts: Mapping[int, str]) -> Shardings:
-    """The shardings that the module's annotations say, after propagation. ``conflicts``: what they say of conflicts."""
+def shardings_said(program: Program, handles: Handles) -> Shardings:
+    """The shardings, and the conflicts, that the module's annotations say."""
     of = {value: said.sharding for value, said in program.said.items() if said.sharding is not None}
     results = []
     for said in program.results_said:
@@ -31,4 +33,8 @@ def shardings_said(program: Program, conflicts: Mapping[int, str]) -> Shardings:
         if sharding is not None and sharding.is_unknown:
             sharding = Sharding.replicated()
         results.append(sharding)
+    conflicts = {}
+    for op in program.body.every_op():
+        if (told := get_text(handles.ops[op.number], CONFLICT)) is not None:
+            conflicts[op.number] = told
     return Shardings(of, tuple(results), conflicts)
