@@ -21,23 +21,13 @@ list. A value changes at most (number of sub-axes) times, so all is O(values x s
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from math import prod
+from functools import lru_cache
 
-from shardpass.ops.splits.factors import (
-    Axes,
-    DimAxes,
-    DimMap,
-    Kind,
-    Priority,
-    Rule,
-    RuleBuilder,
-    project,
-    unproject,
-    used_axes,
-)
+from shardpass.ops.splits.factors import Axes, DimAxes, Kind, Priority, Rule, RuleBuilder
 from shardpass.ops.splits.prime_mesh import PrimeMesh
+from shardpass.propagation.join import NO_FACTS, Facts, Outcome, Side, join
 
 LOOK_AHEAD = 64  # values that are looked at to decide a tie
 
@@ -57,6 +47,8 @@ class Value:
     divisible_only: bool = False  # takes only splits that divide it: what the program shows to the outside
     replicated_axes: frozenset[int] = frozenset()  # sub-axes that must not split it further: the user's word
     steps: list[int] = field(default_factory=list)  # indices of the steps that touch it
+    facts: Facts = NO_FACTS  # what joining needs to know of it besides ``dims``; made when propagation begins
+    state: int = -1  # a number for (facts, dims)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +63,12 @@ class Step:
     name: str = ""
     op: int | None = None  # the number of the op
     frozen: frozenset[int] = frozenset()
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Equal for steps that join alike: the rule (shared by equal ops), and which values stand twice."""
+        same = () if len(set(self.values)) == len(self.values) else tuple(map(self.values.index, self.values))
+        return (id(self.rule), self.frozen, same)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +103,8 @@ class Propagation:
         self.conflicts: dict[tuple[int, int], Conflict] = {}
         self.events: list[Event] = []
         self.waiting: dict[int, None] = {}  # steps with a tie between factors, in order
-        self.decide_ties = False
+        self._known: dict[tuple[object, ...], Outcome] = {}
+        self._states: dict[tuple[Facts, DimAxes], int] = {}
 
     def add_value(self, value: Value) -> int:
         self.values.append(value)
@@ -119,12 +118,13 @@ class Propagation:
 
     def run(self) -> None:
         """To the fixpoint of every round, for each of the user's priorities in turn."""
+        self._begin()
         self._rounds()
         for priority in sorted({p for value in self.values for p in value.by_priority}):
             for value in self.values:
                 if priority in value.by_priority:
                     given = value.by_priority[priority]
-                    value.dims = tuple(given.get(dim, axes) for dim, axes in enumerate(value.dims))
+                    self._set(value, tuple(given.get(dim, axes) for dim, axes in enumerate(value.dims)))
             self._rounds(everything=True)
 
     def _rounds(self, everything: bool = False) -> None:
@@ -133,11 +133,9 @@ class Propagation:
             start = [i for i, step in enumerate(self.steps) if first or step.rule.priority == level]
             self._fixpoint(start, level)
         while self.waiting:  # one at a time: a decision may settle the next tie
-            self.decide_ties = True
             tie = next(iter(self.waiting))
             del self.waiting[tie]
-            changed = self._step(tie)
-            self.decide_ties = False
+            changed = self._decide(tie)
             self._fixpoint([s for value in changed for s in self.values[value].steps], max(Priority))
 
     def _fixpoint(self, start: Iterable[int], level: Priority) -> None:
@@ -153,80 +151,61 @@ class Propagation:
                         queue.append(touched)
 
     def _step(self, index: int) -> list[int]:
-        """Joins the splits of one op's values; returns the values that changed."""
+        """Joins the splits of one op's values; returns the values that changed.
+
+        What comes of it depends on the rule and the values' facts and splits alone, so equal steps in equal states
+        (the layers of a network) are joined once.
+        """
+        step, values = self.steps[index], self.values
+        key = (step.key, *[values[v].state for v in step.values])
+        outcome = self._known.get(key)
+        if outcome is None:
+            outcome = self._joined(step, None)
+            self._known[key] = outcome
+        return self._apply(index, outcome)
+
+    def _decide(self, index: int) -> list[int]:
+        """As ``_step``, and settles a tie by what is reduced further on."""
         step = self.steps[index]
-        maps = (*step.rule.operands, *step.rule.results)
-        held: dict[int, dict[Axes, int]] = {}  # factor -> split -> bytes of the values that hold it
-        said: list[dict[int, Axes]] = []
-        for value, dim_map in zip(step.values, maps, strict=True):
-            known = self.values[value]
-            found: dict[int, Axes] = {}
-            if any(known.dims):
-                found = project(step.rule, dim_map, known.shape, known.dims, self.mesh.sizes)
-                for factor, axes in found.items():
-                    votes = held.setdefault(factor, {})
-                    votes[axes] = votes.get(axes, 0) + known.bytes
-            said.append(found)
-        if not held:
-            return []
-        joined = {factor: self._join(index, factor, votes) for factor, votes in held.items()}
-        cost = {factor: self._cost(step, said, joined, factor) for factor in held}
-        tied = self._tied(joined, cost)
-        later = {f: self._reduced_later(step, f, joined[f]) for f in tied} if tied and self.decide_ties else {}
-        order = sorted(joined, key=lambda f: (cost[f], later.get(f, 0), f))
-        if self.decide_ties:
-            tied = set()
+        return self._apply(index, self._joined(step, lambda f, axes: self._reduced_later(step, f, axes)))
+
+    def _joined(self, step: Step, reduced_later: Callable[[int, Axes], int] | None) -> Outcome:
+        sides = [Side(v, self.values[v].facts, self.values[v].dims) for v in step.values]
+        return join(step.rule, step.frozen, sides, self.mesh.sizes, reduced_later)
+
+    def _apply(self, index: int, outcome: Outcome) -> list[int]:
+        if outcome.waits:
+            self.waiting[index] = None
+        for refused in outcome.refusals:
+            self.conflicts[index, refused.factor] = Conflict(index, *refused)
         changed = []
-        for position, (value, dim_map, own) in enumerate(zip(step.values, maps, said, strict=True)):
-            if position in step.frozen:
-                continue
-            before = self.values[value].dims
-            mine = {f for factors in dim_map for f in factors}
-            here = [f for f in order if f in mine]
-            if len(tied & mine) > 1 and not self.values[value].fixed:
-                self.waiting[index] = None
-                here = [f for f in here if f not in tied]
-            if self._extend(value, dim_map, own, step.rule, joined, here):
-                changed.append(value)
-                self.events.append(Event(index, position, before, self.values[value].dims))
+        for position, dims in outcome.changes:
+            number = self.steps[index].values[position]
+            value = self.values[number]
+            self.events.append(Event(index, position, value.dims, dims))
+            self._set(value, dims)
+            changed.append(number)
         return changed
 
-    def _cost(self, step: Step, said: list[dict[int, Axes]], joined: dict[int, Axes], factor: int) -> int:
-        """Bytes that move, over all devices, where ``factor`` has the sub-axes that other factors want too.
+    def _set(self, value: Value, dims: DimAxes) -> None:
+        value.dims = dims
+        value.state = self._states.setdefault((value.facts, dims), len(self._states))
 
-        A value that splits another factor over them is gathered, or, where it has ``factor`` too, exchanged. Partial
-        results are summed where nothing else was wanted of them.
-        """
-        maps = (*step.rule.operands, *step.rule.results)
-        mine = set(joined[factor])
-        contested = {a for other, axes in joined.items() if other != factor for a in axes if a in mine}
-        if not contested:
-            return 0
-        total = 0
-        partial = step.rule.factors[factor].kind is Kind.REDUCTION
-        for position, (value, dim_map, found) in enumerate(zip(step.values, maps, said, strict=True)):
-            lost = {a for other, axes in found.items() if other != factor for a in axes if a in mine}
-            count = prod(self.mesh.sizes[a] for a in lost or contested)
-            moved = self.values[value].bytes * (count - 1) // count
-            if lost:
-                total += moved // count if any(factor in factors for factors in dim_map) else moved
-            elif partial and position >= len(step.rule.operands):
-                total += 2 * moved
-        return total
-
-    def _tied(self, joined: dict[int, Axes], cost: dict[int, int]) -> set[int]:
-        """Factors that want a sub-axis which another factor wants as much."""
-        claims: dict[int, list[int]] = {}
-        for factor, axes in joined.items():
-            for axis in axes:
-                claims.setdefault(axis, []).append(factor)
-        tied: set[int] = set()
-        for factors in claims.values():
-            least = min(cost[f] for f in factors)
-            best = [f for f in factors if cost[f] == least]
-            if len(best) > 1:
-                tied.update(best)
-        return tied
+    def _begin(self) -> None:
+        """Facts and states of all values: equal ones are the same."""
+        known: dict[Facts, Facts] = {}
+        for value in self.values:
+            waiting = frozenset(a for given in value.by_priority.values() for axes in given.values() for a in axes)
+            facts = Facts(
+                value.shape,
+                value.bytes,
+                value.fixed,
+                value.open_dims,
+                value.replicated_axes | waiting,
+                value.divisible_only,
+            )
+            value.facts = known.setdefault(facts, facts)
+            self._set(value, value.dims)
 
     def _reduced_later(self, step: Step, factor: int, axes: Axes) -> int:
         """Bytes of the values that are joined along ``factor`` were it split over ``axes``: here, or further on.
@@ -266,69 +245,8 @@ class Propagation:
         closed = known.fixed and dim not in known.open_dims
         return not closed and known.dims[dim][: len(axes)] != axes
 
-    def _join(self, step: int, factor: int, votes: dict[Axes, int]) -> Axes:
-        """The split that most bytes speak for; a split speaks for its own beginnings too."""
-        if len(votes) == 1:
-            return next(iter(votes))
 
-        def support(axes: Axes) -> int:
-            return sum(b for other, b in votes.items() if axes[: len(other)] == other or other[: len(axes)] == axes)
-
-        best = max(votes, key=lambda axes: (support(axes), len(axes), [-a for a in axes]))
-        for other, size in votes.items():
-            if best[: len(other)] != other:
-                self.conflicts[step, factor] = Conflict(step, factor, best, other, support(best), size)
-        return best
-
-    def _extend(
-        self, value: int, dim_map: DimMap, own: dict[int, Axes], rule: Rule, joined: dict[int, Axes], order: list[int]
-    ) -> bool:
-        """Gives ``value``, which holds ``own``, what it can take of the joined splits; True where it changed.
-
-        ``order``: its factors, those first that have the first choice of sub-axes.
-        """
-        known = self.values[value]
-        if known.fixed and not known.open_dims:
-            return False
-        if all(own.get(factor, ()) == joined[factor] for factor in order):
-            return False
-        used = set(used_axes(known.dims)) | known.replicated_axes
-        used.update(a for given in known.by_priority.values() for axes in given.values() for a in axes)
-        wanted: dict[int, Axes] = dict(own)
-        for factor in order:
-            have, more = own.get(factor, ()), joined[factor]
-            if more[: len(have)] != have:
-                continue
-            fresh = []
-            for axis in more[len(have) :]:
-                if axis in used:
-                    break
-                used.add(axis)
-                fresh.append(axis)
-            wanted[factor] = have + tuple(fresh)
-        target = unproject(rule, dim_map, known.shape, wanted, self.mesh.sizes)
-        grown = tuple(
-            self._grow(known, dim, old, new) for dim, (old, new) in enumerate(zip(known.dims, target, strict=True))
-        )
-        if grown == known.dims:
-            return False
-        known.dims = grown
-        return True
-
-    def _grow(self, known: Value, dim: int, old: Axes, new: Axes) -> Axes:
-        """``new`` where it continues ``old`` and the dimension may change; no more shards than elements."""
-        if len(new) <= len(old) or new[: len(old)] != old or (known.fixed and dim not in known.open_dims):
-            return old
-        taken = len(old)
-        while taken < len(new) and self._fits(known, dim, new[: taken + 1]):
-            taken += 1
-        return new[:taken]
-
-    def _fits(self, known: Value, dim: int, axes: Axes) -> bool:
-        size, count = known.shape[dim], prod(self.mesh.sizes[a] for a in axes)
-        return size % count == 0 if known.divisible_only else size >= count
-
-
+@lru_cache(maxsize=4096)
 def tie(shape: tuple[int, ...]) -> Rule:
     """The rule of two values that hold the same array (a constraint, a function's result)."""
     build = RuleBuilder([len(shape)], [len(shape)])
@@ -339,6 +257,7 @@ def tie(shape: tuple[int, ...]) -> Rule:
     return build.build()
 
 
+@lru_cache(maxsize=4096)
 def border(outer: tuple[int, ...], inner: tuple[int, ...]) -> Rule:
     """The rule of a manual region's border: each outer dimension is (manual part, inner dimension), major to minor."""
     build = RuleBuilder([len(outer)], [len(inner)])
