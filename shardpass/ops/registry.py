@@ -15,7 +15,7 @@ from importlib.metadata import entry_points
 from typing import Any
 
 from shardpass.ops.legacy import Extra, Rewrite, RuleOf, adapted
-from shardpass.ops.model import OpModel, Read
+from shardpass.ops.model import Read
 from shardpass.ops.splits.factors import Rule
 
 FAMILIES = (
@@ -98,14 +98,9 @@ def define(
     whole: bool = False,
 ) -> None:
     """Registers ops under ``names``; a later definition of a name replaces the earlier one. See ``OpDef``."""
-    family = read.__module__.rpartition(".")[2]
+    family = (expand or read).__module__.rpartition(".")[2]
     for name in [names] if isinstance(names, str) else names:
         _table[name] = OpDef(name, read, family, note, sends, expand, cheap, context_free, whole)
-
-
-def unsplit(op: Any) -> OpModel[Any] | None:
-    """The ``read`` of ops that no rule splits."""
-    return None
 
 
 def define_legacy(
