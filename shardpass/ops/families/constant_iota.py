@@ -114,5 +114,10 @@ def _iota_model(shape: Shape, along: int) -> Iota:
     return Iota(_rule(shape, Kind.PARALLEL), along)
 
 
-define("stablehlo.constant", constant, cheap=True)
-define("stablehlo.iota", iota, cheap=True)
+define(
+    "stablehlo.constant",
+    constant,
+    note="every dimension of a splat; other constants are held whole and sliced",
+    cheap=True,
+)
+define("stablehlo.iota", iota, note="every dimension", cheap=True)

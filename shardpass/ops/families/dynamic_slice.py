@@ -254,5 +254,13 @@ def _update_model(target: Shape, update: Shape) -> DynamicUpdateSlice:
     return DynamicUpdateSlice(build.build())
 
 
-define("stablehlo.dynamic_slice", dynamic_slice)
-define("stablehlo.dynamic_update_slice", dynamic_update_slice)
+define(
+    "stablehlo.dynamic_slice",
+    dynamic_slice,
+    note="every dimension; along a cut one each device looks whether it holds the part",
+)
+define(
+    "stablehlo.dynamic_update_slice",
+    dynamic_update_slice,
+    note="every dimension; along a cut one each device takes its part of the update",
+)

@@ -173,5 +173,6 @@ def _model(
 define(
     "stablehlo.gather",
     gather,
+    note="batch and offset dimensions, and dimensions of the indices; indexed ones by partial results",
     context_free=False,  # it follows the indices back to an iota
 )

@@ -54,5 +54,7 @@ def get_dimension_size(op: Any) -> OpModel[Any]:
     return GetDimensionSize(build.build(), shape[int(op.attributes["dimension"])])
 
 
-define("stablehlo.map", map_)
-define("stablehlo.get_dimension_size", get_dimension_size)
+define("stablehlo.map", map_, note="every dimension")
+define(
+    "stablehlo.get_dimension_size", get_dimension_size, note="every dimension of the operand: its whole size is known"
+)

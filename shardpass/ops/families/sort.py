@@ -156,5 +156,10 @@ def least_text(element: Any) -> str:
     return {"f64": "0x" + 16 * "F", "f32": "0x" + 8 * "F", "f16": "0xFFFF", "bf16": "0xFFFF"}.get(str(element), "")
 
 
-define("stablehlo.sort", sort)
-define("chlo.top_k", top_k, sends="candidates and their positions, `all_gather`")
+define("stablehlo.sort", sort, note="every dimension but the sorted one")
+define(
+    "chlo.top_k",
+    top_k,
+    note="every dimension but the last; that one by the best of each tile",
+    sends="candidates and their positions, `all_gather`",
+)
