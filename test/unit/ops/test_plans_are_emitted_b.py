@@ -63,7 +63,8 @@ GATHER = (
 SCATTER = (
     "tensor<12x4xf32>, tensor<6x1xi32>, tensor<6x4xf32>",
     f'"stablehlo.scatter"(%arg0, %arg1, %arg2) ({{ {ADD} }}) {{scatter_dimension_numbers = #stablehlo.scatter<'
-    "update_window_dims = [1], inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>} : "
+    "update_window_dims = [1], inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], "
+    "index_vector_dim = 1>} : "
     "(tensor<12x4xf32>, tensor<6x1xi32>, tensor<6x4xf32>) -> tensor<12x4xf32>",
 )
 SLICE = (
