@@ -2,8 +2,8 @@
 
 The formulas are those of the StableHLO specification. Training and grad need sums over every dimension but the
 features'. Written out, these are ordinary reductions, so any dimension may be split: each device sums its part, an
-all_reduce of one number a feature joins the parts, and padding is masked as for any other sum. What is small (one
-number a feature) is computed before it is spread over the operand.
+all_reduce of one number a feature joins the parts, and padding is masked as for any other sum. Factors
+that are one number a feature are computed before they are spread over the operand.
 
 Elements of 16 bits are summed, and divided, as f32: the number of elements need not fit the narrow type, and partial
 sums would lose digits on their way. Results have the op's types.

@@ -52,7 +52,7 @@ from shardpass.ops.indexing.counted_columns import counted_dims
 from shardpass.ops.indexing.dimension_numbers import IndexedDims
 from shardpass.ops.indexing.local_columns import LocalColumn
 from shardpass.ops.model import LocalPlan, OpModel, Shape, Site, Split
-from shardpass.ops.reducers import can_combine, combiner_of
+from shardpass.ops.reducers import partial_combiner
 from shardpass.ops.registry import define
 from shardpass.ops.splits.factors import Axes, Kind, Priority, Rule, RuleBuilder
 from shardpass.ops.splits.partial import partial_axes
@@ -209,11 +209,11 @@ def _model(
     operand, updates = shapes[0], shapes[inputs + 1]
     walked = dims.walked(len(operand))
     widths = tuple(updates[walked[d]] if d in walked else 1 for d in range(len(operand)))
-    rule = _RuleOf(dims, inputs, shapes, dims.paired() | dict(counted), combiner)
+    rule = _ScatterRule(dims, inputs, shapes, dims.paired() | dict(counted), combiner)
     return Scatter(rule.build(widths), dims, inputs, widths, from_zeros)
 
 
-class _RuleOf:
+class _ScatterRule:
     """Builds the rule. ``paired``: dimension of the indices -> the operand dimension of case 1 or 4."""
 
     def __init__(
@@ -221,16 +221,16 @@ class _RuleOf:
     ) -> None:
         self.dims, self.inputs, self.paired, self.combiner = dims, inputs, paired, combiner
         self.operand, self.indices, self.updates = shapes[0], shapes[inputs], shapes[inputs + 1]
-        self.build_rule = RuleBuilder([len(s) for s in shapes], [len(self.operand)] * inputs)
+        self.builder = RuleBuilder([len(s) for s in shapes], [len(self.operand)] * inputs)
 
     def build(self, widths: Shape) -> Rule:
         self._rows()
         self._windows(widths)
-        return self.build_rule.build(Priority.CONTRACTION, self.combiner, masks=True)
+        return self.builder.build(Priority.CONTRACTION, self.combiner, masks=True)
 
     def _rows(self) -> None:
         """The dimensions that tell the updates apart."""
-        build, vector_dim = self.build_rule, self.dims.vector_dim
+        build, vector_dim = self.builder, self.dims.vector_dim
         apart = Kind.REDUCTION if self.combiner else Kind.REPLICATED
         for source, target in self.dims.index_walks(len(self.indices), len(self.updates)).items():
             factor = build.factor(self.indices[source], Kind.PARALLEL if source in self.paired else apart)
@@ -242,7 +242,7 @@ class _RuleOf:
             build.operand(self.inputs, vector_dim, build.factor(self.indices[vector_dim], Kind.REPLICATED))
 
     def _windows(self, widths: Shape) -> None:
-        build, walked = self.build_rule, self.dims.walked(len(self.operand))
+        build, walked = self.builder, self.dims.walked(len(self.operand))
         for dim, (size, width) in enumerate(zip(self.operand, widths, strict=True)):
             if dim in self.paired.values():
                 continue
@@ -255,35 +255,12 @@ class _RuleOf:
 
     def _operand_and_result(self, dim: int, factor: int) -> None:
         for index in range(self.inputs):
-            self.build_rule.operand(index, dim, factor)
-            self.build_rule.result(index, dim, factor)
+            self.builder.operand(index, dim, factor)
+            self.builder.result(index, dim, factor)
 
     def _updates(self, dim: int, factor: int) -> None:
         for index in range(self.inputs):
-            self.build_rule.operand(self.inputs + 1 + index, dim, factor)
-
-
-def partial_combiner(op: Any) -> str:
-    """The reduction that joins partial results of the update computation; "" where there is none."""
-    if len(op.results) != 1:
-        return ""
-    element = op.results[0].type.element_type
-    name = "add" if _subtracts(op) else combiner_of(op)
-    if not can_combine(name, str(element)) or identity_text(name, element) is None:
-        return ""
-    return name
-
-
-def _subtracts(op: Any) -> bool:
-    """Whether the computation is old - update: from the identity it leaves minus the update, and parts are added."""
-    block = op.regions[0].blocks[0]
-    body = [operation(inner) for inner in block.operations]
-    return (
-        len(body) == 2
-        and body[0].name == "stablehlo.subtract"
-        and list(body[0].operands) == list(block.arguments)
-        and list(body[1].operands) == list(body[0].results)
-    )
+            self.builder.operand(self.inputs + 1 + index, dim, factor)
 
 
 def is_zero(value: Any) -> bool:
