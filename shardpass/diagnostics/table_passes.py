@@ -169,6 +169,12 @@ STAYS_IN_LOOP = Code(
     severity=Severity.REMARK,
     explanation="Weights that are gathered where they are used, and let go, keep memory small; this is what it costs.",
 )
+OPS_CANNOT_BE_LOADED = Code(
+    "SP305",
+    "the ops of the plugin {name} cannot be loaded from {target}: {reason}",
+    "repair or remove the package that provides it; shardpass finds ops through the entry-point group shardpass.ops",
+    explanation="A package names a module in the entry-point group `shardpass.ops`, and importing that module fails.",
+)
 INTERNAL_SHAPE = Code(
     "SP399",
     "the partitioner made {op} of type {found} where {expected} was due: this is a fault of shardpass",

@@ -1,6 +1,6 @@
-"""What a reducer's body is: a plain combiner, which collectives know too, or one of the user's own.
+"""The combiner of a reducer's body: a plain one, which collectives have too, or none where the body is another.
 
-XLA's CPU client runs and/or over devices on i1 alone.
+XLA's CPU client runs the collectives of ``and`` and ``or`` on i1 alone.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def is_identity(value: Any, combiner: str) -> bool:
 
 
 def _number(text: str) -> object:
-    """What a constant's text says: decimals by value (a complex number is a pair), bits and truth values as written."""
+    """The number of a constant's text: decimals by value (a complex number is a pair), others as text."""
     parts = text.strip("()").split(",")
     try:
         return tuple(float(part) for part in parts)
@@ -56,3 +56,26 @@ def can_combine(combiner: str, element_type: str) -> bool:
     if element_type.startswith("complex"):
         return combiner in ("add", "multiply")
     return bool(combiner) and element_type != "i1"
+
+
+def partial_combiner(op: Any) -> str:
+    """The reduction that joins partial results of a scatter's update computation; "" where there is none."""
+    if len(op.results) != 1:
+        return ""
+    element = op.results[0].type.element_type
+    name = "add" if _subtracts(op) else combiner_of(op)
+    if not can_combine(name, str(element)) or identity_text(name, element) is None:
+        return ""
+    return name
+
+
+def _subtracts(op: Any) -> bool:
+    """Whether the computation is old - update: from the identity it leaves minus the update, and parts are added."""
+    block = op.regions[0].blocks[0]
+    body = [operation(inner) for inner in block.operations]
+    return (
+        len(body) == 2
+        and body[0].name == "stablehlo.subtract"
+        and list(body[0].operands) == list(block.arguments)
+        and list(body[1].operands) == list(body[0].results)
+    )

@@ -11,11 +11,12 @@ import importlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
+from shardpass.diagnostics.table_passes import OPS_CANNOT_BE_LOADED
 from shardpass.ops.legacy import Extra, Rewrite, RuleOf, adapted
-from shardpass.ops.model import OpModel, Read
+from shardpass.ops.model import Read
 from shardpass.ops.splits.factors import Rule
 
 FAMILIES = (
@@ -98,14 +99,9 @@ def define(
     whole: bool = False,
 ) -> None:
     """Registers ops under ``names``; a later definition of a name replaces the earlier one. See ``OpDef``."""
-    family = read.__module__.rpartition(".")[2]
+    family = (expand or read).__module__.rpartition(".")[2]
     for name in [names] if isinstance(names, str) else names:
         _table[name] = OpDef(name, read, family, note, sends, expand, cheap, context_free, whole)
-
-
-def unsplit(op: Any) -> OpModel[Any] | None:
-    """The ``read`` of ops that no rule splits."""
-    return None
 
 
 def define_legacy(
@@ -129,8 +125,17 @@ def table() -> dict[str, OpDef]:
     for family in FAMILIES:
         importlib.import_module(f"shardpass.ops.families.{family}")
     for entry in entry_points(group="shardpass.ops"):
-        entry.load()
+        _load(entry)
     return _table
+
+
+def _load(entry: EntryPoint) -> None:
+    """Loads a third party's module, which calls ``define``. Raises ShardpassError (SP305) where that fails."""
+    try:
+        entry.load()
+    except Exception as error:  # the module is another's: whatever it raises is a failure to load
+        reason = f"{type(error).__name__}: {error}"
+        raise OPS_CANNOT_BE_LOADED.error(name=entry.name, target=entry.value, reason=reason) from error
 
 
 def find(name: str) -> OpDef | None:

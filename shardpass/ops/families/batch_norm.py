@@ -2,8 +2,8 @@
 
 The formulas are those of the StableHLO specification. Training and grad need sums over every dimension but the
 features'. Written out, these are ordinary reductions, so any dimension may be split: each device sums its part, an
-all_reduce of one number a feature joins the parts, and padding is masked as for any other sum. What is small (one
-number a feature) is computed before it is spread over the operand.
+all_reduce of one number a feature joins the parts, and padding is masked as for any other sum. Factors
+that are one number a feature are computed before they are spread over the operand.
 
 Elements of 16 bits are summed, and divided, as f32: the number of elements need not fit the narrow type, and partial
 sums would lose digits on their way. Results have the op's types.
@@ -21,8 +21,8 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
 
 from shardpass.ir.tensors import i64_array, retype, shape_of
-from shardpass.ops.families.replicated import no_rule
-from shardpass.ops.registry import define_legacy
+from shardpass.ops.families.replicated import unsplit
+from shardpass.ops.registry import define
 from shardpass.ops.tiles import positions as at
 from shardpass.ops.tiles.summing import reduced_sum
 
@@ -113,6 +113,6 @@ def grad(op: Any) -> list[Any]:
 
 
 _NOTE = "every dimension: written out in sums and elementwise ops before propagation"
-define_legacy("stablehlo.batch_norm_inference", "batch_norm", no_rule, note=_NOTE, expand=inference)
-define_legacy("stablehlo.batch_norm_training", "batch_norm", no_rule, note=_NOTE, expand=training)
-define_legacy("stablehlo.batch_norm_grad", "batch_norm", no_rule, note=_NOTE, expand=grad)
+define("stablehlo.batch_norm_inference", unsplit, note=_NOTE, expand=inference)
+define("stablehlo.batch_norm_training", unsplit, note=_NOTE, expand=training)
+define("stablehlo.batch_norm_grad", unsplit, note=_NOTE, expand=grad)

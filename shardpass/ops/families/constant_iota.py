@@ -1,56 +1,123 @@
-"""Ops without operands: constant and iota are made as tiles, whatever their split."""
+"""Ops without operands: constant and iota are made as tiles, whatever their split.
+
+1. A constant of one number everywhere is that number on every tile. Any other constant is held whole, and sliced where
+   a tile is needed.
+2. iota along a split dimension counts from the device's own start: over x=4, ``iota : i32[8]`` is [4, 5] on device 2.
+
+Programs hold very many of both, so a model is shared by all constants of one shape, and nothing passes through text.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
 
-from shardpass.ir.tensors import is_ranked, retype, shape_of, splat, splat_text
-from shardpass.ops.local import Local
-from shardpass.ops.registry import define_legacy
-from shardpass.ops.splits.factors import Kind, Priority, Rule, RuleBuilder
+from shardpass.ir.tensors import shape_of, splat, splat_text
+from shardpass.ops.model import LocalPlan, OpModel, Shape, Site, Split
+from shardpass.ops.registry import define
+from shardpass.ops.splits.factors import Axes, Kind, Priority, Rule, RuleBuilder
 
 
-def _free(op: Any, kind: Kind = Kind.PARALLEL) -> Rule | None:
-    if not is_ranked(op.results[0]):
-        return None
-    shape = shape_of(op.results[0])
+@lru_cache(maxsize=4096)
+def _rule(shape: Shape, kind: Kind) -> Rule:
     build = RuleBuilder([], [len(shape)])
     for dim, size in enumerate(shape):
         build.result(0, dim, build.factor(size, kind))
     return build.build(Priority.EXPANSION)
 
 
-def constant(op: Any) -> Rule | None:
-    """A splat is a splat on every tile; other constants are held whole and sliced where a tile is needed."""
-    return _free(op, Kind.PARALLEL if splat_text(op) is not None else Kind.REPLICATED)
+@dataclass(frozen=True, eq=False)
+class Constant(OpModel[LocalPlan]):
+    rule: Rule
+
+    def plan(self, split: Split) -> LocalPlan:
+        return LocalPlan(split)
+
+    def emit(self, plan: LocalPlan, site: Site) -> Sequence[Any]:
+        """The rule lets only constants of one number be split."""
+        if not any(plan.split.results[0]):
+            return site.keep()
+        site.discard()
+        with site.before():
+            return [_tile(site.op, site.tile_type(0))]
 
 
-def localize_constant(local: Local) -> list[Any] | None:
-    text = splat_text(local.op)
-    if text is None or not any(local.result_dims[0]):
+def _tile(op: Any, kind: Any) -> Any:
+    """The number of the constant ``op``, everywhere in a tensor of type ``kind``."""
+    value = _elements(op)
+    if value is None:
+        return splat(kind, str(splat_text(op)))
+    attribute = ir.DenseElementsAttr.get_splat(kind, value.get_splat_value())
+    return ir.Operation.create("stablehlo.constant", results=[kind], attributes={"value": attribute}).results[0]
+
+
+def _elements(op: Any) -> Any:
+    """The constant's elements; None of a complex type, which the bindings of jaxlib 0.10 cannot hand out."""
+    try:
+        return op.attributes["value"]
+    except TypeError:
         return None
-    with local.before():
-        return [splat(retype(local.op.results[0].type, local.tile(0)), text)]
 
 
-def localize_iota(local: Local) -> list[Any] | None:
-    """Along a split dimension each device counts from its own offset."""
-    op = local.op
-    along = int(ir.IntegerAttr(op.attributes["iota_dimension"]).value)
-    axes = local.result_dims[0][along]
-    if not axes:
-        return None
-    kind = retype(op.results[0].type, local.tile(0))
-    counts = ir.RankedTensorType.get(list(local.tile(0)), ir.IntegerType.get_signless(32))
-    op.results[0].set_type(counts)  # counted in i32 and converted at the end: a narrow float would be rounded twice
-    with local.after():
-        start = local.start(axes, local.tile(0)[along])
-        total = hlo.add(op.results[0], hlo.broadcast_in_dim(counts, start, ir.DenseI64ArrayAttr.get([])))
-        return [hlo.convert(kind, total) if kind != counts else total]
+def constant(op: Any) -> OpModel[Any]:
+    value = _elements(op)
+    one_number = splat_text(op) is not None if value is None else bool(value.is_splat)
+    return _constant_model(shape_of(op.results[0]), one_number)
 
 
-define_legacy("stablehlo.constant", "constant_iota", constant, localize_constant)
-define_legacy("stablehlo.iota", "constant_iota", _free, localize_iota)
+@lru_cache(maxsize=4096)
+def _constant_model(shape: Shape, one_number: bool) -> Constant:
+    return Constant(_rule(shape, Kind.PARALLEL if one_number else Kind.REPLICATED))
+
+
+@dataclass(frozen=True)
+class IotaPlan(LocalPlan):
+    """``axes`` split the dimension that is counted along into tiles of ``tile`` elements."""
+
+    axes: Axes = ()
+    tile: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Iota(OpModel[IotaPlan]):
+    rule: Rule
+    along: int
+
+    def plan(self, split: Split) -> IotaPlan:
+        return IotaPlan(split, axes=split.results[0][self.along], tile=split.result_tile(0)[self.along])
+
+    def emit(self, plan: IotaPlan, site: Site) -> Sequence[Any]:
+        """Counts in i32 and converts at the end: a narrow float would be rounded twice."""
+        op = site.op
+        if not plan.axes:
+            return site.keep()
+        kind = site.tile_type(0)
+        counts = ir.RankedTensorType.get(list(kind.shape), ir.IntegerType.get_signless(32))
+        op.results[0].set_type(counts)
+        with site.after():
+            start = site.start(plan.axes, plan.tile)
+            total = hlo.add(op.results[0], hlo.broadcast_in_dim(counts, start, ir.DenseI64ArrayAttr.get([])))
+            return [hlo.convert(kind, total) if kind != counts else total]
+
+
+def iota(op: Any) -> OpModel[Any]:
+    return _iota_model(shape_of(op.results[0]), int(op.attributes["iota_dimension"]))
+
+
+@lru_cache(maxsize=4096)
+def _iota_model(shape: Shape, along: int) -> Iota:
+    return Iota(_rule(shape, Kind.PARALLEL), along)
+
+
+define(
+    "stablehlo.constant",
+    constant,
+    note="every dimension of a splat; other constants are held whole and sliced",
+    cheap=True,
+)
+define("stablehlo.iota", iota, note="every dimension", cheap=True)

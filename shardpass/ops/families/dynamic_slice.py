@@ -1,84 +1,118 @@
 """dynamic_slice and dynamic_update_slice: a dimension taken whole is parallel; so is one that is cut, with this care.
 
+The problem: a slice starts at a position that only the running program knows, and may lie in one tile, straddle tiles,
+or miss a tile. (GSPMD, section 4.5, keeps the dimension whole; here it stays split.)
+
 State, along a split dimension that is cut: the whole array has N elements, the slice s of them from ``position``
 (clamped to [0, N - s], as both ops do), a tile t of them from ``start``. What a device can hold of the slice is at most
-w = min(s, t) elements long. It works on the w elements of its tile from ``at`` = clamp(position - start, 0, t - w):
-element j of these is element ``shift`` + j of the slice, where ``shift`` = at - (position - start); those for which
-0 <= shift + j < s belong to the slice. Positions are clamped to the whole array, so padding never does.
+w = min(s, t) elements long. A device works on w elements of its tile, from ``at`` = clamp(position - start, 0, t - w)
+on: element j of these is element ``shift`` + j of the slice, where ``shift`` = at - (position - start); those with
+0 <= shift + j < s belong to the slice.
 
-Positions that are no constants are clamped in so many words even where nothing is cut: XLA folds a dynamic_slice of a
-dynamic_slice into one at the sum of the positions, and forgets that the first was to be clamped; the slice that
-brings a tile to a device is such a second one.
+Example: N = 8 over x=4 (t = 2), a slice of s = 3 from position 3, so elements 3, 4 and 5, and w = 2:
 
-* dynamic_slice: each device puts its part into a slice full of ``nothing``; a sum over devices joins the parts.
-* dynamic_update_slice: each device overwrites its part of the slice, and leaves the tile's other elements as
-  they are; nothing is communicated. Only w elements of the tile are touched, so a cache is updated in place.
+    device   start   position - start   at   shift   belongs to the slice
+    0        0        3                 0    -3      nothing
+    1        2        1                 0    -1      element 1 of the tile, as element 0 of the slice
+    2        4       -1                 0     1      both elements, as 1 and 2
+    3        6       -3                 0     3      nothing
 
-O(s) work and memory beside the tile.
+Cases:
+
+1. dynamic_slice: each device puts its part into a slice full of ``nothing``; a sum over devices joins the parts.
+2. dynamic_update_slice: each device overwrites its part of the slice, and leaves the other elements of the tile as
+   they are. Only w elements of the tile are touched, so a cache is updated in place.
+3. No dimension is both split and cut: the op itself, on tiles. Positions that are no constants are clamped in so many
+   words even then: XLA folds a dynamic_slice of a dynamic_slice into one at the sum of the positions, and forgets that
+   the first was to be clamped; the slice that brings a tile to a device is such a second one.
+
+Invariant: positions are clamped to the whole array, so the slice never holds padding. Nothing is sent here: the
+partitioner completes the partial sums of case 1. O(s) work and memory beside the tile.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
 
 from shardpass.ir.tensors import i64_array, retype, shape_of
-from shardpass.ops.families.gather import padded
-from shardpass.ops.local import Local
-from shardpass.ops.registry import define_legacy
-from shardpass.ops.splits.factors import DimAxes, Kind, Priority, Rule, RuleBuilder
+from shardpass.ops.model import LocalPlan, OpModel, Shape, Site, Split
+from shardpass.ops.registry import define
+from shardpass.ops.splits.factors import Axes, Kind, Priority, Rule, RuleBuilder
 from shardpass.ops.tiles import positions as at
-
-
-def dynamic_slice(op: Any) -> Rule | None:
-    """A slice as long as the dimension starts at 0 whatever the position says."""
-    source, target = shape_of(op.operands[0]), shape_of(op.results[0])
-    combiner = at.adder(op.operands[0].type.element_type)
-    build = RuleBuilder([len(source), *([0] * len(source))], [len(target)])
-    for dim, (size, part) in enumerate(zip(source, target, strict=True)):
-        if size == part:
-            factor = build.factor(size)
-            build.operand(0, dim, factor)
-            build.result(0, dim, factor)
-            continue
-        joins = bool(combiner) and part > 0 and size <= at.LARGEST
-        build.operand(0, dim, build.factor(size, Kind.REDUCTION if joins else Kind.REPLICATED))
-        build.result(0, dim, build.factor(part, Kind.REPLICATED))
-    return build.build(Priority.CONTRACTION, combiner, masks=True)
-
-
-def dynamic_update_slice(op: Any) -> Rule | None:
-    target, update = shape_of(op.operands[0]), shape_of(op.operands[1])
-    build = RuleBuilder([len(target), len(update), *([0] * len(target))], [len(target)])
-    for dim, (size, part) in enumerate(zip(target, update, strict=True)):
-        free = size == part or (part > 0 and size <= at.LARGEST)
-        factor = build.factor(size, Kind.PARALLEL if free else Kind.REPLICATED)
-        build.operand(0, dim, factor)
-        build.result(0, dim, factor)
-        build.operand(1, dim, factor if size == part else build.factor(part, Kind.REPLICATED))
-    return build.build()
+from shardpass.ops.tiles.margins import with_margins, without_margins
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
-    """The part of the slice that this device can hold; see the module's text. Lists go by dimension.
+class Cut:
+    """One dimension of the slice on a device, in the module's letters. ``axes`` is () unless both split and cut."""
 
-    ``shift`` is None for a dimension that is not both split and cut.
-    """
+    last: int  # N - s
+    slice: int  # s; of a dimension taken whole, its tile
+    width: int  # w
+    axes: Axes = ()
+    tile: int = 0  # t
 
-    slice: tuple[int, ...]  # s, in tiles where the dimension is taken whole
-    size: tuple[int, ...]  # w
-    at: list[Any]  # tensor<i32>
-    shift: list[Any | None]  # tensor<i32>, in [-w, s]
+    @property
+    def margin(self) -> int:
+        """Room on both sides of the slice for a part that begins before it or ends behind it."""
+        return self.width if self.axes else 0
+
+
+@dataclass(frozen=True)
+class SlicePlan(LocalPlan):
+    cuts: tuple[Cut, ...] = ()
+
+    @property
+    def crosses_tiles(self) -> bool:
+        """Whether a dimension is both split and cut."""
+        return any(cut.axes for cut in self.cuts)
 
     @property
     def single(self) -> bool:
-        """Whether the slice is one element long wherever it is cut: then it is here whole, or not at all."""
-        return all(s == 1 for s, shift in zip(self.slice, self.shift, strict=True) if shift is not None)
+        """Whether the slice is one element long wherever it is cut: then a tile holds all of it, or nothing."""
+        return all(cut.slice == 1 for cut in self.cuts if cut.axes)
+
+    @property
+    def widths(self) -> Shape:
+        return tuple(cut.width for cut in self.cuts)
+
+    @property
+    def margins(self) -> Shape:
+        return tuple(cut.margin for cut in self.cuts)
+
+
+def _plan(split: Split, sizes: Shape) -> SlicePlan:
+    """``sizes``: of the whole slice."""
+    cuts = []
+    for n, s, t, axes in zip(split.operand_shapes[0], sizes, split.operand_tile(0), split.operands[0], strict=True):
+        if n == s:
+            cuts.append(Cut(0, t, t))
+        else:
+            cuts.append(Cut(n - s, s, min(s, t), axes, t) if axes else Cut(n - s, s, s))
+    return SlicePlan(split, cuts=tuple(cuts))
+
+
+class _Window:
+    """The part of the slice that this device can hold, built at the current insertion point."""
+
+    def __init__(self, plan: SlicePlan, positions: Sequence[Any], site: Site) -> None:
+        self.plan = plan
+        self.at: list[Any] = []  # tensor<i32>
+        self.shift: list[Any | None] = []  # tensor<i32>, in [-w, s]; None where the dimension is not both split and cut
+        for cut, position in zip(plan.cuts, positions, strict=True):
+            start, shift = at.clamped(position, cut.last), None
+            if cut.axes:
+                wanted = at.shifted(start, site.start(cut.axes, cut.tile))
+                start = at.limited(wanted, 0, cut.tile - cut.width)
+                shift = at.limited(hlo.subtract(start, wanted), -cut.width, cut.slice)
+            self.at.append(start)
+            self.shift.append(shift)
 
     def here(self) -> Any:
         """i1: whether a ``single`` slice is on this device."""
@@ -89,112 +123,144 @@ class Window:
                 out = hit if out is None else hlo.and_(out, hit)
         return out
 
-    def margins(self) -> list[int]:
-        return [0 if shift is None else w for w, shift in zip(self.size, self.shift, strict=True)]
-
     def offsets(self) -> list[Any]:
         """Where the part lies in the slice with ``margins`` on both sides."""
         zero = at.splat(at.i32(), 0)
         return [
-            zero if shift is None else hlo.add(shift, at.splat(at.i32(), w))
-            for w, shift in zip(self.size, self.shift, strict=True)
+            zero if shift is None else hlo.add(shift, at.splat(at.i32(), cut.width))
+            for cut, shift in zip(self.plan.cuts, self.shift, strict=True)
         ]
 
-
-def _window(local: Local, positions: Sequence[Any], sizes: Sequence[int], dims: DimAxes) -> Window:
-    """``positions``: the op's start indices; ``sizes``: of the whole slice; ``dims``: the operand's split."""
-    shape, tile = local.operand_shapes[0], local.operand_tile(0)
-    slices, widths, starts, shifts = [], [], [], []
-    for dim, (position, s) in enumerate(zip(positions, sizes, strict=True)):
-        whole = shape[dim] == s
-        start, shift, width = at.clamped(position, shape[dim] - s), None, tile[dim] if whole else s
-        slices.append(width)
-        if dims[dim] and not whole:
-            width = min(s, tile[dim])
-            wanted = at.shifted(start, local.start(dims[dim], tile[dim]))
-            start = at.limited(wanted, 0, tile[dim] - width)
-            shift = at.limited(hlo.subtract(start, wanted), -width, s)
-        widths.append(width)
-        starts.append(start)
-        shifts.append(shift)
-    return Window(tuple(slices), tuple(widths), starts, shifts)
+    def overlap(self) -> Any:
+        """i1, of the window's shape: which of its elements belong to the slice."""
+        widths = self.plan.widths
+        kind, out = at.i32(widths), None
+        for dim, (cut, shift) in enumerate(zip(self.plan.cuts, self.shift, strict=True)):
+            if shift is not None:
+                element = hlo.add(hlo.iota(kind, dim), at.spread(shift, widths))
+                inside = at.within(element, cut.slice)
+                out = inside if out is None else hlo.and_(out, inside)
+        return out
 
 
-def _cuts(local: Local, sizes: Sequence[int]) -> bool:
-    """Whether a dimension is both split and cut."""
-    return any(
-        axes and s != n for axes, s, n in zip(local.operand_dims[0], sizes, local.operand_shapes[0], strict=True)
-    )
+@dataclass(frozen=True, eq=False)
+class DynamicSlice(OpModel[SlicePlan]):
+    rule: Rule
+
+    def plan(self, split: Split) -> SlicePlan:
+        return _plan(split, split.result_shapes[0])
+
+    def emit(self, plan: SlicePlan, site: Site) -> Sequence[Any]:
+        op = site.op
+        if not plan.crosses_tiles:
+            op.attributes["slice_sizes"] = i64_array(site.split.result_tile(0))
+            with site.before():
+                _clamp(op, plan)
+            return site.keep()
+        kind = site.tile_type(0)
+        nothing = at.nothing_text(kind.element_type)
+        with site.before():
+            window = _Window(plan, list(op.operands)[1:], site)
+            for dim, position in enumerate(window.at):
+                op.operands[1 + dim] = position
+        op.attributes["slice_sizes"] = i64_array(plan.widths)
+        op.results[0].set_type(retype(kind, plan.widths))
+        with site.after():
+            if plan.single:
+                return [hlo.select(window.here(), op.results[0], at.splat(kind, nothing))]
+            room = [s + 2 * m for s, m in zip(kind.shape, plan.margins, strict=True)]
+            empty = at.splat(retype(kind, room), nothing)
+            placed = hlo.dynamic_update_slice(empty, op.results[0], window.offsets())
+            return [without_margins(placed, plan.margins)]
 
 
-def localize_dynamic_slice(local: Local) -> list[Any] | None:
-    op, whole = local.op, local.result_shapes[0]
-    if not _cuts(local, whole):
-        op.attributes["slice_sizes"] = i64_array(local.tile(0))
-        with local.before():
-            _clamp(op, 1, local.operand_shapes[0], whole)
-        return None
-    kind = retype(op.results[0].type, local.tile(0))
-    nothing = at.nothing_text(kind.element_type)
-    with local.before():
-        window = _window(local, list(op.operands)[1:], whole, local.operand_dims[0])
-        for dim, position in enumerate(window.at):
-            op.operands[1 + dim] = position
-    op.attributes["slice_sizes"] = i64_array(window.size)
-    op.results[0].set_type(retype(kind, window.size))
-    with local.after():
-        if window.single:
-            return [hlo.select(window.here(), op.results[0], at.splat(kind, nothing))]
-        margins = window.margins()
-        empty = at.splat(retype(kind, [s + 2 * m for s, m in zip(kind.shape, margins, strict=True)]), nothing)
-        placed = hlo.dynamic_update_slice(empty, op.results[0], window.offsets())
-        high = [m + s for s, m in zip(kind.shape, margins, strict=True)]
-        return [hlo.slice(placed, i64_array(margins), i64_array(high), i64_array([1] * len(high)))]
-
-
-def _clamp(op: Any, first: int, shape: Sequence[int], sizes: Sequence[int]) -> None:
-    """Clamps the positions, operands ``first`` and following, to the whole array. Constants stay as they are."""
-    starts = list(op.operands)[first:]
-    if all(_is_constant(start) for start in starts):
+def _clamp(op: Any, plan: SlicePlan) -> None:
+    """Clamps the positions to the whole array. Constants stay as they are where all are constants."""
+    positions = list(op.operands)[1:]
+    if all(_is_constant(position) for position in positions):
         return
-    for index, (start, n, s) in enumerate(zip(starts, shape, sizes, strict=True)):
-        op.operands[first + index] = at.clamped(start, n - s)
+    for dim, (position, cut) in enumerate(zip(positions, plan.cuts, strict=True)):
+        op.operands[1 + dim] = at.clamped(position, cut.last)
 
 
 def _is_constant(value: Any) -> bool:
     return not isinstance(value.owner, ir.Block) and value.owner.name == "stablehlo.constant"
 
 
-def localize_dynamic_update_slice(local: Local) -> None:
-    op, sizes = local.op, local.operand_shapes[1]
-    if not _cuts(local, sizes):
-        return
-    with local.before():
-        window = _window(local, list(op.operands)[2:], sizes, local.operand_dims[0])
+@dataclass(frozen=True, eq=False)
+class DynamicUpdateSlice(OpModel[SlicePlan]):
+    rule: Rule
+
+    def plan(self, split: Split) -> SlicePlan:
+        return _plan(split, split.operand_shapes[1])
+
+    def emit(self, plan: SlicePlan, site: Site) -> Sequence[Any]:
+        if plan.crosses_tiles:
+            with site.before():
+                self._overwrite_part(plan, site)
+        return site.keep()
+
+    def _overwrite_part(self, plan: SlicePlan, site: Site) -> None:
+        op = site.op
+        window = _Window(plan, list(op.operands)[2:], site)
         tile, update = op.operands[0], op.operands[1]
-        old = hlo.dynamic_slice(tile, window.at, i64_array(window.size))
-        if window.single:
+        old = hlo.dynamic_slice(tile, window.at, i64_array(plan.widths))
+        if plan.single:
             mask = window.here()
         else:
-            zero = at.nothing_text(update.type.element_type)
-            room = padded(update, window.margins(), zero)
-            update = hlo.dynamic_slice(room, window.offsets(), i64_array(window.size))
-            mask = _overlap(window)
+            nothing = at.nothing_text(update.type.element_type)
+            room = with_margins(update, plan.margins, nothing)
+            update = hlo.dynamic_slice(room, window.offsets(), i64_array(plan.widths))
+            mask = window.overlap()
         op.operands[1] = hlo.select(mask, update, old)
         for dim, position in enumerate(window.at):
             op.operands[2 + dim] = position
 
 
-def _overlap(window: Window) -> Any:
-    """i1, of the window's shape: which of its elements belong to the slice."""
-    kind, out = at.i32(window.size), None
-    for dim, (s, shift) in enumerate(zip(window.slice, window.shift, strict=True)):
-        if shift is not None:
-            element = hlo.add(hlo.iota(kind, dim), at.spread(shift, window.size))
-            inside = at.within(element, s)
-            out = inside if out is None else hlo.and_(out, inside)
-    return out
+def dynamic_slice(op: Any) -> OpModel[Any]:
+    combiner = at.adder(op.operands[0].type.element_type)
+    return _slice_model(shape_of(op.operands[0]), shape_of(op.results[0]), combiner)
 
 
-define_legacy("stablehlo.dynamic_slice", "dynamic_slice", dynamic_slice, localize_dynamic_slice)
-define_legacy("stablehlo.dynamic_update_slice", "dynamic_slice", dynamic_update_slice, localize_dynamic_update_slice)
+@lru_cache(maxsize=4096)
+def _slice_model(source: Shape, target: Shape, combiner: str) -> DynamicSlice:
+    """A slice as long as the dimension starts at 0 whatever the position says."""
+    build = RuleBuilder([len(source), *([0] * len(source))], [len(target)])
+    for dim, (size, part) in enumerate(zip(source, target, strict=True)):
+        if size == part:
+            factor = build.factor(size)
+            build.operand(0, dim, factor)
+            build.result(0, dim, factor)
+            continue
+        joins = bool(combiner) and part > 0 and size <= at.LARGEST
+        build.operand(0, dim, build.factor(size, Kind.REDUCTION if joins else Kind.REPLICATED))
+        build.result(0, dim, build.factor(part, Kind.REPLICATED))
+    return DynamicSlice(build.build(Priority.CONTRACTION, combiner, masks=True))
+
+
+def dynamic_update_slice(op: Any) -> OpModel[Any]:
+    return _update_model(shape_of(op.operands[0]), shape_of(op.operands[1]))
+
+
+@lru_cache(maxsize=4096)
+def _update_model(target: Shape, update: Shape) -> DynamicUpdateSlice:
+    build = RuleBuilder([len(target), len(update), *([0] * len(target))], [len(target)])
+    for dim, (size, part) in enumerate(zip(target, update, strict=True)):
+        free = size == part or (part > 0 and size <= at.LARGEST)
+        factor = build.factor(size, Kind.PARALLEL if free else Kind.REPLICATED)
+        build.operand(0, dim, factor)
+        build.result(0, dim, factor)
+        build.operand(1, dim, factor if size == part else build.factor(part, Kind.REPLICATED))
+    return DynamicUpdateSlice(build.build())
+
+
+define(
+    "stablehlo.dynamic_slice",
+    dynamic_slice,
+    note="every dimension; along a cut one each device looks whether it holds the part",
+)
+define(
+    "stablehlo.dynamic_update_slice",
+    dynamic_update_slice,
+    note="every dimension; along a cut one each device takes its part of the update",
+)

@@ -1,74 +1,151 @@
-"""gather: batch, pass-through and index dimensions are parallel; the indexed dimension leaves partial results.
+"""gather: batch, window and index dimensions are parallel; a split indexed dimension leaves partial results.
 
-Cases, for each dimension of the operand:
+The problem: a gather reads slices of an operand at positions that a tensor holds, and only the running program knows
+which tile a position falls into. (GSPMD, section 4.5 "Static partitioning of dynamic ops", treats the first two cases;
+the third is the usual way to look up an embedding whose vocabulary is split.)
 
-1. a batching dimension: the one of the indices and of the result that goes with it;
-2. taken whole (slice size = size): a window dimension of the result; an index along it can only be 0;
-3. indexed: each device looks for the positions that lie in its tile, holds ``nothing`` where there are none, and a sum
-   over devices joins the parts (an embedding over a split vocabulary). A slice of one element is looked up
-   in place, under a mask; a longer one may straddle tiles, so the tile is padded with ``nothing`` first;
-4. indexed by a column that merely counts (``counting``): it goes with the dimension of the indices that is counted, as
-   a batching dimension does. Positions are shifted into the tile, and are always there;
-5. cut short without being indexed: only [0, slice size) is ever read; needed whole.
+Cases, for each dimension of the operand; examples on the mesh x=4:
 
-Positions are clamped to the whole operand before they are shifted, so the padding of uneven tiles is never read.
+1. A batching dimension goes with one dimension of the indices and one of the result: all three are split alike.
+2. A dimension taken whole (slice size = size) is a window dimension of the result: both are split alike. An index along
+   it can only be 0. Rows of ``f32[8,16]`` with 16 over x: a device reads ``[.., 4]`` of each row.
+3. An indexed dimension, split: each device reads the positions that lie in its tile and has ``nothing`` for all others;
+   a sum over the devices joins the parts. Rows [5, 0] of ``f32[8,16]`` with 8 over x: device 2 holds rows 4 and 5,
+   reads at [1, -4], keeps the first row, and has ``nothing`` for the second, which device 0 adds.
+   A slice of one element is read in place, under a mask. A longer slice may straddle two tiles, so each tile first gets
+   a margin of ``nothing`` as wide as the slice.
+4. An indexed dimension whose column of the indices counts 0, 1, 2, ... (``indexing.counted_columns``) goes with the
+   dimension of the indices that is counted, as a batching dimension does. Positions are shifted into the tile, and are
+   always inside.
+5. A dimension that is cut short and not indexed: only [0, slice size) is ever read; it is needed whole.
+
+Invariant: positions are clamped to the whole operand before they are shifted, so the padding of uneven tiles is never
+read. Nothing is sent here: the partitioner completes the partial sums. O(positions) work beside the gather itself.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 from typing import Any
 
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
 
-from shardpass.ir.tensors import i64_array, ints, retype, shape_of
-from shardpass.ops.indexing.counted_columns import counted_dim
+from shardpass.ir.tensors import i64_array, ints, shape_of
+from shardpass.ops.indexing.counted_columns import counted_dims
 from shardpass.ops.indexing.dimension_numbers import IndexedDims
-from shardpass.ops.local import Local
-from shardpass.ops.registry import define_legacy
+from shardpass.ops.indexing.local_columns import LocalColumn
+from shardpass.ops.model import LocalPlan, OpModel, Shape, Site, Split
+from shardpass.ops.registry import define
 from shardpass.ops.splits.factors import Kind, Priority, Rule, RuleBuilder
 from shardpass.ops.tiles import positions as at
+from shardpass.ops.tiles.margins import with_margins
 
 
-def _sizes(op: Any) -> tuple[int, ...]:
-    """The size of a slice, by dimension of the operand."""
-    return ints(op.attributes["slice_sizes"])
+@dataclass(frozen=True)
+class GatherPlan(LocalPlan):
+    """``columns`` is () where the indices stay as they are; ``masked`` are columns that need a mask (case 3)."""
+
+    slice_sizes: Shape = ()
+    columns: tuple[LocalColumn, ...] = ()
+    masked: frozenset[int] = frozenset()
+    margins: Shape = ()
 
 
-def counted(
-    indices: Any,
-    vector_dim: int,
-    index_map: Sequence[int],
-    taken: Sequence[int],
-    operand: Sequence[int],
-    single: set[int],
-) -> dict[int, int]:
-    """Dimension of the indices -> operand dimension whose column counts along it, all of it.
+@dataclass(frozen=True, eq=False)
+class Gather(OpModel[GatherPlan]):
+    """``sizes`` are those of a slice; ``whole`` are the operand dimensions of case 2."""
 
-    ``taken``: dimensions of the indices that go with others already; ``single``: operand dimensions that may be paired.
-    """
-    out: dict[int, int] = {}
-    shape = shape_of(indices)
-    for column, dim in enumerate(index_map):
-        if dim not in single or operand[dim] == 1:
-            continue
-        source = counted_dim(indices, vector_dim, column)
-        if source is not None and source not in taken and source not in out and shape[source] == operand[dim]:
-            out[source] = dim
-    return out
+    rule: Rule
+    dims: IndexedDims
+    sizes: Shape
+    whole: frozenset[int]
+
+    def plan(self, split: Split) -> GatherPlan:
+        shape, tile, axes = split.operand_shapes[0], split.operand_tile(0), split.operands[0]
+        sizes = tuple(t if a and n == s else s for t, a, n, s in zip(tile, axes, shape, self.sizes, strict=True))
+        looked_up = {d for d in self.dims.index_map if axes[d] and d not in self.whole}
+        if not looked_up and not self._is_slice(split):
+            return GatherPlan(split, slice_sizes=sizes)
+        columns = tuple(self._column(d, split, d in looked_up) for d in self.dims.index_map)
+        masked = frozenset(c for c, d in enumerate(self.dims.index_map) if d in looked_up and self._needs_mask(d))
+        margins = tuple(s if d in looked_up and s > 1 else 0 for d, s in enumerate(self.sizes))
+        return GatherPlan(split, slice_sizes=sizes, columns=columns, masked=masked, margins=margins)
+
+    def _is_slice(self, split: Split) -> bool:
+        """Whether XLA sees a dynamic_slice in it, of one position: see ``dynamic_slice`` for why that is clamped."""
+        tile = split.operand_tile(1)
+        return bool(self.dims.index_map) and prod(n for d, n in enumerate(tile) if d != self.dims.vector_dim) == 1
+
+    def _column(self, dim: int, split: Split, looked_up: bool) -> LocalColumn:
+        size = self.sizes[dim]
+        last = split.operand_shapes[0][dim] - size
+        if not looked_up:
+            return LocalColumn(last)
+        return LocalColumn(last, split.operands[0][dim], split.operand_tile(0)[dim], size if size > 1 else 0)
+
+    def _needs_mask(self, dim: int) -> bool:
+        joined = self.rule.factors[self.rule.operands[0][dim][0]].kind is Kind.REDUCTION
+        return joined and self.sizes[dim] == 1
+
+    def emit(self, plan: GatherPlan, site: Site) -> Sequence[Any]:
+        op = site.op
+        op.attributes["slice_sizes"] = i64_array(plan.slice_sizes)
+        if not plan.columns:
+            return site.keep()
+        nothing = at.nothing_text(op.results[0].type.element_type)
+        with site.before():
+            columns, mask = self._positions(plan, site)
+            op.operands[1] = at.joined(columns, self.dims.vector_dim)
+            if any(plan.margins):
+                op.operands[0] = with_margins(op.operands[0], plan.margins, nothing)
+        if any(column.axes for column in plan.columns):
+            op.attributes["indices_are_sorted"] = ir.BoolAttr.get(False)
+        (result,) = site.keep()
+        if mask is None:
+            return [result]
+        with site.after():
+            shape = shape_of(result)
+            where = i64_array([d for d in range(len(shape)) if d not in self.dims.window])
+            mask = hlo.broadcast_in_dim(at.i1(shape), mask, where)
+            return [hlo.select(mask, result, at.splat(result.type, nothing))]
+
+    def _positions(self, plan: GatherPlan, site: Site) -> tuple[list[Any], Any]:
+        """The columns of the indices for this device's tile, and where they lie in the tile (None: everywhere)."""
+        columns, mask = at.components(site.op.operands[1], self.dims.vector_dim), None
+        for c, column in enumerate(plan.columns):
+            columns[c] = column.in_tile(at.clamped(columns[c], column.last), site)
+            if c in plan.masked:
+                here = at.within(columns[c], column.tile)
+                mask = here if mask is None else hlo.and_(mask, here)
+        return columns, mask
 
 
-def gather(op: Any) -> Rule | None:
-    dims, sizes = IndexedDims.of_gather(op), _sizes(op)
+def gather(op: Any) -> OpModel[Any]:
+    dims, sizes = IndexedDims.of_gather(op), ints(op.attributes["slice_sizes"])
     operand, indices = (shape_of(v) for v in op.operands)
-    result = shape_of(op.results[0])
-    combiner = at.adder(op.operands[0].type.element_type)
-    build = RuleBuilder([len(operand), len(indices)], [len(result)])
-    paired = dims.paired()
     single = {d for d, s in enumerate(sizes) if s == 1 and d not in dims.operand_batching}
-    paired |= counted(op.operands[1], dims.vector_dim, dims.index_map, [*paired], operand, single)
+    counted = counted_dims(op.operands[1], dims, operand, single)
+    combiner = at.adder(op.operands[0].type.element_type)
+    return _model(dims, sizes, operand, indices, shape_of(op.results[0]), combiner, tuple(counted.items()))
+
+
+@lru_cache(maxsize=4096)
+def _model(
+    dims: IndexedDims,
+    sizes: Shape,
+    operand: Shape,
+    indices: Shape,
+    result: Shape,
+    combiner: str,
+    counted: tuple[tuple[int, int], ...],
+) -> Gather:
+    """``counted``: pairs of case 4, a dimension of the indices and one of the operand."""
+    build = RuleBuilder([len(operand), len(indices)], [len(result)])
+    paired = dims.paired() | dict(counted)
     for source, target in dims.index_walks(len(indices), len(result)).items():
         factor = build.factor(indices[source])
         build.operand(1, source, factor)
@@ -77,87 +154,25 @@ def gather(op: Any) -> Rule | None:
             build.operand(0, paired[source], factor)
     if dims.vector_dim < len(indices):
         build.operand(1, dims.vector_dim, build.factor(indices[dims.vector_dim], Kind.REPLICATED))
-    targets = dims.walked(len(operand))
+    walked = dims.walked(len(operand))
+    whole = frozenset(d for d in walked if operand[d] == sizes[d])
     for dim, (size, part) in enumerate(zip(operand, sizes, strict=True)):
-        if dim in paired.values():
-            if dim in targets:
-                build.result(0, targets[dim], build.factor(part, Kind.REPLICATED))
-            continue
-        if size == part and dim in targets:
+        if dim in whole and dim not in paired.values():
             factor = build.factor(size)
             build.operand(0, dim, factor)
-            build.result(0, targets[dim], factor)
+            build.result(0, walked[dim], factor)
             continue
-        joins = dim in dims.index_map and bool(combiner) and size <= at.LARGEST
-        build.operand(0, dim, build.factor(size, Kind.REDUCTION if joins else Kind.REPLICATED))
-        if dim in targets:
-            build.result(0, targets[dim], build.factor(part, Kind.REPLICATED))
-    return build.build(Priority.CONTRACTION, combiner, masks=True)
+        if dim not in paired.values():
+            joins = dim in dims.index_map and bool(combiner) and size <= at.LARGEST
+            build.operand(0, dim, build.factor(size, Kind.REDUCTION if joins else Kind.REPLICATED))
+        if dim in walked:
+            build.result(0, walked[dim], build.factor(part, Kind.REPLICATED))
+    return Gather(build.build(Priority.CONTRACTION, combiner, masks=True), dims, sizes, whole)
 
 
-def localize_gather(local: Local) -> list[Any] | None:
-    op, dims, sizes = local.op, IndexedDims.of_gather(local.op), _sizes(local.op)
-    tile, split = local.operand_tile(0), local.operand_dims[0]
-    targets = dims.walked(len(tile))
-    whole = [n == s for n, s in zip(local.operand_shapes[0], sizes, strict=True)]
-    parts = [t if axes and w else s for t, axes, w, s in zip(tile, split, whole, sizes, strict=True)]
-    op.attributes["slice_sizes"] = i64_array(parts)
-    looked_up = [c for c, d in enumerate(dims.index_map) if split[d] and not (whole[d] and d in targets)]
-    if not looked_up:
-        if _is_slice(local, dims):
-            with local.before():
-                columns, _ = _local_positions(local, dims, sizes, looked_up)
-                op.operands[1] = at.joined(columns, dims.vector_dim)
-        return None
-    kind = retype(op.results[0].type, local.tile(0))
-    nothing = at.nothing_text(kind.element_type)
-    with local.before():
-        columns, mask = _local_positions(local, dims, sizes, looked_up)
-        op.operands[1] = at.joined(columns, dims.vector_dim)
-        straddling = {d for c, d in enumerate(dims.index_map) if c in looked_up and sizes[d] > 1}
-        margins = [s if d in straddling else 0 for d, s in enumerate(sizes)]
-        if any(margins):
-            op.operands[0] = padded(op.operands[0], margins, nothing)
-    op.attributes["indices_are_sorted"] = ir.BoolAttr.get(False)
-    op.results[0].set_type(kind)
-    if mask is None:
-        return [op.results[0]]
-    with local.after():
-        where = i64_array([d for d in range(len(kind.shape)) if d not in dims.window])
-        mask = hlo.broadcast_in_dim(at.i1(kind.shape), mask, where)
-        return [hlo.select(mask, op.results[0], at.splat(kind, nothing))]
-
-
-def _is_slice(local: Local, dims: IndexedDims) -> bool:
-    """Whether XLA sees a dynamic_slice in it: one position on each device. See ``indexing`` for why that is clamped."""
-    tile = local.operand_tile(1)
-    return bool(dims.index_map) and prod(n for d, n in enumerate(tile) if d != dims.vector_dim) == 1
-
-
-def _local_positions(
-    local: Local, dims: IndexedDims, sizes: Sequence[int], looked_up: Sequence[int]
-) -> tuple[list[Any], Any]:
-    """The columns of the indices for this device's tile, and where a single element lies in it (None: no such)."""
-    columns, mask = at.components(local.op.operands[1], dims.vector_dim), None
-    shape, tile = local.operand_shapes[0], local.operand_tile(0)
-    for c, dim in enumerate(dims.index_map):
-        columns[c] = at.clamped(columns[c], shape[dim] - sizes[dim])
-        if c not in looked_up:
-            continue
-        columns[c] = at.shifted(columns[c], local.start(local.operand_dims[0][dim], tile[dim]))
-        if sizes[dim] > 1:  # it may straddle tiles
-            columns[c] = hlo.add(columns[c], at.splat(columns[c].type, sizes[dim]))
-        elif local.rule.factors[local.rule.operands[0][dim][0]].kind is Kind.REDUCTION:
-            here = at.within(columns[c], tile[dim])
-            mask = here if mask is None else hlo.and_(mask, here)
-    return columns, mask
-
-
-def padded(value: Any, margins: Sequence[int], text: str) -> Any:
-    """``value`` with ``margins[d]`` more elements, all ``text``, on both sides of dimension d."""
-    scalar = at.splat(retype(value.type, ()), text)
-    none = i64_array([0] * len(margins))
-    return hlo.pad(value, scalar, i64_array(margins), i64_array(margins), none)
-
-
-define_legacy("stablehlo.gather", "gather", gather, localize_gather)
+define(
+    "stablehlo.gather",
+    gather,
+    note="batch and offset dimensions, and dimensions of the indices; indexed ones by partial results",
+    context_free=False,  # it follows the indices back to an iota
+)

@@ -1,43 +1,60 @@
-"""map, get_dimension_size: what is said of each element, or of the shape alone."""
+"""map, get_dimension_size: facts of each element, or of the shape alone."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from shardpass.ir.tensors import shape_of
-from shardpass.ops.local import Local
-from shardpass.ops.registry import define_legacy
+from shardpass.ops.model import LocalPlan, OpModel, Pointwise, Shape, Site, Split
+from shardpass.ops.registry import define
 from shardpass.ops.splits.factors import Rule, RuleBuilder
 from shardpass.ops.tiles import positions as at
 
 
-def map_(op: Any) -> Rule | None:
+def map_(op: Any) -> OpModel[Any]:
+    return _map_model(shape_of(op.results[0]), len(op.operands))
+
+
+@lru_cache(maxsize=256)
+def _map_model(shape: Shape, count: int) -> Pointwise:
     """Elementwise over its operands, which have one shape."""
-    shape = shape_of(op.results[0])
-    count = len(op.operands)
     build = RuleBuilder([len(shape)] * count, [len(shape)])
     for dim, size in enumerate(shape):
         factor = build.factor(size)
         build.result(0, dim, factor)
         for index in range(count):
             build.operand(index, dim, factor)
-    return build.build()
+    return Pointwise(build.build())
 
 
-def get_dimension_size(op: Any) -> Rule | None:
-    """Any split of the operand: the whole size is known."""
+@dataclass(frozen=True, eq=False)
+class GetDimensionSize(OpModel[LocalPlan]):
+    """Any split of the operand: the size of the whole array is known."""
+
+    rule: Rule
+    size: int
+
+    def plan(self, split: Split) -> LocalPlan:
+        return LocalPlan(split)
+
+    def emit(self, plan: LocalPlan, site: Site) -> Sequence[Any]:
+        site.discard()
+        with site.after():
+            return [at.splat(site.op.results[0].type, self.size)]
+
+
+def get_dimension_size(op: Any) -> OpModel[Any]:
     shape = shape_of(op.operands[0])
     build = RuleBuilder([len(shape)], [0])
     for dim, size in enumerate(shape):
         build.operand(0, dim, build.factor(size))
-    return build.build()
+    return GetDimensionSize(build.build(), shape[int(op.attributes["dimension"])])
 
 
-def localize_get_dimension_size(local: Local) -> list[Any]:
-    dim = int(local.op.attributes["dimension"])
-    with local.after():
-        return [at.splat(local.op.results[0].type, local.operand_shapes[0][dim])]
-
-
-define_legacy("stablehlo.map", "map", map_)
-define_legacy("stablehlo.get_dimension_size", "map", get_dimension_size, localize_get_dimension_size)
+define("stablehlo.map", map_, note="every dimension")
+define(
+    "stablehlo.get_dimension_size", get_dimension_size, note="every dimension of the operand: its whole size is known"
+)

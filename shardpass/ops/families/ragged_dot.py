@@ -23,8 +23,8 @@ from jaxlib.mlir.dialects import chlo
 from jaxlib.mlir.dialects import stablehlo as hlo
 
 from shardpass.ir.tensors import i64_array, ints, retype, shape_of
-from shardpass.ops.families.replicated import no_rule
-from shardpass.ops.registry import define_legacy
+from shardpass.ops.families.replicated import unsplit
+from shardpass.ops.registry import define
 from shardpass.ops.tiles import positions as at
 from shardpass.ops.tiles.summing import reduced_sum, zero_text
 
@@ -93,10 +93,9 @@ def _running_sum(sizes: Any) -> Any:
     return reduced_sum(hlo.select(earlier, spread, at.splat(kind, "0")), [rank + 1])
 
 
-define_legacy(
+define(
     "chlo.ragged_dot",
-    "ragged_dot",
-    no_rule,
+    unsplit,
     note="every dimension, the groups too: written out as a dot_general of operands that are zero outside of a group",
     expand=ragged_dot,
 )

@@ -1,12 +1,14 @@
 """reduce in general: any initial value, any reducer, several operands at once (argmax, argmin).
 
-Three ways to reduce a split dimension:
+Three ways to reduce a split dimension; examples with ``f32[8]`` over x=4, so tiles of 2 elements:
 
-1. A plain combiner (add, maximum, ...) of one operand: each device reduces its part and an all_reduce joins the parts.
-   An initial value that is not the combiner's identity is combined on part 0 alone.
-2. Any other reducer (argmax; and/or of integers, for which there is no all_reduce): each device reduces its part, the
-   parts are gathered, and reduced once more, with the initial value. A part must not take the initial value in,
-   nor padding; so the local reducer gets one more operand, a flag, that says whether there is anything yet:
+1. JOINED: a plain combiner (add, maximum, ...) of one operand. Each device reduces its part and an all_reduce, which
+   the partitioner adds, joins the parts: max(max(a0, a1), max(a2, a3), ...). An initial value that is not the
+   combiner's identity is combined on part 0 alone.
+2. GATHERED: any other reducer (argmax; and/or of integers, for which there is no all_reduce). Each device reduces its
+   part, the parts are gathered (4 pairs of a value and its position, for argmax), and reduced once more, with the
+   initial value. A part must take in neither the initial value nor padding; so the local reducer gets one more operand,
+   a flag that says whether there is anything yet:
 
        (a, has_a) o (b, has_b) = (has_a ? (has_b ? reducer(a, b) : a) : b, has_a or has_b)
 
@@ -15,42 +17,173 @@ Three ways to reduce a split dimension:
 3. Needed whole: where the order of elements would change. Splitting keeps the order along one dimension alone, so of
    several reduced dimensions only the first (longer than 1) is split, unless the reducer is known to commute.
 
-Bytes: each device receives the other parts' results, (n - 1) x the result's tile.
+Bytes of way 2: each device receives the other parts of each result, (n - 1) x the result's tile.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
 
+from shardpass.element_types import ElementType, element_type
 from shardpass.ir.offsets import device_value
-from shardpass.ir.tensors import i64_array, ints, operation, retype, shape_of
-from shardpass.ops.local import Local
+from shardpass.ir.tensors import i64_array, ints, operation, shape_of
+from shardpass.ops.model import LocalPlan, OpModel, Shape, Site, Split
 from shardpass.ops.reducers import can_combine, combiner_of, is_identity
-from shardpass.ops.registry import define_legacy
+from shardpass.ops.registry import define
 from shardpass.ops.splits.factors import Axes, Kind, Priority, Rule, RuleBuilder
-from shardpass.ops.splits.prime_mesh import PrimeMesh
+from shardpass.ops.splits.partial import partial_axes
 from shardpass.ops.tiles import positions as at
+from shardpass.ops.tiles.flagged_reduce import flagged_reduce
 from shardpass.ops.tiles.masking import identity_text
-from shardpass.ops.tiles.stacking import item_bytes, result_tile, stacked
+from shardpass.ops.tiles.stacking import stacked, stacking
+
+# Results of these depend on how elements are grouped, so they are computed as one device would.
+NOT_ASSOCIATIVE = ("subtract", "divide", "remainder", "power", "atan2", "shift_left", "shift_right_logical")
 
 
-def reduce(op: Any) -> Rule | None:
+@dataclass(frozen=True)
+class JoinedPlan(LocalPlan):
+    """Way 1. ``partial``: the axes over which results are partial."""
+
+    partial: Axes = ()
+
+
+@dataclass(frozen=True, eq=False)
+class JoinedReduce(OpModel[JoinedPlan]):
+    rule: Rule
+
+    def plan(self, split: Split) -> JoinedPlan:
+        return JoinedPlan(split, partial=partial_axes(self.rule, split.factors))
+
+    def emit(self, plan: JoinedPlan, site: Site) -> Sequence[Any]:
+        """Reductions that differ in their initial value alone share a model, so the value is looked at here."""
+        if not plan.partial or is_identity(site.op.operands[1], self.rule.combiner):
+            return site.keep()
+        return [self._started_once(plan.partial, site)]
+
+    def _started_once(self, partial: Axes, site: Site) -> Any:
+        """The partial result, with the initial value on the devices of part 0 alone.
+
+        It is combined after the reduction, which starts from the identity: XLA takes a reduction of one element for
+        that element, whatever it starts from.
+        """
+        op, name = site.op, self.rule.combiner
+        init, kind = op.operands[1], site.tile_type(0)
+        text = at.nothing_text(kind.element_type) if name == "add" else identity_text(name, kind.element_type)
+        with site.before():
+            neutral = at.splat(init.type, str(text))
+            first = at.compare("EQ", device_value(site.split.mesh.index(partial)), at.splat(at.i32(), 0))
+            start = hlo.select(first, init, neutral)
+        op.operands[1] = neutral
+        (result,) = site.keep()
+        with site.after():
+            operands = [at.spread(start, kind.shape), result]
+            return ir.Operation.create(f"stablehlo.{name}", results=[kind], operands=operands).results[0]
+
+
+@dataclass(frozen=True)
+class GatheredPlan(LocalPlan):
+    """Way 2, one entry for each split reduced dimension: ``dims``, the ``grid`` of its parts, ``filled`` parts.
+
+    A part is filled unless it is all padding. ``collectives`` holds one all_gather for each result.
+    """
+
+    dims: Shape = ()
+    grid: Shape = ()
+    filled: Shape = ()
+
+
+@dataclass(frozen=True, eq=False)
+class GatheredReduce(OpModel[GatheredPlan]):
+    """``reduced``: the dimensions that are reduced; ``elements``: of each operand."""
+
+    rule: Rule
+    reduced: Shape
+    elements: tuple[ElementType, ...]
+
+    def plan(self, split: Split) -> GatheredPlan:
+        shape, tile, axes = split.operand_shapes[0], split.operand_tile(0), split.operands[0]
+        dims = tuple(d for d in sorted(self.reduced) if axes[d])
+        if not dims:
+            return GatheredPlan(split)
+        over = tuple(a for d in dims for a in axes[d])
+        gathers = tuple(
+            stacking(
+                split.result_tile(i), element, over, split.mesh, "parts of stablehlo.reduce over a split dimension"
+            )
+            for i, element in enumerate(self.elements)
+        )
+        grid = tuple(split.mesh.count(axes[d]) for d in dims)
+        filled = tuple(max(1, -(-shape[d] // max(1, tile[d]))) for d in dims)
+        return GatheredPlan(split, gathers, dims, grid, filled)
+
+    def emit(self, plan: GatheredPlan, site: Site) -> Sequence[Any]:
+        """Builds the local reduction and the all_gathers; the op itself becomes the reduction of the parts."""
+        op = site.op
+        if not plan.dims:
+            return site.keep()
+        kinds = [site.tile_type(index) for index in range(len(op.results))]
+        with site.before():
+            partial = flagged_reduce(op, kinds, _present(plan, site))
+            for index, (part, gather) in enumerate(zip(partial, plan.collectives, strict=True)):
+                op.operands[index] = _arranged(stacked(site, part, gather), plan)
+        op.attributes["dimensions"] = i64_array(range(len(plan.dims)))
+        return site.keep()
+
+
+def _arranged(parts: Any, plan: GatheredPlan) -> Any:
+    """[parts, *rest] -> [*grid, *rest], without the parts that are all padding."""
+    rest = shape_of(parts)[1:]
+    if len(plan.grid) > 1:
+        kind = ir.RankedTensorType.get([*plan.grid, *rest], parts.type.element_type)
+        parts = hlo.reshape(kind, parts)
+    if plan.filled == plan.grid:
+        return parts
+    high = [*plan.filled, *rest]
+    return hlo.slice(parts, i64_array([0] * len(high)), i64_array(high), i64_array([1] * len(high)))
+
+
+def _present(plan: GatheredPlan, site: Site) -> Any:
+    """i1, of the operand's tile: whether an element is one of the whole array's."""
+    split = plan.split
+    shape, tile, axes = split.operand_shapes[0], split.operand_tile(0), split.operands[0]
+    kind, out = at.i32(tile), None
+    for d in plan.dims:
+        if shape[d] % split.mesh.count(axes[d]):
+            left = hlo.subtract(at.splat(at.i32(), shape[d]), site.start(axes[d], tile[d]))
+            inside = at.compare("LT", hlo.iota(kind, d), at.spread(left, tile))
+            out = inside if out is None else hlo.and_(out, inside)
+    return at.splat(at.i1(tile), "true") if out is None else out
+
+
+def reduce(op: Any) -> OpModel[Any]:
     count = len(op.results)
-    shape, reduced = shape_of(op.operands[0]), ints(op.attributes["dimensions"])
-    element = op.operands[0].type.element_type
+    elements = tuple(str(r.type.element_type) for r in op.results)
     name = combiner_of(op) if count == 1 else ""
-    joins = can_combine(name, str(element)) and identity_text(name, element) is not None
+    joins = can_combine(name, elements[0]) and identity_text(name, op.operands[0].type.element_type) is not None
+    regroups = joins or _can_regroup(op)
+    return _model(shape_of(op.operands[0]), ints(op.attributes["dimensions"]), elements, name, joins, regroups)
+
+
+@lru_cache(maxsize=4096)
+def _model(
+    shape: Shape, reduced: Shape, elements: tuple[str, ...], name: str, joins: bool, regroups: bool
+) -> OpModel[Any]:
+    """``name``: of the combiner, "" for any other body; ``joins``: by way 1; ``regroups``: not by way 3 alone."""
+    count = len(elements)
     splittable = {d for d in reduced if shape[d]} if name else set(_first_long(shape, reduced))
-    if not joins and not _can_regroup(op):
-        splittable = set()
     build = RuleBuilder([len(shape)] * count + [0] * count, [len(shape) - len(reduced)] * count)
     out = 0
     for dim, size in enumerate(shape):
         gone = dim in reduced
-        kind = Kind.PARALLEL if not gone else Kind.REDUCTION if dim in splittable else Kind.REPLICATED
+        splits = regroups and dim in splittable
+        kind = Kind.PARALLEL if not gone else Kind.REDUCTION if splits else Kind.REPLICATED
         factor = build.factor(size, kind)
         for index in range(count):
             build.operand(index, dim, factor)
@@ -58,16 +191,13 @@ def reduce(op: Any) -> Rule | None:
                 build.result(index, out, factor)
         out += not gone
     if joins:
-        return build.build(Priority.CONTRACTION, name)
-    return build.build(Priority.CONTRACTION, self_completing=True, masks=True)
+        return JoinedReduce(build.build(Priority.CONTRACTION, name))
+    rule = build.build(Priority.CONTRACTION, self_completing=True, masks=True)
+    return GatheredReduce(rule, reduced, tuple(map(element_type, elements)))
 
 
-def _first_long(shape: tuple[int, ...], reduced: tuple[int, ...]) -> list[int]:
+def _first_long(shape: Shape, reduced: Shape) -> list[int]:
     return [d for d in sorted(reduced) if shape[d] > 1][:1]
-
-
-# Results of these depend on how elements are grouped, so they are computed as one device would.
-NOT_ASSOCIATIVE = ("subtract", "divide", "remainder", "power", "atan2", "shift_left", "shift_right_logical")
 
 
 def _can_regroup(op: Any) -> bool:
@@ -78,130 +208,10 @@ def _can_regroup(op: Any) -> bool:
     )
 
 
-def localize_reduce(local: Local) -> list[Any] | None:
-    axes = tuple(a for f, axes in sorted(local.factors.items()) for a in axes if _is_partial(local, f))
-    if axes and local.rule.self_completing:
-        _reduce_parts(local)
-    elif axes and not is_identity(local.op.operands[1], local.rule.combiner):
-        return [_started_once(local, axes)]
-    return None
-
-
-def _is_partial(local: Local, factor: int) -> bool:
-    return local.rule.factors[factor].kind is Kind.REDUCTION
-
-
-def _started_once(local: Local, axes: Axes) -> Any:
-    """Way 1: the partial result, with the initial value on the devices of part 0 alone.
-
-    It is combined after the reduction, which starts from the identity: XLA takes a reduction of one element for that
-    element, whatever it starts from.
-    """
-    op, name = local.op, local.rule.combiner
-    init, kind = op.operands[1], retype(op.results[0].type, local.tile(0))
-    text = at.nothing_text(kind.element_type) if name == "add" else identity_text(name, kind.element_type)
-    with local.before():
-        neutral = at.splat(init.type, str(text))
-        first = at.compare("EQ", device_value(local.mesh.index(axes)), at.splat(at.i32(), 0))
-        start = hlo.select(first, init, neutral)
-    op.operands[1] = neutral
-    op.results[0].set_type(kind)
-    with local.after():
-        operands = [at.spread(start, kind.shape), op.results[0]]
-        return ir.Operation.create(f"stablehlo.{name}", results=[kind], operands=operands).results[0]
-
-
-def _reduce_parts(local: Local) -> None:
-    """Way 2: builds the local reduction and the all_gathers; the op itself becomes the reduction of the parts."""
-    op, mesh = local.op, local.mesh
-    dims = local.operand_dims[0]
-    shape, tile = local.operand_shapes[0], local.operand_tile(0)
-    split = [d for d in sorted(ints(op.attributes["dimensions"])) if dims[d]]
-    axes = tuple(a for d in split for a in dims[d])
-    grid = [mesh.count(dims[d]) for d in split]
-    filled = [max(1, -(-shape[d] // max(1, tile[d]))) for d in split]  # parts that are not all padding
-    kinds = [retype(r.type, local.tile(i)) for i, r in enumerate(op.results)]
-    with local.before():
-        partial = _flagged_reduce(op, kinds, _present(local, split))
-        for index, part in enumerate(partial):
-            parts = stacked(local, part, axes, f"parts of {op.name} over a split dimension")
-            rest = shape_of(part)
-            if len(grid) > 1:
-                parts = hlo.reshape(retype(part.type, (*grid, *rest)), parts)
-            high = [*filled, *rest]
-            if filled != grid:
-                parts = hlo.slice(parts, i64_array([0] * len(high)), i64_array(high), i64_array([1] * len(high)))
-            op.operands[index] = parts
-    op.attributes["dimensions"] = i64_array(range(len(split)))
-
-
-def _present(local: Local, split: list[int]) -> Any:
-    """i1, of the operand's tile: whether an element is one of the whole array's."""
-    shape, tile, dims = local.operand_shapes[0], local.operand_tile(0), local.operand_dims[0]
-    kind, out = at.i32(tile), None
-    for d in split:
-        if shape[d] % local.mesh.count(dims[d]):
-            left = hlo.subtract(at.splat(at.i32(), shape[d]), local.start(dims[d], tile[d]))
-            inside = at.compare("LT", hlo.iota(kind, d), at.spread(left, tile))
-            out = inside if out is None else hlo.and_(out, inside)
-    return at.splat(at.i1(tile), "true") if out is None else out
-
-
-def _flagged_reduce(op: Any, kinds: list[Any], present: Any) -> list[Any]:
-    """The op on tiles, with the flag as its last operand; its results without the flag."""
-    count = len(kinds)
-    inputs, inits = list(op.operands)[:count], list(op.operands)[count:]
-    flag = at.i1()
-    new = ir.Operation.create(
-        "stablehlo.reduce",
-        results=[*kinds, at.i1(kinds[0].shape)],
-        operands=[*inputs, present, *inits, at.splat(flag, "false")],
-        attributes={"dimensions": op.attributes["dimensions"]},
-        regions=1,
-    )
-    old = op.regions[0].blocks[0]
-    scalars = [a.type for a in old.arguments]
-    block = new.regions[0].blocks.append(*scalars[:count], flag, *scalars[count:], flag)
-    arguments = list(block.arguments)
-    left, has_left, right, has_right = arguments[:count], arguments[count], arguments[count + 1 : -1], arguments[-1]
-    with ir.InsertionPoint(block):
-        joined = _copied(old, [*left, *right])
-        picked = [
-            hlo.select(has_left, hlo.select(has_right, both, a), b)
-            for both, a, b in zip(joined, left, right, strict=True)
-        ]
-        hlo.return_([*picked, hlo.or_(has_left, has_right)])
-    return list(new.results)[:count]
-
-
-def _copied(block: Any, arguments: list[Any]) -> list[Any]:
-    """Copies the ops of ``block`` to the insertion point with ``arguments`` in place of its own; what it returns."""
-    values = dict(zip(block.arguments, arguments, strict=True))
-    *body, end = [operation(inner) for inner in block.operations]
-    for inner in body:
-        copy = operation(inner.clone())
-        for index, operand in enumerate(inner.operands):
-            copy.operands[index] = values[operand]
-        values.update(zip(inner.results, copy.results, strict=True))
-    return [values[v] for v in end.operands]
-
-
-def bytes_of_parts(op: Any, rule: Rule, factors: dict[int, Axes], mesh: PrimeMesh) -> int:
-    if not rule.self_completing:
-        return 0
-    parts = mesh.count(tuple(a for f, axes in factors.items() for a in axes if rule.factors[f].kind is Kind.REDUCTION))
-    return sum(
-        (parts - 1) * result_tile(rule, i, shape_of(r), factors, mesh) * item_bytes(r.type)
-        for i, r in enumerate(op.results)
-    )
-
-
-define_legacy(
+define(
     "stablehlo.reduce",
-    "reduce",
     reduce,
-    localize_reduce,
-    bytes_of_parts,
     note="dimensions that stay; reduced ones under a plain combiner (partial results), and the first of them under any "
     "other reducer (parts are gathered and reduced once more)",
+    sends="under a reducer that is no plain combiner: the parts of each result, `all_gather`",
 )

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from shardpass.ops.registry import define_legacy
-from shardpass.ops.splits.factors import Rule
+from shardpass.ops.model import OpModel
+from shardpass.ops.registry import define
 
 STRUCTURE = {
     "while": "control flow: its regions are partitioned, with the shardings of what they carry agreed on",
@@ -61,10 +61,10 @@ REASONS: dict[str, str] = {
 }
 
 
-def no_rule(op: Any) -> Rule | None:
-    """Replicated."""
+def unsplit(op: Any) -> OpModel[Any] | None:
+    """The ``read`` of ops that no rule splits."""
     return None
 
 
 for _name, _why in REASONS.items():
-    define_legacy(_name, "replicated", no_rule, note=_why)
+    define(_name, unsplit, note=_why, whole=True)

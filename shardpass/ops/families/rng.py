@@ -1,17 +1,19 @@
 """Random numbers: the same ones as on one device, or at least the same ones on every device.
 
-* rng_bit_generator is a function of its state, so its bits are those of the whole program.
+1. rng_bit_generator is a function of its state, so its bits are those of the whole program.
 
-  - PHILOX makes blocks of 128 bits (two elements of 64 bits; four of 32, 16 or 8) in row-major order, block b from the
-    key and counter + b. A device that holds a run of rows starts from its own counter, and makes its rows alone; where
-    they begin inside of a block it makes that block too and cuts them out. The state is (key, counter) as ui64[2],
-    where the upper half of the counter starts as the key, or (key, counter, upper half) as ui64[3].
-  - DEFAULT is taken as PHILOX, which it is on XLA's CPU and GPU clients.
-  - THREE_FRY halves the array, makes one word of each half from one counter, and puts the halves one behind the
-    other: a tile's words come from counters of the other half too. Every device makes all bits and keeps its part.
+   a. PHILOX makes blocks of 128 bits (two elements of 64 bits; four of 32, 16 or 8) in row-major order, block b from
+      the key and counter + b. A device that holds a run of rows starts from its own counter, and makes its rows alone;
+      where they begin inside of a block it makes that block too and cuts them out. The state is (key, counter) as
+      ui64[2], where the upper half of the counter starts as the key, or (key, counter, upper half) as ui64[3].
+      Example: ui32[8,3] over x=4 has tiles of 6 elements; device 1 begins at element 6, which is in block 1 of 4
+      elements, at offset 2. It makes 9 elements from counter + 1 and cuts [2, 8) out of them.
+   b. DEFAULT is taken as PHILOX, which it is on XLA's CPU and GPU clients.
+   c. THREE_FRY halves the array, makes one word of each half from one counter, and puts the halves one behind the
+      other: a tile's words come from counters of the other half too. Every device makes all bits and keeps its part.
 
-* rng is no function: each device draws numbers of its own, or the same ones on each tile, as the backend likes. Device
-  0's are taken everywhere: the others add ``nothing`` to them in an all_reduce.
+2. rng is no function: each device draws numbers of its own, or the same ones on each tile, as the backend likes. Device
+   0's are taken everywhere: the others add ``nothing`` to them in an all_reduce.
 
 Nothing is sent for bits. Rows are split along the first dimension longer than 1; along others a device keeps its part
 of the rows that it makes.
@@ -19,41 +21,113 @@ of the rows that it makes.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 from typing import Any
 
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
 
+from shardpass.element_types import ElementType, element_type
 from shardpass.ir.reductions import all_reduce
 from shardpass.ir.tensors import i64_array, retype, shape_of
-from shardpass.ops.local import Local
-from shardpass.ops.registry import define_legacy
-from shardpass.ops.splits.factors import Kind, Rule, RuleBuilder
+from shardpass.ops.model import Collective, LocalPlan, OpModel, Shape, Shapes, Site, Split
+from shardpass.ops.registry import define
+from shardpass.ops.splits.factors import Axes, Kind, Rule, RuleBuilder
 from shardpass.ops.tiles import positions as at
-from shardpass.ops.tiles.stacking import item_bytes
 
 STATE, BITS = 0, 1  # results
+PHILOX = "#stablehlo<rng_algorithm PHILOX>"
 
 
-def whole(op: Any) -> Rule | None:
+@lru_cache(maxsize=256)
+def whole(operands: Shapes, results: Shapes) -> Rule:
     """No dimension of any operand or result is split; a result is sliced after."""
-    return RuleBuilder([len(shape_of(v)) for v in op.operands], [len(shape_of(v)) for v in op.results]).build()
+    return RuleBuilder([len(shape) for shape in operands], [len(shape) for shape in results]).build()
 
 
-def bits(op: Any) -> Rule | None:
+@dataclass(frozen=True)
+class BitsPlan(LocalPlan):
+    """Case a where ``axes`` split the rows into tiles of ``rows`` rows of ``row`` elements each; () where they do not.
+
+    ``count`` elements are a tile, at the front of a block on every device where ``aligned``. ``blocks`` is the number
+    of blocks in the whole array.
+    """
+
+    axes: Axes = ()
+    rows: int = 0
+    row: int = 0
+    count: int = 0
+    aligned: bool = True
+    blocks: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Bits(OpModel[BitsPlan]):
+    """``along``: the dimension of rows; ``block``: elements in a block."""
+
+    rule: Rule
+    along: int | None
+    block: int
+
+    def plan(self, split: Split) -> BitsPlan:
+        shape, tile = split.result_shapes[BITS], split.result_tile(BITS)
+        axes = () if self.along is None else split.results[BITS][self.along]
+        if self.along is None or not axes:
+            return BitsPlan(split)
+        count = prod(tile)
+        return BitsPlan(
+            split,
+            axes=axes,
+            rows=tile[self.along],
+            row=prod(shape[self.along + 1 :]),
+            count=count,
+            aligned=count % self.block == 0,
+            blocks=-(-prod(shape) // self.block),
+        )
+
+    def emit(self, plan: BitsPlan, site: Site) -> Sequence[Any]:
+        op = site.op
+        site.discard()  # in its place is a generator of unsigned bits
+        with site.before():
+            if plan.axes:
+                return self._rows(plan, site)
+            return _generated(op.operands[0], op.results[BITS].type, op.attributes["rng_algorithm"])
+
+    def _rows(self, plan: BitsPlan, site: Site) -> Sequence[Any]:
+        kind, block = site.tile_type(BITS), self.block
+        state = _Counter(site.op.operands[0])
+        after = state.plus(_ui64(plan.blocks), like=site.op.operands[0].type)
+        first = hlo.multiply(hlo.convert(_scalar(), site.start(plan.axes, plan.rows)), _ui64(plan.row))
+        start, offset = hlo.divide(first, _ui64(block)), hlo.remainder(first, _ui64(block))
+        run = kind if plan.aligned else retype(kind, [plan.count + block - 1])
+        _, made = _generated(state.plus(start), run, ir.Attribute.parse(PHILOX))
+        if not plan.aligned:
+            made = hlo.reshape(kind, hlo.dynamic_slice(made, [offset], i64_array([plan.count])))
+        return [after, made]
+
+
+def bits(op: Any) -> OpModel[Any]:
+    kind = op.results[BITS].type
+    return _bits_model(shape_of(op.operands[0]), tuple(kind.shape), int(kind.element_type.width), _counts(op))
+
+
+@lru_cache(maxsize=256)
+def _bits_model(state: Shape, shape: Shape, width: int, counts: bool) -> Bits:
     """Rows of the bits, where a device can start at its own."""
-    shape = shape_of(op.results[BITS])
-    rows = _rows(shape)
-    if rows is None or not _counts(op):
-        return whole(op)
+    block = 2 if width == 64 else 4
+    rows = _rows(shape) if counts else None
+    if rows is None:
+        return Bits(whole((state,), (state, shape)), None, block)
     build = RuleBuilder([1], [1, len(shape)])
     for dim, size in enumerate(shape):
         build.result(BITS, dim, build.factor(size, Kind.PARALLEL if dim == rows else Kind.REPLICATED))
-    return build.build()
+    return Bits(build.build(), rows, block)
 
 
-def _rows(shape: tuple[int, ...]) -> int | None:
+def _rows(shape: Shape) -> int | None:
     """The first dimension longer than 1, whose tiles are runs of the row-major order."""
     return next((d for d, n in enumerate(shape) if 1 < n <= at.LARGEST), None) if 0 not in shape else None
 
@@ -63,30 +137,6 @@ def _counts(op: Any) -> bool:
     state = op.operands[0].type
     said = str(op.attributes["rng_algorithm"])
     return "THREE_FRY" not in said and str(state.element_type) == "ui64" and state.shape[0] in (2, 3)
-
-
-def localize_bits(local: Local) -> list[Any] | None:
-    op, shape = local.op, local.result_shapes[BITS]
-    rows = _rows(shape)
-    axes = () if rows is None else local.result_dims[BITS][rows]
-    if rows is None or not axes:
-        with local.before():
-            return [*_generated(op.operands[0], op.results[BITS].type, op.attributes["rng_algorithm"])]
-    tile = local.tile(BITS)
-    kind = retype(op.results[BITS].type, tile)
-    block = 2 if item_bytes(kind) == 8 else 4
-    row, count = prod(shape[rows + 1 :]), prod(tile)
-    aligned = count % block == 0  # then every tile begins with a block
-    with local.before():
-        state = _Counter(op.operands[0])
-        after = state.plus(_ui64(-(-prod(shape) // block)), like=op.operands[0].type)
-        first = hlo.multiply(hlo.convert(_scalar(), local.start(axes, tile[rows])), _ui64(row))
-        start, offset = hlo.divide(first, _ui64(block)), hlo.remainder(first, _ui64(block))
-        run = kind if aligned else retype(kind, [count + block - 1])
-        _, made = _generated(state.plus(start), run, ir.Attribute.parse("#stablehlo<rng_algorithm PHILOX>"))
-        if not aligned:
-            made = hlo.reshape(kind, hlo.dynamic_slice(made, [offset], i64_array([count])))
-    return [after, made]
 
 
 def _generated(state: Any, kind: Any, algorithm: Any) -> tuple[Any, Any]:
@@ -132,29 +182,54 @@ class _Counter:
         return hlo.concatenate([hlo.reshape(row, part) for part in parts], 0)
 
 
-def localize_rng(local: Local) -> list[Any] | None:
-    op, mesh = local.op, local.mesh
-    axes = tuple(range(len(mesh.sizes)))
-    if mesh.num_devices == 1:
-        return None
-    drawn = op.results[0]
-    element = drawn.type.element_type
-    first = min(int(device) for device in mesh.mesh.devices.reshape(-1))
-    with local.after():
-        device = at.as_i32(hlo.partition_id())
-        mine = at.compare("EQ", device, at.splat(at.i32(), first))
-        kept = hlo.select(mine, drawn, at.splat(drawn.type, at.nothing_text(element)))
-        joined = all_reduce(kept, mesh.groups(axes), at.adder(element), next(local.channels))
-        local.explain(joined, axes, f"{op.name} draws other numbers on each device: device {first}'s are taken")
-        return [joined.results[0]]
+@dataclass(frozen=True, eq=False)
+class Rng(OpModel[LocalPlan]):
+    rule: Rule
+    element: ElementType
+
+    def plan(self, split: Split) -> LocalPlan:
+        mesh = split.mesh
+        devices = mesh.num_devices
+        if devices == 1:
+            return LocalPlan(split)
+        moved = 2 * self.element.bytes(prod(split.result_shapes[0])) * (devices - 1) // devices
+        cause = f"stablehlo.rng draws other numbers on each device: device {_first(split)}'s are taken"
+        return LocalPlan(split, (Collective("all_reduce", tuple(range(len(mesh.sizes))), moved, cause),))
+
+    def emit(self, plan: LocalPlan, site: Site) -> Sequence[Any]:
+        (drawn,) = site.keep()
+        if not plan.collectives:
+            return [drawn]
+        (planned,) = plan.collectives
+        element = drawn.type.element_type
+        with site.after():
+            device = at.as_i32(hlo.partition_id())
+            mine = at.compare("EQ", device, at.splat(at.i32(), _first(plan.split)))
+            kept = hlo.select(mine, drawn, at.splat(drawn.type, at.nothing_text(element)))
+            groups = plan.split.mesh.groups(planned.axes)
+            joined = all_reduce(kept, groups, at.adder(element), next(site.channels))
+            site.explain(joined, planned.axes, planned.cause)
+            return [joined.results[0]]
 
 
-define_legacy(
+def _first(split: Split) -> int:
+    return min(int(device) for device in split.mesh.mesh.devices.reshape(-1))
+
+
+def rng(op: Any) -> OpModel[Any]:
+    rule = whole(tuple(shape_of(v) for v in op.operands), (shape_of(op.results[0]),))
+    return Rng(rule, element_type(str(op.results[0].type.element_type)))
+
+
+define(
     "stablehlo.rng_bit_generator",
-    "rng",
     bits,
-    localize_bits,
     note="PHILOX and DEFAULT: the first dimension longer than 1, each device counts to its own rows; THREE_FRY: every "
     "device makes all bits, as a tile's words come from counters of another half of the array too",
 )
-define_legacy("stablehlo.rng", "rng", whole, localize_rng, note="drawn on one device: a device's numbers are its own")
+define(
+    "stablehlo.rng",
+    rng,
+    note="drawn on one device: a device's numbers are its own",
+    sends="the numbers, `all_reduce`",
+)

@@ -1,34 +1,45 @@
 """scatter: window, batch and indexed dimensions are parallel; a split of the updates leaves partial results.
 
-Cases, for each dimension of the operand (and of the result, which is split alike):
+The problem: a scatter writes updates into an operand at positions that a tensor holds, and only the running program
+knows which tile a position falls into. A plain scatter of sums is what the gradient of an embedding is.
 
-1. a batching dimension: the one of the indices and of the updates that goes with it;
-2. written whole (window size = size): a window dimension of the updates; only an index of 0 is in bounds;
-3. indexed, or inserted: absent from the updates. Each device shifts the positions into its tile, and what falls outside
-   is dropped, as scatter drops what is out of bounds. A window of more than one element may straddle tiles, so
-   the tile is padded by it on both sides, and cut out again after;
-4. indexed by a column that merely counts (``counting``): it goes with the dimension of the indices that is counted, as
-   a batching dimension does; positions are shifted as in 3;
-5. cut short without being indexed: only [0, window size) is ever written; needed whole.
+Cases, for each dimension of the operand (the result is split as the operand is); examples on the mesh x=4:
 
-The remaining dimensions of indices and updates say which update: split, each device applies its own, and the results
-are partial. Then the operand counts once: all parts but the first start from the combiner's identity. Only for
-combiners that have one. Any other body (one that overwrites) takes the updates in their order, whole on each device
-that holds what they change: parts of them have no order among devices. (Where indices are unique order does not matter,
-but then the updates are no larger than the operand, and gathering them receives less than joining two partial operands
-and a mask of what was written.) Updates in the padding are sent out of bounds.
+1. A batching dimension goes with one dimension of the indices and one of the updates: all three are split alike.
+2. A dimension that is written whole (window size = size) is a window dimension of the updates: both are split alike.
+   Only an index of 0 is in bounds along it.
+3. An indexed dimension, or an inserted one, is absent from the updates. Each device shifts the positions into its tile,
+   and what falls outside is dropped, as scatter drops what is out of bounds: of the positions [5, 0] in
+   ``f32[8]`` over x, device 2 (elements 4 and 5) writes at 1 and drops -4. A window of more than one element may
+   straddle two tiles, so the tile first gets a margin, which is cut off after.
+4. An indexed dimension whose column of the indices counts 0, 1, 2, ... (``indexing.counted_columns``) goes with the
+   dimension of the indices that is counted, as a batching dimension does; positions are shifted as in 3.
+5. A dimension that is cut short and not indexed: only [0, window size) is ever written; it is needed whole.
+
+The other dimensions of indices and updates tell the updates apart. Where they are split, each device applies its own
+updates, and the results are partial. The operand must then count once: every part but the first starts from the
+combiner's identity. This holds for combiners that have one. Any other body (one that overwrites) applies the updates in
+their order, so a device needs all that change its tile: parts of them have no order among devices. (Where indices are
+unique the order does not matter, but then the updates are no larger than the operand, and to gather them receives less
+than to join two partial operands and a mask of the elements that were written.) Updates in the padding are sent out of
+bounds.
 
 A single update is a dynamic_slice and a dynamic_update_slice to XLA, which folds that slice with the one that brings a
-tile to a device, at the sum of the positions, and reads elsewhere where the position is out of bounds (``indexing``
-tells more). A barrier between the two keeps them apart.
+tile to a device, at the sum of the positions, and reads elsewhere where the position is out of bounds
+(``dynamic_slice`` tells more). A barrier between the two keeps them apart.
 
-Out of bounds: a window that is not wholly inside is dropped whole, as XLA does it (JAX's modes are built on that). The
-specification drops its outside elements only; with windows of one element the two agree.
+Invariant: a window that is not wholly inside of the operand is dropped whole, as XLA does it (JAX's modes are built on
+that). The specification drops only the elements outside; with windows of one element the two agree.
+
+Nothing is sent here: the partitioner completes partial results. O(positions) work beside the scatter itself.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -36,204 +47,236 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
 
 from shardpass.ir.offsets import device_value
-from shardpass.ir.tensors import i64_array, operation, retype, shape_of, splat_text
-from shardpass.ops.families.gather import counted, padded
+from shardpass.ir.tensors import operation, shape_of, splat_text
+from shardpass.ops.indexing.counted_columns import counted_dims
 from shardpass.ops.indexing.dimension_numbers import IndexedDims
-from shardpass.ops.local import Local
-from shardpass.ops.reducers import can_combine, combiner_of
-from shardpass.ops.registry import define_legacy
+from shardpass.ops.indexing.local_columns import LocalColumn
+from shardpass.ops.model import LocalPlan, OpModel, Shape, Site, Split
+from shardpass.ops.reducers import partial_combiner
+from shardpass.ops.registry import define
 from shardpass.ops.splits.factors import Axes, Kind, Priority, Rule, RuleBuilder
+from shardpass.ops.splits.partial import partial_axes
 from shardpass.ops.tiles import positions as at
+from shardpass.ops.tiles.margins import with_margins, without_margins
 from shardpass.ops.tiles.masking import identity_text
 
 NOWHERE = -(2**30)  # a position out of bounds, with any window, of any tile
+IDEMPOTENT = ("maximum", "minimum", "and", "or")  # x joined with x is x: an operand may count many times
 
 
-def partial_combiner(op: Any) -> str:
-    """The reduction that joins partial results of the update computation; "" where there is none."""
-    if len(op.results) != 1:
-        return ""
-    element = op.results[0].type.element_type
-    name = "add" if _subtracts(op) else combiner_of(op)
-    if not can_combine(name, str(element)) or identity_text(name, element) is None:
-        return ""
-    return name
+@dataclass(frozen=True, slots=True)
+class UnevenRows:
+    """A dimension of the indices whose tiles of ``tile`` rows end in padding, beyond ``rows`` rows of the whole array.
 
-
-def _subtracts(op: Any) -> bool:
-    """Whether the computation is old - update: from the identity it leaves minus the update, and parts are added."""
-    block = op.regions[0].blocks[0]
-    body = [operation(inner) for inner in block.operations]
-    return (
-        len(body) == 2
-        and body[0].name == "stablehlo.subtract"
-        and list(body[0].operands) == list(block.arguments)
-        and list(body[1].operands) == list(body[0].results)
-    )
-
-
-def scatter(op: Any) -> Rule | None:
-    dims, n = IndexedDims.of_scatter(op), len(op.results)
-    shapes = [shape_of(v) for v in op.operands]
-    operand, indices, updates = shapes[0], shapes[n], shapes[n + 1]
-    combiner = partial_combiner(op) if dims.index_map else ""
-    build = RuleBuilder([len(s) for s in shapes], [len(operand)] * n)
-
-    def everywhere(dim: int, factor: int) -> None:
-        for index in range(n):
-            build.operand(index, dim, factor)
-            build.result(index, dim, factor)
-
-    def on_updates(dim: int, factor: int) -> None:
-        for index in range(n):
-            build.operand(n + 1 + index, dim, factor)
-
-    walked, paired = dims.walked(len(operand)), dims.paired()
-    paired |= counted(op.operands[n], dims.vector_dim, dims.index_map, [*paired], operand, set(dims.dropped))
-    for source, target in dims.index_walks(len(indices), len(updates)).items():
-        free = source in paired
-        kind = Kind.PARALLEL if free else Kind.REDUCTION if combiner else Kind.REPLICATED
-        factor = build.factor(indices[source], kind)
-        build.operand(n, source, factor)
-        on_updates(target, factor)
-        if free:
-            everywhere(paired[source], factor)
-    if dims.vector_dim < len(indices):
-        build.operand(n, dims.vector_dim, build.factor(indices[dims.vector_dim], Kind.REPLICATED))
-    for dim, size in enumerate(operand):
-        if dim in paired.values():
-            continue
-        width = updates[walked[dim]] if dim in walked else 1
-        whole = dim in walked and width == size
-        free = whole or (dim in dims.index_map and size <= at.LARGEST)
-        factor = build.factor(size, Kind.PARALLEL if free else Kind.REPLICATED)
-        everywhere(dim, factor)
-        if dim in walked:
-            on_updates(walked[dim], factor if whole else build.factor(width, Kind.REPLICATED))
-    return build.build(Priority.CONTRACTION, combiner, masks=True)
-
-
-def localize_scatter(local: Local) -> list[Any] | None:
-    """See the cases above. Where no index needs a change and nothing is partial the op stays as it is."""
-    op, dims = local.op, IndexedDims.of_scatter(local.op)
-    split, n = local.operand_dims[0], len(op.results)
-    parts = tuple(a for f, axes in sorted(local.factors.items()) for a in axes if _is_partial(local, f))
-    if parts:
-        with local.before():
-            op.operands[0] = _counted_once(local, parts)
-    if prod(d for place, d in enumerate(local.operand_tile(n)) if place != dims.vector_dim) == 1:
-        with local.before():
-            for index in range(n):
-                op.operands[index] = hlo.optimization_barrier([op.operands[index]])
-    moved = [c for c, d in enumerate(dims.index_map) if split[d]]
-    ragged = _ragged_rows(local, dims)
-    if not moved and not ragged:
-        return None
-    shape = local.operand_shapes[0]
-    walked = dims.walked(len(shape))
-    width = {d: local.operand_shapes[n + 1][walked[d]] if d in walked else 1 for d in dims.index_map}
-    margins = [width[d] - 1 if d in width and split[d] and width[d] < shape[d] else 0 for d in range(len(shape))]
-    with local.before():
-        columns = _local_positions(local, dims, width, ragged)
-        op.operands[n] = at.joined(columns, dims.vector_dim)
-        if any(margins):
-            for index in range(n):
-                zero = at.nothing_text(op.operands[index].type.element_type)
-                op.operands[index] = padded(op.operands[index], margins, zero)
-    op.attributes["indices_are_sorted"] = ir.BoolAttr.get(False)
-    kinds = [retype(r.type, local.tile(i)) for i, r in enumerate(op.results)]
-    for index in range(n):
-        op.results[index].set_type(op.operands[index].type)
-    if not any(margins):
-        return list(op.results)
-    with local.after():
-        return [_cut_out(r, kind, margins) for r, kind in zip(op.results, kinds, strict=True)]
-
-
-def _is_partial(local: Local, factor: int) -> bool:
-    return local.rule.factors[factor].kind is Kind.REDUCTION
-
-
-def _counted_once(local: Local, parts: Axes) -> Any:
-    """The operand on the devices that hold part 0 of the updates, the combiner's identity on all others.
-
-    As it is where counting it again changes nothing: for a combiner that leaves x and x at x, and for zeros.
+    ``place``: the dimension in a column of the indices, which has no dimension for the index vector.
     """
-    value, combiner = local.op.operands[0], local.rule.combiner
-    element = value.type.element_type
-    if combiner in ("maximum", "minimum", "and", "or") or (combiner == "add" and _is_zero(value)):
-        return value
-    text = at.nothing_text(element) if combiner == "add" else identity_text(combiner, element)
-    first = hlo.compare(
-        device_value(local.mesh.index(parts)), at.splat(at.i32(), 0), hlo.ComparisonDirectionAttr.get("EQ")
-    )
-    return hlo.select(first, value, at.splat(value.type, str(text)))
+
+    place: int
+    rows: int
+    axes: Axes
+    tile: int
 
 
-def _is_zero(value: Any) -> bool:
+@dataclass(frozen=True)
+class ScatterPlan(LocalPlan):
+    """``once``: sub-axes of the updates, where the operand counts on the devices of part 0 alone.
+
+    ``columns`` is () where the indices stay as they are.
+    """
+
+    once: Axes = ()
+    barrier: bool = False
+    columns: tuple[LocalColumn, ...] = ()
+    uneven: tuple[UnevenRows, ...] = ()
+    margins: Shape = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Scatter(OpModel[ScatterPlan]):
+    """``inputs`` operands are scattered into at once; ``from_zeros``: the operand is known to be 0 everywhere."""
+
+    rule: Rule
+    dims: IndexedDims
+    inputs: int
+    widths: Shape  # of the window, by dimension of the operand; 1 where the updates do not have it
+    from_zeros: bool
+
+    def plan(self, split: Split) -> ScatterPlan:
+        shape, axes = split.operand_shapes[0], split.operands[0]
+        rows = prod(n for d, n in enumerate(split.operand_tile(self.inputs)) if d != self.dims.vector_dim)
+        uneven = self._uneven_rows(split)
+        shifted = bool(uneven) or any(axes[d] for d in self.dims.index_map)
+        columns = tuple(self._column(d, split) for d in self.dims.index_map) if shifted else ()
+        straddled = {d for d in self.dims.index_map if shifted and axes[d] and self.widths[d] < shape[d]}
+        margins = tuple(self.widths[d] - 1 if d in straddled else 0 for d in range(len(shape)))
+        once = () if self._may_count_twice() else partial_axes(self.rule, split.factors)
+        return ScatterPlan(split, once=once, barrier=rows == 1, columns=columns, uneven=uneven, margins=margins)
+
+    def _may_count_twice(self) -> bool:
+        """Whether the operand joined with itself is the operand."""
+        combiner = self.rule.combiner
+        return combiner in IDEMPOTENT or (combiner == "add" and self.from_zeros)
+
+    def _column(self, dim: int, split: Split) -> LocalColumn:
+        size, width = split.operand_shapes[0][dim], self.widths[dim]
+        axes = split.operands[0][dim] if width < size else ()
+        return LocalColumn(size - width, axes, split.operand_tile(0)[dim], width - 1)
+
+    def _uneven_rows(self, split: Split) -> tuple[UnevenRows, ...]:
+        """Rows of padding that would be applied as updates. Padding along a batching dimension writes to padding."""
+        sizes, axes = split.operand_shapes[self.inputs], split.operands[self.inputs]
+        tile = split.operand_tile(self.inputs)
+        sources = [d for d in range(len(sizes)) if d != self.dims.vector_dim]
+        return tuple(
+            UnevenRows(place, sizes[d], axes[d], tile[d])
+            for place, d in enumerate(sources)
+            if axes[d] and d not in self.dims.indices_batching and sizes[d] % split.mesh.count(axes[d])
+        )
+
+    def emit(self, plan: ScatterPlan, site: Site) -> Sequence[Any]:
+        op, inputs = site.op, range(self.inputs)
+        with site.before():
+            if plan.once:
+                op.operands[0] = self._counted_once(plan.once, site)
+            if plan.barrier:
+                for index in inputs:
+                    op.operands[index] = hlo.optimization_barrier([op.operands[index]])
+            if not plan.columns:
+                return site.keep()
+            op.operands[self.inputs] = at.joined(self._positions(plan, site), self.dims.vector_dim)
+            op.attributes["indices_are_sorted"] = ir.BoolAttr.get(False)
+            if not any(plan.margins):
+                return site.keep()
+            for index in inputs:
+                nothing = at.nothing_text(op.operands[index].type.element_type)
+                op.operands[index] = with_margins(op.operands[index], plan.margins, nothing)
+                op.results[index].set_type(op.operands[index].type)
+        with site.after():
+            return [without_margins(result, plan.margins) for result in op.results]
+
+    def _counted_once(self, parts: Axes, site: Site) -> Any:
+        """The operand on the devices that hold part 0 of the updates, the combiner's identity on all others."""
+        value, combiner = site.op.operands[0], self.rule.combiner
+        element = value.type.element_type
+        text = at.nothing_text(element) if combiner == "add" else identity_text(combiner, element)
+        part = device_value(site.split.mesh.index(parts))
+        first = hlo.compare(part, at.splat(at.i32(), 0), hlo.ComparisonDirectionAttr.get("EQ"))
+        return hlo.select(first, value, at.splat(value.type, str(text)))
+
+    def _positions(self, plan: ScatterPlan, site: Site) -> list[Any]:
+        """The columns of the indices for this device's tile; NOWHERE for positions that must not be written."""
+        columns = at.components(site.op.operands[self.inputs], self.dims.vector_dim)
+        real = None if not plan.uneven else _real_rows(plan.uneven, shape_of(columns[0]), site)
+        for c, column in enumerate(plan.columns):
+            kept = at.in_range(columns[c], column.last)
+            valid = at.compare("EQ", kept, columns[c])
+            if real is not None:
+                valid = hlo.and_(valid, real)
+            position = column.in_tile(at.as_i32(kept), site)
+            columns[c] = hlo.select(valid, position, at.splat(position.type, NOWHERE))
+        return columns
+
+
+def _real_rows(uneven: Sequence[UnevenRows], shape: Shape, site: Site) -> Any:
+    """i1 of ``shape``: whether a row of the indices is one of the whole array's."""
+    kind, real = at.i32(shape), None
+    for rows in uneven:
+        start = site.start(rows.axes, rows.tile)
+        beyond = at.shifted(hlo.iota(kind, rows.place), hlo.subtract(at.splat(at.i32(), rows.rows), start))
+        inside = at.compare("LT", beyond, at.splat(kind, 0))
+        real = inside if real is None else hlo.and_(real, inside)
+    return real
+
+
+def scatter(op: Any) -> OpModel[Any]:
+    dims, inputs = IndexedDims.of_scatter(op), len(op.results)
+    shapes = tuple(shape_of(v) for v in op.operands)
+    counted = counted_dims(op.operands[inputs], dims, shapes[0], set(dims.dropped))
+    combiner = partial_combiner(op) if dims.index_map else ""
+    return _model(dims, inputs, shapes, combiner, tuple(counted.items()), is_zero(op.operands[0]))
+
+
+@lru_cache(maxsize=4096)
+def _model(
+    dims: IndexedDims,
+    inputs: int,
+    shapes: tuple[Shape, ...],
+    combiner: str,
+    counted: tuple[tuple[int, int], ...],
+    from_zeros: bool,
+) -> Scatter:
+    """``shapes``: of all operands; ``counted``: pairs of case 4, a dimension of the indices and one of the operand."""
+    operand, updates = shapes[0], shapes[inputs + 1]
+    walked = dims.walked(len(operand))
+    widths = tuple(updates[walked[d]] if d in walked else 1 for d in range(len(operand)))
+    rule = _ScatterRule(dims, inputs, shapes, dims.paired() | dict(counted), combiner)
+    return Scatter(rule.build(widths), dims, inputs, widths, from_zeros)
+
+
+class _ScatterRule:
+    """Builds the rule. ``paired``: dimension of the indices -> the operand dimension of case 1 or 4."""
+
+    def __init__(
+        self, dims: IndexedDims, inputs: int, shapes: tuple[Shape, ...], paired: dict[int, int], combiner: str
+    ) -> None:
+        self.dims, self.inputs, self.paired, self.combiner = dims, inputs, paired, combiner
+        self.operand, self.indices, self.updates = shapes[0], shapes[inputs], shapes[inputs + 1]
+        self.builder = RuleBuilder([len(s) for s in shapes], [len(self.operand)] * inputs)
+
+    def build(self, widths: Shape) -> Rule:
+        self._rows()
+        self._windows(widths)
+        return self.builder.build(Priority.CONTRACTION, self.combiner, masks=True)
+
+    def _rows(self) -> None:
+        """The dimensions that tell the updates apart."""
+        build, vector_dim = self.builder, self.dims.vector_dim
+        apart = Kind.REDUCTION if self.combiner else Kind.REPLICATED
+        for source, target in self.dims.index_walks(len(self.indices), len(self.updates)).items():
+            factor = build.factor(self.indices[source], Kind.PARALLEL if source in self.paired else apart)
+            build.operand(self.inputs, source, factor)
+            self._updates(target, factor)
+            if source in self.paired:
+                self._operand_and_result(self.paired[source], factor)
+        if vector_dim < len(self.indices):
+            build.operand(self.inputs, vector_dim, build.factor(self.indices[vector_dim], Kind.REPLICATED))
+
+    def _windows(self, widths: Shape) -> None:
+        build, walked = self.builder, self.dims.walked(len(self.operand))
+        for dim, (size, width) in enumerate(zip(self.operand, widths, strict=True)):
+            if dim in self.paired.values():
+                continue
+            whole = dim in walked and width == size
+            free = whole or (dim in self.dims.index_map and size <= at.LARGEST)
+            factor = build.factor(size, Kind.PARALLEL if free else Kind.REPLICATED)
+            self._operand_and_result(dim, factor)
+            if dim in walked:
+                self._updates(walked[dim], factor if whole else build.factor(width, Kind.REPLICATED))
+
+    def _operand_and_result(self, dim: int, factor: int) -> None:
+        for index in range(self.inputs):
+            self.builder.operand(index, dim, factor)
+            self.builder.result(index, dim, factor)
+
+    def _updates(self, dim: int, factor: int) -> None:
+        for index in range(self.inputs):
+            self.builder.operand(self.inputs + 1 + index, dim, factor)
+
+
+def is_zero(value: Any) -> bool:
     """Whether ``value`` is known to be 0 everywhere: a constant, or one that is broadcast."""
     op = None if isinstance(value.owner, ir.Block) else operation(value.owner)
     if op is not None and op.name == "stablehlo.broadcast_in_dim":
-        return _is_zero(op.operands[0])
+        return is_zero(op.operands[0])
     text = splat_text(op) if op is not None and op.name == "stablehlo.constant" else None
     return re.fullmatch(r"-?0(\.0*(e[+-]?0+)?)?", text or "") is not None
 
 
-def _ragged_rows(local: Local, dims: IndexedDims) -> list[tuple[int, int]]:
-    """(dimension of the indices, its place without the vector's dimension) of uneven splits whose padding would count.
-
-    Padding along a batching dimension writes to padding.
-    """
-    n = len(local.op.results)
-    sources = [d for d in range(len(local.operand_shapes[n])) if d != dims.vector_dim]
-    return [
-        (d, place)
-        for place, d in enumerate(sources)
-        if local.operand_dims[n][d]
-        and d not in dims.indices_batching
-        and local.operand_shapes[n][d] % local.mesh.count(local.operand_dims[n][d])
-    ]
-
-
-def _local_positions(
-    local: Local, dims: IndexedDims, width: dict[int, int], ragged: list[tuple[int, int]]
-) -> list[Any]:
-    """The columns of the indices for this device's tile; NOWHERE for what is out of bounds of the whole operand."""
-    n, shape, tile, split = len(local.op.results), local.operand_shapes[0], local.operand_tile(0), local.operand_dims[0]
-    columns = at.components(local.op.operands[n], dims.vector_dim)
-    real = None
-    for source, place in ragged:
-        rows = local.operand_shapes[n][source]
-        kind = at.i32(shape_of(columns[0]))
-        start = local.start(local.operand_dims[n][source], local.operand_tile(n)[source])
-        left = at.shifted(hlo.iota(kind, place), hlo.subtract(at.splat(at.i32(), rows), start))
-        inside = at.compare("LT", left, at.splat(kind, 0))
-        real = inside if real is None else hlo.and_(real, inside)
-    for c, dim in enumerate(dims.index_map):
-        kept = at.in_range(columns[c], shape[dim] - width[dim])
-        valid = at.compare("EQ", kept, columns[c])
-        if real is not None:
-            valid = hlo.and_(valid, real)
-        position = at.as_i32(kept)
-        if split[dim] and width[dim] < shape[dim]:
-            position = at.shifted(position, local.start(split[dim], tile[dim]))
-            if width[dim] > 1:
-                position = hlo.add(position, at.splat(position.type, width[dim] - 1))
-        columns[c] = hlo.select(valid, position, at.splat(position.type, NOWHERE))
-    return columns
-
-
-def _cut_out(value: Any, kind: Any, margins: list[int]) -> Any:
-    high = [m + size for m, size in zip(margins, kind.shape, strict=True)]
-    return hlo.slice(value, i64_array(margins), i64_array(high), i64_array([1] * len(margins)))
-
-
-define_legacy(
+define(
     "stablehlo.scatter",
-    "scatter",
     scatter,
-    localize_scatter,
     note="batch and window dimensions; indexed ones, each device taking what falls into its tile; dimensions of the "
     "updates by partial results, where the body adds, multiplies, or takes the lesser or greater: any other, as one "
     "that overwrites, needs them all in their order",
+    context_free=False,  # it follows the indices back to an iota, and the operand to a constant
 )

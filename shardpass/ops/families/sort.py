@@ -1,96 +1,102 @@
 """sort, top_k: dimensions that are not ordered are parallel.
 
-* sort: the ordered dimension is needed whole on one device; the assignment moves its split to another dimension by an
-  all_to_all where one divides.
-* top_k along a split dimension: each device keeps its own k best, the candidates of all are gathered, and the best
-  k of these are the answer. Equal elements keep their order (the lower position first): a tile's candidates keep it,
-  and tiles are gathered in order. A second look-up by the position among the candidates gives the position in the
-  whole array. Padding becomes the least element there is (in the total order of floats: -NaN, all bits set), and as
-  it lies after every real element it loses against an equal one.
+1. sort: the ordered dimension is needed whole on one device; the assignment moves its split to another dimension by an
+   all_to_all where one divides.
+2. top_k along a split dimension: each device keeps its own k best, the candidates of all are gathered, and the best
+   k of these are the answer. Of [3, 9 | 4, 1 | 5, 9 | 2, 6] over x=4 with k = 1 the candidates are 9, 4, 9, 6 at
+   the positions 1, 2, 5, 7, and the answer is the first 9, at position 1. Equal elements keep their order (the lower
+   position first): a tile's candidates keep it, and tiles are gathered in order. A second look-up by the position among
+   the candidates gives the position in the whole array. Padding becomes the least element there is (in the total order
+   of floats: -NaN, all bits set), and as it lies after every real element it loses against an equal one.
 
-Bytes of top_k: (n - 1) x k candidates, each an element and an i32, for each row that a device holds.
+Bytes of top_k: (n - 1) x min(k, tile) candidates, each an element and an i32, for each row that a device holds.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import chlo
 from jaxlib.mlir.dialects import stablehlo as hlo
 
+from shardpass.element_types import ElementType, element_type
 from shardpass.ir.tensors import i64_array, retype, shape_of
-from shardpass.ops.local import Local
-from shardpass.ops.registry import define_legacy
+from shardpass.ops.model import LocalPlan, OpModel, Pointwise, Shape, Site, Split
+from shardpass.ops.registry import define
 from shardpass.ops.splits.factors import Axes, Kind, Priority, Rule, RuleBuilder
-from shardpass.ops.splits.prime_mesh import PrimeMesh
 from shardpass.ops.tiles import positions as at
 from shardpass.ops.tiles.masking import identity_text
-from shardpass.ops.tiles.stacking import item_bytes, result_tile, stacked
+from shardpass.ops.tiles.stacking import stacked, stacking
+
+CAUSE = "candidates of chlo.top_k over a split dimension"
 
 
-def sort(op: Any) -> Rule | None:
-    shapes = [shape_of(operand) for operand in op.operands]
-    along = int(op.attributes["dimension"])
-    build = RuleBuilder([len(s) for s in shapes], [len(s) for s in shapes])
-    for dim, size in enumerate(shapes[0]):
+def sort(op: Any) -> OpModel[Any]:
+    return _sort_model(shape_of(op.operands[0]), len(op.operands), int(op.attributes["dimension"]))
+
+
+@lru_cache(maxsize=1024)
+def _sort_model(shape: Shape, count: int, along: int) -> Pointwise:
+    build = RuleBuilder([len(shape)] * count, [len(shape)] * count)
+    for dim, size in enumerate(shape):
         factor = build.factor(size, Kind.REPLICATED if dim == along else Kind.PARALLEL)
-        for index in range(len(shapes)):
+        for index in range(count):
             build.operand(index, dim, factor)
             build.result(index, dim, factor)
-    return build.build()
+    return Pointwise(build.build())
 
 
-def top_k(op: Any) -> Rule | None:
-    """The last dimension is the ordered one."""
-    shape, last = shape_of(op.operands[0]), len(shape_of(op.operands[0])) - 1
-    k = shape_of(op.results[0])[last]
-    build = RuleBuilder([len(shape)], [len(shape)] * 2)
-    for dim, size in enumerate(shape[:last]):
-        factor = build.factor(size)
-        build.operand(0, dim, factor)
-        for index in (0, 1):
-            build.result(index, dim, factor)
-    splits = 0 < k < shape[last] <= at.LARGEST and least_text(op.operands[0].type.element_type)
-    build.operand(0, last, build.factor(shape[last], Kind.REDUCTION if splits else Kind.REPLICATED))
-    for index in (0, 1):
-        build.result(index, last, build.factor(k, Kind.REPLICATED))
-    return build.build(Priority.CONTRACTION, self_completing=True, masks=True)
+@dataclass(frozen=True)
+class TopKPlan(LocalPlan):
+    """``over`` splits the ordered dimension; ``kept`` candidates of each row come from a device."""
+
+    over: Axes = ()
+    kept: int = 0
 
 
-def least_text(element: Any) -> str:
-    """The element that is below or equal to every other, as MLIR writes it; "" where it is not known."""
-    if isinstance(element, ir.IntegerType):
-        return str(identity_text("maximum", element)) if element.width > 1 else ""
-    return {"f64": "0x" + 16 * "F", "f32": "0x" + 8 * "F", "f16": "0xFFFF", "bf16": "0xFFFF"}.get(str(element), "")
+@dataclass(frozen=True, eq=False)
+class TopK(OpModel[TopKPlan]):
+    rule: Rule
+    element: ElementType
+
+    def plan(self, split: Split) -> TopKPlan:
+        axes = split.operands[0][-1]
+        if not axes:
+            return TopKPlan(split)
+        kept = min(split.operand_tile(0)[-1], split.result_shapes[0][-1])
+        part = (*split.result_tile(0)[:-1], kept)
+        gathers = (stacking(part, element, axes, split.mesh, CAUSE) for element in (self.element, element_type("i32")))
+        return TopKPlan(split, tuple(gathers), axes, kept)
+
+    def emit(self, plan: TopKPlan, site: Site) -> Sequence[Any]:
+        """The op becomes the choice among the candidates."""
+        op, split = site.op, plan.split
+        if not plan.over:
+            return site.keep()
+        with site.before():
+            values, places = _best(_without_padding(plan.over, site), plan.kept)
+            start = site.start(plan.over, split.operand_tile(0)[-1])
+            places = hlo.add(places, at.spread(start, shape_of(places)))
+            op.operands[0], places = (
+                _side_by_side(stacked(site, v, gather))
+                for v, gather in zip((values, places), plan.collectives, strict=True)
+            )
+        values, chosen = site.keep()
+        with site.after():
+            return [values, _looked_up(places, chosen, split.result_tile(0)[:-1])]
 
 
-def localize_top_k(local: Local) -> list[Any] | None:
-    """The op becomes the choice among the candidates."""
-    op, last = local.op, len(local.operand_shapes[0]) - 1
-    axes = local.operand_dims[0][last]
-    if not axes:
-        return None
-    rows, part = local.tile(0)[:last], local.operand_tile(0)[last]
-    kept = min(part, local.result_shapes[0][last])
-    with local.before():
-        values, places = _best(_without_padding(local, last), kept)
-        places = hlo.add(places, at.spread(local.start(axes, part), shape_of(places)))
-        cause = f"candidates of {op.name} over a split dimension"
-        op.operands[0], places = (_side_by_side(stacked(local, v, axes, cause)) for v in (values, places))
-    for index, result in enumerate(op.results):
-        result.set_type(retype(result.type, local.tile(index)))
-    with local.after():
-        return [op.results[0], _looked_up(places, op.results[1], rows)]
-
-
-def _without_padding(local: Local, last: int) -> Any:
-    value, size, axes = local.op.operands[0], local.operand_shapes[0][last], local.operand_dims[0][last]
-    if size % local.mesh.count(axes) == 0:
+def _without_padding(axes: Axes, site: Site) -> Any:
+    value, size = site.op.operands[0], site.split.operand_shapes[0][-1]
+    if size % site.split.mesh.count(axes) == 0:
         return value
     shape = shape_of(value)
-    left = hlo.subtract(at.splat(at.i32(), size), local.start(axes, shape[last]))
-    real = at.compare("LT", hlo.iota(at.i32(shape), last), at.spread(left, shape))
+    left = hlo.subtract(at.splat(at.i32(), size), site.start(axes, shape[-1]))
+    real = at.compare("LT", hlo.iota(at.i32(shape), len(shape) - 1), at.spread(left, shape))
     return hlo.select(real, value, at.splat(value.type, least_text(value.type.element_type)))
 
 
@@ -108,7 +114,7 @@ def _side_by_side(parts: Any) -> Any:
     return hlo.reshape(retype(parts.type, (*rows, n * kept)), turned)
 
 
-def _looked_up(table: Any, places: Any, rows: tuple[int, ...]) -> Any:
+def _looked_up(table: Any, places: Any, rows: Shape) -> Any:
     """``table[*row, places[*row, j]]``: a gather whose rows are batching dimensions."""
     rank = len(rows)
     batching = list(range(rank))
@@ -120,13 +126,40 @@ def _as_vectors(places: Any) -> Any:
     return hlo.reshape(retype(places.type, (*shape_of(places), 1)), places)
 
 
-def bytes_of_candidates(op: Any, rule: Rule, factors: dict[int, Axes], mesh: PrimeMesh) -> int:
-    parts = mesh.count(tuple(a for f, axes in factors.items() for a in axes if rule.factors[f].kind is Kind.REDUCTION))
-    return sum(
-        (parts - 1) * result_tile(rule, i, shape_of(r), factors, mesh) * item_bytes(r.type)
-        for i, r in enumerate(op.results)
-    )
+def top_k(op: Any) -> OpModel[Any]:
+    element = op.operands[0].type.element_type
+    k = shape_of(op.results[0])[-1]
+    return _top_k_model(shape_of(op.operands[0]), k, str(element), bool(least_text(element)))
 
 
-define_legacy("stablehlo.sort", "sort", sort)
-define_legacy("chlo.top_k", "sort", top_k, localize_top_k, bytes_of_candidates)
+@lru_cache(maxsize=1024)
+def _top_k_model(shape: Shape, k: int, element: str, has_least: bool) -> TopK:
+    """The last dimension is the ordered one. ``has_least``: padding can be made to lose."""
+    last = len(shape) - 1
+    build = RuleBuilder([len(shape)], [len(shape)] * 2)
+    for dim, size in enumerate(shape[:last]):
+        factor = build.factor(size)
+        build.operand(0, dim, factor)
+        for index in (0, 1):
+            build.result(index, dim, factor)
+    splits = 0 < k < shape[last] <= at.LARGEST and has_least
+    build.operand(0, last, build.factor(shape[last], Kind.REDUCTION if splits else Kind.REPLICATED))
+    for index in (0, 1):
+        build.result(index, last, build.factor(k, Kind.REPLICATED))
+    return TopK(build.build(Priority.CONTRACTION, self_completing=True, masks=True), element_type(element))
+
+
+def least_text(element: Any) -> str:
+    """The element that is below or equal to every other, as MLIR writes it; "" where it is not known."""
+    if isinstance(element, ir.IntegerType):
+        return str(identity_text("maximum", element)) if element.width > 1 else ""
+    return {"f64": "0x" + 16 * "F", "f32": "0x" + 8 * "F", "f16": "0xFFFF", "bf16": "0xFFFF"}.get(str(element), "")
+
+
+define("stablehlo.sort", sort, note="every dimension but the sorted one")
+define(
+    "chlo.top_k",
+    top_k,
+    note="every dimension but the last; that one by the best of each tile",
+    sends="candidates and their positions, `all_gather`",
+)

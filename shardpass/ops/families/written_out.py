@@ -14,8 +14,8 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
 
 from shardpass.ir.tensors import i64_array, ints, retype, shape_of
-from shardpass.ops.families.replicated import no_rule
-from shardpass.ops.registry import define_legacy
+from shardpass.ops.families.replicated import unsplit
+from shardpass.ops.registry import define
 
 STRETCHING = (
     "add and atan2 compare complex divide maximum minimum multiply or power remainder select shift_left "
@@ -87,16 +87,13 @@ def _stretch(value: Any, shape: tuple[int, ...], said: tuple[int, ...] | None) -
 
 
 _NOTE = "as {}, which takes its place before propagation"
-define_legacy("stablehlo.broadcast", "written_out", no_rule, note=_NOTE.format("broadcast_in_dim"), expand=broadcast)
-define_legacy("stablehlo.dot", "written_out", no_rule, note=_NOTE.format("dot_general"), expand=dot)
-define_legacy(
-    "stablehlo.torch_index_select", "written_out", no_rule, note=_NOTE.format("gather"), expand=torch_index_select
-)
-define_legacy("chlo.constant", "written_out", no_rule, note=_NOTE.format("stablehlo.constant"), expand=constant)
-define_legacy(
+define("stablehlo.broadcast", unsplit, note=_NOTE.format("broadcast_in_dim"), expand=broadcast)
+define("stablehlo.dot", unsplit, note=_NOTE.format("dot_general"), expand=dot)
+define("stablehlo.torch_index_select", unsplit, note=_NOTE.format("gather"), expand=torch_index_select)
+define("chlo.constant", unsplit, note=_NOTE.format("stablehlo.constant"), expand=constant)
+define(
     [f"chlo.broadcast_{name}" for name in (*STRETCHING.split(), *STRETCHING_CHLO.split())],
-    "written_out",
-    no_rule,
+    unsplit,
     note="every dimension: written out as broadcast_in_dim of the operands, and the op itself",
     expand=stretched,
 )

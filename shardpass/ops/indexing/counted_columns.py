@@ -1,21 +1,24 @@
-"""Which columns of gather's and scatter's indices merely count along a dimension.
+"""Which columns of the indices of a gather or scatter count 0, 1, 2, ... along a dimension.
 
-``x[arange(n), labels]`` has two columns of indices, and the first is a row's own number. The rows of x and of the
-result are then split alike, as batching dimensions are. This module follows such a column back to the ``iota`` that it
-is made of, through what JAX puts around it (negative positions wrapped, broadcasts, conversions).
+``x[arange(n), labels]`` has two columns of indices, and the first column holds the number of each row. The rows of x
+and of the result are then split alike, as batching dimensions are: with x of 8 rows over x=4, device 2 holds rows 4
+and 5 of ``x`` and of ``labels``, and looks up only its own. This module follows such a column back to its ``iota``,
+through the ops that JAX puts between the two (the wrapping of negative positions, broadcasts, conversions).
 
-A value is known as one of: a count along one of its dimensions (0, 1, 2, ...), one number everywhere, or nothing.
-Each op is looked at once for each column: O(ops between the iota and the op).
+State: of each value one of three things is known, a count along one of its dimensions (``Count``), one number
+everywhere (``Same``), or nothing (None). Cost: each op between the iota and the gather is read once for each column.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from jaxlib.mlir import ir
 
 from shardpass.ir.tensors import ints, operation, shape_of, splat_text
+from shardpass.ops.indexing.dimension_numbers import IndexedDims
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +36,23 @@ class Same:
 
 
 Known = Count | Same | None
+
+
+def counted_dims(indices: Any, dims: IndexedDims, operand: Sequence[int], may_pair: Collection[int]) -> dict[int, int]:
+    """Dimension of ``indices`` -> the operand dimension whose column counts along it, from 0 to its end.
+
+    ``operand``: the operand's shape. Only its dimensions in ``may_pair`` are looked at; dimensions of the indices that
+    are batching dimensions already are left alone.
+    """
+    out: dict[int, int] = {}
+    shape, taken = shape_of(indices), dims.paired()
+    for column, dim in enumerate(dims.index_map):
+        if dim not in may_pair or operand[dim] == 1:
+            continue
+        source = counted_dim(indices, dims.vector_dim, column)
+        if source is not None and source not in taken and source not in out and shape[source] == operand[dim]:
+            out[source] = dim
+    return out
 
 
 def counted_dim(indices: Any, vector_dim: int, column: int) -> int | None:

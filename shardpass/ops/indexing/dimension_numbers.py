@@ -1,7 +1,7 @@
 """The dimension numbers that gather and scatter share (StableHLO specification, gather, scatter).
 
 Both walk *windows* of an operand, at positions that a tensor of indices holds, and pair them with an *other* tensor:
-the result of a gather, the updates of a scatter. The two name the same things differently; ``NAMES`` says how.
+the result of a gather, the updates of a scatter. ``NAMES`` has the names of each field in both ops.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""Padding that could be seen is overwritten.
+"""The padding of uneven tiles is overwritten where an op would take it in.
 
-A dimension that does not divide is padded at its end, and what lies there is arbitrary. Where an op joins elements
-along such a dimension (a contraction, a reduction), the padding first becomes the combiner's identity.
+A dimension that does not divide is padded at its end, and the padding holds arbitrary numbers. Where an op joins
+elements along such a dimension (a contraction, a reduction), the padding is first set to the combiner's identity.
+``f32[5]`` over x=4 has tiles of 2 elements: device 2 holds element 4 and one of padding, device 3 only padding; before
+a sum these three places become 0.
 """
 
 from __future__ import annotations
@@ -41,7 +43,7 @@ def _number(element: Any, value: int) -> str:
 
 
 def mask(value: Any, dim: int, size: int, axes: Axes, mesh: PrimeMesh, combiner: str) -> Any:
-    """``value`` (a tile) with what lies beyond ``size`` along ``dim`` set to the combiner's identity.
+    """``value`` (a tile) with the elements beyond ``size`` along ``dim`` set to the combiner's identity.
 
     Built at the current insertion point and location; ``axes`` split the dimension.
     """

@@ -1,6 +1,6 @@
-"""Positions along a split dimension: from the whole array's to one tile's.
+"""Positions along a split dimension: from positions in the whole array to positions in one tile.
 
-gather, scatter, dynamic_slice and dynamic_update_slice take positions of the whole array. On a device whose tile starts
+gather, scatter, dynamic_slice and dynamic_update_slice take positions in the whole array. In a tile that starts
 at ``start`` the same place is ``position - start``. Positions come in any integer type, signed or not, and out of
 range; they are brought into range in their own type first, so that no conversion wraps, and are ``i32`` from then on.
 
@@ -103,7 +103,7 @@ def joined(columns: Sequence[Any], vector_dim: int) -> Any:
 
 
 def nothing_text(element: Any) -> str:
-    """What changes nothing when it is added: -0.0, as x + -0.0 is x for every x (0.0 would turn -0.0 into 0.0)."""
+    """The element that changes nothing when it is added: x + -0.0 is x for every x (0.0 turns -0.0 into 0.0)."""
     if isinstance(element, ir.ComplexType):
         return "(-0.0, -0.0)"
     if isinstance(element, ir.IntegerType):
@@ -112,7 +112,7 @@ def nothing_text(element: Any) -> str:
 
 
 def adder(element: Any) -> str:
-    """The reduction over devices that joins one value with ``nothing`` on all others; "" where there is none."""
+    """The reduction that joins the element of one device with ``nothing`` on all others; "" where there is none."""
     if isinstance(element, ir.IntegerType):
         return "or" if element.width == 1 else "add"
     return "add" if str(element) in EXACT_ADDERS else ""

@@ -12,7 +12,7 @@ from shardpass.ir.tensors import i64_array, retype, shape_of, splat
 
 
 def zero_text(element: Any) -> str:
-    """Zero as MLIR writes it in a constant of ``element``s."""
+    """Zero, as MLIR writes it in a constant of type ``element``."""
     if isinstance(element, ir.ComplexType):
         return "(0.0, 0.0)"
     if isinstance(element, ir.IntegerType):

@@ -21,7 +21,7 @@ def best(k: int) -> Any:
 
 
 @pytest.mark.parametrize("mesh", MESHES)
-@pytest.mark.parametrize(("size", "k"), [(960, 3), (963, 3), (26, 1), (1000, 200)])
+@pytest.mark.parametrize(("size", "k"), [(960, 3), (963, 3), (190, 1), (1000, 200)])
 def test_top_k_of_a_split_dimension(mesh: tuple[int, ...], size: int, k: int) -> None:
     """Small whole numbers: many are equal, and the lower position comes first. Only candidates travel."""
     seen = check_split(best(k), [draw(RNG, (6, size), np.float32)], [P(None, "x")], mesh)

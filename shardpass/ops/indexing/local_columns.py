@@ -1,0 +1,40 @@
+"""One column of the indices of a gather or scatter, on a device that holds a tile of the indexed dimension.
+
+The position p of a slice of the whole array is brought into range, shifted by the start of the tile, and moved on by
+the tile's margin where the tile has one (``tiles.margins``).
+
+A vocabulary of 8 rows over x=4 has tiles of 2 rows. Device 2 starts at row 4, so it looks for the positions
+[5, 0] at [1, -4]: the first is in its tile, the second is not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from jaxlib.mlir.dialects import stablehlo as hlo
+
+from shardpass.ops.model import Site
+from shardpass.ops.splits.factors import Axes
+from shardpass.ops.tiles import positions as at
+
+
+@dataclass(frozen=True, slots=True)
+class LocalColumn:
+    """What becomes of the positions along one operand dimension.
+
+    ``last`` is the greatest position that a slice may have. ``axes`` split the dimension into tiles of ``tile``
+    elements; () where positions stay those of the whole array. ``margin`` is the width of the tile's margin.
+    """
+
+    last: int
+    axes: Axes = ()
+    tile: int = 0
+    margin: int = 0
+
+    def in_tile(self, position: Any, site: Site) -> Any:
+        """``position``, an i32 tensor in range already, as a position in this device's tile."""
+        if not self.axes:
+            return position
+        position = at.shifted(position, site.start(self.axes, self.tile))
+        return hlo.add(position, at.splat(position.type, self.margin)) if self.margin else position

@@ -1,0 +1,54 @@
+"""A reduction that takes in neither its initial value nor padding: see way 2 of ``families.reduce``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import stablehlo as hlo
+
+from shardpass.ir.tensors import operation
+from shardpass.ops.tiles import positions as at
+
+
+def flagged_reduce(op: Any, kinds: Sequence[Any], present: Any) -> list[Any]:
+    """The reduce ``op`` of tiles, into types ``kinds``, with the flag as its last operand; results without the flag.
+
+    ``present``: i1, whether an element is to be taken in. Built at the current insertion point and location.
+    """
+    count = len(kinds)
+    inputs, inits = list(op.operands)[:count], list(op.operands)[count:]
+    flag = at.i1()
+    new = ir.Operation.create(
+        "stablehlo.reduce",
+        results=[*kinds, at.i1(kinds[0].shape)],
+        operands=[*inputs, present, *inits, at.splat(flag, "false")],
+        attributes={"dimensions": op.attributes["dimensions"]},
+        regions=1,
+    )
+    old = op.regions[0].blocks[0]
+    scalars = [a.type for a in old.arguments]
+    block = new.regions[0].blocks.append(*scalars[:count], flag, *scalars[count:], flag)
+    arguments = list(block.arguments)
+    left, has_left, right, has_right = arguments[:count], arguments[count], arguments[count + 1 : -1], arguments[-1]
+    with ir.InsertionPoint(block):
+        joined = _copied(old, [*left, *right])
+        picked = [
+            hlo.select(has_left, hlo.select(has_right, both, a), b)
+            for both, a, b in zip(joined, left, right, strict=True)
+        ]
+        hlo.return_([*picked, hlo.or_(has_left, has_right)])
+    return list(new.results)[:count]
+
+
+def _copied(block: Any, arguments: Sequence[Any]) -> list[Any]:
+    """Copies the ops of ``block`` to the insertion point with ``arguments`` in place of its own; what it returns."""
+    values = dict(zip(block.arguments, arguments, strict=True))
+    *body, end = [operation(inner) for inner in block.operations]
+    for inner in body:
+        copy = operation(inner.clone())
+        for index, operand in enumerate(inner.operands):
+            copy.operands[index] = values[operand]
+        values.update(zip(inner.results, copy.results, strict=True))
+    return [values[v] for v in end.operands]
