@@ -1,4 +1,4 @@
-"""Pieces of StableHLO text: literals, array attributes, regions of reducers and comparators, attributes of LAPACK calls."""
+"""Pieces of StableHLO text: literals, arrays, regions of reducers and comparators, attributes of LAPACK calls."""
 
 from __future__ import annotations
 

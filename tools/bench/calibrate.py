@@ -205,8 +205,8 @@ def profile_json(fitted: Fit, name: str, about: str, off: Sequence[float]) -> di
     from shardpass.redistribute.terms.costs import Profile
     from shardpass.redistribute.terms.profiles import to_json
 
-    speeds = [1 / max(rate, 1e-15) for rate in (fitted.received, fitted.copied)]
-    made = to_json(Profile(name, fitted.latency, *speeds, about))
+    bandwidth, copies = (1 / max(rate, 1e-15) for rate in (fitted.received, fitted.copied))
+    made = to_json(Profile(name, fitted.latency, bandwidth, copies, about))
     made["fit"] = {
         "samples": len(off),
         "call_seconds": fitted.call,

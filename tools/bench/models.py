@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from tools.bench.peers import WAYS, Child
+from tools.bench.real_programs import real_programs
 
 BOUND, MEMORY_BOUND = 1.2, 1.05
 CLAMP = 10.0  # a ratio in a geometric mean is held between its inverse and this
@@ -162,15 +163,13 @@ def read_rows(path: str) -> list[Row]:
 
 def merged(new: Sequence[Row], earlier: Sequence[Row]) -> list[Row]:
     """One row a program, the newest, in the order of the programs."""
-    from integration.models import PROGRAMS  # type: ignore[import-not-found]
 
     found = {row.name: row for row in (*earlier, *new)}
-    return [found[name] for name in PROGRAMS if name in found]
+    return [found[name] for name in real_programs() if name in found]
 
 
 def measure(names: Sequence[str]) -> list[Row]:
     """Asks a child for each program and way. Ctrl-C ends it with what there is."""
-    from integration.models import PROGRAMS
     from rich.progress import track
 
     rows: list[Row] = []
@@ -178,7 +177,7 @@ def measure(names: Sequence[str]) -> list[Row]:
     try:
         for name in track(names, "programs", disable=not sys.stderr.isatty()):
             ways = {way: child.ask(name, way) for way in WAYS}
-            rows.append(Row(name, PROGRAMS[name].mesh, ways))
+            rows.append(Row(name, real_programs()[name].mesh, ways))
             if not sys.stderr.isatty():
                 print(f"{name}: " + ", ".join(f"{w} {cell(a)}" for w, a in ways.items()), file=sys.stderr, flush=True)
     except KeyboardInterrupt:
@@ -189,7 +188,6 @@ def measure(names: Sequence[str]) -> list[Row]:
 
 
 def main() -> int:
-    from integration.models import PROGRAMS
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("programs", nargs="*", help="beginnings of names or families; default: all")
@@ -202,7 +200,9 @@ def main() -> int:
     parser.add_argument("--list", action="store_true", help="list the programs and end")
     arguments = parser.parse_args()
     wanted = tuple(arguments.programs)
-    chosen = [p for p in PROGRAMS.values() if not wanted or p.name.startswith(wanted) or p.family.startswith(wanted)]
+    chosen = [
+        p for p in real_programs().values() if not wanted or p.name.startswith(wanted) or p.family.startswith(wanted)
+    ]
     if not chosen:
         parser.error(f"no program is named {' or '.join(wanted)}; --list names them")
     for p in chosen:

@@ -18,17 +18,16 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-import os
 import re
 import select
 import subprocess
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "test"), str(ROOT)]  # this checkout, whatever is installed
+from tools.bench.hlo_traffic import traffic
+from tools.bench.real_programs import RealProgram, differences, real_programs
+from tools.processes import environment, module_command
 
 WAYS = ("shardpass", "xla", "shardy")
 DEVICES = 8
@@ -151,22 +150,16 @@ class Workbench:
         self.lowered: Any = None
         self.expected: list[Any] = []
 
-    def take(self, name: str) -> Any:
-        from integration.models import PROGRAMS  # type: ignore[import-not-found]
-
+    def take(self, name: str) -> RealProgram:
         from shardpass.runtime import compile_single
 
         if name != self.name:
-            self.lowered = PROGRAMS[name].lower()
+            self.lowered = real_programs()[name].lower()
             self.expected = compile_single(self.lowered.text)(*self.lowered.arguments)
             self.name = name
-        return PROGRAMS[name]
+        return real_programs()[name]
 
     def measure(self, name: str, way: str) -> dict[str, Any]:
-        from integration.models.difference import differences  # type: ignore[import-not-found]
-
-        from tools.bench.hlo_traffic import traffic
-
         program = self.take(name)
         start = time.perf_counter()
         try:
@@ -257,12 +250,12 @@ class Child:
     def ask(self, name: str, way: str) -> dict[str, Any]:
         if self.process is None:
             self.process = subprocess.Popen(
-                [sys.executable, __file__, "--serve"],
+                module_command("tools.bench.peers", "--serve"),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 text=True,
-                env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
+                env=environment(),
             )
         assert self.process.stdin is not None
         assert self.process.stdout is not None

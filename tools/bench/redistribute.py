@@ -22,7 +22,6 @@ import argparse
 import itertools
 import json
 import math
-import os
 import statistics
 import subprocess
 import sys
@@ -30,6 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from tools.bench.redistribute_samples import MESHES, Problem, hard, named, paper, sample
+from tools.processes import environment, module_command
 
 WAYS = ("rink", "best", "xla", "shardy")
 
@@ -61,12 +61,12 @@ class Child:
         if self.process is None:
             flags = f"--xla_force_host_platform_device_count={self.devices}"
             self.process = subprocess.Popen(
-                [sys.executable, __file__, *self.options],
+                module_command("tools.bench.redistribute", *self.options),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 text=True,
-                env={**os.environ, "XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"},
+                env=environment(XLA_FLAGS=flags, JAX_PLATFORMS="cpu"),
             )
         assert self.process.stdin is not None
         assert self.process.stdout is not None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import statistics
 import time
+from collections.abc import Callable
 from typing import Any
 
 from tools.bench.hlo_traffic import traffic
@@ -123,17 +124,14 @@ def programs(problem: Problem, profile: str) -> tuple[dict[str, Any], dict[str, 
         facts["tiles"] = [plan.source_tile, plan.target_tile]
         facts[f"steps_{planner}"] = [step.kind for step in plan.steps]
         made[planner] = compile_text(plan.to_module(), devices)
-    for way, make in (
-        ("xla", lambda: compile_xla(problem)),
-        ("shardy", lambda: compile_text(problem["shardy"], devices) if "shardy" in problem else None),
-    ):
+    peers: dict[str, Callable[[], Any]] = {"xla": lambda: compile_xla(problem)}
+    if "shardy" in problem:
+        peers["shardy"] = lambda: compile_text(problem["shardy"], devices)
+    for way, make in peers.items():
         try:
-            found = make()
+            made[way] = make()
         except Exception as error:  # a peer may refuse anything in any way
             failed[way] = str(error).splitlines()[0][:200]
-        else:
-            if found is not None:
-                made[way] = found
     return made, failed, facts
 
 

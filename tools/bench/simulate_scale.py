@@ -87,14 +87,14 @@ def random_problem(devices: int, rng: random.Random) -> Problem:
     rows = 1 << (hosts.bit_length() - 1) // 2
     mesh = Mesh((("y", rows), ("x", hosts // rows), ("chip", HOST)))
     rank = rng.randint(1, 4)
-    sides = [_placed(mesh, rank, rng) for _ in range(2)]
-    counts = [side.tile_counts(rank) for side in sides]
+    source, target = _placed(mesh, rank, rng), _placed(mesh, rank, rng)
+    counts = [side.tile_counts(rank) for side in (source, target)]
     need = [math.lcm(*pair) for pair in zip(*counts, strict=True)]
     tiles = [math.prod(n // k for n, k in zip(need, side, strict=True)) for side in counts]
     free = rng.uniform(*map(math.log2, TILE)) - 2 - math.log2(max(tiles))  # f32
     weights = [rng.uniform(0.3, 1.7) for _ in need]
     shape = tuple(n << max(0, round(free * w / sum(weights))) for n, w in zip(need, weights, strict=True))
-    return make_problem(shape, "f32", *sides, devices)
+    return make_problem(shape, "f32", source, target, devices)
 
 
 def _placed(mesh: Mesh, rank: int, rng: random.Random) -> Sharding:

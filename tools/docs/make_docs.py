@@ -12,15 +12,15 @@ import pkgutil
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 
 import shardpass.diagnostics
 from shardpass.diagnostics import Code
 from shardpass.pipeline import registry
 from shardpass.pipeline.documentation import PassPage, page_of
 from shardpass.pipeline.named import NAMED
+from tools.processes import ROOT
 
-DOCS = Path(__file__).resolve().parent.parent / "docs"
+DOCS = ROOT / "docs"
 GENERATED = "<!-- Written by tools/make_docs.py: do not edit. -->\n"
 
 SUBJECTS = (

@@ -21,7 +21,6 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -36,8 +35,8 @@ from shardpass.runtime import compile_by_xla
 from shardpass.runtime.compare import Difference, compare
 from shardpass.runtime.inputs import random_inputs
 from shardpass.sharding import Mesh
+from tools.processes import ROOT
 
-ROOT = Path(__file__).resolve().parent.parent
 EXAMPLES = ROOT / "examples"
 LOWERED = ("mlp", "transformer", "shard_map")  # each has MESH and programs(mesh)
 WRITTEN = ("format_document",)  # each has texts()
@@ -110,7 +109,7 @@ def make() -> Iterator[Example]:
 
 def kind(op: Any) -> str:
     target = f" {op.attributes['call_target_name']}" if op.name == "stablehlo.custom_call" else ""
-    return op.name + target
+    return f"{op.name}{target}"
 
 
 def signature(main: Any) -> tuple[list[str], list[str]]:

@@ -12,14 +12,14 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 from jaxlib.mlir.dialects import _chlo_ops_gen, _stablehlo_ops_gen
 
 from shardpass.ops import registry
 from shardpass.ops.registry import OpDef
+from tools.processes import ROOT
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "ops.md"
+PAGE = ROOT / "docs" / "ops.md"
 GENERATED = "<!-- Written by tools/make_ops_docs.py: do not edit. -->\n"
 DIALECTS = (_stablehlo_ops_gen, _chlo_ops_gen)
 

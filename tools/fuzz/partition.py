@@ -24,16 +24,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import IO, Any
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import numpy as np
 
 from tools.fuzz.programs import Program, on_one_device
 from tools.fuzz.random_program import random_program
 from tools.fuzz.smaller import smaller
+from tools.processes import environment, module_command
 from tools.values import Array, Fact, rubbish
 
 BATCH = 100
@@ -222,15 +220,13 @@ def _read(stream: IO[bytes], take: Callable[[bytes], object]) -> None:
 @contextmanager
 def _child(batch: Sequence[Program], reference: bool) -> Iterator[_Child]:
     """A child at work on ``batch``; killed at the end, whatever it is doing."""
-    root = str(Path(__file__).resolve().parent.parent)
-    path = os.pathsep.join([p for p in (os.environ.get("PYTHONPATH"), root) if p])
     flags = " ".join([p for p in (os.environ.get("XLA_FLAGS"), XLA_FLAGS) if p])
     process = subprocess.Popen(
-        [sys.executable, __file__, "--serve"],
+        module_command("tools.fuzz.partition", "--serve"),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONPATH": path, "XLA_FLAGS": flags},
+        env=environment(XLA_FLAGS=flags),
     )
     child = _Child(process)
     try:

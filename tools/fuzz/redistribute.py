@@ -30,10 +30,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-
 from shardpass.diagnostics import collect
 from shardpass.redistribute import Plan
+from tools.processes import environment, module_command
 from tools.prove import redistribution_laws as laws
 from tools.prove.redistribution_problems import (
     SMALL_MESHES,
@@ -48,6 +47,7 @@ from tools.prove.redistribution_problems import (
 DEVICES = 24
 NUMPY_EVERY = 8  # of the problems that the simulator proves, how many go through NumPy too
 SECONDS_PER_PROBLEM = 120
+CHILD = module_command("tools.fuzz.redistribute")
 READY = "@ready"  # a child's first line
 
 
@@ -195,11 +195,11 @@ def run(name: str, first: int, count: int, *, xla: bool = True) -> Iterator[Outc
 def _child(asked: dict[str, Any]) -> Iterator[Outcome]:
     """What one child answers, and how it ended where that was before its time."""
     process = subprocess.Popen(
-        [sys.executable, __file__, "--serve"],
+        [*CHILD, "--serve"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
+        env=environment(),
     )
     assert process.stdin is not None
     assert process.stdout is not None

@@ -16,9 +16,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 from shardpass.sharding import Sharding, ShardingError, TupleSharding, parse_sharding
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from tools.fuzz.programs import Block, Node, Program
@@ -95,6 +95,11 @@ def node_to_arguments(program: Program, index: int) -> Program:
     )
 
 
+def _swapped(node: Node, swap: Mapping[int, int]) -> Node:
+    """``node`` with other values in place of those that ``swap`` names."""
+    return node.renumbered(lambda value: swap.get(value, value))
+
+
 def bypassed(program: Program) -> Iterator[Program]:
     """``program`` with one op left out, whose operand of the same type takes the place of its result."""
     base, facts = len(program.arguments), program.facts()
@@ -103,7 +108,7 @@ def bypassed(program: Program) -> Iterator[Program]:
         same = [v for v in node.operands if facts[v].type == node.results[0].type]
         if len(node.results) == 1 and same:
             swap = {starts[index]: same[0]}
-            nodes = tuple(n.renumbered(lambda v, swap=swap: swap.get(v, v)) for n in program.nodes)
+            nodes = tuple(_swapped(n, swap) for n in program.nodes)
             results = tuple((swap.get(v, v), s) for v, s in program.results)
             yield replace(program, nodes=nodes, results=results)
 
@@ -141,7 +146,7 @@ def _less_block(block: Block, captured: Sequence[Fact], counts: bool) -> Iterato
         same = [v for v in range(start) if facts[v].type == node.results[0].type]
         if same and node.name != "stablehlo.constant":
             swap = {start: same[0]}
-            nodes = tuple(n.renumbered(lambda v, swap=swap: swap.get(v, v)) for n in block.nodes)
+            nodes = tuple(_swapped(n, swap) for n in block.nodes)
             returns = tuple(swap.get(v, v) for v in block.returns)
             yield _pruned(replace(block, nodes=nodes, returns=returns), base)
         for less in _less(node, [facts[v] for v in node.captured]):

@@ -128,8 +128,8 @@ def obeys(problem: Problem, planner: str, plan: Plan) -> None:
         most = element_type(problem.element).bytes(problem.greatest_tile())
         hold(plan.peak_bytes <= most, f"{planner} holds {plan.peak_bytes} bytes, more than the greater tile's {most}")
     elif problem.limit is not None:
-        live, most = plan.peak_live_bytes, problem.limit
-        hold(live <= int(most), f"{planner} takes {live} bytes of the {most} that it may")
+        live, limit = plan.peak_live_bytes, int(problem.limit)
+        hold(live <= limit, f"{planner} takes {live} bytes of the {limit} that it may")
     if planner == "rink" and problem.is_even:
         word = "".join(LETTERS[step.kind] for step in plan.steps)
         hold(re.fullmatch(r"r?s*[ap]*g*", word) is not None, f"rink: {word} is not in normal form")
@@ -262,9 +262,8 @@ def evaluated(problem: Problem, plans: dict[str, Plan], seed: int = 0) -> None:
         )
         limit = problem.greatest_tile() if problem.limit == "max" else most
         hold(most <= limit, f"{planner} makes an array of {most} elements, more than {limit} of the greater tile")
-        live = element.bytes(live)
-        claimed = plan.peak_live_bytes
-        hold(live <= claimed, f"{planner}: operand and result of an op take {live} bytes; the plan says {claimed}")
+        live, peak = element.bytes(live), plan.peak_live_bytes
+        hold(live <= peak, f"{planner}: operand and result of an op take {live} bytes; the plan says {peak}")
         bound = least(problem, element.bytes)
         hold(plan.lower_bound_bytes == bound, f"{planner}: the bound is {bound}, not {plan.lower_bound_bytes}")
 
@@ -285,11 +284,11 @@ def moved(chunk: ops.Program, tile: tuple[int, ...], size: Callable[[int], int])
     op, whole = chunk[0], math.prod(tile)
     match op:
         case ops.AllGather():
-            return size(whole) * (op.groups.shape[1] - 1)
+            return size(whole) * (int(op.groups.shape[1]) - 1)
         case ops.AllToAll() | ops.ReduceScatter():
-            return size(whole) - size(whole) // op.groups.shape[1]
+            return size(whole) - size(whole) // int(op.groups.shape[1])
         case ops.AllReduce():
-            return 2 * (size(whole) - size(whole) // op.groups.shape[1])
+            return 2 * (size(whole) - size(whole) // int(op.groups.shape[1]))
         case ops.Permute():
             return travelled(op.source_of) * size(whole)
         case ops.Slide():

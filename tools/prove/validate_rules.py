@@ -1,8 +1,8 @@
 """Proves the rules of ops by brute force.
 
-    tools/validate_rules.py [--family shape] [--quick] [--reference]
+    python -m tools.prove.validate_rules [--family shape] [--quick] [--reference]
 
-For each sample of ``rule_samples``, each factor of its rule alone, and each pair of factors, on 2, 3 and 4 devices: the
+For each sample of rule_samples/, each factor of its rule alone, and each pair of factors, on 2, 3 and 4 devices: the
 one-op program with operands and results split so is partitioned with that very split, run by XLA with rubbish in the
 padding, and compared with the op on one device. A difference is *incorrect*: the rule claims what is wrong.
 
@@ -26,11 +26,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from math import prod
-from pathlib import Path
 from typing import Any
 from unittest import mock
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # XLA warns at every compilation
 
 import numpy as np
@@ -49,7 +47,8 @@ from shardpass.ops.splits.prime_mesh import PrimeMesh, prime_mesh
 from shardpass.runtime import compile_single, interpret
 from shardpass.runtime.interpreter import evaluate
 from shardpass.sharding import Mesh
-from tools.prove.rule_samples.sample import Sample, families, is_float, samples
+from tools.prove.rule_samples.families import FAMILIES, samples
+from tools.prove.rule_samples.sample import Sample, is_float
 from tools.values import Array, Fact, rubbish
 
 SINGLE = tuple(Mesh((("x", n),)) for n in (2, 3, 4))
@@ -344,7 +343,7 @@ REASONS: dict[tuple[str, str, str], str] = {
 NOT_SAMPLED = {
     **dict.fromkeys(
         KINDS,
-        "in manual regions alone, which tools/fuzz_manual.py makes, with free axes that split what they carry",
+        "in manual regions alone; tools/fuzz/generators/manual_regions.py makes these, with free axes that split them",
     ),
     "chlo.ragged_dot": "XLA does not run it on CPU, so there is nothing to compare with",
     "rng": "other numbers each time; no dimension is split",
@@ -402,7 +401,7 @@ def depths(chosen: Sequence[Sample]) -> Iterator[tuple[Sample, int]]:
 def quick_samples() -> list[Sample]:
     """A few of each family, each op once."""
     out: list[Sample] = []
-    for name, make in families().items():
+    for name, make in FAMILIES.items():
         seen: set[str] = set()
         for sample in make():
             if sample.op not in seen and (name != "elementwise" or len(seen) < 6):
@@ -413,7 +412,7 @@ def quick_samples() -> list[Sample]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Proves the rules of ops by brute force.")
-    parser.add_argument("--family", choices=list(families()), help="only this family")
+    parser.add_argument("--family", choices=list(FAMILIES), help="only this family")
     parser.add_argument("--op", help="only ops whose name holds this")
     parser.add_argument("--quick", action="store_true", help="each op once, few splits")
     parser.add_argument("--reference", action="store_true", help="one split of each sample in the interpreter too")

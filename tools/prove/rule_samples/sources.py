@@ -27,8 +27,14 @@ def source() -> Iterator[Sample]:
 
 def random() -> Iterator[Sample]:
     """Bits are those of the whole array whatever the split."""
-    shapes = [("DEFAULT", (4, 6), "ui32"), ("PHILOX", (4, 6), "ui32"), ("THREE_FRY", (4, 6), "ui32")]
-    shapes += [("PHILOX", (5, 3), "ui32"), ("DEFAULT", (7, 3), "ui64"), ("DEFAULT", (1, 9, 2), "ui8")]
+    shapes: list[tuple[str, tuple[int, ...], str]] = [
+        ("DEFAULT", (4, 6), "ui32"),
+        ("PHILOX", (4, 6), "ui32"),
+        ("THREE_FRY", (4, 6), "ui32"),
+        ("PHILOX", (5, 3), "ui32"),
+        ("DEFAULT", (7, 3), "ui64"),
+        ("DEFAULT", (1, 9, 2), "ui8"),
+    ]
     for algorithm, shape, element in shapes:
         yield Sample(
             "stablehlo.rng_bit_generator", (Type((2,), "ui64"),), (Type((2,), "ui64"), Type(shape, element)),
