@@ -1,8 +1,7 @@
-"""Random redistributions held to the laws of ``tools/redistribution_laws.py``: a fixed share of each campaign."""
+"""Random redistributions held to the laws of ``tools/prove/redistribution_laws.py``: a fixed share of each campaign."""
 
 from __future__ import annotations
 
-import importlib
 import sys
 from collections import Counter
 from dataclasses import replace
@@ -12,27 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-TOOLS = str(Path(__file__).resolve().parents[2] / "tools")
+from tools.fuzz import redistribute as fuzz
+from tools.prove import redistribution_laws as laws
+from tools.prove import redistribution_problems as problems
+
 FIRST_SEED = 9_000_000  # none of those that the long runs begin with
-
-
-@pytest.fixture(scope="module")
-def fuzz() -> Any:
-    sys.path.insert(0, TOOLS)
-    try:
-        yield importlib.import_module("fuzz_redistribute")
-    finally:
-        sys.path.remove(TOOLS)
-
-
-@pytest.fixture(scope="module")
-def laws(fuzz: Any) -> Any:
-    return importlib.import_module("redistribution_laws")
-
-
-@pytest.fixture(scope="module")
-def problems(fuzz: Any) -> Any:
-    return importlib.import_module("redistribution_problems")
 
 
 # ---------------------------------------------------------------- the campaigns
@@ -41,7 +24,7 @@ SHARES = {"simulator": 600, "exhaustive-2x4": 242, "xla": 30, "reference": 25}
 
 
 @pytest.mark.parametrize("campaign", SHARES)
-def test_campaign(fuzz: Any, campaign: str) -> None:
+def test_campaign(campaign: str) -> None:
     count = SHARES[campaign]
     first = 0 if campaign.startswith("exhaustive") else FIRST_SEED
     outcomes = list(fuzz.run(campaign, first, count, xla=False))
@@ -51,7 +34,7 @@ def test_campaign(fuzz: Any, campaign: str) -> None:
     assert sum("moves" in o.tags for o in outcomes) > count / 3
 
 
-def test_shardy_is_beaten_or_met_where_it_is_right(fuzz: Any) -> None:
+def test_shardy_is_beaten_or_met_where_it_is_right() -> None:
     outcomes = list(fuzz.run("shardy", FIRST_SEED, 12))
     assert [o.detail for o in outcomes if o.kind != "ok"] == []
     tags = Counter(tag for o in outcomes for tag in o.tags)
@@ -64,7 +47,7 @@ def test_shardy_is_beaten_or_met_where_it_is_right(fuzz: Any) -> None:
 # ---------------------------------------------------------------- what problems are made of
 
 
-def test_every_kind_of_problem_is_there(problems: Any, laws: Any) -> None:
+def test_every_kind_of_problem_is_there() -> None:
     """The laws would prove little if all problems were alike."""
     made = [problems.random_problem(seed) for seed in range(1000)]
     tags = Counter(tag for problem in made for tag in laws.kinds(problem))
@@ -77,12 +60,12 @@ def test_every_kind_of_problem_is_there(problems: Any, laws: Any) -> None:
     assert sum(problem.communicates for problem in made) > 500
 
 
-def test_problems_are_the_same_for_the_same_seed(problems: Any) -> None:
+def test_problems_are_the_same_for_the_same_seed() -> None:
     assert problems.random_problem(3) == problems.random_problem(3)
     assert problems.random_problem(3) != problems.random_problem(4)
 
 
-def test_tiles_by_the_arithmetic_of_the_mesh_are_those_of_the_sharding(problems: Any) -> None:
+def test_tiles_by_the_arithmetic_of_the_mesh_are_those_of_the_sharding() -> None:
     for seed in range(400):
         problem = problems.random_problem(seed)
         for side in (problem.source, problem.target):
@@ -100,7 +83,7 @@ def test_tiles_by_the_arithmetic_of_the_mesh_are_those_of_the_sharding(problems:
                 assert len(pairs) == len(set(side.summands(problem.devices)))
 
 
-def test_every_placement_is_enumerated_once(problems: Any) -> None:
+def test_every_placement_is_enumerated_once() -> None:
     """Each of k axes stands on one of two dimensions or on none, at any place: counted by its own formula."""
     for mesh, sizes in problems.SMALL_MESHES.items():
         k = len(sizes)
@@ -116,13 +99,13 @@ def test_every_placement_is_enumerated_once(problems: Any) -> None:
 
 
 @pytest.fixture(scope="module")
-def moving(problems: Any) -> Any:
+def moving() -> Any:
     return problems.Problem(
         0, (8, 6), "i32", problems.Side.of("{devices=[4,1]<=[4]}"), problems.Side.of("{devices=[2,2]<=[4]}"), 4
     )
 
 
-def test_a_wrong_target_is_seen(laws: Any, problems: Any, moving: Any) -> None:
+def test_a_wrong_target_is_seen(moving: Any) -> None:
     plans, _ = laws.planned(moving)
     laws.evaluated(moving, plans)
     other = replace(moving, target=problems.Side.of("{devices=[2,2]<=[2,2]T(1,0)}"))
@@ -130,7 +113,7 @@ def test_a_wrong_target_is_seen(laws: Any, problems: Any, moving: Any) -> None:
         laws.evaluated(other, plans)
 
 
-def test_a_false_account_is_seen(laws: Any, moving: Any) -> None:
+def test_a_false_account_is_seen(moving: Any) -> None:
     plans, _ = laws.planned(moving)
     best = plans["best"]
     less = replace(best, received=best.received - 4)
@@ -144,7 +127,7 @@ def test_a_false_account_is_seen(laws: Any, moving: Any) -> None:
         laws.obeys(moving, "best", replace(best, source_tile=(8, 6)))
 
 
-def test_wrong_elements_are_seen(laws: Any, moving: Any) -> None:
+def test_wrong_elements_are_seen(moving: Any) -> None:
     whole = np.arange(48, dtype=np.int32).reshape(8, 6)
     tiles = [whole[where].copy() for where in moving.target.held(moving.shape, 4)]
     laws.expect(moving, whole, tiles, "somebody")
@@ -153,7 +136,7 @@ def test_wrong_elements_are_seen(laws: Any, moving: Any) -> None:
         laws.expect(moving, whole, tiles, "somebody")
 
 
-def test_a_process_that_ends_is_one_failure(fuzz: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_process_that_ends_is_one_failure(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A child that dies at its second problem, and another that goes on behind it."""
     child = tmp_path / "child.py"
     child.write_text(
@@ -164,13 +147,13 @@ def test_a_process_that_ends_is_one_failure(fuzz: Any, monkeypatch: pytest.Monke
         "    if n == 1: os.abort()\n"
         "    print('@' + json.dumps(dict(number=n, kind='ok', detail='', tags=[])), flush=True)\n"
     )
-    monkeypatch.setattr(fuzz, "__file__", str(child))
+    monkeypatch.setattr(fuzz, "CHILD", [sys.executable, str(child)])
     outcomes = list(fuzz.run("simulator", 0, 4))
     assert [(o.number, o.kind) for o in outcomes] == [(0, "ok"), (1, "abort"), (2, "ok"), (3, "ok")]
     assert "status -6" in outcomes[1].detail
 
 
-def test_a_process_that_hangs_is_one_failure(fuzz: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_process_that_hangs_is_one_failure(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     child = tmp_path / "child.py"
     child.write_text(
         "import json, sys, time\n"
@@ -179,23 +162,23 @@ def test_a_process_that_hangs_is_one_failure(fuzz: Any, monkeypatch: pytest.Monk
         "if asked['first'] == 0: time.sleep(60)\n"
         "print('@' + json.dumps(dict(number=1, kind='ok', detail='', tags=[])), flush=True)\n"
     )
-    monkeypatch.setattr(fuzz, "__file__", str(child))
+    monkeypatch.setattr(fuzz, "CHILD", [sys.executable, str(child)])
     monkeypatch.setattr(fuzz, "SECONDS_PER_PROBLEM", 0.5)
     assert [(o.number, o.kind) for o in fuzz.run("simulator", 0, 2)] == [(0, "hang"), (1, "ok")]
 
 
 def test_a_process_that_cannot_start_is_no_failure_of_a_problem(
-    fuzz: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     child = tmp_path / "child.py"
     child.write_text("import no_such_module\n")
-    monkeypatch.setattr(fuzz, "__file__", str(child))
+    monkeypatch.setattr(fuzz, "CHILD", [sys.executable, str(child)])
     monkeypatch.setattr(sys, "argv", ["fuzz", "simulator", "--problems", "3"])
     assert fuzz.main() == 2
     assert "no_such_module" in capsys.readouterr().err
 
 
-def test_a_failure_is_made_simpler(fuzz: Any, laws: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_is_made_simpler(monkeypatch: pytest.MonkeyPatch) -> None:
     """A law that no problem of rank 2 or more keeps: the simplest that fails has rank 2 and no more than that."""
 
     def examine(problem: Any) -> list[str]:
@@ -210,9 +193,7 @@ def test_a_failure_is_made_simpler(fuzz: Any, laws: Any, monkeypatch: pytest.Mon
     assert not any(ref for side in (small.source, small.target) for axes in side.dims for ref in axes)
 
 
-def test_command(
-    fuzz: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     import json
 
     found = tmp_path / "found.json"

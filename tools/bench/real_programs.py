@@ -7,7 +7,6 @@ path, under the name that tests give it, so that both see one table.
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import sys
 from collections.abc import Mapping, Sequence
 from types import ModuleType
@@ -15,8 +14,9 @@ from typing import Any, Protocol, cast
 
 from tools.processes import ROOT
 
-PACKAGE = "integration.models"
-FOLDER = ROOT / "test" / "integration" / "models"
+PARENT = "integration"
+PACKAGE = f"{PARENT}.models"
+FOLDER = ROOT / "test" / PARENT
 
 
 class Case(Protocol):
@@ -74,14 +74,9 @@ def differences(found: Sequence[Any], expected: Sequence[Any]) -> list[float]:
 
 
 def _package() -> ModuleType:
-    if PACKAGE in sys.modules:
-        return sys.modules[PACKAGE]
-    spec = importlib.util.spec_from_file_location(
-        PACKAGE, FOLDER / "__init__.py", submodule_search_locations=[str(FOLDER)]
-    )
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[PACKAGE] = module
-    spec.loader.exec_module(module)
-    return module
+    """The package, whose parent is made here: a namespace that holds the folder and nothing else."""
+    if PARENT not in sys.modules:
+        parent = ModuleType(PARENT)
+        parent.__path__ = [str(FOLDER)]
+        sys.modules[PARENT] = parent
+    return importlib.import_module(PACKAGE)

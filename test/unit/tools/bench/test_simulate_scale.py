@@ -3,22 +3,18 @@
 import json
 import math
 import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tools"))
-
-from simulate_scale import HOST, TILE, WAYS, Row, Way, plan_by, priced, sample, summary
 
 from shardpass.redistribute import plan_redistribution
 from shardpass.redistribute.problem.problem import make_problem
 from shardpass.redistribute.program.evaluate import evaluate
 from shardpass.redistribute.terms.costs import PROFILES
+from tools.bench.simulate_scale import HOST, TILE, WAYS, Row, Way, plan_by, priced, sample, summary
+from tools.processes import environment, module_command
 
-SCALE = str(Path(__file__).resolve().parents[3] / "tools" / "simulate_scale.py")
+SCALE = module_command("tools.bench.simulate_scale")
 POD = PROFILES["pod"]
 
 
@@ -86,8 +82,8 @@ def test_a_summary_is_of_medians_and_geometric_means():
 
 def test_the_command(tmp_path):
     file = tmp_path / "scale.json"
-    command = [sys.executable, SCALE, "--devices", "16,32", "--problems", "2", "--json", str(file)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    command = [*SCALE, "--devices", "16,32", "--problems", "2", "--json", str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment())
     assert done.returncode == 0, done.stderr
     assert "modelled on profile pod" in done.stdout
     found = json.loads(file.read_text())
@@ -100,7 +96,7 @@ def test_the_command(tmp_path):
     [["--devices", "12"], ["--devices", "8"], ["--devices", "many"], ["--problems", "0"], ["--profile", "abacus"]],
 )
 def test_bad_usage_is_said(bad):
-    done = subprocess.run([sys.executable, SCALE, *bad], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([*SCALE, *bad], capture_output=True, text=True, timeout=60, env=environment())
     assert done.returncode == 2
     assert "error: " in done.stderr
     assert "Traceback" not in done.stderr

@@ -4,13 +4,10 @@ import json
 import math
 import sys
 from dataclasses import asdict
-from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tools"))
-
-from bench_models import (
+from tools.bench.models import (
     MARKS,
     Row,
     cell,
@@ -23,7 +20,7 @@ from bench_models import (
     summary,
     write_into,
 )
-from peers import Child
+from tools.bench.peers import Child
 
 
 def answer(size=0, count=0, memory=1024, status="right", loops=0):
@@ -123,11 +120,11 @@ def test_earlier_rows_are_kept_and_replaced_in_the_order_of_the_programs(tmp_pat
 
 
 def test_usage(monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", ["bench_models.py", "--list", "jacobi"])
+    monkeypatch.setattr(sys, "argv", ["models", "--list", "jacobi"])
     assert main() == 0
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["jacobi_roll", "jacobi_slices"]
     for wrong in (["nothing_so_named"], ["--add", "/no/such/file"]):
-        monkeypatch.setattr(sys, "argv", ["bench_models.py", *wrong])
+        monkeypatch.setattr(sys, "argv", ["models", *wrong])
         with pytest.raises(SystemExit, match="2"):
             main()
         assert "error: " in capsys.readouterr().err

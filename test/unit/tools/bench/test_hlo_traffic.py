@@ -1,16 +1,11 @@
 """The counter of bytes in compiled HLO: by hand on written text, and against shardpass's own count on real programs."""
 
-import sys
-from pathlib import Path
-
 import pytest
 
 import shardpass
 from shardpass.ir.collectives import collectives, total_bytes
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tools"))
-
-from hlo_traffic import group_size, traffic
+from tools.bench.hlo_traffic import group_size, traffic
+from tools.bench.real_programs import real_programs
 
 
 def entry(*lines):
@@ -88,8 +83,6 @@ def test_group_size_without_groups_is_everybody():
 
 @pytest.mark.parametrize("name", ["mlp_forward", "matmul_3d", "jacobi_slices"])
 def test_the_counters_agree_on_a_real_program(name):
-    from integration.models import PROGRAMS
-
-    module = shardpass.run_pipeline(PROGRAMS[name].lower().text, "partition")
-    found = traffic(shardpass.compile(module).hlo_text(), PROGRAMS[name].devices)
+    module = shardpass.run_pipeline(real_programs()[name].lower().text, "partition")
+    found = traffic(shardpass.compile(module).hlo_text(), real_programs()[name].devices)
     assert found.bytes == total_bytes(collectives(module))

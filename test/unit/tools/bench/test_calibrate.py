@@ -2,20 +2,16 @@
 
 import json
 import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tools"))
-
-from calibrate import CHAIN, Fit, Sample, errors, fit, profile_json, samples
-
 from shardpass.redistribute import plan_redistribution
 from shardpass.redistribute.terms.profiles import find_profile, from_json
+from tools.bench.calibrate import CHAIN, Fit, Sample, errors, fit, profile_json, samples
+from tools.processes import environment, module_command
 
-CALIBRATE = str(Path(__file__).resolve().parents[3] / "tools" / "calibrate.py")
+CALIBRATE = module_command("tools.bench.calibrate")
 
 
 def made(collectives, received, copied):
@@ -77,8 +73,8 @@ def test_samples_are_counted_as_their_collectives_are():
 
 def test_a_tiny_run(tmp_path):
     file = tmp_path / "tiny.json"
-    command = [sys.executable, CALIBRATE, "--devices", "2", "--sizes", "1KiB,8KiB", "--repeats", "1"]
-    done = subprocess.run([*command, "-o", str(file)], capture_output=True, text=True, timeout=300)
+    command = [*CALIBRATE, "--devices", "2", "--sizes", "1KiB,8KiB", "--repeats", "1"]
+    done = subprocess.run([*command, "-o", str(file)], capture_output=True, text=True, timeout=300, env=environment())
     assert done.returncode == 0, done.stderr
     assert "geometric mean" in done.stderr
     assert json.loads(file.read_text())["fit"]["samples"] == 2 * 5
@@ -90,7 +86,7 @@ def test_a_tiny_run(tmp_path):
 
 @pytest.mark.parametrize("bad", [["--devices", "3"], ["--sizes", "much"], ["--sizes", "none"], ["--repeats", "0"]])
 def test_bad_usage_is_said(bad):
-    done = subprocess.run([sys.executable, CALIBRATE, *bad], capture_output=True, text=True)
+    done = subprocess.run([*CALIBRATE, *bad], capture_output=True, text=True, env=environment())
     assert done.returncode == 2
     assert "error: " in done.stderr
     assert "Traceback" not in done.stderr
