@@ -1,8 +1,8 @@
 #!/usr/bin/env python
 """Measures what collectives and copies take on this machine, and writes the profile that fits best.
 
-    python tools/calibrate.py -o mine.json                 8 virtual CPU devices, a minute or two
-    python tools/calibrate.py --devices 4 --sizes 64KiB,1MiB --repeats 5
+    python -m tools.bench.calibrate -o mine.json                 8 virtual CPU devices, a minute or two
+    python -m tools.bench.calibrate --devices 4 --sizes 64KiB,1MiB --repeats 5
     shardpass-plan ... --profile mine.json
 
 Every sample is a small program, run by shardpass's runtime: a plan of one step for each kind, group and size, one and
@@ -265,7 +265,7 @@ def calibrate(devices: int, sizes: Sequence[int], repeats: int, name: str) -> di
         seconds = measure(found, repeats, lambda text: progress.update(task, advance=1, description=text))
     fitted = fit(found, seconds)
     off = errors(fitted, found, seconds)
-    made = profile_json(fitted, name, f"measured by tools/calibrate.py on {devices} virtual CPU devices", off)
+    made = profile_json(fitted, name, f"measured by tools/bench/calibrate.py on {devices} virtual CPU devices", off)
     _print(console, found, seconds, fitted, off, made)
     return made
 

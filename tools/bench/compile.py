@@ -1,33 +1,47 @@
-"""How long the passes take: ours, pass by pass, beside Shardy's C++ passes on the same program, interleaved.
+"""How long the passes take: shardpass, in one call and pass by pass, beside Shardy's C++ passes, interleaved.
 
-    python tools/bench_compile.py [--layers 2 12] [--repeat 5] [--json FILE]
+    python -m tools.bench.compile                                         every program on a 4x2 mesh
+    python -m tools.bench.compile --programs transformer-2 scan-12 --repeat 9
+    python -m tools.bench.compile --mesh 64x64 --json compile.json --svg compile.svg
 
-The program is a transformer's training step on a 4x2 mesh (data and tensor parallel), lowered by JAX. Prints medians in
-milliseconds and microseconds an op. Shardy's pipeline: propagation, explicit reshards, collectives, local shapes.
+Programs are training steps (tools/bench/compile_programs.py): transformers of 2 to 96 layers unrolled and of 12 and 48
+layers scanned, a convolution network, a mixture of experts, for a mesh (data x model) of any size. Every repetition
+runs, on one parsed copy of the program each: the pipeline "partition" in one call, its passes one by one, and Shardy's
+passes one by one (propagation, explicit reshards, collectives, local shapes). The table gives medians: milliseconds,
+and microseconds for each op of the imported program. "First" is the first call of a process, before any cache is warm.
+
+Not timed: lowering by JAX, parsing, and the inlining of calls that Shardy needs before (shardpass inlines in its
+import). Each program has a child process of its own, because a pass of Shardy's may end the process; where Shardy
+refuses a program, the table says so.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
+import re
 import statistics
+import subprocess
+import sys
 import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import jax
-import jax.numpy as jnp
-import numpy as np
-from jax.sharding import AxisType, NamedSharding, PartitionSpec
-from jaxlib.mlir import passmanager
+from jaxlib.mlir import ir, passmanager
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-import shardpass
+from shardpass.diagnostics import collect
 from shardpass.importing.inline_calls import inline_calls
 from shardpass.ir.context import parse_module
 from shardpass.pipeline.named import NAMED
+from shardpass.pipeline.run import run_in_place
+from tools.bench.compile_programs import PROGRAMS, MeshSize
+from tools.processes import environment, module_command
 
 OURS = NAMED["partition"].split(",")
 SHARDY = (
@@ -36,65 +50,57 @@ SHARDY = (
     "func.func(sdy-reshard-to-collectives)",
     "sdy-convert-global-to-local",
 )
-MODEL, HEADS, LENGTH, BATCH, HIDDEN = 256, 8, 128, 8, 1024
-SHAPES = {
-    "q": (MODEL, HEADS, MODEL // HEADS), "k": (MODEL, HEADS, MODEL // HEADS), "v": (MODEL, HEADS, MODEL // HEADS),
-    "o": (HEADS, MODEL // HEADS, MODEL), "up": (MODEL, HIDDEN), "down": (HIDDEN, MODEL),
-}  # fmt: skip
-SPECS = {"q": (None, "model"), "k": (None, "model"), "v": (None, "model"), "o": ("model",),
-         "up": (None, "model"), "down": ("model",)}  # fmt: skip
+CONTROL_FLOW = ("stablehlo.while", "stablehlo.if", "stablehlo.case")
+Times = dict[str, float]  # seconds by pass
 
 
-def _normalised(x: Any) -> Any:
-    centred = x - x.mean(-1, keepdims=True)
-    return centred / jnp.sqrt((centred * centred).mean(-1, keepdims=True) + 1e-5)
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One program, in seconds: medians, and ``first``, the first call of the process.
+
+    ``passes`` are the passes of shardpass run one by one, ``total`` all of them in one call. ``shardy`` is empty and
+    ``refused`` says why where Shardy does not take the program.
+    """
+
+    program: str
+    mesh: str
+    ops: int
+    first: float
+    total: float
+    passes: Times
+    shardy: Times
+    refused: str = ""
+
+    @property
+    def ratio(self) -> float | None:
+        """How many times as long as Shardy's passes ours take."""
+        return self.total / sum(self.shardy.values()) if self.shardy else None
 
 
-def _block(x: Any, p: dict[str, Any]) -> Any:
-    h = _normalised(x)
-    q, k, v = (jnp.einsum("btd,dhk->bthk", h, p[name]) for name in "qkv")
-    scores = jnp.einsum("bthk,bshk->bhts", q, k) / np.sqrt(MODEL // HEADS)
-    scores = jnp.where(jnp.tril(jnp.ones((LENGTH, LENGTH), bool)), scores, -1e9)
-    mixed = jnp.einsum("bhts,bshk->bthk", jax.nn.softmax(scores, -1), v)
-    x = x + jnp.einsum("bthk,hkd->btd", mixed, p["o"])
-    return x + jax.nn.gelu(_normalised(x) @ p["up"]) @ p["down"]
+# ---------------------------------------------------------------- one repetition
 
 
-def program(layers: int) -> str:
-    """The training step as StableHLO text with sdy shardings."""
-    devices = np.array(jax.devices()[:8]).reshape(4, 2)
-    mesh = jax.sharding.Mesh(devices, ("data", "model"), axis_types=(AxisType.Auto,) * 2)
-
-    def named(*spec: str | None) -> NamedSharding:
-        return NamedSharding(mesh, PartitionSpec(*spec))
-
-    def loss(parameters: Any, x: Any) -> Any:
-        for p in parameters:
-            x = _block(x, p)
-        return (x * x).mean()
-
-    def step(parameters: Any, x: Any) -> Any:
-        value, gradients = jax.value_and_grad(loss)(parameters, x)
-        return value, jax.tree.map(lambda p, g: p - 0.1 * g, parameters, gradients)
-
-    shapes = [{name: jax.ShapeDtypeStruct(s, jnp.float32) for name, s in SHAPES.items()} for _ in range(layers)]
-    shardings = [{name: named(*spec) for name, spec in SPECS.items()} for _ in range(layers)]
-    jitted = jax.jit(step, in_shardings=(shardings, named("data")), out_shardings=(None, shardings))
-    return jitted.lower(shapes, jax.ShapeDtypeStruct((BATCH, LENGTH, MODEL), jnp.float32)).as_text()
+def in_one_call(text: str) -> float:
+    module = parse_module(text)
+    start = time.perf_counter()
+    with collect():
+        run_in_place(module, "partition")
+    return time.perf_counter() - start
 
 
-def ours(text: str) -> dict[str, float]:
-    """Seconds of each pass."""
-    module, times = parse_module(text), {}
-    for name in OURS:
-        start = time.perf_counter()
-        module = shardpass.run_pipeline(module, f"builtin.module({name})")
-        times[name] = times.get(name, 0.0) + time.perf_counter() - start  # cse runs twice
+def pass_by_pass(text: str) -> Times:
+    """A pass that stands twice in the pipeline (cse) counts once, with both its times."""
+    module, times = parse_module(text), dict.fromkeys(OURS, 0.0)
+    with collect():
+        for name in OURS:
+            start = time.perf_counter()
+            run_in_place(module, f"builtin.module({name})")
+            times[name] += time.perf_counter() - start
     return times
 
 
-def shardys(text: str) -> dict[str, float]:
-    """Seconds of each pass. The calls are inlined before: ``convert-global-to-local`` does not take them."""
+def shardy_pass_by_pass(text: str) -> Times:
+    """Raises MLIRError where a pass refuses the program."""
     module, times = parse_module(text), {}
     with module.context:
         inline_calls(module)
@@ -102,48 +108,148 @@ def shardys(text: str) -> dict[str, float]:
             manager = passmanager.PassManager.parse(f"builtin.module({name})")
             start = time.perf_counter()
             manager.run(module.operation)
-            times[name.removeprefix("func.func(").partition("{")[0].rstrip(")")] = time.perf_counter() - start
+            times[short(name)] = time.perf_counter() - start
     return times
 
 
+def short(pipeline: str) -> str:
+    """The name of the only pass of ``pipeline``."""
+    found = re.search(r"sdy-[a-z-]+", pipeline)
+    assert found is not None
+    return found[0]
+
+
 def count_ops(text: str) -> int:
-    module = shardpass.run_pipeline(text, "import")
-    return len(list(module.body.operations[0].regions[0].blocks[0].operations))
+    """Ops of the imported main, those inside loops and branches with them; regions of reducers do not count."""
+    module = parse_module(text)
+    with collect():
+        run_in_place(module, "import")
+
+    def count(block: Any) -> int:
+        inside = (b for op in block.operations if op.operation.name in CONTROL_FLOW for r in op.regions for b in r)
+        return len(list(block.operations)) + sum(map(count, inside))
+
+    return count(module.body.operations[0].regions[0].blocks[0])
 
 
-def measure(layers: int, repeat: int) -> dict[str, Any]:
-    text = program(layers)
-    runs: list[tuple[dict[str, float], dict[str, float]]] = []
-    for _ in track(range(repeat), f"{layers} layers"):
-        runs.append((ours(text), shardys(text)))
-    medians = [{name: statistics.median(run[side][name] for run in runs) for name in runs[0][side]} for side in (0, 1)]
-    return {"layers": layers, "ops": count_ops(text), "shardpass": medians[0], "shardy": medians[1]}
+def measure(name: str, size: MeshSize, repeat: int, *, shardy: bool = True) -> Result:
+    """Measures in this process, which a pass of Shardy's may end."""
+    text = PROGRAMS[name](size).lower(size)
+    first = in_one_call(text)
+    totals: list[float] = []
+    ours: list[Times] = []
+    theirs: list[Times] = []
+    refused = "" if shardy else "it ends the process"
+    for _ in range(repeat):
+        totals.append(in_one_call(text))
+        ours.append(pass_by_pass(text))
+        if not refused:
+            try:
+                theirs.append(shardy_pass_by_pass(text))
+            except ir.MLIRError as error:
+                refused = first_diagnostic(error)
+    peers = {} if refused else medians(theirs)
+    return Result(name, str(size), count_ops(text), first, statistics.median(totals), medians(ours), peers, refused)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--layers", type=int, nargs="+", default=[2, 12])
-    parser.add_argument("--repeat", type=int, default=5)
-    parser.add_argument("--json", type=Path)
-    arguments = parser.parse_args()
-    jax.config.update("jax_num_cpu_devices", 8)
-    results = [measure(layers, arguments.repeat) for layers in arguments.layers]
-    table = Table("program", "ops", "who", "pass", "ms", "us an op", title="compile time, medians")
+def first_diagnostic(error: ir.MLIRError) -> str:
+    """The first message of MLIR, without the values that it lists."""
+    found: list[str] = [d.message for d in error.error_diagnostics] or [str(error)]
+    return found[0].partition("but got")[0].partition(":")[0].strip()[:160]
+
+
+def medians(runs: Sequence[Times]) -> Times:
+    return {name: statistics.median(run[name] for run in runs) for name in runs[0]}
+
+
+# ---------------------------------------------------------------- children
+
+
+def ask_child(name: str, size: MeshSize, repeat: int) -> Result:
+    """The result from a process of its own; without Shardy where that ends the process. Raises RuntimeError."""
+    for more in ((), ("--without-shardy",)):
+        command = module_command("tools.bench.compile", "--child", name, "--mesh", str(size), "--repeat", str(repeat))
+        done = subprocess.run([*command, *more], capture_output=True, text=True, env=environment(JAX_PLATFORMS="cpu"))
+        if done.returncode == 0:
+            return Result(**json.loads(done.stdout.splitlines()[-1]))
+    raise RuntimeError(f"{name}: status {done.returncode}: {done.stderr.strip()[-600:]}")
+
+
+# ---------------------------------------------------------------- report
+
+
+def table(results: Sequence[Result], *, passes: bool) -> Table:
+    """Totals of every program, with the passes of both sides where ``passes``."""
+    found = Table(title="compile time, medians; lower is better", box=None)
+    for column in ("program", "mesh", "ops", "", "ms", "us an op"):
+        found.add_column(column, justify="left" if column in ("program", "") else "right", no_wrap=True)
     for result in results:
-        for who in ("shardpass", "shardy"):
-            total = sum(result[who].values())
-            for name, seconds in [*result[who].items(), ("all", total)]:
-                row = (f"{result['layers']} layers", str(result["ops"]), who, name)
-                table.add_row(
-                    *row, f"{seconds * 1e3:.1f}", f"{seconds * 1e6 / result['ops']:.1f}", end_section=name == "all"
-                )
-    Console().print(table)
+        rows: list[tuple[str, float]] = [("shardpass, in one call", result.total), ("  first", result.first)]
+        if passes:
+            rows += [(f"  {name}", seconds) for name, seconds in result.passes.items()]
+            rows.append(("  sum of passes", sum(result.passes.values())))
+        if result.shardy:
+            rows.append((f"Shardy ({result.ratio:.1f} times as fast)", sum(result.shardy.values())))
+            rows += [(f"  {name}", seconds) for name, seconds in result.shardy.items() if passes]
+        for index, (label, seconds) in enumerate(rows):
+            head = (result.program, result.mesh, f"{result.ops:,}") if index == 0 else ("", "", "")
+            found.add_row(*head, label, f"{1e3 * seconds:.1f}", f"{1e6 * seconds / result.ops:.1f}")
+    return found
+
+
+def a_size(text: str) -> MeshSize:
+    """``4x2``: devices along data and model."""
+    data, _, model = text.partition("x")
+    if not (data.isdecimal() and model.isdecimal() and int(data) > 0 and int(model) > 0):
+        raise argparse.ArgumentTypeError(f"a mesh is written 4x2 (data x model), not {text!r}")
+    return MeshSize(int(data), int(model))
+
+
+def a_count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be a number from 1 up, not {text!r}")
+    return int(text)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--programs", nargs="+", choices=PROGRAMS, default=list(PROGRAMS), metavar="NAME",
+                        help=f"of: {', '.join(PROGRAMS)} (default: all)")  # fmt: skip
+    parser.add_argument("--mesh", type=a_size, default=MeshSize(4, 2), metavar="DxM", help="default: 4x2")
+    parser.add_argument("--repeat", type=a_count, default=5, help="repetitions (default: %(default)s)")
+    parser.add_argument("--totals", action="store_true", help="do not list the passes")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write every number")
+    parser.add_argument("--svg", type=Path, metavar="FILE", help="draw time against ops (needs matplotlib)")
+    parser.add_argument("--child", choices=PROGRAMS, help=argparse.SUPPRESS)
+    parser.add_argument("--without-shardy", action="store_true", help=argparse.SUPPRESS)
+    arguments = parser.parse_args(argv)
+    if arguments.child:
+        found = measure(arguments.child, arguments.mesh, arguments.repeat, shardy=not arguments.without_shardy)
+        print(json.dumps(asdict(found)))
+        return 0
+    if arguments.svg and importlib.util.find_spec("matplotlib") is None:
+        parser.error("--svg draws with matplotlib, which is not installed: pip install matplotlib")
+    console = Console(stderr=True)
+    results: list[Result] = []
+    try:
+        for name in track(arguments.programs, "programs", console=console, transient=True):
+            results.append(ask_child(name, arguments.mesh, arguments.repeat))
+            if not console.is_terminal:
+                print(f"{name}: {results[-1].total * 1e3:.1f} ms", file=sys.stderr, flush=True)
+    except KeyboardInterrupt:
+        print(f"interrupted after {len(results)} of {len(arguments.programs)} programs", file=sys.stderr)
+    Console().print(table(results, passes=not arguments.totals))
+    for result in results:
+        if result.refused:
+            print(f"Shardy does not take {result.program}: {result.refused}")
     if arguments.json:
-        arguments.json.write_text(json.dumps(results, indent=1))
+        arguments.json.write_text(json.dumps([asdict(result) for result in results], indent=1) + "\n")
+    if arguments.svg and results:
+        from tools.bench.compile_picture import draw
+
+        draw(results, arguments.svg)
+    return 0
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except KeyboardInterrupt:
-        raise SystemExit(130) from None
+    raise SystemExit(main())

@@ -1,15 +1,15 @@
 #!/usr/bin/env python
 """Real programs: what shardpass, XLA's partitioner and Shardy's passes send between devices, in one table.
 
-    python tools/bench_models.py                              every program of test/integration/models
-    python tools/bench_models.py mlp transformer_fsdp         those whose name or family begins so
-    python tools/bench_models.py --json out.json --markdown docs/models.md
-    python tools/bench_models.py unet --add out.json          one again, in the table of all
+    python -m tools.bench.models                              every program of test/integration/models
+    python -m tools.bench.models mlp transformer_fsdp         those whose name or family begins so
+    python -m tools.bench.models --json out.json --markdown docs/models.md
+    python -m tools.bench.models unet --add out.json          one again, in the table of all
 
 Bytes received per device and number of collectives are read from the compiled HLO of all three by one counter
-(tools/hlo_traffic.py); memory is temp + output bytes of XLA's compiled stats; each program runs and is compared with
-one device. Ratios are ours over the better of the peers that were right. Child processes do the work: a peer that
-ends one fails on that program alone. Ctrl-C reports what was measured until then.
+(tools/bench/hlo_traffic.py); memory is temp + output bytes of XLA's compiled stats; each program runs and is compared
+with one device. Ratios are ours over the better of the peers that were right. Child processes do the work: a peer
+that ends one fails on that program alone. Ctrl-C reports what was measured until then.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from tools.bench.real_programs import real_programs
 
 BOUND, MEMORY_BOUND = 1.2, 1.05
 CLAMP = 10.0  # a ratio in a geometric mean is held between its inverse and this
-MARKS = ("<!-- table: tools/bench_models.py -->", "<!-- end of the table -->")
+MARKS = ("<!-- table: tools/bench/models.py -->", "<!-- end of the table -->")
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One program; ``ways`` holds the answers of tools/peers.py by way."""
+    """One program; ``ways`` holds the answers of tools/bench/peers.py by way."""
 
     name: str
     mesh: tuple[int, ...]

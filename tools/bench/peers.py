@@ -1,7 +1,7 @@
 #!/usr/bin/env python
 """One program partitioned in one of three ways, run, compared with one device, and measured.
 
-    python tools/peers.py mlp_sgd xla            one answer, for people (ways: shardpass, xla, shardy)
+    python -m tools.bench.peers mlp_sgd xla            one answer, for people (ways: shardpass, xla, shardy)
 
 Ways: ``shardpass`` is the pipeline "partition"; ``xla`` is what jax.jit compiles (Shardy's propagation, XLA's
 partitioner); ``shardy`` is Shardy's own passes down to per-device code, which XLA then only compiles. Shardy's passes
@@ -9,8 +9,9 @@ and XLA can end the process that they run in, so a benchmark asks through ``Chil
 when it dies. Programs are those of test/integration/models.
 
 An answer is a dict: ``status`` ("right", "wrong", "fails"), ``reason``, and where it compiled ``bytes``,
-``collectives``, ``kinds``, ``unknown_loops`` (tools/hlo_traffic.py), ``temp`` and ``output`` bytes (XLA's compiled
-memory stats), ``error`` (greatest difference of a result, as test/integration/models/difference.py measures it).
+``collectives``, ``kinds``, ``unknown_loops`` (tools/bench/hlo_traffic.py), ``temp`` and ``output`` bytes (XLA's
+compiled memory stats), ``error`` (greatest difference of a result, as test/integration/models/difference.py measures
+it).
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 #!/usr/bin/env python
 """Redistribution: shardpass beside XLA's partitioner and Shardy's passes, on the same arrays, in one run.
 
-    python tools/bench_redistribute.py                          a sample on every mesh
-    python tools/bench_redistribute.py --mesh 2x2x2 --problems 50 --min-mb 8 --max-mb 64
-    python tools/bench_redistribute.py --hard corpora/hard_reshards.json
-    python tools/bench_redistribute.py --profile cpu            planned for the machine that it runs on
+    python -m tools.bench.redistribute                          a sample on every mesh
+    python -m tools.bench.redistribute --mesh 2x2x2 --problems 50 --min-mb 8 --max-mb 64
+    python -m tools.bench.redistribute --hard corpora/hard_reshards.json
+    python -m tools.bench.redistribute --profile cpu            planned for the machine that it runs on
 
 Problems are sampled as in section 8 of Rink et al.: every mesh axis is replicated or put on one dimension, on
 either side at random. Four programs are made for each: planner rink, planner best, XLA's own

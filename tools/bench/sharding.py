@@ -1,6 +1,6 @@
 """Times the sharding language beside XLA's own parser, in one run.
 
-    python tools/bench_sharding.py            # a table; the targets are those of docs/sharding.md
+    python -m tools.bench.sharding            # a table; the targets are those of docs/sharding.md
 
 Each figure is the best of several rounds. XLA's column is jaxlib's HloSharding.from_string, str and
 tile_assignment_devices on the same texts.

@@ -1,8 +1,8 @@
 #!/usr/bin/env python
 """Redistribution on paper: plans for 64 to 65,536 devices, priced on a network fast inside a host and slow between.
 
-    python tools/simulate_scale.py                         a table: 12 random problems for each number of devices
-    python tools/simulate_scale.py --devices 64,4096 --problems 50 --profile pod --json scale.json
+    python -m tools.bench.simulate_scale                         a table: 12 random problems for each number of devices
+    python -m tools.bench.simulate_scale --devices 64,4096 --problems 50 --profile pod --json scale.json
 
 Nothing runs: seconds, bytes and memory are those of the cost model and of the plans (each plan is followed and checked
 as ever); planning times are processor time, measured on this machine. Three ways to do the same problems are compared:

@@ -1,7 +1,7 @@
 """Writes the pages under docs/ that are generated from the program: diagnostics and passes (ops: make_ops_docs.py).
 
-python tools/make_docs.py           write them
-python tools/make_docs.py --check   exit 1 if one of them is stale, and say which
+python -m tools.docs.make_docs           write them
+python -m tools.docs.make_docs --check   exit 1 if one of them is stale, and say which
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from shardpass.pipeline.named import NAMED
 from tools.processes import ROOT
 
 DOCS = ROOT / "docs"
-GENERATED = "<!-- Written by tools/make_docs.py: do not edit. -->\n"
+GENERATED = "<!-- Written by tools/docs/make_docs.py: do not edit. -->\n"
 
 SUBJECTS = (
     ("SP0", "Shardings, meshes, notations"),

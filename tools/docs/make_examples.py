@@ -1,8 +1,8 @@
 #!/usr/bin/env python
 """Writes examples/*.mlir from the programs under examples/programs, or checks that they are not stale.
 
-    python tools/make_examples.py            # write them
-    python tools/make_examples.py --check    # compare with what this JAX makes; exit 1 where one differs
+    python -m tools.docs.make_examples            # write them
+    python -m tools.docs.make_examples --check    # compare with what this JAX makes; exit 1 where one differs
 
 Each program is written twice: NAME.mlir with `mhlo.sharding` strings and `@Sharding` custom calls (what JAX
 lowers to with jax_use_shardy_partitioner=False), NAME.sdy.mlir with `sdy.mesh` and `sdy.sharding`.
@@ -41,7 +41,7 @@ EXAMPLES = ROOT / "examples"
 LOWERED = ("mlp", "transformer", "shard_map")  # each has MESH and programs(mesh)
 WRITTEN = ("format_document",)  # each has texts()
 DEVICES = 8
-HEADER = "// Made by tools/make_examples.py from examples/programs/{source}.py"
+HEADER = "// Made by tools/docs/make_examples.py from examples/programs/{source}.py"
 
 
 @dataclass(frozen=True, slots=True)

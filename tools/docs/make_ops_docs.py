@@ -1,7 +1,7 @@
 """Writes docs/ops.md: every op of StableHLO and CHLO that this jaxlib has, and how shardpass splits it.
 
-python tools/make_ops_docs.py           write it
-python tools/make_ops_docs.py --check   exit 1 if it is stale
+python -m tools.docs.make_ops_docs           write it
+python -m tools.docs.make_ops_docs --check   exit 1 if it is stale
 
 The page comes from the registry alone: a rule's words are its definition's ``note``, or the first line of the rule's
 docstring; an op without a rule has its reason in shardpass/ops/families/replicated.py.
@@ -20,7 +20,7 @@ from shardpass.ops.registry import OpDef
 from tools.processes import ROOT
 
 PAGE = ROOT / "docs" / "ops.md"
-GENERATED = "<!-- Written by tools/make_ops_docs.py: do not edit. -->\n"
+GENERATED = "<!-- Written by tools/docs/make_ops_docs.py: do not edit. -->\n"
 DIALECTS = (_stablehlo_ops_gen, _chlo_ops_gen)
 
 HEAD = """\
@@ -106,7 +106,7 @@ def main() -> int:
         PAGE.write_text(render())
         print(PAGE.relative_to(PAGE.parent.parent))
     elif PAGE.read_text() != render():
-        print("docs/ops.md is stale: run tools/make_ops_docs.py", file=sys.stderr)
+        print("docs/ops.md is stale: run tools/docs/make_ops_docs.py", file=sys.stderr)
         return 1
     return 0
 

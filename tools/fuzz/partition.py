@@ -1,8 +1,8 @@
 """Differential fuzzer: random StableHLO programs, partitioned and run on many devices, against one device.
 
-    tools/fuzz_partition.py --programs 500            seeds 0 to 499
-    tools/fuzz_partition.py --only 1234               one seed, with its text and all that is said of it
-    tools/fuzz_partition.py --only 1234 --shrink      the smallest program that fails as seed 1234 does
+    python -m tools.fuzz.partition --programs 500            seeds 0 to 499
+    python -m tools.fuzz.partition --only 1234               one seed, with its text and all that is said of it
+    python -m tools.fuzz.partition --only 1234 --shrink      the smallest program that fails as seed 1234 does
 
 Each program is partitioned, run by XLA on its devices with rubbish in the padding of its arguments, and compared with
 the program as it stands on one device: exact values must be equal, others close. ``--reference`` also runs it

@@ -2,7 +2,7 @@
 
 To add an op, write an emitter ``def f(make: Maker) -> bool`` that adds one valid op to a program or gives up, in the
 file of its sort, and put it into that file's ``EMITTERS`` with a weight. Emitters keep each value's bound below what
-its type holds exactly (see ``fuzz_programs.Fact``). A test asks that every op of the registry is made, or is
+its type holds exactly (see ``tools.values.Fact``). A test asks that every op of the registry is made, or is
 refused, or stands in ``NEVER_MADE`` with a reason.
 """
 

@@ -1,15 +1,15 @@
 #!/usr/bin/env python
 """Redistributions by the thousand, held to laws that have witnesses of their own.
 
-    tools/fuzz_redistribute.py simulator --problems 100000    both planners and the simulator; NumPy on one in eight
-    tools/fuzz_redistribute.py xla --problems 2000            on XLA's CPU devices, every element type that these run
-    tools/fuzz_redistribute.py reference --problems 300       the same on StableHLO's reference interpreter
-    tools/fuzz_redistribute.py exhaustive                     every reshard of rank 2 on 2x2, 2x4, 2x2x2, 2x2x3
-    tools/fuzz_redistribute.py exhaustive --xla               and on XLA's devices too
-    tools/fuzz_redistribute.py shardy --problems 400          bytes beside the program that Shardy's passes emit
-    tools/fuzz_redistribute.py all                            the lot, as `make fuzz-redistribute` does
+    python -m tools.fuzz.redistribute simulator --problems 100000    both planners, and the simulator's proof
+    python -m tools.fuzz.redistribute xla --problems 2000            on XLA's CPU devices, all element types
+    python -m tools.fuzz.redistribute reference --problems 300       on StableHLO's reference interpreter
+    python -m tools.fuzz.redistribute exhaustive                     all of rank 2 on 2x2, 2x4, 2x2x2, 2x2x3
+    python -m tools.fuzz.redistribute exhaustive --xla               and on XLA's devices too
+    python -m tools.fuzz.redistribute shardy --problems 400          bytes beside the program that Shardy emits
+    python -m tools.fuzz.redistribute all                            the lot, as `make fuzz-redistribute` does
 
-The laws are in redistribution_laws.py, the problems, by their seeds, in redistribution_problems.py. Work is done in
+The laws are in tools/prove/redistribution_laws.py, the problems, by their seeds, beside them. Work is done in
 child processes, which XLA may abort and which may hang: that is a failure of one problem, and the next is asked of a
 new child. ``--shrink`` looks for the simplest problem that fails alike. Ctrl-C says what was found so far and where to
 go on. Exit status 1 if any problem failed.

@@ -1,8 +1,8 @@
 """Holds the sharding parser to XLA's, and looks for exceptions and hangs.
 
-    python tools/fuzz_sharding.py xla --count 20000      # generated and mutated texts, beside HloSharding.from_string
-    python tools/fuzz_sharding.py crash --seconds 60     # random bytes and mutants: ShardingError or an answer
-    python tools/fuzz_sharding.py atheris --seconds 60   # the same, guided by coverage, where atheris is installed
+    python -m tools.fuzz.sharding xla --count 20000      # generated and mutated texts, beside HloSharding.from_string
+    python -m tools.fuzz.sharding crash --seconds 60     # random bytes and mutants: ShardingError or an answer
+    python -m tools.fuzz.sharding atheris --seconds 60   # the same, guided by coverage, where atheris is installed
 
 Exit status 1 if anything disagrees. Texts that disagree are printed.
 """
