@@ -7,6 +7,10 @@ shapes as printed (those of a device) and g devices in a group:
     collective-permute      result                all-reduce          2 * result * (g-1)/g
     collective-broadcast    result
 
+shardpass/ir/collectives.py has the same formulas for StableHLO. Both are kept and share no code: they are two
+witnesses of one number, from the program that shardpass writes and from the one that XLA makes of it, and tests
+compare them.
+
 Cases: a while body counts once for each trip where XLA knows how many, else once; of a conditional's branches, the
 one that receives most; a collective over groups of one device, or a permute from each device to itself, is none.
 Cost: one pass over the text, one over the graph of computations.

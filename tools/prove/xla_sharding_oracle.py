@@ -7,6 +7,7 @@ last one died. Nothing here is part of the package: it is the witness that the p
 
 from __future__ import annotations
 
+import argparse
 import faulthandler
 import json
 import os
@@ -128,6 +129,13 @@ def _verdict(text: str, found: dict[str, object]) -> Verdict:
     )
 
 
-if __name__ == "__main__":
+def main() -> int:
+    parser = argparse.ArgumentParser(description="XLA's verdict on each sharding text, one a line of standard input.")
+    parser.parse_args()
     for verdict in verdicts(line.rstrip("\n") for line in sys.stdin):
         print(verdict)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
