@@ -37,10 +37,9 @@ def test_a_program_for_4096_devices_needs_none_of_them() -> None:
 
 def test_every_program_lowers_and_unrolled_ones_grow_with_their_layers() -> None:
     size = MeshSize(4, 2)
-    ops = {
-        name: PROGRAMS[name](size).lower(size).count("stablehlo.") for name in PROGRAMS if name[-2:] not in ("48", "96")
-    }
-    assert ops["transformer-24"] - ops["transformer-12"] > 0.9 * (ops["transformer-12"] - ops["transformer-2"])
+    small = [name for name in PROGRAMS if not name.endswith(("24", "48", "96"))]
+    ops = {name: PROGRAMS[name](size).lower(size).count("stablehlo.") for name in small}
+    assert ops["transformer-12"] > 5 * ops["transformer-2"]
     assert ops["scan-12"] < ops["transformer-12"] / 3
     assert unrolled(["scan-12", "transformer-2", "experts"]) == ["transformer-2"]
 

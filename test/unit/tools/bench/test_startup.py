@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tools.bench.startup import COMMANDS, Startup, main, package_of, read_import_times
+from tools.bench import startup
+from tools.bench.startup import Startup, main, package_of, read_import_times
 
 
 def test_import_times_are_those_of_each_module_itself() -> None:
@@ -26,12 +27,13 @@ def test_import_times_are_those_of_each_module_itself() -> None:
     assert package_of("shardpass.cli.opt") == "shardpass"
 
 
-def test_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names = ("python", "shardpass-opt --help")
+    monkeypatch.setattr(startup, "COMMANDS", {name: startup.COMMANDS[name] for name in names})
     file = tmp_path / "startup.json"
     assert main(["--repeat", "1", "--json", str(file)]) == 0
     rows = {row["command"]: row for row in json.loads(file.read_text())}
-    assert list(rows) == list(COMMANDS)
+    assert tuple(rows) == names
     assert "shardpass.cli.opt" in rows["shardpass-opt --help"]["modules"]
-    assert "jax" in rows["import jax"]["modules"]
     shown = capsys.readouterr().out
     assert "imports of shardpass-opt --help" in shown
