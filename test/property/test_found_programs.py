@@ -16,7 +16,7 @@ from support.differential import assert_same, draw
 import shardpass
 from shardpass.diagnostics import collect
 from shardpass.runtime import compile_single
-from tools.fuzz.partition import prices
+from tools.fuzz.examine import prices
 
 PROGRAMS = sorted((Path(__file__).resolve().parents[1] / "data" / "found").glob("*.mlir"))
 

@@ -6,6 +6,7 @@ from collections import Counter
 
 from tools.fuzz import partition as fuzz
 from tools.fuzz import random_program as generator
+from tools.fuzz.examine import compare, examine, prices
 from tools.fuzz.programs import Node, Program, every_node
 from tools.fuzz.smaller import smaller
 from tools.stablehlo_text import body
@@ -65,7 +66,7 @@ def test_programs_are_split_and_communicate() -> None:
     texts = []
     for seed in range(FIRST_SEED, FIRST_SEED + 12):
         program = generator.random_program(seed, 6)
-        with collect(), fuzz.prices(program.eager):
+        with collect(), prices(program.eager):
             texts.append(str(shardpass.run_pipeline(program.text(), "partition")))
     assert sum('shardpass.sharding = "{devices=' in t for t in texts) > 6
     assert sum('"stablehlo.all_' in t or "collective_permute" in t for t in texts) > 3
@@ -79,8 +80,8 @@ def test_a_wrong_result_is_seen_and_shrunk() -> None:
     want = np.zeros((2, 2), np.float32)
     got = want.copy()
     got[1, 0] = 1
-    assert fuzz.compare(want, want, fact) == ""
-    assert fuzz.compare(want, got, fact) == "1 of 4 elements, first at [1, 0]: 1.0, not 0.0"
+    assert compare(want, want, fact) == ""
+    assert compare(want, got, fact) == "1 of 4 elements, first at [1, 0]: 1.0, not 0.0"
 
 
 def test_smaller_programs_are_programs() -> None:
@@ -113,4 +114,4 @@ def test_where_xla_itself_is_wrong_the_interpreter_decides() -> None:
         ),
         results=((3, ""),),
     )
-    assert fuzz.examine(program).kind in ("xla", "ok")  # ok once XLA is mended
+    assert examine(program).kind in ("xla", "ok")  # ok once XLA is mended

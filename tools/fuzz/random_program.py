@@ -14,6 +14,7 @@ from dataclasses import replace
 from random import Random
 
 from tools.fuzz.generators import (
+    chlo_broadcasts,
     control_flow,
     elementwise,
     indexing,
@@ -31,6 +32,7 @@ from tools.values import Fact, Type
 
 SORTS = (
     elementwise.EMITTERS,
+    chlo_broadcasts.EMITTERS,
     sources.EMITTERS,
     shapes.EMITTERS,
     reductions.EMITTERS,

@@ -9,10 +9,10 @@
     python -m tools.fuzz.redistribute shardy --problems 400          bytes beside the program that Shardy emits
     python -m tools.fuzz.redistribute all                            the lot, as `make fuzz-redistribute` does
 
-The laws are in tools/prove/redistribution_laws.py, the problems, by their seeds, beside them. Work is done in
-child processes, which XLA may abort and which may hang: that is a failure of one problem, and the next is asked of a
-new child. ``--shrink`` looks for the simplest problem that fails alike. Ctrl-C says what was found so far and where to
-go on. Exit status 1 if any problem failed.
+The laws are in tools/prove/redistribution_laws.py, the campaigns in tools/fuzz/redistribution_campaigns.py. Child
+processes do the work, which XLA may abort and which may hang: that is a failure of one problem, and the next is asked
+of a new child. ``--shrink`` looks for the simplest problem that fails alike. Ctrl-C says what was found so far and
+where to go on. Exit status 1 if any problem failed.
 """
 
 from __future__ import annotations
@@ -31,114 +31,16 @@ from pathlib import Path
 from typing import Any
 
 from shardpass.diagnostics import collect
-from shardpass.redistribute import Plan
+from tools.fuzz.redistribution_campaigns import Campaign, campaigns
+from tools.fuzz.smaller_redistribution import smaller
 from tools.processes import environment, module_command
-from tools.prove import redistribution_laws as laws
-from tools.prove.redistribution_problems import (
-    SMALL_MESHES,
-    Problem,
-    exhaustive,
-    exhaustive_problem,
-    random_problem,
-    smaller,
-    whole_axes_problem,
-)
+from tools.prove.law import Broken
+from tools.prove.redistribution_problems import Problem
 
 DEVICES = 24
-NUMPY_EVERY = 8  # of the problems that the simulator proves, how many go through NumPy too
 SECONDS_PER_PROBLEM = 120
 CHILD = module_command("tools.fuzz.redistribute")
 READY = "@ready"  # a child's first line
-
-
-# ---------------------------------------------------------------- campaigns
-
-
-@dataclass(frozen=True, slots=True)
-class Campaign:
-    """``problem``: by number. ``examine``: what kinds of problem it was; raises where a law does not hold.
-
-    ``count``: how many are asked for by default. ``life``: how many a child does before it makes way for a new one.
-    """
-
-    problem: Callable[[int], Problem]
-    examine: Callable[[Problem], list[str]]
-    count: int
-    life: int
-    devices: bool = True
-
-
-def simulate(problem: Problem) -> list[str]:
-    plans, tags = laws.planned(problem)
-    if problem.number % NUMPY_EVERY == 0:
-        laws.evaluated(problem, plans)
-        tags.append("on NumPy arrays")
-    return tags
-
-
-def execute(problem: Problem) -> list[str]:
-    """Whole arrays, and device by device, by turns."""
-    plan, tags = one_of(problem)
-    if plan is not None:
-        laws.run_on_xla(problem, plan, stacked=problem.number // 2 % 2 == 0)
-    return [*tags, f"{problem.devices} devices"]
-
-
-def interpret(problem: Problem) -> list[str]:
-    plan, tags = one_of(problem)
-    if plan is not None:
-        laws.run_on_reference(problem, plan)
-    return tags
-
-
-def one_of(problem: Problem) -> tuple[Plan | None, list[str]]:
-    """The plan of best on even numbers, of rink on odd ones; None where that refuses."""
-    plans, tags = laws.planned(problem)
-    planner = ("best", "rink")[problem.number % 2]
-    return plans.get(planner), [*tags, planner, problem.element] if planner in plans else [*tags, "not run"]
-
-
-def prove(problem: Problem) -> list[str]:
-    plans, tags = laws.planned(problem)
-    laws.evaluated(problem, plans)
-    return tags
-
-
-def prove_and_execute(problem: Problem) -> list[str]:
-    plans, tags = laws.planned(problem)
-    laws.evaluated(problem, plans)
-    laws.run_on_xla(problem, plans["best"], stacked=False)
-    return tags
-
-
-def compare(problem: Problem) -> list[str]:
-    plans, tags = laws.planned(problem)
-    return [*tags, *laws.beside_shardy(problem, plans["best"])]
-
-
-def runnable_problem(seed: int) -> Problem:
-    """A random problem of few elements; four by four of every element type."""
-    return random_problem(seed, 1 << 11, laws.ELEMENTS[seed // 4 % len(laws.ELEMENTS)])
-
-
-def campaigns(xla: bool = True) -> dict[str, Campaign]:
-    every = {
-        f"exhaustive-{mesh}": Campaign(
-            lambda number, mesh=mesh: exhaustive_problem(mesh, number),  # type: ignore[misc]
-            prove_and_execute if xla else prove,
-            exhaustive(mesh),
-            300 if xla else 5000,
-            xla,
-        )
-        for mesh in SMALL_MESHES
-    }
-    return {
-        "simulator": Campaign(random_problem, simulate, 100_000, 5000, devices=False),
-        "xla": Campaign(runnable_problem, execute, 2000, 250),
-        "reference": Campaign(runnable_problem, interpret, 300, 50, devices=False),
-        "shardy": Campaign(whole_axes_problem, compare, 400, 100),
-        **every,
-    }
 
 
 # ---------------------------------------------------------------- in child processes
@@ -158,7 +60,7 @@ def outcome_of(campaign: Campaign, problem: Problem) -> Outcome:
     try:
         with collect():
             return Outcome(problem.number, "ok", "", tuple(campaign.examine(problem)))
-    except laws.Broken as broken:
+    except Broken as broken:
         return Outcome(problem.number, "broken", str(broken))
     except Exception as error:  # whatever it is, the next problem is another matter
         return Outcome(problem.number, "error", f"{type(error).__name__}: {str(error).splitlines()[0]}")

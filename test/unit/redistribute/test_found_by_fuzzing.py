@@ -10,6 +10,7 @@ import pytest
 from shardpass.diagnostics import ShardpassError
 from shardpass.redistribute import plan_redistribution
 from tools.prove import redistribution_laws as laws
+from tools.prove.redistribution_problems import Problem, Side
 
 # shape, element type, source, target, devices
 FOUND = {
@@ -123,7 +124,7 @@ KEPT["some of the sums, on another mesh"] = (
 @pytest.mark.parametrize("name", [*FOUND, *KEPT])
 def test_laws_hold(name: str) -> None:
     shape, element, source, target, devices = (FOUND | KEPT)[name]
-    problem = laws.Problem(0, shape, element, laws.Side.of(source), laws.Side.of(target), devices)
+    problem = Problem(0, shape, element, Side.of(source), Side.of(target), devices)
     plans, _ = laws.planned(problem)
     assert "best" in plans
     assert "rink" in plans or name in KEPT

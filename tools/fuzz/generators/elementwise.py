@@ -55,7 +55,7 @@ def function(make: Maker) -> bool:
     half = make.rng.random() < 0.4
     names = [f"{dialect}.{name}" for dialect, row in (HALVED if half else POSITIVE).items() for name in row.split()]
     name = make.rng.choice(names)
-    operand = make.clamped(at, -1, 1) if half else _positive(make, at)
+    operand = make.clamped(at, -1, 1) if half else positive(make, at)
     fact = make.facts[operand]
     if half:
         other = make.constant(fact.type.element, "0.5", fact.type.shape, bound=1)
@@ -64,7 +64,7 @@ def function(make: Maker) -> bool:
     return True
 
 
-def _positive(make: Maker, at: int) -> int:
+def positive(make: Maker, at: int) -> int:
     """Magnitudes from 1 to 3."""
     return make.clamped(make.elementwise("abs", [at]) if not _unsigned(make, at) else at, 1, 3)
 
@@ -79,7 +79,7 @@ def special(make: Maker) -> bool:
     if at is None:
         return False
     kind, rng = make.facts[at].type, make.rng
-    first, second = _positive(make, at), _positive(make, make.partner(at))
+    first, second = positive(make, at), positive(make, make.partner(at))
     name = rng.choice(
         ("zeta", "polygamma", "next_after", "constant_like", "mulhi", "conj", "_asin_acos_kernel", "tests")
     )
@@ -147,9 +147,9 @@ def quotient(make: Maker) -> bool:
         return False
     element = make.facts[at].type.element
     name = make.rng.choice(("divide", "remainder", *(("power", "atan2") if element in FLOATS else ())))
-    first, second = at, _positive(make, make.partner(at))
+    first, second = at, positive(make, make.partner(at))
     if name in ("power", "atan2"):
-        first = _positive(make, at)
+        first = positive(make, at)
     bound = 27.0 if name == "power" else max(1.0, make.facts[first].bound)
     index = make.elementwise(name, [first, second], bound=bound)
     if name != "remainder" and element in FLOATS:
@@ -284,76 +284,7 @@ def map_(make: Maker) -> bool:
     return True
 
 
-STRETCHED = {
-    "i32": "add and maximum minimum multiply or subtract xor",
-    "f32": "add atan2 compare complex divide maximum minimum multiply next_after polygamma power remainder subtract "
-    "zeta",
-}
-
-
-def stretched(make: Maker) -> bool:
-    """CHLO's ops that broadcast a scalar, or dimensions of one element, as they go."""
-    at = make.pick(lambda f: f.type.element in STRETCHED and f.exact)
-    if at is None:
-        return False
-    rng = make.rng
-    name = rng.choice([*STRETCHED[make.facts[at].type.element].split(), "select"])
-    kind = make.facts[at].type
-    first = at if kind.element == "i32" else _positive(make, at)
-    rank = len(kind.shape)
-    shape = rng.choice(((), tuple(n if rng.random() < 0.5 else 1 for n in kind.shape), kind.shape[1:]))
-    second = make.constant(kind.element, literal(kind.element, 2), shape)
-    pair, exact = (
-        [first, second],
-        name in ("add", "maximum", "minimum", "multiply", "subtract", *STRETCHED["i32"].split()),
-    )
-    result = Fact(kind, 50.0, exact)
-    attributes = f"broadcast_dimensions = {array(range(rank - len(shape), rank))}" if rng.random() < 0.5 else ""
-    if name == "select":
-        attributes = ""
-        pred = make.constant("i1", rng.choice(("true", "false")), shape, bound=1)
-        pair, result = [pred, first, second], Fact(kind, max(3.0, make.facts[first].bound))
-    elif name in ("power", "remainder", "divide", "atan2"):
-        result = Fact(kind, max(9.0, make.facts[first].bound), exact=False)
-    elif name == "zeta":
-        pair = [second, first]
-        result = Fact(kind, 8.0, exact=False)
-    elif name == "complex":
-        result = Fact(Type(kind.shape, "complex<f32>"), 6.0)
-    elif name == "compare":
-        result = Fact(Type(kind.shape, "i1"), 1)
-        attributes = "comparison_direction = #chlo<comparison_direction LT>"
-    make.add(f"chlo.broadcast_{name}", pair, [result], attributes)
-    return True
-
-
-def stretched_bits(make: Maker) -> bool:
-    at = make.pick(lambda f: f.type.element == "i32")
-    if at is None:
-        return False
-    name = make.rng.choice(("shift_left", "shift_right_arithmetic", "shift_right_logical"))
-    make.add(f"chlo.broadcast_{name}", [at, make.constant("i32", "1")], [make.facts[at]])
-    return True
-
-
-def barrier(make: Maker) -> bool:
-    picked = [i for _ in range(make.rng.randint(1, 3)) if (i := make.pick()) is not None]
-    make.add("stablehlo.optimization_barrier", picked, [make.facts[i] for i in picked])
-    return True
-
-
-def size(make: Maker) -> bool:
-    at = make.pick(lambda f: len(f.type.shape) > 0)
-    if at is None:
-        return False
-    shape = make.facts[at].type.shape
-    dim = make.rng.randrange(len(shape))
-    make.add("stablehlo.get_dimension_size", [at], [Fact(Type((), "i32"), shape[dim])], f"dimension = {dim} : i64")
-    return True
-
-
 EMITTERS: dict[Callable[[Maker], bool], int] = {
     unary: 4, smooth: 2, function: 3, special: 2, binary: 9, shifts: 1, quotient: 2, compare: 3, is_finite: 1,
-    select: 3, clamp: 1, convert: 3, reduce_precision: 1, complex_parts: 1, bitcast: 2, map_: 1, stretched: 2,
-    stretched_bits: 1, barrier: 1, size: 1,
+    select: 3, clamp: 1, convert: 3, reduce_precision: 1, complex_parts: 1, bitcast: 2, map_: 1,
 }  # fmt: skip

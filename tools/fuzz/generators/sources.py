@@ -1,4 +1,4 @@
-"""Random ops that make a value from nothing: iota, constants, random bits and numbers."""
+"""Random ops that look at no element: barriers, sizes, iota, constants, random bits and numbers."""
 
 from __future__ import annotations
 
@@ -9,6 +9,22 @@ from math import prod
 from tools.fuzz.maker import SIZES, Maker
 from tools.stablehlo_text import literal
 from tools.values import Fact, Type
+
+
+def barrier(make: Maker) -> bool:
+    picked = [i for _ in range(make.rng.randint(1, 3)) if (i := make.pick()) is not None]
+    make.add("stablehlo.optimization_barrier", picked, [make.facts[i] for i in picked])
+    return True
+
+
+def size(make: Maker) -> bool:
+    at = make.pick(lambda f: len(f.type.shape) > 0)
+    if at is None:
+        return False
+    shape = make.facts[at].type.shape
+    dim = make.rng.randrange(len(shape))
+    make.add("stablehlo.get_dimension_size", [at], [Fact(Type((), "i32"), shape[dim])], f"dimension = {dim} : i64")
+    return True
 
 
 def iota(make: Maker) -> bool:
@@ -64,4 +80,11 @@ def random_numbers(make: Maker) -> bool:
     return True
 
 
-EMITTERS: dict[Callable[[Maker], bool], int] = {iota: 3, constant: 2, random_bits: 1, random_numbers: 1}
+EMITTERS: dict[Callable[[Maker], bool], int] = {
+    barrier: 1,
+    size: 1,
+    iota: 3,
+    constant: 2,
+    random_bits: 1,
+    random_numbers: 1,
+}
