@@ -1,4 +1,4 @@
-"""What the collectives of a compiled program move: one counter for programs of any partitioner.
+"""The bytes that the collectives of a compiled program move: one counter for programs of any partitioner.
 
 Read from the text of optimised HLO. Bytes are those that one device receives, its own data not counted, with the
 shapes as printed (those of a device) and g devices in a group:

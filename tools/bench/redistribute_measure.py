@@ -1,7 +1,8 @@
-"""One redistribution by four ways: two planners of shardpass, XLA's partitioner, Shardy's passes.
+"""One redistribution by four programs: two planners of shardpass, XLA's partitioner, Shardy's passes.
 
-Compiled for virtual CPU devices, run in turn on the same arrays, held to the right result, timed, and counted
-(``hlo_traffic``). For child processes: Shardy's passes, and XLA, can end the process that they run in.
+Each program is compiled for virtual CPU devices, checked against the right result, timed in turn with the others on the
+same arrays, and its bytes are counted (tools/bench/hlo_traffic.py). Shardy's passes and XLA can end the process, so
+that the benchmark calls this module in child processes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The redistributions that are timed: sampled as in section 8 of Rink et al., of a file, or the paper's own."""
+"""The redistributions that are timed: random ones as in section 8 of Rink et al., those of a file, the paper's own."""
 
 from __future__ import annotations
 

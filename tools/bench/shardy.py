@@ -1,4 +1,4 @@
-"""The per-device program that Shardy's own passes make of an annotated one."""
+"""The per-device program that Shardy's own passes make of an annotated program, in a form that XLA runs as is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""One random program, partitioned and run on many devices, compared with the program on one device."""
+"""One random program, partitioned and run on many devices, compared with the program on one device.
+
+Exact values must be equal, others close. Where the two differ, StableHLO's reference interpreter decides whether XLA on
+one device is at fault.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A fuzzer's program while it grows: what its emitters pick operands from and add ops to."""
+"""A random program under construction: emitters pick operands from it and append ops to it."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Programs for the fuzzer: what a program is, its text, its data.
+"""The programs of the partition fuzzer: their data structure, their text and their inputs.
 
 A program is whole-array StableHLO over arguments, in the generic form, so that every op is one line of data. Values
-hold small integers, in floats too: sums are then exact in any order, and a partitioned program must give the very
-numbers of the whole one. A value that is not exact (after ``exponential``) is compared with a tolerance.
+hold small integers, in floats too: sums are then exact in any order, and a partitioned program must give the same
+numbers as the whole one. A value that is not exact (after ``exponential``) is compared with a tolerance.
 """
 
 from __future__ import annotations

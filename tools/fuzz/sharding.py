@@ -1,4 +1,4 @@
-"""Holds the sharding parser to XLA's, and looks for exceptions and hangs.
+"""Compares the sharding parser with XLA's on generated texts, and looks for exceptions and hangs.
 
     python -m tools.fuzz.sharding xla --count 20000      # generated and mutated texts, beside HloSharding.from_string
     python -m tools.fuzz.sharding crash --seconds 60     # random bytes and mutants: ShardingError or an answer

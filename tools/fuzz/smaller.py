@@ -1,4 +1,7 @@
-"""Programs one step smaller than one that fails: what the fuzzer tries to find the least that fails alike."""
+"""Programs one step smaller than a program that fails.
+
+The fuzzer tries them one after the other and goes on from the first that fails in the same way, until none does.
+"""
 
 from __future__ import annotations
 

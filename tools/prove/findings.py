@@ -1,4 +1,4 @@
-"""What the rule prover finds of a sample, and what both of its halves ask of a rule."""
+"""The findings about one sample, and the helpers that both questions of the rule prover need."""
 
 from __future__ import annotations
 

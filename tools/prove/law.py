@@ -1,4 +1,4 @@
-"""A law that is held to, and the exception that says which one is broken."""
+"""``hold`` asserts a law and names it in ``Broken`` where it does not hold."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""A redistribution problem as plain data.
+"""A redistribution problem as plain data: a shape, an element type, a source, a target, and a number of devices.
 
-A problem, and says for itself, by the arithmetic of its mesh alone, which tile each device holds
-(``Side.held``) and of which partial sum (``Side.summands``). What ``shardpass.sharding`` makes of the same words is a
-second opinion.
+A problem derives from the arithmetic of its mesh alone which tile each device holds (``Side.held``) and of which
+partial sum (``Side.summands``). ``shardpass.sharding`` derives the same from the sharding; tests compare the two.
 """
 
 from __future__ import annotations

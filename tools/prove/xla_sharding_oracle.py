@@ -1,8 +1,8 @@
-"""What XLA's own parser says of sharding texts, asked of jaxlib in child processes.
+"""The verdict of XLA's own parser on sharding texts, asked of jaxlib in child processes.
 
-Some texts abort the process they are parsed in, and others abort it when the tile assignment is asked for.
-So a forked child answers, one line before and one after each dangerous step, and a new one takes over where the
-last one died. Nothing here is part of the package: it is the witness that the package is held to.
+Some texts abort the process that parses them, and others abort it when the tile assignment is asked for. Therefore a
+forked child answers, with one line before and one line after each dangerous step, and a new child takes over where the
+last one died. shardpass does not use this module: XLA is the witness that the parser of shardpass is held to.
 """
 
 from __future__ import annotations

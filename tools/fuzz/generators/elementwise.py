@@ -1,4 +1,4 @@
-"""Random ops on each element by itself."""
+"""Random elementwise ops: one element of each operand makes one element of the result."""
 
 from __future__ import annotations
 

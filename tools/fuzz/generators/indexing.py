@@ -1,4 +1,4 @@
-"""Random ops that pick and put elements at places that data tells: dynamic slices, gather, scatter."""
+"""Random ops that read and write elements at places given by data: dynamic slices, gather, scatter."""
 
 from __future__ import annotations
 

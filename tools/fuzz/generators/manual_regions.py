@@ -1,6 +1,7 @@
 """Random manual regions with collectives, over all axes of the mesh or over some.
 
-A region is lines of text, with what it means for the whole array beside it: what one device computes.
+A region has two texts: the lines that each device runs on its tile, and the lines that compute the same result from the
+whole array on one device.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Random ops that join elements: products, reductions, sorts."""
+"""Random ops that combine elements of a dimension: products, reductions, sorts."""
 
 from __future__ import annotations
 

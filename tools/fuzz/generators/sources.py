@@ -1,4 +1,4 @@
-"""Random ops that look at no element: barriers, sizes, iota, constants, random bits and numbers."""
+"""Random ops whose result depends on no element of an operand, and barriers: sizes, iota, constants, random bits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samples for the rule validator: linear algebra, transforms, batch norms, calls of LAPACK, map, old and CHLO ops."""
+"""Samples for the rule prover: linear algebra, transforms, batch norms, calls of LAPACK, map, old and CHLO ops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samples for the rule validator: reduce_window, convolution, select_and_scatter, gather, scatter."""
+"""Samples for the rule prover: reduce_window, convolution, select_and_scatter, gather, scatter."""
 
 from __future__ import annotations
 
