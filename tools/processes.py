@@ -14,8 +14,8 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def module_command(module: str, *arguments: str) -> list[str]:
-    """The command that runs ``module`` in this interpreter."""
-    return [sys.executable, "-m", module, *arguments]
+    """The command that runs ``module`` in this interpreter; the folder that it runs in is not searched for modules."""
+    return [sys.executable, "-P", "-m", module, *arguments]
 
 
 def environment(**more: str) -> dict[str, str]:

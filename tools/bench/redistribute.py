@@ -25,6 +25,7 @@ import math
 import statistics
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -38,12 +39,16 @@ WAYS = ("rink", "best", "xla", "shardy")
 
 def child(task: str, repeats: int, profile: str) -> None:
     """Reads problems as JSON lines on stdin; answers each with one line on stdout."""
-    from tools.bench.redistribute_measure import measure, shardy_module
+    from tools.bench.redistribute_measure import measure, shardy_reshard_module
 
     for line in sys.stdin:
-        problem = json.loads(line)
+        asked = json.loads(line)
+        problem = Problem.from_json(asked["problem"])
         try:
-            answer = {"text": shardy_module(problem)} if task == "shardy" else measure(problem, repeats, profile)
+            if task == "shardy":
+                answer = {"text": shardy_reshard_module(problem)}
+            else:
+                answer = measure(problem, asked["shardy"], repeats, profile)
         except Exception as error:
             answer = {"error": f"{type(error).__name__}: {error}".splitlines()[0][:200]}
         print("@" + json.dumps(answer), flush=True)
@@ -57,7 +62,7 @@ class Child:
         self.options = ["--child", task, "--repeats", str(repeats), "--profile", profile]
         self.process: subprocess.Popen[str] | None = None
 
-    def ask(self, problem: Problem) -> dict[str, Any]:
+    def ask(self, problem: Problem, shardy: str = "") -> dict[str, Any]:
         if self.process is None:
             flags = f"--xla_force_host_platform_device_count={self.devices}"
             self.process = subprocess.Popen(
@@ -71,7 +76,7 @@ class Child:
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         try:
-            self.process.stdin.write(json.dumps(problem) + "\n")
+            self.process.stdin.write(json.dumps({"problem": asdict(problem), "shardy": shardy}) + "\n")
             self.process.stdin.flush()
         except BrokenPipeError:
             pass
@@ -249,24 +254,21 @@ def run(problems: list[Problem], repeats: int, profile: str) -> list[dict[str, A
     from rich.progress import track
 
     results = []
-    batches = itertools.groupby(sorted(problems, key=lambda p: math.prod(p["mesh"])), lambda p: math.prod(p["mesh"]))
+    batches = itertools.groupby(sorted(problems, key=lambda p: p.devices), lambda p: p.devices)
     for devices, batch in batches:
         shardy, runner = (Child(task, devices, repeats, profile) for task in ("shardy", "measure"))
         for problem in track(list(batch), f"{devices} devices"):
             made = shardy.ask(problem)
-            if "text" in made:
-                problem["shardy"] = made["text"]
-            result = runner.ask(problem)
-            if "error" in result and "shardy" in problem:  # perhaps only that program ends the process
-                del problem["shardy"]
+            result = runner.ask(problem, made.get("text", ""))
+            if "error" in result and "text" in made:  # perhaps only that program ends the process
                 made = {"error": "XLA did not survive its program"}
                 result = runner.ask(problem)
             if "error" in result:
-                print(f"{problem['name']}: {result['error']}", file=sys.stderr)
+                print(f"{problem.name}: {result['error']}", file=sys.stderr)
                 continue
             if "error" in made:
                 result["failed"]["shardy"] = made["error"]
-            results.append({**result, "mesh": problem["mesh"]})
+            results.append({**result, "mesh": list(problem.mesh)})
         shardy.close()
         runner.close()
     return results

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tools.bench.hlo_traffic import traffic
@@ -20,26 +20,28 @@ from tools.bench.redistribute_samples import AXES, Problem
 def shardings(problem: Problem) -> tuple[Any, Any]:
     from shardpass.sharding import Mesh, Sharding
 
-    mesh = Mesh(tuple(zip(AXES, problem["mesh"], strict=False)))
-    return tuple(Sharding.tiled(mesh, tuple(map(tuple, problem[side]))) for side in ("source", "target"))  # type: ignore[return-value]
+    mesh = Mesh(tuple(zip(AXES, problem.mesh, strict=False)))
+    return Sharding.tiled(mesh, tuple(map(tuple, problem.source))), Sharding.tiled(
+        mesh, tuple(map(tuple, problem.target))
+    )
 
 
-def shardy_module(problem: Problem) -> str:
+def shardy_reshard_module(problem: Problem) -> str:
     """The per-device program that Shardy's own passes make, with the attributes that XLA needs to leave it alone."""
     from jaxlib.mlir import ir
     from jaxlib.mlir.passmanager import PassManager
 
     from shardpass.ir.context import make_context
 
-    def spec(dims: list[str]) -> str:
+    def spec(dims: Sequence[str]) -> str:
         return "[" + ", ".join("{" + ", ".join(f'"{a}"' for a in dim) + "}" for dim in dims) + "]"
 
-    kind = f"tensor<{'x'.join(map(str, problem['shape']))}xf32>"
-    axes = ", ".join(f'"{AXES[i]}"={n}' for i, n in enumerate(problem["mesh"]))
+    kind = f"tensor<{'x'.join(map(str, problem.shape))}xf32>"
+    axes = ", ".join(f'"{AXES[i]}"={n}' for i, n in enumerate(problem.mesh))
     text = f"""module @m {{ sdy.mesh @mesh = <[{axes}]>
-      func.func public @main(%x: {kind} {{sdy.sharding = #sdy.sharding<@mesh, {spec(problem["source"])}>}})
-          -> ({kind} {{sdy.sharding = #sdy.sharding<@mesh, {spec(problem["target"])}>}}) {{
-        %0 = sdy.reshard %x <@mesh, {spec(problem["target"])}> : {kind}
+      func.func public @main(%x: {kind} {{sdy.sharding = #sdy.sharding<@mesh, {spec(problem.source)}>}})
+          -> ({kind} {{sdy.sharding = #sdy.sharding<@mesh, {spec(problem.target)}>}}) {{
+        %0 = sdy.reshard %x <@mesh, {spec(problem.target)}> : {kind}
         return %0 : {kind}
       }} }}"""
     with make_context():
@@ -52,7 +54,7 @@ def shardy_module(problem: Problem) -> str:
         ):
             PassManager.parse(f"builtin.module({pipeline})").run(module.operation)
         i32 = ir.IntegerType.get_signless(32)
-        module.operation.attributes["mhlo.num_partitions"] = ir.IntegerAttr.get(i32, math.prod(problem["mesh"]))
+        module.operation.attributes["mhlo.num_partitions"] = ir.IntegerAttr.get(i32, problem.devices)
         module.operation.attributes["mhlo.num_replicas"] = ir.IntegerAttr.get(i32, 1)
         main = module.body.operations[0]
         manual = ir.ArrayAttr.get([ir.DictAttr.get({"mhlo.sharding": ir.StringAttr.get("{manual}")})])
@@ -81,42 +83,40 @@ def compile_xla(problem: Problem) -> Any:
     import numpy as np
     from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-    if problem["uneven"]:  # JAX refuses such arrays, XLA does not
+    if problem.uneven:  # JAX refuses such arrays, XLA does not
         source, target = shardings(problem)
-        kind = f"tensor<{'x'.join(map(str, problem['shape']))}xf32>"
+        kind = f"tensor<{'x'.join(map(str, problem.shape))}xf32>"
         return compile_text(
-            f"""module @m attributes {{mhlo.num_partitions = {math.prod(problem["mesh"])} : i32}} {{
+            f"""module @m attributes {{mhlo.num_partitions = {problem.devices} : i32}} {{
             func.func public @main(%x: {kind} {{mhlo.sharding = "{source}"}})
                 -> ({kind} {{mhlo.sharding = "{target}"}}) {{ return %x : {kind} }} }}""",
-            math.prod(problem["mesh"]),
+            problem.devices,
         )
     mesh = Mesh(
-        np.array(jax.devices()[: math.prod(problem["mesh"])]).reshape(problem["mesh"]),
-        tuple(AXES[: len(problem["mesh"])]),
+        np.array(jax.devices()[: problem.devices]).reshape(problem.mesh),
+        tuple(AXES[: len(problem.mesh)]),
     )
     source, target = (
-        NamedSharding(mesh, PartitionSpec(*(tuple(dim) or None for dim in problem[side])))
-        for side in ("source", "target")
+        NamedSharding(mesh, PartitionSpec(*(tuple(dim) or None for dim in side)))
+        for side in (problem.source, problem.target)
     )
-    argument = jax.ShapeDtypeStruct(tuple(problem["shape"]), np.float32, sharding=source)
+    argument = jax.ShapeDtypeStruct(problem.shape, np.float32, sharding=source)
     return jax.jit(lambda x: x, out_shardings=target).lower(argument).compile().runtime_executable()
 
 
-def programs(problem: Problem, profile: str) -> tuple[dict[str, Any], dict[str, str], dict[str, Any]]:
+def programs(problem: Problem, shardy: str, profile: str) -> tuple[dict[str, Any], dict[str, str], dict[str, Any]]:
     """Compiled programs by way, what failed, and what the plans say."""
     from shardpass.redistribute import plan_redistribution
 
-    devices = math.prod(problem["mesh"])
+    devices = problem.devices
     made: dict[str, Any] = {}
     failed: dict[str, str] = {}
     facts: dict[str, Any] = {}
     source, target = shardings(problem)
-    counts = [side.tile_counts(len(problem["shape"])) for side in (source, target)]
-    problem["uneven"] = any(n % k for side in counts for n, k in zip(problem["shape"], side, strict=True))
     for planner in ("rink", "best"):
         start = time.perf_counter()
         plan = plan_redistribution(
-            tuple(problem["shape"]), "f32", source, target, planner=planner, num_devices=devices, profile=profile
+            problem.shape, "f32", source, target, planner=planner, num_devices=devices, profile=profile
         )
         facts[f"plan_ms_{planner}"] = 1e3 * (time.perf_counter() - start)
         facts[f"modelled_{planner}"] = plan.bytes_received
@@ -126,8 +126,8 @@ def programs(problem: Problem, profile: str) -> tuple[dict[str, Any], dict[str, 
         facts[f"steps_{planner}"] = [step.kind for step in plan.steps]
         made[planner] = compile_text(plan.to_module(), devices)
     peers: dict[str, Callable[[], Any]] = {"xla": lambda: compile_xla(problem)}
-    if "shardy" in problem:
-        peers["shardy"] = lambda: compile_text(problem["shardy"], devices)
+    if shardy:
+        peers["shardy"] = lambda: compile_text(shardy, devices)
     for way, make in peers.items():
         try:
             made[way] = make()
@@ -136,16 +136,19 @@ def programs(problem: Problem, profile: str) -> tuple[dict[str, Any], dict[str, 
     return made, failed, facts
 
 
-def measure(problem: Problem, repeats: int, profile: str) -> dict[str, Any]:
-    """Times, temporary memory, bytes on the wire and correctness of the ways on one problem."""
+def measure(problem: Problem, shardy: str, repeats: int, profile: str) -> dict[str, Any]:
+    """Times, temporary memory, bytes on the wire and correctness of the ways on one problem.
+
+    ``shardy`` is the program of Shardy's passes, "" where there is none.
+    """
     import jax
     import numpy as np
 
-    made, failed, facts = programs(problem, profile)
-    devices = jax.devices()[: math.prod(problem["mesh"])]
+    made, failed, facts = programs(problem, shardy, profile)
+    devices = jax.devices()[: problem.devices]
     source, target = shardings(problem)
     rng = np.random.default_rng(0)
-    whole = rng.integers(0, 1 << 24, problem["shape"]).astype(np.float32)
+    whole = rng.integers(0, 1 << 24, problem.shape).astype(np.float32)
     arguments = _tiles(whole, source, facts["tiles"][0], len(devices))
     wanted = _tiles(whole, target, facts["tiles"][1], len(devices))
     shards = [jax.device_put(x, d) for x, d in zip(arguments, devices, strict=True)]
@@ -153,7 +156,7 @@ def measure(problem: Problem, repeats: int, profile: str) -> dict[str, Any]:
     shape = (len(devices) * arguments[0].shape[0], *arguments[0].shape[1:])
     spec = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("d"))
     value = jax.make_array_from_single_device_arrays(shape, spec, shards)
-    out: dict[str, Any] = {"name": problem["name"], "failed": failed, "facts": facts, "ways": {}}
+    out: dict[str, Any] = {"name": problem.name, "failed": failed, "facts": facts, "ways": {}}
     times: dict[str, list[float]] = {way: [] for way in made}
     for way, compiled in list(made.items()):
         got = compiled.execute_sharded([value]).disassemble_into_single_device_arrays()[0]
@@ -193,7 +196,7 @@ def _same(got: Any, wanted: list[Any], sharding: Any, problem: Problem) -> bool:
     """Whether all but the padding is right."""
     import numpy as np
 
-    shape = problem["shape"]
+    shape = problem.shape
     for base, have, want in zip(sharding.tile_offsets(shape, len(wanted)), got, wanted, strict=True):
         real = tuple(slice(max(0, min(t, n - int(b)))) for t, n, b in zip(want.shape, shape, base, strict=True))
         if not np.array_equal(np.asarray(have)[real], want[real]):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import random
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +18,48 @@ MESHES = {
     "2x2x3x2": (2, 2, 3, 2),
 }
 AXES = "abcdef"
-PAPER = (  # figure 13, on {a:2, b:2, c:2}; per dimension the axes, major to minor
+PAPER: tuple[
+    tuple[str, tuple[int, ...], tuple[str, ...], tuple[str, ...]], ...
+] = (  # figure 13, on {a:2, b:2, c:2}; per dimension the axes, major to minor
     ("P1", (360, 368, 320), ("", "c", ""), ("ac", "", "b")),
     ("P2", (80, 80, 72, 64), ("", "c", "", ""), ("b", "", "c", "")),
     ("P3", (296, 360, 312), ("", "", "c"), ("cb", "a", "")),
     ("P4", (16,) * 6, ("c", "", "", "a", "", "b"), ("", "", "", "", "", "a")),
 )
 
-Problem = dict[str, Any]  # name, mesh (sizes), shape, source and target (per dimension a string of axes)
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """An f32 array of ``shape`` on a mesh of axes a, b, c... of the sizes ``mesh``.
+
+    ``source`` and ``target`` name for each dimension the axes that split it, major to minor: ("ac", "", "b").
+    """
+
+    name: str
+    mesh: tuple[int, ...]
+    shape: tuple[int, ...]
+    source: tuple[str, ...]
+    target: tuple[str, ...]
+
+    @classmethod
+    def from_json(cls, row: dict[str, Any]) -> Problem:
+        """The problem of which ``row`` is the dict, lists in place of tuples."""
+        parts = (tuple(row[name]) for name in ("mesh", "shape", "source", "target"))
+        return cls(row["name"], *parts)
+
+    @property
+    def devices(self) -> int:
+        return math.prod(self.mesh)
+
+    @property
+    def uneven(self) -> bool:
+        """Whether some dimension does not divide."""
+        sizes = dict(zip(AXES, self.mesh, strict=False))
+        return any(
+            n % math.prod(sizes[axis] for axis in axes)
+            for side in (self.source, self.target)
+            for n, axes in zip(self.shape, side, strict=True)
+        )
 
 
 def sample(mesh: str, seed: int, index: int, low: float, high: float, uneven: bool) -> Problem:
@@ -55,7 +90,7 @@ def sample(mesh: str, seed: int, index: int, low: float, high: float, uneven: bo
             continue
         if 0.7 * low <= 4 * math.prod(shape) <= 1.4 * high:
             name = f"{mesh}/{'u' if uneven else 'e'}{seed}/{index}"
-            return {"name": name, "mesh": list(sizes), "shape": shape, "source": sides[0], "target": sides[1]}
+            return Problem(name, sizes, tuple(shape), tuple(sides[0]), tuple(sides[1]))
 
 
 def named(name: str, low: float, high: float) -> Problem:
@@ -67,19 +102,16 @@ def named(name: str, low: float, high: float) -> Problem:
 def hard(path: str) -> list[Problem]:
     """The problems of a file of ``{"problem": {mesh, shape, src, dst}}`` entries."""
     return [
-        {
-            "name": p["id"],
-            "mesh": [size for _, size in p["mesh"]],
-            "shape": p["shape"],
-            "source": ["".join(dim) for dim in p["src"]],
-            "target": ["".join(dim) for dim in p["dst"]],
-        }
+        Problem(
+            p["id"],
+            tuple(size for _, size in p["mesh"]),
+            tuple(p["shape"]),
+            tuple("".join(dim) for dim in p["src"]),
+            tuple("".join(dim) for dim in p["dst"]),
+        )
         for p in (entry["problem"] for entry in json.loads(Path(path).read_text()))
     ]
 
 
 def paper() -> list[Problem]:
-    return [
-        {"name": name, "mesh": [2, 2, 2], "shape": list(shape), "source": list(s), "target": list(t)}
-        for name, shape, s, t in PAPER
-    ]
+    return [Problem(name, (2, 2, 2), shape, source, target) for name, shape, source, target in PAPER]

@@ -14,7 +14,8 @@ import numpy as np
 from shardpass.element_types import element_type
 from shardpass.redistribute import Plan
 from tools.bench.hlo_traffic import traffic
-from tools.bench.redistribute_measure import shardy_module
+from tools.bench.redistribute_measure import shardy_reshard_module
+from tools.bench.redistribute_samples import Problem as Reshard
 from tools.prove.law import Broken, hold
 from tools.prove.redistribution_arrays import Array, before, contents, expect, joined
 from tools.prove.redistribution_problems import Problem
@@ -114,15 +115,16 @@ def beside_shardy(problem: Problem, plan: Plan) -> list[str]:
     """Modelled bytes of ``plan`` against the collectives that Shardy's passes emit, where their program is right."""
     import shardpass
 
-    given = {
-        "mesh": problem.source.sizes,
-        "shape": problem.shape,
-        "source": ["".join(ref.name for ref in axes) for axes in problem.source.dims],
-        "target": ["".join(ref.name for ref in axes) for axes in problem.target.dims],
-    }
+    given = Reshard(
+        str(problem.number),
+        problem.source.sizes,
+        problem.shape,
+        tuple("".join(ref.name for ref in axes) for axes in problem.source.dims),
+        tuple("".join(ref.name for ref in axes) for axes in problem.target.dims),
+    )
     whole = contents(problem.shape, np.float32, np.random.default_rng(problem.number))
     try:
-        text = annotated(shardy_module(given), problem)
+        text = annotated(shardy_reshard_module(given), problem)
         executable = shardpass.compile(text)
         (found,) = executable.run_tiles(*executable.place(whole))
         expect(problem, whole, [np.asarray(tile) for tile in found], "Shardy")
