@@ -17,10 +17,7 @@ it).
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
-import select
-import subprocess
 import sys
 import time
 from typing import Any
@@ -28,7 +25,7 @@ from typing import Any
 from tools.bench.hlo_traffic import traffic
 from tools.bench.real_programs import RealProgram, differences, real_programs
 from tools.bench.shardy import shardy_module
-from tools.processes import environment, module_command
+from tools.processes import ChildFailed, JsonChild, answer, environment, module_command
 
 WAYS = ("shardpass", "xla", "shardy")
 DEVICES = 8
@@ -63,7 +60,7 @@ class Workbench:
             return {"status": "fails", "reason": _first_line(error)}
         seconds = time.perf_counter() - start
         moved = traffic(hlo, program.devices)
-        answer = {
+        measured = {
             "bytes": moved.bytes,
             "collectives": moved.collectives,
             "kinds": moved.by_kind,
@@ -75,10 +72,10 @@ class Workbench:
         try:
             apart = max(differences(run(), self.expected), default=0.0)
         except Exception as error:
-            return {**answer, "status": "fails", "reason": _first_line(error)}
+            return {**measured, "status": "fails", "reason": _first_line(error)}
         right = apart <= program.tolerance
         reason = "" if right else f"differs by {apart:.2g} of the greatest magnitude"
-        return {**answer, "status": "right" if right else "wrong", "reason": reason, "error": apart}
+        return {**measured, "status": "right" if right else "wrong", "reason": reason, "error": apart}
 
     def shardpass(self) -> Any:
         import shardpass
@@ -129,58 +126,26 @@ def serve() -> None:
     for line in sys.stdin:
         name, way = json.loads(line)
         try:
-            answer = bench.measure(name, way)
+            found = bench.measure(name, way)
         except Exception as error:
-            answer = {"status": "fails", "reason": f"the program itself: {_first_line(error)}"}
-        print("@" + json.dumps(answer), flush=True)
+            found = {"status": "fails", "reason": f"the program itself: {_first_line(error)}"}
+        answer(found)
 
 
 class Child:
-    """A process that measures; started when first asked, and again after it has died or taken too long."""
+    """A process that measures; it is started again after it has died or taken too long."""
 
     def __init__(self, timeout: float = 300) -> None:
-        self.timeout = timeout
-        self.process: subprocess.Popen[str] | None = None
+        self.worker = JsonChild(module_command("tools.bench.peers", "--serve"), environment(), timeout)
 
     def ask(self, name: str, way: str) -> dict[str, Any]:
-        if self.process is None:
-            self.process = subprocess.Popen(
-                module_command("tools.bench.peers", "--serve"),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                text=True,
-                env=environment(),
-            )
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        with contextlib.suppress(BrokenPipeError):
-            self.process.stdin.write(json.dumps([name, way]) + "\n")
-            self.process.stdin.flush()
-        end = time.monotonic() + self.timeout
-        while select.select([self.process.stdout], [], [], max(0.0, end - time.monotonic()))[0]:
-            line = self.process.stdout.readline()
-            if line.startswith("@"):
-                answer: dict[str, Any] = json.loads(line[1:])
-                return answer
-            if not line:
-                code = self.close()
-                return {"status": "fails", "reason": f"ended the process (status {code})"}
-        self.close()
-        return {"status": "fails", "reason": f"took more than {self.timeout:.0f} s"}
+        try:
+            return self.worker.ask([name, way])
+        except ChildFailed as failure:
+            return {"status": "fails", "reason": str(failure)}
 
     def close(self) -> int:
-        """Ends the process, if there is one -> its status."""
-        if self.process is None:
-            return 0
-        self.process.kill()  # does nothing to one that has ended
-        status = self.process.wait()
-        for pipe in (self.process.stdin, self.process.stdout):
-            if pipe is not None:
-                with contextlib.suppress(BrokenPipeError):
-                    pipe.close()
-        self.process = None
-        return status
+        return self.worker.close()
 
 
 def main() -> int:

@@ -23,15 +23,15 @@ import itertools
 import json
 import math
 import statistics
-import subprocess
 import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from tools.bench.redistribute_samples import MESHES, Problem, hard, named, paper, sample
-from tools.processes import environment, module_command
+from tools.processes import ChildFailed, JsonChild, answer, environment, module_command
 
+SECONDS_PER_PROBLEM = 600
 WAYS = ("rink", "best", "xla", "shardy")
 
 # ---------------------------------------------------------------- children
@@ -46,52 +46,31 @@ def child(task: str, repeats: int, profile: str) -> None:
         problem = Problem.from_json(asked["problem"])
         try:
             if task == "shardy":
-                answer = {"text": shardy_reshard_module(problem)}
+                found = {"text": shardy_reshard_module(problem)}
             else:
-                answer = measure(problem, asked["shardy"], repeats, profile)
+                found = measure(problem, asked["shardy"], repeats, profile)
         except Exception as error:
-            answer = {"error": f"{type(error).__name__}: {error}".splitlines()[0][:200]}
-        print("@" + json.dumps(answer), flush=True)
+            found = {"error": f"{type(error).__name__}: {error}".splitlines()[0][:200]}
+        answer(found)
 
 
 class Child:
-    """A child process that is started when first needed, and again after it has died."""
+    """A process for one task and number of devices; it is started again after it has died."""
 
     def __init__(self, task: str, devices: int, repeats: int, profile: str) -> None:
-        self.devices = devices
-        self.options = ["--child", task, "--repeats", str(repeats), "--profile", profile]
-        self.process: subprocess.Popen[str] | None = None
+        options = ("--child", task, "--repeats", str(repeats), "--profile", profile)
+        flags = f"--xla_force_host_platform_device_count={devices}"
+        command = module_command("tools.bench.redistribute", *options)
+        self.worker = JsonChild(command, environment(XLA_FLAGS=flags, JAX_PLATFORMS="cpu"), SECONDS_PER_PROBLEM)
 
     def ask(self, problem: Problem, shardy: str = "") -> dict[str, Any]:
-        if self.process is None:
-            flags = f"--xla_force_host_platform_device_count={self.devices}"
-            self.process = subprocess.Popen(
-                module_command("tools.bench.redistribute", *self.options),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                text=True,
-                env=environment(XLA_FLAGS=flags, JAX_PLATFORMS="cpu"),
-            )
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
         try:
-            self.process.stdin.write(json.dumps({"problem": asdict(problem), "shardy": shardy}) + "\n")
-            self.process.stdin.flush()
-        except BrokenPipeError:
-            pass
-        for line in self.process.stdout:
-            if line.startswith("@"):
-                answer: dict[str, Any] = json.loads(line[1:])
-                return answer
-        code = self.process.wait()
-        self.process = None
-        return {"error": f"the process ended with status {code}"}
+            return self.worker.ask({"problem": asdict(problem), "shardy": shardy})
+        except ChildFailed as failure:
+            return {"error": str(failure)}
 
     def close(self) -> None:
-        if self.process is not None and self.process.stdin is not None:
-            self.process.stdin.close()
-            self.process.wait()
+        self.worker.close()
 
 
 # ---------------------------------------------------------------- report

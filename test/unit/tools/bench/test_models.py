@@ -100,7 +100,7 @@ def test_a_child_measures_and_survives_what_is_no_program():
         found = child.ask("matmul_3d", "shardpass")
         assert (found["status"], found["collectives"]) == ("right", 1)
         assert found["bytes"] == 32 * 16 * 4  # all_reduce of a tile over two devices: 2 * tile / 2
-        process = child.process
+        process = child.worker.process
         assert process is not None
         process.kill()
         process.wait()
