@@ -38,21 +38,22 @@ lit: $(STAMP) ## lit and FileCheck
 
 test: lint unit lit ## everything that CI runs
 
+BENCHMARKS := compile models redistribute sharding startup simulate_scale
 bench: $(STAMP) ## the benchmarks (long)
-	@for t in tools/bench_*.py; do echo "== $$t"; $(BIN)/python $$t || exit 1; done
+	@for b in $(BENCHMARKS); do echo "== tools/bench/$$b.py"; $(BIN)/python -m tools.bench.$$b || exit 1; done
 
 fuzz-redistribute: $(STAMP) ## redistributions by the thousand, held to laws (long)
-	$(BIN)/python tools/fuzz_redistribute.py all --xla
+	$(BIN)/python -m tools.fuzz.redistribute all --xla
 
 fuzz-partition: $(STAMP) ## 5,000 random programs, partitioned and compared with one device (half an hour)
-	$(BIN)/python tools/fuzz_partition.py --programs 5000
+	$(BIN)/python -m tools.fuzz.partition --programs 5000
 
 validate: $(STAMP) ## the rules of all ops, proved by brute force (half an hour)
-	$(BIN)/python tools/validate_rules.py --reference
+	$(BIN)/python -m tools.prove.validate_rules --reference
 
 docs: $(STAMP) ## write the generated pages under docs/
-	$(BIN)/python tools/make_docs.py
-	$(BIN)/python tools/make_ops_docs.py
+	$(BIN)/python -m tools.docs.make_docs
+	$(BIN)/python -m tools.docs.make_ops_docs
 
 clean: ## remove environments and caches
 	rm -rf .venv .venv-* build out *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,4 +1,4 @@
-// Made by tools/make_examples.py from examples/programs/format_document.py.
+// Made by tools/docs/make_examples.py from examples/programs/format_document.py.
 // two column tiles (of 2 columns and of 1), each on four devices
 module @format_partially_replicated attributes {mhlo.num_partitions = 8 : i32, mhlo.num_replicas = 1 : i32} {
   sdy.mesh @mesh = <["columns"=2, "copies"=4]>

@@ -1,4 +1,4 @@
-// Made by tools/make_examples.py from examples/programs/format_document.py.
+// Made by tools/docs/make_examples.py from examples/programs/format_document.py.
 // every device holds the whole
 module @format_replicated attributes {mhlo.num_partitions = 8 : i32, mhlo.num_replicas = 1 : i32} {
   sdy.mesh @mesh = <["copies"=8]>

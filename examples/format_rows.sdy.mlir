@@ -1,4 +1,4 @@
-// Made by tools/make_examples.py from examples/programs/format_document.py.
+// Made by tools/docs/make_examples.py from examples/programs/format_document.py.
 // two devices, each with two rows
 module @format_rows attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32} {
   sdy.mesh @mesh = <["rows"=2]>

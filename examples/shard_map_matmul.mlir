@@ -1,4 +1,4 @@
-// Made by tools/make_examples.py from examples/programs/shard_map.py with jax 0.10.2.
+// Made by tools/docs/make_examples.py from examples/programs/shard_map.py with jax 0.10.2.
 #loc1 = loc("a_block")
 #loc2 = loc("b_block")
 #loc6 = loc("[('i',), ('j',)]")

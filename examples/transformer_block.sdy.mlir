@@ -1,4 +1,4 @@
-// Made by tools/make_examples.py from examples/programs/transformer.py with jax 0.10.2.
+// Made by tools/docs/make_examples.py from examples/programs/transformer.py with jax 0.10.2.
 #loc = loc(unknown)
 #loc1 = loc("params['b_down']")
 #loc2 = loc("params['b_up']")

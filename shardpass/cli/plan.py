@@ -40,7 +40,7 @@ def _parser() -> argparse.ArgumentParser:
         default="default",
         metavar="NAME|FILE",
         help="the machine by which planner best weighs steps against bytes: default, cpu, ethernet, pod, paper, or a "
-        "file NAME.json as tools/calibrate.py writes it",
+        "file NAME.json as tools/bench/calibrate.py writes it",
     )
     parser.add_argument(
         "--memory-limit",

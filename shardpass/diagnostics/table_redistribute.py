@@ -90,7 +90,7 @@ ATTRIBUTE = Code(
 PROFILE = Code(
     "SP411",
     "there is no cost profile {name!r}",
-    "profiles are {known}, or a file NAME.json as tools/calibrate.py writes it",
+    "profiles are {known}, or a file NAME.json as tools/bench/calibrate.py writes it",
     explanation="A profile says what a collective costs: so much for each, so much for each byte. It decides "
     "between few steps and few bytes.",
     exception=RedistributionError,
@@ -114,7 +114,7 @@ OVER_LIMIT = Code(
 PROFILE_FILE = Code(
     "SP414",
     "{file} is no cost profile: {reason}",
-    "write one with tools/calibrate.py, or name one of the built-in profiles",
+    "write one with tools/bench/calibrate.py, or name one of the built-in profiles",
     explanation="A profile is a JSON object with latency (seconds), bandwidth and copies (bytes a second), and perhaps "
     "blocks or axes of devices that have faster links: see docs/redistribution.md.",
     exception=RedistributionError,

@@ -53,7 +53,7 @@ class Redistribute(ModulePass):
     Options:
         planner: "best", or "rink" for the plain method of Rink et al.
         profile: the machine by which planner best weighs steps against bytes: "default", "cpu", "ethernet", "pod",
-            "paper", or a file NAME.json as tools/calibrate.py writes it
+            "paper", or a file NAME.json as tools/bench/calibrate.py writes it
         memory_limit: what may live together on a device, as 24MiB; "max": no tile above the greater of source and
             target; "none"
 

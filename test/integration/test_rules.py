@@ -1,22 +1,18 @@
-"""Every op family's rules, proved by brute force on a few samples (``tools/validate_rules.py`` proves all)."""
+"""The rules of every op family, proved by brute force on few samples; tools/prove/validate_rules.py takes all."""
 
 from __future__ import annotations
 
-import importlib
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-TOOLS = str(Path(__file__).resolve().parents[2] / "tools")
-sys.path.insert(0, TOOLS)
-validate_rules = importlib.import_module("validate_rules")
-sys.path.remove(TOOLS)
+from tools.prove import validate_rules
+from tools.prove.rule_samples.families import samples
+from tools.prove.rule_samples.sample import Sample
 
 
 @pytest.mark.parametrize("sample", validate_rules.quick_samples(), ids=lambda s: s.op.removeprefix("stablehlo."))
-def test_no_rule_claims_what_is_wrong_or_misses_what_is_right(sample: Any) -> None:
+def test_no_rule_claims_what_is_wrong_or_misses_what_is_right(sample: Sample) -> None:
     found = validate_rules.validate(sample, limit=5)
     assert found.incorrect == []
     assert [m for m in found.missing if not validate_rules.reason_for(sample, m)] == []
@@ -35,7 +31,7 @@ def test_the_search_sees_a_rule_that_claims_too_little(monkeypatch: pytest.Monke
     from shardpass.ops.registry import table
     from shardpass.ops.splits.factors import Kind
 
-    (sample,) = [s for s in validate_rules.samples("elementwise") if s.op == "stablehlo.add" and "f32" in s.name]
+    (sample,) = [s for s in samples("elementwise") if s.op == "stablehlo.add" and "f32" in s.name]
     entry = table()[sample.op]
 
     def poorer(op: Any) -> Any:
@@ -56,7 +52,7 @@ def test_the_proof_sees_a_rule_that_claims_too_much(monkeypatch: pytest.MonkeyPa
     from shardpass.ops.registry import table
     from shardpass.ops.splits.factors import Kind
 
-    sample = next(s for s in validate_rules.samples("indexing") if s.op == "stablehlo.sort")
+    sample = next(s for s in samples("indexing") if s.op == "stablehlo.sort")
     entry = table()[sample.op]
 
     def bolder(op: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Programs that were once wrong, refused or fatal, most of them found by ``tools/fuzz_partition.py`` and made small.
+"""Programs that were once wrong, refused or fatal, most of them found by ``tools/fuzz/partition.py`` and made small.
 
 Each is partitioned at the usual prices and with ops split wherever they can be, and gives what one device gives. To
 keep a new one, put its text into test/data/found, with a first line that says what went wrong; beside one with a
@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.differential import assert_same, draw
-from support.tools import tool
 
 import shardpass
 from shardpass.diagnostics import collect
 from shardpass.runtime import compile_single
+from tools.fuzz.examine import prices
 
 PROGRAMS = sorted((Path(__file__).resolve().parents[1] / "data" / "found").glob("*.mlir"))
 
@@ -30,7 +30,7 @@ def test_there_are_programs() -> None:
 def test_programs_that_failed_give_what_one_device_gives(path: Path, eager: bool) -> None:
     text, whole = path.read_text(), path.with_suffix(".whole")
     assert text.startswith("// "), "its first line says what went wrong"
-    with tool("fuzz_partition").prices(eager), collect():
+    with prices(eager), collect():
         executable = shardpass.compile(shardpass.run_pipeline(text, "partition"))
     rng = np.random.default_rng(0)
     arguments = [draw(rng, b.shape, b.dtype) for b in executable.signature.arguments]

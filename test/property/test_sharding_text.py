@@ -6,11 +6,10 @@ import random
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.tools import tool
 
 from shardpass.sharding import ShardingError, ShardingParseError, TupleSharding, parse_sharding
+from tools.fuzz import sharding as fuzz
 
-fuzz = tool("fuzz_sharding")
 texts = st.builds(
     lambda rng, spoiled: fuzz.mutated(rng, fuzz.generated(rng)) if spoiled else fuzz.generated(rng),
     st.randoms(use_true_random=False, note_method_calls=False),

@@ -1,6 +1,6 @@
 """The parser beside XLA's own, in child processes, on generated texts and mutants of them.
 
-``python tools/fuzz_sharding.py xla --count 20000`` is the long run of the same comparison.
+``python -m tools.fuzz.sharding xla --count 20000`` is the long run of the same comparison.
 """
 
 from __future__ import annotations
@@ -8,12 +8,13 @@ from __future__ import annotations
 import ast
 import re
 import subprocess
-import sys
 
 import pytest
-from support.tools import TOOLS, tool
 
-fuzz = tool("fuzz_sharding")
+from tools.bench import sharding as bench
+from tools.fuzz import sharding as fuzz
+from tools.processes import environment, module_command
+from tools.prove.xla_sharding_oracle import Verdict
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -24,8 +25,8 @@ def _needs_xla() -> None:
 @pytest.mark.skipif("0.10" not in __import__("jaxlib").__version__, reason="the named form changed in jaxlib 0.12")
 def test_generated_texts() -> None:
     """In a process of its own: the comparison forks, which JAX's threads do not bear."""
-    command = [sys.executable, str(TOOLS / "fuzz_sharding.py"), "xla", "--count", "600", "--seed", "77"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    command = module_command("tools.fuzz.sharding", "xla", "--count", "600", "--seed", "77")
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, env=environment())
     assert done.returncode == 0, done.stdout + done.stderr
     found = re.search(r"600 texts, XLA: (\{.*\}); 0 disagreements", done.stdout)
     assert found is not None, done.stdout
@@ -35,8 +36,6 @@ def test_generated_texts() -> None:
 
 
 def test_the_comparison_sees_a_difference() -> None:
-    Verdict = tool("xla_sharding_oracle").Verdict
-
     assert "refused" in fuzz.disagreement(Verdict("{bogus}", "ok", "{bogus}"))
     assert "accepted" in fuzz.disagreement(Verdict("{replicated}", "error"))
     assert "printed" in fuzz.disagreement(Verdict("{replicated}", "ok", "{manual}"))
@@ -63,7 +62,7 @@ def test_only_sharding_errors_leave_the_parser() -> None:
 
 
 def test_the_bench_has_a_figure_for_every_row() -> None:
-    rows = tool("bench_sharding").rows(1)
+    rows = bench.rows(1)
     assert len(rows) == 6
     assert all(seconds > 0 and target > 0 for _, seconds, _, target in rows)
     assert [xla is None for _, _, xla, _ in rows] == [False] * 3 + [True] * 3

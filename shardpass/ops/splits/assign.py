@@ -17,7 +17,7 @@ from shardpass.element_types import ElementType
 from shardpass.ops.splits.factors import Axes, DimAxes, DimMap, Kind, Rule, project, unproject
 from shardpass.ops.splits.prime_mesh import PrimeMesh
 
-# The exchange rates, found on real programs (tools/bench_models.py). A collective costs at least what 512 bytes do.
+# The exchange rates, found on real programs (tools/bench/models.py). A collective costs at least what 512 bytes do.
 # Work is dear on purpose: with 32 operations to the byte, weight gradients gather both operands and every device
 # computes the whole product, which saves a third of the bytes on toy sizes and nothing on real ones.
 LATENCY_BYTES = 512

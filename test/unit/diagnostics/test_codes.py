@@ -1,11 +1,12 @@
 """The tables of codes as a whole, and the pages that are made from them."""
 
-import importlib.util
 import re
 import string
 from pathlib import Path
 
 import pytest
+
+from tools.docs import make_docs
 
 ROOT = Path(__file__).parents[3]
 FILES = {
@@ -19,22 +20,14 @@ FILES = {
 }
 
 
-@pytest.fixture(scope="module")
-def make_docs():
-    spec = importlib.util.spec_from_file_location("make_docs", ROOT / "tools" / "make_docs.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_every_code_stands_once_in_the_table_of_its_number(make_docs):
+def test_every_code_stands_once_in_the_table_of_its_number():
     assert len(make_docs.codes()) > 50
     for module, row in make_docs.tables():
         assert re.fullmatch(r"SP\d{3}", row.id)
         assert row.id[2] in FILES[module], f"{row.id} does not belong into {module}"
 
 
-def test_templates_are_well_formed(make_docs):
+def test_templates_are_well_formed():
     for row in make_docs.codes():
         for template in (row.message, row.remedy):
             names = [name for _, name, _, _ in string.Formatter().parse(template) if name is not None]
@@ -43,16 +36,16 @@ def test_templates_are_well_formed(make_docs):
         assert not row.message.endswith("."), f"{row.id}: messages are no sentences"
 
 
-def test_doubled_braces_are_shown_as_people_see_them(make_docs):
+def test_doubled_braces_are_shown_as_people_see_them():
     assert make_docs._template("write {{x}} for {value:.2f} <now>") == "write {x} for `{value}` &lt;now>"
 
 
 @pytest.mark.parametrize("name", ["diagnostics.md", "passes.md"])
-def test_the_page_is_not_stale(make_docs, name):
+def test_the_page_is_not_stale(name):
     assert (ROOT / "docs" / name).read_text() == make_docs.render(name), "run `make docs`"
 
 
-def test_check_names_the_stale_pages(make_docs, monkeypatch, tmp_path, capsys):
+def test_check_names_the_stale_pages(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(make_docs, "DOCS", tmp_path)
     monkeypatch.setattr("sys.argv", ["make_docs.py", "--check"])
     for name in make_docs.PAGES:

@@ -2,55 +2,39 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
-from pathlib import Path
-from types import ModuleType
-
-import pytest
 
 from shardpass.ops import registry
 from shardpass.ops.families.replicated import REASONS
-
-ROOT = Path(__file__).resolve().parents[3]
-
-
-@pytest.fixture(scope="module")
-def docs() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("make_ops_docs", ROOT / "tools" / "make_ops_docs.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+from tools.docs import make_ops_docs as docs
 
 
-def test_the_dialects_are_read(docs: ModuleType) -> None:
+def test_the_dialects_are_read() -> None:
     """Witnesses from the specification, so that an empty list cannot pass."""
     names = docs.dialect_ops()
     assert {"stablehlo.add", "stablehlo.convolution", "stablehlo.while", "stablehlo.case", "chlo.erf_inv"} <= names
     assert len(names) > 150
 
 
-def test_every_op_of_stablehlo_and_chlo_is_in_the_registry(docs: ModuleType) -> None:
+def test_every_op_of_stablehlo_and_chlo_is_in_the_registry() -> None:
     assert sorted(docs.dialect_ops() - set(registry.table())) == []
 
 
-def test_an_op_is_split_or_has_a_reason(docs: ModuleType) -> None:
+def test_an_op_is_split_or_has_a_reason() -> None:
     for entry in registry.table().values():
         assert (entry.family == "replicated") == (REASONS.get(entry.name) == entry.note)
         assert docs.words(entry), entry.name
 
 
-def test_the_page_tells_of_every_op(docs: ModuleType) -> None:
+def test_the_page_tells_of_every_op() -> None:
     told = set(re.findall(r"`((?:stablehlo|chlo)\.[\w-]+)`", docs.render()))
     assert set(registry.table()) <= told
 
 
-def test_the_words_beside_the_registry_are_of_ops_without_a_note(docs: ModuleType) -> None:
+def test_the_words_beside_the_registry_are_of_ops_without_a_note() -> None:
     """A note, once written, is the truth: the table of make_ops_docs.py must not stand beside it unseen."""
     assert set(docs.WORDS) <= set(registry.table())
 
 
-def test_the_page_is_not_stale(docs: ModuleType) -> None:
+def test_the_page_is_not_stale() -> None:
     assert docs.PAGE.read_text() == docs.render(), "run `make docs`"

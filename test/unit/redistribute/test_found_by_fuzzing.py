@@ -1,21 +1,16 @@
-"""Problems on which tools/fuzz_redistribute.py has found a planner wrong, made as simple as they go.
+"""Problems on which tools/fuzz/redistribute.py has found a planner wrong, made as simple as they go.
 
-Each is held to the laws of tools/redistribution_laws.py, by simulator and on NumPy arrays.
+Each is held to the laws of tools/prove/redistribution_laws.py, by simulator and on NumPy arrays.
 """
 
 from __future__ import annotations
-
-import importlib
-import sys
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from shardpass.diagnostics import ShardpassError
 from shardpass.redistribute import plan_redistribution
-
-TOOLS = str(Path(__file__).resolve().parents[3] / "tools")
+from tools.prove import redistribution_laws as laws
+from tools.prove.redistribution_problems import Problem, Side
 
 # shape, element type, source, target, devices
 FOUND = {
@@ -126,19 +121,10 @@ KEPT["some of the sums, on another mesh"] = (
 )
 
 
-@pytest.fixture(scope="module")
-def laws() -> Any:
-    sys.path.insert(0, TOOLS)
-    try:
-        yield importlib.import_module("redistribution_laws")
-    finally:
-        sys.path.remove(TOOLS)
-
-
 @pytest.mark.parametrize("name", [*FOUND, *KEPT])
-def test_laws_hold(laws: Any, name: str) -> None:
+def test_laws_hold(name: str) -> None:
     shape, element, source, target, devices = (FOUND | KEPT)[name]
-    problem = laws.Problem(0, shape, element, laws.Side.of(source), laws.Side.of(target), devices)
+    problem = Problem(0, shape, element, Side.of(source), Side.of(target), devices)
     plans, _ = laws.planned(problem)
     assert "best" in plans
     assert "rink" in plans or name in KEPT

@@ -1,4 +1,4 @@
-"""Elements of two bits, which XLA's CPU client gathers and adds wrongly (by tools/fuzz_redistribute.py)."""
+"""Elements of two bits, which XLA's CPU client gathers and adds wrongly (by tools/fuzz/redistribute.py)."""
 
 import execution as x
 import ml_dtypes

@@ -1,0 +1,164 @@
+"""The bytes that the collectives of a compiled program move: one counter for programs of any partitioner.
+
+Read from the text of optimised HLO. Bytes are those that one device receives, its own data not counted, with the
+shapes as printed (those of a device) and g devices in a group:
+
+    all-gather, all-to-all  result * (g-1)/g      reduce-scatter      result * (g-1)
+    collective-permute      result                all-reduce          2 * result * (g-1)/g
+    collective-broadcast    result
+
+shardpass/ir/collectives.py has the same formulas for StableHLO. Both are kept and share no code: they are two
+witnesses of one number, from the program that shardpass writes and from the one that XLA makes of it, and tests
+compare them.
+
+Cases: a while body counts once for each trip where XLA knows how many, else once; of a conditional's branches, the
+one that receives most; a collective over groups of one device, or a permute from each device to itself, is none.
+Cost: one pass over the text, one over the graph of computations.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import prod
+
+BITS = {"pred": 8, "token": 0}
+_SHAPE = re.compile(r"\b([a-z]+[0-9]*(?:e[0-9]+m[0-9]+[a-z0-9]*)?)\[([0-9,]*)\]")
+_HEAD = re.compile(r"^(ENTRY )?%?([\w.\-]+) \(.*\{\s*$")
+_OP = re.compile(r"^\s*(?:ROOT )?%?[\w.\-]+ = (?P<type>\((?:[^()]|\([^()]*\))*\)|\S+) (?P<op>[\w\-]+)\((?P<rest>.*)$")
+_KINDS = (
+    "all-gather",
+    "all-reduce",
+    "all-to-all",
+    "ragged-all-to-all",
+    "collective-broadcast",
+    "collective-permute",
+    "reduce-scatter",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """``by_kind``: (kind, how many, bytes), most bytes first; ``unknown_loops``: how many count as one trip."""
+
+    bytes: int
+    collectives: int
+    by_kind: tuple[tuple[str, int, int], ...]
+    unknown_loops: int
+
+
+@dataclass(slots=True)
+class _Sum:
+    counts: dict[str, int] = field(default_factory=dict)
+    sizes: dict[str, Fraction] = field(default_factory=dict)
+    unknown: int = 0
+
+    def add(self, other: _Sum, times: int = 1) -> None:
+        for kind, count in other.counts.items():
+            self.counts[kind] = self.counts.get(kind, 0) + times * count
+            self.sizes[kind] = self.sizes.get(kind, Fraction()) + times * other.sizes[kind]
+        self.unknown += other.unknown
+
+    @property
+    def bytes(self) -> Fraction:
+        return sum(self.sizes.values(), Fraction())
+
+
+def traffic(hlo: str, devices: int) -> Traffic:
+    """Counts what ``hlo``, compiled for ``devices`` partitions, moves in one run."""
+    computations, entry = _computations(hlo)
+    known: dict[str, _Sum] = {}
+
+    def count(name: str) -> _Sum:
+        if name not in known:
+            known[name] = found = _Sum()
+            for line in computations.get(name, ()):
+                _count_line(line, found, count, devices)
+        return known[name]
+
+    total = count(entry)
+    rows = sorted(((k, n, round(total.sizes[k])) for k, n in total.counts.items()), key=lambda row: -row[2])
+    return Traffic(round(total.bytes), sum(total.counts.values()), tuple(rows), total.unknown)
+
+
+def _computations(hlo: str) -> tuple[dict[str, list[str]], str]:
+    found: dict[str, list[str]] = {}
+    entry, lines = "", None
+    for line in hlo.splitlines():
+        if not line.startswith((" ", "\t")) and (head := _HEAD.match(line)):
+            lines = found.setdefault(head[2], [])
+            entry = head[2] if head[1] else entry
+        elif lines is not None:
+            if line.startswith("}"):
+                lines = None
+            else:
+                lines.append(re.sub(r"/\*.*?\*/", "", line))
+    return found, entry
+
+
+def _count_line(line: str, found: _Sum, count: Callable[[str], _Sum], devices: int) -> None:
+    match = _OP.match(line)
+    if match is None:
+        return
+    op, rest = match["op"].removesuffix("-start"), match["rest"]
+    if op in _KINDS:
+        size = _received(op, _size(match["type"], match["op"] != op), rest, devices)
+        if size is not None:
+            found.counts[op] = found.counts.get(op, 0) + 1
+            found.sizes[op] = found.sizes.get(op, Fraction()) + size
+    elif op == "while":
+        trips = re.search(r'"known_trip_count":\{"n":"(\d+)"\}', rest)
+        for name in re.findall(r"(?:condition|body)=%?([\w.\-]+)", rest):
+            inner = count(name)
+            if trips is None and inner.counts:
+                found.unknown += 1
+            found.add(inner, int(trips[1]) if trips else 1)
+    elif op == "conditional":
+        names = re.findall(r"(?:true_computation|false_computation)=%?([\w.\-]+)", rest)
+        if several := re.search(r"branch_computations=\{([^}]*)\}", rest):
+            names = [name.strip().lstrip("%") for name in several[1].split(",")]
+        found.add(max((count(name) for name in names), key=lambda s: s.bytes, default=_Sum()))
+    elif op == "call" and (called := re.search(r"to_apply=%?([\w.\-]+)", rest)):
+        found.add(count(called[1]))
+
+
+def _size(type_text: str, started: bool) -> int:
+    """Bytes of a result; of an asynchronous start, of the half that is the result."""
+    shapes = _SHAPE.findall(type_text)
+    if started and len(shapes) > 1:
+        shapes = shapes[len(shapes) // 2 :]
+    return sum(-(-prod(int(n) for n in dims.split(",") if n) * _bits(kind) // 8) for kind, dims in shapes)
+
+
+def _bits(kind: str) -> int:
+    """f32, s8, bf16, c64 and f8e4m3fn say it in their first number."""
+    number = re.search(r"\d+", kind)
+    return BITS[kind] if number is None else int(number[0])
+
+
+def _received(op: str, size: int, rest: str, devices: int) -> Fraction | None:
+    if op == "collective-permute":
+        pairs = re.search(r"source_target_pairs=\{((?:\{\d+,\d+\},?)*)\}", rest)
+        moves = [pair for pair in re.findall(r"\{(\d+),(\d+)\}", pairs[1] if pairs else "") if pair[0] != pair[1]]
+        return Fraction(size) if moves else None
+    group = group_size(rest, devices)
+    if group == 1:
+        return None
+    others = Fraction(group - 1, group)
+    factor = {"all-reduce": 2 * others, "reduce-scatter": Fraction(group - 1), "collective-broadcast": Fraction(1)}
+    return size * factor.get(op, others)
+
+
+def group_size(attributes: str, devices: int) -> int:
+    """The size of a replica group in any of the texts that XLA prints; no groups is everybody."""
+    if match := re.search(r"replica_groups=\{\{([\d,]*)\}", attributes):
+        return match[1].count(",") + 1
+    if match := re.search(r"replica_groups=\[(\d+),(\d+)\]<=", attributes):
+        return int(match[2])
+    if match := re.search(r"replica_groups=mesh\[([^\]]*)\][^{]*\{([^}]*)\}", attributes):
+        sizes = {name: int(n) for name, n in re.findall(r"'([^']+)'=(\d+)", match[1])}
+        parts = re.findall(r"'([^']+)'(?::\(\d+\)(\d+))?", match[2])
+        return prod(int(size) if size else sizes[name] for name, size in parts)
+    return devices

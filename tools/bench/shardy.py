@@ -1,0 +1,112 @@
+"""The per-device program that Shardy's own passes make of an annotated program, in a form that XLA runs as is."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+SHARDY = (
+    "sdy-propagation-pipeline",
+    "func.func(sdy-insert-explicit-reshards{enable-full-version=true})",
+    "canonicalize{enable-patterns=sdy-reshard}",
+    "sdy-resolve-permutation-factors{enable-halo-exchange=true}",
+    "func.func(sdy-reshard-to-collectives)",
+    "func.func(sdy-pad-for-divisibility)",
+    "sdy-convert-global-to-local",
+    "sdy-drop-sharding-and-mesh",
+)
+
+_MESH = re.compile(r'sdy\.mesh @(\w+) = <\["([^\]]*)\]')
+
+_AXIS = re.compile(r'"?([\w.]+)"=(\d+)')
+
+
+def shardy_module(text: str) -> Any:
+    """The per-device module that Shardy's own passes make, under the contract of shardpass's partitioned modules.
+
+    It is given every help: calls are inlined first (it converts none), chlo.square is written as a product (its passes
+    refuse CHLO, and jaxlib registers no pass that would lower it), and indices of gather and scatter are of 64 bits
+    (with those of 32, which JAX has, it reads beyond them and ends the process).
+    """
+    from jaxlib.mlir import ir
+    from jaxlib.mlir.passmanager import PassManager
+
+    from shardpass.importing.inline_calls import inline_calls
+    from shardpass.ir.context import parse_module
+
+    module = parse_module(
+        re.sub(r"chlo\.square (%[\w#]+) : (tensor<\S+>) -> \S+", r"stablehlo.multiply \1, \1 : \2", text)
+    )
+    with module.context, ir.Location.unknown():
+        inline_calls(module)
+        _widen_indices(module)
+        meshes = _meshes(module)
+        types = module.body.operations[1].attributes["function_type"].value
+        whole = [*types.inputs, *types.results]
+        shardings: list[str] = []
+        for pipeline in SHARDY:
+            if "convert-global" in pipeline:
+                shardings = _boundary_shardings(module, meshes)
+            PassManager.parse(f"builtin.module({pipeline})").run(module.operation)
+        _annotate(module, whole, shardings, len(types.inputs))
+    return module
+
+
+def _widen_indices(module: Any) -> None:
+    from jaxlib.mlir import ir
+
+    from shardpass.ir.tensors import every_op
+
+    wide = ir.IntegerType.get_signless(64)
+    for op in [op for op in every_op(module.operation) if op.name in ("stablehlo.gather", "stablehlo.scatter")]:
+        place = len(op.results)  # operands, one for each result, come before the indices
+        indices = op.operands[place]
+        kind = ir.RankedTensorType(indices.type)
+        with ir.InsertionPoint(op), op.location:
+            converted = ir.RankedTensorType.get(kind.shape, wide)
+            op.operands[place] = ir.Operation.create("stablehlo.convert", [converted], [indices]).result
+
+
+def _meshes(module: Any) -> dict[str, Any]:
+    from shardpass.sharding import Mesh
+
+    found = _MESH.findall(str(module.operation))
+    return {name: Mesh(tuple((a, int(n)) for a, n in _AXIS.findall(axes))) for name, axes in found}
+
+
+def _main(module: Any) -> Any:
+    return next(op for op in module.body.operations if op.operation.name == "func.func")
+
+
+def _boundary_shardings(module: Any, meshes: dict[str, Any]) -> list[str]:
+    """mhlo text of the sharding of each argument and result of main."""
+    from shardpass.sharding import Sharding
+    from shardpass.sharding.sdy import parse_sdy
+
+    main = _main(module)
+    kind = main.attributes["function_type"].value
+    found = []
+    for name, types in (("arg_attrs", kind.inputs), ("res_attrs", kind.results)):
+        rows = main.attributes[name] if name in main.attributes else [None] * len(types)
+        for row in rows:
+            said = row["sdy.sharding"] if row is not None and "sdy.sharding" in row else None
+            found.append(str(Sharding.replicated() if said is None else parse_sdy(str(said), meshes)))
+    return found
+
+
+def _annotate(module: Any, whole: list[Any], shardings: list[str], arguments: int) -> None:
+    from jaxlib.mlir import ir
+
+    rows = [
+        ir.DictAttr.get(
+            {
+                "mhlo.sharding": ir.StringAttr.get("{manual}"),
+                "shardpass.sharding": ir.StringAttr.get(sharding),
+                "shardpass.global_type": ir.TypeAttr.get(kind),
+            }
+        )
+        for kind, sharding in zip(whole, shardings, strict=True)
+    ]
+    main = _main(module)
+    main.attributes["arg_attrs"] = ir.ArrayAttr.get(rows[:arguments])
+    main.attributes["res_attrs"] = ir.ArrayAttr.get(rows[arguments:])

@@ -1,0 +1,1 @@
+"""Writers of the generated pages under docs/ and of the programs under examples/."""

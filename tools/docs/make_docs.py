@@ -1,0 +1,159 @@
+"""Writes the pages under docs/ that are generated from the program: diagnostics and passes (ops: make_ops_docs.py).
+
+python -m tools.docs.make_docs           write them
+python -m tools.docs.make_docs --check   exit 1 if one of them is stale, and say which
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import pkgutil
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping
+
+import shardpass.diagnostics
+from shardpass.diagnostics import Code
+from shardpass.pipeline import registry
+from shardpass.pipeline.documentation import PassPage, page_of
+from shardpass.pipeline.named import NAMED
+from tools.processes import ROOT
+
+DOCS = ROOT / "docs"
+GENERATED = "<!-- Written by tools/docs/make_docs.py: do not edit. -->\n"
+
+SUBJECTS = (
+    ("SP0", "Shardings, meshes, notations"),
+    ("SP1", "Files, pipelines, commands"),
+    ("SP2", "Import, propagate, check"),
+    ("SP3", "Partition"),
+    ("SP4", "Redistribution"),
+    ("SP5", "Compile, run, interpreter"),
+    ("SP6", "JAX hooks"),
+    ("SP7", "ONNX"),
+)
+
+
+def tables() -> Iterator[tuple[str, Code]]:
+    """(module, row) of every row of every ``table_*.py``."""
+    for module in pkgutil.iter_modules(shardpass.diagnostics.__path__):
+        if module.name.startswith("table_"):
+            loaded = importlib.import_module(f"shardpass.diagnostics.{module.name}")
+            yield from ((module.name, row) for row in vars(loaded).values() if isinstance(row, Code))
+
+
+def codes() -> list[Code]:
+    """Every code once, by id. Raises ValueError where two rows share an id."""
+    found: dict[str, tuple[str, Code]] = {}
+    for module, row in tables():
+        known = found.setdefault(row.id, (module, row))
+        if known[1] is not row:
+            raise ValueError(f"{row.id} stands twice: in {known[0]} and in {module}")
+    return [found[id][1] for id in sorted(found)]
+
+
+def diagnostics_page() -> str:
+    lines = [
+        "# Diagnostics",
+        "",
+        "Every error, warning and remark of shardpass has a code. In the messages, `{name}` stands for a value.",
+        "",
+    ]
+    rows = codes()
+    for prefix, subject in SUBJECTS:
+        of_subject = [row for row in rows if row.id.startswith(prefix)]
+        if of_subject:
+            lines += [f"## {prefix}xx: {subject}", ""]
+            for row in of_subject:
+                lines += _code(row)
+    return "\n".join(lines)
+
+
+def _code(row: Code) -> list[str]:
+    lines = [f"### {row.id} ({row.severity})", "", _template(row.message), ""]
+    if row.remedy and not re.fullmatch(r"\{\w+\}", row.remedy):
+        lines += [f"Remedy: {_template(row.remedy)}", ""]
+    if row.explanation:
+        lines += [row.explanation, ""]
+    return lines
+
+
+def _template(text: str) -> str:
+    """A message template as Markdown: its values as code, doubled braces as people see them."""
+    text = re.sub(r"(?<!\{)\{(\w+)(?:[:!][^{}]*)?\}(?!\})", "\0\\1\1", text)
+    text = text.replace("{{", "{").replace("}}", "}").replace("<", "&lt;")
+    return text.replace("\0", "`{").replace("\1", "}`")
+
+
+def passes_page() -> str:
+    lines = [
+        "# Passes",
+        "",
+        "Each takes a valid module and leaves a valid module; what it knows stands in the module's text. They",
+        "mix with MLIR's own passes in one pipeline: `shardpass-opt MODULE 'shardpass-import,cse'`.",
+        "",
+        "| named pipeline | passes |",
+        "|---|---|",
+        *(f"| `{name}` | `{text}` |" for name, text in NAMED.items()),
+        "",
+    ]
+    for page in pass_pages():
+        lines += _pass(page)
+    return "\n".join(lines)
+
+
+def pass_pages() -> list[PassPage]:
+    """The pages of shardpass's own passes, in the order in which they run."""
+    order = NAMED["partition"].split(",")
+    own = [(name, registry.find(name)) for name in registry.own_names()]
+    own.sort(key=lambda item: order.index(item[0]) if item[0] in order else len(order))
+    return [page_of(cls) for _, cls in own if cls is not None]
+
+
+def _pass(page: PassPage) -> list[str]:
+    lines = [f"## {page.name}", "", f"*{page.summary}*", "", page.description, ""]
+    if page.options:
+        lines += ["| option | type | default | |", "|---|---|---|---|"]
+        for option, text in page.options:
+            default = str(option.default).lower() if option.type is bool else option.default
+            lines.append(f"| `{option.spelling}` | {option.type.__name__} | `{default}` | {text} |")
+        lines.append("")
+    for title, snippet in (("Input", page.input), ("Output", page.output)):
+        lines += [f"{title}:", "", "```mlir", snippet, "```", ""]
+    return lines
+
+
+PAGES: Mapping[str, Callable[[], str]] = {
+    "diagnostics.md": diagnostics_page,
+    "passes.md": passes_page,
+}
+
+
+def render(name: str) -> str:
+    """The text of the page ``name``."""
+    title, _, rest = PAGES[name]().partition("\n")
+    return re.sub(r"\n{3,}", "\n\n", f"{title}\n\n{GENERATED}{rest.rstrip()}\n")
+
+
+def stale() -> list[str]:
+    """The pages whose file is not what would be written now."""
+    return [name for name in PAGES if not (DOCS / name).is_file() or (DOCS / name).read_text() != render(name)]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if a page is stale")
+    if parser.parse_args().check:
+        old = stale()
+        for name in old:
+            print(f"docs/{name} is stale: run `make docs`", file=sys.stderr)
+        return 1 if old else 0
+    for name in PAGES:
+        (DOCS / name).write_text(render(name))
+        print(f"docs/{name}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

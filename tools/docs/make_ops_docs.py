@@ -1,0 +1,115 @@
+"""Writes docs/ops.md: every op of StableHLO and CHLO that this jaxlib has, and how shardpass splits it.
+
+python -m tools.docs.make_ops_docs           write it
+python -m tools.docs.make_ops_docs --check   exit 1 if it is stale
+
+The page comes from the registry alone: a rule's words are its definition's ``note``, or the first line of the rule's
+docstring; an op without a rule has its reason in shardpass/ops/families/replicated.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+
+from jaxlib.mlir.dialects import _chlo_ops_gen, _stablehlo_ops_gen
+
+from shardpass.ops import registry
+from shardpass.ops.registry import OpDef
+from tools.processes import ROOT
+
+PAGE = ROOT / "docs" / "ops.md"
+GENERATED = "<!-- Written by tools/docs/make_ops_docs.py: do not edit. -->\n"
+DIALECTS = (_stablehlo_ops_gen, _chlo_ops_gen)
+
+HEAD = """\
+How each op may be split over devices. *split*: the dimensions along which each device computes its part, in words;
+every other dimension is gathered first. *moves*: what the op's own rewrite communicates (operands that are split
+differently are redistributed before it, and partial results are completed after it, for every op). Ops in the last
+table are not split: they are computed whole on every device, which a remark (SP301) says, or they are not ops on
+arrays at all. The families are the files under `shardpass/ops/`.
+"""
+
+WORDS = {  # of ops whose definition has no note
+    "stablehlo.dot_general": "batching and free dimensions; contracting ones (partial sums)",
+    "stablehlo.broadcast_in_dim": "every dimension; new and stretched ones at no cost",
+    "stablehlo.transpose": "every dimension",
+    "stablehlo.reshape": "every dimension that the cut points of both shapes let pass",
+    "stablehlo.constant": "every dimension of a splat; other constants are held whole and sliced",
+    "stablehlo.iota": "every dimension",
+    "stablehlo.gather": "batch and offset dimensions, and dimensions of the indices; indexed ones by partial results",
+    "stablehlo.dynamic_slice": "every dimension; along a cut one each device looks whether it holds the part",
+    "stablehlo.dynamic_update_slice": "every dimension; along a cut one each device takes its part of the update",
+    "stablehlo.sort": "every dimension but the sorted one",
+    "chlo.top_k": "every dimension but the last; that one by the best of each tile",
+}
+
+MOVES = {
+    "halo_bytes": "halos",
+    "splice_bytes": "what changes places",
+    "custom_call_bytes": "what the target's family says",
+    "reverse_bytes": "tiles that change places",
+    "reduce_window_bytes": "halos; totals of scans",
+}
+
+
+def dialect_ops() -> set[str]:
+    """The names of all ops of the installed StableHLO and CHLO dialects."""
+    classes = (c for module in DIALECTS for c in vars(module).values() if isinstance(c, type))
+    return {c.OPERATION_NAME for c in classes if hasattr(c, "OPERATION_NAME")}
+
+
+def words(entry: OpDef) -> str:
+    """How ``entry`` is split, for people."""
+    said = entry.note or WORDS.get(entry.name) or (entry.rule.__doc__ or "").strip().partition("\n")[0]
+    return said.rstrip(".").replace("``", "`").replace("|", "\\|")
+
+
+def ops_page() -> str:
+    """The page without its note of where it comes from."""
+    defined = registry.table()
+    lines = ["# Ops", "", HEAD]
+    split = [d for d in defined.values() if d.family != "replicated"]
+    order = {family: at for at, family in enumerate(registry.FAMILIES)}
+    for family in sorted({d.family for d in split}, key=lambda f: (order.get(f, len(order)), f)):
+        lines += [f"## {family}", "", *_table(d for d in split if d.family == family), ""]
+    lines += ["## Not split", "", "| op | why |", "|---|---|"]
+    lines += [f"| `{d.name}` | {words(d)} |" for d in _sorted(defined.values()) if d.family == "replicated"]
+    return "\n".join(lines)
+
+
+def _sorted(entries: object) -> list[OpDef]:
+    return sorted(entries, key=lambda d: d.name)  # type: ignore[call-overload, no-any-return]
+
+
+def _table(entries: Iterator[OpDef]) -> Iterator[str]:
+    """One row for the ops that are split alike."""
+    rows: dict[tuple[str, str], list[str]] = {}
+    for entry in _sorted(entries):
+        moves = "" if entry.extra is None else MOVES.get(getattr(entry.extra, "__name__", ""), "yes")
+        rows.setdefault((words(entry), moves), []).append(f"`{entry.name}`")
+    yield from ("| ops | split | moves |", "|---|---|---|")
+    yield from (f"| {', '.join(names)} | {said} | {moves} |" for (said, moves), names in rows.items())
+
+
+def render() -> str:
+    """The text of docs/ops.md."""
+    title, _, rest = ops_page().partition("\n")
+    return f"{title}\n\n{GENERATED}{rest.rstrip()}\n"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if the page is stale")
+    if not parser.parse_args().check:
+        PAGE.write_text(render())
+        print(PAGE.relative_to(PAGE.parent.parent))
+    elif PAGE.read_text() != render():
+        print("docs/ops.md is stale: run tools/docs/make_ops_docs.py", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

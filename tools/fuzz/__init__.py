@@ -1,0 +1,1 @@
+"""Fuzzers: random programs, redistributions and sharding texts, held to independent witnesses."""

@@ -1,0 +1,113 @@
+"""One random program, partitioned and run on many devices, compared with the program on one device.
+
+Exact values must be equal, others close. Where the two differ, StableHLO's reference interpreter decides whether XLA on
+one device is at fault.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tools.fuzz.programs import Program, on_one_device
+from tools.values import Array, Fact, rubbish
+
+TOLERANCE = {"f64": 1e-9, "f32": 1e-4, "bf16": 0.1, "f16": 0.02, "complex<f32>": 1e-4}
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """``kind``: ok, wrong (another result), error (refused or internal), abort, invalid (no program at all).
+
+    And xla: the interpreter, on the program as it stands, agrees with the partitioned one and not with XLA.
+    """
+
+    seed: int
+    kind: str
+    detail: str = ""
+
+
+def examine(program: Program, reference: bool = False) -> Outcome:
+    """Runs ``program`` both ways and compares. XLA may abort the process."""
+    import shardpass
+    from shardpass.diagnostics import ShardpassError, collect
+    from shardpass.runtime import compile_single, interpret
+
+    text, arrays = program.text(), program.inputs()
+    try:
+        whole = [np.asarray(x) for x in compile_single(on_one_device(program).text())(*arrays)]
+    except ShardpassError as error:
+        return Outcome(program.seed, "invalid", str(error))
+    try:
+        with collect(), prices(program.eager):
+            module = shardpass.run_pipeline(text, "partition")
+            executable = shardpass.compile(module)
+            placed = [
+                p.place(array, rubbish(fact))
+                for p, array, (fact, _) in zip(executable._arguments, arrays, program.arguments, strict=True)
+            ]
+            split = [np.asarray(x) for x in executable.run(*placed)]
+            ways = [("XLA", split)]
+            if reference:
+                ways.append(("the reference interpreter", interpret(module, *arrays)))
+    except ShardpassError as error:
+        return Outcome(program.seed, "error", str(error))
+    problem = next((f"on {way}, {d}" for way, found in ways if (d := differences(program, whole, found))), "")
+    if not problem:
+        return Outcome(program.seed, "ok")
+    try:
+        with collect():
+            third = interpret(shardpass.run_pipeline(on_one_device(program).text(), "partition"), *arrays)
+    except ShardpassError:  # the interpreter does not know all ops
+        return Outcome(program.seed, "wrong", problem)
+    if differences(program, whole, third) and not differences(program, third, split):
+        return Outcome(program.seed, "xla", f"XLA on one device is wrong, says the interpreter: {problem}")
+    return Outcome(program.seed, "wrong", problem)
+
+
+def differences(program: Program, whole: Sequence[Array], found: Sequence[Array]) -> str:
+    """The first result of ``program`` in which ``found`` differs from ``whole``, and how; "" where none does."""
+    facts = program.facts()
+    for index, (want, got, (value, _)) in enumerate(zip(whole, found, program.results, strict=True)):
+        difference = compare(want, got, facts[value])
+        if difference:
+            return f"result {index}: {difference}"
+    return ""
+
+
+@contextmanager
+def prices(eager: bool) -> Iterator[None]:
+    """What moves and work cost the partitioner: ``eager`` makes work so dear that every op is split all it can be."""
+    from shardpass.ops.splits import assign
+
+    dear = {"LATENCY_BYTES": 0, "WORK_PER_BYTE": 1e-3} if eager else {}
+    before = {name: getattr(assign, name) for name in dear}
+    try:
+        for name, price in dear.items():
+            setattr(assign, name, price)
+        yield
+    finally:
+        for name, price in before.items():
+            setattr(assign, name, price)
+
+
+def compare(want: Any, got: Any, fact: Fact) -> str:
+    """How ``got`` differs from ``want``; "" where it does not."""
+    if want.shape != got.shape or want.dtype != got.dtype:
+        return f"{got.dtype}{list(got.shape)} instead of {want.dtype}{list(want.shape)}"
+    if fact.bound == np.inf and not fact.exact:
+        return ""
+    if fact.exact:
+        same = np.asarray((want == got) | ((want != want) & (got != got)))
+    else:
+        wide = np.complex128 if want.dtype.kind == "c" else np.float64
+        rate = TOLERANCE[fact.type.element]
+        same = np.isclose(got.astype(wide), want.astype(wide), rtol=rate, atol=rate * fact.bound, equal_nan=True)
+    if same.all():
+        return ""
+    first = tuple(map(int, np.argwhere(~same)[0]))
+    return f"{int((~same).sum())} of {same.size} elements, first at {list(first)}: {got[first]}, not {want[first]}"

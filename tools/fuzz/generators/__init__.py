@@ -1,0 +1,1 @@
+"""Generators of random ops, one file for each sort."""

@@ -1,0 +1,92 @@
+"""Child processes of tools: a module of this checkout, run as ``python -m`` from anywhere.
+
+A benchmark or a fuzzer asks a child where XLA or a peer may end the process, or where a fresh process is the thing that
+is measured.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+MARK = "@"  # begins each answer of a child
+
+
+def module_command(module: str, *arguments: str) -> list[str]:
+    """The command that runs ``module`` in this interpreter; the folder that it runs in is not searched for modules."""
+    return [sys.executable, "-P", "-m", module, *arguments]
+
+
+def environment(**more: str) -> dict[str, str]:
+    """The environment of a child: this one, with the checkout in front of all that is installed, and ``more``."""
+    path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    return {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONPATH": path, **more}
+
+
+class ChildFailed(Exception):
+    """A child did not answer: it ended, or took too long."""
+
+
+class JsonChild:
+    """A process that answers each line of JSON with a line of JSON; started when first asked, and after each failure.
+
+    The child marks its answers with ``answer``; everything else that it prints is ignored.
+    """
+
+    def __init__(self, command: Sequence[str], env: Mapping[str, str], timeout: float = 300) -> None:
+        self.command, self.env, self.timeout = list(command), dict(env), timeout
+        self.process: subprocess.Popen[str] | None = None
+
+    def ask(self, question: Any) -> dict[str, Any]:
+        """The answer to ``question``. Raises ChildFailed."""
+        if self.process is None:
+            self.process = subprocess.Popen(
+                self.command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
+                env=self.env,
+            )
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.write(json.dumps(question) + "\n")
+            self.process.stdin.flush()
+        end = time.monotonic() + self.timeout
+        while select.select([self.process.stdout], [], [], max(0.0, end - time.monotonic()))[0]:
+            line = self.process.stdout.readline()
+            if line.startswith(MARK):
+                found: dict[str, Any] = json.loads(line.removeprefix(MARK))
+                return found
+            if not line:
+                raise ChildFailed(f"ended the process (status {self.close()})")
+        self.close()
+        raise ChildFailed(f"took more than {self.timeout:.0f} s")
+
+    def close(self) -> int:
+        """Ends the process, if there is one -> its status."""
+        if self.process is None:
+            return 0
+        self.process.kill()  # does nothing to a process that has ended
+        status = self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout):
+            if pipe is not None:
+                with contextlib.suppress(BrokenPipeError):
+                    pipe.close()
+        self.process = None
+        return status
+
+
+def answer(found: Mapping[str, Any]) -> None:
+    """Prints an answer, in a child."""
+    print(MARK + json.dumps(found), flush=True)
