@@ -35,16 +35,16 @@ def why_no_rule(op: Any) -> str:
     """Why ``op`` has no rule, for people."""
     entry = find(op.name)
     if entry is None:
-        return "it has no rule"
+        return "shardpass has no rule for this op"
     if not all(map(is_ranked, [*op.operands, *op.results])):
-        return "it takes or gives what is no array"
+        return "some of its operands or results are not arrays"
     if entry.family == "replicated":
         return entry.note
     if len(inputs_of(op)) > len(op.operands):
-        return "its region uses values from outside"
+        return "its region uses values that are defined outside of it"
     if custom_call_target(op):
-        return "nothing says how calls of this target may be split"
-    return "this form of it has no rule"
+        return "no rule says how a call of this target may be split"
+    return "its rule does not cover this form of the op"
 
 
 def report_taken_whole(
@@ -74,7 +74,7 @@ def report_taken_whole(
                     note=entry.note or "see docs/ops.md",
                     hint=f"split it along {_listed(free)} instead"
                     if free
-                    else "none of its dimensions can be split here",
+                    else "replicate it: none of its dimensions can be split here",
                 )
             )
 

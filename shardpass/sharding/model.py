@@ -380,7 +380,7 @@ class Sharding:
                 sharding=str(self),
                 has=has,
                 asked=asked,
-                hint="all shardings of a program name the same devices",
+                hint="give all shardings of a program the same devices",
             )
         return has or asked or 1
 

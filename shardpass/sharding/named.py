@@ -312,8 +312,8 @@ def named_text(sharding: Sharding) -> str:
     """
     mesh = sharding.mesh
     if mesh is None or sharding.maximal_axes:
-        why = "V3 names the axes of a mesh"
-        raise table.NO_TILES.error(sharding=str(sharding), why=why, hint="say it over a mesh first")
+        why = "the V3 notation needs the axes of a mesh, and this sharding has none"
+        raise table.NO_TILES.error(sharding=str(sharding), why=why, hint="express it over a mesh first")
     kinds = {
         "replicated": sharding.notes.replicated, "unreduced": sharding.unreduced, "manual": sharding.manual,
     }  # fmt: skip

@@ -77,6 +77,6 @@ define(
     "stablehlo.broadcast_in_dim",
     "broadcast_transpose",
     broadcast_in_dim,
-    note="every dimension; new and stretched ones at no cost",
+    note="every dimension; new and expanded dimensions at no cost",
 )
 define("stablehlo.transpose", "broadcast_transpose", transpose, note="every dimension")

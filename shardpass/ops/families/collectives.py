@@ -39,7 +39,7 @@ def rearranging(op: Any) -> Rule | None:
     return build.build()
 
 
-NOTE = "in partly manual regions"
+NOTE = "in regions that are manual over some axes: every dimension along which the collective does not work"
 define(
     ["stablehlo.all_reduce", "stablehlo.collective_permute", "stablehlo.collective_broadcast"],
     "collectives",

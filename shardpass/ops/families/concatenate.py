@@ -170,7 +170,7 @@ define(
     concatenate,
     localize_concatenate,
     splice_bytes,
-    note="every dimension, the joined one too; of operands that were cut for it (a roll) only what crosses a tile's "
-    "border moves",
+    note="every dimension, including the concatenated one; where the operands are slices of one array (a roll), only "
+    "elements that cross the border of a tile move",
 )
 define_target(SPLICE, splice, localize_splice, splice_bytes)

@@ -204,6 +204,6 @@ define(
     localize_convolution,
     halo_bytes,
     expand=cut_first,
-    note="batch, groups, input features (partial sums), output features, spatial dimensions (also strided, dilated, "
-    "transposed); a kernel's spatial dimension where it is longer than the result's (partial sums)",
+    note="batch, groups, input features (partial sums), output features, spatial dimensions (also strided, dilated and "
+    "transposed); a spatial dimension of the kernel if it is longer than that of the result (partial sums)",
 )

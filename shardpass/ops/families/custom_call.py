@@ -138,6 +138,6 @@ define(
     custom_call,
     localize_custom_call,
     custom_call_bytes,
-    note="batch dimensions of JAX's linear algebra, the factors of a `sdy.sharding_rule`, and targets that a family "
-    "defines; any other target is computed whole",
+    note="batch dimensions of JAX's linear algebra, the factors of an `sdy.sharding_rule`, and targets that have a "
+    "rule of their own; calls of any other target are computed in full on every device",
 )

@@ -71,7 +71,7 @@ def side_by_side(op: Any) -> Rule | None:
     return build.build(independent=True)
 
 
-EVERY = "every dimension; scalars beside larger operands stay whole"
+EVERY = "every dimension; a scalar operand beside larger ones is replicated"
 
 define([f"stablehlo.{name}" for name in STABLEHLO.split()], "elementwise", pointwise, note=EVERY)
 define([f"chlo.{name}" for name in CHLO.split()], "elementwise", pointwise, note=EVERY)
@@ -80,5 +80,5 @@ define(
     "stablehlo.bitcast_convert",
     "elementwise",
     bitcast_convert,
-    note="every dimension but the one that appears or vanishes as the width changes",
+    note="every dimension except the one that appears or disappears when the element width changes",
 )

@@ -37,5 +37,5 @@ TARGETS = (
 for _target in TARGETS:
     define_target(_target, matrices)
 
-define("stablehlo.fft", "fft_cholesky", fft, note="dimensions that are not transformed")
+define("stablehlo.fft", "fft_cholesky", fft, note="every dimension that is not transformed")
 define("stablehlo.cholesky", "fft_cholesky", cholesky, note="batch dimensions")

@@ -12,7 +12,7 @@ from shardpass.ops.tiles import positions as at
 
 
 def map_(op: Any) -> Rule | None:
-    """Elementwise over its operands, which have one shape."""
+    """Every dimension: the op is elementwise, and its operands have one shape."""
     shape = shape_of(op.results[0])
     count = len(op.operands)
     build = RuleBuilder([len(shape)] * count, [len(shape)])
@@ -25,7 +25,7 @@ def map_(op: Any) -> Rule | None:
 
 
 def get_dimension_size(op: Any) -> Rule | None:
-    """Any split of the operand: the whole size is known."""
+    """Every dimension of the operand: the size of the whole array is known."""
     shape = shape_of(op.operands[0])
     build = RuleBuilder([len(shape)], [0])
     for dim, size in enumerate(shape):

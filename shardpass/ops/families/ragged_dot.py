@@ -97,6 +97,7 @@ define(
     "chlo.ragged_dot",
     "ragged_dot",
     no_rule,
-    note="every dimension, the groups too: written out as a dot_general of operands that are zero outside of a group",
+    note="every dimension, including the groups: a dot_general of operands that are zero outside of their group "
+    "replaces the op before propagation",
     expand=ragged_dot,
 )

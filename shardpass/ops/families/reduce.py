@@ -202,6 +202,6 @@ define(
     reduce,
     localize_reduce,
     bytes_of_parts,
-    note="dimensions that stay; reduced ones under a plain combiner (partial results), and the first of them under any "
-    "other reducer (parts are gathered and reduced once more)",
+    note="dimensions that remain; reduced dimensions if the body is one binary op, such as add (partial results); "
+    "with any other body the first reduced dimension, whose partial results are gathered and reduced again",
 )

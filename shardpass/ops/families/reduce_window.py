@@ -233,5 +233,6 @@ define(
     reduce_window,
     localize_reduce_window,
     reduce_window_bytes,
-    note="every dimension; a padded one where the initial value is the identity of a plain combiner",
+    note="every dimension; a padded dimension only if the body is one binary op, such as add, and the initial value is "
+    "the identity of that op",
 )

@@ -185,6 +185,6 @@ define(
     reshape,
     localize_reshape,
     reshape_bytes,
-    note="every dimension whose cut points nest on both sides; else the leading dimension of a run, where rows change "
-    "places",
+    note="every dimension that the reshape only splits or merges; otherwise the leading dimension of a run of reshaped "
+    "dimensions, whose rows then move between devices",
 )

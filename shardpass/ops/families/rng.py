@@ -154,7 +154,14 @@ define(
     "rng",
     bits,
     localize_bits,
-    note="PHILOX and DEFAULT: the first dimension longer than 1, each device counts to its own rows; THREE_FRY: every "
-    "device makes all bits, as a tile's words come from counters of another half of the array too",
+    note="PHILOX and DEFAULT: the first dimension longer than 1, with each device starting the counter at its own "
+    "rows; THREE_FRY: none, each device computes all bits, because the words of a tile come from both halves of the "
+    "counters",
 )
-define("stablehlo.rng", "rng", whole, localize_rng, note="drawn on one device: a device's numbers are its own")
+define(
+    "stablehlo.rng",
+    "rng",
+    whole,
+    localize_rng,
+    note="none: devices draw different numbers, so all of them take the numbers of one device",
+)

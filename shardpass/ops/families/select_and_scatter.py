@@ -136,5 +136,5 @@ define(
     select_and_scatter,
     localize_select_and_scatter,
     halo_bytes,
-    note="every dimension that is not padded, where the scatter is a sum",
+    note="every dimension without padding, if the scatter is a sum",
 )

@@ -196,7 +196,7 @@ define(
     slice_,
     localize_slice,
     halo_bytes,
-    note="every dimension; along a cut one a tile gets what it lacks of other tiles",
+    note="every dimension; along a sliced dimension, each tile receives the elements that it lacks from other tiles",
 )
 define(
     "stablehlo.pad",
@@ -204,7 +204,7 @@ define(
     pad,
     localize_pad,
     halo_bytes,
-    note="every dimension, also with negative and interior padding",
+    note="every dimension, including those with negative or interior padding",
 )
 define(
     "stablehlo.reverse",
@@ -212,5 +212,5 @@ define(
     reverse,
     localize_reverse,
     reverse_bytes,
-    note="every dimension, turned ones too",
+    note="every dimension, including the reversed ones",
 )

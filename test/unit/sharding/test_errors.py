@@ -46,7 +46,7 @@ TEXTS = [
     ("{mesh['data'=2], [{'dat'}]}", "SP021", 20, "no axis 'dat'", "did you mean 'data'?"),
     ("{mesh['x'=4], [{'x':(3)2}]}", "SP022", 17, "does not divide 4", ""),
     ("{mesh['x'=2], [{'x'}, {'x'}]}", "SP023", 17, "'x' is used twice: by dimension 0 and by dimension 1", ""),
-    ("{mesh['a'=2,'b'=2], [{}], manual={'b','a'}}", "SP024", 23, "mesh order", "manual={'a', 'b'}"),
+    ("{mesh['a'=2,'b'=2], [{}], manual={'b','a'}}", "SP024", 23, "order of the mesh", "manual={'a', 'b'}"),
     ("{mesh['x'=4], [{'x':(1)2,'x':(2)2}]}", "SP025", 17, "neighbouring parts", "write 'x'"),
 ]
 
@@ -85,7 +85,7 @@ MESH = Mesh((("x", 4), ("y", 2)))
 CALLS = [
     (lambda: Mesh((("x", 2), ("x", 2))), "SP020", "two axes are called 'x'"),
     (lambda: Mesh((("x", 0),)), "SP020", "the size 0"),
-    (lambda: Mesh((("x", 2),), (0, 0)), "SP020", "no permutation"),
+    (lambda: Mesh((("x", 2),), (0, 0)), "SP020", "not a permutation"),
     (lambda: Mesh((("x", 2),), (0, 1, 2)), "SP020", "2 places but 3 devices"),
     (lambda: Sharding.tiled(MESH, [["z"]]), "SP021", "its axes are 'x', 'y'"),
     (lambda: Sharding.tiled(MESH, [[AxisRef("x", 3, 2)]]), "SP022", "does not divide 4"),
