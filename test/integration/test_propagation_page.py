@@ -1,7 +1,7 @@
 """Every example of docs/propagation.md gives what the page prints below it.
 
 The page is a sequence of fenced blocks. ``mlir`` is a program. The blocks up to the next program are its results:
-``text`` holds what ``shardpass-propagate{trace=true verbose=true}`` prints, without places, and ``mlir result`` the module.
+``text`` holds what ``shardpass-propagate{trace=true verbose=true}`` prints, without places; ``mlir result`` the module.
 """
 
 from __future__ import annotations
