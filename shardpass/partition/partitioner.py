@@ -274,7 +274,7 @@ class Partitioner:
         held = self.values[op.operands[0]]
         passing = _passing(node.mesh.dims(wanted, kind.rank), tuple(kind.shape), held.shape, node.mesh)
         outer, found = _with_manual(held.dims, node.mesh, passing), node.mesh.sharding(passing)
-        tile = self.bring(op.operands[0], held.mesh.sharding(outer), op, "a manual region takes it so")
+        tile = self.bring(op.operands[0], held.mesh.sharding(outer), op, "argument of a manual region")
         self._same_type(op, self.tile_type(kind, found), tile.type, found)
         self.hold(op.results[0], tile, kind, found, node.mesh)
         self.dead.append(op)
@@ -287,7 +287,7 @@ class Partitioner:
             tile, found = op.operands[0], wanted
         else:
             passing = _passing(inner.dims, inner.shape, tuple(kind.shape), inner.mesh)
-            tile = self.bring(op.operands[0], inner.mesh.sharding(passing), op, "a manual region gives it so")
+            tile = self.bring(op.operands[0], inner.mesh.sharding(passing), op, "result of a manual region")
             outer = _with_manual(node.mesh.dims(wanted, kind.rank), inner.mesh, passing)
             found = node.mesh.sharding(outer)
         self._same_type(op, tile.type, self.tile_type(kind, found), found)
@@ -309,7 +309,7 @@ class Partitioner:
                 held = self.values[value]
                 target = held.mesh.replicated(held.kind.rank)
                 gathered += self.price_of(held, target)
-                replacement[value] = self.bring(value, target, op, f"{op.name} is computed whole: {why}")
+                replacement[value] = self.bring(value, target, op, f"every device computes {op.name}: {why}")
         for nested in every_op(op):
             for index, value in enumerate(nested.operands):
                 if value in replacement and replacement[value] != value:

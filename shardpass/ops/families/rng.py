@@ -145,7 +145,7 @@ def localize_rng(local: Local) -> list[Any] | None:
         mine = at.compare("EQ", device, at.splat(at.i32(), first))
         kept = hlo.select(mine, drawn, at.splat(drawn.type, at.nothing_text(element)))
         joined = all_reduce(kept, mesh.groups(axes), at.adder(element), next(local.channels))
-        local.explain(joined, axes, f"{op.name} draws other numbers on each device: device {first}'s are taken")
+        local.explain(joined, axes, f"{op.name}: all devices take the numbers that device {first} draws")
         return [joined.results[0]]
 
 
