@@ -130,13 +130,13 @@ def _perm(source: Source, parts: list[Node], shape: tuple[int, ...]) -> tuple[in
             at = parts[3].end_pos
             raise source.fault(
                 table.SYNTAX, at, expected="T(..)", found=repr(source.text[at : at + 1]),
-                hint=f"an iota of {len(shape)} dimensions names their order: T({every})",
+                hint=f"name the order of the iota's {len(shape)} dimensions: T({every})",
             )  # fmt: skip
         return (0,)
     if len(shape) == 1:
         raise source.fault(
             table.SYNTAX, parts[4].start_pos, expected="the next attribute or '}'", found="'T'",
-            hint="an iota of one dimension has no transpose",
+            hint="remove the transpose: an iota of one dimension has none",
         )  # fmt: skip
     perm = source.tuple(parts[5])
     if any(not 0 <= p < len(shape) for p in perm):
@@ -164,7 +164,7 @@ def _sharding(source: Source, items: Items) -> Sharding:
             raise source.contradiction(items.at, "last_tile_dim_replicate and last_tile_dims are both given", hint)
         items.types = ("replicated",)
     if items.iota and items.devices is not None:
-        raise source.contradiction(items.at, "the devices are given twice", "leave out one of iota and list")
+        raise source.contradiction(items.at, "the devices are given twice", "leave out either the iota or the list")
     if not items.iota and (items.devices is None or len(items.devices) < 2):
         raise source.contradiction(
             items.at, "a tiled sharding needs more than one device", "write {maximal device=N} for one device"
@@ -173,8 +173,9 @@ def _sharding(source: Source, items: Items) -> Sharding:
         whole = len(set(items.types)) == 1 and items.types[0] != "maximal" and set(items.tile_dims) == {1}
         if source.strict or not whole:  # XLA prints the one and dies on the others
             raise source.contradiction(
-                items.at_dims, f"{len(items.types)} subgroups but {len(items.tile_dims)} tile dimensions",
-                "last_tile_dims names the last dimensions of devices=[..]",
+                items.at_dims,
+                f"last_tile_dims names {len(items.types)} subgroups of {len(items.tile_dims)} tile dimensions",
+                "name at most one subgroup for each dimension of devices=[..]",
             )  # fmt: skip
         items.types = items.types[: len(items.tile_dims)]
     return _tiled(source, items, notes)

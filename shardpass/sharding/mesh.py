@@ -61,7 +61,9 @@ class Mesh:
         names = [name for name, _ in self.axes]
         for name, size in self.axes:
             if size < 1:
-                raise table.MESH.error(message=f"axis {name!r} has the size {size}", hint="sizes are at least 1")
+                raise table.MESH.error(
+                    message=f"axis {name!r} has the size {size}", hint="give each axis a size of at least 1"
+                )
             if names.count(name) > 1:
                 raise table.MESH.error(message=f"two axes are called {name!r}", hint="give each axis its own name")
 

@@ -87,7 +87,9 @@ def _mesh_parts(source: Source, tree: Node) -> tuple[list[Axis], tuple[list[int]
             axes.append((_name(source, name), source.one(size)))
     for part in trees(tree):
         if part.data.startswith("ids_") and not axes:
-            raise source.contradiction(first_offset(part), "a mesh without axes has no device ids", "leave them out")
+            raise source.contradiction(
+                first_offset(part), "a mesh without axes has no device ids", "leave out device_ids"
+            )
         if part.data == "ids_list":
             listed = [token for token in pieces(part) if token.type == "INTS"]
             return axes, None, source.ints(listed[0]) if listed else np.array([], dtype=np.int64)
@@ -104,9 +106,11 @@ def _iota(source: Source, part: Node) -> tuple[list[int], list[int]]:
     tokens = pieces(part)
     shape = source.ints(tokens[1]).tolist()
     if (len(shape) == 1) != (len(tokens) == 2):
-        hint = "an iota of several dimensions needs its transpose T(..), one of one has none"
+        hint = "write T(..) after an iota of several dimensions, and none after an iota of one"
         at = tokens[1].end_pos
-        raise source.fault(table.SYNTAX, at, expected="T(..)" if len(shape) > 1 else "')'", found="the next", hint=hint)
+        raise source.fault(
+            table.SYNTAX, at, expected="T(..)" if len(shape) > 1 else "')'", found="something else", hint=hint
+        )
     perm = source.ints(tokens[3]).tolist() if len(shape) > 1 else [0]
     if any(not 0 <= p < len(shape) for p in perm) or len(perm) != len(shape):
         shown = ",".join(map(str, perm))
@@ -134,13 +138,13 @@ def _mesh_problem(
     """What XLA lets through of a mesh that has no meaning."""
     for name, size in axes:
         if size < 1:
-            return source.contradiction(at, f"axis {name!r} has the size {size}", "sizes are at least 1")
+            return source.contradiction(at, f"axis {name!r} has the size {size}", "give each axis a size of at least 1")
     if iota is not None:
         shape, perm = iota
         if sorted(perm) != list(range(len(shape))):
             return source.fault(table.TRANSPOSE, at, perm=",".join(map(str, perm)), last=len(shape) - 1)
         if math.prod(shape) != _size(axes):
-            hint = "the iota lists each device of the mesh once"
+            hint = "write an iota that lists each device of the mesh once"
             return source.fault(table.IOTA_SIZE, at, tiles=_size(axes), devices=math.prod(shape), hint=hint)
     return None
 
