@@ -1,7 +1,7 @@
 """shardpass: partition StableHLO programs across devices, in Python that people can read.
 
-The public surface is what this module names; each name is loaded when first used, so that
-``import shardpass`` is quick.
+The public surface is what this module names. Each name, and the module ``shardpass.jax``, is loaded when it is first
+used, so that ``import shardpass`` is quick and needs no JAX.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from shardpass import jax as jax
     from shardpass.diagnostics import Diagnostic as Diagnostic
     from shardpass.diagnostics import ShardpassError as ShardpassError
     from shardpass.pipeline.run import run_pipeline as run_pipeline
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from shardpass.sharding import ShardingParseError as ShardingParseError
     from shardpass.sharding import TupleSharding as TupleSharding
     from shardpass.sharding import parse_sharding as parse_sharding
+
+    __version__: str
 
 _PUBLIC = {
     "AxisRef": "shardpass.sharding",
@@ -42,16 +45,33 @@ _PUBLIC = {
     "run_pipeline": "shardpass.pipeline.run",
 }
 
-__all__ = list(_PUBLIC)
+_MODULES = ("jax",)
+
+__all__ = ["__version__", *_MODULES, *_PUBLIC]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _PUBLIC:
+    if name in _PUBLIC:
+        value = getattr(importlib.import_module(_PUBLIC[name]), name)
+    elif name in _MODULES:
+        value = importlib.import_module(f"shardpass.{name}")
+    elif name == "__version__":
+        value = _version()
+    else:
         raise AttributeError(f"module 'shardpass' has no attribute {name!r}")
-    value = getattr(importlib.import_module(_PUBLIC[name]), name)
     globals()[name] = value
     return value
 
 
+def _version() -> str:
+    """The version of the installed package."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("shardpass")
+    except PackageNotFoundError:  # a source tree that is on the path without being installed
+        return "0+unknown"
+
+
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_PUBLIC})
+    return sorted({*globals(), *__all__})

@@ -25,9 +25,12 @@ def _run(argv: Sequence[str]) -> int:
     )
     parser.add_argument("module", metavar="MODULE", help="MLIR text or bytecode with StableHLO; - is stdin")
     parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--html", metavar="FILE", help="write a page that stands alone")
+    parser.add_argument("--html", metavar="FILE", help="write a page of HTML that needs no other file")
     parser.add_argument(
-        "--sort", choices=("program", "bytes"), default="program", help="the order of the rows (default: program)"
+        "--sort",
+        choices=("program", "bytes"),
+        default="program",
+        help="sort the rows by place in the program (default) or by bytes",
     )
     args = parser.parse_args(argv)
 

@@ -29,17 +29,23 @@ def _parser() -> argparse.ArgumentParser:
     parser = argument_parser("shardpass-opt", "Run passes on a module and print the result.", pipeline=True)
     add = parser.add_argument
     add("module", nargs="?", default="-", metavar="MODULE", help="MLIR text or bytecode; - is stdin")
-    add("pipeline", nargs="?", metavar="PIPELINE", help="what to run; without it: parse and print")
-    add("-o", "--output", default="-", metavar="FILE", help="written only where all succeeded")
-    add("--pass-pipeline", metavar="PIPELINE", help="the same as PIPELINE")
-    add("--list-passes", action="store_true", help="list passes and named pipelines, and exit")
-    add("--split-input-file", action="store_true", help="the parts between lines '// -----' are modules")
+    add("pipeline", nargs="?", metavar="PIPELINE", help="the passes to run; without it, parse and print the module")
+    add(
+        "-o",
+        "--output",
+        default="-",
+        metavar="FILE",
+        help="the file to write if all passes succeed; - is stdout (default)",
+    )
+    add("--pass-pipeline", metavar="PIPELINE", help="another way to give PIPELINE")
+    add("--list-passes", action="store_true", help="list the passes and the named pipelines, and exit")
+    add("--split-input-file", action="store_true", help="read a module from each part between lines '// -----'")
     add("--verify-diagnostics", action="store_true", help="compare diagnostics with expected-* comments")
     add("--mlir-print-ir-before-all", action="store_true", help="print the module before each pass")
     add("--mlir-print-ir-after-all", action="store_true", help="print the module after each pass")
     add("--mlir-print-ir-after-failure", action="store_true", help="print the module after a failed pass")
     add("--mlir-timing", action="store_true", help="print the time that each pass took")
-    add("--mlir-print-debuginfo", action="store_true", help="print locations")
+    add("--mlir-print-debuginfo", action="store_true", help="print the location of each op")
     add("--emit-bytecode", action="store_true", help="write MLIR bytecode")
     return parser
 

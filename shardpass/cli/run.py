@@ -35,11 +35,20 @@ def _parser() -> argparse.ArgumentParser:
     parser = argument_parser("shardpass-run", DESCRIPTION, pipeline=True)
     add = parser.add_argument
     add("module", metavar="MODULE", help="MLIR text or bytecode; - is stdin")
-    add("pipeline", nargs="?", metavar="PIPELINE", help="what to run first, such as: partition")
-    add("--devices", type=_positive, metavar="N", help="virtual CPU devices to make; default: as many as MODULE needs")
-    add("--check", action="store_true", help="compare with the unpartitioned program; exit 1 where it differs")
+    add("pipeline", nargs="?", metavar="PIPELINE", help="the passes to run on MODULE first, such as partition")
+    add(
+        "--devices",
+        type=_positive,
+        metavar="N",
+        help="number of virtual CPU devices (default: as many as MODULE needs)",
+    )
+    add(
+        "--check",
+        action="store_true",
+        help="compare with the unpartitioned program; exit 1 if the results differ",
+    )
     add("--interpreter", action="store_true", help="run on StableHLO's reference interpreter instead of XLA")
-    add("--seed", type=int, default=0, metavar="S", help="of the random inputs; default: 0")
+    add("--seed", type=int, default=0, metavar="S", help="the seed of the random inputs (default: 0)")
     add("--json", action="store_true", help="print JSON")
     return parser
 

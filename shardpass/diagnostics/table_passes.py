@@ -1,173 +1,218 @@
 """Codes of the passes: SP2xx import, propagate and check; SP3xx partition."""
 
+from __future__ import annotations
+
 from shardpass.diagnostics.core import Code, Severity
 
 NO_MAIN = Code(
     "SP201",
     "the module has no function @main; its functions are: {functions}",
     "rename the entry function to @main",
-    explanation="shardpass partitions the function @main and what it calls.",
+    explanation="shardpass partitions the function @main and the functions that it calls.",
 )
 BAD_SHARDING = Code(
     "SP202",
     "this sharding cannot be read: {text}",
-    "XLA would drop it silently and compile the value as if it had no annotation",
+    "correct the text as the note says; XLA would drop the annotation silently and compile the value as if it had none",
     explanation="An `mhlo.sharding` string or an `sdy.sharding` attribute does not parse. The note says where and why.",
 )
 RANK_MISMATCH = Code(
     "SP203",
     "the sharding {text} splits {sharding_rank} dimensions, but the value is {type} and has {rank}",
-    "give one tile count for each dimension; a further one needs last_tile_dim_replicate",
+    "give one tile count for each dimension; for copies of each tile, append a count and last_tile_dim_replicate",
+    explanation="Example: `{devices=[2]<=[2]}` on a `tensor<4x8xf32>`; `{devices=[2,1]<=[2]}` splits its rows.",
 )
 WRONG_DEVICE_COUNT = Code(
     "SP204",
     "the sharding {text} is over {found} devices, but the module runs on {expected} ({source})",
-    "list {expected} devices (add last_tile_dim_replicate where tiles are fewer), or change mhlo.num_partitions",
+    "list {expected} devices (append a count of copies and last_tile_dim_replicate where there are fewer tiles), or "
+    "change mhlo.num_partitions",
+    explanation="Every sharding of a module names all devices of the program. The words in parentheses say where the "
+    "number of devices was read: `mhlo.num_partitions`, or the first sharding of the module.",
 )
 RECURSION = Code(
     "SP205",
     "functions call one another in a circle: {circle}",
-    "write the loop as stablehlo.while: StableHLO programs cannot recurse",
+    "write the repetition as stablehlo.while, because StableHLO programs cannot recurse",
+    explanation="Calls are inlined before propagation, which a function that calls itself would never let finish.",
 )
-UNKNOWN_CALLEE = Code("SP206", "call of @{callee}, which the module does not define", "define @{callee}")
+UNKNOWN_CALLEE = Code(
+    "SP206",
+    "this call of @{callee} has no target: the module does not define @{callee} with a body",
+    "define @{callee} in the module, or remove the call",
+    explanation="A `call` names a function that the module lacks or only declares.",
+)
 DEVICE_OUT_OF_RANGE = Code(
     "SP207",
     "the sharding {text} names device {device}, but the module's devices are 0 to {last}",
     "use device ids below {expected}, or raise mhlo.num_partitions",
+    explanation="Example: `{maximal device=2}` in a module with `mhlo.num_partitions = 2`.",
 )
 UNSUPPORTED_SHARDING = Code(
     "SP208",
     "the sharding {text} is {what}, which is not supported on {where}",
     "{hint}",
+    explanation="Outside of a manual region every value is a whole array, so its sharding must say which tile each "
+    "device holds. `{manual}`, manual axes and partial sums do not say that.",
 )
 SCOPE_OFF_MESH = Code(
     "SP209",
-    "this region is manual over {scope}, which cannot be said with the axes of {mesh}",
-    "run shardpass-import on the whole module: it finds a mesh that fits all regions",
+    "this region is manual over {scope}, which the axes of the mesh {mesh} cannot express",
+    "run shardpass-import on the whole module: it finds a mesh whose axes express the manual axes of all regions",
+    explanation="A manual region (`shard_map`) names the axes that its code handles by itself. Each of them must be a "
+    "whole axis, or a product of sub-axes, of `shardpass.mesh`.",
 )
 TUPLE_COUNT = Code(
     "SP210",
     "the sharding {text} has {found} leaves, but the op has {expected} results",
     "write one sharding for each result: {{{{...}}, {{...}}}}",
+    explanation="An op with several results carries a tuple of shardings, one for each result in order.",
 )
 DYNAMIC_SHAPE = Code(
     "SP211",
     "{op} has the type {type}: shapes must be known and static",
-    "refine the shapes before (jax.export: call the exported function with concrete arguments)",
+    "refine the shapes before partitioning (jax.export: call the exported function with concrete arguments)",
+    explanation="The shape of a tile is computed from the shape of the array, so every dimension needs a number.",
 )
 NO_DEVICE_COUNT = Code(
     "SP212",
-    "nothing in the module says on how many devices it runs",
-    "add a sharding, or `mhlo.num_partitions = 8 : i32` to the module",
+    "nothing in the module says on how many devices it runs; one device is assumed",
+    "add a sharding, or add `mhlo.num_partitions = 8 : i32` to the module",
     severity=Severity.REMARK,
-    explanation="A module without any annotation is taken as a program for one device.",
+    explanation="A module without any annotation is a program for one device.",
 )
 NO_MESH = Code(
     "SP214",
     "the module has no {attribute}: it was not imported",
     "run shardpass-import first, or the named pipeline `{pipeline}`",
+    explanation="`shardpass-import` writes the common mesh of all shardings onto the module as `shardpass.mesh`, and "
+    "the passes after it read that mesh.",
 )
 NOT_PROPAGATED = Code(
     "SP215",
     "{op} has no sharding",
     "run shardpass-propagate before this pass, or use the named pipeline `partition`",
+    explanation="The pass needs a sharding on every array, and `shardpass-propagate` is the pass that gives one to "
+    "each.",
 )
 UNEVEN = Code(
     "SP216",
-    "dimension {dim} of {type} has size {size}, which {count} shards do not divide: tiles of {tile}, "
-    "the last shards hold {padding} elements of padding",
+    "dimension {dim} of {type} has size {size}, which {count} shards do not divide: tiles have size {tile}, and the "
+    "last ones hold {padding} elements of padding",
     "choose a size that {count} divides to save {percent:.0f}% of memory and work on this dimension",
     severity=Severity.REMARK,
+    explanation="Uneven splits are legal: the array is padded at its end to the number of shards times the tile size, "
+    "and padding never reaches a result. The padding costs memory and work. `shardpass-check{remarks=true}` reports "
+    "it for arguments and results.",
 )
 PARTITIONED_ALREADY = Code(
     "SP218",
     "@main is partitioned already: its {where} is a tile of {whole}",
-    "start from the whole program, or run only the passes that come after shardpass-partition",
+    "start from the unpartitioned program, or run only the passes that come after shardpass-partition",
+    explanation="The arguments or results of @main carry `shardpass.global_type`, which `shardpass-partition` writes.",
 )
 TOO_MANY_DEVICES = Code(
     "SP219",
     "{what} has {count} devices; shardpass handles up to {most}",
     "check the sizes of the mesh's axes",
+    explanation="The usual cause is a mistyped axis size.",
 )
 BAD_UNSPECIFIED = Code(
     "SP220",
     'backend_config = "{text}" does not name dimensions of {type}',
     "write unspecified_dims=[0,2] with dimensions from 0 to {last}",
+    explanation="A constraint `custom_call @Sharding` may leave dimensions open, so that propagation may split them "
+    "further. JAX writes them as `unspecified_dims=[...]`.",
 )
 BAD_NUM_PARTITIONS = Code(
     "SP221",
     "mhlo.num_partitions is {value}; it must be a positive integer",
-    "write `mhlo.num_partitions = 8 : i32`",
+    "write `mhlo.num_partitions = 8 : i32` with the number of devices",
+    explanation="The attribute on the module says on how many devices the program runs.",
 )
 MAIN_FORM = Code(
     "SP222",
     "@main has {count} blocks; it must have one",
-    "give @main a body; write branches and loops as stablehlo.if, stablehlo.case and stablehlo.while",
+    "give @main a body of one block; write branches and loops as stablehlo.if, stablehlo.case and stablehlo.while",
+    explanation="@main is only declared (no block), or jumps between several blocks.",
 )
 DYNAMIC_OP = Code(
     "SP223",
-    "{op} takes its shape, or its bounds, from operands: they must be known when the program is partitioned",
-    "refine the shapes before (jax.export: call the exported function with concrete arguments)",
+    "{op} takes its shape, or its bounds, from operands, but shapes must be known when the program is partitioned",
+    "refine the shapes before partitioning (jax.export: call the exported function with concrete arguments)",
+    explanation="Example: `stablehlo.real_dynamic_slice`, whose limits are operands. (`stablehlo.dynamic_slice` is "
+    "supported: only its start is an operand.)",
 )
 STRANGE_TYPE = Code(
     "SP224",
-    "{op} has the type {type}, which XLA runs no program with",
+    "{op} has the type {type}, which XLA does not accept in a program",
     "use tensors of the element types that StableHLO specifies: i1 to i64, ui2 to ui64, f8 to f64, complex",
+    explanation="Examples: `memref<4xf32>`, `vector<4xf32>`, `tensor<4xindex>`.",
 )
 NOT_AN_ARRAY = Code(
     "SP225",
-    "{where} of @main has the type {type}, which is no array: devices are given tiles of arrays",
-    "pass the elements of a tuple one by one; a token of JAX comes from an ordered effect: use an unordered one",
+    "{where} of @main has the type {type}, but only arrays have tiles that devices can hold",
+    "pass the elements of a tuple one by one; replace ordered effects in JAX, which pass a token, by unordered ones",
+    explanation="Arguments and results of @main must be arrays. Tuples, tokens and futures are not.",
 )
 OUTSIDE_REGIONS = Code(
     "SP226",
-    "{op} is outside of a manual region: it differs from device to device, and the program is of whole arrays",
-    "put it into shard_map (sdy.manual_computation), or write what it computes on whole arrays",
+    "{op} is outside of a manual region, where every value is a whole array and no op may differ between devices",
+    "move the op into shard_map (sdy.manual_computation), or compute the same on whole arrays",
+    explanation="`partition_id` and the collectives have a meaning for one device of several. Outside of a manual "
+    "region the program does not speak of devices; shardpass adds the collectives.",
 )
 TRANSFER = Code(
     "SP227",
-    "{op} moves data between the host and one device, and does not say what part of the array that is",
-    "pass arrays as arguments and results, or use jax.experimental.io_callback",
+    "{op} moves data between the host and one device without saying which part of an array the data is",
+    "pass the data as arguments and results of the program, or use jax.experimental.io_callback",
+    explanation="`infeed`, `outfeed`, `send` and `recv` carry no sharding, so no device could know its part.",
 )
 FOREIGN_OP = Code(
     "SP228",
-    "{op} is of a dialect that XLA takes no ops of, or was made by Shardy's own passes",
-    "write it in stablehlo or chlo; of Shardy, start from the module before its propagation",
+    "{op} belongs to a dialect that XLA does not accept, or was inserted by Shardy's own passes",
+    "write the op in stablehlo or chlo; if Shardy's passes ran on the module, start from the module before them",
+    explanation="Examples: `math.sin`, `sdy.constant`, `sdy.all_gather`.",
 )
 OWN_ORDER = Code(
     "SP217",
-    "the device order of {text} cannot be said with the axes of {mesh}; it is kept, and changed where needed",
-    "list the devices in an order that the mesh can say, to save the permutation",
+    "the device order of {text} is not one that the axes of {mesh} can express; the value keeps its own order and is "
+    "permuted where other values meet it",
+    "list the devices in an order that the axes of the mesh express, to save the permutations",
     severity=Severity.REMARK,
+    explanation="Example: `{devices=[4]0,2,3,1}` in a module whose other shardings use `0,1,2,3`.",
 )
 
 NO_RULE = Code(
     "SP301",
-    "{op} is computed on every device, whole: {why}; {bytes} bytes are gathered for it on each device",
-    "constrain its operands to be replicated where that is meant, or add a rule (entry points shardpass.ops)",
+    "{op} is computed in full on every device: {why}; {bytes} bytes are gathered for it on each device",
+    "constrain its operands to be replicated if that is intended, or add a rule (entry points shardpass.ops)",
     severity=Severity.REMARK,
-    explanation="The default for an op without a rule: operands replicated, computed everywhere, result sliced.",
+    explanation="shardpass has no way to split this op. Its operands are gathered, every device computes the full "
+    "result, and each keeps its tile of the result.",
 )
 TAKEN_WHOLE = Code(
     "SP304",
-    "{op} takes {dims} of its operand {operand} ({type}) whole on each device; {bytes} bytes are gathered for that",
+    "{op} needs {dims} of its operand {operand} ({type}) in full on each device; {bytes} bytes are gathered for that",
     "{hint}; how the op may be split: {note}",
     severity=Severity.REMARK,
-    explanation="The operand is split along a dimension that the op's rule cannot split, and nothing else of the op "
-    "can be split over the same axes.",
+    explanation="The operand is split along a dimension that the op cannot split, and no other dimension of the op "
+    "can be split over the same axes instead. Example: the dimension along which `stablehlo.sort` sorts.",
 )
 MANUAL_SHAPE = Code(
     "SP302",
     "the manual region takes {found}, but a tile of {text} is {expected}",
-    "the region's argument must have the shape of a tile",
+    "give the region's argument the shape of a tile",
+    explanation="The argument of a manual region is what one device holds of an outer array under the given sharding.",
 )
 STAYS_IN_LOOP = Code(
     "SP303",
-    "the same value is redistributed each time round the loop, {bytes} bytes; done once before, it would have the loop "
-    "hold {growth} bytes more",
-    "where there is memory, take it out: shardpass-hoist{{most={growth}}}, or constrain the value before the loop",
+    "the same value is redistributed in every iteration of the loop, {bytes} bytes each time; redistributing it once "
+    "before the loop would keep {growth} more bytes alive during the loop",
+    "if there is enough memory, hoist it with shardpass-hoist{{most={growth}}}, or constrain the value before the loop",
     severity=Severity.REMARK,
-    explanation="Weights that are gathered where they are used, and let go, keep memory small; this is what it costs.",
+    explanation="Gathering weights where they are used, and releasing them afterwards, saves memory and costs bytes. "
+    "The remark gives both numbers.",
 )
 OPS_CANNOT_BE_LOADED = Code(
     "SP305",
@@ -177,6 +222,7 @@ OPS_CANNOT_BE_LOADED = Code(
 )
 INTERNAL_SHAPE = Code(
     "SP399",
-    "the partitioner made {op} of type {found} where {expected} was due: this is a fault of shardpass",
-    "please report it with the module",
+    "the partitioner made {op} with the shape {found} instead of {expected}; this is a fault of shardpass",
+    "report the fault with the module",
+    explanation="A check after each op that the partitioner rewrote found a shape that is not the tile's.",
 )

@@ -65,7 +65,7 @@ def from_jax(sharding: Any, rank: int | None = None) -> Sharding:
     if type(sharding).__name__ == "SingleDeviceSharding":
         return Sharding.tiled(Mesh((("device", 1),)), [()] * (rank or 0))
     what = f"an object of class {type(sharding).__name__}"
-    raise table.CANNOT_SAY.error(notation="shardpass", what=what)
+    raise table.CANNOT_SAY.error(notation="a sharding of shardpass", what=what)
 
 
 def to_partition_spec(sharding: Sharding) -> Any:

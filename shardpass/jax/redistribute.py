@@ -56,7 +56,7 @@ def _check(sharding: Any, shape: tuple[int, ...]) -> None:
         raise table_jax.NOT_A_SHARDING.error(given=f"a {type(sharding).__name__}")
     ours = from_jax(sharding, len(shape))
     if ours.unreduced or ours.notes.open:
-        raise table_jax.NOT_A_SHARDING.error(given=f"{sharding.spec}, which is no sharding of all dimensions")
+        raise table_jax.NOT_A_SHARDING.error(given=f"{sharding.spec}, which leaves dimensions open or unreduced")
     for dim, (size, count) in enumerate(zip(shape, ours.tile_counts(len(shape)), strict=True)):
         if size % count:
             raise table_jax.INDIVISIBLE.error(

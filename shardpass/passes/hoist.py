@@ -42,7 +42,8 @@ class Hoist(ModulePass):
     memory, are still gathered there; a remark (SP303) says what that costs.
 
     Options:
-        most: bytes that a loop may hold more, instead of a sixteenth of what it holds; 0 for the sixteenth
+        most: how many more bytes hoisting may keep alive during a loop; 0 stands for a sixteenth of the bytes that are
+            alive in it
 
     Input:
 

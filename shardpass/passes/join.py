@@ -50,8 +50,8 @@ class Join(ModulePass):
     from outside.
 
     Options:
-        most: bytes of one device that a joined collective may hold
-        all_reduces: all_reduces are joined too, with their elements side by side
+        most: the greatest size, in bytes of one device, of a joined collective
+        all_reduces: join all_reduces too, with their elements side by side
 
     Input:
 

@@ -36,8 +36,9 @@ class Propagate(ModulePass):
     ``shardpass/propagation/engine.py`` for the rounds and how conflicts are settled. What the user fixed is unchanged.
 
     Options:
-        verbose: print each conflict, which split won and how many bytes spoke for it, on stderr
-        trace: print each step on stderr: the op, which of its values got which split
+        verbose: print each factor for which values of one op hold different splits, on stderr: which split won, with
+            the bytes of the values that hold it (two factors that contend for one axis are not printed)
+        trace: print each change on stderr: the op, and which of its values was split further over which axes
 
     Input:
 

@@ -71,12 +71,12 @@ def check(
             text=text,
             what="manual",
             where=where,
-            hint="give the whole array a sharding; regions are made by shard_map",
+            hint="give the value a tiled sharding; to write the code of one device, use shard_map",
         )
         return
     if sharding.is_unreduced or sharding.unreduced:
         yield UNSUPPORTED_SHARDING.at(
-            place, text=text, what="a partial sum", where=where, hint="reduce it first: give a tiled sharding"
+            place, text=text, what="a partial sum", where=where, hint="give the value a tiled sharding"
         )
         return
     if sharding.is_tiled and sharding.manual and scope is None:
@@ -85,7 +85,7 @@ def check(
             text=text,
             what="manual over some axes only",
             where=where,
-            hint="values outside of manual regions have no manual axes",
+            hint="remove the manual axes: values outside of manual regions have none",
         )
         return
     if sharding.is_maximal:

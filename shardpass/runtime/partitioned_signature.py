@@ -153,9 +153,9 @@ def read_boundary(where: str, whole: Any, sharding: Sharding, place: Place) -> B
         return table_runtime.UNSUPPORTED_TYPE.error(place, where=where, type=whole, reason=reason)
 
     if not isinstance(whole, ir.RankedTensorType):
-        raise refuse("it is no ranked tensor")
+        raise refuse("it is not a ranked tensor")
     if not whole.has_static_shape:
-        raise refuse("its shape is not known before it runs")
+        raise refuse("its shape is dynamic")
     try:
         element = element_type(str(whole.element_type))
     except KeyError:

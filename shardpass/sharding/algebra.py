@@ -35,7 +35,7 @@ def slices(sharding: Sharding, shape: Sequence[int], device: int) -> tuple[slice
     """
     count = sharding.num_devices
     if device < 0 or (count is not None and device >= count):
-        hint = f"devices are 0 to {(count or 1) - 1}"
+        hint = f"use a device from 0 to {(count or 1) - 1}"
         raise table.NUM_DEVICES.error(sharding=str(sharding), has=count, asked=device + 1, hint=hint)
     row = sharding.tile_offsets(shape)[device if count is not None else 0].tolist()
     tile = sharding.tile_shape(shape)
@@ -220,7 +220,7 @@ def _with_dims(sharding: Sharding, dims: tuple[Axes, ...]) -> Sharding:
 
 def _same_devices(first: Sharding, second: Sharding) -> None:
     if first.num_devices != second.num_devices:
-        hint = "both must be over the devices of one program"
+        hint = "give two shardings over the same devices"
         raise table.NUM_DEVICES.error(sharding=str(first), has=first.num_devices, asked=second.num_devices, hint=hint)
 
 

@@ -58,7 +58,9 @@ class Mesh:
         names = [name for name, _ in self.axes]
         for name, size in self.axes:
             if size < 1:
-                raise table.MESH.error(message=f"axis {name!r} has the size {size}", hint="sizes are at least 1")
+                raise table.MESH.error(
+                    message=f"axis {name!r} has the size {size}", hint="give each axis a size of at least 1"
+                )
             if names.count(name) > 1:
                 raise table.MESH.error(message=f"two axes are called {name!r}", hint="give each axis its own name")
 
@@ -181,7 +183,7 @@ def _checked_ids(device_ids: Sequence[int] | Ints, size: int) -> Ints | None:
     if len(ids) != size:
         raise table.MESH.error(
             message=f"the axes make {size} places but {len(ids)} devices are listed",
-            hint="list one device a place",
+            hint="list one device for each place of the mesh",
         )
     plain = np.arange(size)
     if np.array_equal(ids, plain):
@@ -190,7 +192,7 @@ def _checked_ids(device_ids: Sequence[int] | Ints, size: int) -> Ints | None:
     seen[ids[(ids >= 0) & (ids < size)]] = True
     if not seen.all():
         raise table.MESH.error(
-            message=f"the device ids are no permutation of 0 to {size - 1}", hint="list each device once"
+            message=f"the device ids are not a permutation of 0 to {size - 1}", hint="list each device once"
         )
     ids.flags.writeable = False
     return ids

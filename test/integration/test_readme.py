@@ -24,9 +24,7 @@ def test_python_example(tmp_path: Path) -> None:
     assert lines[1] == "[2 0]"  # devices 2 and 3 hold the second pair of rows
 
 
-COMMANDS = [
-    line.strip() for line in README.splitlines() if line.startswith("    shardpass-") and "module.mlir" not in line
-]
+COMMANDS = [line.strip() for line in README.splitlines() if line.startswith("    shardpass-")]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -38,6 +36,18 @@ def test_command(command: str) -> None:
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("target", re.findall(r"\]\((docs/[^)]+)\)", README))
-def test_links(target: str) -> None:
-    assert (ROOT / target).exists()
+def test_jax_in_prose() -> None:
+    """``shardpass.jax`` needs no import of its own, as the README has it."""
+    assert "`with shardpass.jax.use():`" in README
+    code = "import shardpass\nwith shardpass.jax.use(): print('inside')"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=300)
+    assert done.stdout == "inside\n", done.stderr
+
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links(page: Path) -> None:
+    targets = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text())
+    assert [target for target in targets if not (page.parent / target).exists()] == []

@@ -81,7 +81,7 @@ def _main(module: Any) -> Any:
 def _boundary_shardings(module: Any, meshes: dict[str, Any]) -> list[str]:
     """mhlo text of the sharding of each argument and result of main."""
     from shardpass.sharding import Sharding
-    from shardpass.sharding.sdy import parse_sdy
+    from shardpass.sharding.notations.sdy import parse_sdy
 
     main = _main(module)
     kind = main.attributes["function_type"].value

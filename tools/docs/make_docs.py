@@ -10,6 +10,7 @@ import argparse
 import importlib
 import pkgutil
 import re
+import string
 import sys
 from collections.abc import Callable, Iterator, Mapping
 
@@ -81,9 +82,14 @@ def _code(row: Code) -> list[str]:
 
 def _template(text: str) -> str:
     """A message template as Markdown: its values as code, doubled braces as people see them."""
-    text = re.sub(r"(?<!\{)\{(\w+)(?:[:!][^{}]*)?\}(?!\})", "\0\\1\1", text)
-    text = text.replace("{{", "{").replace("}}", "}").replace("<", "&lt;")
-    return text.replace("\0", "`{").replace("\1", "}`")
+    out, in_code = "", False
+    for literal, name, _, _ in string.Formatter().parse(text):
+        for index, span in enumerate(literal.split("`")):
+            in_code ^= index > 0
+            out += ("`" if index else "") + (span if in_code else span.replace("<", "&lt;"))
+        if name is not None:
+            out += f"{{{name}}}" if in_code else f"`{{{name}}}`"
+    return out
 
 
 def passes_page() -> str:

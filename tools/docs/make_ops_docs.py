@@ -24,31 +24,33 @@ GENERATED = "<!-- Written by tools/docs/make_ops_docs.py: do not edit. -->\n"
 DIALECTS = (_stablehlo_ops_gen, _chlo_ops_gen)
 
 HEAD = """\
-How each op may be split over devices. *split*: the dimensions along which each device computes its part, in words;
-every other dimension is gathered first. *moves*: what the op's own rewrite communicates (operands that are split
-differently are redistributed before it, and partial results are completed after it, for every op). Ops in the last
-table are not split: they are computed whole on every device, which a remark (SP301) says, or they are not ops on
-arrays at all. The families are the files under `shardpass/ops/`.
+This page says how each op may be split over devices.
+
+- *split* lists the dimensions along which each device can compute its own part. An operand that is split along another
+  dimension is gathered along it first. *Partial results* means that each device reduces its part, and a collective
+  combines the results of the devices.
+- *moves* says what the op itself communicates. In addition, for every op, operands with another split are redistributed
+  before it, and partial results are combined after it.
+
+The ops in the last table are not split. Either they are computed in full on every device, which the remark SP301
+reports, or they do not compute arrays. Each family is a file under `shardpass/ops/families/`.
 """
 
 WORDS = {  # of ops whose definition has no note
-    "stablehlo.dot_general": "batching and free dimensions; contracting ones (partial sums)",
-    "stablehlo.broadcast_in_dim": "every dimension; new and stretched ones at no cost",
-    "stablehlo.transpose": "every dimension",
-    "stablehlo.reshape": "every dimension that the cut points of both shapes let pass",
-    "stablehlo.constant": "every dimension of a splat; other constants are held whole and sliced",
+    "stablehlo.dot_general": "batching and free dimensions; contracting dimensions (partial sums)",
+    "stablehlo.constant": "every dimension of a splat; other constants are held in full and sliced",
     "stablehlo.iota": "every dimension",
-    "stablehlo.gather": "batch and offset dimensions, and dimensions of the indices; indexed ones by partial results",
-    "stablehlo.dynamic_slice": "every dimension; along a cut one each device looks whether it holds the part",
-    "stablehlo.dynamic_update_slice": "every dimension; along a cut one each device takes its part of the update",
-    "stablehlo.sort": "every dimension but the sorted one",
-    "chlo.top_k": "every dimension but the last; that one by the best of each tile",
+    "stablehlo.gather": "batch and offset dimensions; dimensions of the indices; indexed dimensions (partial results)",
+    "stablehlo.dynamic_slice": "every dimension; along a sliced one, each device takes the part that lies in its tile",
+    "stablehlo.dynamic_update_slice": "every dimension; along an updated one, each device takes its part of the update",
+    "stablehlo.sort": "every dimension except the sorted one",
+    "chlo.top_k": "every dimension; along the last one, the best of each tile are gathered",
 }
 
 MOVES = {
     "halo_bytes": "halos",
-    "splice_bytes": "what changes places",
-    "custom_call_bytes": "what the target's family says",
+    "splice_bytes": "elements that change tiles",
+    "custom_call_bytes": "depends on the target",
     "reverse_bytes": "tiles that change places",
     "reduce_window_bytes": "halos; totals of scans",
 }

@@ -50,7 +50,7 @@ def _rearranging(sources: Shapes, targets: Shapes, along: frozenset[int]) -> Poi
     return Pointwise(build.build())
 
 
-NOTE = "in partly manual regions"
+NOTE = "in regions that are manual over some axes: every dimension along which the collective does not work"
 define(
     ["stablehlo.all_reduce", "stablehlo.collective_permute", "stablehlo.collective_broadcast"], elementwise, note=NOTE
 )

@@ -13,46 +13,46 @@ from shardpass.ops.model import OpModel
 from shardpass.ops.registry import define
 
 STRUCTURE = {
-    "while": "control flow: its regions are partitioned, with the shardings of what they carry agreed on",
-    "if": "control flow: its branches are partitioned, with the shardings of their results agreed on",
-    "case": "control flow: its branches are partitioned, with the shardings of their results agreed on",
+    "while": "control flow: its regions are partitioned, and each carried value has one sharding throughout the loop",
+    "if": "control flow: its branches are partitioned, and all of them return a result in the same sharding",
+    "case": "control flow: its branches are partitioned, and all of them return a result in the same sharding",
     "return": "ends a region",
-    "composite": "what it is composed of takes its place before propagation",
+    "composite": "its decomposition replaces it before propagation",
     "tuple": "holds no array of its own",
     "get_tuple_element": "holds no array of its own",
     "after_all": "orders effects; holds no array",
     "create_token": "orders effects; holds no array",
-    "async_start": "wraps a collective that is already one device's",
-    "async_done": "wraps a collective that is already one device's",
+    "async_start": "wraps a collective in the program of one device",
+    "async_done": "wraps a collective in the program of one device",
 }
 
 EFFECTS = dict.fromkeys(
-    ("infeed", "outfeed", "send", "recv"), "refused (SP227): it does not say what part of an array one device transfers"
+    ("infeed", "outfeed", "send", "recv"), "refused (SP227): it does not say which part of an array a device transfers"
 )
 
 DEVICES = {
-    "collective_reduce": "a collective of one device's program, not of whole arrays",
-    "partition_id": "refused outside of manual regions (SP226): it differs from device to device",
-    "replica_id": "0 on every device: there is one replica",
+    "collective_reduce": "a collective in the program of one device, without a meaning on whole arrays",
+    "partition_id": "refused outside of manual regions (SP226): its value differs between devices",
+    "replica_id": "0 on every device, because there is one replica",
 }
 
 _SHAPES = """
     dynamic_broadcast_in_dim dynamic_conv dynamic_gather dynamic_iota dynamic_pad dynamic_reshape
     real_dynamic_slice set_dimension_size
 """
-DYNAMIC = dict.fromkeys(_SHAPES.split(), "refused (SP223): its shape is an operand")
+DYNAMIC = dict.fromkeys(_SHAPES.split(), "refused (SP223): its shape or its bounds are operands")
 
 LEGACY = {
-    name: f"not in the specification any more: {instead}"
+    name: f"no longer in the specification: {instead}"
     for name, instead in {
-        "cross-replica-sum": "all_reduce took its place",
-        "einsum": "dot_general took its place",
-        "unary_einsum": "dot_general and reduce took its place",
+        "cross-replica-sum": "all_reduce replaces it",
+        "einsum": "dot_general replaces it",
+        "unary_einsum": "dot_general and reduce replace it",
     }.items()
 }
 
 CHLO = {
-    "scan": "its body is a region over slices; JAX writes while",
+    "scan": "shardpass does not split its body; JAX lowers scans to while",
 }
 
 REASONS: dict[str, str] = {

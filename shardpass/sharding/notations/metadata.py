@@ -40,7 +40,7 @@ def _entries(source: Source, tree: Node) -> str:
                 key.start_pos, f"there is no metadata field {name}", f"fields: {', '.join(sorted(FIELDS))}", len(name)
             )
         if name in seen:
-            raise source.contradiction(key.start_pos, f"{name} is given twice", "leave one out", len(name))
+            raise source.contradiction(key.start_pos, f"{name} is given twice", "give it once", len(name))
         seen[name] = _value(source, name, key, values)
     return " ".join(f"{name}={value}" for name, value in seen.items())
 

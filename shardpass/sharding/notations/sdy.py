@@ -153,7 +153,7 @@ def sdy_text(sharding: Sharding, mesh_name: str = "mesh") -> str:
     mesh = sharding.mesh
     if mesh is None or sharding.kind is not Kind.TILED or sharding.manual or sharding.maximal_axes:
         raise table.NO_TILES.error(
-            sharding=str(sharding), why="#sdy.sharding says axes of a mesh, none of them manual", hint=""
+            sharding=str(sharding), why="#sdy.sharding names axes of a mesh, none of them manual", hint=""
         )
     priority = dict(sharding.notes.priorities)
     dims = []

@@ -99,16 +99,16 @@ def _hint(text: str, offset: int) -> str:
     rest = text[offset:].lstrip()
     word = _WORD.match(rest)
     if not text.lstrip().startswith("{"):
-        return "a sharding stands between braces: {devices=[2,1]0,1}"
+        return "write a sharding between braces: {devices=[2,1]0,1}"
     if word and word[0].rstrip("=") in [known.rstrip("=") for known in _KNOWN if known.endswith("=")]:
         if re.match(r"\s+=", rest[word.end() :]):
-            return f"no blank stands before '=': {word[0]}="
+            return f"write no blank before '=': {word[0]}="
     elif word and (close := difflib.get_close_matches(word[0], _KNOWN, 1)):
         return f"did you mean {close[0]}?"
     elif word and text[:offset].rstrip().endswith(("[", "{", ",")) and "mesh" in text[:offset]:
-        return f"the names of axes are quoted: '{word[0].rstrip('=')}'"
+        return f"quote the names of axes: '{word[0].rstrip('=')}'"
     if rest.startswith(","):
-        return "attributes are separated by blanks, not commas"
+        return "separate attributes by blanks, not commas"
     if not rest and text.count("{") > text.count("}"):
         return "close the brace"
     return ""

@@ -5,7 +5,7 @@
 // CHECK-NOT: remark
 // 5 over 4: tiles of 2, 8 places for 5 elements, 3 of 8 wasted.
 func.func @main(
-    // expected-remark@below {{dimension 0 of tensor<5x4xf32> has size 5, which 4 shards do not divide: tiles of 2, the last shards hold 3 elements of padding [SP216]}}
+    // expected-remark@below {{dimension 0 of tensor<5x4xf32> has size 5, which 4 shards do not divide: tiles have size 2, and the last ones hold 3 elements of padding [SP216]}}
     %x: tensor<5x4xf32> {mhlo.sharding = "{devices=[4,1]<=[4]}"}) -> (tensor<5x4xf32> {mhlo.sharding = "{devices=[1,4]<=[4]}"}) {
   return %x : tensor<5x4xf32>
 }

@@ -5,6 +5,6 @@
 // CHECK: not-mlir.mlir:[[# @LINE + 5]]:1: error: custom op 'this' is unknown{{.*}} [SP101]
 // CHECK-NEXT: this is not MLIR
 // CHECK-NEXT: {{^    \^$}}
-// CHECK-NEXT: help: the file must be MLIR text or bytecode
+// CHECK-NEXT: help: correct the file at this place
 // CHECK-NOT: error:
 this is not MLIR

@@ -24,10 +24,10 @@ func.func @main(%a: tensor<64x64xf32> {mhlo.sharding = "{devices=[8,1]<=[8]}"},
     stablehlo.return %1 : tensor<i1>
   } do {
     // Received: 7 of 8 parts of 16384 bytes.
-    // expected-remark@below {{round the loop, 14336 bytes; done once before, it would have the loop hold 16384 bytes more}}
+    // expected-remark@below {{in every iteration of the loop, 14336 bytes each time; redistributing it once before the loop would keep 16384 more bytes alive during the loop}}
     %1 = stablehlo.dot_general %h, %a, contracting_dims = [1] x [0] : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
     %2 = stablehlo.tanh %1 : tensor<64x64xf32>
-    // expected-remark@below {{round the loop, 14336 bytes}}
+    // expected-remark@below {{in every iteration of the loop, 14336 bytes each time}}
     %3 = stablehlo.dot_general %2, %b, contracting_dims = [1] x [0] : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
     %one = stablehlo.constant dense<1> : tensor<i32>
     %4 = stablehlo.add %i, %one : tensor<i32>

@@ -2,7 +2,7 @@
 // RUN: shardpass-opt %s import --verify-diagnostics
 
 func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
-  // expected-error@below {{call of @elsewhere, which the module does not define [SP206]}}
+  // expected-error@below {{this call of @elsewhere has no target: the module does not define @elsewhere with a body [SP206]}}
   %0 = call @elsewhere(%x) : (tensor<8xf32>) -> tensor<8xf32>
   return %0 : tensor<8xf32>
 }

@@ -1,7 +1,7 @@
 // What cannot be partitioned is refused before anything changes, with the op and its place.
 // RUN: shardpass-opt %s import --split-input-file --verify-diagnostics
 
-// expected-error@below {{an argument has the type memref<4xf32>, which XLA runs no program with}}
+// expected-error@below {{an argument has the type memref<4xf32>, which XLA does not accept in a program}}
 func.func @main(%x: memref<4xf32>) {
   return
 }

@@ -9,7 +9,7 @@
 // RUN: exits 1 shardpass-opt %s 'builtin.module(shardpass-redistribute{profile=abacus})' 2>&1 | FileCheck %s --check-prefix=PROFILE
 
 // OVER: memory-limit.mlir:{{[0-9]+}}:{{[0-9]+}}: error: no known plan for 16x16xf32 {{.*}} keeps to 127 bytes live together: the least is 128 bytes
-// OVER: help: allow at least 128 bytes; source tile and target tile alone are 64 and 64 bytes
+// OVER: help: allow at least 128 bytes; the source tile has 64 bytes and the target tile 64
 // TEXT: error: 'lots' is not a memory limit [SP412]
 // PROFILE: error: there is no cost profile 'abacus' [SP411]
 

@@ -33,11 +33,21 @@ def test_templates_are_well_formed():
             names = [name for _, name, _, _ in string.Formatter().parse(template) if name is not None]
             assert all(name.isidentifier() for name in names), f"{row.id}: {template}"
         assert row.message
-        assert not row.message.endswith("."), f"{row.id}: messages are no sentences"
+        assert not row.message.endswith("."), f"{row.id}: a message is one clause without a full stop"
 
 
 def test_doubled_braces_are_shown_as_people_see_them():
     assert make_docs._template("write {{x}} for {value:.2f} <now>") == "write {x} for `{value}` &lt;now>"
+
+
+def test_a_value_inside_of_code_needs_no_mark_of_its_own(make_docs):
+    assert make_docs._template("`--n {count}` of {{{all}}} `<x>`") == "`--n {count}` of {`{all}`} `<x>`"
+
+
+def test_every_row_is_explained_and_says_what_to_do(make_docs):
+    for row in make_docs.codes():
+        assert row.explanation.endswith((".", ".)")), f"{row.id} has no explanation of whole sentences"
+        assert row.remedy, f"{row.id} has no remedy"
 
 
 @pytest.mark.parametrize("name", ["diagnostics.md", "passes.md"])

@@ -88,12 +88,12 @@ def test_to_jax_numbers_the_devices_as_the_sharding_does() -> None:
     assert notation.from_jax(there, rank=2) == parts
     with pytest.raises(ShardingError, match="over 8 devices, not 1"):
         notation.to_jax(Sharding.tiled(Mesh((("x", 8),)), [["x"]]), jax.devices()[:1])
-    with pytest.raises(ShardingError, match="cannot say"):
+    with pytest.raises(ShardingError, match="cannot express"):
         notation.to_jax(Sharding.maximal(0), jax.devices()[:1])
 
 
 def test_another_class() -> None:
-    with pytest.raises(ShardingError, match="cannot say an object of class int"):
+    with pytest.raises(ShardingError, match="cannot express an object of class int"):
         notation.from_jax(3)
 
 

@@ -233,7 +233,7 @@ def test_transfers_to_the_host(name: str) -> None:
 def test_ops_of_other_dialects(name: str, op: str) -> None:
     ((code, message, _),) = refused(OUTSIDE.format(op=op))
     assert code == "SP228"
-    assert message.startswith(f"{name} is of a dialect")
+    assert message.startswith(f"{name} belongs to a dialect")
 
 
 def test_dialects_that_xla_knows_are_taken() -> None:

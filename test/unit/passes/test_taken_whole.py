@@ -39,8 +39,8 @@ def test_a_call_that_nobody_knows() -> None:
     """8x6 f32 in 4 parts: a device lacks 144 of 192 bytes."""
     found = only(program("%0 = stablehlo.custom_call @unheard_of(%x) : (tensor<8x6xf32>) -> tensor<8x6xf32>"))
     assert found.code == "SP301"
-    assert "stablehlo.custom_call @unheard_of is computed on every device, whole" in found.message
-    assert "nothing says how calls of this target may be split" in found.message
+    assert "stablehlo.custom_call @unheard_of is computed in full on every device" in found.message
+    assert "no rule says how a call of this target may be split" in found.message
     assert "144 bytes" in found.message
     assert "shardpass.ops" in found.remedy
 
@@ -49,7 +49,7 @@ def test_an_op_with_a_written_reason() -> None:
     op = '%0 = "stablehlo.unary_einsum"(%x) <{einsum_config = "ab->ab"}> : (tensor<8x6xf32>) -> tensor<8x6xf32>'
     found = only(program(op))
     assert found.code == "SP301"
-    assert "stablehlo.unary_einsum is computed on every device, whole: not in the specification" in found.message
+    assert "stablehlo.unary_einsum is computed in full on every device: no longer in the specification" in found.message
     assert "144 bytes" in found.message
 
 
@@ -58,7 +58,7 @@ def test_what_is_no_array_among_arrays() -> None:
   %0, %1 = stablehlo.optimization_barrier %x, %t : tensor<8x6xf32>, !stablehlo.token"""
     (found,) = remarks(program(op))
     assert found.code == "SP301"
-    assert "it takes or gives what is no array; 144 bytes" in found.message
+    assert "some of its operands or results are not arrays; 144 bytes" in found.message
 
 
 def test_a_loop_that_carries_a_token() -> None:
@@ -85,7 +85,10 @@ func.func @main(%x: tensor<8x6xf32> {mhlo.sharding = "{devices=[4,1]<=[4]}"}) ->
 """
     (found,) = remarks(text)
     assert (found.code, found.place.line) == ("SP301", 5)
-    assert "stablehlo.while is computed on every device, whole: it takes or gives what is no array" in found.message
+    assert (
+        "stablehlo.while is computed in full on every device: some of its operands or results are not arrays"
+        in found.message
+    )
     x = np.arange(48, dtype=np.float32).reshape(8, 6)
     seen = check_text(text, [x])
     np.testing.assert_array_equal(np.asarray(shardpass.compile(seen.module)(x)[0]), 4 * x)
@@ -100,7 +103,7 @@ def test_a_region_that_uses_values_from_outside() -> None:
   }) : (tensor<8x6xf32>) -> tensor<8x6xf32>"""
     (found,) = remarks(program(op))
     assert found.code == "SP301"
-    assert "its region uses values from outside; 144 bytes" in found.message
+    assert "its region uses values that are defined outside of it; 144 bytes" in found.message
 
 
 def test_a_dimension_that_cannot_be_split() -> None:
@@ -118,7 +121,7 @@ func.func @main(%x: tensor<7xf32> {mhlo.sharding = "{devices=[2]<=[2]}"}) -> ten
 """
     found = only(text)
     assert found.code == "SP304"
-    assert "stablehlo.sort takes dimension 0 of its operand 0 (tensor<7xf32>) whole" in found.message
+    assert "stablehlo.sort needs dimension 0 of its operand 0 (tensor<7xf32>) in full" in found.message
     assert "16 bytes" in found.message  # the other device's tile of 4
     assert "none of its dimensions can be split here" in found.remedy
     x = np.random.default_rng(1).standard_normal(7).astype(np.float32)
@@ -146,8 +149,8 @@ func.func @main(%x: tensor<9x3xf32>, %i: tensor<8x1xi32>,
     assert remarks(text.format(result="c")) == []
     indices, found = remarks(text.format(result="b"))
     assert indices.code == found.code == "SP304"
-    assert "of its operand 1 (tensor<8x1xi32>) whole on each device; 24 bytes" in indices.message
-    assert "stablehlo.scatter takes dimension 0 of its operand 2 (tensor<8x3xf32>) whole" in found.message
+    assert "of its operand 1 (tensor<8x1xi32>) in full on each device; 24 bytes" in indices.message
+    assert "stablehlo.scatter needs dimension 0 of its operand 2 (tensor<8x3xf32>) in full" in found.message
     assert "72 bytes" in found.message
     assert "split it along dimension 1 instead" in found.remedy
     assert "in their order" in found.remedy

@@ -64,8 +64,8 @@ def test_uneven_dimensions_are_counted_one_by_one() -> None:
     """5 over 2: tiles of 3, 1 of 6 is padding; 3 over 2: tiles of 2, 1 of 4."""
     found = list(uneven(sharding("{devices=[2,2]<=[4]}"), tensor(5, 3), HERE))
     assert [d.code for d in found] == ["SP216", "SP216"]
-    assert "tiles of 3, the last shards hold 1 elements" in found[0].message
-    assert "tiles of 2, the last shards hold 1 elements" in found[1].message
+    assert "tiles have size 3, and the last ones hold 1 elements" in found[0].message
+    assert "tiles have size 2, and the last ones hold 1 elements" in found[1].message
     assert "17%" in found[0].remedy
     assert "25%" in found[1].remedy
 

@@ -63,7 +63,7 @@ def test_what_is_wrong_with_a_file(tmp_path, text, reason):
     file.write_bytes(text.encode(errors="surrogateescape"))
     with pytest.raises(ShardpassError, match="SP414") as caught:
         find_profile(str(file))
-    assert f"{file} is no cost profile: " in caught.value.diagnostics[0].message
+    assert f"{file} cannot be read as a cost profile: " in caught.value.diagnostics[0].message
     assert reason in caught.value.diagnostics[0].message
 
 

@@ -200,7 +200,7 @@ CONTRADICTIONS = [
     (ShardingSpec((0, 1), dims=(ShardedDim(0, (PART(2),)), ShardedDim(-2, (PART(1),)))), "split twice"),
     (ShardingSpec((0, -1), dims=(ShardedDim(0, (PART(2),)),)), "key -1 is not in the device map"),
     (ShardingSpec((0, 5), dims=(ShardedDim(0, (PART(2),)),)), "device 5 is not one of 2"),
-    (ShardingSpec((0, 0), dims=(ShardedDim(0, (PART(2),)),)), "device 0 with two shards"),
+    (ShardingSpec((0, 0), dims=(ShardedDim(0, (PART(2),)),)), "two shards on device 0"),
     (ShardingSpec((0, 1), dims=(ShardedDim(0, (PART(0),)),)), "cut into 0 shards"),
     (ShardingSpec((0, 1), dims=(ShardedDim(0, (PART(1), PART(2))),)), "fused of several sizes"),
     (ShardingSpec((-1, 2), {-1: (0, 1)}, (ShardedDim(0, (PART(2),)),)), "held by 1 devices and tile .* by 2"),
@@ -216,7 +216,7 @@ def test_what_a_sharding_cannot_say(spec: ShardingSpec, message: str) -> None:
 
 def test_symbolic_shards() -> None:
     text = '{device=[0,1] sharded_dim=[{axis=0 simple_sharding=[{dim_param="N" num_shards="M"}]}]}'
-    with pytest.raises(ShardingError, match="cannot say 'M' shards"):
+    with pytest.raises(ShardingError, match="cannot express 'M' shards"):
         parse_onnx_spec(text)
     named = parse_onnx_spec(text.replace('"M"', "2"))
     assert named.dims[0].parts[0].dim == "N"

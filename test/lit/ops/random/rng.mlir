@@ -6,7 +6,7 @@ module attributes {mhlo.num_partitions = 4 : i32} {
   // CHECK: %[[DRAWN:.*]] = stablehlo.rng
   // CHECK: %[[KEPT:.*]] = stablehlo.select %{{.*}}, %[[DRAWN]]
   // CHECK: "stablehlo.reduce_scatter"(%[[KEPT]])
-  // CHECK: device 0's are taken
+  // CHECK: all devices take the numbers that device 0 draws
   func.func public @main() -> (tensor<8xf32> {mhlo.sharding = "{devices=[4]<=[4]}"}) {
     %a = stablehlo.constant dense<0.0> : tensor<f32>
     %b = stablehlo.constant dense<1.0> : tensor<f32>
