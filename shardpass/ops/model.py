@@ -20,7 +20,7 @@ from __future__ import annotations
 import abc
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Generic, TypeVar
 
@@ -98,7 +98,7 @@ class LocalPlan:
 
     split: Split
     collectives: tuple[Collective, ...] = ()
-    ignored: frozenset[int] = frozenset()
+    ignored: frozenset[int] = field(default=frozenset(), kw_only=True)
 
 
 P = TypeVar("P", bound=LocalPlan)

@@ -15,7 +15,6 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from shardpass.diagnostics.table_passes import OPS_CANNOT_BE_LOADED
-from shardpass.ops.legacy import Extra, Rewrite, RuleOf, adapted
 from shardpass.ops.model import Read
 from shardpass.ops.splits.factors import Rule
 
@@ -102,21 +101,6 @@ def define(
     family = (expand or read).__module__.rpartition(".")[2]
     for name in [names] if isinstance(names, str) else names:
         _table[name] = OpDef(name, read, family, note, sends, expand, cheap, context_free, whole)
-
-
-def define_legacy(
-    names: str | Iterable[str],
-    family: str,
-    rule: RuleOf,
-    rewrite: Rewrite | None = None,
-    extra: Extra | None = None,
-    note: str = "",
-    expand: Expand | None = None,
-) -> None:
-    read = adapted(rule, rewrite, extra)
-    cheap = family in ("constant_iota", "elementwise", "broadcast_transpose", "reshape")
-    for name in [names] if isinstance(names, str) else names:
-        _table[name] = OpDef(name, read, family, note, "", expand, cheap, False, family == "replicated")
 
 
 @lru_cache(maxsize=1)

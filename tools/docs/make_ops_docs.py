@@ -36,26 +36,6 @@ The ops in the last table are not split. Either they are computed in full on eve
 reports, or they do not compute arrays. Each family is a file under `shardpass/ops/families/`.
 """
 
-WORDS = {  # of ops whose definition has no note
-    "stablehlo.dot_general": "batching and free dimensions; contracting dimensions (partial sums)",
-    "stablehlo.constant": "every dimension of a splat; other constants are held in full and sliced",
-    "stablehlo.iota": "every dimension",
-    "stablehlo.gather": "batch and offset dimensions; dimensions of the indices; indexed dimensions (partial results)",
-    "stablehlo.dynamic_slice": "every dimension; along a sliced one, each device takes the part that lies in its tile",
-    "stablehlo.dynamic_update_slice": "every dimension; along an updated one, each device takes its part of the update",
-    "stablehlo.sort": "every dimension except the sorted one",
-    "chlo.top_k": "every dimension; along the last one, the best of each tile are gathered",
-}
-
-MOVES = {
-    "halo_bytes": "halos",
-    "splice_bytes": "elements that change tiles",
-    "custom_call_bytes": "depends on the target",
-    "reverse_bytes": "tiles that change places",
-    "reduce_window_bytes": "halos; totals of scans",
-}
-
-
 def dialect_ops() -> set[str]:
     """The names of all ops of the installed StableHLO and CHLO dialects."""
     classes = (c for module in DIALECTS for c in vars(module).values() if isinstance(c, type))
@@ -64,20 +44,19 @@ def dialect_ops() -> set[str]:
 
 def words(entry: OpDef) -> str:
     """How ``entry`` is split, for people."""
-    said = entry.note or WORDS.get(entry.name) or (entry.rule.__doc__ or "").strip().partition("\n")[0]
-    return said.rstrip(".").replace("``", "`").replace("|", "\\|")
+    return entry.note.rstrip(".").replace("``", "`").replace("|", "\\|")
 
 
 def ops_page() -> str:
     """The page without its note of where it comes from."""
     defined = registry.table()
     lines = ["# Ops", "", HEAD]
-    split = [d for d in defined.values() if d.family != "replicated"]
+    split = [d for d in defined.values() if not d.whole]
     order = {family: at for at, family in enumerate(registry.FAMILIES)}
     for family in sorted({d.family for d in split}, key=lambda f: (order.get(f, len(order)), f)):
         lines += [f"## {family}", "", *_table(d for d in split if d.family == family), ""]
     lines += ["## Not split", "", "| op | why |", "|---|---|"]
-    lines += [f"| `{d.name}` | {words(d)} |" for d in _sorted(defined.values()) if d.family == "replicated"]
+    lines += [f"| `{d.name}` | {words(d)} |" for d in _sorted(defined.values()) if d.whole]
     return "\n".join(lines)
 
 
@@ -89,10 +68,9 @@ def _table(entries: Iterator[OpDef]) -> Iterator[str]:
     """One row for the ops that are split alike."""
     rows: dict[tuple[str, str], list[str]] = {}
     for entry in _sorted(entries):
-        moves = "" if entry.extra is None else MOVES.get(getattr(entry.extra, "__name__", ""), "yes")
-        rows.setdefault((words(entry), moves), []).append(f"`{entry.name}`")
-    yield from ("| ops | split | moves |", "|---|---|---|")
-    yield from (f"| {', '.join(names)} | {said} | {moves} |" for (said, moves), names in rows.items())
+        rows.setdefault((words(entry), entry.sends), []).append(f"`{entry.name}`")
+    yield from ("| ops | split | sends |", "|---|---|---|")
+    yield from (f"| {', '.join(names)} | {said} | {sends} |" for (said, sends), names in rows.items())
 
 
 def render() -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from shardpass.element_types import element_type
 from shardpass.ir.annotations import main_of
 from shardpass.ir.context import parse_module
 from shardpass.ir.tensors import operation
@@ -54,8 +55,11 @@ def agree(got: Array, want: Array, rough: bool) -> bool:
     return bool(np.allclose(got.astype(wide), want.astype(wide), rtol=rate, atol=rate, equal_nan=True))
 
 
+F32 = element_type("f32")
+
+
 def sides_of(sample: Sample, rule: Rule) -> list[assignment.Side]:
     """Operands made in the module's body (initial values) are scalars."""
     shapes = [t.shape for t in sample.operands] + [()] * len(sample.more) + [t.shape for t in sample.results]
     maps = (*rule.operands, *rule.results)
-    return [assignment.Side(s, m, ((),) * len(s), 4) for s, m in zip(shapes, maps, strict=True)]
+    return [assignment.Side(s, m, ((),) * len(s), F32) for s, m in zip(shapes, maps, strict=True)]

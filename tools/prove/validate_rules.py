@@ -93,14 +93,14 @@ def validate(sample: Sample, *, reference: bool = False, limit: int = EVERY) -> 
 
 def depths(chosen: Sequence[Sample]) -> Iterator[tuple[Sample, int]]:
     """Each sample with how many splits of it to run: few where a rule of the same kind and shapes comes before."""
-    sharing = Counter((entry.rule, entry.expand) for entry in table().values() if entry.rewrite is None)
+    sharing = Counter((entry.read, entry.expand) for entry in table().values())
     seen: set[Any] = set()
     for sample in chosen:
         entry = find(sample.op)
         assert entry is not None
-        kind = (entry.rule, entry.expand)
+        kind = (entry.read, entry.expand)
         key = (*kind, tuple(t.shape for t in (*sample.operands, *sample.results)))
-        known = entry.rewrite is None and sharing[kind] >= SHARED and key in seen
+        known = sharing[kind] >= SHARED and key in seen
         yield sample, SOME if known else EVERY
         seen.add(key)
 

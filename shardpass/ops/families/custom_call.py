@@ -20,7 +20,6 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 
 from shardpass.ir.tensors import shape_of
-from shardpass.ops.legacy import Extra, Rewrite, RuleOf, adapted
 from shardpass.ops.model import LocalPlan, OpModel, Read, Site, Split
 from shardpass.ops.registry import define
 from shardpass.ops.splits.factors import Kind, Rule, RuleBuilder
@@ -37,10 +36,6 @@ def define_target(name: str, read: Read) -> None:
     ``LocalCall(rule)`` leaves the call as it is on tiles: its attributes must not depend on split dimensions.
     """
     _targets[name] = read
-
-
-def define_target_legacy(name: str, rule: RuleOf, rewrite: Rewrite | None = None, extra: Extra | None = None) -> None:
-    define_target(name, adapted(rule, rewrite, extra))
 
 
 def leading(op: Any, count: int) -> Rule | None:

@@ -38,7 +38,7 @@ class GetDimensionSize(OpModel[LocalPlan]):
     size: int
 
     def plan(self, split: Split) -> LocalPlan:
-        return LocalPlan(split)
+        return LocalPlan(split, ignored=frozenset({0}))
 
     def emit(self, plan: LocalPlan, site: Site) -> Sequence[Any]:
         site.discard()
