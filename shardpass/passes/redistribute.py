@@ -124,7 +124,7 @@ def _placed(failure: ShardpassError, place: Place) -> ShardpassError:
 
 def _replace(op: Any, plan: Plan, fresh: Iterator[int], known: DeviceValues) -> None:
     with ir.InsertionPoint(op), op.location:
-        value = emit(plan, op.operands[0], fresh, cause=get_text(op, CAUSE) or "", known=known)
+        value = emit(plan.program, op.operands[0], fresh, cause=get_text(op, CAUSE) or "", known=known)
     op.results[0].replace_all_uses_with(value)
     op.erase()
 

@@ -5,50 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
 
 from shardpass.element_types import ElementType
-from shardpass.redistribute.program.ops import IntArray, Program
+from shardpass.redistribute.problem.device_arrays import IntArray
+from shardpass.redistribute.program.ops import Program
+from shardpass.redistribute.program.steps import Refusal, Step
 from shardpass.redistribute.terms.limit import Limit
 from shardpass.sharding import Sharding
-
-KINDS = (
-    "dynamic_slice",
-    "all_to_all",
-    "collective_permute",
-    "all_gather",
-    "all_reduce",
-    "reduce_scatter",
-)
-
-
-class Refusal(NamedTuple):
-    """A way that was not taken. ``way``: what it is called, or its steps."""
-
-    way: str
-    why: str
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Step:
-    """One step of a plan.
-
-    ``groups``: replica groups by device id [groups, size]; for a collective_permute the pairs (from, to);
-    empty for a dynamic_slice. ``bytes``: the most that one device receives, its own data not counted.
-    ``live``: bytes that live together on a device in the step, its local copies too (``memory``).
-    """
-
-    kind: str
-    axes: tuple[str, ...]
-    groups: IntArray
-    tile_before: tuple[int, ...]
-    tile_after: tuple[int, ...]
-    bytes: int
-    live: int
-
-    def __str__(self) -> str:
-        over = f" over {', '.join(self.axes)}" if self.axes else ""
-        return f"{self.kind}{over}: {list(self.tile_before)} -> {list(self.tile_after)}, {self.bytes} bytes"
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,9 +70,11 @@ class Plan:
 
     def to_module(self) -> str:
         """Text of the partitioned module ``main(tile) -> tile`` (docs/architecture.md)."""
-        from shardpass.redistribute.program.lower import module_text
+        # Imported on the first call: it loads MLIR, which planning does without.
+        from shardpass.redistribute.program.module import Boundary, module_text
 
-        return module_text(self)
+        ends = Boundary(self.source, self.source_tile), Boundary(self.target, self.target_tile)
+        return module_text(self.program, self.shape, self.element_type, self.num_devices, *ends)
 
     def __str__(self) -> str:
         extent = "x".join(map(str, (*self.shape, self.element_type)))

@@ -11,11 +11,14 @@ from functools import lru_cache
 
 from shardpass.diagnostics import table_redistribute as table
 from shardpass.redistribute.candidates.search import between, build_plan
-from shardpass.redistribute.candidates.sums import half_added, in_turn, stacked, unstacked
+from shardpass.redistribute.candidates.sums import concatenated, half_added, stacked, unstacked
 from shardpass.redistribute.plan import Plan
-from shardpass.redistribute.problem.problem import Problem, make_problem
+from shardpass.redistribute.problem.checks import make_problem
+from shardpass.redistribute.problem.problem import Problem
 from shardpass.redistribute.program.build import Builder
-from shardpass.redistribute.program.simulate import Unproven, check
+from shardpass.redistribute.program.digits import Unproven
+from shardpass.redistribute.program.ends import final_state, held_under
+from shardpass.redistribute.program.simulate import check
 from shardpass.redistribute.terms.choice import Terms, way_of
 from shardpass.redistribute.terms.costs import Profile
 from shardpass.redistribute.terms.limit import Limit, read_limit
@@ -98,7 +101,7 @@ def solve(problem: Problem, planner: str, terms: Terms) -> Plan:
         return unstacked(solve(whole, planner, terms), problem)
     if (middle := half_added(problem)) is not None:
         halves = (between(problem, target=middle), between(problem, source=middle))
-        return in_turn(problem, *(solve(half, planner, terms) for half in halves))
+        return concatenated(problem, *(solve(half, planner, terms) for half in halves))
     built = build_plan(problem, planner, terms)
     _keep(terms.limit, built, problem)
     return finished(problem, built, planner, terms)
@@ -117,7 +120,7 @@ def finished(problem: Problem, built: Builder, planner: str, terms: Terms) -> Pl
     plan = _plan(problem, built, planner, terms)
     if math.prod(problem.shape) != 0:
         try:
-            check(plan.program, problem.source.state(), problem.final_state(), problem.shape)
+            check(plan.program, held_under(problem.source), final_state(problem), problem.shape)
         except Unproven as reason:
             raise table.UNPROVEN.error(problem=str(problem), reason=str(reason)) from None
     return plan

@@ -25,7 +25,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from shardpass.redistribute.candidates.exchange import coloured
+from shardpass.redistribute.candidates.edge_colouring import coloured
 
 Table = tuple[int, ...]  # one number for each position
 

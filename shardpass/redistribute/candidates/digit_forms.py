@@ -21,13 +21,14 @@ from itertools import groupby
 
 import numpy as np
 
+from shardpass.redistribute.problem.device_arrays import IntArray, grouped
 from shardpass.redistribute.problem.problem import Problem
-from shardpass.redistribute.problem.tiling import AxisNames, grouped
-from shardpass.redistribute.program.ops import IntArray, Op, Reshape, Transpose
+from shardpass.redistribute.problem.sub_axes import AxisNames
+from shardpass.redistribute.program.ops import Op, Reshape, Transpose
 from shardpass.sharding import AxisRef, Sharding
 
 FREE = -1
-State = tuple[int, ...]  # for each mesh digit, the tensor digit that it holds
+Assignment = tuple[int, ...]  # for each mesh digit, the tensor digit that it holds
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +72,8 @@ class DigitProblem:
     rank: int
     digits: tuple[TensorDigit, ...]
     names: AxisNames
-    source: State
-    target: State
+    source: Assignment
+    target: Assignment
     partial: tuple[int, ...] = ()  # free mesh digits along which the source has partial sums that are to be added
     kept: tuple[int, ...] = ()  # free mesh digits along which partial sums stay
 
@@ -96,19 +97,19 @@ class DigitProblem:
 
     # ---------------------------------------------------------------- states
 
-    def local(self, state: State) -> list[int]:
+    def local(self, state: Assignment) -> list[int]:
         """The local tensor digits, by dimension, then major to minor."""
         held = set(state)
         return [t for t in range(len(self.digits)) if t not in held]
 
-    def tile(self, state: State) -> tuple[int, ...]:
+    def tile(self, state: Assignment) -> tuple[int, ...]:
         """The shape of the local array."""
         shape = [1] * self.rank
         for t in self.local(state):
             shape[self.digits[t].dim] *= self.digits[t].size
         return tuple(shape)
 
-    def key(self, state: State) -> IntArray:
+    def key(self, state: Assignment) -> IntArray:
         """What each device holds, as one number. int64 [devices]."""
         key = self.number(self.kept)
         for _, m in sorted((t, m) for m, t in enumerate(state) if t != FREE):
@@ -278,10 +279,10 @@ def arranged(before: tuple[int, ...], axes: Axes, order: Sequence[int], after: t
 
 __all__ = [
     "FREE",
+    "Assignment",
     "Axes",
     "DigitProblem",
     "HeldDigits",
-    "State",
     "TensorDigit",
     "apart",
     "arranged",

@@ -24,16 +24,24 @@ from functools import partial
 
 import numpy as np
 
-from shardpass.redistribute.candidates.digit_forms import FREE, Axes, DigitProblem, State, apart, arranged, windowed
+from shardpass.redistribute.candidates.digit_forms import (
+    FREE,
+    Assignment,
+    Axes,
+    DigitProblem,
+    apart,
+    arranged,
+    windowed,
+)
 from shardpass.redistribute.candidates.route import Route, routes
-from shardpass.redistribute.problem.tiling import matched, row_of, travels
+from shardpass.redistribute.problem.device_arrays import IntArray, matched, row_of, travels
 from shardpass.redistribute.program import ops
-from shardpass.redistribute.program.build import NO_GROUPS, Builder, Form, in_turn
-from shardpass.redistribute.program.ops import IntArray
+from shardpass.redistribute.program.build import NO_GROUPS, Builder, Form, in_sequence
+from shardpass.redistribute.program.steps import StepKind
 
 LONG_RUN = 256  # bytes: pieces that are joined in runs as long need no help
 SHORT_RUN = 32  # bytes: pieces as short XLA puts in place itself better than a transpose does
-MOST_ROUNDS = 8  # of chunks: beyond this their latencies weigh more than the bytes they save
+MOST_CHUNK_ROUNDS = 8  # of chunks: beyond this their latencies weigh more than the bytes they save
 
 Part = Callable[[DigitProblem, Route, Builder], None]
 
@@ -46,7 +54,7 @@ def digit_forms(problem: DigitProblem) -> list[Form]:
 def _route_forms(problem: DigitProblem, way: Route) -> list[Form]:
     parts: list[Part] = [_all_to_all if way.exchange else _permute]
     if way.exchange and way.middle != way.last:
-        if problem.size(way.exchange) <= MOST_ROUNDS:
+        if problem.size(way.exchange) <= MOST_CHUNK_ROUNDS:
             parts.append(_exchange_in_rounds)
         if len(way.exchange) > 1:
             parts.append(_split_exchange)
@@ -61,7 +69,7 @@ def _route_forms(problem: DigitProblem, way: Route) -> list[Form]:
 def detour_forms(halves: tuple[DigitProblem, DigitProblem]) -> list[Form]:
     """Ways to build a plan of two halves."""
     first, *_ = digit_forms(halves[0])
-    return [in_turn(first, form) for form in digit_forms(halves[1])]
+    return [in_sequence(first, form) for form in digit_forms(halves[1])]
 
 
 def _build(problem: DigitProblem, way: Route, exchange: Part, gather: Part, builder: Builder) -> None:
@@ -72,7 +80,7 @@ def _build(problem: DigitProblem, way: Route, exchange: Part, gather: Part, buil
     gather(problem, way, builder)
 
 
-def _slice(problem: DigitProblem, before: State, after: State, builder: Builder) -> None:
+def _slice(problem: DigitProblem, before: Assignment, after: Assignment, builder: Builder) -> None:
     sliced = {after[m]: m for m in range(len(after)) if before[m] == FREE and after[m] != FREE}
     if not sliced:
         return
@@ -84,10 +92,10 @@ def _slice(problem: DigitProblem, before: State, after: State, builder: Builder)
         program.insert(0, ops.Reshape(axes.shape))
     if window != tile:
         program.append(ops.Reshape(tile))
-    builder.step("dynamic_slice", program, NO_GROUPS, tile, 0)
+    builder.step(StepKind.DYNAMIC_SLICE, program, NO_GROUPS, tile, 0)
 
 
-def _reduce(problem: DigitProblem, before: State, after: State, builder: Builder) -> None:
+def _reduce(problem: DigitProblem, before: Assignment, after: Assignment, builder: Builder) -> None:
     """Partial sums are added where they would have been sliced (reduce_scatter), then along all other axes."""
     scattered = sorted((m for m in problem.partial if after[m] != FREE), key=lambda m: after[m])
     if scattered:
@@ -105,7 +113,7 @@ def _reduce(problem: DigitProblem, before: State, after: State, builder: Builder
             *([] if tile == (1, *shape[1:]) else [ops.Reshape(tile)]),
         ]
         whole = builder.bytes(builder.tile)
-        builder.step("reduce_scatter", program, groups, tile, whole - whole // size, names)
+        builder.step(StepKind.REDUCE_SCATTER, program, groups, tile, whole - whole // size, names)
     summed = [m for m in problem.partial if after[m] == FREE]
     if summed:
         builder.all_reduce(problem.groups(summed))
@@ -137,7 +145,7 @@ def _split_exchange(problem: DigitProblem, way: Route, builder: Builder) -> None
     _exchange_in_rounds(problem, replace(way, first=first, exchange=(late,)), builder)
 
 
-def _swap(problem: DigitProblem, before: State, after: State, builder: Builder) -> None:
+def _swap(problem: DigitProblem, before: Assignment, after: Assignment, builder: Builder) -> None:
     """One all_to_all for all mesh digits that hold another tensor digit after it, each a local one."""
     digits = sorted((m for m, t in enumerate(after) if t != before[m]), key=lambda m: after[m])
     groups = problem.groups(digits)
@@ -155,7 +163,7 @@ def _swap(problem: DigitProblem, before: State, after: State, builder: Builder) 
     else:
         program = _swap_in_front(problem, builder, local, leaving, coming, after, groups, names)
     held = builder.bytes(whole)
-    builder.step("all_to_all", program, groups, tile, held - held // groups.shape[1], names)
+    builder.step(StepKind.ALL_TO_ALL, program, groups, tile, held - held // groups.shape[1], names)
 
 
 def _joins_well(before: tuple[int, ...], after: tuple[int, ...], split: int, concat: int, builder: Builder) -> bool:
@@ -170,7 +178,7 @@ def _swap_in_place(
     local: list[int],
     first: int,
     coming: list[int],
-    after: State,
+    after: Assignment,
     groups: IntArray,
     names: tuple[str, ...],
 ) -> list[ops.Op]:
@@ -198,7 +206,7 @@ def _swap_in_front(
     local: list[int],
     leaving: list[int],
     coming: list[int],
-    after: State,
+    after: Assignment,
     groups: IntArray,
     names: tuple[str, ...],
 ) -> list[ops.Op]:
@@ -214,7 +222,7 @@ def _swap_in_front(
     ]
 
 
-def block_dim(problem: DigitProblem, state: State, digits: list[int]) -> int | None:
+def block_dim(problem: DigitProblem, state: Assignment, digits: list[int]) -> int | None:
     """The dimension of which ``digits`` are the most major local ones, in order; None where they are not."""
     dim = problem.digits[digits[0]].dim
     local = [t for t in problem.local(state) if problem.digits[t].dim == dim]
@@ -222,7 +230,7 @@ def block_dim(problem: DigitProblem, state: State, digits: list[int]) -> int | N
 
 
 def _put_back(
-    problem: DigitProblem, state: State, coming: list[int], shape: tuple[int, ...], tile: tuple[int, ...]
+    problem: DigitProblem, state: Assignment, coming: list[int], shape: tuple[int, ...], tile: tuple[int, ...]
 ) -> list[ops.Op]:
     """From an array of ``shape`` with the digits ``coming`` in front to the tile of ``state``."""
     out = apart(problem, problem.local(state), coming)
@@ -250,7 +258,7 @@ def _exchange_in_rounds(problem: DigitProblem, way: Route, builder: Builder) -> 
 
 def _append_rounds(
     problem: DigitProblem,
-    state: State,
+    state: Assignment,
     coming: list[int],
     chunk: tuple[int, ...],
     source_of: IntArray,
@@ -312,7 +320,7 @@ def _leading(problem: DigitProblem, way: Route) -> list[int]:
     return digits[:count] if count < len(digits) else []
 
 
-def _gather_to(problem: DigitProblem, after: State, digits: list[int], way: Route, builder: Builder) -> None:
+def _gather_to(problem: DigitProblem, after: Assignment, digits: list[int], way: Route, builder: Builder) -> None:
     """One all_gather of ``digits``, on a new leading axis, and a transpose that puts them back."""
     if not digits:
         return
@@ -330,4 +338,4 @@ def _gather_to(problem: DigitProblem, after: State, digits: list[int], way: Rout
     program: list[ops.Op] = [] if lead == tile else [ops.Reshape(lead)]
     program.append(ops.AllGather(0, groups, names))
     program += _put_back(problem, after, coming, (size, *lead[1:]), full)
-    builder.step("all_gather", program, groups, full, builder.bytes(tile) * (size - 1), names)
+    builder.step(StepKind.ALL_GATHER, program, groups, full, builder.bytes(tile) * (size - 1), names)

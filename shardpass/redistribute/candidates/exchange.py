@@ -17,39 +17,15 @@ Cost of planning: O(edges * (rank + rounds)).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from shardpass.redistribute.candidates.edge_colouring import coloured
+from shardpass.redistribute.problem.boxes import Boxes
+from shardpass.redistribute.problem.device_arrays import IntArray
 from shardpass.redistribute.program import ops
 from shardpass.redistribute.program.build import Builder
-from shardpass.redistribute.program.ops import IntArray
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Boxes:
-    """What each device holds of the array: ``start <= index < stop`` (int64 [devices, rank]), where it is ``real``."""
-
-    start: IntArray
-    stop: IntArray
-    real: NDArray[np.bool_]  # [devices]
-
-    @classmethod
-    def of(cls, shape: tuple[int, ...], tile: tuple[int, ...], base: IntArray, real: NDArray[np.bool_]) -> Boxes:
-        """Tiles of one shape, less what lies past the end of the array."""
-        whole = np.array(shape, np.int64)
-        return cls(np.minimum(base, whole), np.minimum(base + np.array(tile, np.int64), whole), real)
-
-    @property
-    def volume(self) -> IntArray:
-        size: IntArray = np.prod(np.maximum(self.stop - self.start, 0), axis=1, dtype=np.int64)
-        return size * self.real
-
-    def common(self, other: Boxes) -> Boxes:
-        start, stop = np.maximum(self.start, other.start), np.minimum(self.stop, other.stop)
-        return Boxes(start, stop, self.real & other.real)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,55 +65,6 @@ def pieces(source: Boxes, target: Boxes) -> list[Piece]:
             sent[sender] += sender != d
             found.append(Piece(sender, int(d), tuple(low[t].tolist()), tuple(high[t].tolist())))
     return found
-
-
-def coloured(edges: Sequence[tuple[int, int]]) -> list[int]:
-    """A colour for each (sender, receiver), no two alike at one sender or at one receiver; as few as possible."""
-    degree = 0
-    ends: list[dict[int, list[int]]] = [{}, {}]
-    for sender, receiver in edges:
-        for side, node in enumerate((sender, receiver)):
-            ends[side].setdefault(node, [])
-    counts = [dict.fromkeys(side, 0) for side in ends]
-    for edge in edges:
-        for side, node in enumerate(edge):
-            counts[side][node] += 1
-            degree = max(degree, counts[side][node])
-    at = [{node: [-1] * degree for node in side} for side in ends]  # which edge has the colour there
-    colours = [-1] * len(edges)
-    for e, (sender, receiver) in enumerate(edges):
-        a = at[0][sender].index(-1)
-        b = at[1][receiver].index(-1)
-        if a != b:
-            _free(at, edges, colours, receiver, a, b)
-        colours[e] = a
-        at[0][sender][a] = at[1][receiver][a] = e
-    return colours
-
-
-def _free(
-    at: list[dict[int, list[int]]],
-    edges: Sequence[tuple[int, int]],
-    colours: list[int],
-    receiver: int,
-    a: int,
-    b: int,
-) -> None:
-    """Frees colour ``a`` at ``receiver`` by swapping a and b along the path of those colours from it."""
-    path = []
-    side, node, colour = 1, receiver, a
-    while (e := at[side][node][colour]) >= 0:
-        path.append(e)
-        side = 1 - side
-        node = edges[e][side]
-        colour = b if colour == a else a
-    for e in path:
-        for s in (0, 1):
-            at[s][edges[e][s]][colours[e]] = -1
-    for e in path:
-        colours[e] = b if colours[e] == a else a
-        for s in (0, 1):
-            at[s][edges[e][s]][colours[e]] = e
 
 
 def plan_exchange(

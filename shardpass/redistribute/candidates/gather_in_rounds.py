@@ -13,14 +13,14 @@ from functools import partial
 
 import numpy as np
 
-from shardpass.redistribute.candidates.digit_forms import FREE, DigitProblem, State
+from shardpass.redistribute.candidates.digit_forms import FREE, Assignment, DigitProblem
 from shardpass.redistribute.candidates.digit_search import block_dim, digit_forms
 from shardpass.redistribute.candidates.route import route
-from shardpass.redistribute.problem.tiling import row_of, travels
+from shardpass.redistribute.problem.device_arrays import row_of, travels
 from shardpass.redistribute.program import ops
-from shardpass.redistribute.program.build import Builder, Form, in_turn
+from shardpass.redistribute.program.build import Builder, Form, in_sequence
 
-MOST_ROUNDS = 32  # of one gather
+MOST_GATHER_ROUNDS = 32  # of one gather
 
 
 def lean_forms(problem: DigitProblem) -> list[Form]:
@@ -33,13 +33,13 @@ def lean_forms(problem: DigitProblem) -> list[Form]:
     if not by_dim:
         return []
     forms = digit_forms(replace(problem, target=last))
-    state: State = last
+    state: Assignment = last
     rest: list[Form] = []
     for digits in sorted(by_dim.values(), key=problem.size):
         after = tuple(FREE if m in digits else t for m, t in enumerate(state))
         rest.append(_gather(replace(problem, source=state, target=after, partial=()), digits))
         state = after
-    return [in_turn(form, *rest) for form in forms]
+    return [in_sequence(form, *rest) for form in forms]
 
 
 def _gather(stage: DigitProblem, digits: list[int]) -> Form:
@@ -47,7 +47,7 @@ def _gather(stage: DigitProblem, digits: list[int]) -> Form:
     digits = sorted(digits, key=lambda m: stage.source[m])
     dim = block_dim(stage, stage.target, [stage.source[m] for m in digits])
     leading = dim is not None and math.prod(stage.tile(stage.target)[:dim]) == 1
-    if dim is None or leading or stage.size(digits) > MOST_ROUNDS:
+    if dim is None or leading or stage.size(digits) > MOST_GATHER_ROUNDS:
         return digit_forms(stage)[0]
     return partial(_in_rounds, stage, digits, dim)
 

@@ -17,11 +17,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from shardpass.redistribute.problem.problem import Problem, Side
-from shardpass.redistribute.problem.tiling import Tiling, grouped
+from shardpass.redistribute.problem.device_arrays import IntArray, grouped
+from shardpass.redistribute.problem.problem import Placement, Problem
+from shardpass.redistribute.problem.tiling import Tiling
 from shardpass.redistribute.program import ops
 from shardpass.redistribute.program.build import Builder
-from shardpass.redistribute.program.ops import IntArray
 
 
 def common_shape(problem: Problem) -> tuple[int, ...]:
@@ -52,15 +52,15 @@ def refitted(problem: Problem, shape: tuple[int, ...], built: Builder) -> Builde
     return last.after(rest.after(first))
 
 
-def _whole(side: Side) -> list[int]:
+def _whole(side: Placement) -> list[int]:
     return [dim for dim, count in enumerate(side.tiling.counts) if count == 1]
 
 
-def _split(side: Side) -> list[int]:
+def _split(side: Placement) -> list[int]:
     return [dim for dim, count in enumerate(side.tiling.counts) if count > 1]
 
 
-def _sliced_first(side: Side, first: Builder, built: Builder) -> tuple[Tiling, Builder]:
+def _sliced_first(side: Placement, first: Builder, built: Builder) -> tuple[Tiling, Builder]:
     """The slices with which ``built`` starts come before its tiles slide, but for those of dimensions that do.
 
     Returns the tiling after them, and the rest of ``built``.

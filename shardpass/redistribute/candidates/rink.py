@@ -21,18 +21,12 @@ from itertools import islice
 
 import numpy as np
 
-from shardpass.redistribute.candidates.rink_search import (
-    EXCHANGE,
-    GATHER,
-    SLICE,
-    WeakStep,
-    prime_factors,
-    shortest_paths,
-)
-from shardpass.redistribute.problem.tiling import Tiling, matched, replaced, row_of, travels
+from shardpass.redistribute.candidates.rink_search import EXCHANGE, GATHER, SLICE, WeakStep, shortest_paths
+from shardpass.redistribute.problem.device_arrays import IntArray, matched, replaced, row_of, travels
+from shardpass.redistribute.problem.primes import prime_factors
+from shardpass.redistribute.problem.tiling import Tiling
 from shardpass.redistribute.program import ops
 from shardpass.redistribute.program.build import Builder
-from shardpass.redistribute.program.ops import IntArray
 
 MOST_TRIALS = 64  # of paths and choices for their slices, per plan
 MOST_TRIED = 1 << 15  # trials times devices

@@ -30,6 +30,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 
+from shardpass.redistribute.problem.primes import divisors, prime_factors
+
 SLICE, EXCHANGE, GATHER = 0, 1, 2
 
 
@@ -41,27 +43,6 @@ class WeakStep:
     dim: int
     factor: int
     to: int = -1
-
-
-@lru_cache(maxsize=4096)
-def prime_factors(n: int) -> tuple[int, ...]:
-    """The prime factors of ``n`` >= 1, ascending."""
-    found = []
-    p = 2
-    while p * p <= n:
-        while n % p == 0:
-            found.append(p)
-            n //= p
-        p += 1
-    if n > 1:
-        found.append(n)
-    return tuple(found)
-
-
-@lru_cache(maxsize=4096)
-def divisors(n: int) -> tuple[int, ...]:
-    """The divisors of ``n`` >= 1 that are greater than 1, ascending."""
-    return tuple(d for d in range(2, n + 1) if n % d == 0)
 
 
 Node = tuple[tuple[int, ...], int]  # counts, and the kind of step reached

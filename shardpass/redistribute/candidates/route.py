@@ -25,20 +25,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from shardpass.redistribute.candidates.digit_forms import FREE, DigitProblem, State
+from shardpass.redistribute.candidates.digit_forms import FREE, Assignment, DigitProblem
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
     """``first``: after the slices. ``middle``: after the exchange of ``exchange``. ``last``: before the gathers."""
 
-    first: State
-    middle: State
-    last: State
+    first: Assignment
+    middle: Assignment
+    last: Assignment
     exchange: tuple[int, ...]  # mesh digits, by the tensor digit that they will hold
 
     @property
-    def stages(self) -> tuple[State, ...]:
+    def stages(self) -> tuple[Assignment, ...]:
         """The states from ``first`` to ``last`` where every mesh digit waits until the tensor digit it wants is local.
 
         Empty where some never is, because of a cycle.
@@ -65,7 +65,7 @@ def routes(problem: DigitProblem) -> list[Route]:
     return [_completed(first, last), *([_completed(*tied)] if tied else [])]
 
 
-def _ends(problem: DigitProblem) -> tuple[State, State]:
+def _ends(problem: DigitProblem) -> tuple[Assignment, Assignment]:
     """The states after the slices and before the gathers."""
     first, last = list(problem.source), list(problem.target)
     for m in range(len(first)):
@@ -76,7 +76,7 @@ def _ends(problem: DigitProblem) -> tuple[State, State]:
     return tuple(first), tuple(last)
 
 
-def _tied(problem: DigitProblem, before: State, after: State) -> tuple[State, State] | None:
+def _tied(problem: DigitProblem, before: Assignment, after: Assignment) -> tuple[Assignment, Assignment] | None:
     """Chains that are free at both ends, each tied to a chain that needs an exchange, into a cycle.
 
     The free mesh digit is sliced on what the other chain comes to, and the one that ends free is gathered from what the
@@ -104,7 +104,7 @@ def _finish(problem: DigitProblem, start: int) -> int:
     return m
 
 
-def _completed(first: State, last: State) -> Route:
+def _completed(first: Assignment, last: Assignment) -> Route:
     middle = list(first)
     exchange = []
     for m, held in enumerate(first):
@@ -115,7 +115,7 @@ def _completed(first: State, last: State) -> Route:
     return Route(first, tuple(middle), last, tuple(exchange))
 
 
-def _end(digit: int, before: State, after: State) -> int:
+def _end(digit: int, before: Assignment, after: Assignment) -> int:
     """Where the chain through ``digit`` ends: who holds it in ``before`` holds another in ``after``, and so on.
 
     The first that nobody holds in ``before``; FREE where a holder holds nothing in ``after``.

@@ -19,14 +19,15 @@ import numpy as np
 from shardpass.diagnostics import table_redistribute as table
 from shardpass.redistribute.candidates.detour import detours, roomier
 from shardpass.redistribute.candidates.digit_forms import DigitProblem
-from shardpass.redistribute.candidates.digit_search import MOST_ROUNDS, detour_forms, digit_forms
+from shardpass.redistribute.candidates.digit_search import MOST_CHUNK_ROUNDS, detour_forms, digit_forms
 from shardpass.redistribute.candidates.exchange import plan_exchange
 from shardpass.redistribute.candidates.gather import meet
 from shardpass.redistribute.candidates.gather_in_rounds import lean_forms
 from shardpass.redistribute.candidates.pad_to_common_tile import common_shape, refitted
 from shardpass.redistribute.candidates.rink import plan_rink
 from shardpass.redistribute.candidates.staged import staged_forms
-from shardpass.redistribute.problem.problem import Problem, make_problem
+from shardpass.redistribute.problem.checks import make_problem
+from shardpass.redistribute.problem.problem import Problem
 from shardpass.redistribute.program import ops
 from shardpass.redistribute.program.build import Builder, Form
 from shardpass.redistribute.terms.choice import Terms, over_limit, show_seconds
@@ -189,7 +190,7 @@ def _best(problem: Problem, shape: tuple[int, ...], terms: Terms, is_real: bool 
     found += _detoured(problem, shape, terms)
     if few:
         found += _exchanges(problem)
-    return cheapest([rink, *(e for e in found if len(e.steps) <= MOST_ROUNDS)], terms)
+    return cheapest([rink, *(e for e in found if len(e.steps) <= MOST_CHUNK_ROUNDS)], terms)
 
 
 def _detoured(problem: Problem, shape: tuple[int, ...], terms: Terms) -> list[Builder]:

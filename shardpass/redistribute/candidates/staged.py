@@ -15,10 +15,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from shardpass.redistribute.candidates.digit_forms import FREE, DigitProblem, State, TensorDigit
+from shardpass.redistribute.candidates.digit_forms import FREE, Assignment, DigitProblem, TensorDigit
 from shardpass.redistribute.candidates.digit_search import digit_forms
 from shardpass.redistribute.candidates.route import route
-from shardpass.redistribute.program.build import Form, in_turn
+from shardpass.redistribute.program.build import Form, in_sequence
 from shardpass.redistribute.terms.costs import Profile, Tier, tiers
 
 
@@ -32,7 +32,7 @@ def staged_forms(problem: DigitProblem, profile: Profile) -> list[Form]:
     return found if spared is None else found + _through(*spared)
 
 
-def _through(problem: DigitProblem, states: list[State]) -> list[Form]:
+def _through(problem: DigitProblem, states: list[Assignment]) -> list[Form]:
     """By way of ``states``; sums are added on the way to the first."""
     if not states:
         return []
@@ -40,10 +40,10 @@ def _through(problem: DigitProblem, states: list[State]) -> list[Form]:
     stages = [replace(problem, source=a, target=b, partial=()) for a, b in zip(states, ends[1:], strict=True)]
     rest = [digit_forms(stage)[0] for stage in stages]
     first = replace(problem, target=states[0])
-    return [in_turn(form, *rest) for form in digit_forms(first)]
+    return [in_sequence(form, *rest) for form in digit_forms(first)]
 
 
-def _between(problem: DigitProblem, network: tuple[Tier, ...]) -> list[State]:
+def _between(problem: DigitProblem, network: tuple[Tier, ...]) -> list[Assignment]:
     """The states between the stages, in order."""
     last = route(problem).last
     gathered = [m for m, t in enumerate(problem.target) if t == FREE and last[m] != FREE]
@@ -57,7 +57,7 @@ def _between(problem: DigitProblem, network: tuple[Tier, ...]) -> list[State]:
     return out
 
 
-def _spared(problem: DigitProblem, network: tuple[Tier, ...]) -> tuple[DigitProblem, list[State]] | None:
+def _spared(problem: DigitProblem, network: tuple[Tier, ...]) -> tuple[DigitProblem, list[Assignment]] | None:
     """The problem with spare digits, and the state in which the fastest tier of what is summed holds them."""
     summed = [m for m in problem.partial if route(problem).first[m] == FREE]
     tier = {m: _tier(problem, m, network) for m in summed}

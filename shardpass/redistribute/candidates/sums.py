@@ -9,9 +9,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from shardpass.redistribute.candidates.digit_forms import DigitProblem
-from shardpass.redistribute.plan import Plan, Step
-from shardpass.redistribute.problem.problem import Problem, Side, make_problem
+from shardpass.redistribute.plan import Plan
+from shardpass.redistribute.problem.checks import make_problem
+from shardpass.redistribute.problem.problem import Placement, Problem
 from shardpass.redistribute.program import ops
+from shardpass.redistribute.program.steps import Step
 from shardpass.sharding import Sharding
 
 
@@ -35,7 +37,7 @@ def half_added(problem: Problem) -> Sharding | None:
     return Sharding.tiled(source.mesh, source.dims, unreduced=stay, reduction=source.reduction)
 
 
-def in_turn(problem: Problem, first: Plan, second: Plan) -> Plan:
+def concatenated(problem: Problem, first: Plan, second: Plan) -> Plan:
     """The plan of ``problem`` that is ``second``, which starts where ``first`` ends, behind it."""
     return replace(
         second,
@@ -56,7 +58,7 @@ def _is_in_digits(problem: Problem) -> bool:
     return shape is not None and DigitProblem.of(problem, shape) is not None
 
 
-def _stacked(side: Side) -> Sharding:
+def _stacked(side: Placement) -> Sharding:
     mesh, sharding = side.sharding.mesh, side.sharding
     assert mesh is not None  # or there would be no axes to sum over
     return Sharding.tiled(mesh, (sharding.unreduced, *sharding.dims))

@@ -9,11 +9,12 @@ from dataclasses import replace
 import numpy as np
 
 from shardpass.element_types import ElementType
-from shardpass.redistribute.plan import Refusal, Step
-from shardpass.redistribute.problem.tiling import AxisNames, travels
+from shardpass.redistribute.problem.device_arrays import IntArray, travels
+from shardpass.redistribute.problem.sub_axes import AxisNames
 from shardpass.redistribute.program import ops
 from shardpass.redistribute.program.memory import Memory
-from shardpass.redistribute.program.ops import IntArray, Op
+from shardpass.redistribute.program.ops import Op
+from shardpass.redistribute.program.steps import Refusal, Step, StepKind
 
 Form = Callable[["Builder"], None]  # a way to build a plan, or a part of one: it appends to the builder
 NO_GROUPS: IntArray = np.empty((0, 0), np.int64)
@@ -73,7 +74,7 @@ class Builder:
 
     def dynamic_slice(self, tile: tuple[int, ...], starts: IntArray) -> None:
         self.program.append(ops.DynamicSlice(tile, starts))
-        self._step("dynamic_slice", (), NO_GROUPS, tile, 0)
+        self._step(StepKind.DYNAMIC_SLICE, (), NO_GROUPS, tile, 0)
 
     def all_to_all(self, split: int, concat: int, groups: IntArray) -> None:
         size = groups.shape[1]
@@ -83,7 +84,7 @@ class Builder:
         tile[concat] *= size
         whole = self.bytes(self.tile)
         self.program.append(ops.AllToAll(split, concat, groups, axes))
-        self._step("all_to_all", axes, groups, tuple(tile), whole - whole // size)
+        self._step(StepKind.ALL_TO_ALL, axes, groups, tuple(tile), whole - whole // size)
 
     def all_gather(self, axis: int, groups: IntArray) -> None:
         size = groups.shape[1]
@@ -91,7 +92,7 @@ class Builder:
         tile = list(self.tile)
         tile[axis] *= size
         self.program.append(ops.AllGather(axis, groups, axes))
-        self._step("all_gather", axes, groups, tuple(tile), self.bytes(self.tile) * (size - 1))
+        self._step(StepKind.ALL_GATHER, axes, groups, tuple(tile), self.bytes(self.tile) * (size - 1))
 
     def all_reduce(self, groups: IntArray) -> None:
         """Counted as a reduce_scatter and an all_gather, which is what it takes at least."""
@@ -99,7 +100,7 @@ class Builder:
         axes = self.names.along(groups)
         whole = self.bytes(self.tile)
         self.program.append(ops.AllReduce(groups, self.reduction, axes))
-        self._step("all_reduce", axes, groups, self.tile, 2 * (whole - whole // size))
+        self._step(StepKind.ALL_REDUCE, axes, groups, self.tile, 2 * (whole - whole // size))
 
     def permute(self, source_of: IntArray) -> None:
         """Nothing where every device is its own source."""
@@ -110,7 +111,7 @@ class Builder:
         pairs = np.stack([source_of, here], axis=1)[moved]
         axes = self.names.along(pairs)
         self.program.append(ops.Permute(source_of, axes))
-        self._step("collective_permute", axes, pairs, self.tile, np.where(moved, self.bytes(self.tile), 0))
+        self._step(StepKind.COLLECTIVE_PERMUTE, axes, pairs, self.tile, np.where(moved, self.bytes(self.tile), 0))
 
     def exchange_round(self, step: ops.Round) -> None:
         """A round of an exchange; one that moves nothing between devices is no step."""
@@ -123,7 +124,7 @@ class Builder:
         axes = self.names.along(pairs)
         self.program.append(ops.Round(step.size, step.source_of, step.take, step.put, step.extents, axes))
         received = np.where(moved, self.bytes(step.size), 0)
-        self._step("collective_permute", axes, pairs, step.size, received)
+        self._step(StepKind.COLLECTIVE_PERMUTE, axes, pairs, step.size, received)
 
     def slide(self, op: ops.Slide) -> None:
         """One permute of the halo's rows, and what each device cuts from them; without a halo it is no step."""
@@ -136,11 +137,11 @@ class Builder:
         pairs = np.stack([op.source_of[receivers], receivers], axis=1)
         self.program.append(replace(op, axes=self.names.along(pairs)))
         received = np.where(op.source_of >= 0, self.bytes(halo), 0)
-        self._step("collective_permute", self.names.along(pairs), pairs, tile, received)
+        self._step(StepKind.COLLECTIVE_PERMUTE, self.names.along(pairs), pairs, tile, received)
 
     def step(
         self,
-        kind: str,
+        kind: StepKind,
         program: Iterable[Op],
         groups: IntArray,
         tile: tuple[int, ...],
@@ -162,11 +163,11 @@ class Builder:
         for r in moving:
             after = tile if r == moving[-1] else self.tile
             received = np.where(moved[r], self.bytes(chunk), 0)
-            self._step("collective_permute", names, pairs[r][moved[r]], after, received)
+            self._step(StepKind.COLLECTIVE_PERMUTE, names, pairs[r][moved[r]], after, received)
 
     def _step(
         self,
-        kind: str,
+        kind: StepKind,
         axes: tuple[str, ...],
         groups: IntArray,
         tile: tuple[int, ...],
@@ -178,7 +179,7 @@ class Builder:
         self.tile = tile
 
 
-def in_turn(*forms: Form) -> Form:
+def in_sequence(*forms: Form) -> Form:
     """One form after the other."""
 
     def build(builder: Builder) -> None:

@@ -15,16 +15,13 @@ from typing import Any
 
 import numpy as np
 from jaxlib.mlir import ir
-from jaxlib.mlir.dialects import func
 from jaxlib.mlir.dialects import stablehlo as hlo
 
-from shardpass.ir.context import make_context
 from shardpass.ir.offsets import device_value
 from shardpass.ir.tensors import dense_i64
-from shardpass.redistribute.plan import Plan
+from shardpass.redistribute.problem.device_arrays import IntArray
 from shardpass.redistribute.program import ops
-from shardpass.redistribute.program.ops import IntArray, Op
-from shardpass.sharding import Sharding
+from shardpass.redistribute.program.ops import Op, Program
 
 DeviceValues = dict[bytes, Any]
 # Elements of two bits travel as bytes: XLA's CPU client gathers and concatenates them wrongly, or aborts, and adds none
@@ -33,17 +30,17 @@ CARRIERS = {"i2": "i8", "ui2": "ui8"}
 
 
 def emit(
-    plan: Plan,
+    program: Program,
     value: Any,
     channels: Iterator[int],
     *,
     cause: str = "",
     known: DeviceValues | None = None,
 ) -> Any:
-    """Builds ``plan`` for the tile ``value`` at the current insertion point and location.
+    """Builds ``program`` for the tile ``value`` at the current insertion point and location.
 
     Args:
-        value: an ``ir.Value`` of the plan's source tile.
+        value: an ``ir.Value`` of the shape that the program starts from.
         channels: gives channel ids that the module has not used.
         cause: why, for people; on each collective.
         known: numbers per device that earlier calls built in this block, to use again; it is added to.
@@ -52,10 +49,10 @@ def emit(
         the ``ir.Value`` of the target tile; ``value`` itself where there is nothing to do.
     """
     element = value.type.element_type
-    carrier = ir.Type.parse(CARRIERS.get(str(element), str(element))) if plan.program else element
+    carrier = ir.Type.parse(CARRIERS.get(str(element), str(element))) if program else element
     emitter = _Emitter(carrier, channels, cause, {} if known is None else known)
     value = _converted(value, carrier)
-    for op in plan.program:
+    for op in program:
         value = emitter.emit(op, value)
     return _converted(value, element)
 
@@ -304,33 +301,3 @@ class _Emitter:
     def constant(self, number: int) -> Any:
         kind = ir.RankedTensorType.get([], ir.IntegerType.get_signless(32))
         return hlo.constant(ir.DenseElementsAttr.get(np.asarray(number, np.int32), type=kind))
-
-
-def module_text(plan: Plan) -> str:
-    """The partitioned module ``main(tile) -> tile`` of docs/architecture.md."""
-    with make_context(), ir.Location.unknown():
-        module = ir.Module.create()
-        i32 = ir.IntegerType.get_signless(32)
-        module.operation.attributes["mhlo.num_partitions"] = ir.IntegerAttr.get(i32, plan.num_devices)
-        module.operation.attributes["mhlo.num_replicas"] = ir.IntegerAttr.get(i32, 1)
-        element = ir.Type.parse(plan.element_type.mlir)
-        whole = ir.RankedTensorType.get(list(plan.shape), element)
-        kinds = [ir.RankedTensorType.get(list(t), element) for t in (plan.source_tile, plan.target_tile)]
-        with ir.InsertionPoint(module.body):
-            main = func.FuncOp("main", ([kinds[0]], [kinds[1]]), visibility="public")
-            main.arg_attrs = ir.ArrayAttr.get([_boundary(whole, plan.source)])
-            main.attributes["res_attrs"] = ir.ArrayAttr.get([_boundary(whole, plan.target)])
-            block = main.add_entry_block()
-        with ir.InsertionPoint(block):
-            func.ReturnOp([emit(plan, block.arguments[0], itertools.count(1))])
-        return str(module)
-
-
-def _boundary(whole: Any, sharding: Sharding) -> Any:
-    return ir.DictAttr.get(
-        {
-            "mhlo.sharding": ir.StringAttr.get("{manual}"),
-            "shardpass.global_type": ir.TypeAttr.get(whole),
-            "shardpass.sharding": ir.StringAttr.get(str(sharding)),
-        }
-    )

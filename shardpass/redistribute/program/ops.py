@@ -13,10 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
-IntArray = NDArray[np.int64]
+from shardpass.redistribute.problem.device_arrays import IntArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -14,132 +14,16 @@ step is never handed out. Cost: O(devices * rank) for each op, whatever the arra
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from shardpass.redistribute.problem.device_arrays import IntArray
 from shardpass.redistribute.program import ops
-from shardpass.redistribute.program.ops import IntArray, Op, Program
-
-
-class Unproven(Exception):
-    """A program that does not do what it should, or not in a way that can be followed."""
-
-
-@dataclass(frozen=True, slots=True)
-class Digit:
-    size: int
-    dim: int
-    stride: int
-
-
-Axis = tuple[Digit, ...]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class State:
-    """The local arrays of all devices; see the module's docstring."""
-
-    axes: tuple[Axis, ...]
-    base: IntArray  # [devices, rank]
-    real: NDArray[np.bool_]  # [devices]: whether the device holds anything in particular
-    weight: NDArray[np.uint64]  # [devices]: which summands of a partial sum it holds; see ``fingerprints``
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return tuple(math.prod(digit.size for digit in axis) for axis in self.axes)
-
-    @classmethod
-    def tile(
-        cls,
-        shape: tuple[int, ...],
-        base: IntArray,
-        real: NDArray[np.bool_] | None = None,
-        weight: NDArray[np.uint64] | None = None,
-    ) -> State:
-        """Contiguous tiles of ``shape`` that start at ``base``; of whole values unless a weight says otherwise."""
-        real = np.ones(len(base), bool) if real is None else real
-        weight = np.zeros(len(base), np.uint64) if weight is None else weight
-        return cls(tuple(merged([Digit(n, i, 1)]) for i, n in enumerate(shape)), base, real, weight)
-
-
-def fingerprints(count: int) -> NDArray[np.uint64]:
-    """A random number for each of ``count`` summands. Sums of them, modulo 2**64, tell sets of summands apart.
-
-    A wrong set passes for a right one with probability 2**-64.
-    """
-    return np.random.default_rng(0x5DF).integers(1 << 63, size=count, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
-
-
-def merged(digits: list[Digit] | Axis) -> Axis:
-    """Digits in their fewest: neighbours that continue each other are one, those of size 1 are none."""
-    out: list[Digit] = []
-    for digit in digits:
-        if digit.size == 1:
-            continue
-        if out and out[-1].dim == digit.dim and out[-1].stride == digit.size * digit.stride:
-            digit = Digit(out.pop().size * digit.size, digit.dim, digit.stride)
-        out.append(digit)
-    return tuple(out)
-
-
-def cut(axis: Axis, minor: int) -> tuple[Axis, Axis]:
-    """The major and the minor part of an axis, the minor one of ``minor`` positions."""
-    low: list[Digit] = []
-    high = list(axis)
-    while minor > 1:
-        if not high:
-            raise Unproven(f"an axis has no part of {minor} positions")
-        digit = high.pop()
-        part = math.gcd(digit.size, minor)
-        if part == digit.size:
-            low.insert(0, digit)
-        elif part == minor:
-            low.insert(0, Digit(minor, digit.dim, digit.stride))
-            high.append(Digit(digit.size // minor, digit.dim, digit.stride * minor))
-        else:
-            raise Unproven(f"an axis digit of {digit.size} cannot be cut at {minor}")
-        minor //= part
-    return tuple(high), tuple(low)
-
-
-def offsets(axis: Axis, position: IntArray, rank: int) -> IntArray:
-    """Where ``position`` (int64 [n]) on ``axis`` lies in the whole array, from the axis's start. [n, rank]."""
-    out = np.zeros((len(position), rank), np.int64)
-    left = position
-    for digit in reversed(axis):
-        out[:, digit.dim] += left % digit.size * digit.stride
-        left = left // digit.size
-    return out
-
-
-def axis_through(delta: IntArray) -> Axis:
-    """The axis whose ``j``-th position lies ``delta[j]`` (int64 [n, rank]) from its start."""
-    minor_first: list[Digit] = []
-    rest = delta
-    while len(rest) > 1:
-        step = rest[1] - rest[0]
-        dims = np.flatnonzero(step)
-        size = _linear(rest, step)
-        if len(dims) != 1 or size == 1:
-            raise Unproven("what a group holds is not a sub-array")
-        minor_first.append(Digit(size, int(dims[0]), int(step[dims[0]])))
-        rest = rest[::size]
-    return merged(minor_first[::-1])
-
-
-def _linear(rows: IntArray, step: IntArray) -> int:
-    """The longest run from the start that goes by ``step`` and repeats, shifted, through all rows."""
-    breaks = np.flatnonzero((np.diff(rows, axis=0) != step).any(axis=1))
-    size = int(breaks[0]) + 1 if len(breaks) else len(rows)
-    while size > 1:
-        if len(rows) % size == 0:
-            blocks = rows.reshape(-1, size, rows.shape[1])
-            if (blocks - blocks[:, :1] == blocks[0] - blocks[0, 0]).all():
-                return size
-        size -= 1
-    return 1
+from shardpass.redistribute.program.digits import Axis, Digit, Unproven, axis_through, cut, merged, offsets
+from shardpass.redistribute.program.ops import Op, Program
+from shardpass.redistribute.program.simulate_boxes import simulate_box_exchange, simulate_slide
+from shardpass.redistribute.program.state import State
 
 
 def _group_axis(state: State, groups: IntArray) -> Axis:
@@ -308,87 +192,12 @@ def run(program: Program, state: State, shape: tuple[int, ...]) -> State:
                 rounds.append(op)
             if not isinstance(op, ops.EndExchange):
                 raise Unproven("an exchange has no end")
-            state = _exchanged(state, begin, rounds, op, shape)
+            state = simulate_box_exchange(state, begin, rounds, op, shape)
         elif isinstance(op, ops.Slide):
-            state = _slid(state, op, shape)
+            state = simulate_slide(state, op, shape)
         else:
             state = apply(state, op)
     return state
-
-
-def _exchanged(
-    state: State,
-    begin: ops.BeginExchange,
-    rounds: list[ops.Round],
-    end: ops.EndExchange,
-    shape: tuple[int, ...],
-) -> State:
-    """The tiles that the exchange claims to make, where every element of them is put there once, rightly."""
-    if state.axes != State.tile(state.shape, state.base).axes or (state.weight != state.weight[0]).any():
-        raise Unproven("an exchange starts from tiles")
-    whole = np.array(shape, np.int64)
-    value = np.minimum(state.base + state.shape, whole)  # where what is real ends
-    result = np.minimum(end.base + end.shape, whole)
-    written: list[tuple[IntArray, IntArray, NDArray[np.bool_]]] = []
-    filled = np.zeros(len(state.base), np.int64)
-    for step in rounds:
-        got = (step.source_of >= 0) & (step.extents > 0).all(axis=1)
-        sender = np.where(got, step.source_of, 0)
-        low = end.base + step.put
-        high = low + step.extents
-        wrong = got & (
-            ~state.real[sender]
-            | (state.base[sender] + step.take[sender] != low).any(axis=1)
-            | (high > value[sender]).any(axis=1)
-            | (low < end.base).any(axis=1)
-            | (high > result).any(axis=1)
-            | (step.extents > step.size).any(axis=1)
-        )
-        out = (step.take + step.size > begin.value) | (step.put + step.size > begin.accumulator)
-        if wrong.any() or out.any():
-            raise Unproven(f"a round of an exchange is wrong for device {int(np.argmax(wrong))}")
-        senders = step.source_of[step.source_of >= 0]
-        if len(np.unique(senders)) != len(senders):
-            raise Unproven("a device sends twice in one round")
-        for before, after, then in written:
-            if (got & then & (np.maximum(before, low) < np.minimum(after, high)).all(axis=1)).any():
-                raise Unproven("two rounds of an exchange write the same element")
-        written.append((low, high, got))
-        filled += np.prod(high - low, axis=1) * got
-    real = filled == np.prod(np.maximum(result - end.base, 0), axis=1)
-    return State.tile(end.shape, end.base, real, state.weight)
-
-
-def _slid(state: State, op: ops.Slide, shape: tuple[int, ...]) -> State:
-    """Tiles whose borders have moved: what a device now claims it held, or its neighbour did, right beside it."""
-    dim, have = op.axis, state.shape[op.axis]
-    if state.axes[dim] != merged([Digit(have, dim, 1)]) or not state.real.all():
-        raise Unproven("borders slide where there are no tiles")
-    extent = have + op.halo + op.slack
-    if op.halo > have or (op.starts < 0).any() or (op.starts + op.size > extent).any():
-        raise Unproven("a tile slides past what is there")
-    receivers = np.flatnonzero(op.source_of >= 0)
-    senders = op.source_of[receivers]
-    if len(np.unique(senders)) != len(senders):
-        raise Unproven("a device sends twice in one round")
-    beside = state.base[receivers]
-    beside[:, dim] += -have if op.before else have
-    if (state.base[senders] != beside).any() or (state.weight[senders] != state.weight[receivers]).any():
-        raise Unproven("a neighbour does not lie where it should")
-    low, high = state.base[:, dim].copy(), state.base[:, dim] + have  # of what is there
-    if op.before:
-        low[receivers] -= op.halo
-    else:
-        high[receivers] += op.halo
-    start, stop = op.base, np.minimum(op.base + op.size, shape[dim])
-    is_cut = state.base[:, dim] + op.starts - (op.halo if op.before else 0) == start
-    if ((start < stop) & ~(is_cut & (low <= start) & (stop <= high))).any():
-        raise Unproven("a tile that slides lacks some of its rows")
-    base = state.base.copy()
-    base[:, dim] = op.base
-    axes = list(state.axes)
-    axes[dim] = merged([Digit(op.size, dim, 1)])
-    return replace(state, axes=tuple(axes), base=base)
 
 
 def check(program: Program, source: State, target: State, shape: tuple[int, ...]) -> None:

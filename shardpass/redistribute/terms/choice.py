@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from shardpass.redistribute.plan import Refusal
 from shardpass.redistribute.program.build import Builder
+from shardpass.redistribute.program.steps import Refusal
 from shardpass.redistribute.terms.costs import Profile
 from shardpass.redistribute.terms.limit import Limit, show_bytes
 
@@ -77,7 +77,7 @@ def _why(refused: Builder, taken: Builder, costs: dict[int, float], terms: Terms
 
 
 def _collectives(built: Builder) -> int:
-    return sum(step.kind != "dynamic_slice" for step in built.steps)
+    return sum(step.is_collective for step in built.steps)
 
 
 def _times(refused: Builder, taken: Builder) -> str:

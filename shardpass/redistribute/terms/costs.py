@@ -24,10 +24,10 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from shardpass.redistribute.plan import Step
-from shardpass.redistribute.problem.tiling import AxisNames
+from shardpass.redistribute.problem.device_arrays import IntArray
+from shardpass.redistribute.problem.sub_axes import AxisNames
 from shardpass.redistribute.program.build import Builder
-from shardpass.redistribute.program.ops import IntArray
+from shardpass.redistribute.program.steps import Step, StepKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class Profile:
 
     def seconds(self, steps: tuple[Step, ...], names: AxisNames) -> float:
         """Seconds on the network, by the model."""
-        moves = [step for step in steps if step.kind != "dynamic_slice"]
+        moves = [step for step in steps if step.is_collective]
         if self.is_flat:
             return self.latency * len(moves) + sum(step.bytes for step in moves) / self.bandwidth
         network = tiers(self, names)
@@ -111,7 +111,7 @@ def step_seconds(step: Step, network: tuple[Tier, ...]) -> float:
     """What one collective takes."""
     links = [tier.link for tier in network]
     crossed: list[int]
-    if step.kind == "collective_permute":
+    if step.kind == StepKind.COLLECTIVE_PERMUTE:
         joined = np.stack([tier.joins(step.groups) for tier in network])
         crossed = sorted(set(joined.argmax(axis=0).tolist()))
         latency, slowest = max(links[t].latency for t in crossed), min(links[t].bandwidth for t in crossed)

@@ -12,8 +12,9 @@ from shardpass.redistribute import plan_redistribution
 from shardpass.redistribute.candidates.detour import detours
 from shardpass.redistribute.candidates.digit_forms import DigitProblem
 from shardpass.redistribute.candidates.digit_search import detour_forms, digit_forms
-from shardpass.redistribute.problem.problem import make_problem
+from shardpass.redistribute.problem.checks import make_problem
 from shardpass.redistribute.program.build import Builder
+from shardpass.redistribute.program.ends import final_state, held_under
 from shardpass.redistribute.program.simulate import check
 from shardpass.sharding import Mesh, Sharding
 
@@ -158,7 +159,7 @@ def form_of(problem, form):
     """The plan of one form, proved."""
     builder = Builder(problem.source.tile, problem.element, problem.names)
     form(builder)
-    check(tuple(builder.program), problem.source.state(), problem.final_state(), problem.shape)
+    check(tuple(builder.program), held_under(problem.source), final_state(problem), problem.shape)
     return builder
 
 

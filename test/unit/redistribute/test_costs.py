@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shardpass.redistribute import plan_redistribution
-from shardpass.redistribute.plan import Step
-from shardpass.redistribute.problem.tiling import AxisNames
+from shardpass.redistribute.problem.sub_axes import AxisNames
+from shardpass.redistribute.program.steps import Step
 from shardpass.redistribute.terms.costs import PROFILES, Link, Profile, step_seconds, tiers
 from shardpass.sharding import Mesh
 

@@ -8,7 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardpass.redistribute import plan_redistribution
-from shardpass.redistribute.candidates.exchange import Boxes, coloured, pieces
+from shardpass.redistribute.candidates.edge_colouring import coloured
+from shardpass.redistribute.candidates.exchange import pieces
+from shardpass.redistribute.problem.boxes import Boxes
 
 
 @given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=60))

@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tools"))
 from simulate_scale import HOST, TILE, WAYS, Row, Way, plan_by, priced, sample, summary
 
 from shardpass.redistribute import plan_redistribution
-from shardpass.redistribute.problem.problem import make_problem
+from shardpass.redistribute.problem.checks import make_problem
 from shardpass.redistribute.program.evaluate import evaluate
 from shardpass.redistribute.terms.costs import PROFILES
 

@@ -15,9 +15,12 @@ import numpy as np
 
 from shardpass.redistribute.candidates.sums import half_added, stacked
 from shardpass.redistribute.plan import Plan
-from shardpass.redistribute.problem.problem import make_problem
+from shardpass.redistribute.problem.checks import make_problem
 from shardpass.redistribute.program import ops
-from shardpass.redistribute.program.simulate import Axis, State, run
+from shardpass.redistribute.program.digits import Axis
+from shardpass.redistribute.program.ends import held_under
+from shardpass.redistribute.program.simulate import run
+from shardpass.redistribute.program.state import State
 
 PANEL, GAP, TOP, MOST_CELLS = 260, 50, 116, 32
 LETTER = 7  # the width of one, about
@@ -75,10 +78,10 @@ def plan_svg(plan: Plan) -> str:
 
 def _stages(plan: Plan) -> list[_Stage]:
     problem = make_problem(plan.shape, plan.element_type.mlir, plan.source, plan.target, plan.num_devices)
-    state = problem.source.state()
+    state = held_under(problem.source)
     stages = [_Stage("source", "x".join(map(str, plan.source_tile)), state)]
     if stacked(problem) or half_added(problem):  # it moves as an array of one more dimension: only the ends are drawn
-        return [*stages, _Stage("target", "of each sum", problem.target.state())]
+        return [*stages, _Stage("target", "of each sum", held_under(problem.target))]
     pending: list[ops.Op] = []
     for op in plan.program:
         pending.append(op)
