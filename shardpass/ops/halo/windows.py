@@ -49,8 +49,9 @@ class Halos:
 
     def permute(self, value: Any, source: Sequence[int]) -> Any:
         """Position p gets the value of position ``source[p]``; zeros where that is -1."""
-        mesh = self.local.mesh
-        pairs = [(row[q], row[p]) for row in mesh.groups(self.axes) for p, q in enumerate(source) if q >= 0]
+        rows, sources = self.local.mesh.groups(self.axes), np.asarray(source, np.int64)
+        receivers = np.flatnonzero(sources >= 0)
+        pairs = np.stack([rows[:, sources[receivers]], rows[:, receivers]], axis=-1).reshape(-1, 2)
         op = hlo.CollectivePermuteOp(value, dense_i64(pairs), channel_handle=self._channel())
         self.local.explain(op.operation, self.axes, self.cause)
         return op.operation.results[0]

@@ -1,8 +1,8 @@
 """Colours the edges of a bipartite graph of senders and receivers: one colour is one round of communication.
 
-No two edges at a node have one colour, so in a round every device sends at most once and receives at most once. By
-Koenig's theorem as many colours suffice as the greatest degree of a node. State: for each node and colour, the edge that
-has it there. Each edge takes the first colour ``a`` that is unused at its sender and the first ``b`` unused at its
+No two edges at a node have one colour: in a round every device sends at most once and receives at most once. By
+Koenig's theorem as many colours suffice as the greatest degree of a node. State: for each node and colour, the edge
+that has it there. Each edge takes the first colour ``a`` that is unused at its sender and the first ``b`` unused at its
 receiver; where they differ, a and b are swapped along the path of edges of these colours from the receiver, after which
 ``a`` is unused at both. (The path cannot reach the sender: it would arrive there by an edge of colour a.)
 
