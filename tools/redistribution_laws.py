@@ -274,8 +274,8 @@ def collected(program: ops.Program) -> Iterator[ops.Program]:
     left = list(program)
     while left:
         chunk = [left.pop(0)]
-        if isinstance(chunk[0], ops.BeginExchange):
-            while not isinstance(chunk[-1], ops.EndExchange):
+        if isinstance(chunk[0], ops.BeginBoxExchange):
+            while not isinstance(chunk[-1], ops.EndBoxExchange):
                 chunk.append(left.pop(0))
         yield tuple(chunk)
 
@@ -296,8 +296,8 @@ def moved(chunk: ops.Program, tile: tuple[int, ...], size: Callable[[int], int])
             return travelled(op.source_of) * size(op.halo * (whole // tile[op.axis]))
         case ops.ChunkRounds():
             return sum(travelled(row) for row in op.source_of) * size(math.prod(op.chunk))
-        case ops.BeginExchange():
-            return sum(travelled(r.source_of) * size(math.prod(r.size)) for r in chunk if isinstance(r, ops.Round))
+        case ops.BeginBoxExchange():
+            return sum(travelled(r.source_of) * size(math.prod(r.size)) for r in chunk if isinstance(r, ops.BoxRound))
     return 0
 
 

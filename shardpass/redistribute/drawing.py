@@ -35,7 +35,7 @@ _SHOWN = {
     ops.AllGather: "all_gather",
     ops.AllReduce: "all_reduce",
     ops.ReduceScatter: "reduce_scatter",
-    ops.EndExchange: "exchange",
+    ops.EndBoxExchange: "exchange",
 }
 
 Intervals = tuple[tuple[int, int], ...]
@@ -85,7 +85,7 @@ def _stages(plan: Plan) -> list[_Stage]:
     pending: list[ops.Op] = []
     for op in plan.program:
         pending.append(op)
-        if isinstance(op, ops.BeginExchange | ops.Round):
+        if isinstance(op, ops.BeginBoxExchange | ops.BoxRound):
             continue
         state = run(tuple(pending), state, plan.shape)
         pending = []

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from shardpass.element_types import ElementType
 from shardpass.redistribute.problem.device_arrays import IntArray
-from shardpass.redistribute.program.ops import Program
+from shardpass.redistribute.program.ops import DeviceProgram
 from shardpass.redistribute.program.steps import Refusal, Step
 from shardpass.redistribute.terms.limit import Limit
 from shardpass.sharding import Sharding
@@ -43,7 +43,7 @@ class Plan:
     num_devices: int
     planner: str
     steps: tuple[Step, ...]
-    program: Program
+    program: DeviceProgram
     source_tile: tuple[int, ...]
     target_tile: tuple[int, ...]
     lower_bound_bytes: int

@@ -19,7 +19,7 @@ from shardpass.redistribute.program.build import Builder
 from shardpass.redistribute.program.digits import Unproven
 from shardpass.redistribute.program.ends import final_state, held_under
 from shardpass.redistribute.program.simulate import check
-from shardpass.redistribute.terms.choice import Terms, way_of
+from shardpass.redistribute.terms.choice import Terms, label_of
 from shardpass.redistribute.terms.costs import Profile
 from shardpass.redistribute.terms.limit import Limit, read_limit
 from shardpass.redistribute.terms.profiles import find_profile
@@ -111,7 +111,12 @@ def _keep(limit: Limit, built: Builder, problem: Problem) -> None:
     if isinstance(limit, int) and built.memory.peak > limit:
         source, target = (built.bytes(side.tile) for side in (problem.source, problem.target))
         raise table.OVER_LIMIT.error(
-            problem=str(problem), limit=limit, least=built.memory.peak, way=way_of(built), source=source, target=target
+            problem=str(problem),
+            limit=limit,
+            least=built.memory.peak,
+            way=label_of(built),
+            source=source,
+            target=target,
         )
 
 

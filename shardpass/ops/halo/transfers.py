@@ -10,7 +10,7 @@ the dimension; they may run outside of the array, where nobody holds anything. I
 Two ways to serve windows from held elements, and ``choose`` takes the one that receives fewer bytes:
 
 1. rounds: every run that a position needs and another holds is an edge; edges are coloured so that in a round each
-   position sends once and receives once at most (``candidates.exchange.coloured``), or grouped by distance
+   position sends once and receives once at most (``redistribute.candidates.edge_colouring``), or grouped by distance
    (all that go two to the right, ...), whichever receives less. A round moves one size: its greatest run.
 2. a gather of the whole dimension, where the rounds would receive about as much.
 
@@ -25,7 +25,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from shardpass.redistribute.candidates.edge_colouring import coloured
+from shardpass.redistribute.candidates.edge_colouring import colour_edges
 
 Table = tuple[int, ...]  # one number for each position
 
@@ -162,7 +162,7 @@ def _by_distance(sent: Sequence[Transfer], count: int) -> list[list[Transfer]]:
 
 def _by_colour(sent: Sequence[Transfer]) -> list[list[Transfer]]:
     groups: dict[int, list[Transfer]] = {}
-    for colour, t in zip(coloured([(t.sender, t.receiver) for t in sent]), sent, strict=True):
+    for colour, t in zip(colour_edges([(t.sender, t.receiver) for t in sent]), sent, strict=True):
         groups.setdefault(colour, []).append(t)
     return list(groups.values())
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 
-def coloured(edges: Sequence[tuple[int, int]]) -> list[int]:
+def colour_edges(edges: Sequence[tuple[int, int]]) -> list[int]:
     """A colour for each (sender, receiver), no two alike at one sender or at one receiver; as few as possible."""
     degree = 0
     ends: list[dict[int, list[int]]] = [{}, {}]

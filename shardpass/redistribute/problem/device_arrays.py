@@ -8,20 +8,26 @@ from numpy.typing import NDArray
 IntArray = NDArray[np.int64]
 
 
+def frozen(array: IntArray) -> IntArray:
+    """``array``, which several will share, made read-only."""
+    array.flags.writeable = False
+    return array
+
+
 def grouped(key: IntArray, position: IntArray, size: int, replica: IntArray) -> IntArray:
     """Groups of devices with the same ``key`` and ``replica``, ordered by ``position``. int64 [groups, size]."""
     groups = np.lexsort((position, replica, key)).reshape(-1, size)
     return groups[np.argsort(groups.min(axis=1), kind="stable")]
 
 
-def row_of(groups: IntArray) -> IntArray:
+def group_of(groups: IntArray) -> IntArray:
     """The group of each device. int64 [devices]."""
     out = np.empty(groups.size, np.int64)
     out[groups] = np.arange(len(groups))[:, None]
     return out
 
 
-def travels(source_of: IntArray) -> IntArray:
+def moving_pairs(source_of: IntArray) -> IntArray:
     """The pairs (from, to) of rounds ``source_of`` [rounds, devices] that go from one device to another."""
     here = np.arange(source_of.shape[1])
     pairs: IntArray = np.stack([source_of, np.broadcast_to(here, source_of.shape)], axis=-1)
@@ -37,7 +43,7 @@ def ravel(index: IntArray, counts: tuple[int, ...]) -> IntArray:
     return key
 
 
-def numbered(key: IntArray) -> IntArray:
+def count_before(key: IntArray) -> IntArray:
     """For each place, how many places before it hold the same key."""
     order = np.argsort(key, kind="stable")
     run = key[order]
@@ -48,7 +54,7 @@ def numbered(key: IntArray) -> IntArray:
     return out
 
 
-def matched(held: IntArray, wanted: IntArray) -> IntArray:
+def least_permutation(held: IntArray, wanted: IntArray) -> IntArray:
     """A permutation ``source_of`` with ``held[source_of[d]] == wanted[d]`` that moves as few as it can (lemma 5.1).
 
     Both name each tile equally often.

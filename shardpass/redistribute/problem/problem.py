@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from shardpass.element_types import ElementType
 from shardpass.redistribute.problem.boxes import Boxes
 from shardpass.redistribute.problem.device_arrays import IntArray
-from shardpass.redistribute.problem.sub_axes import AxisNames
+from shardpass.redistribute.problem.sub_axes import SubAxes, sub_axes_of
 from shardpass.redistribute.problem.tiling import Tiling
 from shardpass.sharding import Mesh, Sharding, common_mesh
 
@@ -59,8 +59,8 @@ class Problem:
     devices: int
 
     @cached_property
-    def names(self) -> AxisNames:
-        return AxisNames.of(self.mesh)
+    def sub_axes(self) -> SubAxes:
+        return sub_axes_of(self.mesh)
 
     @cached_property
     def mesh(self) -> Mesh:

@@ -14,7 +14,7 @@ from functools import cached_property
 
 import numpy as np
 
-from shardpass.redistribute.problem.device_arrays import IntArray, grouped, numbered, ravel, replaced
+from shardpass.redistribute.problem.device_arrays import IntArray, count_before, grouped, ravel, replaced
 from shardpass.sharding import Sharding
 
 
@@ -33,7 +33,7 @@ class Tiling:
     @cached_property
     def replica(self) -> IntArray:
         """Each device's number among the devices that hold the same tile, by device id. int64 [devices]."""
-        return numbered(self.key)
+        return count_before(self.key)
 
     @property
     def replicas(self) -> int:

@@ -9,14 +9,14 @@ from dataclasses import replace
 import numpy as np
 
 from shardpass.element_types import ElementType
-from shardpass.redistribute.problem.device_arrays import IntArray, travels
-from shardpass.redistribute.problem.sub_axes import AxisNames
+from shardpass.redistribute.problem.device_arrays import IntArray, moving_pairs
+from shardpass.redistribute.problem.sub_axes import SubAxes
 from shardpass.redistribute.program import ops
 from shardpass.redistribute.program.memory import Memory
 from shardpass.redistribute.program.ops import Op
 from shardpass.redistribute.program.steps import Refusal, Step, StepKind
 
-Form = Callable[["Builder"], None]  # a way to build a plan, or a part of one: it appends to the builder
+Recipe = Callable[["Builder"], None]  # a way to build a plan, or a part of one: it appends to the builder
 NO_GROUPS: IntArray = np.empty((0, 0), np.int64)
 
 
@@ -28,18 +28,18 @@ class Builder:
     """
 
     def __init__(
-        self, tile: tuple[int, ...], element: ElementType, names: AxisNames, way: str = "", reduction: str = "add"
+        self, tile: tuple[int, ...], element: ElementType, sub_axes: SubAxes, label: str = "", reduction: str = "add"
     ) -> None:
         self.tile = tile
         self.element = element
-        self.names = names
+        self.sub_axes = sub_axes
         self.reduction = reduction  # by which partial values are joined
         self.program: list[Op] = []
         self.steps: list[Step] = []
-        self.way = way  # what to call the plan, where its steps do not say it
-        self.refused: list[Refusal] = []  # in its favour
+        self.label = label  # the name of the candidate; "": its steps say it
+        self.refused: list[Refusal] = []  # the candidates that were not taken in its favour
         self._memory = Memory(tile, element)
-        self.received: IntArray = np.zeros(len(names.coordinates), np.int64)
+        self.received: IntArray = np.zeros(sub_axes.devices, np.int64)
 
     @property
     def devices(self) -> int:
@@ -78,7 +78,7 @@ class Builder:
 
     def all_to_all(self, split: int, concat: int, groups: IntArray) -> None:
         size = groups.shape[1]
-        axes = self.names.along(groups)
+        axes = self.sub_axes.along(groups)
         tile = list(self.tile)
         tile[split] //= size
         tile[concat] *= size
@@ -88,7 +88,7 @@ class Builder:
 
     def all_gather(self, axis: int, groups: IntArray) -> None:
         size = groups.shape[1]
-        axes = self.names.along(groups)
+        axes = self.sub_axes.along(groups)
         tile = list(self.tile)
         tile[axis] *= size
         self.program.append(ops.AllGather(axis, groups, axes))
@@ -97,7 +97,7 @@ class Builder:
     def all_reduce(self, groups: IntArray) -> None:
         """Counted as a reduce_scatter and an all_gather, which is what it takes at least."""
         size = groups.shape[1]
-        axes = self.names.along(groups)
+        axes = self.sub_axes.along(groups)
         whole = self.bytes(self.tile)
         self.program.append(ops.AllReduce(groups, self.reduction, axes))
         self._step(StepKind.ALL_REDUCE, axes, groups, self.tile, 2 * (whole - whole // size))
@@ -109,11 +109,11 @@ class Builder:
         if not moved.any():
             return
         pairs = np.stack([source_of, here], axis=1)[moved]
-        axes = self.names.along(pairs)
+        axes = self.sub_axes.along(pairs)
         self.program.append(ops.Permute(source_of, axes))
         self._step(StepKind.COLLECTIVE_PERMUTE, axes, pairs, self.tile, np.where(moved, self.bytes(self.tile), 0))
 
-    def exchange_round(self, step: ops.Round) -> None:
+    def box_round(self, step: ops.BoxRound) -> None:
         """A round of an exchange; one that moves nothing between devices is no step."""
         here = np.arange(self.devices)
         moved = (step.source_of != here) & (step.source_of >= 0)
@@ -121,8 +121,8 @@ class Builder:
             self.program.append(step)
             return
         pairs = np.stack([step.source_of, here], axis=1)[moved]
-        axes = self.names.along(pairs)
-        self.program.append(ops.Round(step.size, step.source_of, step.take, step.put, step.extents, axes))
+        axes = self.sub_axes.along(pairs)
+        self.program.append(ops.BoxRound(step.size, step.source_of, step.take, step.put, step.extents, axes))
         received = np.where(moved, self.bytes(step.size), 0)
         self._step(StepKind.COLLECTIVE_PERMUTE, axes, pairs, step.size, received)
 
@@ -135,9 +135,9 @@ class Builder:
         halo = (*self.tile[: op.axis], op.halo, *self.tile[op.axis + 1 :])
         receivers = np.flatnonzero(op.source_of >= 0)
         pairs = np.stack([op.source_of[receivers], receivers], axis=1)
-        self.program.append(replace(op, axes=self.names.along(pairs)))
+        self.program.append(replace(op, axes=self.sub_axes.along(pairs)))
         received = np.where(op.source_of >= 0, self.bytes(halo), 0)
-        self._step(StepKind.COLLECTIVE_PERMUTE, self.names.along(pairs), pairs, tile, received)
+        self._step(StepKind.COLLECTIVE_PERMUTE, self.sub_axes.along(pairs), pairs, tile, received)
 
     def step(
         self,
@@ -157,7 +157,7 @@ class Builder:
         here = np.arange(self.devices)
         moved = source_of != here
         pairs = np.stack([source_of, np.broadcast_to(here, source_of.shape)], axis=-1)
-        names = self.names.along(travels(source_of))
+        names = self.sub_axes.along(moving_pairs(source_of))
         self.program += program
         moving = np.flatnonzero(moved.any(axis=1)).tolist()
         for r in moving:
@@ -179,7 +179,7 @@ class Builder:
         self.tile = tile
 
 
-def in_sequence(*forms: Form) -> Form:
+def in_sequence(*forms: Recipe) -> Recipe:
     """One form after the other."""
 
     def build(builder: Builder) -> None:

@@ -21,7 +21,7 @@ from shardpass.ir.offsets import device_value
 from shardpass.ir.tensors import dense_i64
 from shardpass.redistribute.problem.device_arrays import IntArray
 from shardpass.redistribute.program import ops
-from shardpass.redistribute.program.ops import Op, Program
+from shardpass.redistribute.program.ops import DeviceProgram, Op
 
 DeviceValues = dict[bytes, Any]
 # Elements of two bits travel as bytes: XLA's CPU client gathers and concatenates them wrongly, or aborts, and adds none
@@ -30,7 +30,7 @@ CARRIERS = {"i2": "i8", "ui2": "ui8"}
 
 
 def emit(
-    program: Program,
+    program: DeviceProgram,
     value: Any,
     channels: Iterator[int],
     *,
@@ -134,13 +134,13 @@ class _Emitter:
                 return self.tagged(built, op.axes)
             case ops.Slide():
                 return self.slide(op, value)
-            case ops.BeginExchange():
+            case ops.BeginBoxExchange():
                 self.accumulator = self.zeros(op.accumulator)
                 return self.pad(value, op.value)
-            case ops.Round():
+            case ops.BoxRound():
                 self.round(op, value)
                 return value
-            case ops.EndExchange():
+            case ops.EndBoxExchange():
                 return self.trim(self.accumulator, op.shape)
             case ops.ChunkRounds():
                 return self.chunk_rounds(op, value)
@@ -211,7 +211,7 @@ class _Emitter:
             joined = {"add": hlo.add, "mul": hlo.multiply, "max": hlo.maximum, "min": hlo.minimum}[reduction]
             hlo.return_([joined(*block.arguments)])
 
-    def round(self, op: ops.Round, value: Any) -> None:
+    def round(self, op: ops.BoxRound, value: Any) -> None:
         """Sends each device's box and writes what comes into the accumulator."""
         box = self.slice(value, op.take, op.size)
         here = np.arange(len(op.source_of))
@@ -278,7 +278,7 @@ class _Emitter:
         ordered = [hlo.select(turned, b, a) for a, b in itertools.pairwise([*chunks, chunks[0]])]
         return hlo.concatenate(ordered, op.axis)
 
-    def masked(self, op: ops.Round, box: Any) -> Any:
+    def masked(self, op: ops.BoxRound, box: Any) -> Any:
         """``box`` where it is meant for the device, else what the accumulator holds there."""
         held = self.slice(self.accumulator, op.put, op.size)
         got = op.source_of >= 0

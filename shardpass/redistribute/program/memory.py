@@ -105,14 +105,14 @@ class Memory:
                 return _chunks(value, op)
             case ops.Slide():
                 return _slid(self.shape, op)
-            case ops.BeginExchange():
+            case ops.BeginBoxExchange():
                 self.accumulator = math.prod(op.accumulator)
                 padded = math.prod(op.value) if op.value != self.shape else 0
                 return Use(op.value, value + padded + self.accumulator, padded + self.accumulator)
-            case ops.Round():
+            case ops.BoxRound():
                 box = math.prod(op.size)
                 return Use(self.shape, value + self.accumulator + _boxes(op) * box, 2 * box)
-            case ops.EndExchange():
+            case ops.EndBoxExchange():
                 result, held = math.prod(op.shape), self.accumulator
                 self.accumulator = 0
                 trimmed = result if result != held else 0
@@ -143,7 +143,7 @@ def _chunks(value: int, op: ops.ChunkRounds) -> Use:
     return Use(result, value + 2 * chunk + rounds * chunk, 2 * rounds * chunk)
 
 
-def _boxes(op: ops.Round) -> int:
+def _boxes(op: ops.BoxRound) -> int:
     """How many boxes of its size a round holds: the one cut out, the one that comes, and what a mask is laid over."""
     here = np.arange(len(op.source_of))
     comes = bool(((op.source_of != here) & (op.source_of >= 0)).any())

@@ -12,7 +12,7 @@ from jaxlib.mlir.dialects import func
 from shardpass.element_types import ElementType
 from shardpass.ir.context import make_context
 from shardpass.redistribute.program.lower import emit
-from shardpass.redistribute.program.ops import Program
+from shardpass.redistribute.program.ops import DeviceProgram
 from shardpass.sharding import Sharding
 
 
@@ -25,7 +25,7 @@ class Boundary:
 
 
 def module_text(
-    program: Program,
+    program: DeviceProgram,
     shape: tuple[int, ...],
     element_type: ElementType,
     num_devices: int,

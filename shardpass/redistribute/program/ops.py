@@ -5,8 +5,8 @@ collectives tie the devices together. Three interpreters read it: ``simulate`` (
 ``evaluate`` (NumPy arrays, for tests) and ``lower`` (StableHLO). Tables have one row for each device,
 by physical device id.
 
-The exchange ops keep a second array, the accumulator: ``BeginExchange`` makes it, ``Round`` fills parts of
-it from the value, ``EndExchange`` makes it the value.
+The exchange ops keep a second array, the accumulator: ``BeginBoxExchange`` makes it, ``BoxRound`` fills parts of
+it from the value, ``EndBoxExchange`` makes it the value.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class ReduceScatter:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class BeginExchange:
+class BeginBoxExchange:
     """Pads the value to ``value`` and makes an accumulator of ``accumulator``, zeros.
 
     Both leave room for boxes that stick out of their tile.
@@ -133,7 +133,7 @@ class BeginExchange:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Round:
+class BoxRound:
     """One round of an exchange: each device sends at most one box and gets at most one.
 
     Every box has the shape ``size`` on the wire; ``extents[d]`` of it is meant for device ``d`` (all zero:
@@ -150,7 +150,7 @@ class Round:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class EndExchange:
+class EndBoxExchange:
     """The accumulator's first ``shape`` elements become the value: a tile that starts at ``base[d]``."""
 
     shape: tuple[int, ...]
@@ -189,9 +189,9 @@ Op = (
     | Slide
     | AllReduce
     | ReduceScatter
-    | BeginExchange
-    | Round
-    | EndExchange
+    | BeginBoxExchange
+    | BoxRound
+    | EndBoxExchange
     | ChunkRounds
 )
-Program = tuple[Op, ...]
+DeviceProgram = tuple[Op, ...]

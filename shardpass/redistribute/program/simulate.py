@@ -21,7 +21,7 @@ import numpy as np
 from shardpass.redistribute.problem.device_arrays import IntArray
 from shardpass.redistribute.program import ops
 from shardpass.redistribute.program.digits import Axis, Digit, Unproven, axis_through, cut, merged, offsets
-from shardpass.redistribute.program.ops import Op, Program
+from shardpass.redistribute.program.ops import DeviceProgram, Op
 from shardpass.redistribute.program.simulate_boxes import simulate_box_exchange, simulate_slide
 from shardpass.redistribute.program.state import State
 
@@ -181,16 +181,16 @@ def _chunked(state: State, op: ops.ChunkRounds) -> State:
     return replace(state, axes=tuple(axes), base=ordered[0])
 
 
-def run(program: Program, state: State, shape: tuple[int, ...]) -> State:
+def run(program: DeviceProgram, state: State, shape: tuple[int, ...]) -> State:
     """The state after ``program``; ``shape`` is the whole array's. Raises Unproven."""
     left = list(program)
     while left:
         op = left.pop(0)
-        if isinstance(op, ops.BeginExchange):
+        if isinstance(op, ops.BeginBoxExchange):
             begin, rounds = op, []
-            while isinstance(op := left.pop(0), ops.Round):
+            while isinstance(op := left.pop(0), ops.BoxRound):
                 rounds.append(op)
-            if not isinstance(op, ops.EndExchange):
+            if not isinstance(op, ops.EndBoxExchange):
                 raise Unproven("an exchange has no end")
             state = simulate_box_exchange(state, begin, rounds, op, shape)
         elif isinstance(op, ops.Slide):
@@ -200,7 +200,7 @@ def run(program: Program, state: State, shape: tuple[int, ...]) -> State:
     return state
 
 
-def check(program: Program, source: State, target: State, shape: tuple[int, ...]) -> None:
+def check(program: DeviceProgram, source: State, target: State, shape: tuple[int, ...]) -> None:
     """Raises Unproven unless ``program`` takes ``source`` to ``target``, element for element.
 
     What is not real in ``source`` is not used, and what is not real in ``target`` is not asked for.

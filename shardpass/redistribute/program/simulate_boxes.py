@@ -15,9 +15,9 @@ from shardpass.redistribute.program.state import State
 
 def simulate_box_exchange(
     state: State,
-    begin: ops.BeginExchange,
-    rounds: list[ops.Round],
-    end: ops.EndExchange,
+    begin: ops.BeginBoxExchange,
+    rounds: list[ops.BoxRound],
+    end: ops.EndBoxExchange,
     shape: tuple[int, ...],
 ) -> State:
     """The tiles that the exchange claims to make, where every element of them is put there once, rightly."""

@@ -34,7 +34,7 @@ class Terms:
 
     def fits(self, built: Builder) -> bool:
         """Whether what lives together keeps to the limit; the paper's plans keep to "max" in the paper's sense."""
-        if self.limit == "max" and built.way == "rink":
+        if self.limit == "max" and built.label == "rink":
             return True
         return self.most_live is None or built.memory.peak <= self.most_live
 
@@ -57,7 +57,7 @@ class Terms:
 
 
 def _told(taken: Builder, candidates: Sequence[Builder], costs: dict[int, float], terms: Terms) -> Builder:
-    refused = [Refusal(way_of(c), _why(c, taken, costs, terms)) for c in candidates if c is not taken]
+    refused = [Refusal(label_of(c), _why(c, taken, costs, terms)) for c in candidates if c is not taken]
     taken.refused = list(dict.fromkeys([*taken.refused, *refused]))
     return taken
 
@@ -92,10 +92,10 @@ def over_limit(taken: int, limit: int) -> str:
     return f"over the memory limit by {show_bytes(taken - limit)}"
 
 
-def way_of(built: Builder) -> str:
+def label_of(built: Builder) -> str:
     """What to call a plan: its way's name, else its collectives."""
-    if built.way:
-        return built.way
+    if built.label:
+        return built.label
     runs = [(kind, len(list(run))) for kind, run in groupby(step.kind for step in built.steps)]
     return ", ".join(kind if count == 1 else f"{count} {kind}" for kind, count in runs) or "nothing"
 

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shardpass.redistribute.problem.device_arrays import IntArray
-from shardpass.redistribute.problem.sub_axes import AxisNames
+from shardpass.redistribute.problem.sub_axes import SubAxes
 from shardpass.redistribute.program.build import Builder
 from shardpass.redistribute.program.steps import Step, StepKind
 
@@ -58,8 +58,8 @@ class Tier:
             return np.full(groups.shape, groups.shape[1])
         rows = np.arange(len(groups))[:, None] * (int(self.block.max()) + 1)
         _, place, count = np.unique((rows + self.block[groups]).ravel(), return_inverse=True, return_counts=True)
-        found: IntArray = count[place].reshape(groups.shape)
-        return found
+        members: IntArray = count[place].reshape(groups.shape)
+        return members
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,14 +91,14 @@ class Profile:
 
     def cost(self, built: Builder) -> float:
         """Seconds, by the model."""
-        return self.seconds(tuple(built.steps), built.names) + built.memory.copied / self.copies
+        return self.seconds(tuple(built.steps), built.sub_axes) + built.memory.copied / self.copies
 
-    def seconds(self, steps: tuple[Step, ...], names: AxisNames) -> float:
+    def seconds(self, steps: tuple[Step, ...], sub_axes: SubAxes) -> float:
         """Seconds on the network, by the model."""
         moves = [step for step in steps if step.is_collective]
         if self.is_flat:
             return self.latency * len(moves) + sum(step.bytes for step in moves) / self.bandwidth
-        network = tiers(self, names)
+        network = tiers(self, sub_axes)
         return sum(step_seconds(step, network) for step in moves)
 
     def least(self, received: int) -> float:
@@ -128,29 +128,26 @@ def step_seconds(step: Step, network: tuple[Tier, ...]) -> float:
 
 
 @lru_cache(maxsize=64)
-def tiers(profile: Profile, names: AxisNames) -> tuple[Tier, ...]:
-    """The network of ``profile`` under the mesh that ``names`` are of, the innermost tier first."""
+def tiers(profile: Profile, sub_axes: SubAxes) -> tuple[Tier, ...]:
+    """The network of ``profile`` under the mesh of ``sub_axes``, the innermost tier first."""
     if profile.axes:
-        return _axis_tiers(profile, names)
-    devices = np.arange(len(names.coordinates))
+        return _axis_tiers(profile, sub_axes)
+    devices = np.arange(sub_axes.devices)
     inner = tuple(Tier(devices // size, link) for size, link in profile.blocks if size < len(devices))
     whole = next((link for size, link in profile.blocks if size >= len(devices)), profile.link)
     return (*inner, Tier(None, whole))
 
 
-def _axis_tiers(profile: Profile, names: AxisNames) -> tuple[Tier, ...]:
+def _axis_tiers(profile: Profile, sub_axes: SubAxes) -> tuple[Tier, ...]:
     """A tier for each kind of link, the fastest inside: its blocks agree on the axes of all slower ones."""
     known = dict(profile.axes)
-    links = [known.get(digit.axis, profile.link) for digit in names.digits]
-    kinds = sorted(set(links), key=lambda link: (-link.bandwidth, link.latency))
-    found = []
-    for t, kind in enumerate(kinds[:-1]):
-        slower = [k for k, link in enumerate(links) if kinds.index(link) > t]
-        block = np.zeros(len(names.coordinates), np.int64)
-        for k in slower:
-            block = block * names.digits[k].size + names.coordinates[:, k]
-        found.append(Tier(block, kind))
-    return (*found, Tier(None, kinds[-1] if kinds else profile.link))
+    links = [known.get(part.axis, profile.link) for part in sub_axes.parts]
+    tier_links = sorted(set(links), key=lambda link: (-link.bandwidth, link.latency))
+    out = []
+    for t, tier_link in enumerate(tier_links[:-1]):
+        block = sub_axes.index(m for m, link in enumerate(links) if tier_links.index(link) > t)
+        out.append(Tier(block, tier_link))
+    return (*out, Tier(None, tier_links[-1] if tier_links else profile.link))
 
 
 PROFILES: Mapping[str, Profile] = {

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from shardpass.redistribute import plan_redistribution
-from shardpass.redistribute.candidates.detour import detours
-from shardpass.redistribute.candidates.digit_forms import DigitProblem
-from shardpass.redistribute.candidates.digit_search import detour_forms, digit_forms
+from shardpass.redistribute.candidates.sub_axes.assignments import SubAxisProblem
+from shardpass.redistribute.candidates.sub_axes.detour import detours
+from shardpass.redistribute.candidates.sub_axes.recipes import detour_recipes, recipes
 from shardpass.redistribute.problem.checks import make_problem
 from shardpass.redistribute.program.build import Builder
 from shardpass.redistribute.program.ends import final_state, held_under
@@ -125,7 +125,7 @@ def test_a_cycle_beside_an_exchange_of_many_takes_rounds_for_the_last_digit_alon
     mesh = Mesh((("a", 2), ("b", 2), ("c", 2), ("d", 2)))
     sides = (("a", "b", "cd", ""), ("b", "a", "", "cd"))
     problem = make_problem((64,) * 4, "f32", *(Sharding.tiled(mesh, [tuple(dim) for dim in side]) for side in sides))
-    found = [form_of(problem, form) for form in digit_forms(DigitProblem.of(problem, problem.shape))]
+    found = [form_of(problem, form) for form in recipes(SubAxisProblem.of(problem, problem.shape))]
     tile = 4 * math.prod(problem.source.tile)
     assert [[step.kind for step in built.steps] for built in found] == [
         ["all_to_all", "collective_permute"],
@@ -145,9 +145,9 @@ def test_every_form_of_every_problem_is_right(sizes):
     counts = collections.Counter()
     for source, target in itertools.product(full[::2], shardings[::3]):
         problem = make_problem(shape, "f32", source, target)
-        digits = DigitProblem.of(problem, shape)
-        forms = [] if digits is None else digit_forms(digits)
-        forms += [form for halves in detours(problem, shape) for form in detour_forms(halves)]
+        digits = SubAxisProblem.of(problem, shape)
+        forms = [] if digits is None else recipes(digits)
+        forms += [form for halves in detours(problem, shape) for form in detour_recipes(halves)]
         for form in forms:
             form_of(problem, form)
         counts["digits" if digits else "detour"] += len(forms)
@@ -157,7 +157,7 @@ def test_every_form_of_every_problem_is_right(sizes):
 
 def form_of(problem, form):
     """The plan of one form, proved."""
-    builder = Builder(problem.source.tile, problem.element, problem.names)
+    builder = Builder(problem.source.tile, problem.element, problem.sub_axes)
     form(builder)
     check(tuple(builder.program), held_under(problem.source), final_state(problem), problem.shape)
     return builder
