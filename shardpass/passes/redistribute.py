@@ -30,7 +30,8 @@ from shardpass.ir.tensors import operation, walk_blocks
 from shardpass.pipeline.base import ModulePass
 from shardpass.pipeline.registry import register
 from shardpass.redistribute import Plan, plan_redistribution
-from shardpass.redistribute.program.lower import DeviceValues, emit
+from shardpass.redistribute.program.lower import emit
+from shardpass.redistribute.program.lower_parts import DeviceValues
 from shardpass.redistribute.terms.limit import read_limit
 from shardpass.redistribute.terms.profiles import find_profile
 from shardpass.sharding import Mesh, Sharding, TupleSharding, parse_sharding

@@ -10,8 +10,8 @@ Its layers, the lowest first; each imports those above it in this list and none 
     planner      ``plan_redistribution``: builds the candidates, chooses one, proves it
     drawing      a plan as SVG
 
-MLIR is touched by ``program.lower`` and ``program.module`` alone, which are imported when a plan is lowered: planning
-works without it.
+MLIR is touched by ``program.lower`` and its parts and by ``program.module`` alone, which are imported when a plan is
+lowered: planning works without it.
 """
 
 from shardpass.redistribute.plan import Plan

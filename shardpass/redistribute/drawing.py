@@ -107,23 +107,21 @@ def _drawn_dimensions(plan: Plan) -> tuple[int | None, int | None]:
 
 
 def _covered(state: State, device: int, dim: int) -> Intervals:
-    """What the device holds along one dimension, as intervals."""
+    """The part of one dimension that the device holds, as intervals."""
     digits = [digit for axis in state.axes for digit in axis if digit.dim == dim]
     low = int(state.base[device, dim])
     run_length = math.prod((d.size for d in digits if d.stride == 1), start=1)
     others: Axis = tuple(d for d in digits if d.stride != 1)
-    found = []
+    intervals = []
     for places in itertools.product(*(range(d.size) for d in others)):
         at = low + sum(p * d.stride for p, d in zip(places, others, strict=True))
-        found.append((at, at + run_length))
-    return tuple(sorted(found))
+        intervals.append((at, at + run_length))
+    return tuple(sorted(intervals))
 
 
 def _panel(x: int, state: State, shape: tuple[int, ...], dims: tuple[int | None, int | None]) -> list[str]:
     devices = [d for d in range(len(state.base)) if state.real[d]]
-    cover = {
-        (d, i): _covered(state, d, i) for d in devices for i in range(len(shape))
-    }  # what is never drawn is cut at 0
+    cover = {(d, i): _covered(state, d, i) for d in devices for i in range(len(shape))}
     seen = [
         d for d in devices if all(any(a <= 0 < b for a, b in cover[d, i]) for i in range(len(shape)) if i not in dims)
     ]

@@ -1,4 +1,4 @@
-"""What a planner hands back: the steps, their price, and the program that does them."""
+"""``Plan``, the answer of a planner: its steps, their price, and the program that carries them out."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ class Plan:
     Attributes:
         shape, element_type: of the whole array.
         source, target: the shardings.
-        steps: what happens, in order. Empty where every device already holds what it needs.
-        program: the same as ops on the local array (see ``shardpass.redistribute.program.ops``).
+        steps: slices and collectives, in order. Empty where every device already holds its target tile.
+        program: the same as ops on the local array (``shardpass.redistribute.program.ops``).
         source_tile, target_tile: the shape of the local array before and after.
         bytes_received: received by the device that receives most, own data not counted.
-        lower_bound_bytes: no plan for this problem can have less: what the target tile of a device
-            holds that its source tile does not, greatest over devices.
+        lower_bound_bytes: the least that any plan for this problem can receive: the part of a device's target
+            tile that its source tile lacks, greatest over devices.
         peak_bytes: the greatest tile at any step.
-        peak_live_bytes: the most bytes that live together on a device: operand and result of a step, and the
-            buffers that an exchange or rounds fill (``shardpass.redistribute.program.memory``).
+        peak_live_bytes: the most bytes that are alive together on a device: operand and result of a step, and the
+            buffers that rounds fill (``shardpass.redistribute.program.memory``).
         received: bytes received by each device, int64 [num_devices].
-        profile, memory_limit: the terms on which it was chosen.
-        seconds: what the plan takes, by the cost model of the profile.
-        refused: the other ways, and why they were not taken.
+        profile, memory_limit: the terms by which it was chosen.
+        seconds: modelled time, under the profile.
+        refused: the other candidates, and why they were not taken.
     """
 
     shape: tuple[int, ...]

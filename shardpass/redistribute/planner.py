@@ -1,6 +1,7 @@
 """The entrance: ``plan_redistribution``.
 
-``ways`` makes the plan, ``simulate.check`` follows it before it leaves. Plans are cached by problem.
+``candidates.search`` builds the plan, ``program.simulate.check`` proves it before it is handed out. Plans are cached by
+their arguments.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def plan_redistribution(
     profile: str | Profile = "default",
     memory_limit: int | str | None = "max",
 ) -> Plan:
-    """How to take an array of ``shape`` from one sharding to another over the same devices.
+    """The plan that takes an array of ``shape`` from one sharding to another over the same devices.
 
     Args:
         shape: of the whole array.
@@ -73,7 +74,7 @@ def estimate_bytes(
     *,
     num_devices: int | None = None,
 ) -> int:
-    """Bytes that the device which receives most receives, by the default planner. Cached with the plans."""
+    """The bytes received by the device that receives most, under the default planner. Cached with the plans."""
     return plan_redistribution(shape, element_type, source, target, num_devices=num_devices).bytes_received
 
 
@@ -94,20 +95,20 @@ def _cached(
 
 
 def solve(problem: Problem, planner: str, terms: Terms) -> Plan:
-    """A checked plan. Raises ShardpassError: SP413 (over the limit), SP409 (it does not do what it should)."""
+    """A proved plan. Raises ShardpassError: SP413 (over the memory limit), SP409 (the plan failed its proof)."""
     before, after = (problem.element.bytes(math.prod(side.tile)) for side in (problem.source, problem.target))
     terms = replace(terms, tiles=(before, after))
-    if (whole := stacked(problem)) is not None:
-        return unstacked(solve(whole, planner, terms), problem)
+    if (stack := stacked(problem)) is not None:
+        return unstacked(solve(stack, planner, terms), problem)
     if (middle := half_added(problem)) is not None:
         halves = (between(problem, target=middle), between(problem, source=middle))
         return concatenated(problem, *(solve(half, planner, terms) for half in halves))
     built = build_plan(problem, planner, terms)
-    _keep(terms.limit, built, problem)
+    _refuse_over_limit(terms.limit, built, problem)
     return finished(problem, built, planner, terms)
 
 
-def _keep(limit: Limit, built: Builder, problem: Problem) -> None:
+def _refuse_over_limit(limit: Limit, built: Builder, problem: Problem) -> None:
     if isinstance(limit, int) and built.memory.peak > limit:
         source, target = (built.bytes(side.tile) for side in (problem.source, problem.target))
         raise table.OVER_LIMIT.error(
@@ -121,7 +122,7 @@ def _keep(limit: Limit, built: Builder, problem: Problem) -> None:
 
 
 def finished(problem: Problem, built: Builder, planner: str, terms: Terms) -> Plan:
-    """What was built as a plan, checked. Raises ShardpassError (SP409) where it does not do what it should."""
+    """The finished builder ``built`` as a plan, proved. Raises ShardpassError (SP409) where the proof fails."""
     plan = _plan(problem, built, planner, terms)
     if math.prod(problem.shape) != 0:
         try:

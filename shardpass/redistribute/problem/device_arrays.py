@@ -14,6 +14,15 @@ def frozen(array: IntArray) -> IntArray:
     return array
 
 
+def names_each_once(groups: IntArray, devices: int) -> bool:
+    """Whether ``groups`` names each of the devices 0, 1, ... exactly once."""
+    if groups.size != devices or groups.min(initial=0) < 0 or groups.max(initial=0) >= devices:
+        return False
+    named = np.zeros(devices, bool)
+    named[groups] = True
+    return bool(named.all())
+
+
 def grouped(key: IntArray, position: IntArray, size: int, replica: IntArray) -> IntArray:
     """Groups of devices with the same ``key`` and ``replica``, ordered by ``position``. int64 [groups, size]."""
     groups = np.lexsort((position, replica, key)).reshape(-1, size)
@@ -28,11 +37,9 @@ def group_of(groups: IntArray) -> IntArray:
 
 
 def moving_pairs(source_of: IntArray) -> IntArray:
-    """The pairs (from, to) of rounds ``source_of`` [rounds, devices] that go from one device to another."""
-    here = np.arange(source_of.shape[1])
-    pairs: IntArray = np.stack([source_of, np.broadcast_to(here, source_of.shape)], axis=-1)
-    moving: IntArray = pairs[source_of != here]
-    return moving
+    """The pairs (from, to) in the rounds ``source_of`` [rounds, devices] that join two devices. int64 [pairs, 2]."""
+    rounds, receivers = np.nonzero(source_of != np.arange(source_of.shape[1]))
+    return np.stack([source_of[rounds, receivers], receivers], axis=1)
 
 
 def ravel(index: IntArray, counts: tuple[int, ...]) -> IntArray:
@@ -44,7 +51,7 @@ def ravel(index: IntArray, counts: tuple[int, ...]) -> IntArray:
 
 
 def count_before(key: IntArray) -> IntArray:
-    """For each place, how many places before it hold the same key."""
+    """For each device, how many devices with a smaller id have the same key. int64 [devices]."""
     order = np.argsort(key, kind="stable")
     run = key[order]
     first = np.concatenate(([True], run[1:] != run[:-1]))
@@ -55,9 +62,9 @@ def count_before(key: IntArray) -> IntArray:
 
 
 def least_permutation(held: IntArray, wanted: IntArray) -> IntArray:
-    """A permutation ``source_of`` with ``held[source_of[d]] == wanted[d]`` that moves as few as it can (lemma 5.1).
+    """A permutation ``source_of`` with ``held[source_of[d]] == wanted[d]`` that moves as few tiles as any (lemma 5.1).
 
-    Both name each tile equally often.
+    ``held`` and ``wanted`` give each device the number of a tile, and name each tile equally often.
     """
     source_of = np.arange(len(held), dtype=np.int64)
     givers = np.flatnonzero(held != wanted)

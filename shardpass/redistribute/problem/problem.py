@@ -1,4 +1,26 @@
-"""A redistribution problem, checked and brought to index arrays."""
+"""A redistribution problem as index arrays: what every candidate starts from.
+
+Problem: an array of a given shape lies on N devices under one sharding and is needed under another. Source: Rink et
+al., sections 3 and 4 (base offset maps); the lower bound is of this package.
+
+State: for both sides a ``Placement``: which tile each device holds, as index arrays with a row for each device. Nothing
+below this room reads sharding text.
+
+Invariants: tiles of one side have one shape, ceil(size / count) in each dimension, and tile i starts at i times that;
+what lies past the array's end means nothing.
+
+Facts that decide which candidates apply:
+
+1. *Lower bound*: a device must receive what its target tile holds and its source tile lacks. 8 rows from [{x}] to
+   replicated, x=4: 6 of 8 rows.
+2. *Borders nest*: both sides are tilings of one padded size. In a dimension that both split, the padded sizes must
+   agree: 10 rows in 4 tiles (of 3) and in 6 (of 2) are both padded to 12. In 2 tiles (of 5: 10) and in 4 (of 3: 12)
+   the borders *cross*. A dimension that one side leaves whole is padded as the other side needs.
+3. *Partial sums*: under an unreduced sharding each device holds one summand of its tile, with a number. The target may
+   keep them apart, all or along some axes.
+
+O(devices * rank) for each array, computed when first asked for.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +40,9 @@ from shardpass.sharding import Mesh, Sharding, common_mesh
 
 @dataclass(frozen=True, eq=False)
 class Placement:
-    """The source or the target: who holds which tile.
+    """The source or the target: which device holds which tile.
 
-    ``only`` is the one device that holds anything, of a maximal sharding; its tiling is then that of
+    ``only`` is the one device that holds anything under a maximal sharding. Its tiling is then that of
     ``{replicated}``, as every device has a local array of the whole shape.
     """
 
@@ -37,7 +59,8 @@ class Placement:
     @cached_property
     def real(self) -> NDArray[np.bool_]:
         """Which devices hold anything. [devices]"""
-        return np.array([self.only in (None, d) for d in range(len(self.tiling.index))])
+        devices = len(self.tiling.index)
+        return np.ones(devices, bool) if self.only is None else np.arange(devices) == self.only
 
     @cached_property
     def summand(self) -> IntArray | None:
@@ -72,7 +95,7 @@ class Problem:
 
     @property
     def is_nothing(self) -> bool:
-        """Whether every device already holds what it needs."""
+        """Whether every device already holds its target tile."""
         if self.source.summand is not None or self.target.summand is not None:
             return self.source.sharding == self.target.sharding
         same_device = self.source.only is None or self.source.only == self.target.only
@@ -80,10 +103,9 @@ class Problem:
 
     @cached_property
     def lower_bound_bytes(self) -> int:
-        """Greatest over devices: what lies in its target tile and not in its source tile.
+        """For the device that lacks most: the elements of its target tile that its source tile lacks.
 
-        Of a sum that is still partial a device has nothing yet: each element takes at least one summand from
-        another.
+        A device has no element of a sum that is still partial: each takes at least one summand from another device.
         """
         source, target = self.source.boxes(self.shape), self.target.boxes(self.shape)
         missing = target.volume
@@ -93,7 +115,7 @@ class Problem:
 
     @property
     def reduction(self) -> str:
-        """What joins the source's partial values: add, max or min."""
+        """By which op the source's partial values are joined: add, max or min."""
         return {"sum": "add"}.get(self.source.sharding.reduction, self.source.sharding.reduction)
 
     @property

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -59,6 +59,7 @@ class Tiling:
         return grouped(self.joined(dim, factor).key, self.index[:, dim] % factor, factor, self.replica)
 
 
+@lru_cache(maxsize=64)
 def tiling_of(sharding: Sharding, rank: int, devices: int) -> Tiling:
     """The tiling that a tiled or replicated sharding means for arrays of this rank on ``devices`` devices."""
     counts = sharding.tile_counts(rank)

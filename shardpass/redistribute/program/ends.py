@@ -27,6 +27,6 @@ def final_state(problem: Problem) -> State:
     marks = fingerprints(int(before.max()) + 1)
     kept = np.zeros_like(before) if after is None else after
     totals = np.zeros(int(kept.max()) + 1, np.uint64)
-    pairs = np.unique(np.stack([kept, before], axis=1), axis=0)
-    np.add.at(totals, pairs[:, 0], marks[pairs[:, 1]])
+    pairs = np.unique(kept * len(marks) + before)  # replicas of a summand count once
+    np.add.at(totals, pairs // len(marks), marks[pairs % len(marks)])
     return replace(state, weight=totals[kept])

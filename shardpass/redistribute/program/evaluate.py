@@ -1,6 +1,6 @@
-"""A NumPy model of the collectives: runs a program on real arrays, one for each device.
+"""A NumPy model of the collectives: runs a device program on real arrays, one for each device.
 
-The witness beside ``simulate`` (which follows offsets) and XLA: it knows what each op does to elements, and nothing of
+A witness beside ``simulate``, which follows offsets, and XLA: it has the ops' meaning for elements, and no notion of
 tilings. For tests and for people; plans are proved without it.
 """
 

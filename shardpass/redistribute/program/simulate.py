@@ -1,14 +1,25 @@
-"""Follows a program by offsets alone, and so proves it: ``check`` runs on every plan before it leaves.
+"""Follows a device program by offsets alone, and so proves it: ``check`` runs on every plan before it is handed out.
 
-State, the same shape on every device: each axis of the local array is a list of *digits* (size, dimension, stride),
-major to minor: as the position on the axis goes through a digit, the element moves by ``stride`` along
-a dimension of the whole array. What differs from device to device is the *base*, the whole-array index of the local
-array's first element: int64 [devices, rank]. A tile is an axis per dimension with one digit of stride 1, so for the
-paper's collectives this is its base offset map; digits of other strides are tiles that are not contiguous, as
-fused collectives pass through.
+Problem: show that a program takes every device from its source tile to its target tile, without an array.
 
-Each op is total on states that it can describe exactly and raises ``Unproven`` on all others; a plan with an unproven
-step is never handed out. Cost: O(devices * rank) for each op, whatever the array's size.
+State (``state``): the pattern by which a local array's elements lie in the whole array, as digits of each axis, which
+is the same on every device; and the *base*, the whole-array index of its first element, of each device. For the
+contiguous tiles of the paper's collectives the base is the paper's base offset map; other patterns are arrays that
+are not contiguous, as fused collectives pass through. A *weight* for each device tells which partial sums it holds.
+
+1. Local ops (reshape, transpose, pad, trim, slice) change the pattern, and a slice the base.
+2. all_gather and all_to_all need groups that lie alike: the members' bases differ in the same way in each group. These
+   differences become a new most major digit of the axis along which the arrays are joined.
+3. all_reduce and reduce_scatter need members with the same base; their weights are added.
+4. A permute moves bases and weights. Rounds of chunks are an all_to_all whose members come from anywhere.
+5. Boxes and slides (``simulate_boxes``) are followed element range by element range.
+
+Example: an 8x8 array in four tiles of 2x8, all_to_all with split axis 1 and concat axis 0. Before, the axes are the
+digits (2, dim 0, stride 1) and (8, 1, 1), with base (2d, 0) on device d. Bases in the group differ by 2 rows: the digit
+(4, 0, 2) joins axis 0, which becomes (8, 0, 1). Axis 1 is cut to (2, 1, 1), and device d has its part d: base (0, 2d).
+
+Invariants: each op is exact on the states that it can describe, and raises ``Unproven`` on all others; a plan with an
+unproven op is never handed out. O(devices * rank) for each op, whatever the array's size.
 """
 
 from __future__ import annotations
@@ -18,7 +29,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from shardpass.redistribute.problem.device_arrays import IntArray
+from shardpass.redistribute.problem.device_arrays import IntArray, names_each_once
 from shardpass.redistribute.program import ops
 from shardpass.redistribute.program.digits import Axis, Digit, Unproven, axis_through, cut, merged, offsets
 from shardpass.redistribute.program.ops import DeviceProgram, Op
@@ -27,9 +38,9 @@ from shardpass.redistribute.program.state import State
 
 
 def _group_axis(state: State, groups: IntArray) -> Axis:
-    """How the arrays of a group lie to each other; every group must lie alike, and hold every device once."""
+    """The digits by which the arrays of a group lie to each other, alike in all groups (case 2)."""
     devices = len(state.base)
-    if groups.size != devices or len(np.unique(groups)) != devices:
+    if not names_each_once(groups, devices):
         raise Unproven("the groups do not hold every device once")
     if not state.real.all():
         raise Unproven("a group works on a device that holds nothing")
@@ -127,9 +138,9 @@ def _sliced(state: State, op: ops.DynamicSlice) -> State:
 
 
 def _reduced(state: State, op: ops.AllReduce | ops.ReduceScatter) -> State:
-    """Every member adds the same part of the array; the weights are what is added."""
+    """Every member of a group holds the same part of the array; their weights are added (case 3)."""
     devices, rank = state.base.shape
-    if op.groups.size != devices or len(np.unique(op.groups)) != devices or not state.real.all():
+    if not names_each_once(op.groups, devices) or not state.real.all():
         raise Unproven("the groups do not hold every device once")
     if (state.base[op.groups] != state.base[op.groups[:, :1]]).any():
         raise Unproven("a group adds different parts of the array")
@@ -151,7 +162,7 @@ def _place(groups: IntArray) -> IntArray:
 
 
 def _chunked(state: State, op: ops.ChunkRounds) -> State:
-    """The digits inside a chunk stay; those that tell a device's chunks apart follow from where the chunks lie."""
+    """The digits inside a chunk stay; the digits across a device's chunks follow from where the chunks lie."""
     devices, rank = state.base.shape
     rounds = len(op.source_of)
     if not state.real.all() or (np.sort(op.source_of, axis=1) != np.arange(devices)).any():
@@ -203,19 +214,19 @@ def run(program: DeviceProgram, state: State, shape: tuple[int, ...]) -> State:
 def check(program: DeviceProgram, source: State, target: State, shape: tuple[int, ...]) -> None:
     """Raises Unproven unless ``program`` takes ``source`` to ``target``, element for element.
 
-    What is not real in ``source`` is not used, and what is not real in ``target`` is not asked for.
+    Devices that are not real in ``source`` hold nothing that may be used; those not real in ``target`` need nothing.
     """
-    found = run(program, source, shape)
-    if found.axes != target.axes:
-        raise Unproven(f"the result is laid out as {found.axes}, not as {target.axes}")
-    lacking = np.flatnonzero(target.real & ~found.real)
+    reached = run(program, source, shape)
+    if reached.axes != target.axes:
+        raise Unproven(f"the result is laid out as {reached.axes}, not as {target.axes}")
+    lacking = np.flatnonzero(target.real & ~reached.real)
     if len(lacking):
         raise Unproven(f"device {int(lacking[0])} is not sent all of its tile")
-    if (target.real & (found.weight != target.weight)).any():
+    if (target.real & (reached.weight != target.weight)).any():
         raise Unproven("the result is not the sum that it should be")
-    wrong = np.flatnonzero(target.real & (found.base != target.base).any(axis=1))
+    wrong = np.flatnonzero(target.real & (reached.base != target.base).any(axis=1))
     if len(wrong):
         d = int(wrong[0])
         raise Unproven(
-            f"device {d} ends with the tile at {found.base[d].tolist()} instead of {target.base[d].tolist()}"
+            f"device {d} ends with the tile at {reached.base[d].tolist()} instead of {target.base[d].tolist()}"
         )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,8 +23,8 @@ class State:
 
     axes: tuple[Axis, ...]
     base: IntArray  # [devices, rank]
-    real: NDArray[np.bool_]  # [devices]: whether the device holds anything in particular
-    weight: NDArray[np.uint64]  # [devices]: which summands of a partial sum it holds; see ``fingerprints``
+    real: NDArray[np.bool_]  # [devices]: whether the device's array means anything
+    weight: NDArray[np.uint64]  # [devices]: the sum of the ``fingerprints`` of the summands that it holds
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -43,9 +44,12 @@ class State:
         return cls(tuple(merged([Digit(n, i, 1)]) for i, n in enumerate(shape)), base, real, weight)
 
 
+@lru_cache(maxsize=64)
 def fingerprints(count: int) -> NDArray[np.uint64]:
     """A random number for each of ``count`` summands. Sums of them, modulo 2**64, tell sets of summands apart.
 
     A wrong set passes for a right one with probability 2**-64.
     """
-    return np.random.default_rng(0x5DF).integers(1 << 63, size=count, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
+    marks = np.random.default_rng(0x5DF).integers(1 << 63, size=count, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
+    marks.flags.writeable = False
+    return marks

@@ -19,6 +19,9 @@ class StepKind(StrEnum):
     ALL_REDUCE = "all_reduce"
     REDUCE_SCATTER = "reduce_scatter"
 
+    def __repr__(self) -> str:
+        return repr(self.value)
+
 
 class Refusal(NamedTuple):
     """A candidate that was not taken. ``way``: its name, or its steps; ``why``: the reason, for people."""

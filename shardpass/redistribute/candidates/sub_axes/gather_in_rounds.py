@@ -9,9 +9,8 @@ dimension. They run in order of growth, the dimension with the smallest groups f
 that it gathers, and so the memory beside the result is two tiles of the last gather, which are smallest where the last
 gather has the largest groups. A gather along the leading dimension stays one all_gather.
 
-Example: f32[24, 24] from [{b}, {a}] to replicated, a=4, b=2, tiles of 12x6. First the rows, along the leading
-dimension, by one all_gather: tiles of 24x6. Then the columns in 4 rounds, which hold the result of 24x24 and two tiles
-of 24x6 beside it; an all_gather would hold the result twice.
+Example: f32[24, 24] from [{}, {a}] to replicated, a=4, tiles of 24x6. An all_gather holds the result twice, 1,152
+elements; 4 rounds hold it once and two tiles, 864. Under a limit of 3,456 bytes the rounds are taken.
 
 O(devices) for each round.
 """
