@@ -47,8 +47,8 @@ from shardpass.redistribute.program.build import Builder, Recipe
 from shardpass.redistribute.terms.choice import Terms, over_limit, show_seconds
 from shardpass.sharding import Sharding
 
-MOST_DEVICES_SEARCHED = 8192  # beyond this the paper's search is not run beside a plan that stands
-MOST_DEVICES_WEIGHED = 1024  # nor, beyond this, beside one that receives the least possible, though links differ
+MOST_DEVICES_SEARCHED = 8192  # beyond this the paper's plan is not built where another fits the limit
+MOST_DEVICES_WEIGHED = 1024  # the same, where links differ in speed and the other receives the least possible
 MOST_STEPS = 8  # of a candidate where sub-axes say none: beyond this latencies outweigh the bytes that are saved
 NO_LESS = "no plan can receive less"
 TOO_MANY = "its search takes long on so many devices"
@@ -57,7 +57,7 @@ MOST_DEVICES_EXCHANGED = 64  # beyond this, where there is another candidate, th
 
 
 def build_plan(problem: Problem, planner: str, terms: Terms) -> Builder:
-    """The cheapest plan that ``planner`` has for the problem. It is not checked yet."""
+    """The cheapest plan that ``planner`` has for the problem, not yet proved."""
     if problem.is_nothing:
         return _start(problem)
     if math.prod(problem.shape) == 0:
@@ -193,7 +193,7 @@ def _on_nesting_borders(problem: Problem, shape: tuple[int, ...], terms: Terms, 
         candidates = _by_sub_axes(problem, shape, by_sub_axes, terms)
         least = terms.choose(candidates)
         optimal = least.received.max() <= problem.lower_bound_bytes
-        alone = optimal and terms.profile.is_flat  # else where bytes go counts beside how many they are
+        alone = optimal and terms.profile.is_flat  # on other machines the links that bytes cross count too
         many = problem.devices > (MOST_DEVICES_WEIGHED if optimal else MOST_DEVICES_SEARCHED)
         if terms.fits(least) and (alone or many):
             return least.instead_of("rink", "not tried: " + (NO_LESS if alone else TOO_MANY))

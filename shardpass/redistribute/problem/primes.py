@@ -8,16 +8,16 @@ from functools import lru_cache
 @lru_cache(maxsize=4096)
 def prime_factors(n: int) -> tuple[int, ...]:
     """The prime factors of ``n`` >= 1, ascending."""
-    found = []
+    factors = []
     p = 2
     while p * p <= n:
         while n % p == 0:
-            found.append(p)
+            factors.append(p)
             n //= p
         p += 1
     if n > 1:
-        found.append(n)
-    return tuple(found)
+        factors.append(n)
+    return tuple(factors)
 
 
 @lru_cache(maxsize=4096)

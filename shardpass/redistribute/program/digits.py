@@ -16,11 +16,13 @@ from shardpass.redistribute.problem.device_arrays import IntArray
 
 
 class Unproven(Exception):
-    """A program that does not do what it should, or not in a way that can be followed."""
+    """A program is wrong, or the simulator cannot show that it is right."""
 
 
 @dataclass(frozen=True, slots=True)
 class Digit:
+    """``size`` places on an axis, each ``stride`` further along dimension ``dim`` of the whole array."""
+
     size: int
     dim: int
     stride: int
@@ -80,14 +82,14 @@ def axis_through(delta: IntArray) -> Axis:
         dims = np.flatnonzero(step)
         size = _linear(rest, step)
         if len(dims) != 1 or size == 1:
-            raise Unproven("what a group holds is not a sub-array")
+            raise Unproven("the arrays of a group are not parts of one sub-array")
         minor_first.append(Digit(size, int(dims[0]), int(step[dims[0]])))
         rest = rest[::size]
     return merged(minor_first[::-1])
 
 
 def _linear(rows: IntArray, step: IntArray) -> int:
-    """The longest run from the start that goes by ``step`` and repeats, shifted, through all rows."""
+    """The greatest size of runs that advance by ``step`` and repeat, shifted, through all rows: the minor digit's."""
     breaks = np.flatnonzero((np.diff(rows, axis=0) != step).any(axis=1))
     size = int(breaks[0]) + 1 if len(breaks) else len(rows)
     while size > 1:

@@ -131,7 +131,7 @@ def _sliced(state: State, op: ops.DynamicSlice) -> State:
             axes[a] = merged([Digit(size, digit.dim, digit.stride)])
         else:
             if (start % size).any():
-                raise Unproven("a slice is not aligned with what lies on its axis")
+                raise Unproven("a slice is not aligned with the digits of its axis")
             major, axes[a] = cut(axes[a], size)
             base = base + offsets(major, start // size, base.shape[1])
     return replace(state, axes=tuple(axes), base=base)

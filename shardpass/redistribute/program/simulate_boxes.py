@@ -20,31 +20,31 @@ def simulate_box_exchange(
     end: ops.EndBoxExchange,
     shape: tuple[int, ...],
 ) -> State:
-    """The tiles that the exchange claims to make, where every element of them is put there once, rightly."""
+    """The tiles that ``end`` claims; a device is real where its rounds fill all of its tile, each element once."""
     if state.axes != State.tile(state.shape, state.base).axes or (state.weight != state.weight[0]).any():
         raise Unproven("an exchange starts from tiles")
     whole = np.array(shape, np.int64)
-    value = np.minimum(state.base + state.shape, whole)  # where what is real ends
+    value = np.minimum(state.base + state.shape, whole)  # the ends of the tiles before, less the padding
     result = np.minimum(end.base + end.shape, whole)
     written: list[tuple[IntArray, IntArray, NDArray[np.bool_]]] = []
     filled = np.zeros(len(state.base), np.int64)
-    for step in rounds:
-        got = (step.source_of >= 0) & (step.extents > 0).all(axis=1)
-        sender = np.where(got, step.source_of, 0)
-        low = end.base + step.put
-        high = low + step.extents
+    for one in rounds:
+        got = (one.source_of >= 0) & (one.extents > 0).all(axis=1)
+        sender = np.where(got, one.source_of, 0)
+        low = end.base + one.put
+        high = low + one.extents
         wrong = got & (
             ~state.real[sender]
-            | (state.base[sender] + step.take[sender] != low).any(axis=1)
+            | (state.base[sender] + one.take[sender] != low).any(axis=1)
             | (high > value[sender]).any(axis=1)
             | (low < end.base).any(axis=1)
             | (high > result).any(axis=1)
-            | (step.extents > step.size).any(axis=1)
+            | (one.extents > one.size).any(axis=1)
         )
-        out = (step.take + step.size > begin.value) | (step.put + step.size > begin.accumulator)
+        out = (one.take + one.size > begin.value) | (one.put + one.size > begin.accumulator)
         if wrong.any() or out.any():
             raise Unproven(f"a round of an exchange is wrong for device {int(np.argmax(wrong))}")
-        senders = step.source_of[step.source_of >= 0]
+        senders = one.source_of[one.source_of >= 0]
         if len(np.unique(senders)) != len(senders):
             raise Unproven("a device sends twice in one round")
         for before, after, then in written:
@@ -57,13 +57,13 @@ def simulate_box_exchange(
 
 
 def simulate_slide(state: State, op: ops.Slide, shape: tuple[int, ...]) -> State:
-    """Tiles whose borders have moved: what a device now claims it held, or its neighbour did, right beside it."""
+    """The tiles that ``op`` claims, where each device or its neighbour held every row of its new tile."""
     dim, have = op.axis, state.shape[op.axis]
     if state.axes[dim] != merged([Digit(have, dim, 1)]) or not state.real.all():
         raise Unproven("borders slide where there are no tiles")
     extent = have + op.halo + op.slack
     if op.halo > have or (op.starts < 0).any() or (op.starts + op.size > extent).any():
-        raise Unproven("a tile slides past what is there")
+        raise Unproven("a tile slides past the rows that the device has")
     receivers = np.flatnonzero(op.source_of >= 0)
     senders = op.source_of[receivers]
     if len(np.unique(senders)) != len(senders):
@@ -72,7 +72,10 @@ def simulate_slide(state: State, op: ops.Slide, shape: tuple[int, ...]) -> State
     beside[:, dim] += -have if op.before else have
     if (state.base[senders] != beside).any() or (state.weight[senders] != state.weight[receivers]).any():
         raise Unproven("a neighbour does not lie where it should")
-    low, high = state.base[:, dim].copy(), state.base[:, dim] + have  # of what is there
+    low, high = (
+        state.base[:, dim].copy(),
+        state.base[:, dim] + have,
+    )  # the rows that the device has: its own and the halo
     if op.before:
         low[receivers] -= op.halo
     else:

@@ -1,4 +1,4 @@
-"""Profiles by name or from a file: what ``tools/calibrate.py`` writes and ``profile=`` takes.
+"""Profiles by name or from a file, as ``tools/calibrate.py`` writes them and ``profile=`` takes them.
 
 The file is a JSON object with the fields of ``Profile``; seconds, bytes, bytes a second::
 
@@ -66,7 +66,7 @@ def from_json(data: Any, name: str) -> Profile:
         _number(data, "copies", "the profile"),
         str(data.get("about", "")),
         tuple((int(n), _link(block, f"blocks[{i}]")) for i, (n, block) in enumerate(zip(sizes, blocks, strict=True))),
-        tuple((axis, _link(found, f"axes[{axis!r}]")) for axis, found in axes.items()),
+        tuple((axis, _link(link, f"axes[{axis!r}]")) for axis, link in axes.items()),
     )
 
 
