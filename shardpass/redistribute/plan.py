@@ -71,9 +71,9 @@ class Plan:
     def to_module(self) -> str:
         """Text of the partitioned module ``main(tile) -> tile`` (docs/architecture.md)."""
         # Imported on the first call: it loads MLIR, which planning does without.
-        from shardpass.redistribute.program.module import Boundary, module_text
+        from shardpass.redistribute.program.module import LocalTile, module_text
 
-        ends = Boundary(self.source, self.source_tile), Boundary(self.target, self.target_tile)
+        ends = LocalTile(self.source, self.source_tile), LocalTile(self.target, self.target_tile)
         return module_text(self.program, self.shape, self.element_type, self.num_devices, *ends)
 
     def __str__(self) -> str:

@@ -26,7 +26,7 @@ from dataclasses import replace
 import numpy as np
 
 from shardpass.redistribute.problem.device_arrays import IntArray, grouped
-from shardpass.redistribute.problem.problem import Placement, Problem
+from shardpass.redistribute.problem.problem import Distribution, Problem
 from shardpass.redistribute.problem.tiling import Tiling
 from shardpass.redistribute.program import ops
 from shardpass.redistribute.program.build import Builder
@@ -60,15 +60,15 @@ def slid_to_common_tile(problem: Problem, shape: tuple[int, ...], built: Builder
     return last.after(rest.after(first))
 
 
-def _whole(side: Placement) -> list[int]:
+def _whole(side: Distribution) -> list[int]:
     return [dim for dim, count in enumerate(side.tiling.counts) if count == 1]
 
 
-def _split(side: Placement) -> list[int]:
+def _split(side: Distribution) -> list[int]:
     return [dim for dim, count in enumerate(side.tiling.counts) if count > 1]
 
 
-def _sliced_first(side: Placement, first: Builder, built: Builder) -> tuple[Tiling, Builder]:
+def _sliced_first(side: Distribution, first: Builder, built: Builder) -> tuple[Tiling, Builder]:
     """The slices with which ``built`` starts come before its tiles slide, but for those of dimensions that do.
 
     Returns the tiling after them, and the rest of ``built``.

@@ -37,13 +37,13 @@ from shardpass.redistribute.candidates.pad_to_common_tile import common_shape, s
 from shardpass.redistribute.candidates.rink import plan_rink
 from shardpass.redistribute.candidates.sub_axes.assignments import SubAxisProblem
 from shardpass.redistribute.candidates.sub_axes.detour import detours, with_room_to_park
-from shardpass.redistribute.candidates.sub_axes.gather_in_rounds import recipes_gathering_in_rounds
-from shardpass.redistribute.candidates.sub_axes.recipes import detour_recipes, recipes
-from shardpass.redistribute.candidates.sub_axes.staged import staged_recipes
+from shardpass.redistribute.candidates.sub_axes.gather_in_rounds import strategies_gathering_in_rounds
+from shardpass.redistribute.candidates.sub_axes.staged import staged_strategies
+from shardpass.redistribute.candidates.sub_axes.strategies import detour_strategies, strategies
 from shardpass.redistribute.problem.checks import make_problem
 from shardpass.redistribute.problem.problem import Problem
 from shardpass.redistribute.program import ops
-from shardpass.redistribute.program.build import Builder, Recipe
+from shardpass.redistribute.program.build import Builder, Strategy
 from shardpass.redistribute.terms.choice import Terms, over_limit, show_seconds
 from shardpass.sharding import Sharding
 
@@ -175,10 +175,10 @@ def between(
 
 
 def _rink(problem: Problem, shape: tuple[int, ...]) -> Builder:
-    return _padded_and_trimmed(problem, shape, _rink_recipe(problem, shape), "rink")
+    return _padded_and_trimmed(problem, shape, _rink_strategy(problem, shape), "rink")
 
 
-def _rink_recipe(problem: Problem, shape: tuple[int, ...], in_rounds: bool = False) -> Recipe:
+def _rink_strategy(problem: Problem, shape: tuple[int, ...], in_rounds: bool = False) -> Strategy:
     return partial(plan_rink, shape, problem.source.tiling, problem.target.tiling, in_rounds=in_rounds)
 
 
@@ -201,7 +201,7 @@ def _on_nesting_borders(problem: Problem, shape: tuple[int, ...], terms: Terms, 
             candidates += _box_exchanges(problem)
         return cheapest([_rink(problem, shape), *candidates], terms)
     rink = _rink(problem, shape)
-    candidates = [_padded_and_trimmed(problem, shape, _rink_recipe(problem, shape, in_rounds=True))]
+    candidates = [_padded_and_trimmed(problem, shape, _rink_strategy(problem, shape, in_rounds=True))]
     candidates += _detoured(problem, shape, terms)
     if few:
         candidates += _box_exchanges(problem)
@@ -212,22 +212,22 @@ def _detoured(problem: Problem, shape: tuple[int, ...], terms: Terms) -> list[Bu
     """The detours; where there is no room to park, a dimension is padded if the memory limit allows that."""
     halves = detours(problem, shape)
     if halves or (room := with_room_to_park(problem, shape)) is None:
-        return _of_recipes(problem, shape, [recipe for pair in halves for recipe in detour_recipes(pair)])
-    recipes_with_room = [recipe for pair in detours(problem, room) for recipe in detour_recipes(pair)]
-    candidates = _of_recipes(problem, room, recipes_with_room)
+        return _of_strategies(problem, shape, [strategy for pair in halves for strategy in detour_strategies(pair)])
+    strategies_with_room = [strategy for pair in detours(problem, room) for strategy in detour_strategies(pair)]
+    candidates = _of_strategies(problem, room, strategies_with_room)
     return [built for built in candidates if terms.limit != "max" or built.memory.tile <= max(terms.tiles)]
 
 
 def _by_sub_axes(problem: Problem, shape: tuple[int, ...], by_sub_axes: SubAxisProblem, terms: Terms) -> list[Builder]:
-    cheap = [*recipes(by_sub_axes), *staged_recipes(by_sub_axes, terms.profile)]
-    candidates = _of_recipes(problem, shape, cheap)
+    cheap = [*strategies(by_sub_axes), *staged_strategies(by_sub_axes, terms.profile)]
+    candidates = _of_strategies(problem, shape, cheap)
     if not any(terms.fits(built) for built in candidates):
-        candidates += _of_recipes(problem, shape, recipes_gathering_in_rounds(by_sub_axes))
+        candidates += _of_strategies(problem, shape, strategies_gathering_in_rounds(by_sub_axes))
     return candidates
 
 
-def _of_recipes(problem: Problem, shape: tuple[int, ...], given: list[Recipe]) -> list[Builder]:
-    return [_padded_and_trimmed(problem, shape, recipe) for recipe in given]
+def _of_strategies(problem: Problem, shape: tuple[int, ...], given: list[Strategy]) -> list[Builder]:
+    return [_padded_and_trimmed(problem, shape, strategy) for strategy in given]
 
 
 def _with_sums(problem: Problem, shape: tuple[int, ...] | None, planner: str, terms: Terms) -> Builder:
@@ -280,13 +280,13 @@ def _box_exchange(problem: Problem, by_shape: bool) -> Builder:
     return builder
 
 
-def _padded_and_trimmed(problem: Problem, shape: tuple[int, ...], recipe: Recipe, label: str = "") -> Builder:
-    """The plan of ``recipe`` for the padded ``shape``, between padding the source tile and trimming the target's."""
+def _padded_and_trimmed(problem: Problem, shape: tuple[int, ...], strategy: Strategy, label: str = "") -> Builder:
+    """The plan of ``strategy`` for the padded ``shape``, between padding the source tile and trimming the target's."""
     builder = _start(problem, label)
     tile = tuple(n // k for n, k in zip(shape, problem.source.tiling.counts, strict=True))
     if tile != builder.tile:
         builder.local(ops.Pad(tile), tile)
-    recipe(builder)
+    strategy(builder)
     if builder.tile != problem.target.tile:
         builder.local(ops.Trim(problem.target.tile), problem.target.tile)
     return builder

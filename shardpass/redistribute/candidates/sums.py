@@ -16,7 +16,7 @@ from dataclasses import replace
 from shardpass.redistribute.candidates.sub_axes.assignments import SubAxisProblem
 from shardpass.redistribute.plan import Plan
 from shardpass.redistribute.problem.checks import make_problem
-from shardpass.redistribute.problem.problem import Placement, Problem
+from shardpass.redistribute.problem.problem import Distribution, Problem
 from shardpass.redistribute.program import ops
 from shardpass.redistribute.program.steps import Step
 from shardpass.sharding import Sharding
@@ -63,7 +63,7 @@ def _is_in_sub_axes(problem: Problem) -> bool:
     return shape is not None and SubAxisProblem.of(problem, shape) is not None
 
 
-def _stacked(side: Placement) -> Sharding:
+def _stacked(side: Distribution) -> Sharding:
     mesh, sharding = side.sharding.mesh, side.sharding
     assert mesh is not None  # or there would be no axes to sum over
     return Sharding.tiled(mesh, (sharding.unreduced, *sharding.dims))

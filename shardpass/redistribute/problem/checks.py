@@ -8,7 +8,7 @@ import numpy as np
 
 from shardpass.diagnostics import table_redistribute as table
 from shardpass.element_types import ELEMENT_TYPES, ElementType, element_type
-from shardpass.redistribute.problem.problem import Placement, Problem
+from shardpass.redistribute.problem.problem import Distribution, Problem
 from shardpass.redistribute.problem.tiling import Tiling, tiling_of
 from shardpass.sharding import AxisRef, Mesh, Sharding, TupleSharding, parse_sharding
 
@@ -31,7 +31,7 @@ def make_problem(
         raise table.SHAPE.error(text="x".join(map(str, shape)), reason=f"an array of {size} bytes cannot be counted")
     devices = _devices(given_source, given_target, num_devices)
     given_source, given_target = (_with_mesh(s, len(shape), devices) for s in (given_source, given_target))
-    sides = (_placement(given_source, shape, devices), _placement(given_target, shape, devices))
+    sides = (_distribution(given_source, shape, devices), _distribution(given_target, shape, devices))
     problem = Problem(tuple(shape), find_element_type(element), *sides, devices)
     kept = problem.is_kept or _summed_axes(given_target) <= _summed_axes(given_source)
     if given_target.unreduced and not (kept and given_target.reduction == given_source.reduction):
@@ -86,9 +86,9 @@ def _devices(source: Sharding, target: Sharding, asked: int | None) -> int:
     return known[0]
 
 
-def _placement(sharding: Sharding, shape: tuple[int, ...], devices: int) -> Placement:
+def _distribution(sharding: Sharding, shape: tuple[int, ...], devices: int) -> Distribution:
     if sharding.is_maximal:
         whole = Tiling((1,) * len(shape), np.zeros((devices, len(shape)), np.int64))
-        return Placement(sharding, whole, tuple(shape), sharding.device)
+        return Distribution(sharding, whole, tuple(shape), sharding.device)
     tiling = tiling_of(sharding, len(shape), devices)
-    return Placement(sharding, tiling, sharding.tile_shape(shape), None)
+    return Distribution(sharding, tiling, sharding.tile_shape(shape), None)

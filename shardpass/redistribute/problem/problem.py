@@ -3,8 +3,8 @@
 Problem: an array of a given shape lies on N devices under one sharding and is needed under another. Source: Rink et
 al., sections 3 and 4 (base offset maps); the lower bound is of this package.
 
-State: for both sides a ``Placement``: which tile each device holds, as index arrays with a row for each device. Nothing
-below this room reads sharding text.
+State: for both sides a ``Distribution``: which tile each device holds, as index arrays with a row for each device. The
+text of a sharding is read here and nowhere else in the package.
 
 Invariants: tiles of one side have one shape, ceil(size / count) in each dimension, and tile i starts at i times that;
 what lies past the array's end means nothing.
@@ -39,7 +39,7 @@ from shardpass.sharding import Mesh, Sharding, common_mesh
 
 
 @dataclass(frozen=True, eq=False)
-class Placement:
+class Distribution:
     """The source or the target: which device holds which tile.
 
     ``only`` is the one device that holds anything under a maximal sharding. Its tiling is then that of
@@ -77,8 +77,8 @@ class Problem:
 
     shape: tuple[int, ...]
     element: ElementType
-    source: Placement
-    target: Placement
+    source: Distribution
+    target: Distribution
     devices: int
 
     @cached_property

@@ -35,7 +35,7 @@ from shardpass.redistribute.program.memory import Memory
 from shardpass.redistribute.program.ops import Op
 from shardpass.redistribute.program.steps import Refusal, Step, StepKind
 
-Recipe = Callable[["Builder"], None]  # appends a plan, or a part of one, to a builder
+Strategy = Callable[["Builder"], None]  # appends a plan, or a part of one, to a builder
 NO_GROUPS: IntArray = np.empty((0, 0), np.int64)
 
 
@@ -197,11 +197,11 @@ class Builder:
         self.tile = tile
 
 
-def in_sequence(*recipes: Recipe) -> Recipe:
-    """One recipe after the other."""
+def in_sequence(*strategies: Strategy) -> Strategy:
+    """One strategy after the other."""
 
     def build(builder: Builder) -> None:
-        for recipe in recipes:
-            recipe(builder)
+        for strategy in strategies:
+            strategy(builder)
 
     return build

@@ -6,16 +6,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from shardpass.redistribute.problem.problem import Placement, Problem
+from shardpass.redistribute.problem.problem import Distribution, Problem
 from shardpass.redistribute.program.state import State, fingerprints
 
 
-def held_under(placement: Placement) -> State:
+def held_under(distribution: Distribution) -> State:
     """The tiles of one side of a problem; a device's weight names the partial sum that it holds."""
     weight = None
-    if placement.summand is not None:
-        weight = fingerprints(int(placement.summand.max()) + 1)[placement.summand]
-    return State.tile(placement.tile, placement.base, placement.real, weight)
+    if distribution.summand is not None:
+        weight = fingerprints(int(distribution.summand.max()) + 1)[distribution.summand]
+    return State.tile(distribution.tile, distribution.base, distribution.real, weight)
 
 
 def final_state(problem: Problem) -> State:

@@ -17,7 +17,7 @@ from shardpass.sharding import Sharding
 
 
 @dataclass(frozen=True, slots=True)
-class Boundary:
+class LocalTile:
     """What ``main`` takes or returns: the tile that each device holds of an array under ``sharding``."""
 
     sharding: Sharding
@@ -29,8 +29,8 @@ def module_text(
     shape: tuple[int, ...],
     element_type: ElementType,
     num_devices: int,
-    source: Boundary,
-    target: Boundary,
+    source: LocalTile,
+    target: LocalTile,
 ) -> str:
     """The text of the module in which ``main`` is ``program``; ``shape`` is that of the whole array."""
     with make_context(), ir.Location.unknown():

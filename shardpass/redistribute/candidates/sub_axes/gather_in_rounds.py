@@ -24,17 +24,17 @@ from functools import partial
 import numpy as np
 
 from shardpass.redistribute.candidates.sub_axes.assignments import REPLICATED, Assignment, SubAxisProblem
-from shardpass.redistribute.candidates.sub_axes.recipes import recipes
 from shardpass.redistribute.candidates.sub_axes.route import find_route
+from shardpass.redistribute.candidates.sub_axes.strategies import strategies
 from shardpass.redistribute.problem.device_arrays import group_of, moving_pairs
 from shardpass.redistribute.program import ops
-from shardpass.redistribute.program.build import Builder, Recipe, in_sequence
+from shardpass.redistribute.program.build import Builder, Strategy, in_sequence
 
 MOST_GATHER_ROUNDS = 32  # of one gather
 
 
-def recipes_gathering_in_rounds(problem: SubAxisProblem) -> list[Recipe]:
-    """The recipes of ``recipes`` with one gather for each dimension, in rounds where that holds less."""
+def strategies_gathering_in_rounds(problem: SubAxisProblem) -> list[Strategy]:
+    """The strategies of ``strategies`` with one gather for each dimension, in rounds where that holds less."""
     last = find_route(problem).last
     by_dim: dict[int, list[int]] = {}
     for m, t in enumerate(last):
@@ -43,21 +43,21 @@ def recipes_gathering_in_rounds(problem: SubAxisProblem) -> list[Recipe]:
     if not by_dim:
         return []
     before: Assignment = last
-    gathers: list[Recipe] = []
+    gathers: list[Strategy] = []
     for gathered in sorted(by_dim.values(), key=problem.sub_axes.count):
         after = tuple(REPLICATED if m in gathered else t for m, t in enumerate(before))
         gathers.append(_gather(replace(problem, source=before, target=after, summed=()), gathered))
         before = after
-    return [in_sequence(recipe, *gathers) for recipe in recipes(replace(problem, target=last))]
+    return [in_sequence(strategy, *gathers) for strategy in strategies(replace(problem, target=last))]
 
 
-def _gather(stage: SubAxisProblem, gathered: list[int]) -> Recipe:
+def _gather(stage: SubAxisProblem, gathered: list[int]) -> Strategy:
     """Over the sub-axes ``gathered``, which split one dimension."""
     gathered = sorted(gathered, key=lambda m: stage.source[m])
     dim = stage.leading_dim(stage.target, [stage.source[m] for m in gathered])
     in_front = dim is not None and math.prod(stage.tile(stage.target)[:dim]) == 1
     if dim is None or in_front or stage.sub_axes.count(gathered) > MOST_GATHER_ROUNDS:
-        return recipes(stage)[0]
+        return strategies(stage)[0]
     return partial(_in_rounds, stage, gathered, dim)
 
 

@@ -15,7 +15,7 @@ Example: mesh h=2, d=4, hosts of 4 devices along d, an array of w bytes. The gat
 slow links at once. In stages, h first: each device gets w/8 from the other host, then 3w/4 from its own. The sum over h
 and d: each device scatters in its host (3w/4), adds w/4 with its pair in the other host, and gathers 3w/4.
 
-Each stage is a problem in assignments of its own, with the usual recipes.
+Each stage is a problem in assignments of its own, with the usual strategies.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from shardpass.redistribute.candidates.sub_axes.assignments import REPLICATED, Assignment, SubAxisProblem, SubDim
-from shardpass.redistribute.candidates.sub_axes.recipes import recipes
 from shardpass.redistribute.candidates.sub_axes.route import find_route
-from shardpass.redistribute.program.build import Recipe, in_sequence
+from shardpass.redistribute.candidates.sub_axes.strategies import strategies
+from shardpass.redistribute.program.build import Strategy, in_sequence
 from shardpass.redistribute.terms.costs import Profile, Tier, tiers
 
 
-def staged_recipes(problem: SubAxisProblem, profile: Profile) -> list[Recipe]:
-    """The recipes with gather or sum in stages; none where one tier joins all that takes part."""
+def staged_strategies(problem: SubAxisProblem, profile: Profile) -> list[Strategy]:
+    """The strategies with gather or sum in stages; none where one tier joins all that takes part."""
     if profile.is_flat:
         return []
     network = tiers(profile, problem.sub_axes)
@@ -39,15 +39,15 @@ def staged_recipes(problem: SubAxisProblem, profile: Profile) -> list[Recipe]:
     return gathering if scattered is None else gathering + _by_way_of(*scattered)
 
 
-def _by_way_of(problem: SubAxisProblem, middles: list[Assignment]) -> list[Recipe]:
+def _by_way_of(problem: SubAxisProblem, middles: list[Assignment]) -> list[Strategy]:
     """Recipes through the assignments ``middles``; partial sums are added on the way to the first."""
     if not middles:
         return []
     ends = [*middles, problem.target]
     stages = [replace(problem, source=a, target=b, summed=()) for a, b in zip(middles, ends[1:], strict=True)]
-    rest = [recipes(stage)[0] for stage in stages]
+    rest = [strategies(stage)[0] for stage in stages]
     first = replace(problem, target=middles[0])
-    return [in_sequence(recipe, *rest) for recipe in recipes(first)]
+    return [in_sequence(strategy, *rest) for strategy in strategies(first)]
 
 
 def _between_gathers(problem: SubAxisProblem, network: tuple[Tier, ...]) -> list[Assignment]:

@@ -11,7 +11,7 @@ import pytest
 from shardpass.redistribute import plan_redistribution
 from shardpass.redistribute.candidates.sub_axes.assignments import SubAxisProblem
 from shardpass.redistribute.candidates.sub_axes.detour import detours
-from shardpass.redistribute.candidates.sub_axes.recipes import detour_recipes, recipes
+from shardpass.redistribute.candidates.sub_axes.strategies import detour_strategies, strategies
 from shardpass.redistribute.problem.checks import make_problem
 from shardpass.redistribute.program.build import Builder
 from shardpass.redistribute.program.ends import final_state, held_under
@@ -125,7 +125,7 @@ def test_a_cycle_beside_a_swap_of_many_takes_rounds_for_the_last_sub_axis_alone(
     mesh = Mesh((("a", 2), ("b", 2), ("c", 2), ("d", 2)))
     sides = (("a", "b", "cd", ""), ("b", "a", "", "cd"))
     problem = make_problem((64,) * 4, "f32", *(Sharding.tiled(mesh, [tuple(dim) for dim in side]) for side in sides))
-    found = [built_by(problem, recipe) for recipe in recipes(SubAxisProblem.of(problem, problem.shape))]
+    found = [built_by(problem, strategy) for strategy in strategies(SubAxisProblem.of(problem, problem.shape))]
     tile = 4 * math.prod(problem.source.tile)
     assert [[step.kind for step in built.steps] for built in found] == [
         ["all_to_all", "collective_permute"],
@@ -146,19 +146,19 @@ def test_every_form_of_every_problem_is_right(sizes):
     for source, target in itertools.product(full[::2], shardings[::3]):
         problem = make_problem(shape, "f32", source, target)
         by_sub_axes = SubAxisProblem.of(problem, shape)
-        candidates = [] if by_sub_axes is None else recipes(by_sub_axes)
-        candidates += [recipe for halves in detours(problem, shape) for recipe in detour_recipes(halves)]
-        for recipe in candidates:
-            built_by(problem, recipe)
+        candidates = [] if by_sub_axes is None else strategies(by_sub_axes)
+        candidates += [strategy for halves in detours(problem, shape) for strategy in detour_strategies(halves)]
+        for strategy in candidates:
+            built_by(problem, strategy)
         counts["sub-axes" if by_sub_axes else "detour"] += len(candidates)
     assert counts["sub-axes"] > 20
     assert (counts["detour"] > 20) == (sizes != (2, 2, 2))
 
 
-def built_by(problem, recipe):
-    """The plan of one recipe, proved."""
+def built_by(problem, strategy):
+    """The plan of one strategy, proved."""
     builder = Builder(problem.source.tile, problem.element, problem.sub_axes)
-    recipe(builder)
+    strategy(builder)
     check(tuple(builder.program), held_under(problem.source), final_state(problem), problem.shape)
     return builder
 

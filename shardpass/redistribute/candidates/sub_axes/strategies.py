@@ -1,8 +1,8 @@
-"""The recipes of ``planner="best"``: ways to build the steps of a route, of which the cheapest is taken.
+"""The strategies of ``planner="best"``: ways to build the steps of a route, of which the cheapest is taken.
 
 ``route`` says which sub-axes to slice, swap, permute and gather. The steps of one kind are one op each, with local
 transposes that put sub-dimensions where the op wants them. For the swap and the permute after it there are up to four
-recipes:
+strategies:
 
 1. One all_to_all over all sub-axes that swap, whatever dimensions they leave and take; then the permute, if any.
 2. Both at once in rounds (``ops.ChunkRounds``): g permutes of 1/g of the tile each, for a swap in groups of g. Its
@@ -28,24 +28,24 @@ from shardpass.redistribute.candidates.sub_axes.rounds import MOST_CHUNK_ROUNDS,
 from shardpass.redistribute.candidates.sub_axes.route import Route, find_routes
 from shardpass.redistribute.problem.device_arrays import least_permutation
 from shardpass.redistribute.program import ops
-from shardpass.redistribute.program.build import NO_GROUPS, Builder, Recipe, in_sequence
+from shardpass.redistribute.program.build import NO_GROUPS, Builder, Strategy, in_sequence
 from shardpass.redistribute.program.steps import StepKind
 
 Part = Callable[[SubAxisProblem, Route, Builder], None]
 
 
-def recipes(problem: SubAxisProblem) -> list[Recipe]:
+def strategies(problem: SubAxisProblem) -> list[Strategy]:
     """Each appends the plan to a builder whose tile is the (padded) source tile."""
-    return [recipe for route in find_routes(problem) for recipe in _recipes_of(problem, route)]
+    return [strategy for route in find_routes(problem) for strategy in _strategies_of(problem, route)]
 
 
-def detour_recipes(halves: tuple[SubAxisProblem, SubAxisProblem]) -> list[Recipe]:
-    """The first recipe of the first half, and then each of the second half."""
-    first, *_ = recipes(halves[0])
-    return [in_sequence(first, second) for second in recipes(halves[1])]
+def detour_strategies(halves: tuple[SubAxisProblem, SubAxisProblem]) -> list[Strategy]:
+    """The first strategy of the first half, and then each of the second half."""
+    first, *_ = strategies(halves[0])
+    return [in_sequence(first, second) for second in strategies(halves[1])]
 
 
-def _recipes_of(problem: SubAxisProblem, route: Route) -> list[Recipe]:
+def _strategies_of(problem: SubAxisProblem, route: Route) -> list[Strategy]:
     moves: list[Part] = [_swap_then_permute if route.swapped else _permute]
     if route.swapped and route.middle != route.last:
         if problem.sub_axes.count(route.swapped) <= MOST_CHUNK_ROUNDS:
