@@ -1,7 +1,10 @@
 """Which candidates there are for a problem, and which of them is taken.
 
 Problem: many ways lead from source to target; none is best on every problem, and each has problems to which it does not
-apply. A candidate is a ``Builder`` that holds a finished program; ``terms.choice`` compares them.
+apply. Sources: Rink et al. for ``rink``; GSPMD's fallback, replicate and slice, for ``gather``; Shardy, which also
+replaces one sharding by another axis by axis, for the notion of sub-axes; the rest is of this package.
+
+State: candidates, each a ``Builder`` that holds a finished program; ``terms.choice`` compares them.
 
 Cases, the first that applies:
 

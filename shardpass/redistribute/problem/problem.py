@@ -4,7 +4,7 @@ Problem: an array of a given shape lies on N devices under one sharding and is n
 al., sections 3 and 4 (base offset maps); the lower bound is of this package.
 
 State: for both sides a ``Distribution``: which tile each device holds, as index arrays with a row for each device. The
-text of a sharding is read here and nowhere else in the package.
+text of a sharding is read in ``checks`` and nowhere else in the package.
 
 Invariants: tiles of one side have one shape, ceil(size / count) in each dimension, and tile i starts at i times that;
 what lies past the array's end means nothing.
