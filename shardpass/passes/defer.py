@@ -186,7 +186,9 @@ class _Work:
             return None
         coordinates = self.mesh.coordinates[groups[0]]
         axes = tuple(a for a in range(coordinates.shape[1]) if np.ptp(coordinates[:, a]))
-        same = {frozenset(row) for row in self.mesh.groups(axes)} == {frozenset(row) for row in groups.tolist()}
+        same = {frozenset(row) for row in self.mesh.groups(axes).tolist()} == {
+            frozenset(row) for row in groups.tolist()
+        }
         return axes if same else None
 
 

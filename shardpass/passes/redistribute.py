@@ -30,7 +30,8 @@ from shardpass.ir.tensors import operation, walk_blocks
 from shardpass.pipeline.base import ModulePass
 from shardpass.pipeline.registry import register
 from shardpass.redistribute import Plan, plan_redistribution
-from shardpass.redistribute.program.lower import DeviceValues, emit
+from shardpass.redistribute.program.lower import emit
+from shardpass.redistribute.program.lower_parts import DeviceValues
 from shardpass.redistribute.terms.limit import read_limit
 from shardpass.redistribute.terms.profiles import find_profile
 from shardpass.sharding import Mesh, Sharding, TupleSharding, parse_sharding
@@ -124,7 +125,7 @@ def _placed(failure: ShardpassError, place: Place) -> ShardpassError:
 
 def _replace(op: Any, plan: Plan, fresh: Iterator[int], known: DeviceValues) -> None:
     with ir.InsertionPoint(op), op.location:
-        value = emit(plan, op.operands[0], fresh, cause=get_text(op, CAUSE) or "", known=known)
+        value = emit(plan.program, op.operands[0], fresh, cause=get_text(op, CAUSE) or "", known=known)
     op.results[0].replace_all_uses_with(value)
     op.erase()
 
