@@ -36,6 +36,7 @@ The ops in the last table are not split. Either they are computed in full on eve
 reports, or they do not compute arrays. Each family is a file under `shardpass/ops/families/`.
 """
 
+
 def dialect_ops() -> set[str]:
     """The names of all ops of the installed StableHLO and CHLO dialects."""
     classes = (c for module in DIALECTS for c in vars(module).values() if isinstance(c, type))
