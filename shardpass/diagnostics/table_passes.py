@@ -134,6 +134,12 @@ FOREIGN_OP = Code(
     "{op} is of a dialect that XLA takes no ops of, or was made by Shardy's own passes",
     "write it in stablehlo or chlo; of Shardy, start from the module before its propagation",
 )
+TOO_MANY_OPS = Code(
+    "SP229",
+    "@main has {count} ops once its {calls} calls are inlined; shardpass handles up to {most}",
+    "write what is called so often as the body of a stablehlo.while (jax.lax.scan)",
+    explanation="Each call gets a body of its own. Where each function calls the next twice, the ops double each time.",
+)
 OWN_ORDER = Code(
     "SP217",
     "the device order of {text} cannot be said with the axes of {mesh}; it is kept, and changed where needed",

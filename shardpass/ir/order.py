@@ -24,13 +24,12 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from shardpass.element_types import element_type
-from shardpass.ir.tensors import inputs_of, operation
+from shardpass.ir.effects import may_be_moved
+from shardpass.ir.walk import CONTROL_FLOW, inputs_of, operation
 
 REACH = 1024
 LEAST = 512
 _FREE = frozenset({"stablehlo.constant", "stablehlo.iota", "stablehlo.broadcast_in_dim"})
-CONTROL_FLOW = frozenset({"stablehlo.while", "stablehlo.if", "stablehlo.case"})
-_STAY = CONTROL_FLOW | {f"stablehlo.{name}" for name in ("infeed", "outfeed", "send", "recv", "rng", "return")}
 
 
 def bytes_of(kind: Any) -> int:
@@ -38,14 +37,6 @@ def bytes_of(kind: Any) -> int:
     if not isinstance(kind, ir.RankedTensorType):
         return 0
     return element_type(str(kind.element_type)).bytes(prod(kind.shape))
-
-
-def is_pure(op: Any) -> bool:
-    """Whether ``op`` does nothing but make its results, so that it may be moved. Control flow stays where it is."""
-    if op.name == "stablehlo.custom_call":
-        said = op.attributes
-        return "has_side_effect" not in said or not ir.BoolAttr(said["has_side_effect"]).value
-    return op.name.startswith(("stablehlo.", "chlo.")) and op.name not in _STAY
 
 
 class Order:
@@ -57,7 +48,7 @@ class Order:
         self.order = list(range(len(self.ops)))
         self.place = list(self.order)
         self.group = [[i] for i in self.order]
-        self.pure = [is_pure(op) for op in self.ops]
+        self.pure = [may_be_moved(op) for op in self.ops]
         # bytes that an op needs beside its operands and results
         self.workspace = [_inside(op) if op.name in CONTROL_FLOW else 0 for op in self.ops]
         given = set(self.ops[-1].operands)

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from shardpass.importing.tidy import is_pure
 from shardpass.ir.annotations import CAUSE, REDISTRIBUTE, custom_call_target
+from shardpass.ir.effects import may_be_erased
 from shardpass.ir.tensors import operation, walk_blocks
 from shardpass.program.manual_regions import CONTROL_FLOW
 
@@ -36,4 +36,4 @@ def _may_go(op: Any) -> bool:
     if op.name == "stablehlo.rng":
         return True
     made = CAUSE in op.attributes or custom_call_target(op) == REDISTRIBUTE or op.name == "stablehlo.partition_id"
-    return made or is_pure(op)
+    return made or may_be_erased(op.name)

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from jaxlib.mlir import ir
 
 from shardpass.diagnostics import report
-from shardpass.diagnostics.table_passes import NO_MESH, NOT_PROPAGATED
-from shardpass.ir.annotations import MESH, SCOPE, SHARDING, Signature, get_text, main_of, mesh_of, num_devices
+from shardpass.diagnostics.table_passes import NO_MESH, NOT_PROPAGATED, SCOPE_OFF_MESH
+from shardpass.ir.annotations import MANUAL, MESH, SCOPE, SHARDING, Signature, main_of, mesh_of, num_devices, text
 from shardpass.ir.locations import place_of
-from shardpass.ir.tensors import is_ranked
+from shardpass.ir.walk import CONTROL_FLOW, read_block
+from shardpass.ops.splits.prime_mesh import prime_mesh
 from shardpass.pipeline.base import ModulePass
 from shardpass.pipeline.registry import register
-from shardpass.program.program import Block, Program
-from shardpass.program.validate import check, uneven
-from shardpass.sharding import Sharding
+from shardpass.program.validate import check, read_for, uneven
+from shardpass.sharding import Mesh, Sharding, parse_sharding
 
 
 @register
@@ -54,53 +54,110 @@ class Check(ModulePass):
 
     def run(self, module: Any) -> None:
         main = main_of(module)
-        devices = num_devices(module)
-        if devices is None or mesh_of(module) is None:
+        devices, mesh = num_devices(module), mesh_of(module)
+        if devices is None or mesh is None:
             raise NO_MESH.error(place_of(main.location), attribute=MESH, pipeline="check")
-        program = Program(module, "check", rules=False)
-        checker = _Checker(program, devices, self.remarks)
+        checker = _Checker(devices, mesh, self.remarks)
         signature = Signature(main)
         kind = ir.TypeAttr(main.attributes["function_type"]).value
-        for index, (argument, row) in enumerate(zip(program.body.arguments, signature.arguments, strict=True)):
-            checker.value(row, [argument.type], argument.location, f"argument {index}", boundary=True)
-        checker.block(program.body)
+        block = main.regions[0].blocks[0]
+        for index, (argument, row) in enumerate(zip(block.arguments, signature.arguments, strict=True)):
+            checker.boundary(row, argument.type, argument.location, f"argument {index}")
+        checker.blocks(main, block)
         for index, (result, row) in enumerate(zip(kind.results, signature.results, strict=True)):
-            checker.value(row, [result], main.location, f"result {index}", boundary=True)
+            checker.boundary(row, result, main.location, f"result {index}")
 
 
+@dataclass(slots=True)
 class _Checker:
-    def __init__(self, program: Program, devices: int, remarks: bool) -> None:
-        self.program, self.devices, self.remarks = program, devices, remarks
+    """``fine``: what was found without fault, so that each sharding is looked at once for each type and scope."""
 
-    def block(self, block: Block) -> None:
-        for node in block.nodes:
-            op = node.op
-            if not node.manual and any(map(is_ranked, op.results)):
-                self.value(op.attributes, [r.type for r in op.results], op.location, op.name, scope=get_text(op, SCOPE))
-            for inner in node.blocks:
-                self.block(inner)
+    devices: int
+    mesh: Mesh
+    remarks: bool
+    fine: set[tuple[Any, ...]] = field(default_factory=set)
+    scopes: set[str] = field(default_factory=set)
+    ranked: dict[Any, bool] = field(default_factory=dict)
 
-    def value(
-        self,
-        attributes: Any,
-        types: list[Any],
-        location: Any,
-        where: str,
-        *,
-        boundary: bool = False,
-        scope: str | None = None,
-    ) -> None:
-        place = place_of(location)
+    def boundary(self, attributes: Any, kind: Any, location: Any, where: str) -> None:
+        """An argument or a result of ``main``."""
         if SHARDING not in attributes:
-            if any(isinstance(kind, ir.RankedTensorType) for kind in types):
-                report(NOT_PROPAGATED.at(place, op=where))
+            if self._is_ranked(kind):
+                report(NOT_PROPAGATED.at(place_of(location), op=where))
             return
-        shardings: list[Sharding] = self.program.shardings(attributes, types, location) or []
-        for sharding, kind in zip(shardings, types, strict=True):
-            for found in check(
-                sharding, kind, self.devices, place, where=where, source="mhlo.num_partitions", scope=scope
-            ):
+        key = (attributes[SHARDING], (kind,), None)
+        if self.remarks or key not in self.fine:
+            shardings = self._value(key, location, where)
+            for found in uneven(shardings[0], kind, place_of(location)) if self.remarks else ():
                 report(found)
-            if self.remarks and boundary:
-                for found in uneven(sharding, kind, place):
-                    report(found)
+
+    def blocks(self, main: Any, block: Any) -> None:
+        """The ops of ``main`` in order, and behind control flow those inside of it, save where all axes are manual."""
+        todo = [iter(read_block(block, main).ops)]
+        while todo:
+            op = next(todo[-1], None)
+            if op is None:
+                todo.pop()
+                continue
+            manual = self._op(op)
+            if len(op.regions) and op.name in CONTROL_FLOW and not manual and self._is_split(op):
+                inner = [read_block(block, op).ops for region in op.regions for block in region.blocks]
+                todo.append(iter([inside for ops in inner for inside in ops]))
+
+    def _op(self, op: Any) -> bool:
+        """Checks one op; whether it is in a region that is manual over all axes."""
+        attributes = op.attributes
+        said, scope = attributes.get(SHARDING, None), attributes.get(SCOPE, None)
+        results = op.results
+        types = (results[0].type,) if len(results) == 1 else tuple([value.type for value in results])
+        key = (said, types, scope)
+        if key in self.fine:
+            return False
+        if said is not None and text(said) == MANUAL:
+            return True
+        if scope is not None:
+            self._scope(text(scope), op.location)
+        if not any(map(self._is_ranked, types)):
+            self.fine.add(key)
+        elif said is None:
+            report(NOT_PROPAGATED.at(place_of(op.location), op=op.name))
+        else:
+            self._value(key, op.location, op.name)
+        return False
+
+    def _value(self, key: tuple[Any, ...], location: Any, where: str) -> list[Sharding]:
+        """Reports all that is wrong with the sharding of a value; the sharding of each result."""
+        said, types, scope = key
+        place = place_of(location)
+        shardings = read_for(text(said), list(types), place)
+        inside = None if scope is None else text(scope)
+        wrong = [
+            found
+            for sharding, kind in zip(shardings, types, strict=True)
+            for found in check(
+                sharding, kind, self.devices, place, where=where, source="mhlo.num_partitions", scope=inside
+            )
+        ]
+        for found in wrong:
+            report(found)
+        if not wrong:
+            self.fine.add(key)
+        return shardings
+
+    def _scope(self, said: str, location: Any) -> None:
+        """The axes of a manual region must be axes of the mesh. Raises ShardpassError (SP209)."""
+        if said not in self.scopes:
+            sharding = parse_sharding(said)
+            on = sharding.on(self.mesh) if isinstance(sharding, Sharding) else None
+            if on is None or prime_mesh(self.mesh).numbered(on.manual) is None:
+                raise SCOPE_OFF_MESH.error(place_of(location), scope=said, mesh=self.mesh)
+            self.scopes.add(said)
+
+    def _is_ranked(self, kind: Any) -> bool:
+        if kind not in self.ranked:
+            self.ranked[kind] = isinstance(kind, ir.RankedTensorType)
+        return self.ranked[kind]
+
+    def _is_split(self, op: Any) -> bool:
+        """Whether the regions of control flow were partitioned: all that goes in and comes out is an array."""
+        return all(self._is_ranked(value.type) for value in (*op.operands, *op.results))

@@ -1,8 +1,30 @@
-"""``shardpass-defer``: redistributions wait until their array is smaller; sums that are split next are scattered."""
+"""``shardpass-defer``: redistributions wait until their array is smaller; sums that are split next are scattered.
+
+Problem. Partitioning puts a redistribution right where a value is made or used. Two neighbours make it cheaper:
+
+1. The op behind it makes the array smaller, and does the same on a tile as on the whole: ``convert`` to fewer bits;
+   ``slice`` of dimensions that neither side splits. On a mesh ``x=2``, with a value split by rows that is to be whole:
+
+       whole = all_gather(f32 tile)  ->  tile' = convert(tile) to bf16
+       y = convert(whole) to bf16        y = all_gather(tile'), of half the bytes
+
+2. The op before it is an ``all_reduce`` over devices among which it splits the sum, and nothing else uses
+   that sum: each device needs a part of it alone. ``slice_of(all_reduce(x))`` is ``reduce_scatter(x)``, of half the
+   bytes. Axes of the all_reduce along which nothing is split are still summed over, and a change of sharding that is
+   left is still a redistribution.
+
+State: the redistributions as they were found, each looked at again after each op that it moved behind.
+Invariants: a redistribution passes an op only where it is that op's one operand and that op is its one user, in one
+block; the bytes that it moves fall with each step, so the steps end.
+
+Cost: one walk to find the redistributions; then, for each, the ops that it passes.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,7 +43,8 @@ from shardpass.ir.annotations import (
     mesh_of,
 )
 from shardpass.ir.reductions import all_reduce, channels, reduce_scatter
-from shardpass.ir.tensors import i64_array, ints, operation, retype, shape_of, walk_blocks
+from shardpass.ir.tensors import i64_array, ints, retype, shape_of
+from shardpass.ir.walk import named, operation, read_blocks
 from shardpass.ops.local import explain
 from shardpass.ops.reducers import combiner_of
 from shardpass.ops.splits.assign import Side, scatter_dims
@@ -71,12 +94,8 @@ class Defer(ModulePass):
         mesh = mesh_of(module)
         if mesh is None:
             return
-        found = [
-            op
-            for block in walk_blocks(operation(main_of(module)))
-            for op in map(operation, block.operations)
-            if custom_call_target(op) == REDISTRIBUTE
-        ]
+        calls = named(read_blocks(main_of(module)), ("stablehlo.custom_call",))
+        found = [op for op in calls if custom_call_target(op) == REDISTRIBUTE]
         if not found:
             return
         with ir.Location.unknown(module.context):
@@ -92,7 +111,12 @@ class _Work:
 
     def __init__(self, module: Any, mesh: PrimeMesh) -> None:
         self.mesh = mesh
-        self.channels = channels(module)
+        self.module = module
+
+    @cached_property
+    def channels(self) -> Iterator[int]:
+        """Fresh channel numbers: found out by a walk, so only where a sum is scattered."""
+        return channels(self.module)
 
     def ends(self, op: Any) -> tuple[DimAxes, DimAxes] | None:
         """How ``op`` splits its array, before and after; None where the mesh cannot say it."""
