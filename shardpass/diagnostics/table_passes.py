@@ -136,7 +136,7 @@ FOREIGN_OP = Code(
 )
 TOO_MANY_OPS = Code(
     "SP229",
-    "@main has {count} ops once its {calls} calls are inlined; shardpass handles up to {most}",
+    "a body for each call makes {count} ops of @main and the {calls} calls that it reaches; the most is {most}",
     "write what is called so often as the body of a stablehlo.while (jax.lax.scan)",
     explanation="Each call gets a body of its own. Where each function calls the next twice, the ops double each time.",
 )

@@ -4,23 +4,24 @@ Problem. Each call gets a body of its own, so the callee may be split differentl
 the same). The ops keep the callee's source lines. A composite is replaced by its decomposition: no backend knows the
 composite by name at the shapes of tiles.
 
-Method. Callees first, so that each body is flat when it is inlined: the functions that ``main`` reaches are put into an
-order in which each stands behind those that it calls, then the calls of each are inlined.
+Method. Callers first: the calls of ``main`` become bodies, then the calls in these bodies, and so on. How often
+each function is needed is counted before.
 
-1. Of several calls of a function, all but the last get a copy of its body; the last takes the body itself:
+1. A function that is needed n times is copied n - 1 times; the last call takes the body itself:
 
-       main: f(x); f(y)      ->  main: (copy of f's ops); (f's ops)
+       main: f(x); f(y)      ->  main: (copies of f's ops); (f's ops)
 
-   So a chain of functions that are called once each is inlined without a copy, and the copies that are made are all in
-   the result.
+   So each op is moved or copied once for each time that it stands in the result.
 2. A function that something else names too (a custom call may name computations) keeps its body, and is kept.
 3. A sharding on a callee's argument or result, or on the call, becomes a ``custom_call @Sharding`` of that value.
-4. In a manual region the body gets the call's scope, unless an op has one.
+4. In a manual region the body gets the call's scope, unless an op has one of its own. A call in that body hands on its
+   own scope, or else the one that its body would have got.
 
-Invariant: after a function was treated it holds no call; a function that lost its body is not called any more.
+State: the calls that are left to do, the next one last. Invariant: functions that are not reached yet are as they were
+read, so that a copy of one is small; no op stands twice in the lists of calls.
 
-Cost: linear in the size of the result. That may be exponential in the size of the module, where each function calls the
-next twice, so it is computed first, and more than ``MOST_OPS`` are refused.
+Cost: linear in the ops that are copied. Where each function calls the next twice that is exponential in the size of the
+module, so it is computed first, and more than ``MOST_OPS`` are refused.
 """
 
 from __future__ import annotations
@@ -34,11 +35,11 @@ from jaxlib.mlir import ir
 from shardpass.diagnostics.table_passes import RECURSION, TOO_MANY_OPS, UNKNOWN_CALLEE
 from shardpass.ir.annotations import CONSTRAINT, MANUAL, SAID, SHARDING, Signature, main_of, make_custom_call
 from shardpass.ir.locations import place_of
-from shardpass.ir.walk import OpLists
+from shardpass.ir.walk import CONTROL_FLOW, OpLists, named, operation, read_blocks
 from shardpass.program.manual_regions import marked_scope, set_scope
 
 NAMES_CALLEE = {"func.call": "callee", "stablehlo.composite": "decomposition"}  # op -> its attribute
-MOST_OPS = 2**20  # that a program may have once its calls are inlined
+MOST_OPS = 2**21  # that inlining may make, with the calls and returns on the way
 
 
 @dataclass(slots=True)
@@ -47,6 +48,17 @@ class _Function:
     size: int = 0  # ops, those of regions too
     calls: list[Any] = field(default_factory=list)
     mentions: set[str] = field(default_factory=set)  # functions that ops other than calls name
+    signature: Signature | None = None  # read when first called
+
+
+@dataclass(slots=True)
+class _Call:
+    """A call that is to be inlined, with what it said before the ops around it were marked."""
+
+    op: Any
+    scope: str | None  # that it is marked with itself
+    around: str | None  # that the body which it stands in has got
+    said: dict[str, Any]  # the user's sharding of its result
 
 
 def inline_calls(module: Any, lists: OpLists | None = None) -> None:
@@ -62,12 +74,17 @@ def inline_calls(module: Any, lists: OpLists | None = None) -> None:
     order = _callees_first(functions)
     _refuse_too_many(functions, order, main_of(module))
     kept = _kept(functions, order)
-    sites = Counter(_callee(call) for name in order for call in functions[name].calls)
-    for name in order:
+    needed = Counter(main=1)
+    for name in reversed(order):
         for call in functions[name].calls:
-            callee = _callee(call)
-            sites[callee] -= 1
-            _inline_call(call, functions[callee].op, copy=sites[callee] > 0 or callee in kept)
+            needed[_callee(call)] += needed[name]
+    todo = [_call(op, None) for op in reversed(functions["main"].calls)]
+    while todo:
+        call = todo.pop()
+        name = _callee(call.op)
+        needed[name] -= 1
+        inner = _inline_call(call, functions[name], copy=needed[name] > 0 or name in kept)
+        todo += reversed(inner)
     for name, function in functions.items():
         if name != "main" and name not in kept:
             function.op.erase()
@@ -137,12 +154,10 @@ def _callees_first(functions: dict[str, _Function]) -> list[str]:
 
 
 def _refuse_too_many(functions: dict[str, _Function], order: list[str], main: Any) -> None:
-    """Refuses a program that would have more than ``MOST_OPS`` ops; O(calls)."""
+    """Refuses a program for which more than ``MOST_OPS`` ops would be copied; O(calls)."""
     sizes: dict[str, int] = {}
     for name in order:
-        function = functions[name]
-        # a call gives way to the callee's ops without its terminator
-        sizes[name] = function.size + sum(sizes[_callee(call)] - 2 for call in function.calls)
+        sizes[name] = functions[name].size + sum(sizes[_callee(call)] for call in functions[name].calls)
     if sizes["main"] > MOST_OPS:
         calls = sum(len(functions[name].calls) for name in order)
         raise TOO_MANY_OPS.error(place_of(main.location), calls=calls, count=sizes["main"], most=MOST_OPS)
@@ -163,40 +178,63 @@ def _kept(functions: dict[str, _Function], order: list[str]) -> set[str]:
     return kept
 
 
-def _inline_call(call: Any, callee: Any, *, copy: bool) -> None:
-    """Puts the body of ``callee``, or a copy of it, before ``call``, and erases the call."""
-    scope = marked_scope(call)  # of a call inside a manual region: so is the body
-    outside = {} if scope == MANUAL else {name: call.attributes[name] for name in SAID if name in call.attributes}
-    signature = Signature(callee)
-    with ir.InsertionPoint(call):
-        source = callee.clone() if copy else callee
+def _call(op: Any, around: str | None) -> _Call:
+    scope = marked_scope(op)
+    said = {} if scope == MANUAL else {name: op.attributes[name] for name in SAID if name in op.attributes}
+    return _Call(op, scope, around, said)
+
+
+def _inline_call(call: _Call, function: _Function, *, copy: bool) -> list[_Call]:
+    """Puts the body of ``function``, or a copy, before ``call`` and erases the call; the calls that are in the body."""
+    op, scope = call.op, call.scope or call.around
+    signature = function.signature = function.signature or Signature(function.op)
+    with ir.InsertionPoint(op):
+        source = function.op.clone() if copy else function.op
         block = source.regions[0].blocks[0]
-        values = zip(block.arguments, call.operands, signature.arguments, strict=True)
-        for argument, value, attributes in values:
-            argument.replace_all_uses_with(_constrained(value, attributes, call.location))
+        for argument, value, attributes in zip(block.arguments, op.operands, signature.arguments, strict=True):
+            argument.replace_all_uses_with(_constrained(value, attributes, call))
         *body, terminator = [view.operation for view in block.operations]
-        for op in body:
-            op.move_before(call)
-            if scope is not None and marked_scope(op) is None:
-                set_scope(op, scope)
+        inner = _calls_in(body, scope) if function.calls else []
+        for moved in body:
+            moved.move_before(op)
+            if scope is not None and marked_scope(moved) is None:
+                set_scope(moved, scope)
         returned = list(terminator.operands)
-        for result, value, attributes in zip(call.results, returned, signature.results, strict=True):
-            value = _constrained(value, attributes, call.location)
-            alone = outside if len(returned) == 1 else {}
-            result.replace_all_uses_with(_constrained(value, alone, call.location))
+        for result, value, attributes in zip(op.results, returned, signature.results, strict=True):
+            value = _constrained(value, attributes, call)
+            if len(returned) == 1:
+                value = _constrained(value, call.said, call)
+            result.replace_all_uses_with(value)
     if copy:
         source.erase()
     else:
         terminator.erase()  # the function is erased when all calls are inlined
-    call.erase()
+    op.erase()
+    return inner
 
 
-def _constrained(value: Any, attributes: dict[str, Any], location: Any) -> Any:
+def _calls_in(body: list[Any], scope: str | None) -> list[_Call]:
+    """The calls among ``body`` and in its regions, which will get ``scope`` unless they stand in an op that has one."""
+    calls = [_call(op, scope) for op in body if op.name in NAMES_CALLEE]
+    for op in body:
+        if len(op.regions):
+            around = scope if marked_scope(op) is None else None
+            for inside in read_blocks(op):
+                handed_on = around if inside.owner_name in CONTROL_FLOW else None
+                calls += [_call(found, handed_on) for found in named([inside], NAMES_CALLEE)]
+    return calls
+
+
+def _constrained(value: Any, attributes: dict[str, Any], call: _Call) -> Any:
+    """``value`` with the sharding that ``attributes`` say, where they say one."""
     if SHARDING not in attributes:
         return value
     said = {name: attributes[name] for name in SAID if name in attributes}
-    with location:
-        return make_custom_call(CONSTRAINT, value, value.type, said)
+    with call.op.location:
+        result = make_custom_call(CONSTRAINT, value, value.type, said)
+    if call.around is not None:
+        set_scope(operation(result.owner), call.around)
+    return result
 
 
 def _symbols(attribute: Any) -> set[str]:
