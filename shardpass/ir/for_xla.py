@@ -39,14 +39,14 @@ LAYOUT = "LayoutConstraint"
 WHILE, FFT = "stablehlo.while", "stablehlo.fft"
 
 
-def mark_manual(lists: OpLists) -> None:
-    """Marks ``partition_id``, and every collective that no argument reaches, as manual, in place."""
+def mark_manual(lists: OpLists) -> bool:
+    """Marks ``partition_id``, and every collective that no argument reaches, as manual; whether there was one."""
     across = named(lists.blocks, ACROSS_DEVICES) if not lists.names.isdisjoint(ACROSS_DEVICES) else []
     reached = _Reached()
-    for op in across:
-        if not any(map(reached.value, op.operands)):
-            with op.context:
-                op.attributes[SHARDING] = ir.StringAttr.get(MANUAL)
+    alone = [op for op in across if not any(map(reached.value, op.operands))]
+    for op in alone:
+        op.attributes[SHARDING] = ir.StringAttr.get(MANUAL, op.context)
+    return bool(alone)
 
 
 class _Reached:
@@ -96,10 +96,10 @@ def _source(value: Any) -> Any:
     return value if isinstance(owner, ir.Block) else operation(owner)
 
 
-def keep_row_major(lists: OpLists) -> None:
-    """Constrains the result of each FFT, in place, where a collective could give it another layout."""
+def keep_row_major(lists: OpLists) -> bool:
+    """Constrains the result of each FFT where a collective could give it another layout; whether one could."""
     if FFT not in lists.names or not any(_is_along_minor(op) for op in named(lists.blocks, OPS)):
-        return
+        return False
     for op in named(lists.blocks, (FFT,)):
         result = op.results[0]
         rank = result.type.rank
@@ -110,6 +110,7 @@ def keep_row_major(lists: OpLists) -> None:
             layouts = {"operand_layouts": minor_first, "result_layouts": minor_first}
             kept = make_custom_call(LAYOUT, result, result.type, layouts)
         result.replace_all_uses_except(kept, operation(kept.owner))
+    return True
 
 
 def _is_along_minor(op: Any) -> bool:

@@ -52,7 +52,7 @@ class Check(ModulePass):
 
     remarks: bool = False
 
-    def run(self, module: Any) -> None:
+    def run(self, module: Any) -> bool:
         main = main_of(module)
         devices, mesh = num_devices(module), mesh_of(module)
         if devices is None or mesh is None:
@@ -66,6 +66,7 @@ class Check(ModulePass):
         checker.blocks(main, block)
         for index, (result, row) in enumerate(zip(kind.results, signature.results, strict=True)):
             checker.boundary(row, result, main.location, f"result {index}")
+        return False
 
 
 @dataclass(slots=True)

@@ -38,7 +38,7 @@ from shardpass.ops.reducers import combiner_of, is_identity
 from shardpass.pipeline.base import ModulePass
 from shardpass.pipeline.registry import register
 
-ALL_REDUCE = "stablehlo.all_reduce"
+ALL_REDUCE, GROUPS = "stablehlo.all_reduce", "replica_groups"
 # Linear whatever the device holds: they move elements, or change sign.
 MOVES = frozenset({"stablehlo.transpose", "stablehlo.reshape", "stablehlo.slice", "stablehlo.reverse"})
 
@@ -86,16 +86,17 @@ class Combine(ModulePass):
     name = "shardpass-combine"
     summary = "fewer and smaller all_reduces: sums wait past linear ops and join"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: Any) -> bool:
         found = [inside for inside in read_blocks(main_of(module)) if ALL_REDUCE in inside.names]
         if not found:
-            return
+            return False
         with ir.Location.unknown(module.context):
             work = _Work(module)
             for inside in found:
                 work.block(inside)
             for op in work.dead:
                 op.erase()
+        return bool(work.dead)
 
 
 class _Work:
@@ -162,7 +163,7 @@ class _Work:
             and len(self._live_uses(op.results[0])) == 1
             for op in pair
         )
-        return pair if alike and _groups(pair[0]) == _groups(pair[1]) else []
+        return pair if alike and pair[0].attributes[GROUPS] == pair[1].attributes[GROUPS] else []
 
     def _rebuild(self, replaced: list[Any], user: Any) -> Any:
         """One all_reduce behind ``user`` instead of those in ``replaced`` before it."""
@@ -185,5 +186,5 @@ class _Work:
 
 
 def _groups(op: Any) -> list[list[int]]:
-    found: list[list[int]] = np.asarray(ir.DenseElementsAttr(op.attributes["replica_groups"])).tolist()
+    found: list[list[int]] = np.asarray(ir.DenseElementsAttr(op.attributes[GROUPS])).tolist()
     return found

@@ -90,20 +90,21 @@ class Defer(ModulePass):
     name = "shardpass-defer"
     summary = "redistributions wait until their array is smaller; split sums are scattered"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: Any) -> bool:
         mesh = mesh_of(module)
         if mesh is None:
-            return
+            return False
         calls = named(read_blocks(main_of(module)), ("stablehlo.custom_call",))
         found = [op for op in calls if custom_call_target(op) == REDISTRIBUTE]
         if not found:
-            return
+            return False
         with ir.Location.unknown(module.context):
             work = _Work(module, prime_mesh(mesh))
             for op in found:
-                while work.wait(op):
+                while work.move_behind_user(op):
                     pass
                 work.scatter(op)
+        return True
 
 
 class _Work:
@@ -120,21 +121,21 @@ class _Work:
 
     def ends(self, op: Any) -> tuple[DimAxes, DimAxes] | None:
         """How ``op`` splits its array, before and after; None where the mesh cannot say it."""
-        rank = _whole(op).rank
+        rank = _global_type(op).rank
         said = (parse_sharding(get_text(op, name) or "") for name in (FROM, TO))
         source, target = (self.mesh.dims(s, rank) if isinstance(s, Sharding) else None for s in said)
         return None if source is None or target is None else (source, target)
 
     # ---------------------------------------------------------------- behind what makes the array smaller
 
-    def wait(self, op: Any) -> bool:
+    def move_behind_user(self, op: Any) -> bool:
         """Moves ``op`` behind its one user, where that is smaller; whether it did."""
         user = _only_user(op)
         ends = self.ends(op)
         if user is None or ends is None or operation(user.operands[0].owner) != op or not _received(op, self.mesh):
             return False
         source, target = ends
-        tile, whole = op.operands[0].type, _whole(op)
+        tile, whole = op.operands[0].type, _global_type(op)
         if user.name == "stablehlo.convert":
             element = user.results[0].type.element_type
             if _bits(element) >= _bits(whole.element_type):
@@ -179,7 +180,7 @@ class _Work:
         if not over:
             return
         source, target = ends
-        shape = tuple(_whole(op).shape)
+        shape = tuple(_global_type(op).shape)
         steps = scatter_dims(Side(shape, (), target, 1), source, over, self.mesh)
         if not steps:
             return
@@ -223,7 +224,7 @@ def _only_user(op: Any) -> Any:
     return user if user.parent == op.parent else None
 
 
-def _whole(op: Any) -> Any:
+def _global_type(op: Any) -> Any:
     return ir.RankedTensorType(ir.TypeAttr(op.attributes[GLOBAL_TYPE]).value)
 
 
@@ -233,7 +234,7 @@ def _bits(element: Any) -> int:
 
 def _received(op: Any, mesh: PrimeMesh) -> int:
     """Bytes that a device receives for ``op``."""
-    whole = _whole(op)
+    whole = _global_type(op)
     source, target = (get_text(op, name) or "" for name in (FROM, TO))
     kind = str(whole.element_type)
     return estimate_bytes(tuple(whole.shape), kind, source, target, num_devices=mesh.num_devices)

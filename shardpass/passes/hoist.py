@@ -105,12 +105,14 @@ class Hoist(ModulePass):
 
     most: int = 0
 
-    def run(self, module: Any) -> None:
+    def run(self, module: Any) -> bool:
         devices = num_devices(module)
+        loops = _loops(main_of(module))
         with ir.Location.unknown(module.context):
-            for loop in _loops(main_of(module)):
+            for loop in loops:
                 for region in loop.regions:
                     _hoist_from(loop, region.blocks[0], self.most, devices)
+        return bool(loops)
 
 
 def _loops(main: Any) -> list[Any]:
@@ -153,7 +155,7 @@ def _hoist_from(loop: Any, block: Any, most: int, devices: int | None) -> None:
         number, size = order.number[op.results[0]], bytes_of(op.results[0].type)
         growth = outside + size + order.peak_without(number) - order.peak
         if size > bytes_of(op.operands[0].type) and growth > (most or order.small_change):
-            _say(op, growth, devices)
+            _remark_that_it_stays(op, growth, devices)
             continue
         outside += size
         order.forget(number)
@@ -210,7 +212,7 @@ class _Body:
             copies.update(zip(op.results, moved.results, strict=True))
 
 
-def _say(op: Any, growth: int, devices: int | None) -> None:
+def _remark_that_it_stays(op: Any, growth: int, devices: int | None) -> None:
     """The remark on what is received each time round, where anything is."""
     whole = ir.RankedTensorType(ir.TypeAttr(op.attributes[GLOBAL_TYPE]).value)
     source, target = (get_text(op, name) or "" for name in (FROM, TO))

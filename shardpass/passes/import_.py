@@ -172,7 +172,7 @@ class Import(ModulePass):
             split_variadic(module)
             lists.changed()
         _drop_constraints_in_reducers(lists)
-        _open_dims(lists)
+        _read_unspecified_dims(lists)
         expand_ops(lists)
         _mark_manual(main, lists)
         erase_unused_and_copy_constants(lists)
@@ -220,7 +220,7 @@ def _drop_constraints_in_reducers(lists: OpLists) -> None:
         lists.changed()
 
 
-def _open_dims(lists: OpLists) -> None:
+def _read_unspecified_dims(lists: OpLists) -> None:
     """``backend_config = "unspecified_dims=[1]"`` on a constraint becomes the attribute that propagation reads."""
     for op in named(lists.blocks[:1], (CUSTOM_CALL,)):
         if custom_call_target(op) in (CONSTRAINT, TO_SHARD, TO_FULL) and "backend_config" in op.attributes:

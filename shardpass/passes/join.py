@@ -104,13 +104,16 @@ class Join(ModulePass):
     most: int = 1 << 18
     all_reduces: bool = False
 
-    def run(self, module: Any) -> None:
+    def run(self, module: Any) -> bool:
         kinds = {kind for kind in KINDS if self.all_reduces or kind != ALL_REDUCE}
+        changed = False
         with ir.Location.unknown(module.context):
             for inside in read_blocks(main_of(module)):
                 if inside.owner_name in HOLD_COLLECTIVES and not kinds.isdisjoint(inside.names):
                     for members in _groups(inside, kinds, self.most):
                         _join(members)
+                        changed = True
+        return changed
 
 
 # ---------------------------------------------------------------- which

@@ -92,7 +92,7 @@ class Redistribute(ModulePass):
     profile: str = "default"
     memory_limit: str = "max"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: Any) -> bool:
         mesh, devices = mesh_of(module), num_devices(module)
         terms = {
             "planner": self.planner,
@@ -120,8 +120,8 @@ class Redistribute(ModulePass):
             lists.changed()
         if failures:
             raise ShardpassError(*(d for failure in failures for d in failure.diagnostics))
-        mark_manual(lists)
-        keep_row_major(lists)
+        marked, constrained = mark_manual(lists), keep_row_major(lists)
+        return any(found) or marked or constrained
 
 
 def _placed(failure: ShardpassError, place: Place) -> ShardpassError:

@@ -99,8 +99,8 @@ class ModulePass(abc.ABC):
     summary: ClassVar[str]
 
     @abc.abstractmethod
-    def run(self, module: Any) -> None:
-        """Changes ``module`` (an ``ir.Module``) in place.
+    def run(self, module: Any) -> bool | None:
+        """Changes ``module`` (an ``ir.Module``) in place; False where it left the module as it was.
 
         Findings that do not stop the work go through ``shardpass.diagnostics.report``; a reported error lets
         the pass finish and then fails the pipeline. Raises ``ShardpassError`` where it cannot go on.

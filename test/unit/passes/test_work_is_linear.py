@@ -14,6 +14,7 @@ from shardpass.ir import walk
 from shardpass.ir.context import parse_module
 from shardpass.passes import check as checking
 from shardpass.passes import combine, defer, import_, redistribute
+from shardpass.pipeline import run as running
 from shardpass.pipeline.run import run_in_place
 
 HEAD = "module attributes {mhlo.num_partitions = 2 : i32} {\n"
@@ -226,3 +227,11 @@ def test_a_program_without_collectives_is_not_searched_for_channels(
 
     monkeypatch.setattr(module, "channels", refuse)
     run_in_place(parse_module(flat(5)), f"shardpass-{name}")
+
+
+def test_a_pass_that_changed_nothing_is_not_verified(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program without collectives: the passes behind partition have nothing to do."""
+    verified: list[str] = []
+    monkeypatch.setattr(running._Run, "_verify", lambda self, own: verified.append(own.name.removeprefix("shardpass-")))
+    run_in_place(parse_module(flat(5)), "partition")
+    assert verified == ["import", "propagate", "partition"]
