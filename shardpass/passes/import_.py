@@ -37,91 +37,39 @@ Example: see ``Import``. Cost: O(ops of the inlined program).
 
 from __future__ import annotations
 
-import dataclasses
-import re
-from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
 from jaxlib.mlir import ir
 
-from shardpass.diagnostics import NOWHERE, Diagnostic, Place, Severity, ShardpassError, report
-from shardpass.diagnostics.table_passes import (
-    BAD_UNSPECIFIED,
-    NO_DEVICE_COUNT,
-    OWN_ORDER,
-    PARTITIONED_ALREADY,
-    TOO_MANY_DEVICES,
-)
+from shardpass.diagnostics.table_passes import PARTITIONED_ALREADY, TOO_MANY_DEVICES
+from shardpass.importing.constraints import CUSTOM_CALL, drop_constraints_in_reducers, read_unspecified_dims
 from shardpass.importing.erase_and_copy import erase_unused_and_copy_constants
+from shardpass.importing.find_mesh import device_count, find_mesh
 from shardpass.importing.inline_calls import inline_calls
+from shardpass.importing.read_annotations import read_annotations, refuse_wrong_shardings
 from shardpass.importing.read_sdy import MOST_DEVICES, import_sdy
 from shardpass.importing.refuse_unsupported import refuse_ops, refuse_types
 from shardpass.importing.split_variadic import VARIADIC, split_variadic
 from shardpass.importing.write_out import expand_ops
 from shardpass.ir.annotations import (
-    CONSTRAINT,
     GLOBAL_TYPE,
-    MANUAL,
     NUM_PARTITIONS,
-    REPLICATED,
-    SCOPE,
-    SHARDING,
     TO_FULL,
     TO_SHARD,
-    UNSPECIFIED,
     Signature,
     custom_call_target,
-    get_text,
     main_of,
     mesh_of,
-    notes_of,
     num_devices,
     set_mesh,
     set_num_devices,
-    text,
 )
 from shardpass.ir.locations import place_of
-from shardpass.ir.tensors import i64_array
-from shardpass.ir.walk import CONTROL_FLOW, OpLists, named
+from shardpass.ir.walk import OpLists, named
 from shardpass.pipeline.base import ModulePass
 from shardpass.pipeline.registry import register
 from shardpass.program.manual_regions import mark_manual
-from shardpass.program.validate import check, read_for
-from shardpass.sharding import Mesh, Sharding, TupleSharding, common_mesh, parse_sharding
-
-CUSTOM_CALL = "stablehlo.custom_call"
-HOLDS_OPS = CONTROL_FLOW | {"func.func"}  # ops whose regions hold a program, not a reducer
-
-
-@dataclass(frozen=True, slots=True)
-class Annotation:
-    """One sharding string of the module, read: where it stands and what it says."""
-
-    holder: Any  # a dict of attributes, or an op
-    text: str  # as it stands in the module
-    types: tuple[Any, ...]
-    shardings: tuple[Sharding, ...]
-    location: Any
-    where: str  # for people
-    scope: str | None = None  # of the manual region that the value is in
-
-    @property
-    def place(self) -> Place:
-        """Read when a finding needs it: a location is printed to be read, and a stack of calls is long."""
-        return place_of(self.location)
-
-    def write(self) -> None:
-        """Writes the shardings back in canonical text, and on a single value what they say to propagation alone."""
-        said = [str(s) for s in self.shardings]
-        attributes = self.holder if isinstance(self.holder, dict) else self.holder.attributes
-        joined = said[0] if len(said) == 1 else "{" + ", ".join(said) + "}"
-        if joined != self.text:
-            attributes[SHARDING] = ir.StringAttr.get(joined)
-        if len(said) == 1:
-            notes = notes_of(self.shardings[0], len(self.shardings[0].dims))
-            for name in [name for name in notes if name not in attributes]:
-                attributes[name] = notes[name]
 
 
 @register
@@ -171,20 +119,20 @@ class Import(ModulePass):
         if not lists.names.isdisjoint(VARIADIC):
             split_variadic(module)
             lists.changed()
-        _drop_constraints_in_reducers(lists)
-        _read_unspecified_dims(lists)
+        drop_constraints_in_reducers(lists)
+        read_unspecified_dims(lists)
         expand_ops(lists)
         _mark_manual(main, lists)
         erase_unused_and_copy_constants(lists)
         signature = Signature(main)
-        found, barred = _annotations(main, signature, lists)
-        count = _device_count(module, found, sdy_mesh)
+        found, barred = read_annotations(main, signature, lists)
+        count = device_count(module, found, sdy_mesh)
         if count > MOST_DEVICES:
             raise TOO_MANY_DEVICES.error(place_of(main.location), what="the program", count=count, most=MOST_DEVICES)
-        _fail_if_wrong(found, count, NUM_PARTITIONS if num_devices(module) else "as its first sharding says")
+        refuse_wrong_shardings(found, count, NUM_PARTITIONS if num_devices(module) else "as its first sharding says")
         refuse_ops(lists, count)
         set_num_devices(module, count)
-        mesh = _common_mesh(found, barred, count, prefer or sdy_mesh)
+        mesh = find_mesh(found, barred, count, prefer or sdy_mesh)
         set_mesh(module, mesh)
         for annotation in found:
             annotation.write()
@@ -207,163 +155,8 @@ def _of_main(main: Any, lists: OpLists) -> OpLists:
     return alone
 
 
-def _drop_constraints_in_reducers(lists: OpLists) -> None:
-    """JAX constrains the scalars of a reducer inside a shard_map, which says nothing."""
-    if CUSTOM_CALL not in lists.names:
-        return
-    reducers = [inside for inside in lists.blocks if inside.owner_name not in HOLDS_OPS]
-    found = [op for op in named(reducers, (CUSTOM_CALL,)) if custom_call_target(op) == CONSTRAINT]
-    for op in found:
-        op.results[0].replace_all_uses_with(op.operands[0])
-        op.erase()
-    if found:
-        lists.changed()
-
-
-def _read_unspecified_dims(lists: OpLists) -> None:
-    """``backend_config = "unspecified_dims=[1]"`` on a constraint becomes the attribute that propagation reads."""
-    for op in named(lists.blocks[:1], (CUSTOM_CALL,)):
-        if custom_call_target(op) in (CONSTRAINT, TO_SHARD, TO_FULL) and "backend_config" in op.attributes:
-            said = text(op.attributes["backend_config"])
-            if not said.strip().startswith("unspecified_dims"):
-                continue
-            op.attributes[UNSPECIFIED] = i64_array(_unspecified(said, op))
-            op.attributes["backend_config"] = ir.StringAttr.get("")
-
-
 def _mark_manual(main: Any, lists: OpLists) -> None:
     """Marks the ops of manual regions, where ``main`` holds an entry or an exit of one."""
     if any(custom_call_target(op) in (TO_SHARD, TO_FULL) for op in named(lists.blocks[:1], (CUSTOM_CALL,))):
         mark_manual(main)
         lists.changed()  # ops that stand on both sides of a border are copied
-
-
-def _unspecified(said: str, op: Any) -> list[int]:
-    kind = op.results[0].type
-    found = re.fullmatch(r"unspecified_dims=\[((\d+(,\d+)*)?)\]", "".join(said.split()))
-    dims = [int(d) for d in found[1].split(",") if d] if found else None
-    if dims is None or any(d >= kind.rank for d in dims):
-        raise BAD_UNSPECIFIED.error(place_of(op.location), text=said, type=kind, last=kind.rank - 1)
-    return dims
-
-
-def _annotations(main: Any, signature: Signature, lists: OpLists) -> tuple[list[Annotation], list[Sharding]]:
-    """Every sharding in ``main``, in order, and those that say which axes propagation must leave alone.
-
-    Raises ShardpassError with all that cannot be read.
-    """
-    kind = ir.TypeAttr(main.attributes["function_type"]).value
-    block = main.regions[0].blocks[0]
-    reader = _Reader()
-    for index, (row, of, argument) in enumerate(zip(signature.arguments, kind.inputs, block.arguments, strict=True)):
-        reader.row(row, of, argument.location, f"argument {index}")
-    for inside in lists.blocks:
-        for op, name in zip(inside.ops, inside.names, strict=True):
-            attributes = op.attributes
-            if SHARDING in attributes or REPLICATED in attributes:
-                reader.op(op, attributes, name)
-    for index, (row, of) in enumerate(zip(signature.results, kind.results, strict=True)):
-        reader.row(row, of, main.location, f"result {index}")
-    if reader.problems:
-        raise ShardpassError(*reader.problems)
-    return reader.found, [sharding for sharding in reader.barred if isinstance(sharding, Sharding)]
-
-
-class _Reader:
-    def __init__(self) -> None:
-        self.found: list[Annotation] = []
-        self.barred: list[Sharding | TupleSharding] = []
-        self.problems: list[Diagnostic] = []
-
-    def row(self, row: dict[str, Any], kind: Any, location: Any, where: str) -> None:
-        """The attributes of an argument or a result."""
-        if SHARDING in row:
-            self._read(row, text(row[SHARDING]), (kind,), location, where, None)
-        if REPLICATED in row:
-            self.barred.append(parse_sharding(text(row[REPLICATED])))
-
-    def op(self, op: Any, attributes: Any, name: str) -> None:
-        if SHARDING in attributes:
-            said = text(attributes[SHARDING])
-            if said != MANUAL:
-                types = tuple(result.type for result in op.results)
-                self._read(op, said, types, op.location, name, get_text(op, SCOPE))
-        if REPLICATED in attributes:
-            self.barred.append(parse_sharding(text(attributes[REPLICATED])))
-
-    def _read(
-        self, holder: Any, said: str, types: tuple[Any, ...], location: Any, where: str, scope: str | None
-    ) -> None:
-        try:
-            shardings = tuple(read_for(said, list(types)))
-        except ShardpassError as error:
-            place = place_of(location)
-            self.problems += [dataclasses.replace(problem, place=place) for problem in error.diagnostics]
-        else:
-            self.found.append(Annotation(holder, said, types, shardings, location, where, scope))
-
-
-def _device_count(module: Any, found: list[Annotation], sdy_mesh: Mesh | None) -> int:
-    said = num_devices(module)
-    if said is not None:
-        return said
-    if sdy_mesh is not None:
-        return sdy_mesh.size
-    for annotation in found:
-        for sharding in annotation.shardings:
-            if sharding.num_devices:
-                return int(sharding.num_devices)
-    report(NO_DEVICE_COUNT.at(place_of(module.operation.location)))
-    return 1
-
-
-def _fail_if_wrong(found: list[Annotation], count: int, source: str) -> None:
-    """Each sharding is checked once for each type and scope that it occurs with."""
-    fine: set[tuple[Any, ...]] = set()
-    errors: list[Diagnostic] = []
-    for annotation in found:
-        key = (annotation.shardings, annotation.types, annotation.scope)
-        if key in fine:
-            continue
-        problems = [
-            problem
-            for sharding, kind in zip(annotation.shardings, annotation.types, strict=True)
-            for problem in check(
-                sharding, kind, count, NOWHERE, where=annotation.where, source=source, scope=annotation.scope
-            )
-            if problem.severity is Severity.ERROR
-        ]
-        if problems:
-            errors += [dataclasses.replace(problem, place=annotation.place) for problem in problems]
-        else:
-            fine.add(key)
-    if errors:
-        raise ShardpassError(*errors)
-
-
-def _common_mesh(found: list[Annotation], barred: list[Sharding], count: int, prefer: Mesh | None) -> Mesh:
-    """The coarsest mesh for all; orders that fit none of the more frequent ones are left out, with a remark."""
-    if prefer is not None and prefer.size != count:
-        prefer = None
-    uses: Counter[Sharding] = Counter()
-    first: dict[Sharding, Annotation] = {}
-    for annotation in found:
-        for sharding in annotation.shardings:
-            if sharding.is_tiled:
-                uses[sharding] += 1
-                first.setdefault(sharding, annotation)
-    chosen = [s for s, _ in uses.most_common()]
-    chosen += [s for s in dict.fromkeys(barred) if s not in uses]
-    mesh = common_mesh(chosen, prefer=prefer)
-    if mesh is None:
-        fitting: list[Sharding] = []
-        alien: list[Sharding] = []
-        for sharding in chosen:
-            fits = common_mesh([*fitting, sharding], prefer=prefer) is not None
-            (fitting if fits else alien).append(sharding)
-        mesh = common_mesh(fitting, prefer=prefer)
-        for sharding in filter(first.__contains__, alien):
-            report(OWN_ORDER.at(first[sharding].place, text=str(sharding), mesh=str(mesh)))
-    if mesh is None or mesh.size != count:
-        mesh = prefer or Mesh((("axis_0", count),))
-    return mesh

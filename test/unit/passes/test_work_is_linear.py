@@ -10,10 +10,11 @@ import pytest
 import shardpass
 from shardpass.diagnostics import ShardpassError
 from shardpass.importing import inline_calls as inlining
+from shardpass.importing import read_annotations
 from shardpass.ir import walk
 from shardpass.ir.context import parse_module
 from shardpass.passes import check as checking
-from shardpass.passes import combine, defer, import_, redistribute
+from shardpass.passes import combine, defer, redistribute
 from shardpass.pipeline import run as running
 from shardpass.pipeline.run import run_in_place
 
@@ -188,8 +189,8 @@ def test_the_types_of_main_are_listed_as_often_for_many_arguments_as_for_few(mon
         def __getattr__(self, name: str) -> Any:
             return TypeAttr if name == "TypeAttr" else getattr(original, name)
 
-    original = import_.ir
-    monkeypatch.setattr(import_, "ir", Bindings())
+    original = read_annotations.ir
+    monkeypatch.setattr(read_annotations, "ir", Bindings())
 
     def looks(count: int) -> int:
         nonlocal seen
