@@ -7,8 +7,8 @@
     options  ::= (key ('=' value)?)*       -- separated by spaces; a bare key means true
     value    ::= word | '"' text '"' | "'" text "'" | '{' text '}'
 
-Anchors nest ``MOST_NESTED`` deep at most. Spaces are free around every element. What stands between the braces is kept as text, since only the pass
-knows its options. Every element keeps its offset, so that errors can point at it.
+Anchors nest ``MOST_NESTED`` deep at most. Spaces are free around every element. The text between the braces is kept,
+since only the pass knows its options. Every element keeps its offset, so that errors can point at it.
 """
 
 from __future__ import annotations
