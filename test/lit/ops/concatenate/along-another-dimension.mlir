@@ -1,5 +1,6 @@
 // Concatenation along a dimension that is not split joins tiles.
 // RUN: shardpass-opt %s 'shardpass-import,shardpass-propagate,shardpass-partition' | FileCheck %s
+// RUN: shardpass-run %s partition --devices 2 --check
 
 // CHECK-LABEL: func.func @main(
 // CHECK-NEXT: stablehlo.concatenate %{{.*}}, %{{.*}}, dim = 1 : (tensor<4x8xf32>, tensor<4x2xf32>) -> tensor<4x10xf32>

@@ -1,5 +1,6 @@
 // A roll by one row, as JAX writes it: every device gets the last row of the one before, the first that of the last.
 // RUN: shardpass-opt %s partition | FileCheck %s
+// RUN: shardpass-run %s partition --devices 4 --check
 // RUN: shardpass-opt %s import,shardpass-propagate | FileCheck %s --check-prefix=BEFORE
 // RUN: shardpass-explain %s | FileCheck %s --check-prefix=WHY
 

@@ -1,5 +1,6 @@
 // One row of a cache that is split over its rows: read, chosen, written. Nothing is communicated, and no tile is copied.
 // RUN: shardpass-opt %s partition | FileCheck %s
+// RUN: shardpass-run %s partition --devices 4 --check
 
 module attributes {mhlo.num_partitions = 4 : i32} {
   // CHECK-LABEL: func.func public @main

@@ -1,5 +1,6 @@
-// An initial value that is not the combiner's identity counts once: one device takes it, the others take nothing.
+// case 1: an initial value that is not the combiner's identity counts once: one device takes it, the others take nothing.
 // RUN: shardpass-opt %s 'shardpass-import,shardpass-propagate,shardpass-partition' | FileCheck %s
+// RUN: shardpass-run %s partition --devices 2 --check
 
 // CHECK-LABEL: func.func @main(
 // CHECK-DAG: %[[ONE:.*]] = stablehlo.constant dense<1.000000e+00> : tensor<f32>

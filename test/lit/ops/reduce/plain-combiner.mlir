@@ -1,5 +1,6 @@
-// A reduction over a split dimension: the collective has the reducer's own op.
+// case 1: a reduction over a split dimension: the collective has the reducer's own op.
 // RUN: shardpass-opt %s 'shardpass-import,shardpass-propagate,shardpass-partition' | FileCheck %s
+// RUN: shardpass-run %s partition --devices 2 --check
 
 // CHECK-LABEL: func.func @main(
 // CHECK: %[[PART:.*]] = stablehlo.reduce({{.*}}) applies stablehlo.maximum across dimensions = [1] : (tensor<4x2048xf32>, tensor<f32>) -> tensor<4xf32>

@@ -1,5 +1,6 @@
-// A cumulative sum along a split dimension: tiles are scanned, one total of each is gathered.
+// case 3: a cumulative sum along a split dimension: tiles are scanned, one total of each is gathered.
 // RUN: shardpass-opt %s partition | FileCheck %s
+// RUN: shardpass-run %s partition --devices 4 --check
 
 // CHECK-LABEL: func.func @main(
 // CHECK: "stablehlo.reduce_window"

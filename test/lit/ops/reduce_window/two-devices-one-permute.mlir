@@ -1,5 +1,6 @@
-// Windows of three over two devices: each needs one row of the other, and one permute brings both.
+// case 2: windows of three over two devices: each needs one row of the other, and one permute brings both.
 // RUN: shardpass-opt %s partition | FileCheck %s
+// RUN: shardpass-run %s partition --devices 2 --check
 
 // CHECK: "stablehlo.collective_permute"
 // CHECK-SAME: tensor<2x2xi64>

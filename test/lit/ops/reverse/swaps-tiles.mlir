@@ -1,5 +1,6 @@
 // A reversal along a split dimension: every device turns its tile round, and tiles change places in one permute.
 // RUN: shardpass-opt %s partition | FileCheck %s
+// RUN: shardpass-run %s partition --devices 4 --check
 
 // CHECK: stablehlo.reverse %{{.*}}, dims = [0] : tensor<2x3xf32>
 // CHECK: "stablehlo.collective_permute"

@@ -1,5 +1,6 @@
 // Each device counts to its own rows: 4 rows of 8 words begin 8 blocks after the device before.
 // RUN: shardpass-opt %s partition | FileCheck %s
+// RUN: shardpass-run %s partition --devices 4 --check
 
 // CHECK-LABEL: func.func @main(
 // CHECK: stablehlo.partition_id

@@ -1,5 +1,6 @@
 // A slice that begins one row later: each device gets the first row of its right neighbour, and nothing else moves.
 // RUN: shardpass-opt %s partition | FileCheck %s
+// RUN: shardpass-run %s partition --devices 4 --check
 // RUN: shardpass-explain %s | FileCheck %s --check-prefix=WHY
 
 // CHECK-LABEL: func.func @main(

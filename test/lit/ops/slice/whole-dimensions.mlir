@@ -1,5 +1,6 @@
 // A slice that takes a dimension whole takes its tile whole; the limit is the tile's.
 // RUN: shardpass-opt %s 'shardpass-import,shardpass-propagate,shardpass-partition' | FileCheck %s
+// RUN: shardpass-run %s partition --devices 2 --check
 
 // CHECK-LABEL: func.func @main(
 // CHECK-NEXT: stablehlo.slice %{{.*}} [0:4, 1:3] : (tensor<4x8xf32>) -> tensor<4x2xf32>

@@ -1,5 +1,6 @@
 // A sort along a split dimension: the split moves to the rows and back, by an all_to_all each way.
 // RUN: shardpass-opt %s partition | FileCheck %s
+// RUN: shardpass-run %s partition --devices 4 --check
 
 module attributes {mhlo.num_partitions = 4 : i32} {
   // CHECK-LABEL: func.func public @main

@@ -1,5 +1,6 @@
 // The best 3 of a split dimension: 3 candidates from each of 4 devices are gathered, not 1000 elements.
 // RUN: shardpass-opt %s partition | FileCheck %s
+// RUN: shardpass-run %s partition --devices 4 --check
 
 module attributes {mhlo.num_partitions = 4 : i32} {
   // CHECK-LABEL: func.func public @main

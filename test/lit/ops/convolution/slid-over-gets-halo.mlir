@@ -1,6 +1,7 @@
-// A 3-row window over tiles of 16 rows: one row from each side; at the borders nobody sends, and who receives nothing has
+// spatial case 2: a 3-row window over tiles of 16 rows: one row from each side; at the borders nobody sends, and who receives nothing has
 // the zeros that the window wants. The local window is unpadded.
 // RUN: shardpass-opt %s partition | FileCheck %s
+// RUN: shardpass-run %s partition --devices 4 --check
 
 // CHECK-LABEL: func.func @main(
 // CHECK-COUNT-2: "stablehlo.collective_permute"({{.*}}) <{{.*}} : (tensor<1x1x64x8xf32>) -> tensor<1x1x64x8xf32>
