@@ -1,5 +1,6 @@
 // Elementwise ops work on tiles; nothing moves, and no sharding is left on any op.
 // RUN: shardpass-opt %s 'shardpass-import,shardpass-propagate,shardpass-partition' | FileCheck %s
+// RUN: shardpass-run %s partition --devices 4 --check
 
 // CHECK-LABEL: func.func @main(
 // CHECK-SAME: %[[X:[^:]*]]: tensor<4x2xf32> {mhlo.sharding = "{manual}", shardpass.global_type = tensor<8x4xf32>, shardpass.sharding = "{devices=[2,2]<=[4]}"}

@@ -1,5 +1,6 @@
 // A splat is a splat on every tile; another constant is held whole and sliced.
 // RUN: shardpass-opt %s 'shardpass-import,shardpass-propagate,shardpass-partition' | FileCheck %s
+// RUN: shardpass-run %s partition --devices 2 --check
 
 // CHECK-LABEL: func.func @main()
 // CHECK-DAG: %[[SPLAT:.*]] = stablehlo.constant dense<1.000000e+00> : tensor<2x4xf32>

@@ -1,5 +1,6 @@
 // Split batching and free dimensions: each device multiplies its blocks and nothing moves.
 // RUN: shardpass-opt %s 'shardpass-import,shardpass-propagate,shardpass-partition' | FileCheck %s
+// RUN: shardpass-run %s partition --devices 4 --check
 
 // CHECK-LABEL: func.func @main(
 // CHECK-NEXT: stablehlo.dot_general %{{.*}}, %{{.*}}, batching_dims = [0] x [0], contracting_dims = [2] x [1] : (tensor<2x4x16xf32>, tensor<2x16x8xf32>) -> tensor<2x4x8xf32>

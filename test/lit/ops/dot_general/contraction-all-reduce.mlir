@@ -1,5 +1,6 @@
 // A split contraction leaves partial sums; where the result is wanted whole, an all_reduce adds them up.
 // RUN: shardpass-opt %s 'shardpass-import,shardpass-propagate,shardpass-partition' | FileCheck %s
+// RUN: shardpass-run %s partition --devices 4 --check
 
 // Over the minor axis of 2x2: 0 with 1, 2 with 3.
 // CHECK-LABEL: func.func @main(

@@ -1,5 +1,6 @@
 // Where the result is wanted split over the axis of the partial sums, a reduce_scatter adds and cuts at once.
 // RUN: shardpass-opt %s 'shardpass-import,shardpass-propagate,shardpass-partition' | FileCheck %s
+// RUN: shardpass-run %s partition --devices 2 --check
 
 // CHECK-LABEL: func.func @main(
 // CHECK-NEXT: %[[PART:.*]] = stablehlo.dot_general %{{.*}} : (tensor<8x512xf32>, tensor<512x4xf32>) -> tensor<8x4xf32>
