@@ -2,6 +2,7 @@
 // RUN: shardpass-opt %s partition | FileCheck %s
 // RUN: shardpass-run %s partition --devices 2 --check
 
+// CHECK-LABEL: func.func @main(
 // CHECK: "stablehlo.collective_permute"
 // CHECK-SAME: tensor<2x2xi64>
 // CHECK-SAME: (tensor<1x6xf32>) -> tensor<1x6xf32>

@@ -2,6 +2,7 @@
 // RUN: shardpass-opt %s partition | FileCheck %s
 // RUN: shardpass-run %s partition --devices 4 --check
 
+// CHECK-LABEL: func.func @main(
 // CHECK: stablehlo.reverse %{{.*}}, dims = [0] : tensor<2x3xf32>
 // CHECK: "stablehlo.collective_permute"
 // CHECK-SAME{LITERAL}: source_target_pairs = dense<[[3, 0], [2, 1], [1, 2], [0, 3]]>
