@@ -1,5 +1,5 @@
-// The user's all_gather runs along the columns, which the automatic axis y splits. A dimension that a collective runs along
-// is needed whole: columns are gathered over y first, then over x as the user wrote, and never over both at once.
+// The user's all_gather runs along the columns, which the automatic axis y splits. A dimension that a collective runs
+// along is needed whole: columns are gathered over y first, then over x as the user wrote, and never over both at once.
 // RUN: shardpass-opt %s partition --verify-diagnostics | FileCheck %s
 // RUN: shardpass-run %s partition --devices 4 --check
 

@@ -1,5 +1,5 @@
-// Two sums over the batch, each of one number a feature; padded rows of the uneven tiles become zero before they are summed.
-// Operand and gradient stay where they are.
+// Two sums over the batch, each of one number a feature; padded rows of the uneven tiles become zero before they are
+// summed. Operand and gradient stay where they are.
 // RUN: shardpass-opt %s partition | FileCheck %s
 // RUN: shardpass-run %s partition --devices 4 --check
 

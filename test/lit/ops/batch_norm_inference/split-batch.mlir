@@ -1,5 +1,5 @@
-// Mean and variance are given, so nothing is summed: written out, every device works on its rows alone. Numbers of a feature
-// (here the root of the variance) are computed before they are spread over the tile.
+// Mean and variance are given, so nothing is summed: written out, every device works on its rows alone. Numbers of a
+// feature (here the root of the variance) are computed before they are spread over the tile.
 // RUN: shardpass-opt %s partition | FileCheck %s
 // RUN: shardpass-run %s partition --devices 4 --check
 

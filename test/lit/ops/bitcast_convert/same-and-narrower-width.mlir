@@ -1,5 +1,5 @@
-// Bits are taken for another type tile by tile. Where the new type is narrower there is one more dimension, of its parts,
-// which stays whole.
+// Bits are taken for another type tile by tile. Where the new type is narrower there is one more dimension, of its
+// parts, which stays whole.
 // RUN: shardpass-opt %s partition | FileCheck %s
 // RUN: shardpass-run %s partition --devices 4 --check
 

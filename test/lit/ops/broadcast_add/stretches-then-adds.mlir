@@ -1,5 +1,5 @@
-// CHLO's ops that stretch their operands are a broadcast_in_dim and the op itself; the stretched operand of lower rank is
-// split with the other.
+// CHLO's ops that stretch their operands are a broadcast_in_dim and the op itself; the stretched operand of lower rank
+// is split with the other.
 // RUN: shardpass-opt %s partition | FileCheck %s
 
 // CHECK-LABEL: func.func @main(

@@ -1,4 +1,5 @@
-// The user's broadcast over the manual axis x: columns stay split over the automatic axis y. (XLA cannot run it on CPU.)
+// The user's broadcast over the manual axis x: columns stay split over the automatic axis y. (XLA cannot run it on
+// CPU.)
 // RUN: shardpass-opt %s partition | FileCheck %s
 
 // CHECK-LABEL: func.func @main(%arg0: tensor<4x4xf32>

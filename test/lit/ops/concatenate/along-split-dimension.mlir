@@ -1,6 +1,6 @@
-// 8 rows and 4 rows side by side, all split over 4 devices: tiles of 2 and 1 become tiles of 3. Device 1 lacks two rows of
-// device 2; device 2 lacks two of device 3 and one of device 0. Two permutes of at most two rows bring them, and no operand
-// is gathered.
+// 8 rows and 4 rows side by side, all split over 4 devices: tiles of 2 and 1 become tiles of 3. Device 1 lacks two rows
+// of device 2; device 2 lacks two of device 3 and one of device 0. Two permutes of at most two rows bring them, and no
+// operand is gathered.
 // RUN: shardpass-opt %s partition | FileCheck %s
 // RUN: shardpass-run %s partition --devices 4 --check
 

@@ -1,5 +1,5 @@
-// spatial case 2: a 3-row window over tiles of 16 rows: one row from each side; at the borders nobody sends, and who receives nothing has
-// the zeros that the window wants. The local window is unpadded.
+// spatial case 2: a 3-row window over tiles of 16 rows: one row from each side; at the borders nobody sends, and who
+// receives nothing has the zeros that the window wants. The local window is unpadded.
 // RUN: shardpass-opt %s partition | FileCheck %s
 // RUN: shardpass-run %s partition --devices 4 --check
 

@@ -1,5 +1,6 @@
 // A batch of matrices: each device decomposes its own, with the layouts that the call was written with.
 // RUN: shardpass-opt %s partition | FileCheck %s
+// RUN: shardpass-run %s partition --devices 4 --check
 
 // CHECK-LABEL: func.func @main(
 // CHECK: stablehlo.custom_call @lapack_spotrf_ffi

@@ -1,5 +1,5 @@
-// What lies in the padding of an uneven tile is arbitrary: before a contraction it becomes zero, in both operands, as zero
-// times NaN is NaN.
+// What lies in the padding of an uneven tile is arbitrary: before a contraction it becomes zero, in both operands, as
+// zero times NaN is NaN.
 // RUN: shardpass-opt %s partition | FileCheck %s
 // RUN: shardpass-run %s partition --devices 2 --check
 

@@ -1,5 +1,5 @@
-// A slice of 3 rows of a split array, from a position that only the data knows: each device puts the rows that it has into a
-// slice full of nothing, and an all_reduce of the slice joins the parts. The array stays where it is.
+// A slice of 3 rows of a split array, from a position that only the data knows: each device puts the rows that it has
+// into a slice full of nothing, and an all_reduce of the slice joins the parts. The array stays where it is.
 // RUN: shardpass-opt %s partition | FileCheck %s
 // RUN: shardpass-run %s partition --devices 4 --check
 

@@ -1,5 +1,5 @@
-// An update of 3 rows may begin on one tile and end on the next. Each device rewrites 3 rows of its tile, chosen row by row
-// between the update and what stood there. Nothing is communicated.
+// An update of 3 rows may begin on one tile and end on the next. Each device rewrites 3 rows of its tile, chosen row by
+// row between the update and what stood there. Nothing is communicated.
 // RUN: shardpass-opt %s partition | FileCheck %s
 // RUN: shardpass-run %s partition --devices 4 --check
 

@@ -1,4 +1,5 @@
-// One row of a cache that is split over its rows: read, chosen, written. Nothing is communicated, and no tile is copied.
+// One row of a cache that is split over its rows: read, chosen, written. Nothing is communicated, and no tile is
+// copied.
 // RUN: shardpass-opt %s partition | FileCheck %s
 // RUN: shardpass-run %s partition --devices 4 --check
 

@@ -1,5 +1,6 @@
 // case 3, of slices longer than one element: a slice of 3 rows may begin on one tile and end on the next. The tile is
-// padded by 3 rows of nothing on both sides, so that each device finds its rows of the slice in place; a sum joins them.
+// padded by 3 rows of nothing on both sides, so that each device finds its rows of the slice in place; a sum joins
+// them.
 // RUN: shardpass-opt %s partition | FileCheck %s
 // RUN: shardpass-run %s partition --devices 4 --check
 

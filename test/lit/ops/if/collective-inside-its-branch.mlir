@@ -1,5 +1,5 @@
-// The branch that sums a split dimension communicates; the other one does not. The predicate is the same on every device,
-// so all of them meet at the collective or none does.
+// The branch that sums a split dimension communicates; the other one does not. The predicate is the same on every
+// device, so all of them meet at the collective or none does.
 // RUN: shardpass-opt %s partition | FileCheck %s
 // RUN: shardpass-run %s partition --devices 4 --check
 

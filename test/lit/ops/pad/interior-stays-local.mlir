@@ -1,5 +1,5 @@
-// One element between neighbours and one behind the last: 8 rows become 16, and each tile of 2 rows becomes exactly the tile
-// of 4 rows that the device holds of the result.
+// One element between neighbours and one behind the last: 8 rows become 16, and each tile of 2 rows becomes exactly the
+// tile of 4 rows that the device holds of the result.
 // RUN: shardpass-opt %s partition | FileCheck %s
 // RUN: shardpass-run %s partition --devices 4 --check
 

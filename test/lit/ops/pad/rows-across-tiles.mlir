@@ -1,6 +1,6 @@
-// One row before and one behind, along a split dimension: 16 rows in tiles of 4 become 18 in tiles of ceil(18 / 4) = 5. The
-// result's tiles begin at rows -1, 4, 9 and 14 of the operand: device 1 lacks row 8 of device 2, and device 2 rows 12 and 13
-// of device 3. What lies outside rows 0 to 15 becomes the padding value.
+// One row before and one behind, along a split dimension: 16 rows in tiles of 4 become 18 in tiles of ceil(18 / 4) = 5.
+// The result's tiles begin at rows -1, 4, 9 and 14 of the operand: device 1 lacks row 8 of device 2, and device 2 rows
+// 12 and 13 of device 3. What lies outside rows 0 to 15 becomes the padding value.
 // RUN: shardpass-opt %s partition | FileCheck %s
 // RUN: shardpass-run %s partition --devices 4 --check
 

@@ -1,4 +1,5 @@
-// case 3: groups of a batch change nothing. The op is a dot_general whose batch is split, and the sizes are not looked at.
+// case 3: groups of a batch change nothing. The op is a dot_general whose batch is split, and the sizes are not looked
+// at.
 // RUN: shardpass-opt %s partition | FileCheck %s
 // RUN: shardpass-run %s partition --devices 4 --check
 

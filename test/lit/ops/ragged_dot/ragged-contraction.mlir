@@ -1,5 +1,5 @@
-// case 2: contracted elements in groups give a product for each group. With the columns of the right side split each device
-// makes its columns of every product, and nothing moves.
+// case 2: contracted elements in groups give a product for each group. With the columns of the right side split each
+// device makes its columns of every product, and nothing moves.
 // RUN: shardpass-opt %s partition | FileCheck %s
 
 // CHECK-LABEL: func.func @main(

@@ -1,4 +1,5 @@
-// case 2: argmax over a split dimension: parts are reduced, gathered (2 values and 2 places each, as bits), and reduced again.
+// case 2: argmax over a split dimension: parts are reduced, gathered (2 values and 2 places each, as bits), and reduced
+// again.
 // RUN: shardpass-opt %s partition | FileCheck %s
 // RUN: shardpass-run %s partition --devices 4 --check
 

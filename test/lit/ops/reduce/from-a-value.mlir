@@ -1,4 +1,5 @@
-// case 1: an initial value that is not the combiner's identity counts once: one device takes it, the others take nothing.
+// case 1: an initial value that is not the combiner's identity counts once: one device takes it, the others take
+// nothing.
 // RUN: shardpass-opt %s 'shardpass-import,shardpass-propagate,shardpass-partition' | FileCheck %s
 // RUN: shardpass-run %s partition --devices 2 --check
 

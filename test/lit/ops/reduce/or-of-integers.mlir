@@ -1,5 +1,5 @@
-// case 2: there is no all_reduce of the bits of integers. Parts are gathered within each row of the mesh, and reduced once
-// more. The mesh is 2x2: rows are split over the major axis, and only the minor one communicates.
+// case 2: there is no all_reduce of the bits of integers. Parts are gathered within each row of the mesh, and reduced
+// once more. The mesh is 2x2: rows are split over the major axis, and only the minor one communicates.
 // RUN: shardpass-opt %s partition | FileCheck %s
 // RUN: shardpass-run %s partition --devices 4 --check
 

@@ -1,5 +1,5 @@
-// case 2: windows of 3 rows, one row apart. Each device gets one row from each side; a sum's padding is zero, which is what a
-// device without a neighbour receives. The tile of 4 rows becomes 6, and the local window is unpadded.
+// case 2: windows of 3 rows, one row apart. Each device gets one row from each side; a sum's padding is zero, which is
+// what a device without a neighbour receives. The tile of 4 rows becomes 6, and the local window is unpadded.
 // RUN: shardpass-opt %s partition | FileCheck %s
 // RUN: shardpass-run %s partition --devices 4 --check
 

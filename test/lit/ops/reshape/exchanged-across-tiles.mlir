@@ -1,6 +1,6 @@
-// case 2: 6 rows of 4 become 8 rows of 3, both split over 3 devices. In row-major order the tiles of the operand begin at
-// elements 0, 8 and 16; those of the result (ceil(8 / 3) = 3 rows, 9 elements) at 0, 9 and 18. So device 0 lacks one element
-// of device 1, device 1 two of device 2: one permute of 2 elements, and no gather of all 24.
+// case 2: 6 rows of 4 become 8 rows of 3, both split over 3 devices. In row-major order the tiles of the operand begin
+// at elements 0, 8 and 16; those of the result (ceil(8 / 3) = 3 rows, 9 elements) at 0, 9 and 18. So device 0 lacks one
+// element of device 1, device 1 two of device 2: one permute of 2 elements, and no gather of all 24.
 // RUN: shardpass-opt %s partition | FileCheck %s
 // RUN: shardpass-run %s partition --devices 3 --check
 

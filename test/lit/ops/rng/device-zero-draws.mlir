@@ -1,5 +1,5 @@
-// rng is no function of anything, so devices would draw numbers of their own: those of device 0 are taken on all. The others
-// add nothing to them in a reduce_scatter.
+// rng is no function of anything, so devices would draw numbers of their own: those of device 0 are taken on all. The
+// others add nothing to them in a reduce_scatter.
 // RUN: shardpass-opt %s partition | FileCheck %s
 
 // CHECK-LABEL: func.func @main(

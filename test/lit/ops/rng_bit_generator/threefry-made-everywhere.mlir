@@ -1,5 +1,5 @@
-// THREE_FRY puts the words of a tile far apart in its count: every device makes all bits from the one state and keeps its
-// part. Nothing is sent.
+// THREE_FRY puts the words of a tile far apart in its count: every device makes all bits from the one state and keeps
+// its part. Nothing is sent.
 // RUN: shardpass-opt %s partition | FileCheck %s
 // RUN: shardpass-run %s partition --devices 4 --check
 

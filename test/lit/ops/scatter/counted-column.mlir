@@ -1,5 +1,5 @@
-// case 4: one column of the indices counts 0, 1, 2, ... along the rows, as `x.at[arange(8), i].add(u)` has it. An update
-// and the row that it changes are on the same device, so nothing moves.
+// case 4: one column of the indices counts 0, 1, 2, ... along the rows, as `x.at[arange(8), i].add(u)` has it. An
+// update and the row that it changes are on the same device, so nothing moves.
 // RUN: shardpass-opt %s partition | FileCheck %s
 // RUN: shardpass-run %s partition --devices 4 --check
 

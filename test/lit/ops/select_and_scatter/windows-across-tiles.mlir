@@ -1,6 +1,6 @@
-// Windows of 3 rows, one row apart, cross the border between two tiles of 32 rows. Both devices look at the windows that
-// touch their tile: each gets 2 rows of the operand, and the source of 2 windows at most. Each scatters into all that its
-// windows span, and keeps its tile.
+// Windows of 3 rows, one row apart, cross the border between two tiles of 32 rows. Both devices look at the windows
+// that touch their tile: each gets 2 rows of the operand, and the source of 2 windows at most. Each scatters into all
+// that its windows span, and keeps its tile.
 // RUN: shardpass-opt %s partition | FileCheck %s
 // RUN: shardpass-run %s partition --devices 2 --check
 

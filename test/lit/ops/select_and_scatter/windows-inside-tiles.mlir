@@ -1,5 +1,5 @@
-// The gradient of pooling by 2 rows, 2 apart: no window crosses a border, so each device works on its tile, 4 rows of the
-// operand with 2 of the source.
+// The gradient of pooling by 2 rows, 2 apart: no window crosses a border, so each device works on its tile, 4 rows of
+// the operand with 2 of the source.
 // RUN: shardpass-opt %s partition | FileCheck %s
 // RUN: shardpass-run %s partition --devices 4 --check
 

@@ -1,4 +1,5 @@
-// The triangle stands on the left: a batch and the columns of the right-hand side are split, the triangle is taken whole.
+// The triangle stands on the left: a batch and the columns of the right-hand side are split, the triangle is taken
+// whole.
 // RUN: shardpass-opt %s partition | FileCheck %s
 // RUN: shardpass-run %s partition --devices 4 --check
 
