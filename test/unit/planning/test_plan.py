@@ -13,7 +13,8 @@ ROWS, COLUMNS, WHOLE = "{devices=[2,1]<=[2]}", "{devices=[1,2]<=[2]}", "{replica
 
 
 def plan(body: str, arguments: str, results: str, *, devices: int = 2) -> ProgramPlan:
-    text = f"module attributes {{mhlo.num_partitions = {devices} : i32}} {{ func.func @main({arguments}) -> ({results}) {{ {body} }} }}"
+    main = f"func.func @main({arguments}) -> ({results}) {{ {body} }}"
+    text = f"module attributes {{mhlo.num_partitions = {devices} : i32}} {{ {main} }}"
     with collect():
         return plan_module(text)
 
@@ -40,7 +41,7 @@ def test_a_loops_body_counts_as_often_as_it_runs() -> None:
       cond { %p = stablehlo.compare LT, %i, %n, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1> stablehlo.return %p : tensor<i1> }
       do { %one = stablehlo.constant dense<1> : tensor<i32> %j = stablehlo.add %i, %one : tensor<i32>
         %w = stablehlo.custom_call @Sharding(%v) {mhlo.sharding = "{replicated}"} : (tensor<8x8xf32>) -> tensor<8x8xf32>
-        %d = stablehlo.tanh %w : tensor<8x8xf32>
+        %d = stablehlo.dot_general %w, %w, contracting_dims = [1] x [0] : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
         %e = stablehlo.custom_call @Sharding(%d) {mhlo.sharding = "{devices=[2,1]<=[2]}"} : (tensor<8x8xf32>) -> tensor<8x8xf32>
         stablehlo.return %j, %e : tensor<i32>, tensor<8x8xf32> }
       return %0#1 : tensor<8x8xf32>"""  # noqa: E501
