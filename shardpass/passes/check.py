@@ -55,12 +55,13 @@ class Check(ModulePass):
 
     remarks: bool = False
 
-    def run(self, module: Any) -> None:
+    def run(self, module: Any) -> bool:
         devices = num_devices(module)
         if devices is None:
             raise NO_MESH.error(place_of(main_of(module).location), attribute=MESH, pipeline="check")
         table = table_of(module, "check")
         _Checker(table.program, table.handles, table.found(), devices, self.remarks).run()
+        return False
 
 
 class _Checker:
@@ -69,20 +70,20 @@ class _Checker:
     def __init__(self, program: Program, handles: Handles, shardings: Shardings, devices: int, remarks: bool) -> None:
         self.program, self.handles, self.shardings = program, handles, shardings
         self.devices, self.remarks = devices, remarks
-        self.fine: set[tuple[Sharding, Array, PrimeMesh | None]] = set()
+        self.fine: set[tuple[Sharding, Array, PrimeMesh]] = set()
 
     def run(self) -> None:
         of = self.shardings.of
         for index, (value, argument) in enumerate(
             zip(self.program.body.arguments, self.handles.arguments[None], strict=True)
         ):
-            self.value(of.get(value), value, argument, f"argument {index}", boundary=True)
+            self.value(of.get(value), value, argument, f"argument {index}", boundary=True, mesh=self.program.mesh)
         for op in self.program.body.every_op():
             if op.kind is not OpKind.UNTOUCHED:
                 self.op(op)
         for index, value in enumerate(self.program.body.returned):
             sharding = self.shardings.results[index]
-            self.value(sharding, value, self.handles.main, f"result {index}", boundary=True)
+            self.value(sharding, value, self.handles.main, f"result {index}", boundary=True, mesh=self.program.mesh)
 
     def op(self, op: Op) -> None:
         for value in op.results:
@@ -103,18 +104,20 @@ class _Checker:
         where: str,
         *,
         boundary: bool = False,
-        mesh: PrimeMesh | None = None,
+        mesh: PrimeMesh,
     ) -> None:
         """Reports what is wrong with a value of ``holder``: an op, main, or a block's argument."""
         array = self.program.arrays[value]
         if array is None:
             return
-        place = place_of(holder.location)
         if sharding is None:
-            report(NOT_PROPAGATED.at(place, op=where))
+            report(NOT_PROPAGATED.at(place_of(holder.location), op=where))
             return
+        if (sharding, array, mesh) in self.fine and not (self.remarks and boundary):
+            return
+        place = place_of(holder.location)
         kind = self.handles.types[value]
-        scope = get_text(holder, SCOPE) if mesh is not None and mesh.manual else None
+        scope = get_text(holder, SCOPE) if mesh.manual else None
         found = list(check(sharding, kind, self.devices, place, where=where, source="mhlo.num_partitions", scope=scope))
         if not found:
             self.fine.add((sharding, array, mesh))

@@ -28,6 +28,7 @@ def test_the_search_sees_a_rule_that_claims_too_little(monkeypatch: pytest.Monke
     """Without its rule for columns, ``add`` has a missing split."""
     from dataclasses import replace
 
+    from shardpass.ops.model import Pointwise
     from shardpass.ops.registry import table
     from shardpass.ops.splits.factors import Kind
 
@@ -37,9 +38,9 @@ def test_the_search_sees_a_rule_that_claims_too_little(monkeypatch: pytest.Monke
     def poorer(op: Any) -> Any:
         rule = entry.rule(op)
         assert rule is not None
-        return replace(rule, factors=(rule.factors[0], replace(rule.factors[1], kind=Kind.REPLICATED)))
+        return Pointwise(replace(rule, factors=(rule.factors[0], replace(rule.factors[1], kind=Kind.REPLICATED))))
 
-    monkeypatch.setitem(table(), sample.op, replace(entry, rule=poorer))
+    monkeypatch.setitem(table(), sample.op, replace(entry, read=poorer))
     found = validate_rules.validate(sample, limit=3)
     assert found.incorrect == []
     assert found.missing == ["operand 0 dim 1, operand 1 dim 1, result 0 dim 1"]
@@ -49,6 +50,7 @@ def test_the_proof_sees_a_rule_that_claims_too_much(monkeypatch: pytest.MonkeyPa
     """A sort split along the dimension that it orders."""
     from dataclasses import replace
 
+    from shardpass.ops.model import Pointwise
     from shardpass.ops.registry import table
     from shardpass.ops.splits.factors import Kind
 
@@ -58,7 +60,7 @@ def test_the_proof_sees_a_rule_that_claims_too_much(monkeypatch: pytest.MonkeyPa
     def bolder(op: Any) -> Any:
         rule = entry.rule(op)
         assert rule is not None
-        return replace(rule, factors=tuple(replace(f, kind=Kind.PARALLEL) for f in rule.factors))
+        return Pointwise(replace(rule, factors=tuple(replace(f, kind=Kind.PARALLEL) for f in rule.factors)))
 
-    monkeypatch.setitem(table(), sample.op, replace(entry, rule=bolder, rewrite=None))
+    monkeypatch.setitem(table(), sample.op, replace(entry, read=bolder))
     assert validate_rules.validate(sample, limit=3).incorrect != []

@@ -28,7 +28,7 @@ def make_problem(
         raise table.SHAPE.error(text="x".join(map(str, shape)), reason="a size is negative")
     size = find_element_type(element).bytes(math.prod(shape))
     if size >= MOST_BYTES:
-        raise table.SHAPE.error(text="x".join(map(str, shape)), reason=f"an array of {size} bytes cannot be counted")
+        raise table.SHAPE.error(text="x".join(map(str, shape)), reason=f"it has {size} bytes, too many to count")
     devices = _devices(given_source, given_target, num_devices)
     given_source, given_target = (_with_mesh(s, len(shape), devices) for s in (given_source, given_target))
     sides = (_distribution(given_source, shape, devices), _distribution(given_target, shape, devices))
