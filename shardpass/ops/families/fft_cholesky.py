@@ -44,5 +44,5 @@ TARGETS = (
 for _target in TARGETS:
     define_target(_target, matrices)
 
-define("stablehlo.fft", fft, note="dimensions that are not transformed")
+define("stablehlo.fft", fft, note="every dimension that is not transformed")
 define("stablehlo.cholesky", cholesky, note="batch dimensions")

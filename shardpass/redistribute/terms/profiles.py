@@ -1,4 +1,4 @@
-"""Profiles by name or from a file: what ``tools/bench/calibrate.py`` writes and ``profile=`` takes.
+"""Profiles by name or from a file: what ``python -m tools.bench.calibrate`` writes and ``profile=`` takes.
 
 The file is a JSON object with the fields of ``Profile``; seconds, bytes, bytes a second::
 
