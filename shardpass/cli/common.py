@@ -3,23 +3,17 @@
 Exit status: 0 success, 1 bad input (one diagnostic on stderr, with place and remedy), 2 bad usage,
 130 interrupted, 141 the reader of our output went away. Never a Python traceback.
 
-Heavy imports belong into functions: a command starts before it knows what it needs, and ``--help`` needs
-nothing.
+Imports that ``--help`` does not need stand in functions: dataclasses alone (of the diagnostics) take as long to load as
+the rest of a command that prints its help.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
 import stat
 import sys
-import tempfile
 from collections.abc import Callable, Sequence
-from pathlib import Path
-
-from shardpass.diagnostics import Place, ShardpassError
-from shardpass.diagnostics.table_driver import CANNOT_READ, CANNOT_WRITE
 
 STDIN = "<stdin>"
 
@@ -38,8 +32,6 @@ def guarded(body: Callable[[Sequence[str]], int], argv: Sequence[str] | None = N
         status = body(sys.argv[1:] if argv is None else argv)
         sys.stdout.flush()
         return status
-    except ShardpassError as error:
-        return _complain(error)
     except SystemExit as leaving:  # argparse: --help, bad usage
         return leaving.code if isinstance(leaving.code, int) else 2
     except KeyboardInterrupt:
@@ -47,12 +39,13 @@ def guarded(body: Callable[[Sequence[str]], int], argv: Sequence[str] | None = N
     except BrokenPipeError:
         return _reader_left()
     except Exception as error:
+        from shardpass.diagnostics import ShardpassError
         from shardpass.diagnostics.internal import internal_error
 
-        return _complain(internal_error("the command", error))
+        return _complain(error if isinstance(error, ShardpassError) else internal_error("the command", error))
 
 
-def _complain(error: ShardpassError) -> int:
+def _complain(error: Exception) -> int:
     try:
         sys.stdout.flush()
         print(error, file=sys.stderr, flush=True)
@@ -64,8 +57,10 @@ def _complain(error: ShardpassError) -> int:
 def _reader_left() -> int:
     """Nobody reads on: keep the interpreter from flushing to the closed pipe as it ends."""
     for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(OSError, ValueError):
+        try:
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        except (OSError, ValueError):  # the stream has no file
+            continue
     return 141
 
 
@@ -108,8 +103,12 @@ def read_input(path: str) -> tuple[bytes, str]:
     if path == "-":
         return sys.stdin.buffer.read(), STDIN
     try:
-        return Path(path).read_bytes(), path
+        with open(path, "rb") as file:
+            return file.read(), path
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        from shardpass.diagnostics import Place
+        from shardpass.diagnostics.table_driver import CANNOT_READ
+
         raise CANNOT_READ.error(Place(path), reason=_reason(error), hint=_instead_of(path)) from None
 
 
@@ -140,26 +139,33 @@ def write_output(path: str, data: str | bytes) -> None:
         sys.stdout.buffer.flush()
         return
     try:
-        _replace(Path(os.path.realpath(path)), raw)
+        _replace(os.path.realpath(path), raw)
     except (OSError, ValueError) as error:
+        from shardpass.diagnostics import Place
+        from shardpass.diagnostics.table_driver import CANNOT_WRITE
+
         raise CANNOT_WRITE.error(Place(path), reason=_reason(error)) from None
 
 
-def _replace(target: Path, data: bytes) -> None:
-    mode = target.stat().st_mode if target.exists() else None
+def _replace(target: str, data: bytes) -> None:
+    mode = os.stat(target).st_mode if os.path.exists(target) else None
     if mode is not None and not stat.S_ISREG(mode):
         if stat.S_ISDIR(mode):
             raise IsADirectoryError("it is a directory")
-        target.write_bytes(data)  # a device or a pipe cannot be replaced
+        with open(target, "wb") as device:  # a device or a pipe cannot be replaced
+            device.write(data)
         return
-    descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    from tempfile import mkstemp
+
+    folder, last = os.path.split(target)
+    descriptor, name = mkstemp(prefix=f".{last}.", dir=folder)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)
         os.chmod(name, stat.S_IMODE(mode) if mode is not None else 0o666 & ~_umask())
         os.replace(name, target)
     except BaseException:
-        with contextlib.suppress(OSError):
+        if os.path.exists(name):
             os.unlink(name)
         raise
 

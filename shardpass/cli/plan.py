@@ -78,7 +78,7 @@ def _main(argv: Sequence[str]) -> int:
     element, shape = array_type(arguments.array)
     plan, others = _plans(shape, element, arguments)
     if arguments.svg:
-        from shardpass.redistribute.program.draw import plan_svg
+        from shardpass.redistribute.drawing import plan_svg
 
         write_output(arguments.svg, plan_svg(plan))
     if arguments.json:

@@ -174,6 +174,12 @@ FOREIGN_OP = Code(
     "write the op in stablehlo or chlo; if Shardy's passes ran on the module, start from the module before them",
     explanation="Examples: `math.sin`, `sdy.constant`, `sdy.all_gather`.",
 )
+TOO_MANY_OPS = Code(
+    "SP229",
+    "a body for each call makes {count} ops of @main and the {calls} calls that it reaches; the most is {most}",
+    "write what is called so often as the body of a stablehlo.while (jax.lax.scan)",
+    explanation="Each call gets a body of its own. Where each function calls the next twice, the ops double each time.",
+)
 OWN_ORDER = Code(
     "SP217",
     "the device order of {text} is not one that the axes of {mesh} can express; the value keeps its own order and is "

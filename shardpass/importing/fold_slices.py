@@ -1,21 +1,26 @@
-"""Before propagation: a slice of what was only put together is cut from the parts.
+"""Before propagation: a slice of an array that was only put together is cut from the parts of that array.
 
-``jnp.pad`` and two slices are how JAX's users write a stencil, ``concatenate`` and a slice a periodic one. The array in
-between divides into other tiles than what goes in and comes out, so that most of it would cross devices there and back.
-Cases, for a slice and the op that made its operand, in one block:
+Problem. ``jnp.pad`` and two slices are how JAX's users write a stencil, ``concatenate`` and a slice a periodic one. The
+array in between divides into other tiles than the arrays before and after it: on a mesh ``x=2``, ``pad(x)`` of 8 rows
+has 10, so a device holds rows 0-4 of it, but rows 0-3 of ``x``. Most of the array would cross devices there and back.
 
-1. all of it: the operand;
-2. of a slice: one slice;
-3. of a pad, unit strides and no interior padding: a pad by what is left, negative where the slice cuts deeper; a slice,
-   or the operand, where nothing is left;
-4. of a concatenate, cut along it with unit stride: one slice, or a concatenate of slices of what is cut along other
-   dimensions; the latter where the parts are of one array (it was padded by itself), or where nobody else uses the
-   whole, which would be put together for each slice.
+Cases, for a slice and the op that made its operand, in one block; ``x`` has 8 elements:
 
-An op that says its own sharding is left, and so is one outside of the slice's loop: it would be done for each trip.
+1. All of the operand: ``x[0:8]`` is ``x``.
+2. A slice of a slice: ``x[2:8][1:3]`` is ``x[3:5]``.
+3. A slice of a pad, with unit strides and no interior padding: a pad by the padding that is left (negative where the
+   slice cuts deeper): ``pad(x, 1, 1)[0:8]`` is ``pad(x, 1, -1)``; where no padding is left a slice of ``x``, or ``x``.
+4. A slice of a concatenate, cut along it with unit stride: ``concat(x, y)[2:5]`` is ``x[2:5]``; where it meets several
+   parts, a concatenate of their slices: ``concat(x, y)[4:12]`` is ``concat(x[4:8], y[0:4])``. Several parts are done
+   only where they are of one array (the array was padded by itself), or where nobody else uses the concatenate, which
+   would otherwise be put together once more for each slice.
 
-State: ``Recut.made``, what was cut so far: equal cuts are one value.
-In program order the parts are simple already. O(slices and parts of what they are cut from).
+An op that carries a sharding of the user is left, and so is one outside of the slice's loop: it would be done in each
+trip.
+
+State: ``SliceFolding.made``, the slices made so far, so that equal ones are one value.
+Invariant: slices are given in program order, so the operand of a slice has been folded before.
+Cost: O(slices, and parts of the arrays that they are cut from).
 """
 
 from __future__ import annotations
@@ -31,7 +36,7 @@ from shardpass.ir.tensors import i64_array, ints, operation, shape_of
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class Slice:
     """``value[start:limit:stride]`` in every dimension."""
 
     value: Any
@@ -47,37 +52,37 @@ class Cut:
     def whole(self) -> bool:
         return self.shape == shape_of(self.value)
 
-    def along(self, dim: int, value: Any, start: int, limit: int) -> Cut:
+    def along(self, dim: int, value: Any, start: int, limit: int) -> Slice:
         """The same cut of another value, which has other elements along ``dim``."""
         starts, limits = list(self.starts), list(self.limits)
         starts[dim], limits[dim] = start, limit
-        return Cut(value, tuple(starts), tuple(limits), self.strides)
+        return Slice(value, tuple(starts), tuple(limits), self.strides)
 
 
-def whole(value: Any) -> Cut:
+def slice_of_all(value: Any) -> Slice:
     shape = shape_of(value)
-    return Cut(value, (0,) * len(shape), shape, (1,) * len(shape))
+    return Slice(value, (0,) * len(shape), shape, (1,) * len(shape))
 
 
-class Recut:
-    """Simplifies the slices of one block, which are given in program order."""
+class SliceFolding:
+    """Folds the slices of one block, which are given in program order."""
 
     def __init__(self) -> None:
-        self.made: dict[Cut, Any] = {}
+        self.made: dict[Slice, Any] = {}
 
-    def slice(self, op: Any) -> None:
-        """Replaces ``op``, a ``stablehlo.slice``, where its operand was only put together."""
+    def fold(self, op: Any) -> None:
+        """Replaces ``op``, a ``stablehlo.slice``, where one of the cases applies, and erases it then."""
         if any(name in op.attributes for name in SAID):
             return
         rows = (ints(op.attributes[name]) for name in ("start_indices", "limit_indices", "strides"))
         with ir.InsertionPoint(op), op.location:
-            made = self._simpler(Cut(op.operands[0], *rows), op)
+            made = self._simpler(Slice(op.operands[0], *rows), op)
         if made is not None:
             op.results[0].replace_all_uses_with(made)
             op.erase()
 
-    def _simpler(self, cut: Cut, op: Any) -> Any | None:
-        """``cut``, which ``op`` takes, made of the parts of its value; None where that is no simpler."""
+    def _simpler(self, cut: Slice, op: Any) -> Any | None:
+        """The slice ``cut``, in the place of ``op``, made of the parts of its value; None where no case applies."""
         if cut.whole:
             return cut.value
         if isinstance(cut.value.owner, ir.Block):
@@ -93,22 +98,22 @@ class Recut:
             return self._of_concatenate(cut, maker, op)
         return None
 
-    def _taken(self, cut: Cut, op: Any) -> Any:
-        """``cut`` in the simplest way."""
+    def _taken(self, cut: Slice, op: Any) -> Any:
+        """The value of ``cut``: folded where a case applies, a new ``stablehlo.slice`` otherwise."""
         if cut not in self.made:
             made = self._simpler(cut, op)
             self.made[cut] = _slice(cut, op) if made is None else made
         return self.made[cut]
 
-    def _of_slice(self, cut: Cut, maker: Any, op: Any) -> Any:
+    def _of_slice(self, cut: Slice, maker: Any, op: Any) -> Any:
         first, steps = ints(maker.attributes["start_indices"]), ints(maker.attributes["strides"])
         rows = zip(first, steps, cut.starts, cut.strides, cut.shape, strict=True)
         starts = tuple(f + start * step if n else 0 for f, step, start, _, n in rows)
         strides = tuple(s * step for s, step in zip(cut.strides, steps, strict=True))
         limits = tuple(s + (n - 1) * t + 1 if n else 0 for s, t, n in zip(starts, strides, cut.shape, strict=True))
-        return self._taken(Cut(maker.operands[0], starts, limits, strides), op)
+        return self._taken(Slice(maker.operands[0], starts, limits, strides), op)
 
-    def _of_pad(self, cut: Cut, maker: Any, op: Any) -> Any | None:
+    def _of_pad(self, cut: Slice, maker: Any, op: Any) -> Any | None:
         value, padding = maker.operands
         shape = shape_of(value)
         low = tuple(p - s for p, s in zip(ints(maker.attributes["edge_padding_low"]), cut.starts, strict=True))
@@ -119,10 +124,10 @@ class Recut:
             return None  # nothing of the array is left
         if max(low) <= 0 and max(high) <= 0:
             limits = tuple(m + over for m, over in zip(shape, high, strict=True))
-            return self._taken(Cut(value, tuple(-at for at in low), limits, cut.strides), op)
-        return _marked(hlo.pad(value, padding, *map(i64_array, (low, high, (0,) * len(shape)))), op)
+            return self._taken(Slice(value, tuple(-at for at in low), limits, cut.strides), op)
+        return _in_scope(hlo.pad(value, padding, *map(i64_array, (low, high, (0,) * len(shape)))), op)
 
-    def _of_concatenate(self, cut: Cut, maker: Any, op: Any) -> Any | None:
+    def _of_concatenate(self, cut: Slice, maker: Any, op: Any) -> Any | None:
         along = ir.IntegerAttr(maker.attributes["dimension"]).value
         first, last = cut.starts[along], cut.limits[along]
         if cut.strides[along] != 1 or not 0 < last - first < shape_of(cut.value)[along]:
@@ -142,12 +147,12 @@ class Recut:
         row = []
         for root, start, limit in rooted:
             others = self._taken(cut.along(along, root, 0, shape_of(root)[along]), op)
-            row.append(self._taken(whole(others).along(along, others, start, limit), op))
-        return _marked(hlo.concatenate(row, along), op)
+            row.append(self._taken(slice_of_all(others).along(along, others, start, limit), op))
+        return _in_scope(hlo.concatenate(row, along), op)
 
 
 def _root(value: Any, along: int, start: int, limit: int) -> tuple[Any, int, int]:
-    """``value[start:limit]`` as a part of what ``value`` was cut from along the one dimension."""
+    """``value[start:limit]`` along one dimension, as a part of the array that ``value`` is a slice of."""
     while not isinstance(value.owner, ir.Block) and operation(value.owner).name == "stablehlo.slice":
         maker = operation(value.owner)
         source, first = maker.operands[0], ints(maker.attributes["start_indices"])[along]
@@ -160,11 +165,11 @@ def _root(value: Any, along: int, start: int, limit: int) -> tuple[Any, int, int
     return value, start, limit
 
 
-def _slice(cut: Cut, op: Any) -> Any:
-    return _marked(hlo.slice(cut.value, *map(i64_array, (cut.starts, cut.limits, cut.strides))), op)
+def _slice(cut: Slice, op: Any) -> Any:
+    return _in_scope(hlo.slice(cut.value, *map(i64_array, (cut.starts, cut.limits, cut.strides))), op)
 
 
-def _marked(value: Any, op: Any) -> Any:
+def _in_scope(value: Any, op: Any) -> Any:
     """``value``, made in the place of ``op``, in the same manual region."""
     if SCOPE in op.attributes:
         operation(value.owner).attributes[SCOPE] = op.attributes[SCOPE]

@@ -1,114 +1,240 @@
 """Calls, and composites, become the body of the function that they name.
 
-Each call gets a body of its own, so the callee may be split differently at each call site (XLA and Shardy do the same).
-The ops keep the callee's source lines. A composite is what it is composed of: no backend knows it by name at the shapes
-of tiles. A callee's argument or result that carries a sharding becomes a constraint.
+Problem. Each call gets a body of its own, so the callee may be split differently at each call site (XLA and Shardy do
+the same). The ops keep the callee's source lines. A composite is replaced by its decomposition: no backend knows the
+composite by name at the shapes of tiles.
+
+Method. Callers first: the calls of ``main`` become bodies, then the calls in these bodies, and so on. How often
+each function is needed is counted before.
+
+1. A function that is needed n times is copied n - 1 times; the last call takes the body itself:
+
+       main: f(x); f(y)      ->  main: (copies of f's ops); (f's ops)
+
+   So each op is moved or copied once for each time that it stands in the result.
+2. A function that something else names too (a custom call may name computations) keeps its body, and is kept.
+3. A sharding on a callee's argument or result, or on the call, becomes a ``custom_call @Sharding`` of that value.
+4. In a manual region the body gets the call's scope, unless an op has one of its own. A call in that body hands on its
+   own scope, or else the one that its body would have got.
+
+State: the calls that are left to do, the next one last. Invariant: functions that are not reached yet are as they were
+read, so that a copy of one is small; no op stands twice in the lists of calls.
+
+Cost: linear in the ops that are copied. Where each function calls the next twice that is exponential in the size of the
+module, so it is computed first, and more than ``MOST_OPS`` are refused.
 """
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import dataclass, field
 from typing import Any
 
 from jaxlib.mlir import ir
 
-from shardpass.diagnostics.table_passes import RECURSION, UNKNOWN_CALLEE
+from shardpass.diagnostics.table_passes import RECURSION, TOO_MANY_OPS, UNKNOWN_CALLEE
 from shardpass.ir.annotations import CONSTRAINT, MANUAL, SAID, SHARDING, Signature, main_of, make_custom_call
 from shardpass.ir.locations import place_of
-from shardpass.ir.tensors import operation, walk_blocks
+from shardpass.ir.walk import CONTROL_FLOW, OpLists, named, operation, read_blocks
 from shardpass.program.manual_regions import marked_scope, set_scope
 
 NAMES_CALLEE = {"func.call": "callee", "stablehlo.composite": "decomposition"}  # op -> its attribute
+MOST_OPS = 2**21  # that inlining may make, with the calls and returns on the way
 
 
-def inline_calls(module: Any) -> None:
+@dataclass(slots=True)
+class _Function:
+    op: Any
+    size: int = 0  # ops, those of regions too
+    calls: list[Any] = field(default_factory=list)
+    mentions: set[str] = field(default_factory=set)  # functions that ops other than calls name
+    signature: Signature | None = None  # read when first called
+
+
+@dataclass(slots=True)
+class _Call:
+    """A call that is to be inlined, with what it said before the ops around it were marked."""
+
+    op: Any
+    scope: str | None  # that it is marked with itself
+    around: str | None  # that the body which it stands in has got
+    said: dict[str, Any]  # the user's sharding of its result
+
+
+def inline_calls(module: Any, lists: OpLists | None = None) -> None:
     """Inlines every call and composite reached from ``main``, in regions too, and erases the functions left unused.
 
-    Raises ShardpassError: SP205 where functions call one another in a circle, SP206 where a callee is missing.
+    ``lists`` holds the ops of ``module``. Raises ShardpassError: SP205 where functions call one another in a circle,
+    SP206 where a callee is missing, SP229 where the result would be too large.
     """
+    functions = _functions(lists or OpLists(module.operation))
+    if len(functions) == 1:
+        _refuse_circle_of_main(functions)
+        return
+    order = _callees_first(functions)
+    _refuse_too_many(functions, order, main_of(module))
+    kept = _kept(functions, order)
+    needed = Counter(main=1)
+    for name in reversed(order):
+        for call in functions[name].calls:
+            needed[_callee(call)] += needed[name]
+    todo = [_call(op, None) for op in reversed(functions["main"].calls)]
+    while todo:
+        call = todo.pop()
+        name = _callee(call.op)
+        needed[name] -= 1
+        inner = _inline_call(call, functions[name], copy=needed[name] > 0 or name in kept)
+        todo += reversed(inner)
+    for name, function in functions.items():
+        if name != "main" and name not in kept:
+            function.op.erase()
+    if lists is not None:
+        lists.changed()
+
+
+def _functions(lists: OpLists) -> dict[str, _Function]:
+    top, *blocks = lists.blocks
     functions = {
-        op.attributes["sym_name"].value: op for op in module.body.operations if operation(op).name == "func.func"
+        op.attributes["sym_name"].value: _Function(op)
+        for op, name in zip(top.ops, top.names, strict=True)
+        if name == "func.func"
     }
+    if len(functions) == 1 and NAMES_CALLEE.keys().isdisjoint(lists.names):
+        return functions
+    by_op = {id(function.op): function for function in functions.values()}
+    current = next(iter(functions.values()))
+    for inside in blocks:  # those of a function follow one another
+        current = by_op.get(id(inside.owner), current)
+        current.size += len(inside.ops)
+        for op, name in zip(inside.ops, inside.names, strict=True):
+            if name in NAMES_CALLEE:
+                current.calls.append(op)
+            elif name == "stablehlo.custom_call" or not name.startswith(("stablehlo.", "chlo.", "func.return")):
+                for attribute in op.attributes.values():
+                    current.mentions |= _symbols(attribute)
+    return functions
+
+
+def _callee(call: Any) -> str:
+    return str(ir.FlatSymbolRefAttr(call.attributes[NAMES_CALLEE[call.name]]).value)
+
+
+def _refuse_circle_of_main(functions: dict[str, _Function]) -> None:
+    if any(function.calls for function in functions.values()):
+        _callees_first(functions)
+
+
+def _callees_first(functions: dict[str, _Function]) -> list[str]:
+    """The functions that ``main`` reaches by calls, each behind those that it calls."""
+    order: list[str] = []
     done: set[str] = set()
-    _inline_into(functions, "main", (), done, main_of(module))
-    _erase_unused(module, functions)
-
-
-def _calls(function: Any) -> list[Any]:
-    return [
-        operation(op)
-        for block in walk_blocks(operation(function))
-        for op in block.operations
-        if operation(op).name in NAMES_CALLEE
-    ]
-
-
-def _inline_into(functions: dict[str, Any], name: str, path: tuple[str, ...], done: set[str], function: Any) -> None:
-    """Callees first, so that each body is flat when it is copied."""
-    path = (*path, name)
-    for call in _calls(function):
-        callee = ir.FlatSymbolRefAttr(call.attributes[NAMES_CALLEE[call.name]]).value
-        if callee in path:
-            circle = " -> ".join("@" + n for n in (*path[path.index(callee) :], callee))
+    path = ["main"]
+    todo = [iter(functions["main"].calls)]  # of each function on the path, the calls that were not looked at
+    on_path = {"main"}
+    while todo:
+        call = next(todo[-1], None)
+        if call is None:
+            todo.pop()
+            name = path.pop()
+            on_path.discard(name)
+            done.add(name)
+            order.append(name)
+            continue
+        callee = _callee(call)
+        if callee in on_path:
+            circle = " -> ".join("@" + name for name in (*path[path.index(callee) :], callee))
             raise RECURSION.error(place_of(call.location), circle=circle)
-        if callee not in functions or not functions[callee].regions[0].blocks:
+        if callee not in functions or not functions[callee].op.regions[0].blocks:
             raise UNKNOWN_CALLEE.error(place_of(call.location), callee=callee)
         if callee not in done:
-            _inline_into(functions, callee, path, done, functions[callee])
-        _inline_call(call, functions[callee])
-    done.add(name)
+            path.append(callee)
+            on_path.add(callee)
+            todo.append(iter(functions[callee].calls))
+    return order
 
 
-def _inline_call(call: Any, callee: Any) -> None:
-    scope = marked_scope(call)  # of a call inside a manual region: so is the body
-    outside = {} if scope == MANUAL else {name: call.attributes[name] for name in SAID if name in call.attributes}
-    with ir.InsertionPoint(call):
-        copy = operation(callee).clone()
-        signature = Signature(copy)
-        block = copy.regions[0].blocks[0]
-        values = zip(block.arguments, call.operands, signature.arguments, strict=True)
-        for argument, value, attributes in values:
-            argument.replace_all_uses_with(_constrained(value, attributes, call.location))
-        *body, terminator = [operation(op) for op in block.operations]
-        for op in body:
-            op.move_before(call)
-            if scope is not None and marked_scope(op) is None:
-                set_scope(op, scope)
+def _refuse_too_many(functions: dict[str, _Function], order: list[str], main: Any) -> None:
+    """Refuses a program for which more than ``MOST_OPS`` ops would be copied; O(calls)."""
+    sizes: dict[str, int] = {}
+    for name in order:
+        sizes[name] = functions[name].size + sum(sizes[_callee(call)] for call in functions[name].calls)
+    if sizes["main"] > MOST_OPS:
+        calls = sum(len(functions[name].calls) for name in order)
+        raise TOO_MANY_OPS.error(place_of(main.location), calls=calls, count=sizes["main"], most=MOST_OPS)
+
+
+def _kept(functions: dict[str, _Function], order: list[str]) -> set[str]:
+    """The functions that must stay: ops of the inlined program name them, or ops of such functions."""
+    kept: set[str] = set()
+    todo = {name for reached in order for name in functions[reached].mentions}
+    while todo:
+        name = todo.pop()
+        if name in functions and name != "main" and name not in kept:
+            kept.add(name)
+            function = functions[name]
+            todo |= function.mentions
+            if name not in order:
+                todo |= {_callee(call) for call in function.calls}
+    return kept
+
+
+def _call(op: Any, around: str | None) -> _Call:
+    scope = marked_scope(op)
+    said = {} if scope == MANUAL else {name: op.attributes[name] for name in SAID if name in op.attributes}
+    return _Call(op, scope, around, said)
+
+
+def _inline_call(call: _Call, function: _Function, *, copy: bool) -> list[_Call]:
+    """Puts the body of ``function``, or a copy, before ``call`` and erases the call; the calls that are in the body."""
+    op, scope = call.op, call.scope or call.around
+    signature = function.signature = function.signature or Signature(function.op)
+    with ir.InsertionPoint(op):
+        source = function.op.clone() if copy else function.op
+        block = source.regions[0].blocks[0]
+        for argument, value, attributes in zip(block.arguments, op.operands, signature.arguments, strict=True):
+            argument.replace_all_uses_with(_constrained(value, attributes, call))
+        *body, terminator = [view.operation for view in block.operations]
+        inner = _calls_in(body, scope) if function.calls else []
+        for moved in body:
+            moved.move_before(op)
+            if scope is not None and marked_scope(moved) is None:
+                set_scope(moved, scope)
         returned = list(terminator.operands)
-        for result, value, attributes in zip(call.results, returned, signature.results, strict=True):
-            value = _constrained(value, attributes, call.location)
-            alone = outside if len(call.results) == 1 else {}
-            result.replace_all_uses_with(_constrained(value, alone, call.location))
-    copy.erase()
-    call.erase()
+        for result, value, attributes in zip(op.results, returned, signature.results, strict=True):
+            value = _constrained(value, attributes, call)
+            if len(returned) == 1:
+                value = _constrained(value, call.said, call)
+            result.replace_all_uses_with(value)
+    if copy:
+        source.erase()
+    else:
+        terminator.erase()  # the function is erased when all calls are inlined
+    op.erase()
+    return inner
 
 
-def _constrained(value: Any, attributes: dict[str, Any], location: Any) -> Any:
+def _calls_in(body: list[Any], scope: str | None) -> list[_Call]:
+    """The calls among ``body`` and in its regions, which will get ``scope`` unless they stand in an op that has one."""
+    calls = [_call(op, scope) for op in body if op.name in NAMES_CALLEE]
+    for op in body:
+        if len(op.regions):
+            around = scope if marked_scope(op) is None else None
+            for inside in read_blocks(op):
+                handed_on = around if inside.owner_name in CONTROL_FLOW else None
+                calls += [_call(found, handed_on) for found in named([inside], NAMES_CALLEE)]
+    return calls
+
+
+def _constrained(value: Any, attributes: dict[str, Any], call: _Call) -> Any:
+    """``value`` with the sharding that ``attributes`` say, where they say one."""
     if SHARDING not in attributes:
         return value
     said = {name: attributes[name] for name in SAID if name in attributes}
-    with location:
-        return make_custom_call(CONSTRAINT, value, value.type, said)
-
-
-def _erase_unused(module: Any, functions: dict[str, Any]) -> None:
-    """Erases functions that nothing names any more (a custom call may name computations)."""
-    main = operation(main_of(module))
-    if len(functions) == 1:
-        return
-    kept: set[str] = set()
-    todo = [main]
-    while todo:
-        for block in walk_blocks(todo.pop()):
-            for op in block.operations:
-                if operation(op).name == "stablehlo.constant":
-                    continue  # names nothing, and the bindings cannot hand out every constant
-                for attribute in operation(op).attributes.values():
-                    for name in _symbols(attribute) & functions.keys() - kept:
-                        kept.add(name)
-                        todo.append(operation(functions[name]))
-    for name, function in functions.items():
-        if name != "main" and name not in kept:
-            operation(function).erase()
+    with call.op.location:
+        result = make_custom_call(CONSTRAINT, value, value.type, said)
+    if call.around is not None:
+        set_scope(operation(result.owner), call.around)
+    return result
 
 
 def _symbols(attribute: Any) -> set[str]:

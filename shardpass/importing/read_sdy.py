@@ -1,5 +1,8 @@
 """From the SDY dialect to ``mhlo.sharding`` and custom calls: the one form that the other passes know.
 
+Problem. JAX writes shardings in Shardy's dialect: attributes that name the axes of an ``sdy.mesh``, and ops. Each has a
+counterpart that names devices:
+
 | SDY | here |
 |---|---|
 | ``sdy.sharding`` | ``mhlo.sharding``, ``shardpass.unspecified_dims``, ``.priorities``, ``.replicated`` |
@@ -9,11 +12,24 @@
 | ``sdy.propagation_barrier`` | ``custom_call @Sharding`` with ``{unknown}`` and ``shardpass.barrier`` |
 | replica groups by mesh axes | lists of devices |
 | ``sdy.mesh`` | ``shardpass.mesh`` on the module, with the user's names |
+
+Example, on ``sdy.mesh @m = <["x"=2, "y"=2]>``: ``#sdy.sharding<@m, [{"y"}, {}]>`` of a matrix becomes
+``{devices=[2,1,2]<=[2,2]T(1,0) last_tile_dim_replicate}``, and ``[{"y", ?}, {}]`` also says
+``shardpass.unspecified_dims = [0]``: propagation may split dimension 0 further.
+
+State. ``meshes`` by name. ``read``: each attribute is read once for each rank and scope that it occurs with.
+``manual``: the scope of a region (see ``program.manual_regions``) -> the axes that the region is manual over.
+
+Invariant: ops are visited outer before inner, so that a manual computation has given its body a scope before an
+annotation inside of it, which must leave out the manual axes, is read.
+
+Cost: O(ops), two look-ups of an attribute for an op without SDY.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from math import prod
 from typing import Any
 
@@ -34,8 +50,10 @@ from shardpass.ir.annotations import (
     make_custom_call,
     notes_of,
 )
+from shardpass.ir.collectives import OPS
 from shardpass.ir.locations import place_of
-from shardpass.ir.tensors import dense_i64, operation, walk_blocks
+from shardpass.ir.tensors import dense_i64
+from shardpass.ir.walk import OpLists, operation
 from shardpass.program.manual_regions import marked_scope, set_scope
 from shardpass.program.validate import at_place
 from shardpass.sharding import AxisRef, Mesh, Sharding, parse_sdy
@@ -45,12 +63,13 @@ DIRECTIONS = ("NONE", "FORWARD", "BACKWARD")  # SDY's enumeration; its verifier 
 MOST_DEVICES = 2**20
 
 
-def import_sdy(module: Any) -> Mesh | None:
-    """Rewrites every SDY op and attribute of ``module``. Returns the largest mesh that it names, if any.
+def import_sdy(module: Any, lists: OpLists | None = None) -> Mesh | None:
+    """Rewrites every SDY op and attribute of ``module``, whose ops ``lists`` holds.
 
-    Raises ShardpassError (SP202) for an attribute that cannot be read.
+    Returns the largest mesh that the module names, if any. Raises ShardpassError: SP202 for an attribute that cannot be
+    read, SP219 for a mesh of too many devices.
     """
-    return _Import(module).run()
+    return _Import(module).run(lists or OpLists(module.operation))
 
 
 class _Import:
@@ -60,22 +79,47 @@ class _Import:
         self.meshes: dict[str, Mesh] = {}
         self.read: dict[tuple[Any, int, str | None], dict[str, Any]] = {}
         self.manual: dict[str | None, frozenset[str]] = {None: frozenset()}  # scope -> names of its axes
+        self.changed = False  # whether ops were made, moved or erased
 
-    def run(self) -> Mesh | None:
+    def run(self, lists: OpLists) -> Mesh | None:
         for op in self.mesh_ops:
             name = op.attributes["sym_name"].value
             self.meshes[name] = _mesh(op.attributes["mesh"], f"@{name}", op.location)
-        for function in list(self.module.body.operations):
-            function = operation(function)
-            if function.name == "func.func":
-                self._signature(function)
-                inside = [operation(op) for block in walk_blocks(function) for op in block.operations]
-                for op in [op for op in inside if op.name != "sdy.return"]:
-                    self._op(op)
+        self._annotations(lists)
         for op in self.mesh_ops:
             operation(op).erase()
+        if self.changed:
+            lists.changed()
+        elif self.mesh_ops:
+            top = lists.blocks[0]  # the functions and meshes
+            top.ops = [op for op, name in zip(top.ops, top.names, strict=True) if name != "sdy.mesh"]
+            top.names = [name for name in top.names if name != "sdy.mesh"]
         named = [mesh for mesh in self.meshes.values() if mesh.axes]
         return max(named, key=lambda mesh: mesh.size, default=None)
+
+    def _annotations(self, lists: OpLists) -> None:
+        rewrites: dict[str, Callable[[Any], None]] = {
+            "sdy.sharding_constraint": self._constraint,
+            "sdy.reshard": self._constraint,
+            "sdy.manual_computation": self._manual,
+            "sdy.sharding_group": self._group,
+            "sdy.propagation_barrier": self._barrier,
+        }
+        for inside in lists.blocks[1:]:
+            if inside.owner_name == "func.func":
+                self._signature(inside.owner, inside.block)
+            for op, name in zip(inside.ops, inside.names, strict=True):
+                if name == "sdy.return":
+                    continue  # its region's op was rewritten before, and took it along
+                if name in rewrites:
+                    rewrites[name](op)
+                    self.changed = True
+                    continue
+                attributes = op.attributes
+                if SDY_SHARDING in attributes:
+                    self._annotated(op)
+                if name in OPS and "replica_groups" in attributes:
+                    self._replica_groups(op)
 
     def _attributes(self, attribute: Any, rank: int, location: Any, scope: str | None = None) -> dict[str, Any]:
         """``mhlo.sharding``, open dimensions and priorities, for one ``#sdy.sharding`` of a value in ``scope``."""
@@ -98,18 +142,20 @@ class _Import:
             said = Sharding.tiled(sharding.mesh, dims or ((),) * rank, manual=sorted(manual))
         return {SHARDING: ir.StringAttr.get(str(said)), **notes_of(sharding, rank, manual)}
 
-    def _signature(self, function: Any) -> None:
+    def _signature(self, function: Any, block: Any) -> None:
+        attributes = function.attributes
+        if "arg_attrs" not in attributes and "res_attrs" not in attributes:
+            return
         signature = Signature(function)
-        kind = ir.TypeAttr(function.attributes["function_type"]).value
-        block = function.regions[0].blocks[0] if len(function.regions[0].blocks) else None
-        for index, (row, of) in enumerate(zip(signature.arguments, kind.inputs, strict=True)):
-            if SDY_SHARDING in row:
-                where = block.arguments[index].location if block else function.location
-                row.update(self._attributes(row.pop(SDY_SHARDING), _rank(of), where))
-        for row, of in zip(signature.results, kind.results, strict=True):
-            if SDY_SHARDING in row:
-                row.update(self._attributes(row.pop(SDY_SHARDING), _rank(of), function.location))
-        signature.write()
+        kind = ir.TypeAttr(attributes["function_type"]).value
+        rows = zip(signature.arguments, kind.inputs, block.arguments, strict=True)
+        said = [(row, of, argument.location) for row, of, argument in rows if SDY_SHARDING in row]
+        results = zip(signature.results, kind.results, strict=True)
+        said += [(row, of, function.location) for row, of in results if SDY_SHARDING in row]
+        for row, of, where in said:
+            row.update(self._attributes(row.pop(SDY_SHARDING), _rank(of), where))
+        if said:
+            signature.write()
 
     def _replica_groups(self, op: Any) -> None:
         """Groups said with axes of an ``sdy.mesh`` (as newer JAX does) become lists of devices."""
@@ -125,24 +171,13 @@ class _Import:
             axes.append(AxisRef(name[1], int(part[1]), int(part[2])) if part else AxisRef(name[1]))
         op.attributes["replica_groups"] = dense_i64(Sharding.tiled(mesh, ()).groups(axes))
 
-    def _op(self, op: Any) -> None:
-        if "replica_groups" in op.attributes:
-            self._replica_groups(op)
-        if op.name in ("sdy.sharding_constraint", "sdy.reshard"):
-            self._constraint(op)
-        elif op.name == "sdy.manual_computation":
-            self._manual(op)
-        elif op.name == "sdy.sharding_group":
-            number = ir.IntegerAttr(op.attributes["group_id"]).value
-            self._free_constraint(op, f"{{unknown shard_as {number}}}")
-            op.erase()
-        elif op.name == "sdy.propagation_barrier":
-            self._barrier(op)
-        elif SDY_SHARDING in op.attributes:
-            self._annotated(op)
+    def _group(self, op: Any) -> None:
+        number = ir.IntegerAttr(op.attributes["group_id"]).value
+        self._free_constraint(op, f"{{unknown shard_as {number}}}")
+        op.erase()
 
     def _free_constraint(self, op: Any, sharding: str, **more: Any) -> Any:
-        """The operand of ``op``, with what propagation is to know of it."""
+        """A constraint of the operand of ``op`` that fixes no dimension; ``more``: its attributes for propagation."""
         value = op.operands[0]
         said = {SHARDING: ir.StringAttr.get(sharding), **more}
         with ir.InsertionPoint(op), op.location:
@@ -178,6 +213,7 @@ class _Import:
 
     def _constrained(self, op: Any, found: list[dict[str, Any]]) -> None:
         """Open dimensions and the like are said of one value: of several results, constraints say them."""
+        self.changed = True
         with ir.InsertionPoint.after(op), op.location:
             for result, attributes in zip(op.results, found, strict=True):
                 member = make_custom_call(CONSTRAINT, result, result.type, attributes)

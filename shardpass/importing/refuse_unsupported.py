@@ -1,17 +1,25 @@
-"""What can be partitioned at all: what the rest relies on not to meet is refused here.
+"""Programs that cannot be partitioned are refused, before a later step meets an op or a type that it does not expect.
 
-* Before anything changes (``admit``): types of unknown size (a dynamic dimension, no rank), ops that take a shape or a
-  bound as an operand, types that XLA runs no program with, and arguments and results of ``main`` that are no arrays.
-  (Inside of ``main``, tokens order effects and tuples hold results together.)
-* Once manual regions are known (``admit_ops``): ops that mean something on one device alone, and ops of dialects that
-  XLA does not know.
+Problem. The other passes rely on static shapes, on arrays at the borders of ``main``, and on ops that mean the same on
+whole arrays as on tiles. Each op that breaks this is named with its place, and all are reported at once, so that a user
+mends a module in one round.
 
-Each is named with its op and its place; all are reported at once. O(ops).
+There are two checks, since the second needs to know the manual regions, which earlier steps of import find:
+
+1. ``refuse_types``, before anything changes: types of unknown size (``tensor<?xf32>``, ``tensor<*xf32>``), ops that
+   take a shape or a bound as an operand (``dynamic_reshape``), types that XLA runs no program with (``tensor<4xi17>``),
+   and arguments and results of ``main`` that are no arrays. Inside of ``main`` tokens order effects and tuples hold
+   results together, and both are taken.
+2. ``refuse_ops``, once manual regions are marked: ops of dialects that XLA does not know (``math.sin``), and, on more
+   than one device and outside of manual regions, ops that mean something on one device alone (``partition_id``, a
+   collective with a channel, ``infeed``).
+
+Cost: O(ops). Types are judged once each, since a program has few; where all are fine, no place is looked up.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from jaxlib.mlir import ir
@@ -29,7 +37,7 @@ from shardpass.diagnostics.table_passes import (
 from shardpass.element_types import element_type
 from shardpass.ir.collectives import OPS
 from shardpass.ir.locations import place_of
-from shardpass.ir.tensors import operation, walk_blocks
+from shardpass.ir.walk import OpLists, named
 from shardpass.ops.families.replicated import DYNAMIC
 from shardpass.ops.registry import find
 from shardpass.program.manual_regions import marked_scope
@@ -38,47 +46,54 @@ DYNAMIC_OPS = frozenset(f"stablehlo.{name}" for name in DYNAMIC)
 TOKENS = ("!stablehlo.token", "!mhlo.token")
 
 
-def admit(module: Any, main: Any) -> None:
-    """Refuses the types and ops of ``module`` that cannot be partitioned.
+def refuse_types(lists: OpLists, main: Any) -> None:
+    """Refuses types and dynamic ops of the module whose ops ``lists`` holds.
 
     Raises ShardpassError: SP211 shapes that are not static, SP223 ops of dynamic shapes, SP224 types that XLA does not
     run, SP225 arguments and results of ``main`` that are no arrays.
     """
-    problems = list(_Types().problems(module))
+    types = {value.type for inside in lists.blocks for op in inside.ops for value in op.results}
+    types |= {value.type for inside in lists.blocks for value in inside.block.arguments}
+    faults = {kind: code for kind in types if (code := fault(kind)) is not None}
+    problems: list[Diagnostic] = []
+    if faults or not DYNAMIC_OPS.isdisjoint(lists.names):
+        problems += _faulty(lists, faults)
     problems += _borders(main)
     if problems:
         raise ShardpassError(*problems)
 
 
-class _Types:
-    """Types that were looked at before: a program has few."""
+def _faulty(lists: OpLists, faults: Mapping[Any, Code]) -> Iterator[Diagnostic]:
+    """The dynamic ops, and the values whose type is one of ``faults``, block by block."""
+    for inside in lists.blocks:
+        for op, name in zip(inside.ops, inside.names, strict=True):
+            if name in DYNAMIC_OPS:
+                yield DYNAMIC_OP.at(place_of(op.location), op=name)
+            else:
+                yield from _of_values(op.results, name, faults)
+        yield from _of_values(inside.block.arguments, "an argument", faults)
 
-    def __init__(self) -> None:
-        self.known: dict[Any, Code | None] = {}
 
-    def problems(self, module: Any) -> Iterator[Diagnostic]:
-        for block in walk_blocks(module.operation):
-            for op in map(operation, block.operations):
-                if op.name in DYNAMIC_OPS:
-                    yield DYNAMIC_OP.at(place_of(op.location), op=op.name)
-                    continue
-                yield from self._of(op.results, op.name)
-            yield from self._of(block.arguments, "an argument")
-
-    def _of(self, values: Any, name: str) -> Iterator[Diagnostic]:
-        for value in values:
-            kind = value.type
-            if kind not in self.known:
-                self.known[kind] = fault(kind)
-            code = self.known[kind]
-            if code is not None:
-                yield code.at(place_of(value.location), op=name, type=kind)
+def _of_values(values: Any, name: str, faults: Mapping[Any, Code]) -> Iterator[Diagnostic]:
+    for value in values:
+        code = faults.get(value.type)
+        if code is not None:
+            yield code.at(place_of(value.location), op=name, type=value.type)
 
 
 def fault(kind: Any) -> Code | None:
-    """Why a value of type ``kind`` cannot be in a program; None where it can."""
-    if isinstance(kind, ir.TupleType):
-        return next(filter(None, (fault(kind.get_type(i)) for i in range(kind.num_types))), None)
+    """Why a value of type ``kind`` cannot be in a program; None where it can. Of a tuple, the first reason inside."""
+    todo = [kind]
+    while todo:
+        kind = todo.pop()
+        if isinstance(kind, ir.TupleType):
+            todo += [kind.get_type(i) for i in reversed(range(kind.num_types))]
+        elif (code := _fault_of_leaf(kind)) is not None:
+            return code
+    return None
+
+
+def _fault_of_leaf(kind: Any) -> Code | None:
     if isinstance(kind, ir.UnrankedTensorType):
         return DYNAMIC_SHAPE
     if isinstance(kind, ir.RankedTensorType):
@@ -109,34 +124,32 @@ def _borders(main: Any) -> Iterator[Diagnostic]:
 OF_ONE_DEVICE = OPS | {"stablehlo.partition_id"}
 TRANSFERS = ("stablehlo.infeed", "stablehlo.outfeed", "stablehlo.send", "stablehlo.recv")
 
-
 # Dialects whose ops XLA takes; of SDY nothing is left that import knows.
 DIALECTS = frozenset(("stablehlo", "chlo", "mhlo", "func", "arith", "tensor"))
 
 
-def admit_ops(main: Any, devices: int) -> None:
-    """Refuses ops of ``main`` that XLA does not take, or that have no meaning on whole arrays.
+def refuse_ops(lists: OpLists, devices: int) -> None:
+    """Refuses ops of ``main``, whose ops ``lists`` holds, that XLA does not take or that mean nothing on whole arrays.
 
     Raises ShardpassError: SP228 ops of other dialects, and where there is more than one device SP226 device ids and
     collectives outside of manual regions, SP227 transfers to the host.
     """
+    foreign = {name for name in lists.names if name.partition(".")[0] not in DIALECTS and find(name) is None}
+    suspicious = foreign | (lists.names & OF_ONE_DEVICE.union(TRANSFERS) if devices > 1 else frozenset())
     problems = []
-    for block in walk_blocks(operation(main)):
-        for op in map(operation, block.operations):
-            if op.name.partition(".")[0] not in DIALECTS and find(op.name) is None:
-                problems.append(FOREIGN_OP.at(place_of(op.location), op=op.name))
-            elif devices == 1:
-                continue
-            elif op.name in TRANSFERS:
-                problems.append(TRANSFER.at(place_of(op.location), op=op.name))
-            elif op.name in OF_ONE_DEVICE and marked_scope(op) is None and _over_partitions(op):
-                problems.append(OUTSIDE_REGIONS.at(place_of(op.location), op=op.name))
+    for op in named(lists.blocks, suspicious) if suspicious else ():
+        if op.name in foreign:
+            problems.append(FOREIGN_OP.at(place_of(op.location), op=op.name))
+        elif op.name in TRANSFERS:
+            problems.append(TRANSFER.at(place_of(op.location), op=op.name))
+        elif marked_scope(op) is None and _over_partitions(op):
+            problems.append(OUTSIDE_REGIONS.at(place_of(op.location), op=op.name))
     if problems:
         raise ShardpassError(*problems)
 
 
 def _over_partitions(op: Any) -> bool:
-    """Whether ``op`` tells devices apart; an id that nothing uses does not."""
+    """Whether the result of ``op`` depends on the device; an id that nothing uses is harmless."""
     if op.name == "stablehlo.partition_id":
         return next(iter(op.results[0].uses), None) is not None
     return "channel_handle" in op.attributes

@@ -1,7 +1,8 @@
-"""Before propagation: ops that are written in others (``OpDef.expand``) are replaced by these.
+"""Before propagation: ops that are defined by other ops are replaced by these.
 
-The ops that take the place of one have its location. A sharding that the user wrote on it becomes a constraint on each
-of its results. Ops in regions that are manual over all axes, where nothing is propagated, stay as they are.
+An op family may say how its op is written in simpler ones (``OpDef.expand``). The simpler ops have the location of the
+op that they replace. A sharding that the user wrote on it becomes a constraint on each of its results. In a region that
+is manual over all axes nothing is propagated, so such ops stay there. O(ops of such families).
 """
 
 from __future__ import annotations
@@ -12,24 +13,25 @@ from jaxlib.mlir import ir
 
 from shardpass.ir.annotations import CONSTRAINT, MANUAL, SHARDING, make_custom_call, text
 from shardpass.ir.locations import place_of
-from shardpass.ir.tensors import operation, walk_blocks
+from shardpass.ir.walk import CONTROL_FLOW, OpLists, named
 from shardpass.ops.registry import table
-from shardpass.program.manual_regions import CONTROL_FLOW, marked_scope
+from shardpass.program.manual_regions import marked_scope
 from shardpass.program.validate import read_for
 
 
-def expand_ops(function: Any) -> None:
-    """Writes out the ops of ``function``, in the regions of its control flow too. O(ops)."""
+def expand_ops(lists: OpLists) -> None:
+    """Writes out the ops of a function, in the regions of its control flow too."""
     expands = {name: entry.expand for name, entry in table().items() if entry.expand}
-    for block in list(walk_blocks(operation(function))):
-        if operation(block.owner).name not in ("func.func", *CONTROL_FLOW):
-            continue
-        for op in [operation(op) for op in block.operations]:
-            if op.name in expands and marked_scope(op) != MANUAL:
-                with ir.InsertionPoint(op), op.location:
-                    values = expands[op.name](op)
-                    if values is not None:
-                        _replace(op, values)
+    if lists.names.isdisjoint(expands):
+        return
+    held = [inside for inside in lists.blocks if inside.owner_name in ("func.func", *CONTROL_FLOW)]
+    for op in named(held, expands):
+        if marked_scope(op) != MANUAL:
+            with ir.InsertionPoint(op), op.location:
+                values = expands[op.name](op)
+                if values is not None:
+                    _replace(op, values)
+    lists.changed()
 
 
 def _replace(op: Any, values: list[Any]) -> None:

@@ -1,68 +1,118 @@
-"""What XLA must be told of a per-device program, since it does not find it out.
+"""Facts of a per-device program that XLA does not find out by itself.
 
-1. That the program is manual. XLA reads it off arguments and results and spreads it along uses. What is made of nothing
-   (a constant, an iota, a random number, the device's own) and meets no argument is not reached: XLA then refuses the
-   program, or aborts (``!IsManualLeaf()``, hlo_sharding.cc). So an op that is about devices says it itself there.
+1. That the program is manual. XLA reads this off arguments and results and spreads it along uses. An op that is made of
+   nothing (a constant, an iota, a random number, the device's own id) and meets no argument is not reached: XLA then
+   refuses the program, or aborts (``!IsManualLeaf()``, hlo_sharding.cc). So a collective of such a value, and
+   ``partition_id``, are marked ``{manual}``:
 
-2. That an FFT is row-major. XLA's CPU client has no other, yet lets the layouts of what is beside an FFT reach it, and
+       %c = constant      %s = all_reduce(%c) {mhlo.sharding = "{manual}"}
+       %arg               %t = all_reduce(%arg), with no mark
+
+   Not all collectives are marked: with such marks Shardy of jaxlib 0.12 aborts on modules that JAX hands it.
+
+2. That an FFT is row-major. XLA's CPU client has no other, yet lets the layouts of the ops beside an FFT reach it, and
    fails as it runs (``IsMonotonicWithDim0Major``, fft_thunk.cc): a collective along another dimension than the leading
-   one wants that one to be the major. ``custom_call @LayoutConstraint``, as JAX writes it, ends this and costs
-   nothing itself. Operand and result of an FFT have one layout, so that one constraint holds both.
+   one wants that dimension to be the major one. ``custom_call @LayoutConstraint``, as JAX writes it, ends this and
+   costs nothing itself. Operand and result of an FFT have one layout, so that one constraint holds both.
+
+State of 1: ``_Reached.known``, of ops and carried values that were asked for. Whether an argument reaches a value is
+asked backward from the collectives, since most of them find an argument after few steps; so a program without
+collectives costs a look at its names, and any other O(ops) at most.
 
 Checked with jaxlib 0.10.2 and 0.12.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from jaxlib.mlir import ir
 
 from shardpass.ir.annotations import MANUAL, SHARDING, make_custom_call
 from shardpass.ir.collectives import OPS
-from shardpass.ir.tensors import every_op, operation
+from shardpass.ir.walk import OpLists, named, operation
 
 ACROSS_DEVICES = OPS | {"stablehlo.partition_id"}
 ALONG = ("all_gather_dim", "scatter_dimension", "split_dimension", "concat_dimension")
 LAYOUT = "LayoutConstraint"
+WHILE, FFT = "stablehlo.while", "stablehlo.fft"
 
 
-def mark_manual(module: Any) -> None:
-    """``partition_id``, and every collective that no argument reaches, is marked manual, in place. O(ops).
+def mark_manual(lists: OpLists) -> bool:
+    """Marks ``partition_id``, and every collective that no argument reaches, as manual; whether there was one."""
+    across = named(lists.blocks, ACROSS_DEVICES) if not lists.names.isdisjoint(ACROSS_DEVICES) else []
+    reached = _Reached()
+    alone = [op for op in across if not any(map(reached.value, op.operands))]
+    for op in alone:
+        op.attributes[SHARDING] = ir.StringAttr.get(MANUAL, op.context)
+    return bool(alone)
 
-    Not all collectives: with such marks Shardy of jaxlib 0.12 aborts on modules that JAX hands it.
+
+class _Reached:
+    """Which values an argument reaches: by operands, and into the regions of loops by the values that these carry.
+
+    The arguments of a block count as reached, save those of a loop, for which the value that the loop starts from
+    counts.
     """
-    with module.context:
-        manual = ir.StringAttr.get(MANUAL)
-        reached: set[Any] = set()
-        for op in every_op(operation(module)):
-            for block in (block for region in op.regions for block in region.blocks):
-                carried = zip(block.arguments, op.operands, strict=False) if op.name == "stablehlo.while" else ()
-                outside = {inner for inner, outer in carried if outer not in reached}
-                reached.update(value for value in block.arguments if value not in outside)
-            if any(value in reached for value in op.operands):
-                reached.update(op.results)
-            elif op.name in ACROSS_DEVICES:
-                op.attributes[SHARDING] = manual
+
+    def __init__(self) -> None:
+        self.known: dict[Any, bool] = {}  # op, or argument of a loop's block
+
+    def value(self, value: Any) -> bool:
+        """Whether an argument reaches ``value``: its inputs are followed, one after the other, until one is reached."""
+        root = _source(value)
+        path = [(root, self._inputs(root))]
+        while path and root not in self.known:
+            source, inputs = path[-1]
+            before = next(inputs, None)
+            if before is None:
+                self.known[source] = False
+                path.pop()
+            elif before not in self.known:
+                path.append((before, self._inputs(before)))
+            if before is not None and self.known.get(before):
+                self.known.update(dict.fromkeys((step for step, _ in path), True))  # each is made of the next
+                break
+        return self.known[root]
+
+    def _inputs(self, source: Any) -> Iterator[Any]:
+        """What ``source`` is made of; a block's argument that is not carried by a loop is settled here."""
+        inputs: Iterable[Any] = ()
+        if not isinstance(source, ir.BlockArgument):
+            inputs = source.operands
+        else:
+            loop, number = operation(source.owner.owner), source.arg_number
+            if loop.name == WHILE and number < len(loop.operands):
+                inputs = (loop.operands[number],)
+            else:
+                self.known[source] = True
+        return map(_source, inputs)
 
 
-def keep_row_major(module: Any) -> None:
-    """Constrains the result of each FFT, in place, where a collective could give it another layout. O(ops)."""
-    ops = list(every_op(operation(module)))
-    transforms = [op for op in ops if op.name == "stablehlo.fft" and op.results[0].type.rank > 1]
-    if not transforms or not any(_is_along_minor(op) for op in ops):
-        return
-    for op in transforms:
+def _source(value: Any) -> Any:
+    """The op that makes ``value``; an argument of a block itself."""
+    owner = value.owner
+    return value if isinstance(owner, ir.Block) else operation(owner)
+
+
+def keep_row_major(lists: OpLists) -> bool:
+    """Constrains the result of each FFT where a collective could give it another layout; whether one could."""
+    if FFT not in lists.names or not any(_is_along_minor(op) for op in named(lists.blocks, OPS)):
+        return False
+    for op in named(lists.blocks, (FFT,)):
         result = op.results[0]
         rank = result.type.rank
+        if rank < 2:
+            continue
         with ir.InsertionPoint.after(op), op.location:
             minor_first = ir.Attribute.parse(f"[dense<{[*range(rank)][::-1]}> : tensor<{rank}xindex>]")
             layouts = {"operand_layouts": minor_first, "result_layouts": minor_first}
             kept = make_custom_call(LAYOUT, result, result.type, layouts)
         result.replace_all_uses_except(kept, operation(kept.owner))
+    return True
 
 
 def _is_along_minor(op: Any) -> bool:
-    """Whether ``op`` is a collective along another dimension than the leading one."""
-    along = (op.attributes[name].value for name in ALONG if name in op.attributes)
-    return op.name in OPS and any(along)
+    """Whether ``op``, a collective, is along another dimension than the leading one."""
+    return any(op.attributes[name].value for name in ALONG if name in op.attributes)

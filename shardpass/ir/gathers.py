@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from jaxlib.mlir.dialects import stablehlo as hlo
 
+from shardpass.ir.reductions import Groups
 from shardpass.ir.tensors import dense_i64, retype
 
 
-def all_gather(value: Any, dim: int, groups: Sequence[Sequence[int]], channel: int) -> Any:
+def all_gather(value: Any, dim: int, groups: Groups, channel: int) -> Any:
     """The op; its result has the tiles of each group of device ids side by side along ``dim``, in the group's order."""
     shape = list(value.type.shape)
     shape[dim] *= len(groups[0])

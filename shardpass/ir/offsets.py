@@ -8,6 +8,7 @@ and a ``dynamic_slice`` where it is not (device orders of their own).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -24,13 +25,19 @@ class Term:
     size: int
 
 
-def affine_terms(table: np.ndarray) -> tuple[int, list[Term]] | None:
+def affine_terms(table: np.ndarray) -> tuple[int, tuple[Term, ...]] | None:
     """``table`` as a constant and mixed-radix terms, minor digit first; None where it is no such sum.
 
-    Greedy from the minor side: the longest run that is linear and repeats with a shift is one digit. O(n log n).
+    Greedy from the minor side: the longest run that is linear and repeats with a shift is one digit. O(n log n);
+    kept for the tables seen last, as the values of a program share theirs.
     """
-    base, stride, terms = int(table[0]), 1, []
-    rest = np.asarray(table, np.int64)
+    return _terms(np.ascontiguousarray(table, np.int64).tobytes())
+
+
+@lru_cache(maxsize=256)
+def _terms(table: bytes) -> tuple[int, tuple[Term, ...]] | None:
+    rest = np.frombuffer(table, np.int64)
+    base, stride, terms = int(rest[0]), 1, []
     while rest.size > 1:
         size = _linear_digit(rest)
         if size == 1:
@@ -39,13 +46,15 @@ def affine_terms(table: np.ndarray) -> tuple[int, list[Term]] | None:
         if step:
             terms.append(Term(step, stride, size))
         rest, stride = rest[::size], stride * size
-    return base, terms
+    return base, tuple(terms)
 
 
 def _linear_digit(values: np.ndarray) -> int:
     """The largest divisor s of len(values) with values[j*s + i] == values[j*s] + i * step for i < s."""
     step = values[1] - values[0]
-    for size in range(values.size, 1, -1):
+    breaks = np.flatnonzero(np.diff(values) != step)
+    longest = int(breaks[0]) + 1 if breaks.size else values.size  # no digit reaches past the first break
+    for size in range(longest, 1, -1):
         if values.size % size == 0:
             rows = values.reshape(-1, size)
             if np.array_equal(rows, rows[:, :1] + step * np.arange(size)):

@@ -1,36 +1,50 @@
-"""A block's ops in an order that may be changed: what each needs, who needs it, how many bytes are alive meanwhile.
+"""A block's ops in an order that may be changed, and the bytes that are alive at each of them.
 
-State: ops are numbered as they stood at first; ``order`` says who stands at each place, ``place`` is its inverse;
-``group`` those that each op was brought together with, itself among them; ``entering[k]`` is the bytes that are alive
+Problem. A pass wants two ops side by side (two small collectives, to make one of them) or wants to know what a change
+costs in memory. Between the two stand ops that one of them needs, ops that need the other, and ops that neither minds.
+
+State. Ops are numbered as they stood at first. ``order`` says which op stands at each place, ``place`` is its inverse.
+``group``: the ops that an op was brought together with, itself among them. ``entering[k]``: the bytes that are alive
 between places k-1 and k. The block itself changes in ``apply`` alone.
 
-Invariants: every op stands after those that it needs; a group stands side by side, and none of it needs another; ops with
-effects stay as they stood to one another. ``peak``, the most bytes alive at once, is that of the block as it was found;
-no change exceeds it by more than ``slack``.
+Invariants.
+* Every op stands behind those that it needs.
+* A group stands side by side, and none of it needs another.
+* Ops with effects (``may_be_moved`` says no) stay as they stood to one another.
+* ``peak``, the most bytes alive at once, is that of the block as it was found; no change exceeds it by more than
+  ``slack``.
 
-What is alive: the results of an op, from where they are made to their last use; those of a group with a workspace share
-a buffer. What the block takes from outside or returns has memory of its own and is not counted, nor is what costs
-nothing to make again (constants, iotas, broadcasts).
+Which bytes are alive: those of an op's results, from the op to their last use; the results of a group with a workspace
+share one buffer. Not counted: values from outside of the block or returned by it, which have memory of their own, and
+what costs nothing to make again (constants, iotas, broadcasts). Control flow needs what its regions hold at most.
 
-Cost: one walk over the block; each trial walks the ops between the two places that it brings together, ``REACH`` at most.
-"""  # noqa: E501
+Cases of ``bring_together(A, B)``, for ``A x y B``, where ``B`` needs ``x`` and ``y`` needs ``A``:
+
+1. Up: what ``B`` needs moves before the group:  ``x A B y``.
+2. Down: what needs the group moves behind ``B``: ``x A B y`` again here; with a ``z`` that neither minds, ``A x z y B``
+   becomes ``x A B z y`` by case 1 and ``x z A B y`` by case 2.
+3. The better of the two is kept: the lower peak, then the fewer bytes over all places. None, and ``B`` stays, where
+   ``B`` needs ``A``, an op with effects would move, or both peaks are too high.
+
+Cost: one walk over the block and all below it; each trial walks the ops between the two places that it brings together,
+``REACH`` at most.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from math import prod
 from typing import Any
 
 from jaxlib.mlir import ir
 
 from shardpass.element_types import element_type
-from shardpass.ir.tensors import inputs_of, operation
+from shardpass.ir.effects import may_be_moved
+from shardpass.ir.walk import CONTROL_FLOW, inputs_of, operation, read_blocks
 
 REACH = 1024
 LEAST = 512
 _FREE = frozenset({"stablehlo.constant", "stablehlo.iota", "stablehlo.broadcast_in_dim"})
-CONTROL_FLOW = frozenset({"stablehlo.while", "stablehlo.if", "stablehlo.case"})
-_STAY = CONTROL_FLOW | {f"stablehlo.{name}" for name in ("infeed", "outfeed", "send", "recv", "rng", "return")}
 
 
 def bytes_of(kind: Any) -> int:
@@ -40,26 +54,20 @@ def bytes_of(kind: Any) -> int:
     return element_type(str(kind.element_type)).bytes(prod(kind.shape))
 
 
-def is_pure(op: Any) -> bool:
-    """Whether ``op`` does nothing but make its results, so that it may be moved. Control flow stays where it is."""
-    if op.name == "stablehlo.custom_call":
-        said = op.attributes
-        return "has_side_effect" not in said or not ir.BoolAttr(said["has_side_effect"]).value
-    return op.name.startswith(("stablehlo.", "chlo.")) and op.name not in _STAY
-
-
 class Order:
     """The ops of ``block``; the last, its terminator, stays the last."""
 
-    def __init__(self, block: Any, slack: int = 0) -> None:
+    def __init__(self, block: Any, slack: int = 0, held: Mapping[Any, int] | None = None) -> None:
+        """``held``: the bytes that the regions of control flow hold at most, where that is known."""
         self.slack = slack
         self.ops = [operation(op) for op in block.operations]
+        held = _held_inside(self.ops) if held is None else held
         self.order = list(range(len(self.ops)))
         self.place = list(self.order)
         self.group = [[i] for i in self.order]
-        self.pure = [is_pure(op) for op in self.ops]
+        self.pure = [may_be_moved(op) for op in self.ops]
         # bytes that an op needs beside its operands and results
-        self.workspace = [_inside(op) if op.name in CONTROL_FLOW else 0 for op in self.ops]
+        self.workspace = [held[op] if op.name in CONTROL_FLOW else 0 for op in self.ops]
         given = set(self.ops[-1].operands)
         self.bytes = [
             0 if op.name in _FREE else sum(bytes_of(r.type) for r in op.results if r not in given) for op in self.ops
@@ -177,9 +185,15 @@ class Order:
             self.ops[self.order[k]].move_before(self.ops[self.order[k + 1]])
 
 
-def _inside(op: Any) -> int:
-    """The most bytes that are alive at once in the regions of ``op``."""
-    return max(Order(block).peak for region in op.regions for block in region.blocks)
+def _held_inside(ops: Sequence[Any]) -> dict[Any, int]:
+    """For each op of control flow, those below ``ops`` too, the most bytes that are alive at once in its regions."""
+    held: dict[Any, int] = {}
+    for op in ops:
+        if op.name in CONTROL_FLOW:
+            for inside in reversed(read_blocks(op)):  # inner ones first
+                if inside.owner_name in CONTROL_FLOW:
+                    held[inside.owner] = max(held.get(inside.owner, 0), Order(inside.block, held=held).peak)
+    return held
 
 
 def _only(order: list[int], chosen: set[int]) -> list[int]:

@@ -6,11 +6,15 @@ from collections.abc import Iterator, Sequence
 from itertools import count
 from typing import Any
 
+import numpy as np
 from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import stablehlo as hlo
+from numpy.typing import NDArray
 
 from shardpass.ir.collectives import OPS
 from shardpass.ir.tensors import dense_i64, operation, retype, walk_blocks
 
+Groups = NDArray[np.int64] | Sequence[Sequence[int]]  # replica groups: device ids [groups, size]
 _WITH_CHANNELS = OPS | {"stablehlo.recv", "stablehlo.send"}
 
 
@@ -20,25 +24,18 @@ def channels(module: Any) -> Iterator[int]:
     for block in walk_blocks(module.operation):
         for op in map(operation, block.operations):
             if op.name in _WITH_CHANNELS and "channel_handle" in op.attributes:
-                text = str(op.attributes["channel_handle"])
-                used = max(used, int(text.split("handle = ")[1].split(",")[0]))
+                used = max(used, hlo.ChannelHandle(op.attributes["channel_handle"]).handle)
     return count(used + 1)
 
 
-def _channel(number: int) -> Any:
-    return ir.Attribute.parse(f"#stablehlo.channel_handle<handle = {number}, type = 1>")
-
-
-def _reduction(
-    name: str, value: Any, result_type: Any, groups: Sequence[Sequence[int]], combiner: str, channel: int, extra: Any
-) -> Any:
+def _reduction(name: str, value: Any, result_type: Any, groups: Groups, combiner: str, channel: int, extra: Any) -> Any:
     op = ir.Operation.create(
         f"stablehlo.{name}",
         results=[result_type],
         operands=[value],
         attributes={
             "replica_groups": dense_i64(groups),
-            "channel_handle": _channel(channel),
+            "channel_handle": hlo.ChannelHandle.get(channel, 1),
             "use_global_device_ids": ir.UnitAttr.get(),
             **extra,
         },
@@ -52,12 +49,12 @@ def _reduction(
     return op
 
 
-def all_reduce(value: Any, groups: Sequence[Sequence[int]], combiner: str, channel: int) -> Any:
+def all_reduce(value: Any, groups: Groups, combiner: str, channel: int) -> Any:
     """The op; its result has the shape of ``value``: the combination over each group of device ids."""
     return _reduction("all_reduce", value, value.type, groups, combiner, channel, {})
 
 
-def reduce_scatter(value: Any, dim: int, groups: Sequence[Sequence[int]], combiner: str, channel: int) -> Any:
+def reduce_scatter(value: Any, dim: int, groups: Groups, combiner: str, channel: int) -> Any:
     """The op; device i of a group has part i, along ``dim``, of the combination. ``dim`` must divide by the group."""
     shape = list(value.type.shape)
     shape[dim] //= len(groups[0])

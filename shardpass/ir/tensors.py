@@ -3,11 +3,28 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from jaxlib.mlir import ir
+
+from shardpass.ir.walk import every_op, inputs_of, operation, walk_blocks
+
+__all__ = [
+    "dense_i64",
+    "every_op",
+    "i64_array",
+    "inputs_of",
+    "ints",
+    "is_ranked",
+    "operation",
+    "retype",
+    "shape_of",
+    "splat",
+    "splat_text",
+    "walk_blocks",
+]
 
 
 def is_ranked(value: Any) -> bool:
@@ -65,41 +82,3 @@ def splat(kind: Any, element: str | int) -> Any:
     ir.InsertionPoint.current.insert(op)
     op.location = ir.Location.current
     return op.results[0]
-
-
-def operation(op: Any) -> Any:
-    """The ``ir.Operation`` behind an op view."""
-    return getattr(op, "operation", op)
-
-
-def every_op(op: Any) -> Iterator[Any]:
-    """``op`` and all below it, outermost first."""
-    yield op
-    for region in op.regions:
-        for block in region.blocks:
-            for inner in block.operations:
-                yield from every_op(operation(inner))
-
-
-def walk_blocks(op: Any) -> Any:
-    """All blocks below ``op``, outermost first."""
-    for region in op.regions:
-        for block in region.blocks:
-            yield block
-            for inner in block.operations:
-                if len(inner.operation.regions):
-                    yield from walk_blocks(inner.operation)
-
-
-def inputs_of(op: Any) -> list[Any]:
-    """Operands of ``op`` and the values that its regions take from outside."""
-    found = list(op.operands)
-    if not len(op.regions):
-        return found
-    inside: set[Any] = set()
-    for block in walk_blocks(op):  # outer blocks first: what is made in one is known in those inside of it
-        inside.update(block.arguments)
-        for inner in map(operation, block.operations):
-            found += [v for v in inner.operands if v not in inside]
-            inside.update(inner.results)
-    return found

@@ -151,7 +151,7 @@ def _lower_local(ctx: Any, tile: Any, *, shape: tuple[int, ...], source: Any, ta
         shape, str(tile.type.element_type), from_jax(source, len(shape)), from_jax(target, len(shape))
     )
     channels = iter(ctx.module_context.new_channel, None)
-    value = emit(plan, tile, channels, cause="shardpass.jax.redistribute")
+    value = emit(plan.program, tile, channels, cause="shardpass.jax.redistribute")
     if not jax.config.jax_use_shardy_partitioner:
         _mark_manual(mlir.ir.InsertionPoint.current.block)
     return [value]

@@ -1,9 +1,31 @@
-"""``shardpass-combine``: fewer and smaller all_reduces in a per-device program."""
+"""``shardpass-combine``: fewer and smaller all_reduces in a per-device program.
+
+Problem. After partitioning each partial sum is reduced where it is made. An all_reduce commutes with linear ops, so it
+may wait: behind a ``slice`` it sends less, and of two sums that are added one all_reduce serves for both.
+
+State. ``waiting``: the all_reduces of a block that may move, in order; one that moved is looked at again where it is
+now. ``dead``: those that were replaced. They are erased when the walk is over, since the address of an erased op may be
+given to a new one, and until then they still count among the uses of their operands (``_live_uses`` leaves them out).
+
+Invariants. An all_reduce moves only behind its one live use, which is in the same block, so no collective is done twice
+or on another path. What moves is never larger than before.
+
+Cases, for ``%s = all_reduce(%x)`` and the one op that uses ``%s``; 2 devices hold the ``%x`` ``[1,2]`` and ``[3,4]``:
+
+1. It moves elements or changes their sign (transpose, reshape, slice, reverse; negate, of a sum): ``slice(%s)[0:1]`` is
+   ``all_reduce([1] | [3])``, which sends one element for two.
+2. It is a ``reduce`` with the same combiner, from that combiner's identity: ``reduce(%s)`` is ``all_reduce(3 | 7)``.
+3. It is the combiner itself, and its other operand ``%t`` is an all_reduce over the same groups that has no other use:
+   ``%s + %t`` is ``all_reduce(%x + %y)``. Of sums also ``%s - %t``.
+
+Cost: one walk that finds the all_reduces; where there is none, nothing more. Then O(moves).
+"""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,11 +33,12 @@ from jaxlib.mlir import ir
 
 from shardpass.ir.annotations import AXES, CAUSE, SHARDING, get_text, main_of
 from shardpass.ir.reductions import all_reduce, channels
-from shardpass.ir.tensors import operation, walk_blocks
+from shardpass.ir.walk import OpList, named, operation, read_blocks
 from shardpass.ops.reducers import combiner_of, is_identity
 from shardpass.pipeline.base import ModulePass
 from shardpass.pipeline.registry import register
 
+ALL_REDUCE, GROUPS = "stablehlo.all_reduce", "replica_groups"
 # Linear whatever the device holds: they move elements, or change sign.
 MOVES = frozenset({"stablehlo.transpose", "stablehlo.reshape", "stablehlo.slice", "stablehlo.reverse"})
 
@@ -63,104 +86,105 @@ class Combine(ModulePass):
     name = "shardpass-combine"
     summary = "fewer and smaller all_reduces: sums wait past linear ops and join"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: Any) -> bool:
+        found = [inside for inside in read_blocks(main_of(module)) if ALL_REDUCE in inside.names]
+        if not found:
+            return False
         with ir.Location.unknown(module.context):
             work = _Work(module)
-            for block in list(walk_blocks(operation(main_of(module)))):
-                work.block(block)
-            for op in work.dead:  # now, not before: the address of an erased op may be given to a new one
+            for inside in found:
+                work.block(inside)
+            for op in work.dead:
                 op.erase()
+        return bool(work.dead)
 
 
 class _Work:
-    """One pass over each block, in order; an all_reduce that has moved on is looked at again. O(ops + moves)."""
+    """What is done in one module; see the head of this file."""
 
     def __init__(self, module: Any) -> None:
-        self.channels = channels(module)
-        self.dead: list[Any] = []
-        self.uses: Counter[Any] = Counter()
-        self.user: dict[Any, Any] = {}
-        for block in walk_blocks(operation(main_of(module))):
-            for op in map(operation, block.operations):
-                for value in op.operands:
-                    self.uses[value] += 1
-                    self.user[value] = op
+        self.module = module
+        self.dead: dict[Any, None] = {}
+        self.plain: dict[Any, str] = {}  # all_reduce -> its combiner; "" for one that cannot move
 
-    def block(self, block: Any) -> None:
-        ops = [operation(op) for op in block.operations]
-        here = {result for op in ops for result in op.results}
-        waiting = [op for op in ops if _is_plain(op)]
+    @cached_property
+    def channels(self) -> Iterator[int]:
+        """Fresh channel numbers: found out by a walk, so only where an all_reduce moves."""
+        return channels(self.module)
+
+    def block(self, inside: OpList) -> None:
+        waiting = [op for op in named([inside], (ALL_REDUCE,)) if self._combiner(op)]
         for reduction in waiting:  # grows while it is walked
-            moved = self._move(reduction, here)
-            if moved is not None:
-                waiting.append(moved)
+            if reduction not in self.dead:
+                moved = self._move(reduction)
+                if moved is not None:
+                    waiting.append(moved)
 
-    def _move(self, reduction: Any, here: set[Any]) -> Any:
-        """The all_reduce that replaces ``reduction`` further on; None where it stays. ``here``: values of the block."""
-        result = reduction.results[0]
-        if result not in here or self.uses[result] != 1:
-            return None
-        user = self.user[result]
-        if len(user.results) != 1 or user.results[0] not in here:
-            return None
-        replaced = self._past(reduction, user, here)
-        return self._rebuild(replaced, user, here) if replaced else None
+    def _combiner(self, op: Any) -> str:
+        """The combiner of an all_reduce of one operand; "" where that is not one op."""
+        if op not in self.plain:
+            self.plain[op] = combiner_of(op) if len(op.operands) == 1 else ""
+        return self.plain[op]
 
-    def _past(self, reduction: Any, user: Any, here: set[Any]) -> list[Any]:
+    def _live_uses(self, value: Any) -> list[Any]:
+        """The ops that use ``value``, once for each use, less those that were replaced."""
+        users = [operation(use.owner) for use in value.uses]
+        return users if len(users) < 2 else [user for user in users if user not in self.dead]
+
+    def _move(self, reduction: Any) -> Any:
+        """The all_reduce that replaces ``reduction`` further on; None where it stays."""
+        users = self._live_uses(reduction.results[0])
+        if len(users) != 1 or len(users[0].results) != 1 or users[0].block != reduction.block:
+            return None
+        replaced = self._past(reduction, users[0])
+        return self._rebuild(replaced, users[0]) if replaced else None
+
+    def _past(self, reduction: Any, user: Any) -> list[Any]:
         """The all_reduces that one after ``user`` can replace; none where they do not commute."""
-        combiner = combiner_of(reduction)
-        joins = user.name == f"stablehlo.{combiner}" or (user.name == "stablehlo.subtract" and combiner == "add")
-        if joins:
-            return self._both_operands(user, combiner, here)
-        if user.name in MOVES or (user.name == "stablehlo.negate" and combiner == "add"):
+        combiner, name = self._combiner(reduction), user.name
+        if name == f"stablehlo.{combiner}" or (name == "stablehlo.subtract" and combiner == "add"):
+            return self._both_operands(user, combiner)
+        if name in MOVES or (name == "stablehlo.negate" and combiner == "add"):
             return [reduction]
-        if user.name == "stablehlo.reduce" and len(user.operands) == 2 and user.operands[0] == reduction.results[0]:
+        if name == "stablehlo.reduce" and len(user.operands) == 2 and user.operands[0] == reduction.results[0]:
             same = combiner_of(user) == combiner and is_identity(user.operands[1], combiner)
             return [reduction] if same else []
         return []
 
-    def _both_operands(self, user: Any, combiner: str, here: set[Any]) -> list[Any]:
+    def _both_operands(self, user: Any, combiner: str) -> list[Any]:
         """The all_reduces that make the two operands of ``user``, where they are over the same groups."""
         pair = [operation(value.owner) for value in user.operands if not isinstance(value.owner, ir.Block)]
         if len(pair) != 2 or pair[0] == pair[1]:
             return []
         alike = all(
-            op.results[0] in here and self.uses[op.results[0]] == 1 and _is_plain(op) and combiner_of(op) == combiner
+            op.name == ALL_REDUCE
+            and op.block == user.block
+            and self._combiner(op) == combiner
+            and len(self._live_uses(op.results[0])) == 1
             for op in pair
         )
-        return pair if alike and _groups(pair[0]) == _groups(pair[1]) else []
+        return pair if alike and pair[0].attributes[GROUPS] == pair[1].attributes[GROUPS] else []
 
-    def _rebuild(self, replaced: list[Any], user: Any, here: set[Any]) -> Any:
+    def _rebuild(self, replaced: list[Any], user: Any) -> Any:
         """One all_reduce behind ``user`` instead of those in ``replaced`` before it."""
         first = replaced[0]
         sources = {op.results[0]: op.operands[0] for op in replaced}
         for index, value in enumerate(user.operands):
             if value in sources:
                 user.operands[index] = sources[value]
-                self.user[sources[value]] = user
         result = user.results[0]
         with ir.InsertionPoint.after(user), first.location:
-            new = all_reduce(result, _groups(first), combiner_of(first), next(self.channels))
+            new = all_reduce(result, _groups(first), self._combiner(first), next(self.channels))
         for name in (CAUSE, AXES, SHARDING):
             said = dict.fromkeys(text for op in replaced if (text := get_text(op, name)))
             if said:
                 new.attributes[name] = ir.StringAttr.get("; ".join(said) if name == CAUSE else next(iter(said)))
         result.replace_all_uses_except(new.results[0], new)
-        self.uses[new.results[0]], self.uses[result] = self.uses[result], 1
-        if result in self.user:
-            self.user[new.results[0]] = self.user[result]
-        self.user[result] = new
-        here.add(new.results[0])
-        here -= sources.keys()
-        self.dead += replaced
+        self.dead.update(dict.fromkeys(replaced))
+        self.plain[new] = self._combiner(first)
         return new
 
 
-def _is_plain(op: Any) -> bool:
-    """An all_reduce of one operand with a combiner that is one op."""
-    return bool(op.name == "stablehlo.all_reduce" and len(op.operands) == 1 and combiner_of(op))
-
-
 def _groups(op: Any) -> list[list[int]]:
-    found: list[list[int]] = np.asarray(ir.DenseElementsAttr(op.attributes["replica_groups"])).tolist()
+    found: list[list[int]] = np.asarray(ir.DenseElementsAttr(op.attributes[GROUPS])).tolist()
     return found

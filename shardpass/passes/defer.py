@@ -1,8 +1,30 @@
-"""``shardpass-defer``: redistributions wait until their array is smaller; sums that are split next are scattered."""
+"""``shardpass-defer``: redistributions wait until their array is smaller; sums that are split next are scattered.
+
+Problem. Partitioning puts a redistribution right where a value is made or used. Two neighbours make it cheaper:
+
+1. The op behind it makes the array smaller, and does the same on a tile as on the whole: ``convert`` to fewer bits;
+   ``slice`` of dimensions that neither side splits. On a mesh ``x=2``, with a value split by rows that is to be whole:
+
+       whole = all_gather(f32 tile)  ->  tile' = convert(tile) to bf16
+       y = convert(whole) to bf16        y = all_gather(tile'), of half the bytes
+
+2. The op before it is an ``all_reduce`` over devices among which it splits the sum, and nothing else uses
+   that sum: each device needs a part of it alone. ``slice_of(all_reduce(x))`` is ``reduce_scatter(x)``, of half the
+   bytes. Axes of the all_reduce along which nothing is split are still summed over, and a change of sharding that is
+   left is still a redistribution.
+
+State: the redistributions as they were found, each looked at again after each op that it moved behind.
+Invariants: a redistribution passes an op only where it is that op's one operand and that op is its one user, in one
+block; the bytes that it moves fall with each step, so the steps end.
+
+Cost: one walk to find the redistributions; then, for each, the ops that it passes.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,7 +43,8 @@ from shardpass.ir.annotations import (
     mesh_of,
 )
 from shardpass.ir.reductions import all_reduce, channels, reduce_scatter
-from shardpass.ir.tensors import i64_array, ints, operation, retype, shape_of, walk_blocks
+from shardpass.ir.tensors import i64_array, ints, retype, shape_of
+from shardpass.ir.walk import named, operation, read_blocks
 from shardpass.ops.model import explain
 from shardpass.ops.reducers import combiner_of
 from shardpass.ops.splits.assign import scatter_dims
@@ -67,24 +90,21 @@ class Defer(ModulePass):
     name = "shardpass-defer"
     summary = "redistributions wait until their array is smaller; split sums are scattered"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: Any) -> bool:
         mesh = mesh_of(module)
         if mesh is None:
-            return
-        found = [
-            op
-            for block in walk_blocks(operation(main_of(module)))
-            for op in map(operation, block.operations)
-            if custom_call_target(op) == REDISTRIBUTE
-        ]
+            return False
+        calls = named(read_blocks(main_of(module)), ("stablehlo.custom_call",))
+        found = [op for op in calls if custom_call_target(op) == REDISTRIBUTE]
         if not found:
-            return
+            return False
         with ir.Location.unknown(module.context):
             work = _Work(module, prime_mesh(mesh))
             for op in found:
-                while work.wait(op):
+                while work.move_behind_user(op):
                     pass
                 work.scatter(op)
+        return True
 
 
 class _Work:
@@ -92,25 +112,30 @@ class _Work:
 
     def __init__(self, module: Any, mesh: PrimeMesh) -> None:
         self.mesh = mesh
-        self.channels = channels(module)
+        self.module = module
+
+    @cached_property
+    def channels(self) -> Iterator[int]:
+        """Fresh channel numbers: found out by a walk, so only where a sum is scattered."""
+        return channels(self.module)
 
     def ends(self, op: Any) -> tuple[DimAxes, DimAxes] | None:
         """How ``op`` splits its array, before and after; None where the mesh cannot say it."""
-        rank = _whole(op).rank
+        rank = _global_type(op).rank
         said = (parse_sharding(get_text(op, name) or "") for name in (FROM, TO))
         source, target = (self.mesh.dims(s, rank) if isinstance(s, Sharding) else None for s in said)
         return None if source is None or target is None else (source, target)
 
     # ---------------------------------------------------------------- behind what makes the array smaller
 
-    def wait(self, op: Any) -> bool:
+    def move_behind_user(self, op: Any) -> bool:
         """Moves ``op`` behind its one user, where that is smaller; whether it did."""
         user = _only_user(op)
         ends = self.ends(op)
         if user is None or ends is None or operation(user.operands[0].owner) != op or not _received(op, self.mesh):
             return False
         source, target = ends
-        tile, whole = op.operands[0].type, _whole(op)
+        tile, whole = op.operands[0].type, _global_type(op)
         if user.name == "stablehlo.convert":
             element = user.results[0].type.element_type
             if _bits(element) >= _bits(whole.element_type):
@@ -155,8 +180,7 @@ class _Work:
         if not over:
             return
         source, target = ends
-        shape = tuple(_whole(op).shape)
-        steps = scatter_dims(shape, target, source, over, self.mesh)
+        steps = scatter_dims(tuple(_global_type(op).shape), target, source, over, self.mesh)
         if not steps:
             return
         value, dims, left = total.operands[0], list(source), list(over)
@@ -186,7 +210,9 @@ class _Work:
             return None
         coordinates = self.mesh.coordinates[groups[0]]
         axes = tuple(a for a in range(coordinates.shape[1]) if np.ptp(coordinates[:, a]))
-        same = {frozenset(row) for row in self.mesh.groups(axes)} == {frozenset(row) for row in groups.tolist()}
+        same = {frozenset(row) for row in self.mesh.groups(axes).tolist()} == {
+            frozenset(row) for row in groups.tolist()
+        }
         return axes if same else None
 
 
@@ -199,7 +225,7 @@ def _only_user(op: Any) -> Any:
     return user if user.parent == op.parent else None
 
 
-def _whole(op: Any) -> Any:
+def _global_type(op: Any) -> Any:
     return ir.RankedTensorType(ir.TypeAttr(op.attributes[GLOBAL_TYPE]).value)
 
 
@@ -209,7 +235,7 @@ def _bits(element: Any) -> int:
 
 def _received(op: Any, mesh: PrimeMesh) -> int:
     """Bytes that a device receives for ``op``."""
-    whole = _whole(op)
+    whole = _global_type(op)
     source, target = (get_text(op, name) or "" for name in (FROM, TO))
     kind = str(whole.element_type)
     return estimate_bytes(tuple(whole.shape), kind, source, target, num_devices=mesh.num_devices)

@@ -1,82 +1,75 @@
-"""``shardpass-import``: one annotation, one mesh, one flat function."""
+"""``shardpass-import``: one annotation, one mesh, one flat function.
+
+Problem. Programs come with shardings in three notations (XLA's strings, SDY, ``@Sharding`` custom calls), with calls,
+with manual regions, and without a common mesh. The passes behind this one read a single form: ``main`` alone, flat,
+with ``mhlo.sharding`` in canonical text on values, and one mesh in whose axes all of it can be said.
+
+The order of the steps matters. Each says which others it must follow:
+
+1. Refuse a module that was partitioned already: its shardings mean tiles, and every later message would mislead.
+2. ``refuse_types``: no later step is prepared for dynamic shapes or strange types.
+3. Read the mesh that the module names. (Before 4, which erases ``sdy.mesh``.)
+4. ``import_sdy``: SDY becomes ``mhlo.sharding`` and custom calls. Before 5, since a callee's ``sdy.sharding`` must
+   become a constraint at each call, and since the ops of a manual computation get their scope here, which 5 hands on to
+   the bodies of calls in it.
+5. ``inline_calls``. From here on only ``main`` is read.
+6. ``split_variadic``. After 5, since each new collective needs a channel of its own: two copies of a body that was
+   split before would share channels.
+7. Drop the constraints of a reducer's scalars, which say nothing. After 4, which makes such constraints.
+8. Read ``unspecified_dims``, which a constraint's ``backend_config`` holds. After 4 and 5, which make constraints.
+9. ``expand_ops``: ops that are defined by others are written out. Before 10, so that what is written out is marked too.
+10. ``mark_manual``: the ops of manual regions. After 5: a region's ops are found by following values from its entry to
+    its exit, which must not hide in a callee.
+11. ``erase_unused_and_copy_constants``. After 10: an op that feeds a region and the program around it has been copied.
+12. Read all annotations. After 11: no sharding of an op that is erased may choose the mesh.
+13. Count the devices: ``mhlo.num_partitions``, else the SDY mesh, else the first sharding. After 12.
+14. Check each sharding against its value. After 13: the check compares with the count.
+15. ``refuse_ops``: ops that mean something on one device alone. After 10, since in manual regions they are taken, and
+    after 13, since on one device all are taken.
+16. Find the mesh, and write it and every sharding in canonical text. Last: where anything is wrong, nothing of this is
+    needed.
+
+State: ``OpLists``, the ops of the module (to step 5) and of ``main`` (from then on), which are read again only where a
+step changed them. A step that looks for certain ops does nothing where the lists hold none.
+
+Example: see ``Import``. Cost: O(ops of the inlined program).
+"""
 
 from __future__ import annotations
 
-import re
-from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from jaxlib.mlir import ir
 
-from shardpass.diagnostics import Diagnostic, Place, Severity, ShardpassError, report
-from shardpass.diagnostics.table_passes import (
-    BAD_UNSPECIFIED,
-    NO_DEVICE_COUNT,
-    OWN_ORDER,
-    PARTITIONED_ALREADY,
-    TOO_MANY_DEVICES,
-)
+from shardpass.diagnostics.table_passes import PARTITIONED_ALREADY, TOO_MANY_DEVICES
+from shardpass.importing.constraints import CUSTOM_CALL, drop_constraints_in_reducers, read_unspecified_dims
+from shardpass.importing.erase_and_copy import erase_unused_and_copy_constants
+from shardpass.importing.find_mesh import device_count, find_mesh
 from shardpass.importing.inline_calls import inline_calls
+from shardpass.importing.read_annotations import read_annotations, refuse_wrong_shardings
 from shardpass.importing.read_sdy import MOST_DEVICES, import_sdy
-from shardpass.importing.refuse_unsupported import admit, admit_ops
-from shardpass.importing.split_variadic import split_variadic
-from shardpass.importing.tidy import tidy
+from shardpass.importing.refuse_unsupported import refuse_ops, refuse_types
+from shardpass.importing.split_variadic import VARIADIC, split_variadic
 from shardpass.importing.write_out import expand_ops
 from shardpass.ir.annotations import (
-    CONSTRAINT,
     GLOBAL_TYPE,
-    MANUAL,
     NUM_PARTITIONS,
-    REPLICATED,
-    SCOPE,
-    SHARDING,
     TO_FULL,
     TO_SHARD,
-    UNSPECIFIED,
     Signature,
     custom_call_target,
-    get_text,
     main_of,
     mesh_of,
-    notes_of,
     num_devices,
     set_mesh,
     set_num_devices,
-    text,
 )
 from shardpass.ir.locations import place_of
-from shardpass.ir.tensors import i64_array, operation, walk_blocks
+from shardpass.ir.walk import OpLists, named
 from shardpass.pipeline.base import ModulePass
 from shardpass.pipeline.registry import register
-from shardpass.program.manual_regions import CONTROL_FLOW, mark_manual
-from shardpass.program.validate import check, read_for
-from shardpass.sharding import Mesh, Sharding, common_mesh, parse_sharding
-
-HOLDS_OPS = CONTROL_FLOW | {"func.func"}  # ops whose regions hold a program, not a reducer
-
-
-@dataclass(frozen=True)
-class Annotation:
-    """One sharding string of the module, read: where it stands and what it says."""
-
-    holder: Any  # a dict of attributes, or an op
-    types: tuple[Any, ...]
-    shardings: tuple[Sharding, ...]
-    place: Place
-    where: str  # for people
-    scope: str | None = None  # of the manual region that the value is in
-
-    def write(self) -> None:
-        said = [str(s) for s in self.shardings]
-        attributes = self.holder if isinstance(self.holder, dict) else self.holder.attributes
-        joined = said[0] if len(said) == 1 else "{" + ", ".join(said) + "}"
-        attributes[SHARDING] = ir.StringAttr.get(joined)
-        if len(said) == 1:
-            notes = notes_of(self.shardings[0], len(self.shardings[0].dims))
-            for name in [name for name in notes if name not in attributes]:
-                attributes[name] = notes[name]
+from shardpass.program.manual_regions import mark_manual
 
 
 @register
@@ -116,34 +109,37 @@ class Import(ModulePass):
 
     def run(self, module: Any) -> None:
         main = main_of(module)
-        _refuse_partitioned(main)
-        admit(module, main)
+        _refuse_partitioned(main, Signature(main))
+        lists = OpLists(module.operation)
+        refuse_types(lists, main)
         prefer = mesh_of(module)
-        sdy_mesh = import_sdy(module)
-        inline_calls(module)
-        split_variadic(module)
-        _drop_constraints_in_reducers(operation(main))
-        _open_dims(main)
-        expand_ops(main)
-        mark_manual(main)
-        tidy(main)
+        sdy_mesh = import_sdy(module, lists)
+        inline_calls(module, lists)
+        lists = _of_main(main, lists)
+        if not lists.names.isdisjoint(VARIADIC):
+            split_variadic(module)
+            lists.changed()
+        drop_constraints_in_reducers(lists)
+        read_unspecified_dims(lists)
+        expand_ops(lists)
+        _mark_manual(main, lists)
+        erase_unused_and_copy_constants(lists)
         signature = Signature(main)
-        found = list(_annotations(main, signature))
-        count = _device_count(module, found, sdy_mesh)
+        found, barred = read_annotations(main, signature, lists)
+        count = device_count(module, found, sdy_mesh)
         if count > MOST_DEVICES:
             raise TOO_MANY_DEVICES.error(place_of(main.location), what="the program", count=count, most=MOST_DEVICES)
-        _fail_if_wrong(found, count, NUM_PARTITIONS if num_devices(module) else "as its first sharding says")
-        admit_ops(main, count)
+        refuse_wrong_shardings(found, count, NUM_PARTITIONS if num_devices(module) else "as its first sharding says")
+        refuse_ops(lists, count)
         set_num_devices(module, count)
-        mesh = _common_mesh(found, _barred(main, signature), count, prefer or sdy_mesh)
+        mesh = find_mesh(found, barred, count, prefer or sdy_mesh)
         set_mesh(module, mesh)
         for annotation in found:
             annotation.write()
         signature.write()
 
 
-def _refuse_partitioned(main: Any) -> None:
-    signature = Signature(main)
+def _refuse_partitioned(main: Any, signature: Signature) -> None:
     for role, rows in (("argument", signature.arguments), ("result", signature.results)):
         for index, row in enumerate(rows):
             if GLOBAL_TYPE in row:
@@ -151,126 +147,16 @@ def _refuse_partitioned(main: Any) -> None:
                 raise PARTITIONED_ALREADY.error(place_of(main.location), where=where, whole=whole)
 
 
-def _drop_constraints_in_reducers(op: Any) -> None:
-    """JAX constrains the scalars of a reducer inside a shard_map, which says nothing."""
-    for region in op.regions:
-        for block in region.blocks:
-            for inner in [operation(o) for o in block.operations]:
-                if op.name not in HOLDS_OPS and custom_call_target(inner) == CONSTRAINT:
-                    inner.results[0].replace_all_uses_with(inner.operands[0])
-                    inner.erase()
-                elif len(inner.regions):
-                    _drop_constraints_in_reducers(inner)
+def _of_main(main: Any, lists: OpLists) -> OpLists:
+    """The lists of ``main`` alone; those of the module serve where it holds nothing else."""
+    alone = OpLists(main)
+    if lists.is_read and len(lists.blocks[0].ops) == 1:
+        alone.take(lists.blocks[1:])
+    return alone
 
 
-def _open_dims(main: Any) -> None:
-    """``backend_config = "unspecified_dims=[1]"`` on a constraint becomes the attribute that propagation reads."""
-    for op in map(operation, main.regions[0].blocks[0].operations):
-        if custom_call_target(op) in (CONSTRAINT, TO_SHARD, TO_FULL) and "backend_config" in op.attributes:
-            said = text(op.attributes["backend_config"])
-            if not said.strip().startswith("unspecified_dims"):
-                continue
-            op.attributes[UNSPECIFIED] = i64_array(_unspecified(said, op))
-            op.attributes["backend_config"] = ir.StringAttr.get("")
-
-
-def _unspecified(said: str, op: Any) -> list[int]:
-    kind = op.results[0].type
-    found = re.fullmatch(r"unspecified_dims=\[((\d+(,\d+)*)?)\]", "".join(said.split()))
-    dims = [int(d) for d in found[1].split(",") if d] if found else None
-    if dims is None or any(d >= kind.rank for d in dims):
-        raise BAD_UNSPECIFIED.error(place_of(op.location), text=said, type=kind, last=kind.rank - 1)
-    return dims
-
-
-def _annotations(main: Any, signature: Signature) -> Iterator[Annotation]:
-    """Every sharding in ``main``, in order. Raises ShardpassError with all that cannot be read."""
-    problems: list[Diagnostic] = []
-    block = main.regions[0].blocks[0]
-    kind = ir.TypeAttr(main.attributes["function_type"]).value
-    rows: list[tuple[Any, Any, tuple[Any, ...], Place, str]] = []
-    for index, row in enumerate(signature.arguments):
-        place = place_of(block.arguments[index].location)
-        rows.append((row, row, (kind.inputs[index],), place, f"argument {index}"))
-    for inner in walk_blocks(operation(main)):
-        for op in map(operation, inner.operations):
-            types = tuple(result.type for result in op.results)
-            rows.append((op, op.attributes, types, place_of(op.location), op.name))
-    for index, row in enumerate(signature.results):
-        rows.append((row, row, (kind.results[index],), place_of(main.location), f"result {index}"))
-    for holder, attributes, types, place, where in rows:
-        if SHARDING not in attributes:
-            continue
-        said = text(attributes[SHARDING])
-        if said == MANUAL and not isinstance(holder, dict):
-            continue
-        try:
-            shardings = tuple(read_for(said, list(types), place))
-            scope = None if isinstance(holder, dict) else get_text(holder, SCOPE)
-            yield Annotation(holder, types, shardings, place, where, scope)
-        except ShardpassError as error:
-            problems += error.diagnostics
-    if problems:
-        raise ShardpassError(*problems)
-
-
-def _device_count(module: Any, found: list[Annotation], sdy_mesh: Mesh | None) -> int:
-    said = num_devices(module)
-    if said is not None:
-        return said
-    if sdy_mesh is not None:
-        return sdy_mesh.size
-    for annotation in found:
-        for sharding in annotation.shardings:
-            if sharding.num_devices:
-                return int(sharding.num_devices)
-    report(NO_DEVICE_COUNT.at(place_of(module.operation.location)))
-    return 1
-
-
-def _fail_if_wrong(found: list[Annotation], count: int, source: str) -> None:
-    problems = [
-        problem
-        for a in found
-        for sharding, kind in zip(a.shardings, a.types, strict=True)
-        for problem in check(sharding, kind, count, a.place, where=a.where, source=source, scope=a.scope)
-    ]
-    errors = [p for p in problems if p.severity == Severity.ERROR]
-    if errors:
-        raise ShardpassError(*errors)
-
-
-def _barred(main: Any, signature: Signature) -> list[Sharding]:
-    """What says which axes propagation must leave alone: the mesh must be able to say it too."""
-    rows: list[Any] = [*signature.arguments, *signature.results]
-    rows += [operation(op).attributes for block in walk_blocks(operation(main)) for op in block.operations]
-    said = [parse_sharding(text(row[REPLICATED])) for row in rows if REPLICATED in row]
-    return [sharding for sharding in said if isinstance(sharding, Sharding)]
-
-
-def _common_mesh(found: list[Annotation], barred: list[Sharding], count: int, prefer: Mesh | None) -> Mesh:
-    """The coarsest mesh for all; orders that fit none of the more frequent ones are left out, with a remark."""
-    if prefer is not None and prefer.size != count:
-        prefer = None
-    uses: Counter[Sharding] = Counter()
-    first: dict[Sharding, Place] = {}
-    for annotation in found:
-        for sharding in annotation.shardings:
-            if sharding.is_tiled:
-                uses[sharding] += 1
-                first.setdefault(sharding, annotation.place)
-    chosen = [s for s, _ in uses.most_common()]
-    chosen += [s for s in dict.fromkeys(barred) if s not in uses]
-    mesh = common_mesh(chosen, prefer=prefer)
-    if mesh is None:
-        fitting: list[Sharding] = []
-        alien: list[Sharding] = []
-        for sharding in chosen:
-            fits = common_mesh([*fitting, sharding], prefer=prefer) is not None
-            (fitting if fits else alien).append(sharding)
-        mesh = common_mesh(fitting, prefer=prefer)
-        for sharding in filter(first.__contains__, alien):
-            report(OWN_ORDER.at(first[sharding], text=str(sharding), mesh=str(mesh)))
-    if mesh is None or mesh.size != count:
-        mesh = prefer or Mesh((("axis_0", count),))
-    return mesh
+def _mark_manual(main: Any, lists: OpLists) -> None:
+    """Marks the ops of manual regions, where ``main`` holds an entry or an exit of one."""
+    if any(custom_call_target(op) in (TO_SHARD, TO_FULL) for op in named(lists.blocks[:1], (CUSTOM_CALL,))):
+        mark_manual(main)
+        lists.changed()  # ops that stand on both sides of a border are copied

@@ -1,4 +1,25 @@
-"""``shardpass-join``: small collectives of one kind over the same groups become one."""
+"""``shardpass-join``: small collectives of one kind over the same groups become one.
+
+Problem. A small collective costs its latency, whatever it sends. Collectives of one kind over the same groups of
+devices can travel together, if they stand side by side and their elements lie in one array.
+
+1. Which: ``_key`` is all that collectives must have in common (kind, groups, element type, ...). The collectives of a
+   block are taken in order; each is tried with the last ``OPEN_GROUPS`` groups of its key and joins the first that
+   ``Order.bring_together`` lets it join, or opens a group. Not where one needs another, an op with effects would have
+   to move, the block would hold more bytes at once, or the group would exceed ``most`` or a part of the block's peak.
+2. How: each operand becomes a matrix of one row for each device that a part goes to. The matrices are put side by side,
+   one collective takes them, and each result is cut from its columns. Over 2 devices, take an all_gather of ``[a b]``
+   on device 0 and ``[d e]`` on device 1, and one of ``[c]`` and ``[f]``. They become one of ``[a b c]`` and
+   ``[d e f]``, with the result
+
+       a b c        the first is columns 0-1, row by row:  a b d e
+       d e f        the second is column 2:                c f
+
+State: ``Order``, which says where each op of the block stands now, with its invariants.
+
+Cost: one walk. For a block in which two collectives share a key, one more, and for each collective up to
+``OPEN_GROUPS`` trials of ``Order.REACH`` ops at most.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +34,9 @@ from jaxlib.mlir.dialects import stablehlo as hlo
 
 from shardpass.element_types import element_type
 from shardpass.ir.annotations import AXES, CAUSE, get_text, main_of
-from shardpass.ir.order import CONTROL_FLOW, LEAST, Order, bytes_of
-from shardpass.ir.tensors import operation, retype, shape_of, walk_blocks
+from shardpass.ir.order import LEAST, Order, bytes_of
+from shardpass.ir.tensors import retype, shape_of
+from shardpass.ir.walk import CONTROL_FLOW, OpList, read_blocks
 from shardpass.ops.reducers import combiner_of
 from shardpass.pipeline.base import ModulePass
 from shardpass.pipeline.registry import register
@@ -82,27 +104,30 @@ class Join(ModulePass):
     most: int = 1 << 18
     all_reduces: bool = False
 
-    def run(self, module: Any) -> None:
+    def run(self, module: Any) -> bool:
         kinds = {kind for kind in KINDS if self.all_reduces or kind != ALL_REDUCE}
+        changed = False
         with ir.Location.unknown(module.context):
-            blocks = walk_blocks(operation(main_of(module)))
-            for block in [b for b in blocks if operation(b.owner).name in HOLD_COLLECTIVES]:
-                for members in _groups(block, kinds, self.most):
-                    _join(members)
+            for inside in read_blocks(main_of(module)):
+                if inside.owner_name in HOLD_COLLECTIVES and not kinds.isdisjoint(inside.names):
+                    for members in _groups(inside, kinds, self.most):
+                        _join(members)
+                        changed = True
+        return changed
 
 
 # ---------------------------------------------------------------- which
 
 
-def _groups(block: Any, kinds: Collection[str], most: int) -> list[list[Any]]:
-    """The collectives of ``block`` that are to be joined; those of a group stand side by side now."""
+def _groups(inside: OpList, kinds: Collection[str], most: int) -> list[list[Any]]:
+    """The collectives of a block that are to be joined; those of a group stand side by side now."""
     keys: dict[int, Any] = {}
-    for number, op in enumerate(map(operation, block.operations)):
-        if op.name in kinds and _bytes(op) < most and (key := _key(op)) is not None:
+    for number, (op, name) in enumerate(zip(inside.ops, inside.names, strict=True)):
+        if name in kinds and _bytes(op) < most and (key := _key(op)) is not None:
             keys[number] = key
     if len(set(keys.values())) == len(keys):
         return []
-    order = Order(block, LEAST)
+    order = Order(inside.block, LEAST)
     most = min(most, max(order.peak // PART_OF_PEAK, LEAST))
     leaders: dict[Any, list[int]] = {}  # the first of each group
     for number, key in keys.items():

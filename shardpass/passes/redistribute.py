@@ -26,11 +26,12 @@ from shardpass.ir.annotations import (
 from shardpass.ir.for_xla import keep_row_major, mark_manual
 from shardpass.ir.locations import place_of
 from shardpass.ir.reductions import channels
-from shardpass.ir.tensors import operation, walk_blocks
+from shardpass.ir.walk import OpLists, named
 from shardpass.pipeline.base import ModulePass
 from shardpass.pipeline.registry import register
 from shardpass.redistribute import Plan, plan_redistribution
-from shardpass.redistribute.program.lower import DeviceValues, emit
+from shardpass.redistribute.program.lower import emit
+from shardpass.redistribute.program.lower_parts import DeviceValues
 from shardpass.redistribute.terms.limit import read_limit
 from shardpass.redistribute.terms.profiles import find_profile
 from shardpass.sharding import Mesh, Sharding, TupleSharding, parse_sharding
@@ -92,29 +93,36 @@ class Redistribute(ModulePass):
     profile: str = "default"
     memory_limit: str = "max"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: Any) -> bool:
         mesh, devices = mesh_of(module), num_devices(module)
         terms = {
             "planner": self.planner,
             "profile": find_profile(self.profile),
             "memory_limit": read_limit(self.memory_limit),
         }
-        fresh = channels(module)
+        lists = OpLists(module.operation)
+        found = [
+            [op for op in named([inside], ("stablehlo.custom_call",)) if custom_call_target(op) == REDISTRIBUTE]
+            for inside in lists.blocks
+        ]
         failures: list[ShardpassError] = []
-        with module.context:
-            for block in list(walk_blocks(module.operation)):
-                known: DeviceValues = {}
-                for op in [op for op in block.operations if custom_call_target(operation(op)) == REDISTRIBUTE]:
-                    try:
-                        plan = _plan(op, terms, devices, mesh)
-                    except ShardpassError as failure:
-                        failures.append(_placed(failure, place_of(op.location)))
-                    else:
-                        _replace(operation(op), plan, fresh, known)
+        if any(found):
+            fresh = channels(module)
+            with module.context:
+                for calls in filter(None, found):
+                    known: DeviceValues = {}  # device numbers, which the plans of one block share
+                    for op in calls:
+                        try:
+                            plan = _plan(op, terms, devices, mesh)
+                        except ShardpassError as failure:
+                            failures.append(_placed(failure, place_of(op.location)))
+                        else:
+                            _replace(op, plan, fresh, known)
+            lists.changed()
         if failures:
             raise ShardpassError(*(d for failure in failures for d in failure.diagnostics))
-        mark_manual(module.operation)
-        keep_row_major(module.operation)
+        marked, constrained = mark_manual(lists), keep_row_major(lists)
+        return any(found) or marked or constrained
 
 
 def _placed(failure: ShardpassError, place: Place) -> ShardpassError:
@@ -124,7 +132,7 @@ def _placed(failure: ShardpassError, place: Place) -> ShardpassError:
 
 def _replace(op: Any, plan: Plan, fresh: Iterator[int], known: DeviceValues) -> None:
     with ir.InsertionPoint(op), op.location:
-        value = emit(plan, op.operands[0], fresh, cause=get_text(op, CAUSE) or "", known=known)
+        value = emit(plan.program, op.operands[0], fresh, cause=get_text(op, CAUSE) or "", known=known)
     op.results[0].replace_all_uses_with(value)
     op.erase()
 

@@ -37,6 +37,7 @@ import dataclasses
 import typing
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, ClassVar
 
 OptionValue = bool | int | float | str
@@ -99,8 +100,8 @@ class ModulePass(abc.ABC):
     keeps_table: ClassVar[bool] = False  # the pass leaves every op as it is (``program.table``)
 
     @abc.abstractmethod
-    def run(self, module: Any) -> None:
-        """Changes ``module`` (an ``ir.Module``) in place.
+    def run(self, module: Any) -> bool | None:
+        """Changes ``module`` (an ``ir.Module``) in place; False where it left the module as it was.
 
         Findings that do not stop the work go through ``shardpass.diagnostics.report``; a reported error lets
         the pass finish and then fails the pipeline. Raises ``ShardpassError`` where it cannot go on.
@@ -112,14 +113,7 @@ class ModulePass(abc.ABC):
 
         Raises TypeError where a field is not a bool, int, float or str with a default.
         """
-        hints = typing.get_type_hints(cls)
-        found = []
-        for field in dataclasses.fields(cls):
-            kind = hints[field.name]
-            if kind not in (bool, int, float, str) or field.default is dataclasses.MISSING:
-                raise TypeError(f"{cls.__name__}.{field.name} must be a bool, int, float or str with a default")
-            found.append(Option(field.name, kind, field.default))
-        return tuple(found)
+        return _options_of(cls)
 
     def __str__(self) -> str:
         """The pass as a pipeline writes it, with the options that are not the default."""
@@ -129,3 +123,16 @@ class ModulePass(abc.ABC):
             if getattr(self, option.name) != option.default
         ]
         return self.name + ("{" + " ".join(said) + "}" if said else "")
+
+
+@lru_cache(maxsize=256)
+def _options_of(cls: type[ModulePass]) -> tuple[Option, ...]:
+    """Once for each class: Python evaluates the text of every annotation to answer."""
+    hints = typing.get_type_hints(cls)
+    found = []
+    for field in dataclasses.fields(cls):
+        kind = hints[field.name]
+        if kind not in (bool, int, float, str) or field.default is dataclasses.MISSING:
+            raise TypeError(f"{cls.__name__}.{field.name} must be a bool, int, float or str with a default")
+        found.append(Option(field.name, kind, field.default))
+    return tuple(found)

@@ -7,7 +7,10 @@ last entered. A run ends in one of these ways:
    whoever collects them;
 2. a pass of ours raised ShardpassError, or reported an error: the pipeline stops after that pass;
 3. a pass of ours raised anything else: an internal error that names the pass;
-4. MLIR's verifier refused what a pass left, or a pass of MLIR failed: its diagnostics, with places.
+4. MLIR's verifier refused the module that a pass of ours left, or a pass of MLIR failed: its diagnostics, with places.
+
+The module is verified after each pass of ours that may have changed it. MLIR's manager would verify after every pass,
+which takes longer than some of them; MLIR's own passes are given valid modules and leave valid ones.
 
 In cases 2 to 4 one ShardpassError holds all findings, errors first.
 """
@@ -107,6 +110,7 @@ class _Run:
 
     def manager(self, instruments: Instruments) -> PassManager:
         manager = PassManager("builtin.module", self.module.context)
+        manager.enable_verifier(False)
         if instruments.prints:
             # MLIR prints from its worker threads otherwise, and refuses to
             self.module.context.enable_multithreading(False)
@@ -145,7 +149,9 @@ class _Run:
             with collect() as findings:
                 try:
                     with self.module.context, ir.Location.unknown():
-                        own.run(self.module)
+                        changed = own.run(self.module)
+                    if changed is not False and not any(d.severity is Severity.ERROR for d in findings):
+                        self._verify(own)
                 except ShardpassError as error:
                     self.failure = error
                 except Exception as error:  # a bug, whatever its type, is reported as one
@@ -157,6 +163,12 @@ class _Run:
                 handle.signal_pass_failure()
 
         return run
+
+    def _verify(self, own: ModulePass) -> None:
+        try:
+            self.module.operation.verify()
+        except ir.MLIRError as error:
+            raise _invalid(f"pass {own}", error) from None
 
     def _mlir_failed(self, error: Any) -> ShardpassError:
         """MLIR stopped the run and none of our passes asked for it."""

@@ -7,8 +7,8 @@
     options  ::= (key ('=' value)?)*       -- separated by spaces; a bare key means true
     value    ::= word | '"' text '"' | "'" text "'" | '{' text '}'
 
-Spaces are free around every element. What stands between the braces is kept as text, since only the pass
-knows its options. Every element keeps its offset, so that errors can point at it.
+Anchors nest ``MOST_NESTED`` deep at most. Spaces are free around every element. The text between the braces is kept,
+since only the pass knows its options. Every element keeps its offset, so that errors can point at it.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from shardpass.diagnostics import Place, ShardpassError
 from shardpass.diagnostics.table_driver import PIPELINE_SYNTAX
 
+MOST_NESTED = 100  # anchors in one another: the parser calls itself for each
 _CLOSING = {"{": "}", "(": ")", "[": "]"}
 _QUOTES = "\"'"
 _NAME = re.compile(r"[^\s,{}()]+")
@@ -80,13 +81,13 @@ def parse(text: str) -> tuple[Element, ...]:
     return elements
 
 
-def _pipeline(text: str, at: int) -> tuple[tuple[Element, ...], int]:
+def _pipeline(text: str, at: int, depth: int = 0) -> tuple[tuple[Element, ...], int]:
     at = _skip(text, at)
     if at == len(text) or text[at] == ")":
         return (), at
     elements = []
     while True:
-        element, at = _element(text, at)
+        element, at = _element(text, at, depth)
         elements.append(element)
         at = _skip(text, at)
         if at == len(text) or text[at] != ",":
@@ -94,7 +95,7 @@ def _pipeline(text: str, at: int) -> tuple[tuple[Element, ...], int]:
         at = _skip(text, at + 1)
 
 
-def _element(text: str, at: int) -> tuple[Element, int]:
+def _element(text: str, at: int, depth: int) -> tuple[Element, int]:
     match = _NAME.match(text, at)
     if match is None:
         raise syntax_error(text, at, "the name of a pass or an operation")
@@ -103,7 +104,9 @@ def _element(text: str, at: int) -> tuple[Element, int]:
         close = _closing(text, end)
         return Element(name, at, text[end + 1 : close], end + 1), close + 1
     if text[end : end + 1] == "(":
-        children, close = _pipeline(text, end + 1)
+        if depth == MOST_NESTED:
+            raise syntax_error(text, end, f"at most {MOST_NESTED} anchors in one another")
+        children, close = _pipeline(text, end + 1, depth + 1)
         if text[close : close + 1] != ")":
             raise syntax_error(text, close, "',' or ')'")
         return Element(name, at, children=children), close + 1

@@ -31,7 +31,7 @@ from shardpass.planning.steps import (
 )
 from shardpass.program.program import Op
 from shardpass.redistribute import Plan, Profile, plan_redistribution
-from shardpass.redistribute.problem.tiling import AxisNames
+from shardpass.redistribute.problem.sub_axes import sub_axes_of
 from shardpass.sharding import Sharding
 
 
@@ -64,7 +64,7 @@ class Sent:
         """What the collective takes once, by ``profile``: of a redistribution the whole, at its first step."""
         if self.plan is None or self.reshard is None:
             return profile.latency + self.bytes / profile.bandwidth
-        return profile.seconds(self.plan.steps, AxisNames.of(self.reshard.mesh.mesh)) if self.first else 0.0
+        return profile.seconds(self.plan.steps, sub_axes_of(self.reshard.mesh.mesh)) if self.first else 0.0
 
 
 def listed(body: BlockPlan, mesh: PrimeMesh) -> Iterator[Sent]:

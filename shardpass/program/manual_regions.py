@@ -19,10 +19,9 @@ from jaxlib.mlir import ir
 
 from shardpass.diagnostics import ShardpassError
 from shardpass.ir.annotations import MANUAL, SCOPE, SHARDING, TO_FULL, TO_SHARD, custom_call_target, get_text
-from shardpass.ir.tensors import every_op, inputs_of, operation
+from shardpass.ir.walk import CONTROL_FLOW as CONTROL_FLOW
+from shardpass.ir.walk import every_op, inputs_of, operation
 from shardpass.sharding import Sharding, parse_sharding
-
-CONTROL_FLOW = frozenset({"stablehlo.while", "stablehlo.if", "stablehlo.case"})
 
 
 def scope_of(sharding: Sharding) -> str | None:

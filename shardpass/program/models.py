@@ -36,14 +36,16 @@ class Models:
 
 def _attributes(op: Any) -> list[Any]:
     attributes = op.attributes
-    count = len(attributes)
-    if not count:
+    if not len(attributes):
         return []
-    try:
-        rows = [attributes[i] for i in range(count)]
-    except TypeError:  # of an element type that the bindings cannot hand out (complex, jaxlib 0.10.2)
-        return [op]
-    return [part for row in rows if row.name not in NOT_FACTS for part in (row.name, row.attr)]
+    out: list[Any] = []
+    for name in attributes:  # by name: an access by place ends the process on elements of a complex type
+        if name not in NOT_FACTS:
+            try:
+                out += [name, attributes[name]]
+            except TypeError:  # the bindings cannot hand it out (jaxlib 0.10.2)
+                return [op]
+    return out
 
 
 def _regions(op: Any) -> list[Any]:

@@ -34,9 +34,9 @@ from shardpass.ir.annotations import (
     text,
     unspecified_dims,
 )
+from shardpass.ir.effects import may_be_erased
 from shardpass.ir.locations import place_of
-from shardpass.ir.order import CONTROL_FLOW
-from shardpass.ir.tensors import inputs_of, operation
+from shardpass.ir.walk import CONTROL_FLOW, inputs_of, operation
 from shardpass.ops.model import OpModel
 from shardpass.ops.registry import OpDef, find
 from shardpass.ops.splits.prime_mesh import PrimeMesh, prime_mesh
@@ -47,17 +47,8 @@ from shardpass.program.validate import read_for
 from shardpass.sharding import Sharding, parse_sharding
 
 BORDERS = {CONSTRAINT: OpKind.CONSTRAINT, TO_SHARD: OpKind.ENTER_REGION, TO_FULL: OpKind.LEAVE_REGION}
-# Ops of StableHLO whose only effect is not their result: they stay though nothing uses them.
-_STAY = """
-    after_all all_gather all_reduce all_to_all case collective_broadcast collective_permute composite create_token
-    custom_call if infeed optimization_barrier outfeed recv reduce_scatter replica_id return send while
-"""
-EFFECTS = frozenset(f"stablehlo.{name}" for name in _STAY.split())
-
-
-def is_erasable(op: Any) -> bool:
-    """Whether ``op`` has no effect but its results, so that it goes where nothing uses them."""
-    return op.name.startswith(("stablehlo.", "chlo.")) and op.name not in EFFECTS
+# Erased where nothing uses them, though other passes leave them: all devices leave out the same ones.
+ALSO_ERASED = frozenset({"stablehlo.rng", "stablehlo.partition_id"})
 
 
 @dataclass
@@ -217,7 +208,7 @@ class _Reader:
         if len(op.regions):
             outside = inputs_of(op)[len(operands) :]
             captured = tuple(dict.fromkeys(self._used(value) for value in outside))
-        pure = is_erasable(op)
+        pure = may_be_erased(op.name) or op.name in ALSO_ERASED
         model: OpModel[Any] | None = None
         if entry is not None and ranked and not captured:
             types = self.handles.types

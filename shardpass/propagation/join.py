@@ -14,8 +14,8 @@ Cases, for each factor of the op's rule:
    ``reduced_later`` is given, the factor has it whose dimension is reduced least further on.
 
 Every value then takes what it can of the joined splits: what continues its own split, over sub-axes that it has not
-used and may use, no more shards than elements (only even tiles, for what the outside sees).
-Cost: O(values x dimensions).
+used and may use, no more shards than elements (only even tiles, for what the outside sees). Cost:
+O(values x dimensions).
 """
 
 from __future__ import annotations

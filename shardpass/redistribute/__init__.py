@@ -1,7 +1,22 @@
-"""From one sharding to another: plans of collectives, proved before they leave (docs/redistribution.md)."""
+"""From one sharding to another: plans of collectives, proved before they are handed out (docs/redistribution.md).
 
-from shardpass.redistribute.plan import Plan, Refusal, Step
+Its layers, the lowest first; each imports those above it in this list and none below:
+
+    problem/     which tile of the array each device holds before and after, as index arrays
+    program/     the small language of plans: its ops, proof by simulation, NumPy model, memory, StableHLO, builder
+    terms/       by what candidates are compared: machine profiles, prices, memory limits, the choice
+    plan         ``Plan``, the answer
+    candidates/  one file for each way to build a program for a problem
+    planner      ``plan_redistribution``: builds the candidates, chooses one, proves it
+    drawing      a plan as SVG
+
+MLIR is touched by ``program.lower`` and its parts and by ``program.module`` alone, which are imported when a plan is
+lowered: planning works without it.
+"""
+
+from shardpass.redistribute.plan import Plan
 from shardpass.redistribute.planner import PLANNERS, estimate_bytes, plan_redistribution
+from shardpass.redistribute.program.steps import Refusal, Step
 from shardpass.redistribute.terms.costs import PROFILES, Link, Profile
 
 __all__ = [

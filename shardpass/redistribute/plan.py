@@ -1,54 +1,17 @@
-"""What a planner hands back: the steps, their price, and the program that does them."""
+"""``Plan``, the answer of a planner: its steps, their price, and the program that carries them out."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
 
 from shardpass.element_types import ElementType
-from shardpass.redistribute.program.ops import IntArray, Program
+from shardpass.redistribute.problem.device_arrays import IntArray
+from shardpass.redistribute.program.ops import DeviceProgram
+from shardpass.redistribute.program.steps import Refusal, Step
 from shardpass.redistribute.terms.limit import Limit
 from shardpass.sharding import Sharding
-
-KINDS = (
-    "dynamic_slice",
-    "all_to_all",
-    "collective_permute",
-    "all_gather",
-    "all_reduce",
-    "reduce_scatter",
-)
-
-
-class Refusal(NamedTuple):
-    """A way that was not taken. ``way``: what it is called, or its steps."""
-
-    way: str
-    why: str
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Step:
-    """One step of a plan.
-
-    ``groups``: replica groups by device id [groups, size]; for a collective_permute the pairs (from, to);
-    empty for a dynamic_slice. ``bytes``: the most that one device receives, its own data not counted.
-    ``live``: bytes that live together on a device in the step, its local copies too (``memory``).
-    """
-
-    kind: str
-    axes: tuple[str, ...]
-    groups: IntArray
-    tile_before: tuple[int, ...]
-    tile_after: tuple[int, ...]
-    bytes: int
-    live: int
-
-    def __str__(self) -> str:
-        over = f" over {', '.join(self.axes)}" if self.axes else ""
-        return f"{self.kind}{over}: {list(self.tile_before)} -> {list(self.tile_after)}, {self.bytes} bytes"
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,19 +21,19 @@ class Plan:
     Attributes:
         shape, element_type: of the whole array.
         source, target: the shardings.
-        steps: what happens, in order. Empty where every device already holds what it needs.
-        program: the same as ops on the local array (see ``shardpass.redistribute.program.ops``).
+        steps: slices and collectives, in order. Empty where every device already holds its target tile.
+        program: the same as ops on the local array (``shardpass.redistribute.program.ops``).
         source_tile, target_tile: the shape of the local array before and after.
         bytes_received: received by the device that receives most, own data not counted.
-        lower_bound_bytes: no plan for this problem can have less: what the target tile of a device
-            holds that its source tile does not, greatest over devices.
+        lower_bound_bytes: the least that any plan for this problem can receive: the part of a device's target
+            tile that its source tile lacks, greatest over devices.
         peak_bytes: the greatest tile at any step.
-        peak_live_bytes: the most bytes that live together on a device: operand and result of a step, and the
-            buffers that an exchange or rounds fill (``shardpass.redistribute.program.memory``).
+        peak_live_bytes: the most bytes that are alive together on a device: operand and result of a step, and the
+            buffers that rounds fill (``shardpass.redistribute.program.memory``).
         received: bytes received by each device, int64 [num_devices].
-        profile, memory_limit: the terms on which it was chosen.
-        seconds: what the plan takes, by the cost model of the profile.
-        refused: the other ways, and why they were not taken.
+        profile, memory_limit: the terms by which it was chosen.
+        seconds: modelled time, under the profile.
+        refused: the other candidates, and why they were not taken.
     """
 
     shape: tuple[int, ...]
@@ -80,7 +43,7 @@ class Plan:
     num_devices: int
     planner: str
     steps: tuple[Step, ...]
-    program: Program
+    program: DeviceProgram
     source_tile: tuple[int, ...]
     target_tile: tuple[int, ...]
     lower_bound_bytes: int
@@ -107,9 +70,11 @@ class Plan:
 
     def to_module(self) -> str:
         """Text of the partitioned module ``main(tile) -> tile`` (docs/architecture.md)."""
-        from shardpass.redistribute.program.lower import module_text
+        # Imported on the first call: it loads MLIR, which planning does without.
+        from shardpass.redistribute.program.module import LocalTile, module_text
 
-        return module_text(self)
+        ends = LocalTile(self.source, self.source_tile), LocalTile(self.target, self.target_tile)
+        return module_text(self.program, self.shape, self.element_type, self.num_devices, *ends)
 
     def __str__(self) -> str:
         extent = "x".join(map(str, (*self.shape, self.element_type)))

@@ -1,6 +1,7 @@
 """The entrance: ``plan_redistribution``.
 
-``ways`` makes the plan, ``simulate.check`` follows it before it leaves. Plans are cached by problem.
+``candidates.search`` builds the plan, ``program.simulate.check`` proves it before it is handed out. Plans are cached by
+their arguments.
 """
 
 from __future__ import annotations
@@ -11,12 +12,15 @@ from functools import lru_cache
 
 from shardpass.diagnostics import table_redistribute as table
 from shardpass.redistribute.candidates.search import between, build_plan
-from shardpass.redistribute.candidates.sums import half_added, in_turn, stacked, unstacked
+from shardpass.redistribute.candidates.sums import concatenated, half_added, stacked, unstacked
 from shardpass.redistribute.plan import Plan
-from shardpass.redistribute.problem.problem import Problem, make_problem
+from shardpass.redistribute.problem.checks import make_problem
+from shardpass.redistribute.problem.problem import Problem
 from shardpass.redistribute.program.build import Builder
-from shardpass.redistribute.program.simulate import Unproven, check
-from shardpass.redistribute.terms.choice import Terms, way_of
+from shardpass.redistribute.program.digits import Unproven
+from shardpass.redistribute.program.ends import final_state, held_under
+from shardpass.redistribute.program.simulate import check
+from shardpass.redistribute.terms.choice import Terms, label_of
 from shardpass.redistribute.terms.costs import Profile
 from shardpass.redistribute.terms.limit import Limit, read_limit
 from shardpass.redistribute.terms.profiles import find_profile
@@ -37,7 +41,7 @@ def plan_redistribution(
     profile: str | Profile = "default",
     memory_limit: int | str | None = "max",
 ) -> Plan:
-    """How to take an array of ``shape`` from one sharding to another over the same devices.
+    """The plan that takes an array of ``shape`` from one sharding to another over the same devices.
 
     Args:
         shape: of the whole array.
@@ -70,7 +74,7 @@ def estimate_bytes(
     *,
     num_devices: int | None = None,
 ) -> int:
-    """Bytes that the device which receives most receives, by the default planner. Cached with the plans."""
+    """The bytes received by the device that receives most, under the default planner. Cached with the plans."""
     return plan_redistribution(shape, element_type, source, target, num_devices=num_devices).bytes_received
 
 
@@ -91,33 +95,38 @@ def _cached(
 
 
 def solve(problem: Problem, planner: str, terms: Terms) -> Plan:
-    """A checked plan. Raises ShardpassError: SP413 (over the limit), SP409 (it does not do what it should)."""
+    """A proved plan. Raises ShardpassError: SP413 (over the memory limit), SP409 (the plan failed its proof)."""
     before, after = (problem.element.bytes(math.prod(side.tile)) for side in (problem.source, problem.target))
     terms = replace(terms, tiles=(before, after))
-    if (whole := stacked(problem)) is not None:
-        return unstacked(solve(whole, planner, terms), problem)
+    if (stack := stacked(problem)) is not None:
+        return unstacked(solve(stack, planner, terms), problem)
     if (middle := half_added(problem)) is not None:
         halves = (between(problem, target=middle), between(problem, source=middle))
-        return in_turn(problem, *(solve(half, planner, terms) for half in halves))
+        return concatenated(problem, *(solve(half, planner, terms) for half in halves))
     built = build_plan(problem, planner, terms)
-    _keep(terms.limit, built, problem)
+    _refuse_over_limit(terms.limit, built, problem)
     return finished(problem, built, planner, terms)
 
 
-def _keep(limit: Limit, built: Builder, problem: Problem) -> None:
+def _refuse_over_limit(limit: Limit, built: Builder, problem: Problem) -> None:
     if isinstance(limit, int) and built.memory.peak > limit:
         source, target = (built.bytes(side.tile) for side in (problem.source, problem.target))
         raise table.OVER_LIMIT.error(
-            problem=str(problem), limit=limit, least=built.memory.peak, way=way_of(built), source=source, target=target
+            problem=str(problem),
+            limit=limit,
+            least=built.memory.peak,
+            way=label_of(built),
+            source=source,
+            target=target,
         )
 
 
 def finished(problem: Problem, built: Builder, planner: str, terms: Terms) -> Plan:
-    """What was built as a plan, checked. Raises ShardpassError (SP409) where it does not do what it should."""
+    """The finished builder ``built`` as a plan, proved. Raises ShardpassError (SP409) where the proof fails."""
     plan = _plan(problem, built, planner, terms)
     if math.prod(problem.shape) != 0:
         try:
-            check(plan.program, problem.source.state(), problem.final_state(), problem.shape)
+            check(plan.program, held_under(problem.source), final_state(problem), problem.shape)
         except Unproven as reason:
             raise table.UNPROVEN.error(problem=str(problem), reason=str(reason)) from None
     return plan

@@ -36,7 +36,8 @@ from shardpass.redistribute.candidates.gather import meet
 from shardpass.redistribute.candidates.rink_search import shortest_paths
 from shardpass.redistribute.candidates.search import gather_then_slice
 from shardpass.redistribute.plan import Plan
-from shardpass.redistribute.problem.problem import Problem, make_problem
+from shardpass.redistribute.problem.checks import make_problem
+from shardpass.redistribute.problem.problem import Problem
 from shardpass.redistribute.terms.choice import Terms, show_seconds
 from shardpass.redistribute.terms.costs import Profile
 from shardpass.redistribute.terms.limit import show_bytes

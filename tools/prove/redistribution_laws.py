@@ -159,18 +159,18 @@ def evaluated(problem: Problem, plans: dict[str, Plan], seed: int = 0) -> None:
         hold(plan.lower_bound_bytes == bound, f"{planner}: the bound is {bound}, not {plan.lower_bound_bytes}")
 
 
-def collected(program: ops.Program) -> Iterator[ops.Program]:
+def collected(program: ops.DeviceProgram) -> Iterator[ops.DeviceProgram]:
     """The ops one by one; an exchange, which keeps a second array, is one."""
     left = list(program)
     while left:
         chunk = [left.pop(0)]
-        if isinstance(chunk[0], ops.BeginExchange):
-            while not isinstance(chunk[-1], ops.EndExchange):
+        if isinstance(chunk[0], ops.BeginBoxExchange):
+            while not isinstance(chunk[-1], ops.EndBoxExchange):
                 chunk.append(left.pop(0))
         yield tuple(chunk)
 
 
-def moved(chunk: ops.Program, tile: tuple[int, ...], size: Callable[[int], int]) -> Array | int:
+def moved(chunk: ops.DeviceProgram, tile: tuple[int, ...], size: Callable[[int], int]) -> Array | int:
     """Bytes that each device gets from others in ``chunk``; its operand has the shape ``tile``."""
     op, whole = chunk[0], math.prod(tile)
     match op:
@@ -186,8 +186,8 @@ def moved(chunk: ops.Program, tile: tuple[int, ...], size: Callable[[int], int])
             return travelled(op.source_of) * size(op.halo * (whole // tile[op.axis]))
         case ops.ChunkRounds():
             return sum(travelled(row) for row in op.source_of) * size(math.prod(op.chunk))
-        case ops.BeginExchange():
-            return sum(travelled(r.source_of) * size(math.prod(r.size)) for r in chunk if isinstance(r, ops.Round))
+        case ops.BeginBoxExchange():
+            return sum(travelled(r.source_of) * size(math.prod(r.size)) for r in chunk if isinstance(r, ops.BoxRound))
     return 0
 
 

@@ -60,7 +60,7 @@ def stacked_module(plan: Plan) -> str:
             block = main.add_entry_block()
         with ir.InsertionPoint(block):
             value = hlo.reshape(tensor(*tiles[0]), block.arguments[0])
-            value = lower.emit(plan, value, itertools.count(1))
+            value = lower.emit(plan.program, value, itertools.count(1))
             func.ReturnOp([hlo.reshape(tensor(1, *tiles[1]), value)])
         return str(module)
 

@@ -31,8 +31,9 @@ class Along:
 
     def permute(self, value: Any, source: Sequence[int]) -> Any:
         """Position p gets the value of position ``source[p]``; zeros where that is -1."""
-        rows = self.site.split.mesh.groups(self.line.axes)
-        pairs = [(row[q], row[p]) for row in rows for p, q in enumerate(source) if q >= 0]
+        rows, sources = self.site.split.mesh.groups(self.line.axes), np.asarray(source, np.int64)
+        receivers = np.flatnonzero(sources >= 0)
+        pairs = np.stack([rows[:, sources[receivers]], rows[:, receivers]], axis=-1).reshape(-1, 2)
         channel = hlo.ChannelHandle.get(next(self.site.channels), 1)
         return self._explained(hlo.CollectivePermuteOp(value, dense_i64(pairs), channel_handle=channel).operation)
 

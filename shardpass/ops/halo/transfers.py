@@ -12,7 +12,7 @@ Method: every run that a position needs and another holds is an edge of a graph,
 
 1. grouped by distance round the ring: all runs that go one position to the right, all that go two, ... A roll by 3 of
    8 elements on 4 positions: a run of one element goes one to the right and a run of one goes two, 2 rounds; or
-2. coloured, so that edges of one sender or of one receiver differ (``candidates.exchange.coloured``). To reverse 8
+2. coloured, so that edges of one sender or of one receiver differ (``candidates.edge_colouring``). To reverse 8
    elements on 4 positions, 0 and 3 exchange tiles, and 1 and 2: one round, where by distance there would be two;
 
 whichever receives fewer elements in all, then whichever has fewer rounds.
@@ -28,7 +28,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from shardpass.redistribute.candidates.exchange import coloured
+from shardpass.redistribute.candidates.edge_colouring import colour_edges
 
 Table = tuple[int, ...]  # one number for each position
 
@@ -174,7 +174,7 @@ def _by_distance(sent: Sequence[Transfer], count: int) -> list[list[Transfer]]:
 
 def _by_colour(sent: Sequence[Transfer]) -> list[list[Transfer]]:
     groups: dict[int, list[Transfer]] = {}
-    for colour, t in zip(coloured([(t.sender, t.receiver) for t in sent]), sent, strict=True):
+    for colour, t in zip(colour_edges([(t.sender, t.receiver) for t in sent]), sent, strict=True):
         groups.setdefault(colour, []).append(t)
     return list(groups.values())
 

@@ -12,10 +12,13 @@ from functools import cached_property, lru_cache
 from math import prod
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shardpass.ops.splits.factors import Axes, DimAxes
 from shardpass.sharding import AxisRef, Mesh, Sharding
 from shardpass.sharding.axes import joined
+
+IntArray = NDArray[np.int64]
 
 
 def prime_factors(n: int) -> list[int]:
@@ -50,6 +53,8 @@ class PrimeMesh:
         self._by_start = {(part.name, part.pre): i for i, part in enumerate(parts)}
         self._to: dict[DimAxes, Sharding] = {}
         self._from: dict[Sharding, DimAxes | None] = {}
+        self._index: dict[Axes, IntArray] = {}
+        self._groups: dict[Axes, IntArray] = {}
 
     @property
     def num_devices(self) -> int:
@@ -121,26 +126,38 @@ class PrimeMesh:
         return tuple(axes)
 
     @cached_property
-    def coordinates(self) -> np.ndarray:
+    def coordinates(self) -> IntArray:
         """int64 [num_devices, number of sub-axes]: coordinate of each device id on each sub-axis."""
         flat = np.asarray(self.mesh.devices).reshape(-1)
         grid = np.stack(np.unravel_index(np.arange(flat.size), self.sizes or (1,)), axis=-1)
         out = np.empty_like(grid)
         out[flat] = grid
-        return out[:, : len(self.sizes)]
+        return _frozen(out[:, : len(self.sizes)])
 
-    def index(self, axes: Axes) -> np.ndarray:
-        """int64 [num_devices]: which of the ``count(axes)`` parts each device holds."""
-        out = np.zeros(self.num_devices, np.int64)
-        for a in axes:
-            out = out * self.sizes[a] + self.coordinates[:, a]
+    def index(self, axes: Axes) -> IntArray:
+        """int64 [num_devices]: which of the ``count(axes)`` parts each device holds. Kept for each ``axes``."""
+        out = self._index.get(axes)
+        if out is None:
+            out = np.zeros(self.num_devices, np.int64)
+            for a in axes:
+                out = out * self.sizes[a] + self.coordinates[:, a]
+            self._index[axes] = _frozen(out)
         return out
 
-    def groups(self, axes: Axes) -> list[list[int]]:
-        """Replica groups over ``axes``: device ids, in the order of their index along ``axes``."""
-        others = tuple(a for a in range(len(self.sizes)) if a not in axes)
-        order = np.lexsort((self.index(axes), self.index(others)))
-        return [list(map(int, row)) for row in order.reshape(-1, self.count(axes))]
+    def groups(self, axes: Axes) -> IntArray:
+        """Replica groups over ``axes``: device ids, in the order of their index along it. int64 [groups, size]."""
+        out = self._groups.get(axes)
+        if out is None:
+            others = tuple(a for a in range(len(self.sizes)) if a not in axes)
+            order = np.lexsort((self.index(axes), self.index(others)))
+            out = self._groups[axes] = _frozen(order.reshape(-1, self.count(axes)))
+        return out
+
+
+def _frozen(array: IntArray) -> IntArray:
+    """``array``, which many will share, made read-only."""
+    array.flags.writeable = False
+    return array
 
 
 @lru_cache(maxsize=256)

@@ -1,8 +1,9 @@
-"""Gather, then slice: the way of a partitioner that knows no better, and the best one where steps outweigh bytes.
+"""Gather, then slice: the best candidate where latencies outweigh bytes.
 
-Every device first gets all that source and target do not split alike, then keeps its target tile: one collective
-whatever the problem, for the memory and the bytes of the tile between, the *meet*. Under the limit "max" it is no way:
-the meet is greater than both tiles. Where a machine's latencies outweigh the bytes and memory allows, it is taken.
+Every device first gathers all that source and target do not split alike, and then slices its target tile: one
+collective, whatever the problem, for the memory and the bytes of the tile in between, the *meet*. From [{x}, {y}] to
+[{x}, {z}] the meet is [{x}, {}]. The meet is greater than both tiles, so that the limit "max" excludes this candidate.
+It is what XLA's partitioner falls back to, with the whole array as the meet.
 """
 
 from __future__ import annotations

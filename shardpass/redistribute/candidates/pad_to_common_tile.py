@@ -1,10 +1,18 @@
-"""Where the borders of two tilings cross (tiles of 5 rows against 3): tiles are refitted to a common padded size.
+"""Where the borders of two tilings cross (tiles of 5 rows against 3): tiles slide to a common padded size and back.
 
-A dimension of n rows in k1 tiles on one side and k2 on the other is padded to a multiple of both counts; on that size
-the borders nest, and every planner for even sizes applies. Before it, the tiles of each dimension that crosses grow
-from ceil(n / k1) rows to the common size's k1-th part; after it, those of the target shrink to ceil(n / k2). Either
-way tile i slides by i times the difference, which is less than lcm(k1, k2) rows: a permute of those rows between
-neighbours (``ops.Slide``), however great the tiles. What is sliced of other dimensions is sliced before.
+Problem: a dimension of n rows in k1 tiles on one side and k2 on the other, whose tiles are not parts of one padding.
+
+1. The dimension is padded to a multiple of both counts. On that size the borders nest, and every planner for sizes that
+   divide applies. It is planned as a problem of its own.
+2. Before that plan, the source's tiles grow from ceil(n / k1) rows to the k1-th part of the common size. Tile i slides
+   by i times the difference, which is less than lcm(k1, k2) rows in all: a permute of that many rows between neighbours
+   (``ops.Slide``), however great the tiles are.
+3. After it, the target's tiles shrink to ceil(n / k2) rows in the same way.
+4. Slices with which the plan starts, of dimensions that need not slide, come before the slides: there is less to move.
+
+Example: 10 rows in 2 tiles of 5, and in 4 tiles of 3 (the last holds 1). The common size is 12: source tiles of 6 rows,
+target tiles of 3. Device 0 needs row 5, the first of its neighbour; device 1 ends with rows 6 to 11, of which it holds
+6 to 9. The target's tiles have their size already.
 
 Not for tiles so small that a device would need rows from further than its neighbour. A tile may be greater than the
 sharding's by the padding, less than lcm(k1, k2) / k1 rows. O(devices) for each dimension.
@@ -17,11 +25,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from shardpass.redistribute.problem.problem import Problem, Side
-from shardpass.redistribute.problem.tiling import Tiling, grouped
+from shardpass.redistribute.problem.device_arrays import IntArray, grouped
+from shardpass.redistribute.problem.problem import Distribution, Problem
+from shardpass.redistribute.problem.tiling import Tiling
 from shardpass.redistribute.program import ops
 from shardpass.redistribute.program.build import Builder
-from shardpass.redistribute.program.ops import IntArray
 
 
 def common_shape(problem: Problem) -> tuple[int, ...]:
@@ -30,20 +38,20 @@ def common_shape(problem: Problem) -> tuple[int, ...]:
     return tuple(-(-n // m) * m for n, m in zip(problem.shape, (math.lcm(*pair) for pair in counts), strict=True))
 
 
-def refitted(problem: Problem, shape: tuple[int, ...], built: Builder) -> Builder | None:
+def slid_to_common_tile(problem: Problem, shape: tuple[int, ...], built: Builder) -> Builder | None:
     """``built``, a plan for the padded ``shape``, between tiles that grow and tiles that shrink.
 
     None where tiles are too small for it.
     """
     source, target = problem.source, problem.target
-    first = Builder(source.tile, problem.element, problem.names)
+    first = Builder(source.tile, problem.element, problem.sub_axes)
     for dim in _whole(source):
         _resize(first, dim, shape[dim])
     tiling, rest = _sliced_first(source, first, built)
     for dim in _split(source):
         if not _slide(problem.shape[dim], dim, tiling, shape[dim] // tiling.counts[dim], first):
             return None
-    last = Builder(built.tile, problem.element, problem.names)
+    last = Builder(built.tile, problem.element, problem.sub_axes)
     for dim in _whole(target):
         _resize(last, dim, target.tile[dim])
     for dim in _split(target):
@@ -52,15 +60,15 @@ def refitted(problem: Problem, shape: tuple[int, ...], built: Builder) -> Builde
     return last.after(rest.after(first))
 
 
-def _whole(side: Side) -> list[int]:
+def _whole(side: Distribution) -> list[int]:
     return [dim for dim, count in enumerate(side.tiling.counts) if count == 1]
 
 
-def _split(side: Side) -> list[int]:
+def _split(side: Distribution) -> list[int]:
     return [dim for dim, count in enumerate(side.tiling.counts) if count > 1]
 
 
-def _sliced_first(side: Side, first: Builder, built: Builder) -> tuple[Tiling, Builder]:
+def _sliced_first(side: Distribution, first: Builder, built: Builder) -> tuple[Tiling, Builder]:
     """The slices with which ``built`` starts come before its tiles slide, but for those of dimensions that do.
 
     Returns the tiling after them, and the rest of ``built``.
@@ -77,7 +85,7 @@ def _sliced_first(side: Side, first: Builder, built: Builder) -> tuple[Tiling, B
     first.dynamic_slice(sizes, starts)
     before = built.steps[0].tile_before
     before = tuple(sizes[dim] if dim in whole else n for dim, n in enumerate(before))
-    rest = Builder(before, built.element, built.names)
+    rest = Builder(before, built.element, built.sub_axes)
     rest.received, rest.refused, rest.tile = built.received, built.refused, built.tile
     is_done = before == op.sizes
     rest.program = [*([] if is_done else [ops.DynamicSlice(op.sizes, op.starts - starts)]), *built.program[1:]]

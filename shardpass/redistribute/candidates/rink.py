@@ -1,16 +1,23 @@
-"""From a weak path to collectives: ``planner="rink"``, the paper's method.
+"""The plan of a cheapest path over tile shapes: ``planner="rink"``, the paper's method.
 
-Source: Rink et al., sections 6.1 and 7.3. The path of ``weak.shortest_path`` says how many tiles each dimension has
-after each step; here every device gets a tile.
+Source: Rink et al., sections 6.1 and 7.3.
 
-* A slice is free to choose which devices keep which part. It is steered by the target: the choices tried are
-  parts of the target's own tile indices, so that the closing permute vanishes where it can. Of equally cheap
-  paths and choices the first that needs none wins.
-* An all_to_all or all_gather has no choice: the neighbours along a dimension form the groups.
-* Where the tiles still end up on the wrong devices, one permute is put before the gathers, when tiles are smallest.
-  It always exists (lemma 5.1), also where source and target share no mesh.
+Problem: a path of ``rink_search`` says how many tiles each dimension has after each step, and leaves open which device
+holds which tile. State: a ``Tiling``, which gives each device its tile, after each step.
+
+1. A slice is free to choose which devices keep which part. The choices tried are parts of the target's own tile
+   indices, so that the permute of case 3 vanishes where it can. Of equally cheap paths and choices the first that needs
+   no permute wins.
+2. An all_to_all or all_gather has no choice: the neighbours along a dimension form the groups.
+3. Where the tiles still end up on the wrong devices, one permute is put before the gathers, when tiles are smallest.
+   It always exists (lemma 5.1), also where source and target share no mesh.
+
+Example: 8x8 elements on x=2, y=2, from [{x}, {}] to [{}, {x}]. The all_to_all in pairs along dimension 0 leaves every
+device with its target's tile. To [{}, {y}] it leaves devices 1 and 2 with each other's tile: a permute follows.
 
 Invariants: at most one permute; the kinds of steps match dynslice* (alltoall | allpermute)* allgather*.
+
+O(devices * rank) for each pair of a path and a choice, of which at most ``MOST_TRIALS`` are tried.
 """
 
 from __future__ import annotations
@@ -21,18 +28,12 @@ from itertools import islice
 
 import numpy as np
 
-from shardpass.redistribute.candidates.rink_search import (
-    EXCHANGE,
-    GATHER,
-    SLICE,
-    WeakStep,
-    prime_factors,
-    shortest_paths,
-)
-from shardpass.redistribute.problem.tiling import Tiling, matched, replaced, row_of, travels
+from shardpass.redistribute.candidates.rink_search import Phase, WeakCollective, shortest_paths
+from shardpass.redistribute.problem.device_arrays import IntArray, group_of, least_permutation, moving_pairs, replaced
+from shardpass.redistribute.problem.primes import prime_factors
+from shardpass.redistribute.problem.tiling import Tiling
 from shardpass.redistribute.program import ops
 from shardpass.redistribute.program.build import Builder
-from shardpass.redistribute.program.ops import IntArray
 
 MOST_TRIALS = 64  # of paths and choices for their slices, per plan
 MOST_TRIED = 1 << 15  # trials times devices
@@ -46,40 +47,40 @@ def plan_rink(
     ``in_rounds`` goes beyond the paper: the permute and the all_to_all before it, if any, become rounds of
     permutes that take the bytes of the permute alone.
     """
-    way = _steered(shortest_paths(shape, source.counts, target.counts, len(source.index)), source, target)
-    moves, here = way.moves, way.sliced
+    steered = _steer(shortest_paths(shape, source.counts, target.counts, len(source.index)), source, target)
+    moves, here = steered.moves, steered.sliced
     _emit_slice(shape, source, here, builder)
-    wanted = way.aim.nearest(_after(here, moves))
-    permuted = in_rounds and not way.arrives
+    wanted = steered.aim.nearest(_after(here, moves))
+    permuted = in_rounds and not steered.arrives
     for step in moves[:-1] if permuted else moves:
         builder.all_to_all(step.to, step.dim, here.groups(step.dim, step.factor))
         here = _moved(here, step)
     if permuted and moves:
-        _permuting_exchange(here, moves[-1], wanted, builder)
+        _permuting_all_to_all(here, moves[-1], wanted, builder)
     else:
-        builder.permute(matched(here.key, wanted.key))
+        builder.permute(least_permutation(here.key, wanted.key))
     here = wanted
-    for step in way.gathers:
+    for step in steered.gathers:
         builder.all_gather(step.dim, here.groups(step.dim, step.factor))
         here = here.joined(step.dim, step.factor)
 
 
-def _permuting_exchange(here: Tiling, step: WeakStep, wanted: Tiling, builder: Builder) -> None:
+def _permuting_all_to_all(here: Tiling, step: WeakCollective, wanted: Tiling, builder: Builder) -> None:
     """The all_to_all ``step``, with each chunk sent to where the permute after it would bring it."""
     groups = here.groups(step.dim, step.factor)
     place = here.index[:, step.dim] % step.factor
-    member = matched(_moved(here, step).key, wanted.key)  # whose tile each device gets in the end
+    member = least_permutation(_moved(here, step).key, wanted.key)  # whose tile each device gets in the end
     shift = np.arange(step.factor)[:, None]
-    source_of = groups[row_of(groups)[member], (place[member] + shift) % step.factor]
+    source_of = groups[group_of(groups)[member], (place[member] + shift) % step.factor]
     chunk = replaced(builder.tile, step.to, builder.tile[step.to] // step.factor)
     take = np.zeros((step.factor, builder.devices, len(chunk)), np.int64)
     take[:, :, step.to] = (place - shift) % step.factor * chunk[step.to]
-    names = builder.names.along(travels(source_of))
+    names = builder.sub_axes.along(moving_pairs(source_of))
     op = ops.ChunkRounds(chunk, chunk, step.dim, source_of, take, place[member], names)
     builder.rounds([op], source_of, chunk, replaced(chunk, step.dim, chunk[step.dim] * step.factor))
 
 
-def _moved(tiling: Tiling, step: WeakStep) -> Tiling:
+def _moved(tiling: Tiling, step: WeakCollective) -> Tiling:
     """The tiling after an all_to_all: block j of dimension ``to`` goes to the j-th neighbour along ``dim``."""
     part = tiling.index[:, step.dim] % step.factor
     return tiling.joined(step.dim, step.factor).split(step.to, step.factor, part)
@@ -102,7 +103,7 @@ class _Refined:
     factors: tuple[int, ...]  # per dimension, the product of its gathers
 
     @classmethod
-    def of(cls, target: Tiling, gathers: list[WeakStep]) -> _Refined:
+    def of(cls, target: Tiling, gathers: list[WeakCollective]) -> _Refined:
         factors = (1,) * len(target.counts)
         for step in gathers:
             factors = replaced(factors, step.dim, factors[step.dim] * step.factor)
@@ -132,12 +133,12 @@ def fair(tiling: Tiling, factor: int, part: IntArray) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Way:
+class _SteeredPath:
     """A path, with a choice for its slices."""
 
     sliced: Tiling
-    moves: list[WeakStep]
-    gathers: list[WeakStep]
+    moves: list[WeakCollective]
+    gathers: list[WeakCollective]
     aim: _Refined
 
     @property
@@ -146,33 +147,35 @@ class _Way:
         return self.aim.reached_by(_after(self.sliced, self.moves))
 
 
-def _steered(paths: tuple[tuple[WeakStep, ...], ...], source: Tiling, target: Tiling) -> _Way:
+def _steer(paths: tuple[tuple[WeakCollective, ...], ...], source: Tiling, target: Tiling) -> _SteeredPath:
     """Of equally cheap paths and choices of slices the first that needs no permute, else the first."""
-    first: _Way | None = None
+    first: _SteeredPath | None = None
     trials = max(1, min(MOST_TRIALS, MOST_TRIED // len(source.index)))
-    for trial, way in enumerate(islice(_ways(paths, source, target), trials)):
-        first = way if trial == 0 else first
-        if way.arrives:
-            return way
+    for trial, steered in enumerate(islice(_steered_paths(paths, source, target), trials)):
+        first = steered if trial == 0 else first
+        if steered.arrives:
+            return steered
     assert first is not None  # there is a path, and the replica number always gives a choice
     return first
 
 
-def _ways(paths: tuple[tuple[WeakStep, ...], ...], source: Tiling, target: Tiling) -> Iterator[_Way]:
+def _steered_paths(
+    paths: tuple[tuple[WeakCollective, ...], ...], source: Tiling, target: Tiling
+) -> Iterator[_SteeredPath]:
     for path in paths:
-        slices, moves, gathers = ([step for step in path if step.kind == kind] for kind in (SLICE, EXCHANGE, GATHER))
+        slices, moves, gathers = ([step for step in path if step.phase == phase] for phase in Phase)
         aim = _Refined.of(target, gathers)
         for sliced in islice(_choices(source, _by_primes(slices), target), MOST_TRIALS // len(paths)):
-            yield _Way(sliced, moves, gathers, aim)
+            yield _SteeredPath(sliced, moves, gathers, aim)
 
 
-def _after(tiling: Tiling, moves: list[WeakStep]) -> Tiling:
+def _after(tiling: Tiling, moves: list[WeakCollective]) -> Tiling:
     for step in moves:
         tiling = _moved(tiling, step)
     return tiling
 
 
-def _by_primes(slices: list[WeakStep]) -> list[tuple[int, int]]:
+def _by_primes(slices: list[WeakCollective]) -> list[tuple[int, int]]:
     """(dimension, prime) for each axis that a slice puts on a dimension, major to minor."""
     return [(step.dim, p) for step in slices for p in reversed(prime_factors(step.factor))]
 
@@ -188,7 +191,7 @@ def _choices(source: Tiling, slices: list[tuple[int, int]], target: Tiling) -> I
 
 
 def _parts(source: Tiling, dim: int, prime: int, target: Tiling) -> Iterator[IntArray]:
-    """Fair ways to cut ``dim`` by ``prime``: digits of the target's index there, of its other indices, replicas."""
+    """Fair ways to cut ``dim`` by ``prime``: by a factor of the target's index there or elsewhere, or by replica."""
     tried = set()
     order = [dim, *(i for i in range(len(target.counts)) if i != dim)]
     for i in order:

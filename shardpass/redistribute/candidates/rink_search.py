@@ -13,10 +13,13 @@ Edges (``f`` is any product of axes; section 7.1's multi-axis rules), with the c
 2. ``alltoall(i, j, f)``: ``counts[i] /= f``, ``counts[j] *= f``. Cost: the tile.
 3. ``allgather(i, f)``: ``counts[i] /= f``. Cost: the tile after it.
 
-Invariants. Counts divide the shape. The tile never exceeds ``max(source tile, target tile)``. Kinds appear
-in the order 1, 2, 3: the normal form of definition 4.5, which lemma 6.5 shows to lose nothing.
+Invariants. Counts divide the shape. The tile never exceeds ``max(source tile, target tile)``. The kinds
+of edges appear in the order 1, 2, 3: the normal form of definition 4.5, which lemma 6.5 shows to lose nothing.
 
-The search is Dijkstra's over (counts, kind reached), by cost, then by number of collectives. With ``m`` prime
+Example: 8x8 elements on 4 devices, from counts (4, 1) to (1, 4). ``alltoall(0, 1, 4)`` costs the tile, 16; gathering
+and then slicing is no path (kinds 3, 1), and would make a tile of 64.
+
+The search is Dijkstra's over (counts, phase reached), by cost, then by number of collectives. With ``m`` prime
 axes and rank ``r`` there are at most ``C(m + r, r)`` counts.
 """
 
@@ -27,50 +30,41 @@ import math
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import IntEnum
 from functools import lru_cache
 from itertools import islice
 
-SLICE, EXCHANGE, GATHER = 0, 1, 2
+from shardpass.redistribute.problem.primes import divisors, prime_factors
+
+
+class Phase(IntEnum):
+    """The kinds of edges, in the order in which they occur on a path."""
+
+    SLICE = 0
+    ALL_TO_ALL = 1
+    GATHER = 2
 
 
 @dataclass(frozen=True, slots=True)
-class WeakStep:
-    """``kind`` is SLICE, EXCHANGE or GATHER; ``to`` is the dimension that an EXCHANGE splits."""
+class WeakCollective:
+    """An edge: a collective over axes of ``factor`` devices in all.
 
-    kind: int
+    They start (SLICE) or end (GATHER) splitting the dimension ``dim``, or go from ``dim`` to ``to`` (ALL_TO_ALL).
+    """
+
+    phase: Phase
     dim: int
     factor: int
     to: int = -1
 
 
-@lru_cache(maxsize=4096)
-def prime_factors(n: int) -> tuple[int, ...]:
-    """The prime factors of ``n`` >= 1, ascending."""
-    found = []
-    p = 2
-    while p * p <= n:
-        while n % p == 0:
-            found.append(p)
-            n //= p
-        p += 1
-    if n > 1:
-        found.append(n)
-    return tuple(found)
-
-
-@lru_cache(maxsize=4096)
-def divisors(n: int) -> tuple[int, ...]:
-    """The divisors of ``n`` >= 1 that are greater than 1, ascending."""
-    return tuple(d for d in range(2, n + 1) if n % d == 0)
-
-
-Node = tuple[tuple[int, ...], int]  # counts, and the kind of step reached
+Node = tuple[tuple[int, ...], Phase]  # counts, and the phase reached
 MOST_PATHS = 16
 
 
 def shortest_path(
     shape: tuple[int, ...], source: tuple[int, ...], target: tuple[int, ...], devices: int
-) -> tuple[WeakStep, ...]:
+) -> tuple[WeakCollective, ...]:
     """The first of ``shortest_paths``."""
     return shortest_paths(shape, source, target, devices)[0]
 
@@ -78,7 +72,7 @@ def shortest_path(
 @lru_cache(maxsize=8192)
 def shortest_paths(
     shape: tuple[int, ...], source: tuple[int, ...], target: tuple[int, ...], devices: int
-) -> tuple[tuple[WeakStep, ...], ...]:
+) -> tuple[tuple[WeakCollective, ...], ...]:
     """The cheapest normal-form paths from ``source`` to ``target`` (tile counts that divide ``shape``).
 
     All of one cost and length; MOST_PATHS at most. ``devices`` is the size of the mesh; its prime factors are the
@@ -86,9 +80,9 @@ def shortest_paths(
     """
     size = math.prod(shape)
     limit = max(size // math.prod(source), size // math.prod(target))
-    best: dict[Node, tuple[int, int]] = {(source, SLICE): (0, 0)}
-    came: dict[Node, list[tuple[Node, WeakStep]]] = {(source, SLICE): []}
-    queue: list[tuple[int, int, tuple[int, ...], int]] = [(0, 0, source, SLICE)]
+    best: dict[Node, tuple[int, int]] = {(source, Phase.SLICE): (0, 0)}
+    came: dict[Node, list[tuple[Node, WeakCollective]]] = {(source, Phase.SLICE): []}
+    queue: list[tuple[int, int, tuple[int, ...], Phase]] = [(0, 0, source, Phase.SLICE)]
     reached: list[Node] = []
     while queue:
         cost, hops, counts, phase = heapq.heappop(queue)
@@ -105,20 +99,20 @@ def shortest_paths(
             tile_after = size // math.prod(after)
             if tile_after > limit:
                 continue
-            price = (0, tile, tile_after)[step.kind]
-            there = (after, step.kind)
+            price = (0, tile, tile_after)[step.phase]
+            there = (after, step.phase)
             value = (cost + price, hops + 1)
             if there not in best or value < best[there]:
                 best[there] = value
                 came[there] = [(here, step)]
-                heapq.heappush(queue, (*value, after, step.kind))
+                heapq.heappush(queue, (*value, after, step.phase))
             elif value == best[there]:
                 came[there].append((here, step))
-    found = (path for node in dict.fromkeys(reached) for path in _paths(came, node))
-    return tuple(islice(found, MOST_PATHS))
+    paths = (path for node in dict.fromkeys(reached) for path in _paths(came, node))
+    return tuple(islice(paths, MOST_PATHS))
 
 
-def _paths(came: dict[Node, list[tuple[Node, WeakStep]]], here: Node) -> Iterator[tuple[WeakStep, ...]]:
+def _paths(came: dict[Node, list[tuple[Node, WeakCollective]]], here: Node) -> Iterator[tuple[WeakCollective, ...]]:
     """Every path that ends at ``here``; those first found come first."""
     if not came[here]:
         yield ()
@@ -128,37 +122,37 @@ def _paths(came: dict[Node, list[tuple[Node, WeakStep]]], here: Node) -> Iterato
 
 
 def _edges(
-    shape: tuple[int, ...], counts: tuple[int, ...], phase: int, devices: int
-) -> Iterator[tuple[WeakStep, tuple[int, ...]]]:
+    shape: tuple[int, ...], counts: tuple[int, ...], phase: Phase, devices: int
+) -> Iterator[tuple[WeakCollective, tuple[int, ...]]]:
     free = devices // math.prod(counts)
-    if phase == SLICE:
+    if phase == Phase.SLICE:
         for i, n in enumerate(shape):
             for f in divisors(math.gcd(free, n // counts[i])):
-                yield WeakStep(SLICE, i, f), _with(counts, i, counts[i] * f)
-    if phase <= EXCHANGE:
+                yield WeakCollective(Phase.SLICE, i, f), _with(counts, i, counts[i] * f)
+    if phase <= Phase.ALL_TO_ALL:
         for i, k in enumerate(counts):
             for j, n in enumerate(shape):
                 if i != j:
                     for f in divisors(math.gcd(k, n // counts[j])):
                         moved = _with(_with(counts, i, k // f), j, counts[j] * f)
-                        yield WeakStep(EXCHANGE, i, f, j), moved
+                        yield WeakCollective(Phase.ALL_TO_ALL, i, f, j), moved
     for i, k in enumerate(counts):
         for f in divisors(k):
-            yield WeakStep(GATHER, i, f), _with(counts, i, k // f)
+            yield WeakCollective(Phase.GATHER, i, f), _with(counts, i, k // f)
 
 
 def _with(counts: tuple[int, ...], index: int, value: int) -> tuple[int, ...]:
     return (*counts[:index], value, *counts[index + 1 :])
 
 
-def weak_cost(shape: tuple[int, ...], source: tuple[int, ...], path: tuple[WeakStep, ...]) -> int:
+def weak_cost(shape: tuple[int, ...], source: tuple[int, ...], path: tuple[WeakCollective, ...]) -> int:
     """The cost of ``path`` by figure 11, in elements."""
     tile = math.prod(shape) // math.prod(source)
     cost = 0
     for step in path:
-        if step.kind == SLICE:
+        if step.phase == Phase.SLICE:
             tile //= step.factor
-        elif step.kind == EXCHANGE:
+        elif step.phase == Phase.ALL_TO_ALL:
             cost += tile
         else:
             tile *= step.factor

@@ -1,11 +1,28 @@
-"""Which ways there are for a problem, and which of them is taken.
+"""Which candidates there are for a problem, and which of them is taken.
 
-1. Nothing to do, or an array without elements: no steps.
-2. Partial sums: in digits, else all_reduce and then as for whole values.
-3. The borders of the tiles nest (every case where sizes divide, and more): planners on groups of devices.
-4. They cross: tiles are refitted to a size on which they nest, as long as they are not tiny; beside that, or instead,
-   the exact exchange, or for many devices what needs no look at every pair of them.
-5. The source is on one device: the exact exchange, or for many devices doubling.
+Problem: many ways lead from source to target; none is best on every problem, and each has problems to which it does not
+apply. Sources: Rink et al. for ``rink``; GSPMD's fallback, replicate and slice, for ``gather``; Shardy, which also
+replaces one sharding by another axis by axis, for the notion of sub-axes; the rest is of this package.
+
+State: candidates, each a ``Builder`` that holds a finished program; ``terms.choice`` compares them.
+
+Cases, the first that applies:
+
+1. Nothing to do, or an array without elements: no steps. [{x}, {}] to [{x}, {}].
+2. Partial sums that are added: by sub-axes, or an all_reduce and then as for whole values.
+3. The source is on one device: the box exchange, or for many devices doubling: 1, 2, 4, ... devices hold the array.
+4. The borders of the tiles cross, 10 rows in tiles of 5 against tiles of 3: tiles slide to a common size
+   (``pad_to_common_tile``), beside the box exchange on few devices. Tiles too small to slide take the box exchange,
+   or on many devices a gather of these dimensions.
+5. The borders nest, as in every case where sizes divide: ``sub_axes`` where the tilings nest as lists of sub-axes, else
+   its ``detour``, which competes with the paper's plan in rounds and, on few devices, with the box exchange.
+
+The paper's plan (``rink``) sets the bytes that no other candidate may exceed. Beside the result of 3 to 5, ``gather``
+competes where the memory limit allows it.
+
+Invariant: every candidate ends with the target's tiles; ``planner`` proves that of the one that is taken.
+Cost: the candidates' own; the box exchange, whose cost grows with the pairs of devices, is built up to
+``MOST_DEVICES_EXCHANGED`` devices where there is another.
 """
 
 from __future__ import annotations
@@ -17,31 +34,33 @@ from functools import partial
 import numpy as np
 
 from shardpass.diagnostics import table_redistribute as table
-from shardpass.redistribute.candidates.detour import detours, roomier
-from shardpass.redistribute.candidates.digit_forms import DigitProblem
-from shardpass.redistribute.candidates.digit_search import MOST_ROUNDS, detour_forms, digit_forms
-from shardpass.redistribute.candidates.exchange import plan_exchange
+from shardpass.redistribute.candidates.box_exchange import append_box_exchange
 from shardpass.redistribute.candidates.gather import meet
-from shardpass.redistribute.candidates.gather_in_rounds import lean_forms
-from shardpass.redistribute.candidates.pad_to_common_tile import common_shape, refitted
+from shardpass.redistribute.candidates.pad_to_common_tile import common_shape, slid_to_common_tile
 from shardpass.redistribute.candidates.rink import plan_rink
-from shardpass.redistribute.candidates.staged import staged_forms
-from shardpass.redistribute.problem.problem import Problem, make_problem
+from shardpass.redistribute.candidates.sub_axes.assignments import SubAxisProblem
+from shardpass.redistribute.candidates.sub_axes.detour import detours, with_room_to_park
+from shardpass.redistribute.candidates.sub_axes.gather_in_rounds import strategies_gathering_in_rounds
+from shardpass.redistribute.candidates.sub_axes.staged import staged_strategies
+from shardpass.redistribute.candidates.sub_axes.strategies import detour_strategies, strategies
+from shardpass.redistribute.problem.checks import make_problem
+from shardpass.redistribute.problem.problem import Problem
 from shardpass.redistribute.program import ops
-from shardpass.redistribute.program.build import Builder, Form
+from shardpass.redistribute.program.build import Builder, Strategy
 from shardpass.redistribute.terms.choice import Terms, over_limit, show_seconds
 from shardpass.sharding import Sharding
 
-MOST_DEVICES_SEARCHED = 8192  # beyond this the paper's search is not run beside a plan that stands
-MOST_DEVICES_WEIGHED = 1024  # nor, beyond this, beside one that receives the least possible, though links differ
+MOST_DEVICES_SEARCHED = 8192  # beyond this the paper's plan is not built where another fits the limit
+MOST_DEVICES_WEIGHED = 1024  # the same, where links differ in speed and the other receives the least possible
+MOST_STEPS = 8  # of a candidate where sub-axes say none: beyond this latencies outweigh the bytes that are saved
 NO_LESS = "no plan can receive less"
 TOO_MANY = "its search takes long on so many devices"
-FEW_DEVICES = 16  # on which the exact exchange is looked at beside other ways
-MOST_DEVICES_EXCHANGED = 64  # beyond this, where there is another way, pieces are too many to look at
+FEW_DEVICES = 16  # up to which the box exchange is built beside other candidates
+MOST_DEVICES_EXCHANGED = 64  # beyond this, where there is another candidate, there are too many transfers to plan
 
 
 def build_plan(problem: Problem, planner: str, terms: Terms) -> Builder:
-    """The cheapest plan that ``planner`` has for the problem. It is not checked yet."""
+    """The cheapest plan that ``planner`` has for the problem, not yet proved."""
     if problem.is_nothing:
         return _start(problem)
     if math.prod(problem.shape) == 0:
@@ -53,13 +72,13 @@ def build_plan(problem: Problem, planner: str, terms: Terms) -> Builder:
         return _with_sums(problem, shape, planner, terms)
     many = problem.devices > MOST_DEVICES_EXCHANGED
     if problem.source.only is not None and many:
-        return _spread(problem, planner, terms)
+        return _doubling(problem, planner, terms)
     if problem.source.only is not None:
-        built = terms.choose(_exchanges(problem))
+        built = terms.choose(_box_exchanges(problem))
     elif shape is None:
-        built = _crossing(problem, planner, terms)
+        built = _on_crossing_borders(problem, planner, terms)
     else:
-        built = _best(problem, shape, terms) if planner == "best" else _rink(problem, shape)
+        built = _on_nesting_borders(problem, shape, terms) if planner == "best" else _rink(problem, shape)
     return _beside_gather(problem, built, terms) if planner == "best" else built
 
 
@@ -81,15 +100,15 @@ def _beside_gather(problem: Problem, built: Builder, terms: Terms) -> Builder:
 
 
 def gather_then_slice(problem: Problem, middle: Sharding, terms: Terms) -> Builder:
-    """By way of the meet of source and target."""
+    """By way of ``middle``, the meet of source and target."""
     first = build_plan(between(problem, target=middle), "best", terms)
-    gathered = joined(first, build_plan(between(problem, source=middle), "best", terms))
-    gathered.way, gathered.refused = "gather", []
+    gathered = in_turn(first, build_plan(between(problem, source=middle), "best", terms))
+    gathered.label, gathered.refused = "gather", []
     return gathered
 
 
-def _spread(problem: Problem, planner: str, terms: Terms) -> Builder:
-    """From one device to many: the holders double with every step; then from replicated on."""
+def _doubling(problem: Problem, planner: str, terms: Terms) -> Builder:
+    """From one device to many: the devices that hold the array double with every step; then on from replicated."""
     builder = _start(problem)
     held = problem.source.boxes(problem.shape)
     order = np.argsort(~held.real, kind="stable")
@@ -99,38 +118,38 @@ def _spread(problem: Problem, planner: str, terms: Terms) -> Builder:
         real = np.zeros(problem.devices, bool)
         real[order[:count]] = True
         wanted = replace(held, real=real)
-        plan_exchange(held, wanted, problem.source.base, problem.source.base, problem.source.tile, builder)
+        append_box_exchange(held, wanted, problem.source.base, problem.source.base, problem.source.tile, builder)
         held = wanted
-    return joined(builder, build_plan(between(problem, source=Sharding.replicated()), planner, terms))
+    return in_turn(builder, build_plan(between(problem, source=Sharding.replicated()), planner, terms))
 
 
-def _crossing(problem: Problem, planner: str, terms: Terms) -> Builder:
-    """Where borders cross: tiles refitted to a common size, beside the exact exchange where devices are few."""
-    paper = _refitted(problem, "rink", terms)
+def _on_crossing_borders(problem: Problem, planner: str, terms: Terms) -> Builder:
+    """Tiles that slide to a common size, beside the box exchange where devices are few."""
+    paper = _slid(problem, "rink", terms)
     if paper is not None and planner == "rink":
         return paper
     if paper is None:
         many = problem.devices > MOST_DEVICES_EXCHANGED
-        return _gathered(problem, planner, terms) if many else terms.choose(_exchanges(problem))
-    found = [paper, *filter(None, [_refitted(problem, "best", terms)])]
+        return _crossing_gathered(problem, planner, terms) if many else terms.choose(_box_exchanges(problem))
+    candidates = [paper, *filter(None, [_slid(problem, "best", terms)])]
     if problem.devices <= FEW_DEVICES:
-        found += _exchanges(problem)
-    return cheapest(found, terms)
+        candidates += _box_exchanges(problem)
+    return cheapest(candidates, terms)
 
 
-def _refitted(problem: Problem, planner: str, terms: Terms) -> Builder | None:
-    """The plan for the common padded size between tiles that grow and tiles that shrink."""
+def _slid(problem: Problem, planner: str, terms: Terms) -> Builder | None:
+    """The plan for the common padded size, between source tiles that grow and target tiles that shrink."""
     shape = common_shape(problem)
     padded = between(problem, shape=shape)
-    built = _best(padded, shape, terms, is_real=False) if planner == "best" else _rink(padded, shape)
-    whole = refitted(problem, shape, built)
-    if whole is not None:
-        whole.way = planner if planner == "rink" else "refitted"
-    return whole
+    built = _on_nesting_borders(padded, shape, terms, is_real=False) if planner == "best" else _rink(padded, shape)
+    slid = slid_to_common_tile(problem, shape, built)
+    if slid is not None:
+        slid.label = planner if planner == "rink" else "slide to common tiles"
+    return slid
 
 
-def _gathered(problem: Problem, planner: str, terms: Terms) -> Builder:
-    """Where borders cross and the devices are too many to look at pieces: those dimensions are gathered first.
+def _crossing_gathered(problem: Problem, planner: str, terms: Terms) -> Builder:
+    """The dimensions whose borders cross are gathered first: for devices too many for a box exchange.
 
     Takes the memory of the source's tile with these dimensions whole.
     """
@@ -139,7 +158,7 @@ def _gathered(problem: Problem, planner: str, terms: Terms) -> Builder:
     dims = [axes if aligned else () for axes, aligned in zip(source.dims, problem.aligned_dims(), strict=True)]
     middle = Sharding.tiled(source.mesh, dims)
     first = build_plan(between(problem, target=middle), planner, terms)
-    return joined(first, build_plan(between(problem, source=middle), planner, terms))
+    return in_turn(first, build_plan(between(problem, source=middle), planner, terms))
 
 
 def between(
@@ -159,73 +178,80 @@ def between(
 
 
 def _rink(problem: Problem, shape: tuple[int, ...]) -> Builder:
-    return _within(problem, shape, _rink_form(problem, shape), "rink")
+    return _padded_and_trimmed(problem, shape, _rink_strategy(problem, shape), "rink")
 
 
-def _rink_form(problem: Problem, shape: tuple[int, ...], in_rounds: bool = False) -> Form:
+def _rink_strategy(problem: Problem, shape: tuple[int, ...], in_rounds: bool = False) -> Strategy:
     return partial(plan_rink, shape, problem.source.tiling, problem.target.tiling, in_rounds=in_rounds)
 
 
-def _best(problem: Problem, shape: tuple[int, ...], terms: Terms, is_real: bool = True) -> Builder:
-    """The digits' plan where there is one; the paper's is asked for only where it could be better.
+def _on_nesting_borders(problem: Problem, shape: tuple[int, ...], terms: Terms, is_real: bool = True) -> Builder:
+    """The plan by sub-axes where there is one; the paper's is built only where it could be better.
 
-    Not ``is_real``: the array is padded, and an exact exchange would send the padding too.
+    Not ``is_real``: the array is padded for the plan, and a box exchange would send the padding too.
     """
     few = is_real and problem.devices <= MOST_DEVICES_EXCHANGED
-    digits = DigitProblem.of(problem, shape)
-    if digits is not None:
-        found = _in_digits(problem, shape, digits, terms)
-        least = terms.choose(found)
+    by_sub_axes = SubAxisProblem.of(problem, shape)
+    if by_sub_axes is not None:
+        candidates = _by_sub_axes(problem, shape, by_sub_axes, terms)
+        least = terms.choose(candidates)
         optimal = least.received.max() <= problem.lower_bound_bytes
-        alone = optimal and terms.profile.is_flat  # else where bytes go counts beside how many they are
+        alone = optimal and terms.profile.is_flat  # on other machines the links that bytes cross count too
         many = problem.devices > (MOST_DEVICES_WEIGHED if optimal else MOST_DEVICES_SEARCHED)
         if terms.fits(least) and (alone or many):
             return least.instead_of("rink", "not tried: " + (NO_LESS if alone else TOO_MANY))
         if few and not terms.fits(least):
-            found += _exchanges(problem)
-        return cheapest([_rink(problem, shape), *found], terms)
+            candidates += _box_exchanges(problem)
+        return cheapest([_rink(problem, shape), *candidates], terms)
     rink = _rink(problem, shape)
-    found = [_within(problem, shape, _rink_form(problem, shape, in_rounds=True))]
-    found += _detoured(problem, shape, terms)
+    candidates = [_padded_and_trimmed(problem, shape, _rink_strategy(problem, shape, in_rounds=True))]
+    candidates += _detoured(problem, shape, terms)
     if few:
-        found += _exchanges(problem)
-    return cheapest([rink, *(e for e in found if len(e.steps) <= MOST_ROUNDS)], terms)
+        candidates += _box_exchanges(problem)
+    return cheapest([rink, *(c for c in candidates if len(c.steps) <= MOST_STEPS)], terms)
 
 
 def _detoured(problem: Problem, shape: tuple[int, ...], terms: Terms) -> list[Builder]:
-    """By way of whole dimensions; where there is no room to park, a dimension is padded if the limit allows that."""
-    ways = detours(problem, shape)
-    if ways or (room := roomier(problem, shape)) is None:
-        return [_within(problem, shape, form) for halves in ways for form in detour_forms(halves)]
-    found = [_within(problem, room, form) for halves in detours(problem, room) for form in detour_forms(halves)]
-    return [built for built in found if terms.limit != "max" or built.memory.tile <= max(terms.tiles)]
+    """The detours; where there is no room to park, a dimension is padded if the memory limit allows that."""
+    halves = detours(problem, shape)
+    if halves or (room := with_room_to_park(problem, shape)) is None:
+        return _of_strategies(problem, shape, [strategy for pair in halves for strategy in detour_strategies(pair)])
+    strategies_with_room = [strategy for pair in detours(problem, room) for strategy in detour_strategies(pair)]
+    candidates = _of_strategies(problem, room, strategies_with_room)
+    return [built for built in candidates if terms.limit != "max" or built.memory.tile <= max(terms.tiles)]
 
 
-def _in_digits(problem: Problem, shape: tuple[int, ...], digits: DigitProblem, terms: Terms) -> list[Builder]:
-    forms = [*digit_forms(digits), *staged_forms(digits, terms.profile)]
-    found = [_within(problem, shape, form) for form in forms]
-    if not any(terms.fits(built) for built in found):
-        found += [_within(problem, shape, form) for form in lean_forms(digits)]
-    return found
+def _by_sub_axes(problem: Problem, shape: tuple[int, ...], by_sub_axes: SubAxisProblem, terms: Terms) -> list[Builder]:
+    cheap = [*strategies(by_sub_axes), *staged_strategies(by_sub_axes, terms.profile)]
+    candidates = _of_strategies(problem, shape, cheap)
+    if not any(terms.fits(built) for built in candidates):
+        candidates += _of_strategies(problem, shape, strategies_gathering_in_rounds(by_sub_axes))
+    return candidates
+
+
+def _of_strategies(problem: Problem, shape: tuple[int, ...], given: list[Strategy]) -> list[Builder]:
+    return [_padded_and_trimmed(problem, shape, strategy) for strategy in given]
 
 
 def _with_sums(problem: Problem, shape: tuple[int, ...] | None, planner: str, terms: Terms) -> Builder:
-    """Partial sums: in digits, else an all_reduce and then the plan for whole values."""
-    digits = None if shape is None or planner == "rink" else DigitProblem.of(problem, shape)
-    if shape is not None and digits is not None:
-        found = _in_digits(problem, shape, digits, terms)
+    """Adds partial sums: by sub-axes, else by an all_reduce, and then the plan for whole values."""
+    by_sub_axes = None if shape is None or planner == "rink" else SubAxisProblem.of(problem, shape)
+    if shape is not None and by_sub_axes is not None:
+        candidates = _by_sub_axes(problem, shape, by_sub_axes, terms)
         whole = problem.target.summand is None
-        return cheapest([_with_sums(problem, None, "rink", terms), *found], terms) if whole else terms.choose(found)
+        if not whole:
+            return terms.choose(candidates)
+        return cheapest([_with_sums(problem, None, "rink", terms), *candidates], terms)
     source = problem.source.sharding
     if problem.target.summand is not None or source.mesh is None:
         raise table.UNREDUCED.error(source=str(source), target=str(problem.target.sharding))
     reduced = between(problem, source=Sharding.tiled(source.mesh, source.dims))
     builder = _start(problem)
     builder.all_reduce(source.groups(source.unreduced))
-    return joined(builder, build_plan(reduced, planner, terms))
+    return in_turn(builder, build_plan(reduced, planner, terms))
 
 
-def joined(first: Builder, second: Builder) -> Builder:
+def in_turn(first: Builder, second: Builder) -> Builder:
     """One plan after the other."""
     return second.after(first)
 
@@ -235,17 +261,17 @@ def cheapest(candidates: list[Builder], terms: Terms) -> Builder:
     return terms.choose(candidates, int(candidates[0].received.max()))
 
 
-def _start(problem: Problem, way: str = "") -> Builder:
-    return Builder(problem.source.tile, problem.element, problem.names, way, problem.reduction)
+def _start(problem: Problem, label: str = "") -> Builder:
+    return Builder(problem.source.tile, problem.element, problem.sub_axes, label, problem.reduction)
 
 
-def _exchanges(problem: Problem) -> list[Builder]:
-    return [_exchanged(problem, by_shape) for by_shape in (False, True)]
+def _box_exchanges(problem: Problem) -> list[Builder]:
+    return [_box_exchange(problem, by_shape) for by_shape in (False, True)]
 
 
-def _exchanged(problem: Problem, by_shape: bool) -> Builder:
+def _box_exchange(problem: Problem, by_shape: bool) -> Builder:
     builder = _start(problem, "exchange by shape" if by_shape else "exchange")
-    plan_exchange(
+    append_box_exchange(
         problem.source.boxes(problem.shape),
         problem.target.boxes(problem.shape),
         problem.source.base,
@@ -257,13 +283,13 @@ def _exchanged(problem: Problem, by_shape: bool) -> Builder:
     return builder
 
 
-def _within(problem: Problem, shape: tuple[int, ...], form: Form, way: str = "") -> Builder:
-    """The plan ``form`` for the padded ``shape``, between padding the source tile and trimming the target's."""
-    builder = _start(problem, way)
+def _padded_and_trimmed(problem: Problem, shape: tuple[int, ...], strategy: Strategy, label: str = "") -> Builder:
+    """The plan of ``strategy`` for the padded ``shape``, between padding the source tile and trimming the target's."""
+    builder = _start(problem, label)
     tile = tuple(n // k for n, k in zip(shape, problem.source.tiling.counts, strict=True))
     if tile != builder.tile:
         builder.local(ops.Pad(tile), tile)
-    form(builder)
+    strategy(builder)
     if builder.tile != problem.target.tile:
         builder.local(ops.Trim(problem.target.tile), problem.target.tile)
     return builder

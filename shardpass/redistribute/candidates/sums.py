@@ -1,42 +1,49 @@
-"""Partial sums that a redistribution keeps: they are never mixed, so they are so many arrays that move alike.
+"""Partial sums that the target keeps: the sums of one element are as many arrays that move alike.
 
-Stacked along a new first dimension, which the axes of the sums split on both sides, they are one array of whole
-values, and whatever is known of those holds for it.
+Problem: values that are partial sums over some axes in the source and still in the target, where sub-axes do not say
+the problem.
+
+1. The target keeps all sums: they are stacked along a new first dimension, which the axes of the sums split on both
+   sides. The stack is one array of whole values, and is planned as such. f32[8] in two sums over x, to move from y to
+   z, is f32[2, 8] from [{x}, {y}] to [{x}, {z}].
+2. The target keeps some: the others are added first, and the rest is case 1 (``half_added``).
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from shardpass.redistribute.candidates.digit_forms import DigitProblem
-from shardpass.redistribute.plan import Plan, Step
-from shardpass.redistribute.problem.problem import Problem, Side, make_problem
+from shardpass.redistribute.candidates.sub_axes.assignments import SubAxisProblem
+from shardpass.redistribute.plan import Plan
+from shardpass.redistribute.problem.checks import make_problem
+from shardpass.redistribute.problem.problem import Distribution, Problem
 from shardpass.redistribute.program import ops
+from shardpass.redistribute.program.steps import Step
 from shardpass.sharding import Sharding
 
 
 def stacked(problem: Problem) -> Problem | None:
-    """The problem as one of whole values; None where sums are added, or where digits say it as it stands."""
-    if not problem.is_kept or problem.is_nothing or _is_in_digits(problem):
+    """The problem as one of whole values; None where sums are added, or where sub-axes say it as it stands."""
+    if not problem.is_kept or problem.is_nothing or _is_in_sub_axes(problem):
         return None
     sides = (_stacked(problem.source), _stacked(problem.target))
     return make_problem((problem.sums, *problem.shape), problem.element.mlir, *sides, problem.devices)
 
 
 def half_added(problem: Problem) -> Sharding | None:
-    """The source after the sums that the target does not keep are added; None where nothing needs such a halt.
+    """The source after the sums that the target does not keep are added.
 
-    It needs one where the target keeps some sums, and digits do not say the problem.
+    None unless the target keeps some of the sums, and sub-axes do not say the problem.
     """
     source, target = problem.source.sharding, problem.target.sharding
-    if problem.target.summand is None or problem.is_kept or source.mesh is None or _is_in_digits(problem):
+    if problem.target.summand is None or problem.is_kept or source.mesh is None or _is_in_sub_axes(problem):
         return None
     stay = [axis for axis in source.unreduced if axis in target.unreduced]
     return Sharding.tiled(source.mesh, source.dims, unreduced=stay, reduction=source.reduction)
 
 
-def in_turn(problem: Problem, first: Plan, second: Plan) -> Plan:
-    """The plan of ``problem`` that is ``second``, which starts where ``first`` ends, behind it."""
+def concatenated(problem: Problem, first: Plan, second: Plan) -> Plan:
+    """The plan of ``problem`` that is ``first`` and then ``second``, which starts where ``first`` ends."""
     return replace(
         second,
         source=first.source,
@@ -51,12 +58,12 @@ def in_turn(problem: Problem, first: Plan, second: Plan) -> Plan:
     )
 
 
-def _is_in_digits(problem: Problem) -> bool:
+def _is_in_sub_axes(problem: Problem) -> bool:
     shape = problem.aligned()
-    return shape is not None and DigitProblem.of(problem, shape) is not None
+    return shape is not None and SubAxisProblem.of(problem, shape) is not None
 
 
-def _stacked(side: Side) -> Sharding:
+def _stacked(side: Distribution) -> Sharding:
     mesh, sharding = side.sharding.mesh, side.sharding
     assert mesh is not None  # or there would be no axes to sum over
     return Sharding.tiled(mesh, (sharding.unreduced, *sharding.dims))

@@ -9,17 +9,13 @@ their place in the mesh.
 from __future__ import annotations
 
 import math
-import re
-from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 
 import numpy as np
 
-from shardpass.redistribute.candidates.rink_search import prime_factors
-from shardpass.redistribute.program.ops import IntArray
-from shardpass.sharding import Mesh, Sharding
+from shardpass.redistribute.problem.device_arrays import IntArray, count_before, grouped, ravel, replaced
+from shardpass.sharding import Sharding
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +33,7 @@ class Tiling:
     @cached_property
     def replica(self) -> IntArray:
         """Each device's number among the devices that hold the same tile, by device id. int64 [devices]."""
-        return numbered(self.key)
+        return count_before(self.key)
 
     @property
     def replicas(self) -> int:
@@ -63,121 +59,9 @@ class Tiling:
         return grouped(self.joined(dim, factor).key, self.index[:, dim] % factor, factor, self.replica)
 
 
-def grouped(key: IntArray, position: IntArray, size: int, replica: IntArray) -> IntArray:
-    """Groups of devices with the same ``key`` and ``replica``, ordered by ``position``. int64 [groups, size]."""
-    groups = np.lexsort((position, replica, key)).reshape(-1, size)
-    return groups[np.argsort(groups.min(axis=1), kind="stable")]
-
-
-def row_of(groups: IntArray) -> IntArray:
-    """The group of each device. int64 [devices]."""
-    out = np.empty(groups.size, np.int64)
-    out[groups] = np.arange(len(groups))[:, None]
-    return out
-
-
-def travels(source_of: IntArray) -> IntArray:
-    """The pairs (from, to) of rounds ``source_of`` [rounds, devices] that go from one device to another."""
-    here = np.arange(source_of.shape[1])
-    pairs: IntArray = np.stack([source_of, np.broadcast_to(here, source_of.shape)], axis=-1)
-    moving: IntArray = pairs[source_of != here]
-    return moving
-
-
-def ravel(index: IntArray, counts: tuple[int, ...]) -> IntArray:
-    """``numpy.ravel_multi_index`` that knows rank 0. int64 [devices]."""
-    key = np.zeros(len(index), np.int64)
-    for i, count in enumerate(counts):
-        key = key * count + index[:, i]
-    return key
-
-
-def numbered(key: IntArray) -> IntArray:
-    """For each place, how many places before it hold the same key."""
-    order = np.argsort(key, kind="stable")
-    run = key[order]
-    first = np.concatenate(([True], run[1:] != run[:-1]))
-    starts = np.flatnonzero(first)
-    out = np.empty(len(key), np.int64)
-    out[order] = np.arange(len(key)) - np.repeat(starts, np.diff(np.append(starts, len(key))))
-    return out
-
-
-def matched(held: IntArray, wanted: IntArray) -> IntArray:
-    """A permutation ``source_of`` with ``held[source_of[d]] == wanted[d]`` that moves as few as it can (lemma 5.1).
-
-    Both name each tile equally often.
-    """
-    source_of = np.arange(len(held), dtype=np.int64)
-    givers = np.flatnonzero(held != wanted)
-    order_held = givers[np.argsort(held[givers], kind="stable")]
-    order_wanted = givers[np.argsort(wanted[givers], kind="stable")]
-    source_of[order_wanted] = order_held
-    return source_of
-
-
-def replaced(counts: tuple[int, ...], dim: int, value: int) -> tuple[int, ...]:
-    return (*counts[:dim], value, *counts[dim + 1 :])
-
-
+@lru_cache(maxsize=64)
 def tiling_of(sharding: Sharding, rank: int, devices: int) -> Tiling:
     """The tiling that a tiled or replicated sharding means for arrays of this rank on ``devices`` devices."""
     counts = sharding.tile_counts(rank)
     # an array of one element a tile has its tile indices as base offsets
     return Tiling(counts, np.asarray(sharding.tile_offsets(counts, devices), np.int64))
-
-
-@dataclass(frozen=True, slots=True)
-class MeshDigit:
-    """One prime factor of a mesh axis: the part ``axis:(pre)size`` of an axis of ``whole`` devices."""
-
-    axis: str
-    whole: int
-    pre: int
-    size: int
-
-
-_PART = re.compile(r"(?P<axis>.*):\((?P<pre>\d+)\)\d+", re.DOTALL)
-
-
-@dataclass(frozen=True, eq=False)
-class AxisNames:
-    """A mesh in prime digits, in mesh order, and where each device stands on them."""
-
-    digits: tuple[MeshDigit, ...]
-    coordinates: IntArray  # [devices, digits]
-
-    @classmethod
-    def of(cls, mesh: Mesh) -> AxisNames:
-        parts = [(m["axis"], int(m["pre"])) if (m := _PART.fullmatch(name)) else (name, 1) for name, _ in mesh.axes]
-        whole: Counter[str] = Counter()
-        for (axis, _), (_, size) in zip(parts, mesh.axes, strict=True):
-            whole[axis] = (whole[axis] or 1) * size
-        digits = []
-        for (axis, pre), (_, size) in zip(parts, mesh.axes, strict=True):
-            for p in reversed(prime_factors(size)):
-                digits.append(MeshDigit(axis, whole[axis], pre, p))
-                pre *= p
-        shape = tuple(digit.size for digit in digits)
-        table = np.empty((mesh.size, len(shape)), np.int64)
-        if shape:
-            table[mesh.order] = np.stack(np.unravel_index(np.arange(mesh.size), shape), axis=1)
-        return cls(tuple(digits), table)
-
-    def along(self, groups: IntArray) -> tuple[str, ...]:
-        """The axes, or sub-axes ``x:(pre)size``, on which the members of some group differ."""
-        rows = self.coordinates[groups]
-        varies = (rows != rows[:, :1]).any(axis=(0, 1))
-        return self.names([k for k, used in enumerate(varies) if used])
-
-    def names(self, used: Iterable[int]) -> tuple[str, ...]:
-        """The digits numbered ``used`` as axes; neighbouring parts of an axis are one."""
-        found: list[MeshDigit] = []
-        for k in sorted(used):
-            digit = self.digits[k]
-            last = found[-1] if found else None
-            if last and last.axis == digit.axis and last.pre * last.size == digit.pre:
-                found[-1] = replace(last, size=last.size * digit.size)
-            else:
-                found.append(digit)
-        return tuple(d.axis if d.size == d.whole else f"{d.axis}:({d.pre}){d.size}" for d in found)

@@ -1,4 +1,23 @@
-"""Builds a program and its account of steps together, so that they cannot disagree."""
+"""Builds a device program together with its account: steps, bytes received, memory.
+
+Problem: what a plan says of itself (``Step``, bytes, peak) must be true of its program. So both are appended by one
+call, and nothing else writes either.
+
+State: the program so far; the shape of the local array after it (``tile``); the bytes that each device has received;
+the memory that the program takes (``memory``).
+
+Bytes received, for a tile of w bytes and groups of g, own data not counted:
+
+1. dynamic_slice: 0.
+2. all_to_all: w - w/g.  A tile of 64 bytes in groups of 4: 48.
+3. all_gather: w (g - 1).  A tile of 16 bytes in groups of 4: 48.
+4. all_reduce: 2 (w - w/g), as a reduce_scatter and an all_gather of the parts, the least that it takes.
+5. reduce_scatter: w - w/g.
+6. collective_permute: w on a device that another sends to, else 0. A round of boxes counts its box's full shape.
+
+Invariants: a step ends with a tile of the problem; ops between two steps are counted to the step after them.
+O(devices) for each step.
+"""
 
 from __future__ import annotations
 
@@ -9,36 +28,37 @@ from dataclasses import replace
 import numpy as np
 
 from shardpass.element_types import ElementType
-from shardpass.redistribute.plan import Refusal, Step
-from shardpass.redistribute.problem.tiling import AxisNames, travels
+from shardpass.redistribute.problem.device_arrays import IntArray, moving_pairs
+from shardpass.redistribute.problem.sub_axes import SubAxes
 from shardpass.redistribute.program import ops
 from shardpass.redistribute.program.memory import Memory
-from shardpass.redistribute.program.ops import IntArray, Op
+from shardpass.redistribute.program.ops import Op
+from shardpass.redistribute.program.steps import Refusal, Step, StepKind
 
-Form = Callable[["Builder"], None]  # a way to build a plan, or a part of one: it appends to the builder
+Strategy = Callable[["Builder"], None]  # appends a plan, or a part of one, to a builder
 NO_GROUPS: IntArray = np.empty((0, 0), np.int64)
 
 
 class Builder:
-    """Appends ops for a local array of shape ``tile``; keeps what each device has received.
+    """A device program under construction, on local arrays that start with the shape ``tile``.
 
-    The methods named after collectives add one op and one step; ``local`` adds ops that move no data
-    between devices and are nobody's business (reshape, transpose, padding).
+    The methods named after collectives add one op and one step; ``local`` adds an op that is no step: reshape,
+    transpose, padding; ``step`` and ``rounds`` add several ops as one step, or as one for each round.
     """
 
     def __init__(
-        self, tile: tuple[int, ...], element: ElementType, names: AxisNames, way: str = "", reduction: str = "add"
+        self, tile: tuple[int, ...], element: ElementType, sub_axes: SubAxes, label: str = "", reduction: str = "add"
     ) -> None:
         self.tile = tile
         self.element = element
-        self.names = names
-        self.reduction = reduction  # by which partial values are joined
+        self.sub_axes = sub_axes
+        self.reduction = reduction  # the op that joins partial values
         self.program: list[Op] = []
         self.steps: list[Step] = []
-        self.way = way  # what to call the plan, where its steps do not say it
-        self.refused: list[Refusal] = []  # in its favour
+        self.label = label  # the name of the candidate; "": its steps say it
+        self.refused: list[Refusal] = []  # the candidates that were not taken in its favour
         self._memory = Memory(tile, element)
-        self.received: IntArray = np.zeros(len(names.coordinates), np.int64)
+        self.received: IntArray = np.zeros(sub_axes.devices, np.int64)
 
     @property
     def devices(self) -> int:
@@ -46,12 +66,12 @@ class Builder:
 
     @property
     def memory(self) -> Memory:
-        """What the program takes, as far as it has come."""
+        """The memory that the program takes so far."""
         self._memory.follow(self.program)
         return self._memory
 
     def after(self, first: Builder) -> Builder:
-        """This plan behind ``first``, which ends where it starts."""
+        """This plan, with ``first``, which ends where this one starts, put before it."""
         self._memory = self.memory.after(first.memory)
         self.program = [*first.program, *self.program]
         self.steps = [*first.steps, *self.steps]
@@ -73,60 +93,59 @@ class Builder:
 
     def dynamic_slice(self, tile: tuple[int, ...], starts: IntArray) -> None:
         self.program.append(ops.DynamicSlice(tile, starts))
-        self._step("dynamic_slice", (), NO_GROUPS, tile, 0)
+        self._step(StepKind.DYNAMIC_SLICE, (), NO_GROUPS, tile, 0)
 
     def all_to_all(self, split: int, concat: int, groups: IntArray) -> None:
         size = groups.shape[1]
-        axes = self.names.along(groups)
+        axes = self.sub_axes.along(groups)
         tile = list(self.tile)
         tile[split] //= size
         tile[concat] *= size
         whole = self.bytes(self.tile)
         self.program.append(ops.AllToAll(split, concat, groups, axes))
-        self._step("all_to_all", axes, groups, tuple(tile), whole - whole // size)
+        self._step(StepKind.ALL_TO_ALL, axes, groups, tuple(tile), whole - whole // size)
 
     def all_gather(self, axis: int, groups: IntArray) -> None:
         size = groups.shape[1]
-        axes = self.names.along(groups)
+        axes = self.sub_axes.along(groups)
         tile = list(self.tile)
         tile[axis] *= size
         self.program.append(ops.AllGather(axis, groups, axes))
-        self._step("all_gather", axes, groups, tuple(tile), self.bytes(self.tile) * (size - 1))
+        self._step(StepKind.ALL_GATHER, axes, groups, tuple(tile), self.bytes(self.tile) * (size - 1))
 
     def all_reduce(self, groups: IntArray) -> None:
-        """Counted as a reduce_scatter and an all_gather, which is what it takes at least."""
         size = groups.shape[1]
-        axes = self.names.along(groups)
+        axes = self.sub_axes.along(groups)
         whole = self.bytes(self.tile)
         self.program.append(ops.AllReduce(groups, self.reduction, axes))
-        self._step("all_reduce", axes, groups, self.tile, 2 * (whole - whole // size))
+        self._step(StepKind.ALL_REDUCE, axes, groups, self.tile, 2 * (whole - whole // size))
 
     def permute(self, source_of: IntArray) -> None:
-        """Nothing where every device is its own source."""
+        """Every device gets the array of its source; no op where every device is its own source."""
         here = np.arange(self.devices)
         moved = source_of != here
         if not moved.any():
             return
         pairs = np.stack([source_of, here], axis=1)[moved]
-        axes = self.names.along(pairs)
+        axes = self.sub_axes.along(pairs)
         self.program.append(ops.Permute(source_of, axes))
-        self._step("collective_permute", axes, pairs, self.tile, np.where(moved, self.bytes(self.tile), 0))
+        self._step(StepKind.COLLECTIVE_PERMUTE, axes, pairs, self.tile, np.where(moved, self.bytes(self.tile), 0))
 
-    def exchange_round(self, step: ops.Round) -> None:
-        """A round of an exchange; one that moves nothing between devices is no step."""
+    def box_round(self, boxes: ops.BoxRound) -> None:
+        """A round of a box exchange; one that moves nothing between devices is no step."""
         here = np.arange(self.devices)
-        moved = (step.source_of != here) & (step.source_of >= 0)
+        moved = (boxes.source_of != here) & (boxes.source_of >= 0)
         if not moved.any():
-            self.program.append(step)
+            self.program.append(boxes)
             return
-        pairs = np.stack([step.source_of, here], axis=1)[moved]
-        axes = self.names.along(pairs)
-        self.program.append(ops.Round(step.size, step.source_of, step.take, step.put, step.extents, axes))
-        received = np.where(moved, self.bytes(step.size), 0)
-        self._step("collective_permute", axes, pairs, step.size, received)
+        pairs = np.stack([boxes.source_of, here], axis=1)[moved]
+        axes = self.sub_axes.along(pairs)
+        self.program.append(replace(boxes, axes=axes))
+        received = np.where(moved, self.bytes(boxes.size), 0)
+        self._step(StepKind.COLLECTIVE_PERMUTE, axes, pairs, boxes.size, received)
 
     def slide(self, op: ops.Slide) -> None:
-        """One permute of the halo's rows, and what each device cuts from them; without a halo it is no step."""
+        """One permute of the halo's rows, and the window that each device cuts; without a halo it is no step."""
         tile = (*self.tile[: op.axis], op.size, *self.tile[op.axis + 1 :])
         if not op.halo:
             self.local(op, tile)
@@ -134,13 +153,13 @@ class Builder:
         halo = (*self.tile[: op.axis], op.halo, *self.tile[op.axis + 1 :])
         receivers = np.flatnonzero(op.source_of >= 0)
         pairs = np.stack([op.source_of[receivers], receivers], axis=1)
-        self.program.append(replace(op, axes=self.names.along(pairs)))
+        self.program.append(replace(op, axes=self.sub_axes.along(pairs)))
         received = np.where(op.source_of >= 0, self.bytes(halo), 0)
-        self._step("collective_permute", self.names.along(pairs), pairs, tile, received)
+        self._step(StepKind.COLLECTIVE_PERMUTE, self.sub_axes.along(pairs), pairs, tile, received)
 
     def step(
         self,
-        kind: str,
+        kind: StepKind,
         program: Iterable[Op],
         groups: IntArray,
         tile: tuple[int, ...],
@@ -152,21 +171,21 @@ class Builder:
         self._step(kind, axes, groups, tile, received)
 
     def rounds(self, program: Iterable[Op], source_of: IntArray, chunk: tuple[int, ...], tile: tuple[int, ...]) -> None:
-        """The ops ``program``, of which one is a ``ChunkRounds``: a step for each round that moves anything."""
+        """The ops ``program``, one of them a ``ChunkRounds``: a step for each round in which anything moves."""
         here = np.arange(self.devices)
         moved = source_of != here
         pairs = np.stack([source_of, np.broadcast_to(here, source_of.shape)], axis=-1)
-        names = self.names.along(travels(source_of))
+        names = self.sub_axes.along(moving_pairs(source_of))
         self.program += program
         moving = np.flatnonzero(moved.any(axis=1)).tolist()
         for r in moving:
             after = tile if r == moving[-1] else self.tile
             received = np.where(moved[r], self.bytes(chunk), 0)
-            self._step("collective_permute", names, pairs[r][moved[r]], after, received)
+            self._step(StepKind.COLLECTIVE_PERMUTE, names, pairs[r][moved[r]], after, received)
 
     def _step(
         self,
-        kind: str,
+        kind: StepKind,
         axes: tuple[str, ...],
         groups: IntArray,
         tile: tuple[int, ...],
@@ -178,11 +197,11 @@ class Builder:
         self.tile = tile
 
 
-def in_turn(*forms: Form) -> Form:
-    """One form after the other."""
+def in_sequence(*strategies: Strategy) -> Strategy:
+    """One strategy after the other."""
 
     def build(builder: Builder) -> None:
-        for form in forms:
-            form(builder)
+        for strategy in strategies:
+            strategy(builder)
 
     return build

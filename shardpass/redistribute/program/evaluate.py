@@ -1,6 +1,6 @@
-"""A NumPy model of the collectives: runs a program on real arrays, one for each device.
+"""A NumPy model of the collectives: runs a device program on real arrays, one for each device.
 
-The witness beside ``simulate`` (which follows offsets) and XLA: it knows what each op does to elements, and nothing of
+A witness beside ``simulate``, which follows offsets, and XLA: it has the ops' meaning for elements, and no notion of
 tilings. For tests and for people; plans are proved without it.
 """
 
@@ -13,24 +13,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shardpass.redistribute.program import ops
-from shardpass.redistribute.program.ops import Op, Program
+from shardpass.redistribute.program.ops import DeviceProgram, Op
 
 Array = NDArray[Any]
 _REDUCTIONS = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
 
 
-def evaluate(program: Program, arrays: list[Array]) -> list[Array]:
+def evaluate(program: DeviceProgram, arrays: list[Array]) -> list[Array]:
     """The local arrays after ``program``; ``arrays[d]`` is that of device d before."""
     values = list(arrays)
     accumulators: list[Array] = []
     for op in program:
         match op:
-            case ops.BeginExchange():
+            case ops.BeginBoxExchange():
                 accumulators = [np.zeros(op.accumulator, v.dtype) for v in values]
                 values = [_padded(v, op.value) for v in values]
-            case ops.Round():
+            case ops.BoxRound():
                 _round(op, values, accumulators)
-            case ops.EndExchange():
+            case ops.EndBoxExchange():
                 values = [_trimmed(a, op.shape) for a in accumulators]
             case ops.ChunkRounds():
                 values = _chunk_rounds(op, values)
@@ -92,7 +92,7 @@ def _collected(op: Op, members: list[Array], place: int) -> Array:
     raise TypeError(f"{type(op).__name__} is no op on groups")
 
 
-def _round(op: ops.Round, values: list[Array], accumulators: list[Array]) -> None:
+def _round(op: ops.BoxRound, values: list[Array], accumulators: list[Array]) -> None:
     boxes = [_window(v, take, op.size) for v, take in zip(values, op.take, strict=True)]
     for d, accumulator in enumerate(accumulators):
         extent = tuple(op.extents[d].tolist())

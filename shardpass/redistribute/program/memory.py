@@ -1,16 +1,22 @@
-"""What a program takes on each device: the bytes that live together, and the bytes that are copied.
+"""The memory that a device program takes: the bytes alive together on a device, and the bytes copied locally.
 
-The one place that says so; plans, limits and prices ask here. Every device runs the same ops on arrays of the same
-shape, so one walk over the shapes is enough. O(ops), and O(devices) for a round of an exchange.
+Plans, limits and prices all ask here. Every device runs the same ops on arrays of the same shape, so one walk over the
+shapes is enough. State: the shape of the local array, and the accumulator's size in a box exchange.
 
-What lives while an op runs: its operand and its result (a reshape has one buffer for both). Beside them, in an
-exchange, the accumulator, which rounds write into in place, and in each round the box that is sent, the one that
-comes, and what a mask is laid over; in ``ChunkRounds`` the result that is being filled and the chunks on their way. The
-source tile dies with the op that reads it first. XLA gathers and scatters along the leading axis alone: along another
-one an all_gather is two ops, the second a transpose, and a reduce_scatter is so too.
+Alive while an op runs:
 
-Copied is what is written locally: results of slices, transposes and pads, boxes cut out and put in place, and the
-pieces of an all_to_all, which XLA cuts and joins. What else a collective writes on a device is in its price.
+1. Its operand and its result; a reshape has one buffer for both. The source tile dies with the op that reads it first.
+2. In a box exchange also the accumulator, which rounds write in place; in each round the box that is sent, the box that
+   comes, and the part of the accumulator under a mask.
+3. In ``ChunkRounds`` the result that is being filled, and the chunks on their way.
+4. For an all_gather or reduce_scatter along another than the leading axis the greater array twice: XLA gathers and
+   scatters along the leading axis alone, and transposes. f32[8, 8] gathered from 8x2 along axis 1: 2 * 64 elements;
+   from 2x8 along axis 0: 16 + 64.
+
+Copied are the bytes written locally: results of slices, transposes and pads, boxes cut out and put in place, and the
+pieces of an all_to_all, which XLA cuts and joins. Other bytes that a collective writes are in its price.
+
+O(ops), and O(devices) for a round of a box exchange.
 """
 
 from __future__ import annotations
@@ -30,7 +36,7 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """What one op takes: the local array's ``shape`` after it; in elements, what is ``live`` and what is ``copied``."""
+    """Of one op: the local array's ``shape`` after it, and the elements that are alive (``live``) and ``copied``."""
 
     shape: Shape
     live: int
@@ -38,9 +44,9 @@ class Use:
 
 
 class Memory:
-    """Follows a program from a local array of ``shape`` on.
+    """Follows a program from a local array of ``shape`` on, and counts bytes.
 
-    ``peak``: bytes that live together at most; ``tile``: of the greatest local array; ``copied``: that are copied.
+    ``peak``: most that are alive together; ``tile``: of the greatest local array; ``copied``: written locally.
     """
 
     def __init__(self, shape: Shape, element: ElementType) -> None:
@@ -52,7 +58,7 @@ class Memory:
         self.copied = 0
 
     def follow(self, program: Sequence[Op]) -> int:
-        """Takes in the ops of ``program`` that are new since the last call; the most bytes that live in them."""
+        """Counts the ops of ``program`` that are new since the last call; the most bytes alive in one of them."""
         most = 0
         for op in program[self.seen :]:
             use = self._use(op)
@@ -65,7 +71,7 @@ class Memory:
         return most
 
     def after(self, first: Memory) -> Memory:
-        """This program behind the one that ``first`` has followed."""
+        """The count of this program with the one that ``first`` has followed put before it."""
         self.seen += first.seen
         self.peak = max(self.peak, first.peak)
         self.tile = max(self.tile, first.tile)
@@ -105,19 +111,19 @@ class Memory:
                 return _chunks(value, op)
             case ops.Slide():
                 return _slid(self.shape, op)
-            case ops.BeginExchange():
+            case ops.BeginBoxExchange():
                 self.accumulator = math.prod(op.accumulator)
                 padded = math.prod(op.value) if op.value != self.shape else 0
                 return Use(op.value, value + padded + self.accumulator, padded + self.accumulator)
-            case ops.Round():
+            case ops.BoxRound():
                 box = math.prod(op.size)
                 return Use(self.shape, value + self.accumulator + _boxes(op) * box, 2 * box)
-            case ops.EndExchange():
+            case ops.EndBoxExchange():
                 result, held = math.prod(op.shape), self.accumulator
                 self.accumulator = 0
                 trimmed = result if result != held else 0
                 return Use(op.shape, held + trimmed, trimmed)
-        raise TypeError(f"nothing is known of what {type(op).__name__} takes")
+        raise TypeError(f"{type(op).__name__} is no op of a device program")
 
 
 def _copy(value: int, shape: Shape) -> Use:
@@ -143,8 +149,8 @@ def _chunks(value: int, op: ops.ChunkRounds) -> Use:
     return Use(result, value + 2 * chunk + rounds * chunk, 2 * rounds * chunk)
 
 
-def _boxes(op: ops.Round) -> int:
-    """How many boxes of its size a round holds: the one cut out, the one that comes, and what a mask is laid over."""
+def _boxes(op: ops.BoxRound) -> int:
+    """How many boxes of its size a round holds: the one cut out, the one that comes, and the one under a mask."""
     here = np.arange(len(op.source_of))
     comes = bool(((op.source_of != here) & (op.source_of >= 0)).any())
     got = op.source_of >= 0

@@ -1,22 +1,18 @@
-"""The little language that plans are written in: what one device does to its local array.
+"""The ops of device programs: the small language in which plans are written.
 
-A *program* is a tuple of these ops. It runs on every device at once, each on its own local array; the
-collectives tie the devices together. Three interpreters read it: ``simulate`` (offsets alone),
-``evaluate`` (NumPy arrays, for tests) and ``lower`` (StableHLO). Tables have one row for each device,
-by physical device id.
+A *device program* is a tuple of these ops, applied in order to the local array of every device at once; collectives tie
+the devices together. Four interpreters read it: ``simulate`` (offsets alone, the proof), ``evaluate`` (NumPy arrays, a
+witness), ``memory`` (shapes) and ``lower`` (StableHLO). Tables have one row for each device, by physical device id.
 
-The exchange ops keep a second array, the accumulator: ``BeginExchange`` makes it, ``Round`` fills parts of
-it from the value, ``EndExchange`` makes it the value.
+The box exchange keeps a second array, the accumulator: ``BeginBoxExchange`` makes it, each ``BoxRound`` fills parts of
+it from the local array, ``EndBoxExchange`` makes it the local array.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
-IntArray = NDArray[np.int64]
+from shardpass.redistribute.problem.device_arrays import IntArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,7 +43,7 @@ class Trim:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Zeros:
-    """An array of zeros, whatever the value was: all there is to do for an array without elements."""
+    """An array of zeros in place of the local array: for arrays without elements."""
 
     shape: tuple[int, ...]
 
@@ -91,9 +87,9 @@ class Permute:
 class Slide:
     """The borders of tiles move along ``axis``.
 
-    Every device's array is followed (``before``: preceded) by the nearest ``halo`` of that of device
-    ``source_of[d]``, and then by ``slack`` of nothing; of all that, ``size`` from ``starts[d]`` on is the result: a
-    tile that starts at ``base[d]`` of the dimension ``axis``. A tile past the array's end is cut from anywhere.
+    The local array is followed (``before``: preceded) by the nearest ``halo`` rows of the array of device
+    ``source_of[d]``, and then by ``slack`` rows of zeros. The result is the ``size`` rows from ``starts[d]`` on: a tile
+    that starts at ``base[d]`` of the dimension ``axis``. A tile that lies past the array's end may be any rows.
     """
 
     axis: int
@@ -125,10 +121,10 @@ class ReduceScatter:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class BeginExchange:
-    """Pads the value to ``value`` and makes an accumulator of ``accumulator``, zeros.
+class BeginBoxExchange:
+    """Pads the local array to the shape ``value`` and makes an accumulator of the shape ``accumulator``, zeros.
 
-    Both leave room for boxes that stick out of their tile.
+    Both shapes leave room for boxes that stick out of their tile.
     """
 
     value: tuple[int, ...]
@@ -136,11 +132,11 @@ class BeginExchange:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Round:
-    """One round of an exchange: each device sends at most one box and gets at most one.
+class BoxRound:
+    """One round of a box exchange: each device sends at most one box and gets at most one.
 
     Every box has the shape ``size`` on the wire; ``extents[d]`` of it is meant for device ``d`` (all zero:
-    nothing). ``take[s]`` is where the box starts in the value of the sender ``s``, ``put[d]`` where it
+    nothing). ``take[s]`` is where the box starts in the local array of the sender ``s``, ``put[d]`` where it
     goes in the accumulator of ``d``. A round in which every device is its own source is a local copy.
     """
 
@@ -153,8 +149,8 @@ class Round:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class EndExchange:
-    """The accumulator's first ``shape`` elements become the value: a tile that starts at ``base[d]``."""
+class EndBoxExchange:
+    """The accumulator's first ``shape`` elements become the local array: a tile that starts at ``base[d]``."""
 
     shape: tuple[int, ...]
     base: IntArray  # [devices, rank], in the whole array
@@ -162,12 +158,12 @@ class EndExchange:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChunkRounds:
-    """An all_to_all or all_gather as permutes, with any permutation of devices thrown in.
+    """An all_to_all or all_gather and any permutation of the devices after it, as rounds of permutes.
 
-    In round r device ``d`` gets a chunk from device ``source_of[r, d]`` (its own: a copy): the box of shape
-    ``chunk`` that starts at ``take[r, source_of[r, d]]`` in the sender's value; where ``take`` is None, all of it.
-    Seen as ``placed``, the chunk is block ``(place[d] + r) mod rounds`` of the result along ``axis``. The sources of
-    a round are a permutation.
+    In round r device ``d`` gets a chunk from device ``source_of[r, d]`` (itself: a copy): the box of shape
+    ``chunk`` that starts at ``take[r, source_of[r, d]]`` in the sender's array; where ``take`` is None, all of it.
+    Reshaped to ``placed``, the chunk is block ``(place[d] + r) mod rounds`` of the result along ``axis``. The sources
+    of a round are a permutation.
     """
 
     chunk: tuple[int, ...]
@@ -192,9 +188,9 @@ Op = (
     | Slide
     | AllReduce
     | ReduceScatter
-    | BeginExchange
-    | Round
-    | EndExchange
+    | BeginBoxExchange
+    | BoxRound
+    | EndBoxExchange
     | ChunkRounds
 )
-Program = tuple[Op, ...]
+DeviceProgram = tuple[Op, ...]

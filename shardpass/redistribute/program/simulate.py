@@ -1,151 +1,46 @@
-"""Follows a program by offsets alone, and so proves it: ``check`` runs on every plan before it leaves.
+"""Follows a device program by offsets alone, and so proves it: ``check`` runs on every plan before it is handed out.
 
-State, the same shape on every device: each axis of the local array is a list of *digits* (size, dimension, stride),
-major to minor: as the position on the axis goes through a digit, the element moves by ``stride`` along
-a dimension of the whole array. What differs from device to device is the *base*, the whole-array index of the local
-array's first element: int64 [devices, rank]. A tile is an axis per dimension with one digit of stride 1, so for the
-paper's collectives this is its base offset map; digits of other strides are tiles that are not contiguous, as
-fused collectives pass through.
+Problem: show that a program takes every device from its source tile to its target tile, without an array.
 
-Each op is total on states that it can describe exactly and raises ``Unproven`` on all others; a plan with an unproven
-step is never handed out. Cost: O(devices * rank) for each op, whatever the array's size.
+State (``state``): the pattern by which a local array's elements lie in the whole array, as digits of each axis, which
+is the same on every device; and the *base*, the whole-array index of its first element, of each device. For the
+contiguous tiles of the paper's collectives the base is the paper's base offset map; other patterns are arrays that
+are not contiguous, as fused collectives pass through. A *weight* for each device tells which partial sums it holds.
+
+1. Local ops (reshape, transpose, pad, trim, slice) change the pattern, and a slice the base.
+2. all_gather and all_to_all need groups that lie alike: the members' bases differ in the same way in each group. These
+   differences become a new most major digit of the axis along which the arrays are joined.
+3. all_reduce and reduce_scatter need members with the same base; their weights are added.
+4. A permute moves bases and weights. Rounds of chunks are an all_to_all whose members come from anywhere.
+5. Boxes and slides (``simulate_boxes``) are followed element range by element range.
+
+Example: an 8x8 array in four tiles of 2x8, all_to_all with split axis 1 and concat axis 0. Before, the axes are the
+digits (2, dim 0, stride 1) and (8, 1, 1), with base (2d, 0) on device d. Bases in the group differ by 2 rows: the digit
+(4, 0, 2) joins axis 0, which becomes (8, 0, 1). Axis 1 is cut to (2, 1, 1), and device d has its part d: base (0, 2d).
+
+Invariants: each op is exact on the states that it can describe, and raises ``Unproven`` on all others; a plan with an
+unproven op is never handed out. O(devices * rank) for each op, whatever the array's size.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from shardpass.redistribute.problem.device_arrays import IntArray, names_each_once
 from shardpass.redistribute.program import ops
-from shardpass.redistribute.program.ops import IntArray, Op, Program
-
-
-class Unproven(Exception):
-    """A program that does not do what it should, or not in a way that can be followed."""
-
-
-@dataclass(frozen=True, slots=True)
-class Digit:
-    size: int
-    dim: int
-    stride: int
-
-
-Axis = tuple[Digit, ...]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class State:
-    """The local arrays of all devices; see the module's docstring."""
-
-    axes: tuple[Axis, ...]
-    base: IntArray  # [devices, rank]
-    real: NDArray[np.bool_]  # [devices]: whether the device holds anything in particular
-    weight: NDArray[np.uint64]  # [devices]: which summands of a partial sum it holds; see ``fingerprints``
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return tuple(math.prod(digit.size for digit in axis) for axis in self.axes)
-
-    @classmethod
-    def tile(
-        cls,
-        shape: tuple[int, ...],
-        base: IntArray,
-        real: NDArray[np.bool_] | None = None,
-        weight: NDArray[np.uint64] | None = None,
-    ) -> State:
-        """Contiguous tiles of ``shape`` that start at ``base``; of whole values unless a weight says otherwise."""
-        real = np.ones(len(base), bool) if real is None else real
-        weight = np.zeros(len(base), np.uint64) if weight is None else weight
-        return cls(tuple(merged([Digit(n, i, 1)]) for i, n in enumerate(shape)), base, real, weight)
-
-
-def fingerprints(count: int) -> NDArray[np.uint64]:
-    """A random number for each of ``count`` summands. Sums of them, modulo 2**64, tell sets of summands apart.
-
-    A wrong set passes for a right one with probability 2**-64.
-    """
-    return np.random.default_rng(0x5DF).integers(1 << 63, size=count, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
-
-
-def merged(digits: list[Digit] | Axis) -> Axis:
-    """Digits in their fewest: neighbours that continue each other are one, those of size 1 are none."""
-    out: list[Digit] = []
-    for digit in digits:
-        if digit.size == 1:
-            continue
-        if out and out[-1].dim == digit.dim and out[-1].stride == digit.size * digit.stride:
-            digit = Digit(out.pop().size * digit.size, digit.dim, digit.stride)
-        out.append(digit)
-    return tuple(out)
-
-
-def cut(axis: Axis, minor: int) -> tuple[Axis, Axis]:
-    """The major and the minor part of an axis, the minor one of ``minor`` positions."""
-    low: list[Digit] = []
-    high = list(axis)
-    while minor > 1:
-        if not high:
-            raise Unproven(f"an axis has no part of {minor} positions")
-        digit = high.pop()
-        part = math.gcd(digit.size, minor)
-        if part == digit.size:
-            low.insert(0, digit)
-        elif part == minor:
-            low.insert(0, Digit(minor, digit.dim, digit.stride))
-            high.append(Digit(digit.size // minor, digit.dim, digit.stride * minor))
-        else:
-            raise Unproven(f"an axis digit of {digit.size} cannot be cut at {minor}")
-        minor //= part
-    return tuple(high), tuple(low)
-
-
-def offsets(axis: Axis, position: IntArray, rank: int) -> IntArray:
-    """Where ``position`` (int64 [n]) on ``axis`` lies in the whole array, from the axis's start. [n, rank]."""
-    out = np.zeros((len(position), rank), np.int64)
-    left = position
-    for digit in reversed(axis):
-        out[:, digit.dim] += left % digit.size * digit.stride
-        left = left // digit.size
-    return out
-
-
-def axis_through(delta: IntArray) -> Axis:
-    """The axis whose ``j``-th position lies ``delta[j]`` (int64 [n, rank]) from its start."""
-    minor_first: list[Digit] = []
-    rest = delta
-    while len(rest) > 1:
-        step = rest[1] - rest[0]
-        dims = np.flatnonzero(step)
-        size = _linear(rest, step)
-        if len(dims) != 1 or size == 1:
-            raise Unproven("what a group holds is not a sub-array")
-        minor_first.append(Digit(size, int(dims[0]), int(step[dims[0]])))
-        rest = rest[::size]
-    return merged(minor_first[::-1])
-
-
-def _linear(rows: IntArray, step: IntArray) -> int:
-    """The longest run from the start that goes by ``step`` and repeats, shifted, through all rows."""
-    breaks = np.flatnonzero((np.diff(rows, axis=0) != step).any(axis=1))
-    size = int(breaks[0]) + 1 if len(breaks) else len(rows)
-    while size > 1:
-        if len(rows) % size == 0:
-            blocks = rows.reshape(-1, size, rows.shape[1])
-            if (blocks - blocks[:, :1] == blocks[0] - blocks[0, 0]).all():
-                return size
-        size -= 1
-    return 1
+from shardpass.redistribute.program.digits import Axis, Digit, Unproven, axis_through, cut, merged, offsets
+from shardpass.redistribute.program.ops import DeviceProgram, Op
+from shardpass.redistribute.program.simulate_boxes import simulate_box_exchange, simulate_slide
+from shardpass.redistribute.program.state import State
 
 
 def _group_axis(state: State, groups: IntArray) -> Axis:
-    """How the arrays of a group lie to each other; every group must lie alike, and hold every device once."""
+    """The digits by which the arrays of a group lie to each other, alike in all groups (case 2)."""
     devices = len(state.base)
-    if groups.size != devices or len(np.unique(groups)) != devices:
+    if not names_each_once(groups, devices):
         raise Unproven("the groups do not hold every device once")
     if not state.real.all():
         raise Unproven("a group works on a device that holds nothing")
@@ -236,16 +131,16 @@ def _sliced(state: State, op: ops.DynamicSlice) -> State:
             axes[a] = merged([Digit(size, digit.dim, digit.stride)])
         else:
             if (start % size).any():
-                raise Unproven("a slice is not aligned with what lies on its axis")
+                raise Unproven("a slice is not aligned with the digits of its axis")
             major, axes[a] = cut(axes[a], size)
             base = base + offsets(major, start // size, base.shape[1])
     return replace(state, axes=tuple(axes), base=base)
 
 
 def _reduced(state: State, op: ops.AllReduce | ops.ReduceScatter) -> State:
-    """Every member adds the same part of the array; the weights are what is added."""
+    """Every member of a group holds the same part of the array; their weights are added (case 3)."""
     devices, rank = state.base.shape
-    if op.groups.size != devices or len(np.unique(op.groups)) != devices or not state.real.all():
+    if not names_each_once(op.groups, devices) or not state.real.all():
         raise Unproven("the groups do not hold every device once")
     if (state.base[op.groups] != state.base[op.groups[:, :1]]).any():
         raise Unproven("a group adds different parts of the array")
@@ -267,7 +162,7 @@ def _place(groups: IntArray) -> IntArray:
 
 
 def _chunked(state: State, op: ops.ChunkRounds) -> State:
-    """The digits inside a chunk stay; those that tell a device's chunks apart follow from where the chunks lie."""
+    """The digits inside a chunk stay; the digits across a device's chunks follow from where the chunks lie."""
     devices, rank = state.base.shape
     rounds = len(op.source_of)
     if not state.real.all() or (np.sort(op.source_of, axis=1) != np.arange(devices)).any():
@@ -297,116 +192,41 @@ def _chunked(state: State, op: ops.ChunkRounds) -> State:
     return replace(state, axes=tuple(axes), base=ordered[0])
 
 
-def run(program: Program, state: State, shape: tuple[int, ...]) -> State:
+def run(program: DeviceProgram, state: State, shape: tuple[int, ...]) -> State:
     """The state after ``program``; ``shape`` is the whole array's. Raises Unproven."""
     left = list(program)
     while left:
         op = left.pop(0)
-        if isinstance(op, ops.BeginExchange):
+        if isinstance(op, ops.BeginBoxExchange):
             begin, rounds = op, []
-            while isinstance(op := left.pop(0), ops.Round):
+            while isinstance(op := left.pop(0), ops.BoxRound):
                 rounds.append(op)
-            if not isinstance(op, ops.EndExchange):
+            if not isinstance(op, ops.EndBoxExchange):
                 raise Unproven("an exchange has no end")
-            state = _exchanged(state, begin, rounds, op, shape)
+            state = simulate_box_exchange(state, begin, rounds, op, shape)
         elif isinstance(op, ops.Slide):
-            state = _slid(state, op, shape)
+            state = simulate_slide(state, op, shape)
         else:
             state = apply(state, op)
     return state
 
 
-def _exchanged(
-    state: State,
-    begin: ops.BeginExchange,
-    rounds: list[ops.Round],
-    end: ops.EndExchange,
-    shape: tuple[int, ...],
-) -> State:
-    """The tiles that the exchange claims to make, where every element of them is put there once, rightly."""
-    if state.axes != State.tile(state.shape, state.base).axes or (state.weight != state.weight[0]).any():
-        raise Unproven("an exchange starts from tiles")
-    whole = np.array(shape, np.int64)
-    value = np.minimum(state.base + state.shape, whole)  # where what is real ends
-    result = np.minimum(end.base + end.shape, whole)
-    written: list[tuple[IntArray, IntArray, NDArray[np.bool_]]] = []
-    filled = np.zeros(len(state.base), np.int64)
-    for step in rounds:
-        got = (step.source_of >= 0) & (step.extents > 0).all(axis=1)
-        sender = np.where(got, step.source_of, 0)
-        low = end.base + step.put
-        high = low + step.extents
-        wrong = got & (
-            ~state.real[sender]
-            | (state.base[sender] + step.take[sender] != low).any(axis=1)
-            | (high > value[sender]).any(axis=1)
-            | (low < end.base).any(axis=1)
-            | (high > result).any(axis=1)
-            | (step.extents > step.size).any(axis=1)
-        )
-        out = (step.take + step.size > begin.value) | (step.put + step.size > begin.accumulator)
-        if wrong.any() or out.any():
-            raise Unproven(f"a round of an exchange is wrong for device {int(np.argmax(wrong))}")
-        senders = step.source_of[step.source_of >= 0]
-        if len(np.unique(senders)) != len(senders):
-            raise Unproven("a device sends twice in one round")
-        for before, after, then in written:
-            if (got & then & (np.maximum(before, low) < np.minimum(after, high)).all(axis=1)).any():
-                raise Unproven("two rounds of an exchange write the same element")
-        written.append((low, high, got))
-        filled += np.prod(high - low, axis=1) * got
-    real = filled == np.prod(np.maximum(result - end.base, 0), axis=1)
-    return State.tile(end.shape, end.base, real, state.weight)
-
-
-def _slid(state: State, op: ops.Slide, shape: tuple[int, ...]) -> State:
-    """Tiles whose borders have moved: what a device now claims it held, or its neighbour did, right beside it."""
-    dim, have = op.axis, state.shape[op.axis]
-    if state.axes[dim] != merged([Digit(have, dim, 1)]) or not state.real.all():
-        raise Unproven("borders slide where there are no tiles")
-    extent = have + op.halo + op.slack
-    if op.halo > have or (op.starts < 0).any() or (op.starts + op.size > extent).any():
-        raise Unproven("a tile slides past what is there")
-    receivers = np.flatnonzero(op.source_of >= 0)
-    senders = op.source_of[receivers]
-    if len(np.unique(senders)) != len(senders):
-        raise Unproven("a device sends twice in one round")
-    beside = state.base[receivers]
-    beside[:, dim] += -have if op.before else have
-    if (state.base[senders] != beside).any() or (state.weight[senders] != state.weight[receivers]).any():
-        raise Unproven("a neighbour does not lie where it should")
-    low, high = state.base[:, dim].copy(), state.base[:, dim] + have  # of what is there
-    if op.before:
-        low[receivers] -= op.halo
-    else:
-        high[receivers] += op.halo
-    start, stop = op.base, np.minimum(op.base + op.size, shape[dim])
-    is_cut = state.base[:, dim] + op.starts - (op.halo if op.before else 0) == start
-    if ((start < stop) & ~(is_cut & (low <= start) & (stop <= high))).any():
-        raise Unproven("a tile that slides lacks some of its rows")
-    base = state.base.copy()
-    base[:, dim] = op.base
-    axes = list(state.axes)
-    axes[dim] = merged([Digit(op.size, dim, 1)])
-    return replace(state, axes=tuple(axes), base=base)
-
-
-def check(program: Program, source: State, target: State, shape: tuple[int, ...]) -> None:
+def check(program: DeviceProgram, source: State, target: State, shape: tuple[int, ...]) -> None:
     """Raises Unproven unless ``program`` takes ``source`` to ``target``, element for element.
 
-    What is not real in ``source`` is not used, and what is not real in ``target`` is not asked for.
+    Devices that are not real in ``source`` hold nothing that may be used; those not real in ``target`` need nothing.
     """
-    found = run(program, source, shape)
-    if found.axes != target.axes:
-        raise Unproven(f"the result is laid out as {found.axes}, not as {target.axes}")
-    lacking = np.flatnonzero(target.real & ~found.real)
+    reached = run(program, source, shape)
+    if reached.axes != target.axes:
+        raise Unproven(f"the result is laid out as {reached.axes}, not as {target.axes}")
+    lacking = np.flatnonzero(target.real & ~reached.real)
     if len(lacking):
         raise Unproven(f"device {int(lacking[0])} is not sent all of its tile")
-    if (target.real & (found.weight != target.weight)).any():
+    if (target.real & (reached.weight != target.weight)).any():
         raise Unproven("the result is not the sum that it should be")
-    wrong = np.flatnonzero(target.real & (found.base != target.base).any(axis=1))
+    wrong = np.flatnonzero(target.real & (reached.base != target.base).any(axis=1))
     if len(wrong):
         d = int(wrong[0])
         raise Unproven(
-            f"device {d} ends with the tile at {found.base[d].tolist()} instead of {target.base[d].tolist()}"
+            f"device {d} ends with the tile at {reached.base[d].tolist()} instead of {target.base[d].tolist()}"
         )

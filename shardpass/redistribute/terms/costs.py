@@ -1,17 +1,27 @@
-"""What a plan is expected to take: an alpha-beta model of a network, with a few named machines.
+"""The time that a plan takes, modelled: latencies, bandwidths and local copies of a machine, with a few named machines.
 
-A collective takes a latency, and then as long as its busiest device needs for what it receives. Steps follow one
-another, and so do local copies: slices, transposes, boxes that are cut out and put in place (``memory``). The model
-chooses between plans and nothing else: bytes, bounds and checks do not depend on it.
+Problem: choose between plans that trade bytes for steps and memory traffic. The model does only that: bytes, bounds and
+proofs do not depend on it. Source: the alpha-beta model; with no latency and bytes as the price it is that
+of section 6.2 of Rink et al. (profile "paper").
 
-Two devices are joined by one *link*. On a flat machine that is the same for all. Otherwise links come in *tiers*, the
-innermost first: devices of one block of tier 0 have its link, others of one block of tier 1 that one, and so on; the
-last tier is the whole machine. Blocks are neighbouring device ids (hosts of 8), or the devices that agree on all mesh
-axes slower than the tier's: so two devices are priced at the slowest axis on which they differ. In a collective on
-groups each device receives as much from every other member, so of its bytes (g-1)/g of the group's, exactly, each tier
-carries the part that comes from the members it joins; the latency is the greatest of those that are crossed.
+A collective takes a latency, and then as long as its busiest device needs to receive its bytes. Steps follow one
+another, and so do local copies: slices, transposes, boxes that are cut out and put in place (``program.memory``).
 
-Cost of pricing: O(steps) on a flat machine, else O(steps * devices * log devices), vectorised.
+State: two devices are joined by one *link*; links come in *tiers*, the innermost first. Two devices in one block of
+tier 0 have its link; others in one block of tier 1 have that one, and so on; the last tier is the whole machine.
+
+1. A flat machine has one tier.
+2. Blocks of neighbouring device ids, such as hosts of 8.
+3. Links by mesh axis: a block of a tier holds the devices that agree on all axes with slower links. So two devices are
+   priced at the slowest axis on which they differ.
+
+In a collective on groups of g, a device receives 1/(g-1) of its bytes from each other member, over the link that joins
+them. The latency is the greatest of the links that are crossed. A permute pays for the slowest link that it crosses.
+
+Example: an all_gather in a group of 8 in two hosts of 4. A device gets 3/7 of its bytes from its own host, at that
+link's bandwidth, and 4/7 from the other host at the slow one; the latency is that between hosts.
+
+O(steps) on a flat machine, else O(steps * devices * log devices), vectorised.
 """
 
 from __future__ import annotations
@@ -24,10 +34,10 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from shardpass.redistribute.plan import Step
-from shardpass.redistribute.problem.tiling import AxisNames
+from shardpass.redistribute.problem.device_arrays import IntArray
+from shardpass.redistribute.problem.sub_axes import SubAxes
 from shardpass.redistribute.program.build import Builder
-from shardpass.redistribute.program.ops import IntArray
+from shardpass.redistribute.program.steps import Step, StepKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +68,8 @@ class Tier:
             return np.full(groups.shape, groups.shape[1])
         rows = np.arange(len(groups))[:, None] * (int(self.block.max()) + 1)
         _, place, count = np.unique((rows + self.block[groups]).ravel(), return_inverse=True, return_counts=True)
-        found: IntArray = count[place].reshape(groups.shape)
-        return found
+        members: IntArray = count[place].reshape(groups.shape)
+        return members
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +77,7 @@ class Profile:
     """A machine.
 
     Attributes:
-        latency, bandwidth: of the link between any two devices that no other says (``Link``).
+        latency, bandwidth: of the link between two devices that neither ``blocks`` nor ``axes`` join (``Link``).
         copies: bytes a second that a device writes locally.
         blocks: (devices, link), the smallest first: each run of so many device ids is joined by the link.
         axes: (mesh axis, link): devices that differ along that axis alone are joined by the link.
@@ -90,28 +100,28 @@ class Profile:
         return not (self.blocks or self.axes)
 
     def cost(self, built: Builder) -> float:
-        """Seconds, by the model."""
-        return self.seconds(tuple(built.steps), built.names) + built.memory.copied / self.copies
+        """Modelled seconds of the whole plan."""
+        return self.seconds(tuple(built.steps), built.sub_axes) + built.memory.copied / self.copies
 
-    def seconds(self, steps: tuple[Step, ...], names: AxisNames) -> float:
-        """Seconds on the network, by the model."""
-        moves = [step for step in steps if step.kind != "dynamic_slice"]
+    def seconds(self, steps: tuple[Step, ...], sub_axes: SubAxes) -> float:
+        """Modelled seconds of the collectives."""
+        moves = [step for step in steps if step.is_collective]
         if self.is_flat:
             return self.latency * len(moves) + sum(step.bytes for step in moves) / self.bandwidth
-        network = tiers(self, names)
+        network = tiers(self, sub_axes)
         return sum(step_seconds(step, network) for step in moves)
 
     def least(self, received: int) -> float:
-        """What no collective by which a device receives so many bytes takes less than."""
+        """A lower bound on the time of a collective by which some device receives ``received`` bytes."""
         links = [self.link, *(link for _, link in (*self.blocks, *self.axes))]
         return min(link.latency for link in links) + received / max(link.bandwidth for link in links)
 
 
 def step_seconds(step: Step, network: tuple[Tier, ...]) -> float:
-    """What one collective takes."""
+    """The time of one collective."""
     links = [tier.link for tier in network]
     crossed: list[int]
-    if step.kind == "collective_permute":
+    if step.kind == StepKind.COLLECTIVE_PERMUTE:
         joined = np.stack([tier.joins(step.groups) for tier in network])
         crossed = sorted(set(joined.argmax(axis=0).tolist()))
         latency, slowest = max(links[t].latency for t in crossed), min(links[t].bandwidth for t in crossed)
@@ -128,29 +138,26 @@ def step_seconds(step: Step, network: tuple[Tier, ...]) -> float:
 
 
 @lru_cache(maxsize=64)
-def tiers(profile: Profile, names: AxisNames) -> tuple[Tier, ...]:
-    """The network of ``profile`` under the mesh that ``names`` are of, the innermost tier first."""
+def tiers(profile: Profile, sub_axes: SubAxes) -> tuple[Tier, ...]:
+    """The network of ``profile`` under the mesh of ``sub_axes``, the innermost tier first."""
     if profile.axes:
-        return _axis_tiers(profile, names)
-    devices = np.arange(len(names.coordinates))
+        return _axis_tiers(profile, sub_axes)
+    devices = np.arange(sub_axes.devices)
     inner = tuple(Tier(devices // size, link) for size, link in profile.blocks if size < len(devices))
     whole = next((link for size, link in profile.blocks if size >= len(devices)), profile.link)
     return (*inner, Tier(None, whole))
 
 
-def _axis_tiers(profile: Profile, names: AxisNames) -> tuple[Tier, ...]:
-    """A tier for each kind of link, the fastest inside: its blocks agree on the axes of all slower ones."""
+def _axis_tiers(profile: Profile, sub_axes: SubAxes) -> tuple[Tier, ...]:
+    """A tier for each link in use, the fastest inside (case 3)."""
     known = dict(profile.axes)
-    links = [known.get(digit.axis, profile.link) for digit in names.digits]
-    kinds = sorted(set(links), key=lambda link: (-link.bandwidth, link.latency))
-    found = []
-    for t, kind in enumerate(kinds[:-1]):
-        slower = [k for k, link in enumerate(links) if kinds.index(link) > t]
-        block = np.zeros(len(names.coordinates), np.int64)
-        for k in slower:
-            block = block * names.digits[k].size + names.coordinates[:, k]
-        found.append(Tier(block, kind))
-    return (*found, Tier(None, kinds[-1] if kinds else profile.link))
+    links = [known.get(part.axis, profile.link) for part in sub_axes.parts]
+    tier_links = sorted(set(links), key=lambda link: (-link.bandwidth, link.latency))
+    out = []
+    for t, tier_link in enumerate(tier_links[:-1]):
+        block = sub_axes.index(m for m, link in enumerate(links) if tier_links.index(link) > t)
+        out.append(Tier(block, tier_link))
+    return (*out, Tier(None, tier_links[-1] if tier_links else profile.link))
 
 
 PROFILES: Mapping[str, Profile] = {

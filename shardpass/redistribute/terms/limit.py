@@ -1,9 +1,9 @@
 """How much memory a plan may take.
 
-``"max"``: no tile is greater than the greater of the source's and the target's, as in Rink et al.; the promise of the
-default, kept wherever the borders of tiles nest; and ``choice`` prefers ways that hold few tiles beside. A number:
-bytes that may live together on a device at any moment, counted by ``memory``; a plan that takes more is not handed
-out. ``None``: whatever is cheapest.
+``"max"``: no tile is greater than the greater of the source's and the target's, as in Rink et al. It is the default,
+and is kept wherever the borders of tiles nest; of the candidates that keep it, ``choice`` prefers those that hold few
+tiles at once. A number: bytes that may be alive together on a device at any moment, as ``program.memory`` counts; a
+plan that takes more is not handed out. ``None``: any number.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Profiles by name or from a file: what ``python -m tools.bench.calibrate`` writes and ``profile=`` takes.
+"""Profiles by name or from a file, as ``python -m tools.bench.calibrate`` writes them and ``profile=`` takes them.
 
 The file is a JSON object with the fields of ``Profile``; seconds, bytes, bytes a second::
 
@@ -54,7 +54,7 @@ def from_json(data: Any, name: str) -> Profile:
     if not isinstance(blocks, list) or not isinstance(axes, dict):
         raise ValueError("blocks must be a list and axes an object")
     if blocks and axes:
-        raise ValueError("it has both blocks and axes; give only one of the two")
+        raise ValueError("it has both blocks and axes: one of them says what joins two devices")
     sizes = [_number(block, "devices", f"blocks[{i}]") for i, block in enumerate(blocks)]
     if sizes != sorted(set(sizes)) or any(n != int(n) for n in sizes):
         raise ValueError("the devices of blocks must be whole numbers, the smallest first")
@@ -66,7 +66,7 @@ def from_json(data: Any, name: str) -> Profile:
         _number(data, "copies", "the profile"),
         str(data.get("about", "")),
         tuple((int(n), _link(block, f"blocks[{i}]")) for i, (n, block) in enumerate(zip(sizes, blocks, strict=True))),
-        tuple((axis, _link(found, f"axes[{axis!r}]")) for axis, found in axes.items()),
+        tuple((axis, _link(link, f"axes[{axis!r}]")) for axis, link in axes.items()),
     )
 
 

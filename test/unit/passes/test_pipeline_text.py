@@ -7,7 +7,7 @@ from jaxlib.mlir.passmanager import PassManager
 
 from shardpass.diagnostics import ShardpassError
 from shardpass.ir.context import make_context
-from shardpass.pipeline.text import Element, OptionText, parse, split_options
+from shardpass.pipeline.text import MOST_NESTED, Element, OptionText, parse, split_options
 
 
 def test_nested_anchors_and_options():
@@ -111,3 +111,14 @@ def test_agrees_with_mlirs_parser(text):
     again = PassManager("builtin.module", context)
     again.add(ours)
     assert str(theirs) == str(again)
+
+
+def test_anchors_nest_to_a_limit() -> None:
+    """Each is one more call of the parser by itself: thousands would end Python's stack."""
+    fits = "func.func(" * MOST_NESTED + "cse" + ")" * MOST_NESTED
+    (element,) = parse(fits)
+    assert [inner.name for inner in element.passes()] == ["cse"]
+    for depth in (MOST_NESTED + 1, 5000):
+        with pytest.raises(ShardpassError, match=f"{MOST_NESTED} anchors") as caught:
+            parse("func.func(" * depth + "cse" + ")" * depth)
+        assert caught.value.code == "SP103"

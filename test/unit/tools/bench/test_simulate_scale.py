@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from shardpass.redistribute import plan_redistribution
-from shardpass.redistribute.problem.problem import make_problem
+from shardpass.redistribute.problem.checks import make_problem
 from shardpass.redistribute.program.evaluate import evaluate
 from shardpass.redistribute.terms.costs import PROFILES
 from tools.bench.simulate_scale import HOST, TILE, WAYS, Row, Way, plan_by, priced, sample, summary

@@ -1,4 +1,4 @@
-"""The exact exchange: pieces cover every tile once, rounds are matchings, and there are no more than need be."""
+"""The exact exchange: transfers cover every tile once, rounds are matchings, and there are no more than need be."""
 
 from collections import Counter
 
@@ -8,12 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardpass.redistribute import plan_redistribution
-from shardpass.redistribute.candidates.exchange import Boxes, coloured, pieces
+from shardpass.redistribute.candidates.box_exchange import box_transfers
+from shardpass.redistribute.candidates.edge_colouring import colour_edges
+from shardpass.redistribute.problem.boxes import Boxes
 
 
 @given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=60))
 def test_colours_are_matchings_and_as_few_as_the_greatest_degree(edges):
-    colours = coloured(edges)
+    colours = colour_edges(edges)
     for side in (0, 1):
         seen = Counter((edge[side], colour) for edge, colour in zip(edges, colours, strict=True))
         assert all(count == 1 for count in seen.values())
@@ -30,7 +32,7 @@ def test_pieces_fill_each_target_once_from_somebody_who_has_them(n, first, secon
         index = np.array([rng.randrange(count) if d >= count else d for d in range(devices)])[:, None]
         sides.append(Boxes.of((n,), (tile,), index * tile, np.ones(devices, bool)))
     source, target = sides
-    found = pieces(source, target)
+    found = box_transfers(source, target)
     for d in range(devices):
         covered = Counter(x for p in found if p.receiver == d for x in range(p.start[0], p.stop[0]))
         assert covered == Counter(range(int(target.start[d, 0]), int(target.stop[d, 0])))
@@ -53,5 +55,5 @@ def test_few_rounds_for_neighbours(n, rounds):
 def test_the_sender_with_least_to_do_is_chosen():
     source = Boxes(np.zeros((4, 1), int), np.full((4, 1), 4), np.array([True, True, False, False]))
     target = Boxes(np.zeros((4, 1), int), np.full((4, 1), 4), np.ones(4, bool))
-    sent = Counter(p.sender for p in pieces(source, target) if p.sender != p.receiver)
+    sent = Counter(p.sender for p in box_transfers(source, target) if p.sender != p.receiver)
     assert sent == {0: 1, 1: 1}

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shardpass.redistribute import plan_redistribution
-from shardpass.redistribute.plan import Step
-from shardpass.redistribute.problem.tiling import AxisNames
+from shardpass.redistribute.problem.sub_axes import sub_axes_of
+from shardpass.redistribute.program.steps import Step
 from shardpass.redistribute.terms.costs import PROFILES, Link, Profile, step_seconds, tiers
 from shardpass.sharding import Mesh
 
@@ -25,7 +25,7 @@ def step(kind, groups, size):
 
 
 def seconds(profile, kind, groups, size, mesh):
-    return step_seconds(step(kind, groups, size), tiers(profile, AxisNames.of(mesh)))
+    return step_seconds(step(kind, groups, size), tiers(profile, sub_axes_of(mesh)))
 
 
 M8 = Mesh((("x", 8),))

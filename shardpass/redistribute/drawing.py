@@ -15,9 +15,12 @@ import numpy as np
 
 from shardpass.redistribute.candidates.sums import half_added, stacked
 from shardpass.redistribute.plan import Plan
-from shardpass.redistribute.problem.problem import make_problem
+from shardpass.redistribute.problem.checks import make_problem
 from shardpass.redistribute.program import ops
-from shardpass.redistribute.program.simulate import Axis, State, run
+from shardpass.redistribute.program.digits import Axis
+from shardpass.redistribute.program.ends import held_under
+from shardpass.redistribute.program.simulate import run
+from shardpass.redistribute.program.state import State
 
 PANEL, GAP, TOP, MOST_CELLS = 260, 50, 116, 32
 LETTER = 7  # the width of one, about
@@ -32,7 +35,7 @@ _SHOWN = {
     ops.AllGather: "all_gather",
     ops.AllReduce: "all_reduce",
     ops.ReduceScatter: "reduce_scatter",
-    ops.EndExchange: "exchange",
+    ops.EndBoxExchange: "exchange",
 }
 
 Intervals = tuple[tuple[int, int], ...]
@@ -75,14 +78,14 @@ def plan_svg(plan: Plan) -> str:
 
 def _stages(plan: Plan) -> list[_Stage]:
     problem = make_problem(plan.shape, plan.element_type.mlir, plan.source, plan.target, plan.num_devices)
-    state = problem.source.state()
+    state = held_under(problem.source)
     stages = [_Stage("source", "x".join(map(str, plan.source_tile)), state)]
     if stacked(problem) or half_added(problem):  # it moves as an array of one more dimension: only the ends are drawn
-        return [*stages, _Stage("target", "of each sum", problem.target.state())]
+        return [*stages, _Stage("target", "of each sum", held_under(problem.target))]
     pending: list[ops.Op] = []
     for op in plan.program:
         pending.append(op)
-        if isinstance(op, ops.BeginExchange | ops.Round):
+        if isinstance(op, ops.BeginBoxExchange | ops.BoxRound):
             continue
         state = run(tuple(pending), state, plan.shape)
         pending = []
@@ -104,23 +107,21 @@ def _drawn_dimensions(plan: Plan) -> tuple[int | None, int | None]:
 
 
 def _covered(state: State, device: int, dim: int) -> Intervals:
-    """What the device holds along one dimension, as intervals."""
+    """The part of one dimension that the device holds, as intervals."""
     digits = [digit for axis in state.axes for digit in axis if digit.dim == dim]
     low = int(state.base[device, dim])
     run_length = math.prod((d.size for d in digits if d.stride == 1), start=1)
     others: Axis = tuple(d for d in digits if d.stride != 1)
-    found = []
+    intervals = []
     for places in itertools.product(*(range(d.size) for d in others)):
         at = low + sum(p * d.stride for p, d in zip(places, others, strict=True))
-        found.append((at, at + run_length))
-    return tuple(sorted(found))
+        intervals.append((at, at + run_length))
+    return tuple(sorted(intervals))
 
 
 def _panel(x: int, state: State, shape: tuple[int, ...], dims: tuple[int | None, int | None]) -> list[str]:
     devices = [d for d in range(len(state.base)) if state.real[d]]
-    cover = {
-        (d, i): _covered(state, d, i) for d in devices for i in range(len(shape))
-    }  # what is never drawn is cut at 0
+    cover = {(d, i): _covered(state, d, i) for d in devices for i in range(len(shape))}
     seen = [
         d for d in devices if all(any(a <= 0 < b for a, b in cover[d, i]) for i in range(len(shape)) if i not in dims)
     ]

@@ -5,7 +5,7 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from shardpass.redistribute import plan_redistribution
-from shardpass.redistribute.program.draw import plan_svg
+from shardpass.redistribute.drawing import plan_svg
 
 CASES = {
     "one exchange": ((8, 8), "{devices=[4,1]<=[4]}", "{devices=[1,4]<=[4]}", 2),

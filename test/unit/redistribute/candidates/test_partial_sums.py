@@ -105,7 +105,7 @@ def test_a_great_array_is_scattered_before_it_is_summed():
 
 
 def test_sums_that_are_kept_move_like_as_many_arrays():
-    """Thirds against halves, which no digits say, and two sums of each element, for which there are two arrays."""
+    """Thirds against halves, which no list of sub-axes says; of two sums of each element there are two arrays."""
     mesh = Mesh((("a", 2), ("b", 3), ("u", 2)))
     sides = [Sharding.tiled(mesh, dims, unreduced="u") for dims in (("a", "b"), ("b", "a"))]
     stacked = [Sharding.tiled(mesh, ("u", *dims)) for dims in (("a", "b"), ("b", "a"))]

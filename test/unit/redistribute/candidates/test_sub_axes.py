@@ -1,4 +1,4 @@
-"""What the digit planner does that the paper's does not: each gain has a problem on which it must show."""
+"""The gains of planning by sub-axes over the paper's planner: each has a problem on which it must show."""
 
 import collections
 import itertools
@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from shardpass.redistribute import plan_redistribution
-from shardpass.redistribute.candidates.detour import detours
-from shardpass.redistribute.candidates.digit_forms import DigitProblem
-from shardpass.redistribute.candidates.digit_search import detour_forms, digit_forms
-from shardpass.redistribute.problem.problem import make_problem
+from shardpass.redistribute.candidates.sub_axes.assignments import SubAxisProblem
+from shardpass.redistribute.candidates.sub_axes.detour import detours
+from shardpass.redistribute.candidates.sub_axes.strategies import detour_strategies, strategies
+from shardpass.redistribute.problem.checks import make_problem
 from shardpass.redistribute.program.build import Builder
+from shardpass.redistribute.program.ends import final_state, held_under
 from shardpass.redistribute.program.simulate import check
 from shardpass.sharding import Mesh, Sharding
 
@@ -39,14 +40,14 @@ def test_axes_change_their_order_as_they_move():
     assert best.bytes_received == best.lower_bound_bytes
 
 
-def test_moves_between_several_dimensions_are_one_exchange():
+def test_moves_between_several_dimensions_are_one_all_to_all():
     rink, best = plans(M222, (8, 8, 8, 8), ("a", "b", "", ""), ("", "", "a", "b"))
     assert kinds(best) == ["all_to_all"]
     assert best.steps[0].groups.shape == (2, 4)
     assert best.bytes_received == best.lower_bound_bytes < rink.bytes_received
 
 
-def test_two_axes_into_one_dimension_are_one_exchange():
+def test_two_axes_into_one_dimension_are_one_all_to_all():
     """x from 2 to 1 and y from 0 to 1, on which XLA gives up and replicates."""
     _, best = plans(M42, (8, 16, 8), ("y", "", "x"), ("", "xy", ""))
     assert kinds(best) == ["all_to_all"]
@@ -83,7 +84,7 @@ def test_figure_13_without_a_permute(shape, source, target):
     assert best.bytes_received == best.lower_bound_bytes <= rink.bytes_received
 
 
-def test_an_exchange_with_a_permute_takes_the_bytes_of_one():
+def test_a_swap_with_a_permute_takes_the_bytes_of_one():
     """a moves to dimension 1 while b takes its place: two steps of half a tile, not one and a half tiles."""
     rink, best = plans(M222, (2048, 2048), ("ab", ""), ("b", "a"))
     assert kinds(rink) == ["all_to_all", "collective_permute"]
@@ -119,12 +120,12 @@ def test_a_chain_is_peeled_from_its_end():
     assert best.bytes_received == tile * 3 // 4 + tile // 2
 
 
-def test_a_cycle_beside_an_exchange_of_many_takes_rounds_for_the_last_digit_alone():
+def test_a_cycle_beside_a_swap_of_many_takes_rounds_for_the_last_sub_axis_alone():
     """a and b change places, and c and d leave: 1/2 of the tile, then a permute in two rounds."""
     mesh = Mesh((("a", 2), ("b", 2), ("c", 2), ("d", 2)))
     sides = (("a", "b", "cd", ""), ("b", "a", "", "cd"))
     problem = make_problem((64,) * 4, "f32", *(Sharding.tiled(mesh, [tuple(dim) for dim in side]) for side in sides))
-    found = [form_of(problem, form) for form in digit_forms(DigitProblem.of(problem, problem.shape))]
+    found = [built_by(problem, strategy) for strategy in strategies(SubAxisProblem.of(problem, problem.shape))]
     tile = 4 * math.prod(problem.source.tile)
     assert [[step.kind for step in built.steps] for built in found] == [
         ["all_to_all", "collective_permute"],
@@ -144,21 +145,21 @@ def test_every_form_of_every_problem_is_right(sizes):
     counts = collections.Counter()
     for source, target in itertools.product(full[::2], shardings[::3]):
         problem = make_problem(shape, "f32", source, target)
-        digits = DigitProblem.of(problem, shape)
-        forms = [] if digits is None else digit_forms(digits)
-        forms += [form for halves in detours(problem, shape) for form in detour_forms(halves)]
-        for form in forms:
-            form_of(problem, form)
-        counts["digits" if digits else "detour"] += len(forms)
-    assert counts["digits"] > 20
+        by_sub_axes = SubAxisProblem.of(problem, shape)
+        candidates = [] if by_sub_axes is None else strategies(by_sub_axes)
+        candidates += [strategy for halves in detours(problem, shape) for strategy in detour_strategies(halves)]
+        for strategy in candidates:
+            built_by(problem, strategy)
+        counts["sub-axes" if by_sub_axes else "detour"] += len(candidates)
+    assert counts["sub-axes"] > 20
     assert (counts["detour"] > 20) == (sizes != (2, 2, 2))
 
 
-def form_of(problem, form):
-    """The plan of one form, proved."""
-    builder = Builder(problem.source.tile, problem.element, problem.names)
-    form(builder)
-    check(tuple(builder.program), problem.source.state(), problem.final_state(), problem.shape)
+def built_by(problem, strategy):
+    """The plan of one strategy, proved."""
+    builder = Builder(problem.source.tile, problem.element, problem.sub_axes)
+    strategy(builder)
+    check(tuple(builder.program), held_under(problem.source), final_state(problem), problem.shape)
     return builder
 
 
@@ -167,12 +168,12 @@ def form_of(problem, form):
     [
         ((2, 3), (6, 6, 36), ("a", "b", ""), ("b", "a", ""), 2),  # both park on dimension 2
         ((2, 3), (6, 6, 36), ("b", "", ""), ("a", "b", ""), 2),  # a is sliced on dimension 2, and moves
-        ((4, 6), (24, 24, 48), ("", "ab", ""), ("ba", "", ""), 1),  # nothing clashes: one exchange
+        ((4, 6), (24, 24, 48), ("", "ab", ""), ("ba", "", ""), 1),  # nothing clashes: one all_to_all
         ((4, 6), (48, 24, 24), ("", "a", "b"), ("", "b", "a"), 2),
         ((2, 3, 2), (12, 12, 12, 12), ("b", "", "ac", ""), ("", "cb", "", ""), 3),
     ],
 )
-def test_where_digits_clash_they_go_by_way_of_whole_dimensions(mesh, shape, source, target, collectives):
+def test_where_tilings_clash_they_go_by_way_of_whole_dimensions(mesh, shape, source, target, collectives):
     """Halves against thirds; bytes as the steps say, and never more than the paper's."""
     axes = Mesh(tuple(zip("abc", mesh, strict=False)))
     rink, best = plans(axes, shape, source, target)
@@ -187,14 +188,14 @@ def test_what_both_sides_share_never_moves():
     assert best.steps[0].axes == ("b",)
 
 
-def test_sizes_that_meet_after_padding_need_no_exchange_in_rounds():
+def test_sizes_that_meet_after_padding_need_no_rounds():
     """7 rows in tiles of 4 and of 2 are both padded to 8."""
     plan = plan_redistribution((7, 8), "f32", "{devices=[4,2]<=[8]}", "{devices=[2,4]<=[2,2,2]T(0,2,1)}")
     assert kinds(plan) == ["all_to_all"]
 
 
 def test_factors_in_another_order_save_a_quarter():
-    """Example 3.1 of the paper has no digits in common: its path, with the last exchange and the permute in one."""
+    """Example 3.1 of the paper has no sub-dimension in common: its path, last all_to_all and permute in one."""
     mesh = Mesh((("x", 4), ("y", 6)))
     rink, best = plans(mesh, (12000, 12000), ("x", "y"), ("y", "x"))
     assert kinds(rink) == ["all_to_all", "all_to_all", "collective_permute"]
@@ -242,7 +243,7 @@ def test_equal_shardings_that_call_their_axes_differently_keep_their_names():
 
 
 def test_the_examples_of_the_documentation():
-    page = (Path(__file__).parents[3] / "docs" / "redistribution.md").read_text()
+    page = (Path(__file__).parents[4] / "docs" / "redistribution.md").read_text()
     for block in page.split("```json plan\n")[1:]:
         example = json.loads(block.split("```")[0])
         plan = plan_redistribution(

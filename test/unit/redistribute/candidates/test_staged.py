@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from shardpass.redistribute import plan_redistribution
+from shardpass.redistribute.problem.sub_axes import sub_axes_of
 from shardpass.redistribute.terms.costs import Link, Profile
 from shardpass.sharding import Mesh, Sharding
 
@@ -88,9 +89,7 @@ def test_every_reshard_is_at_least_as_cheap_as_the_plan_for_a_flat_machine():
 
 
 def _names():
-    from shardpass.redistribute.problem.tiling import AxisNames
-
-    return AxisNames.of(M222)
+    return sub_axes_of(M222)
 
 
 def summed(target, profile, shape=(1 << 12, 1 << 10), element="f32", axes="abc"):

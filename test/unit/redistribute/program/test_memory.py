@@ -37,7 +37,7 @@ def random_plan(rng, planner):
     return plan_redistribution(shape, "f32", *sides, planner=planner, num_devices=mesh.size)
 
 
-EXCHANGE = (ops.BeginExchange, ops.Round, ops.EndExchange)
+EXCHANGE = (ops.BeginBoxExchange, ops.BoxRound, ops.EndBoxExchange)
 INSIDE = (*EXCHANGE, ops.ChunkRounds, ops.Slide)  # these fill buffers of their own
 
 
@@ -71,11 +71,11 @@ def test_an_exchange_holds_value_accumulator_and_boxes():
     """16 elements in, 20 in the accumulator, boxes of 4 that are cut out, that come, and that are masked."""
     here = np.arange(2)
     table = np.zeros((2, 1), np.int64)
-    begin, end = ops.BeginExchange((16,), (20,)), ops.EndExchange((16,), table)
+    begin, end = ops.BeginBoxExchange((16,), (20,)), ops.EndBoxExchange((16,), table)
     whole, part = np.full((2, 1), 4), np.array([[4], [3]])
     for source_of, extents, boxes in ((here, whole, 1), (here[::-1], whole, 2), (here[::-1], part, 3)):
         memory = Memory((16,), F32)
-        program = (begin, ops.Round((4,), source_of, table, table, extents), end)
+        program = (begin, ops.BoxRound((4,), source_of, table, table, extents), end)
         live = [memory.follow(program[:n]) // 4 for n in (1, 2, 3)]
         assert live == [16 + 20, 16 + 20 + 4 * boxes, 20 + 16]
         assert memory.copied == 4 * (20 + 2 * 4 + 16)
@@ -121,5 +121,5 @@ def test_every_op_is_known():
     said = inspect.getsource(Memory)
     assert [op.__name__ for op in typing.get_args(ops.Op) if f"ops.{op.__name__}()" not in said] == []
     memory = Memory((4,), F32)
-    with pytest.raises(TypeError, match="nothing is known of what object takes"):
+    with pytest.raises(TypeError, match="object is no op of a device program"):
         memory.follow([object()])

@@ -1,0 +1,131 @@
+"""Every sharding of ``main``, read and checked.
+
+A program repeats few shardings many times. Each is checked once for each type and scope that it occurs with, and the
+place of an annotation, which is costly to read, is read for findings alone. All that is wrong is reported at once.
+O(ops), two look-ups of an attribute for an op without a sharding.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+from jaxlib.mlir import ir
+
+from shardpass.diagnostics import NOWHERE, Diagnostic, Place, Severity, ShardpassError
+from shardpass.ir.annotations import MANUAL, REPLICATED, SCOPE, SHARDING, Signature, get_text, notes_of, text
+from shardpass.ir.locations import place_of
+from shardpass.ir.walk import OpLists
+from shardpass.program.validate import check, read_for
+from shardpass.sharding import Sharding, TupleSharding, parse_sharding
+
+
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """One sharding string of the module, read: where it stands and what it says."""
+
+    holder: Any  # a dict of attributes, or an op
+    text: str  # as it stands in the module
+    types: tuple[Any, ...]
+    shardings: tuple[Sharding, ...]
+    location: Any
+    where: str  # for people
+    scope: str | None = None  # of the manual region that the value is in
+
+    @property
+    def place(self) -> Place:
+        """Read when a finding needs it: a location is printed to be read, and a stack of calls is long."""
+        return place_of(self.location)
+
+    def write(self) -> None:
+        """Writes the shardings back in canonical text, and on a single value what they say to propagation alone."""
+        said = [str(s) for s in self.shardings]
+        attributes = self.holder if isinstance(self.holder, dict) else self.holder.attributes
+        joined = said[0] if len(said) == 1 else "{" + ", ".join(said) + "}"
+        if joined != self.text:
+            attributes[SHARDING] = ir.StringAttr.get(joined)
+        if len(said) == 1:
+            notes = notes_of(self.shardings[0], len(self.shardings[0].dims))
+            for name in [name for name in notes if name not in attributes]:
+                attributes[name] = notes[name]
+
+
+def read_annotations(main: Any, signature: Signature, lists: OpLists) -> tuple[list[Annotation], list[Sharding]]:
+    """Every sharding in ``main``, in order, and those that say which axes propagation must leave alone.
+
+    Raises ShardpassError with all that cannot be read.
+    """
+    kind = ir.TypeAttr(main.attributes["function_type"]).value
+    block = main.regions[0].blocks[0]
+    reader = _Reader()
+    for index, (row, of, argument) in enumerate(zip(signature.arguments, kind.inputs, block.arguments, strict=True)):
+        reader.row(row, of, argument.location, f"argument {index}")
+    for inside in lists.blocks:
+        for op, name in zip(inside.ops, inside.names, strict=True):
+            attributes = op.attributes
+            if SHARDING in attributes or REPLICATED in attributes:
+                reader.op(op, attributes, name)
+    for index, (row, of) in enumerate(zip(signature.results, kind.results, strict=True)):
+        reader.row(row, of, main.location, f"result {index}")
+    if reader.problems:
+        raise ShardpassError(*reader.problems)
+    return reader.found, [sharding for sharding in reader.barred if isinstance(sharding, Sharding)]
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self.found: list[Annotation] = []
+        self.barred: list[Sharding | TupleSharding] = []
+        self.problems: list[Diagnostic] = []
+
+    def row(self, row: dict[str, Any], kind: Any, location: Any, where: str) -> None:
+        """The attributes of an argument or a result."""
+        if SHARDING in row:
+            self._read(row, text(row[SHARDING]), (kind,), location, where, None)
+        if REPLICATED in row:
+            self.barred.append(parse_sharding(text(row[REPLICATED])))
+
+    def op(self, op: Any, attributes: Any, name: str) -> None:
+        if SHARDING in attributes:
+            said = text(attributes[SHARDING])
+            if said != MANUAL:
+                types = tuple(result.type for result in op.results)
+                self._read(op, said, types, op.location, name, get_text(op, SCOPE))
+        if REPLICATED in attributes:
+            self.barred.append(parse_sharding(text(attributes[REPLICATED])))
+
+    def _read(
+        self, holder: Any, said: str, types: tuple[Any, ...], location: Any, where: str, scope: str | None
+    ) -> None:
+        try:
+            shardings = tuple(read_for(said, list(types)))
+        except ShardpassError as error:
+            place = place_of(location)
+            self.problems += [dataclasses.replace(problem, place=place) for problem in error.diagnostics]
+        else:
+            self.found.append(Annotation(holder, said, types, shardings, location, where, scope))
+
+
+def refuse_wrong_shardings(found: list[Annotation], count: int, source: str) -> None:
+    """Each sharding is checked once for each type and scope that it occurs with."""
+    fine: set[tuple[Any, ...]] = set()
+    errors: list[Diagnostic] = []
+    for annotation in found:
+        key = (annotation.shardings, annotation.types, annotation.scope)
+        if key in fine:
+            continue
+        problems = [
+            problem
+            for sharding, kind in zip(annotation.shardings, annotation.types, strict=True)
+            for problem in check(
+                sharding, kind, count, NOWHERE, where=annotation.where, source=source, scope=annotation.scope
+            )
+            if problem.severity is Severity.ERROR
+        ]
+        if problems:
+            errors += [dataclasses.replace(problem, place=annotation.place) for problem in problems]
+        else:
+            fine.add(key)
+    if errors:
+        raise ShardpassError(*errors)

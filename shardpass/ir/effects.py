@@ -1,0 +1,41 @@
+"""Which ops do nothing but make their results, so that a pass may move or erase them.
+
+The two questions differ. A custom call may be moved unless it says that it has a side effect, but XLA alone knows what
+it does, so it is not erased. A collective may be moved, together with the same one of every other device, and is not
+erased where the user wrote it. Neither is asked of ops of dialects other than StableHLO and CHLO: they stay.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from jaxlib.mlir import ir
+
+from shardpass.ir.walk import CONTROL_FLOW
+
+_NOT_MOVED = CONTROL_FLOW | {f"stablehlo.{name}" for name in ("infeed", "outfeed", "send", "recv", "rng", "return")}
+_EFFECTS = """
+    after_all all_gather all_reduce all_to_all collective_broadcast collective_permute composite create_token
+    custom_call infeed optimization_barrier outfeed partition_id recv reduce_scatter replica_id return rng send
+"""
+_NOT_ERASED = CONTROL_FLOW | {f"stablehlo.{name}" for name in _EFFECTS.split()}
+
+
+def may_be_moved(op: Any, name: str = "") -> bool:
+    """Whether ``op``, called ``name``, may stand anywhere between its operands and the uses of its results."""
+    name = name or op.name
+    if name == "stablehlo.custom_call":
+        said = op.attributes
+        return "has_side_effect" not in said or not ir.BoolAttr(said["has_side_effect"]).value
+    return _is_known(name) and name not in _NOT_MOVED
+
+
+@lru_cache(maxsize=1024)
+def may_be_erased(name: str) -> bool:
+    """Whether ops called ``name`` may go where nothing uses their results."""
+    return _is_known(name) and name not in _NOT_ERASED
+
+
+def _is_known(name: str) -> bool:
+    return name.startswith(("stablehlo.", "chlo."))

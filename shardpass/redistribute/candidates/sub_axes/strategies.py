@@ -1,0 +1,125 @@
+"""The strategies of ``planner="best"``: ways to build the steps of a route, of which the cheapest is taken.
+
+``route`` says which sub-axes to slice, swap, permute and gather. The steps of one kind are one op each, with local
+transposes that put sub-dimensions where the op wants them. For the swap and the permute after it there are up to four
+strategies:
+
+1. One all_to_all over all sub-axes that swap, whatever dimensions they leave and take; then the permute, if any.
+2. Both at once in rounds (``ops.ChunkRounds``): g permutes of 1/g of the tile each, for a swap in groups of g. Its
+   bytes are the least possible, its price is g latencies. Up to ``MOST_CHUNK_ROUNDS`` rounds.
+3. The all_to_all over all sub-axes but the greatest, and rounds for that one.
+4. An all_to_all for each hop of the route, and no permute, where the route has hops.
+
+Example: x:A, y:B to x:B, y:C, all of size 2, w bytes a tile. By 1 a device receives w/2 and then w; by 2, in two
+rounds, w/2 each; by 4 also w/2 twice. Each of these is combined with each way to gather (``gathers``). The paper's plan
+competes in ``search``: a plan with more modelled bytes than it is not taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from shardpass.redistribute.candidates.sub_axes.all_to_all import swap
+from shardpass.redistribute.candidates.sub_axes.assignments import REPLICATED, Assignment, SubAxisProblem
+from shardpass.redistribute.candidates.sub_axes.gathers import gather, gather_in_two, gathered_last
+from shardpass.redistribute.candidates.sub_axes.local_layout import isolated, rearranged, windowable
+from shardpass.redistribute.candidates.sub_axes.rounds import MOST_CHUNK_ROUNDS, swap_in_rounds, swap_in_two
+from shardpass.redistribute.candidates.sub_axes.route import Route, find_routes
+from shardpass.redistribute.problem.device_arrays import least_permutation
+from shardpass.redistribute.program import ops
+from shardpass.redistribute.program.build import NO_GROUPS, Builder, Strategy, in_sequence
+from shardpass.redistribute.program.steps import StepKind
+
+Part = Callable[[SubAxisProblem, Route, Builder], None]
+
+
+def strategies(problem: SubAxisProblem) -> list[Strategy]:
+    """Each appends the plan to a builder whose tile is the (padded) source tile."""
+    return [strategy for route in find_routes(problem) for strategy in _strategies_of(problem, route)]
+
+
+def detour_strategies(halves: tuple[SubAxisProblem, SubAxisProblem]) -> list[Strategy]:
+    """The first strategy of the first half, and then each of the second half."""
+    first, *_ = strategies(halves[0])
+    return [in_sequence(first, second) for second in strategies(halves[1])]
+
+
+def _strategies_of(problem: SubAxisProblem, route: Route) -> list[Strategy]:
+    moves: list[Part] = [_swap_then_permute if route.swapped else _permute]
+    if route.swapped and route.middle != route.last:
+        if problem.sub_axes.count(route.swapped) <= MOST_CHUNK_ROUNDS:
+            moves.append(swap_in_rounds)
+        if len(route.swapped) > 1:
+            moves.append(swap_in_two)
+        if route.hops:
+            moves.append(_swap_in_hops)
+    gathers: list[Part] = [gather]
+    if gathered_last(problem, route):
+        gathers.append(gather_in_two)
+    return [partial(_build, problem, route, move, end) for end in gathers for move in moves]
+
+
+def _build(problem: SubAxisProblem, route: Route, move: Part, end: Part, builder: Builder) -> None:
+    sliced = tuple(REPLICATED if m in problem.summed else t for m, t in enumerate(route.first))
+    _slice(problem, problem.source, sliced, builder)
+    _reduce(problem, sliced, route.first, builder)
+    move(problem, route, builder)
+    end(problem, route, builder)
+
+
+def _slice(problem: SubAxisProblem, before: Assignment, after: Assignment, builder: Builder) -> None:
+    """One dynamic_slice for all sub-axes that are replicated before and split something after."""
+    sliced = {after[m]: m for m in range(len(after)) if before[m] == REPLICATED and after[m] != REPLICATED}
+    if not sliced:
+        return
+    layout = windowable(problem, problem.local(before), list(sliced))
+    starts = layout.starts({t: problem.sub_axes.index([m]) for t, m in sliced.items()})
+    tile, window = problem.tile(after), layout.window(list(sliced))
+    program: list[ops.Op] = [ops.DynamicSlice(window, starts)]
+    if layout.shape != builder.tile:
+        program.insert(0, ops.Reshape(layout.shape))
+    if window != tile:
+        program.append(ops.Reshape(tile))
+    builder.step(StepKind.DYNAMIC_SLICE, program, NO_GROUPS, tile, 0)
+
+
+def _reduce(problem: SubAxisProblem, before: Assignment, after: Assignment, builder: Builder) -> None:
+    """Adds partial sums: a reduce_scatter where the sub-axis splits something after, an all_reduce along all others."""
+    scattered = sorted((m for m in problem.summed if after[m] != REPLICATED), key=lambda m: after[m])
+    if scattered:
+        groups, names = problem.sub_axes.groups(scattered), problem.sub_axes.names(scattered)
+        size = groups.shape[1]
+        leaving = [after[m] for m in scattered]
+        layout = isolated(problem, problem.local(before), leaving)
+        lead = [layout.runs.index((t,)) for t in leaving]
+        rest = [a for a in range(len(layout.runs)) if a not in lead]
+        shape = (size, *(layout.shape[a] for a in rest if layout.shape[a] > 1))
+        tile = problem.tile(after)
+        program = [
+            *rearranged(builder.tile, layout, [*lead, *rest], shape),
+            ops.ReduceScatter(0, groups, builder.reduction, names),
+            *([] if tile == (1, *shape[1:]) else [ops.Reshape(tile)]),
+        ]
+        whole = builder.bytes(builder.tile)
+        builder.step(StepKind.REDUCE_SCATTER, program, groups, tile, whole - whole // size, names)
+    reduced = [m for m in problem.summed if after[m] == REPLICATED]
+    if reduced:
+        builder.all_reduce(problem.sub_axes.groups(reduced))
+
+
+def _permute(problem: SubAxisProblem, route: Route, builder: Builder) -> None:
+    if route.middle != route.last:
+        builder.permute(least_permutation(problem.key(route.middle), problem.key(route.last)))
+
+
+def _swap_then_permute(problem: SubAxisProblem, route: Route, builder: Builder) -> None:
+    swap(problem, route.first, route.middle, builder)
+    _permute(problem, route, builder)
+
+
+def _swap_in_hops(problem: SubAxisProblem, route: Route, builder: Builder) -> None:
+    before = route.first
+    for after in route.hops:
+        swap(problem, before, after, builder)
+        before = after

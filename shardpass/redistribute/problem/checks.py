@@ -1,0 +1,94 @@
+"""``make_problem``: the arguments of a redistribution, checked and brought to index arrays."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from shardpass.diagnostics import table_redistribute as table
+from shardpass.element_types import ELEMENT_TYPES, ElementType, element_type
+from shardpass.redistribute.problem.problem import Distribution, Problem
+from shardpass.redistribute.problem.tiling import Tiling, tiling_of
+from shardpass.sharding import AxisRef, Mesh, Sharding, TupleSharding, parse_sharding
+
+MOST_BYTES = 1 << 55  # bytes received are counted in 64 bits
+
+
+def make_problem(
+    shape: tuple[int, ...],
+    element: str,
+    source: Sharding | str,
+    target: Sharding | str,
+    num_devices: int | None = None,
+) -> Problem:
+    """Checks the parts of a problem. Raises ShardpassError (SP0xx, SP4xx)."""
+    given_source, given_target = _sharding(source, "source"), _sharding(target, "target")
+    if any(n < 0 for n in shape):
+        raise table.SHAPE.error(text="x".join(map(str, shape)), reason="a size is negative")
+    size = find_element_type(element).bytes(math.prod(shape))
+    if size >= MOST_BYTES:
+        raise table.SHAPE.error(text="x".join(map(str, shape)), reason=f"an array of {size} bytes cannot be counted")
+    devices = _devices(given_source, given_target, num_devices)
+    given_source, given_target = (_with_mesh(s, len(shape), devices) for s in (given_source, given_target))
+    sides = (_distribution(given_source, shape, devices), _distribution(given_target, shape, devices))
+    problem = Problem(tuple(shape), find_element_type(element), *sides, devices)
+    kept = problem.is_kept or _summed_axes(given_target) <= _summed_axes(given_source)
+    if given_target.unreduced and not (kept and given_target.reduction == given_source.reduction):
+        raise table.UNREDUCED.error(source=str(given_source), target=str(given_target))
+    return problem
+
+
+def _summed_axes(sharding: Sharding) -> set[tuple[AxisRef, int]]:
+    """The axes of the partial sums with their sizes: axes of two meshes may share a name."""
+    return {(ref, sharding.mesh.ref_size(ref)) for ref in sharding.unreduced} if sharding.mesh else set()
+
+
+def find_element_type(name: str) -> ElementType:
+    """Raises ShardpassError (SP405)."""
+    try:
+        return element_type(name)
+    except KeyError:
+        known = ", ".join(row.mlir for row in ELEMENT_TYPES)
+        raise table.ELEMENT_TYPE.error(name=name, known=known) from None
+
+
+def _sharding(given: Sharding | str, side: str) -> Sharding:
+    sharding = parse_sharding(given) if isinstance(given, str) else given
+    if isinstance(sharding, TupleSharding) or sharding.is_manual or sharding.is_unknown or sharding.manual:
+        raise table.NO_TILES.error(side=side, sharding=str(sharding))
+    return sharding
+
+
+def _with_mesh(sharding: Sharding, rank: int, devices: int) -> Sharding:
+    """``{unreduced}``, which names no devices, over all of them."""
+    if not sharding.is_unreduced or sharding.mesh is not None:
+        return sharding
+    mesh = Mesh((("axis_0", devices),))
+    return Sharding.tiled(mesh, ((),) * rank, unreduced=("axis_0",), reduction=sharding.reduction)
+
+
+def _devices(source: Sharding, target: Sharding, asked: int | None) -> int:
+    known = [n for n in (source.num_devices, target.num_devices, asked) if n is not None]
+    if not known:
+        if source.is_maximal or target.is_maximal:
+            raise table.DEVICES_UNKNOWN.error(source=str(source), target=str(target))
+        return 1
+    if len(set(known)) > 1:
+        here = source.num_devices or target.num_devices
+        there = target.num_devices if target.num_devices not in (None, here) else asked
+        raise table.DEVICES_DIFFER.error(source=here, target=there)
+    for sharding in (source, target):
+        if sharding.is_maximal and sharding.device is not None and sharding.device >= known[0]:
+            raise table.DEVICE_OUT_OF_RANGE.error(
+                device=sharding.device, sharding=str(sharding), devices=known[0], last=known[0] - 1
+            )
+    return known[0]
+
+
+def _distribution(sharding: Sharding, shape: tuple[int, ...], devices: int) -> Distribution:
+    if sharding.is_maximal:
+        whole = Tiling((1,) * len(shape), np.zeros((devices, len(shape)), np.int64))
+        return Distribution(sharding, whole, tuple(shape), sharding.device)
+    tiling = tiling_of(sharding, len(shape), devices)
+    return Distribution(sharding, tiling, sharding.tile_shape(shape), None)

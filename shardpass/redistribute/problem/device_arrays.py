@@ -1,0 +1,78 @@
+"""Index arithmetic on arrays with one row for each device, by physical device id."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+IntArray = NDArray[np.int64]
+
+
+def frozen(array: IntArray) -> IntArray:
+    """``array``, which several will share, made read-only."""
+    array.flags.writeable = False
+    return array
+
+
+def names_each_once(groups: IntArray, devices: int) -> bool:
+    """Whether ``groups`` names each of the devices 0, 1, ... exactly once."""
+    if groups.size != devices or groups.min(initial=0) < 0 or groups.max(initial=0) >= devices:
+        return False
+    named = np.zeros(devices, bool)
+    named[groups] = True
+    return bool(named.all())
+
+
+def grouped(key: IntArray, position: IntArray, size: int, replica: IntArray) -> IntArray:
+    """Groups of devices with the same ``key`` and ``replica``, ordered by ``position``. int64 [groups, size]."""
+    groups = np.lexsort((position, replica, key)).reshape(-1, size)
+    return groups[np.argsort(groups.min(axis=1), kind="stable")]
+
+
+def group_of(groups: IntArray) -> IntArray:
+    """The group of each device. int64 [devices]."""
+    out = np.empty(groups.size, np.int64)
+    out[groups] = np.arange(len(groups))[:, None]
+    return out
+
+
+def moving_pairs(source_of: IntArray) -> IntArray:
+    """The pairs (from, to) in the rounds ``source_of`` [rounds, devices] that join two devices. int64 [pairs, 2]."""
+    rounds, receivers = np.nonzero(source_of != np.arange(source_of.shape[1]))
+    return np.stack([source_of[rounds, receivers], receivers], axis=1)
+
+
+def ravel(index: IntArray, counts: tuple[int, ...]) -> IntArray:
+    """``numpy.ravel_multi_index`` that knows rank 0. int64 [devices]."""
+    key = np.zeros(len(index), np.int64)
+    for i, count in enumerate(counts):
+        key = key * count + index[:, i]
+    return key
+
+
+def count_before(key: IntArray) -> IntArray:
+    """For each device, how many devices with a smaller id have the same key. int64 [devices]."""
+    order = np.argsort(key, kind="stable")
+    run = key[order]
+    first = np.concatenate(([True], run[1:] != run[:-1]))
+    starts = np.flatnonzero(first)
+    out = np.empty(len(key), np.int64)
+    out[order] = np.arange(len(key)) - np.repeat(starts, np.diff(np.append(starts, len(key))))
+    return out
+
+
+def least_permutation(held: IntArray, wanted: IntArray) -> IntArray:
+    """A permutation ``source_of`` with ``held[source_of[d]] == wanted[d]`` that moves as few tiles as any (lemma 5.1).
+
+    ``held`` and ``wanted`` give each device the number of a tile, and name each tile equally often.
+    """
+    source_of = np.arange(len(held), dtype=np.int64)
+    givers = np.flatnonzero(held != wanted)
+    order_held = givers[np.argsort(held[givers], kind="stable")]
+    order_wanted = givers[np.argsort(wanted[givers], kind="stable")]
+    source_of[order_wanted] = order_held
+    return source_of
+
+
+def replaced(counts: tuple[int, ...], dim: int, value: int) -> tuple[int, ...]:
+    return (*counts[:dim], value, *counts[dim + 1 :])

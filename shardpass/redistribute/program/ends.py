@@ -1,0 +1,32 @@
+"""The simulator's states at both ends of a problem: what each device holds before a program, and must hold after it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from shardpass.redistribute.problem.problem import Distribution, Problem
+from shardpass.redistribute.program.state import State, fingerprints
+
+
+def held_under(distribution: Distribution) -> State:
+    """The tiles of one side of a problem; a device's weight names the partial sum that it holds."""
+    weight = None
+    if distribution.summand is not None:
+        weight = fingerprints(int(distribution.summand.max()) + 1)[distribution.summand]
+    return State.tile(distribution.tile, distribution.base, distribution.real, weight)
+
+
+def final_state(problem: Problem) -> State:
+    """The target's tiles. Each holds the sum of those of the source's summands that the target does not keep apart."""
+    state = held_under(problem.target)
+    before, after = problem.source.summand, problem.target.summand
+    if before is None:
+        return state
+    marks = fingerprints(int(before.max()) + 1)
+    kept = np.zeros_like(before) if after is None else after
+    totals = np.zeros(int(kept.max()) + 1, np.uint64)
+    pairs = np.unique(kept * len(marks) + before)  # replicas of a summand count once
+    np.add.at(totals, pairs // len(marks), marks[pairs % len(marks)])
+    return replace(state, weight=totals[kept])

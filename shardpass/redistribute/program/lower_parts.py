@@ -1,0 +1,102 @@
+"""The StableHLO ops that the lowering of device programs is made of, each at the current insertion point and location.
+
+Every collective gets a channel handle of type 1 (between partitions), global device ids where the op has a flag for
+them, and two attributes for people: ``shardpass.axes``, the mesh axes it works over, and ``shardpass.cause`` where the
+caller knows one. Numbers that differ from device to device are arithmetic on ``partition_id`` where they are a sum of
+digits of it, else a constant table (``shardpass.ir.offsets``); each is built once in a block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import stablehlo as hlo
+
+from shardpass.ir.offsets import device_value
+from shardpass.ir.tensors import dense_i64, splat
+from shardpass.redistribute.problem.device_arrays import IntArray
+
+DeviceValues = dict[bytes, Any]  # the scalar for a table of one number for each device
+
+
+@dataclass(slots=True)
+class Parts:
+    """``element``: of the arrays; ``known``: the numbers per device that are built in this block already."""
+
+    element: Any
+    channels: Iterator[int]
+    cause: str
+    known: DeviceValues
+
+    def type(self, shape: Any) -> Any:
+        """The tensor type of the plan's elements with this shape."""
+        return ir.RankedTensorType.get(list(shape), self.element)
+
+    def channel(self) -> Any:
+        return hlo.ChannelHandle.get(next(self.channels), 1)
+
+    def tagged(self, built: Any, axes: tuple[str, ...]) -> Any:
+        """The result of the collective ``built``, after the attributes for people are set on it."""
+        built.operation.attributes["shardpass.axes"] = ir.StringAttr.get(",".join(axes))
+        if self.cause:
+            built.operation.attributes["shardpass.cause"] = ir.StringAttr.get(self.cause)
+        return built.operation.results[0]
+
+    def zeros(self, shape: Any) -> Any:
+        text = str(self.element)
+        zero = "(0.0, 0.0)" if text.startswith("complex") else "0.0" if text[0] in "fb" else "0"
+        return splat(self.type(shape), "false" if text == "i1" else zero)
+
+    def pad(self, value: Any, shape: tuple[int, ...]) -> Any:
+        have = value.type.shape
+        high = [n - m for n, m in zip(shape, have, strict=True)]
+        if not any(high):
+            return value
+        none = [0] * len(high)
+        return hlo.pad(value, self.zeros(()), none, high, none)
+
+    def trim(self, value: Any, shape: tuple[int, ...]) -> Any:
+        if tuple(value.type.shape) == shape:
+            return value
+        return hlo.slice(value, [0] * len(shape), list(shape), [1] * len(shape))
+
+    def per_device(self, table: IntArray) -> Any:
+        """A scalar that is ``table[d]`` on device d."""
+        key = table.tobytes()
+        if key not in self.known:
+            self.known[key] = device_value(table)
+        return self.known[key]
+
+    def starts(self, table: IntArray) -> list[Any]:
+        """A scalar for each column of ``table``."""
+        return [self.per_device(np.ascontiguousarray(table[:, i])) for i in range(table.shape[1])]
+
+    def slice(self, value: Any, starts: IntArray, sizes: tuple[int, ...]) -> Any:
+        if tuple(value.type.shape) == sizes:
+            return value
+        return hlo.dynamic_slice(value, self.starts(starts), list(sizes))
+
+    def permute(self, value: Any, source_of: IntArray, axes: tuple[str, ...]) -> Any:
+        receivers = np.flatnonzero(source_of >= 0)
+        pairs = np.stack([source_of[receivers], receivers], axis=1)
+        built = hlo.CollectivePermuteOp(value, dense_i64(pairs), channel_handle=self.channel())
+        return self.tagged(built, axes)
+
+    def reducer(self, built: Any, reduction: str) -> None:
+        """The region that joins two scalars."""
+        scalar = self.type(())
+        block = built.operation.regions[0].blocks.append(scalar, scalar)
+        with ir.InsertionPoint(block):
+            joined = {"add": hlo.add, "mul": hlo.multiply, "max": hlo.maximum, "min": hlo.minimum}[reduction]
+            hlo.return_([joined(*block.arguments)])
+
+    def less(self, left: Any, right: Any) -> Any:
+        return hlo.compare(left, right, hlo.ComparisonDirectionAttr.get("LT"))
+
+    def constant(self, number: int) -> Any:
+        scalar = ir.RankedTensorType.get([], ir.IntegerType.get_signless(32))
+        return hlo.constant(ir.DenseElementsAttr.get(np.asarray(number, np.int32), type=scalar))

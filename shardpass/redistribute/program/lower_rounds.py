@@ -1,0 +1,100 @@
+"""Lowers the ops that are several StableHLO ops: rounds of boxes, slides and rounds of chunks."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import stablehlo as hlo
+
+from shardpass.redistribute.program import ops
+from shardpass.redistribute.program.lower_parts import Parts
+
+
+def box_round(parts: Parts, op: ops.BoxRound, value: Any, accumulator: Any) -> Any:
+    """Sends each device's box; the accumulator with the box that comes written into it."""
+    box = parts.slice(value, op.take, op.size)
+    here = np.arange(len(op.source_of))
+    if ((op.source_of != here) & (op.source_of >= 0)).any():
+        box = parts.permute(box, op.source_of, op.axes)
+    got = op.source_of >= 0
+    if (not op.size and not got.all()) or (op.extents[got] != op.size).any():
+        box = _masked(parts, op, box, accumulator)
+    if tuple(accumulator.type.shape) == op.size:
+        return box
+    return hlo.dynamic_update_slice(accumulator, box, parts.starts(op.put))
+
+
+def _masked(parts: Parts, op: ops.BoxRound, box: Any, accumulator: Any) -> Any:
+    """``box`` where it is meant for the device, else the accumulator's elements there."""
+    kept = parts.slice(accumulator, op.put, op.size)
+    got = op.source_of >= 0
+    if (op.extents[got] == op.size).all():
+        mask = parts.less(parts.constant(0), parts.per_device(got.astype(np.int64)))
+        return hlo.select(mask, box, kept)
+    mask = None
+    for i, size in enumerate(op.size):
+        if (op.extents[:, i] == size).all():
+            continue
+        indices = ir.RankedTensorType.get(list(op.size), ir.IntegerType.get_signless(32))
+        extent = hlo.broadcast_in_dim(indices, parts.per_device(np.ascontiguousarray(op.extents[:, i])), [])
+        inside = parts.less(hlo.iota(indices, i), extent)
+        mask = inside if mask is None else hlo.and_(mask, inside)
+    return hlo.select(mask, box, kept)
+
+
+def slide(parts: Parts, op: ops.Slide, value: Any) -> Any:
+    """A window of own rows and the neighbour's side by side: one copy, once XLA has fused it."""
+    shape = list(value.type.shape)
+    near, start = list(shape), [0] * len(shape)
+    near[op.axis] = op.halo
+    start[op.axis] = shape[op.axis] - op.halo if op.before else 0
+    pieces = [value]
+    if op.halo:
+        stop = [a + n for a, n in zip(start, near, strict=True)]
+        halo = parts.permute(hlo.slice(value, start, stop, [1] * len(shape)), op.source_of, op.axes)
+        pieces = [halo, value] if op.before else [value, halo]
+    if op.slack:
+        near[op.axis] = op.slack
+        pieces.append(parts.zeros(near))
+    joined = pieces[0] if len(pieces) == 1 else hlo.concatenate(pieces, op.axis)
+    starts = np.zeros((len(op.starts), len(shape)), np.int64)
+    starts[:, op.axis] = op.starts
+    shape[op.axis] = op.size
+    return parts.slice(joined, starts, tuple(shape))
+
+
+def chunk_rounds(parts: Parts, op: ops.ChunkRounds, value: Any) -> Any:
+    """Two chunks are joined in the order that each device needs: one copy. More are put into a buffer in turn.
+
+    Where every round sends all of the value, it is read from that buffer. So each round waits for the one before it,
+    and XLA, which would send in all rounds at once, holds one chunk at a time.
+    """
+    rounds = len(op.source_of)
+    here = np.arange(len(op.place))
+    whole = op.take is None and bool((op.source_of[0] == here).all())
+    shape = list(op.placed)
+    shape[op.axis] *= rounds
+    chunks = []
+    result = parts.zeros(shape) if rounds > 2 or whole else None
+    starts = np.zeros((rounds, len(here), len(shape)), np.int64)
+    starts[:, :, op.axis] = (op.place + np.arange(rounds)[:, None]) % rounds * op.placed[op.axis]
+    for r, source_of in enumerate(op.source_of):
+        chunk = value if op.take is None else parts.slice(value, op.take[r], op.chunk)
+        if whole and r:
+            chunk = parts.slice(result, starts[0], op.placed)
+        if (source_of != here).any():
+            chunk = parts.permute(chunk, source_of, op.axes)
+        if tuple(chunk.type.shape) != op.placed:
+            chunk = hlo.reshape(parts.type(op.placed), chunk)
+        if result is None:
+            chunks.append(chunk)
+            continue
+        result = hlo.dynamic_update_slice(result, chunk, parts.starts(starts[r]))
+    if result is not None:
+        return result
+    turned = parts.less(parts.constant(0), parts.per_device(op.place))
+    ordered = [hlo.select(turned, b, a) for a, b in itertools.pairwise([*chunks, chunks[0]])]
+    return hlo.concatenate(ordered, op.axis)
