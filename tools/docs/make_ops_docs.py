@@ -3,8 +3,8 @@
 python -m tools.docs.make_ops_docs           write it
 python -m tools.docs.make_ops_docs --check   exit 1 if it is stale
 
-The page comes from the registry alone: the words about an op are the ``note`` and the ``sends`` of its definition; an op
-that is not split has its reason in shardpass/ops/families/replicated.py.
+The page comes from the registry alone: the words about an op are the ``note`` and the ``sends`` of its definition; an
+op that is not split has its reason in shardpass/ops/families/replicated.py.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""fft, cholesky, and the factorisations that JAX calls: split on batch dimensions. Solves are in ``solvers``."""
+"""fft, cholesky, and the factorisations that JAX calls: split on batch dimensions. ``triangular_solve`` has the solves."""
 
 from __future__ import annotations
 
