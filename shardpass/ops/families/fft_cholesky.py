@@ -1,4 +1,4 @@
-"""fft, cholesky, and the factorisations that JAX calls: split on batch dimensions. ``triangular_solve`` has the solves."""
+"""fft, cholesky, and the factorizations that JAX calls: split on batch dimensions. Solves: ``triangular_solve``."""
 
 from __future__ import annotations
 
