@@ -59,7 +59,8 @@ def _op(plan: OpPlan, live: set[Copy]) -> OpPlan:
             return replace(plan, operands=operands, results=results)
         case WholePlan():
             results = _results(plan.results, live)
-            if plan.op.pure and not any(results):
+            arrays_alone = len(plan.results) == len(plan.op.results)  # of tuples and tokens nobody knows who uses them
+            if plan.op.pure and arrays_alone and not any(results):
                 return _left_out(plan.op, tuple([operand for _, operand in plan.operands]), live)
             values = [value for value, _ in plan.operands]
             brought = _operands(tuple([operand for _, operand in plan.operands]), live)

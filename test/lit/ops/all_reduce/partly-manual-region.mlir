@@ -1,0 +1,26 @@
+// A collective of the user's own, over the manual axis x of a 2x2 mesh. The automatic axis y splits what the collective
+// carries: it takes each element by itself, so its tile is smaller and its groups stay.
+// RUN: shardpass-opt %s partition | FileCheck %s
+// RUN: shardpass-run %s partition --devices 4 --check
+
+// CHECK-LABEL: func.func @main(%arg0: tensor<4x4xf32>
+// CHECK-NEXT: "stablehlo.all_reduce"(%arg0)
+// CHECK-SAME{LITERAL}: replica_groups = dense<[[0, 2], [1, 3]]>
+// CHECK: (tensor<4x4xf32>) -> tensor<4x4xf32>
+// CHECK-NEXT: return
+module attributes {mhlo.num_partitions = 4 : i32} {
+  sdy.mesh @m = <["x"=2, "y"=2]>
+  func.func @main(%a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@m, [{"x"}, {"y"}]>}) -> tensor<8x8xf32> {
+    %0 = sdy.manual_computation(%a) in_shardings=[<@m, [{"x"}, {?}]>] out_shardings=[<@m, [{"x"}, {?}]>]
+        manual_axes={"x"} (%t: tensor<4x8xf32>) {
+      %1 = "stablehlo.all_reduce"(%t) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>,
+          replica_groups = dense<[[0, 2], [1, 3]]> : tensor<2x2xi64>, use_global_device_ids}> ({
+      ^bb0(%p: tensor<f32>, %q: tensor<f32>):
+        %s = stablehlo.add %p, %q : tensor<f32>
+        stablehlo.return %s : tensor<f32>
+      }) : (tensor<4x8xf32>) -> tensor<4x8xf32>
+      sdy.return %1 : tensor<4x8xf32>
+    } : (tensor<8x8xf32>) -> tensor<8x8xf32>
+    return %0 : tensor<8x8xf32>
+  }
+}
