@@ -17,7 +17,7 @@ from shardpass.ops.registry import find
 from shardpass.ops.splits.assign import Side, settle
 from shardpass.ops.splits.factors import Axes, Kind, Rule
 from shardpass.ops.splits.prime_mesh import PrimeMesh, prime_mesh
-from shardpass.sharding import Mesh
+from shardpass.sharding import parse_mesh
 
 MESHES = ("mesh['x'=4, 'y'=2]", "mesh['x'=3, 'y'=2]")
 
@@ -48,7 +48,7 @@ def check_plans(body: str) -> list[Collective]:
     """
     listed: list[Collective] = []
     for text in MESHES:
-        mesh, sample = prime_mesh(Mesh.parse(text)), _read(body, text)
+        mesh, sample = prime_mesh(parse_mesh(text)), _read(body, text)
         for factors in splits(sample.model.rule, sample.operands, sample.results, mesh):
             listed += _check(_read(body, text), mesh, factors)
     return listed
@@ -112,7 +112,7 @@ def _close(main: Any, results: list[Any]) -> None:
 
 
 def _read(body: str, mesh: str) -> Sample:
-    attributes = f'mhlo.num_partitions = {Mesh.parse(mesh).size} : i32, shardpass.mesh = "{mesh}"'
+    attributes = f'mhlo.num_partitions = {parse_mesh(mesh).size} : i32, shardpass.mesh = "{mesh}"'
     module = parse_module(f"module attributes {{{attributes}}} {{ {body} }}")
     main = operation(next(iter(module.body.operations)))
     *_, op, _ = [operation(inner) for inner in main.regions[0].blocks[0].operations]
