@@ -40,6 +40,9 @@ from shardpass.program.table import forget, scope
 __all__ = ["NAMED", "Instruments", "run_in_place", "run_pipeline"]
 
 
+DEEPEST_CALLS = 50_000  # more than MLIR's parser lets regions nest
+
+
 @dataclass(frozen=True, slots=True)
 class Instruments:
     """What a run shows on stderr beside its result; the names are those of mlir-opt's flags."""
@@ -81,12 +84,26 @@ def run_in_place(module: Any, pipeline: str, instruments: Instruments = Instrume
     with module.context:
         run = _Run(module, resolve(pipeline, module.context))
         manager = run.manager(instruments)
-        with collect() as findings, _mlirs_findings(module.context), _no_search_for_cycles(), scope():
+        with collect() as findings, _mlirs_findings(module.context), _no_search_for_cycles(), _deep_regions(), scope():
             failure = run.execute(manager)
     if failure is not None or any(d.severity is Severity.ERROR for d in findings):
         raise _everything(findings, failure)
     for finding in findings:
         report(finding)
+
+
+@contextmanager
+def _deep_regions() -> Iterator[None]:
+    """Regions are read, planned and emitted by functions that call themselves, a few frames for each level of nesting.
+
+    Calls among Python functions take no C stack (Python 3.11), so the interpreter's limit is only a number.
+    """
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(limit, DEEPEST_CALLS))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(limit)
 
 
 @contextmanager

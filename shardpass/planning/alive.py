@@ -11,6 +11,7 @@ State: one walk in order over the plan's steps with the copies that each makes a
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 from shardpass.planning.steps import (
     BlockPlan,
@@ -67,10 +68,7 @@ def alive(body: BlockPlan, program: Program) -> Alive:
 def _bytes(copy: Copy, program: Program) -> int:
     type_ = program.array(copy.array)
     shape = type_.shape if copy.sharding.is_maximal else copy.sharding.tile_shape(type_.shape)
-    total = 1
-    for n in shape:
-        total *= n
-    return type_.element.bytes(total)
+    return type_.element.bytes(prod(shape))
 
 
 def _walk(block: BlockPlan, program: Program, outer: frozenset[Copy]) -> tuple[list[tuple[int, int]], int]:
@@ -110,7 +108,7 @@ def _events(plan: OpPlan, program: Program, events: list[_Event]) -> None:
         case SplitPlan():
             for operand in plan.operands:
                 _steps(operand, number, events)
-            _computed(number, tuple(o.copy for o in plan.operands), plan.results, events)
+            _computed(number, tuple(o.copy for o in plan.operands), plan.results, events, _partial(plan, program))
         case WholePlan():
             for _, operand in plan.operands:
                 _steps(operand, number, events)
@@ -146,11 +144,25 @@ def _brought(steps: tuple[Step, ...], number: int, events: list[_Event]) -> None
         events.append(_Event(number, (step.made,), uses))
 
 
+def _partial(plan: SplitPlan, program: Program) -> int:
+    """Bytes of the partial results of an op, which are joined over devices next."""
+    split = plan.local.split
+    return sum(
+        program.array(result.value).element.bytes(prod(split.result_tile(index)))
+        for index, result in enumerate(plan.results)
+        if result is not None and result.completions
+    )
+
+
 def _computed(
-    number: int, uses: tuple[Copy, ...], results: tuple[ResultPlan | None, ...], events: list[_Event]
+    number: int,
+    uses: tuple[Copy, ...],
+    results: tuple[ResultPlan | None, ...],
+    events: list[_Event],
+    partial: int = 0,
 ) -> None:
     made = tuple(Copy(r.value, r.computed) for r in results if r is not None)
-    events.append(_Event(number, made, uses))
+    events.append(_Event(number, made, uses, partial))
     for result in results:
         if result is not None and result.reshard is not None:
             events.append(_Event(number, (result.reshard.made,), (result.reshard.source,)))

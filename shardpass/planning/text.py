@@ -37,27 +37,30 @@ def _told(sent: Sent) -> str:
 
 
 def _splits(block: BlockPlan, program: Program) -> Iterator[tuple[int, str]]:
+    """(number, tiles and axes) of each op that is split by a model."""
     for plan in block.ops:
         if isinstance(plan, SplitPlan):
-            split, mesh = plan.local.split, plan.local.split.mesh
-            told = [
-                f"factor {f} ({plan.local.split.count} parts)" if not axes else f"factor {f} over {mesh.names(axes)}"
-                for f, axes in enumerate(split.factors)
-                if axes
-            ]
-            yield plan.op.number, ", ".join(told) or "not split"
+            split = plan.local.split
+            operands = ", ".join(_shape(split.operand_tile(i)) for i in range(len(split.operands)))
+            results = ", ".join(_shape(split.result_tile(i)) for i in range(len(split.results)))
+            over = [split.mesh.names(axes) for axes in split.factors if axes]
+            yield plan.op.number, f"tiles {operands} -> {results}, split over {' and '.join(over) or 'nothing'}"
         elif isinstance(plan, ControlFlowPlan):
             for inner in plan.blocks:
                 yield from _splits(inner, program)
 
 
+def _shape(tile: tuple[int, ...]) -> str:
+    return "x".join(map(str, tile)) or "scalar"
+
+
 def sized(count: int) -> str:
-    """Bytes for people."""
-    for unit in ("bytes", "KiB", "MiB", "GiB"):
-        if count < 1024 or unit == "GiB":
-            break
-        count_f = count / 1024
-        if count_f < 1024 or unit == "MiB":
-            return f"{count_f:.1f} {'KiB' if unit == 'bytes' else 'MiB' if unit == 'KiB' else 'GiB'}"
-        count = int(count_f)
-    return f"{count} bytes"
+    """Bytes for people: 512 bytes, 1.5 KiB, 2.0 GiB."""
+    if count < 1024:
+        return f"{count} bytes"
+    size, units = count / 1024, ("KiB", "MiB", "GiB", "TiB")
+    for unit in units[:-1]:
+        if size < 1024:
+            return f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} {units[-1]}"

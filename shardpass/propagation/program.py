@@ -16,7 +16,7 @@ Ops that are computed whole tie nothing. Cost: one walk, O(values + ops).
 
 from __future__ import annotations
 
-from shardpass.ops.splits.factors import DimAxes
+from shardpass.ops.splits.factors import DimAxes, Rule, pair_rules
 from shardpass.ops.splits.prime_mesh import PrimeMesh
 from shardpass.program.program import NOTHING_SAID, Block, Op, OpKind, Program, Said
 from shardpass.program.shardings import Shardings
@@ -103,11 +103,19 @@ class Propagated:
             return
         if op.kind is OpKind.SPLIT:
             assert op.model is not None
-            self.engine.add(Step(op.model.rule, values, op.name, op.number))
+            self._step(op, op.model.rule, values)
         elif op.kind is OpKind.CONSTRAINT:
             self._constraint(op, values)
         else:
             self._border(op, values)
+
+    def _step(self, op: Op, rule: Rule, values: tuple[int, ...]) -> None:
+        if not rule.independent:
+            self.engine.add(Step(rule, values, op.name, op.number))
+            return
+        for index, (one, _) in enumerate(pair_rules(rule)):  # operands that have nothing to do with one another
+            pair = (values[index], values[index + len(rule.operands)])
+            self.engine.add(Step(one, pair, op.name, op.number))
 
     def _border(self, op: Op, values: tuple[int, ...]) -> None:
         outer, inner = values if op.kind is OpKind.ENTER_REGION else values[::-1]

@@ -6,6 +6,8 @@ magnitude; integers must be equal): 1e-5 for few sums, 1e-4 for deep networks an
 What lies in the padding of uneven arguments is poison.
 """
 
+from collections import Counter
+
 import numpy as np
 import pytest
 from integration.models import PROGRAMS
@@ -13,11 +15,16 @@ from integration.models.difference import difference, differences
 
 import shardpass
 from shardpass.diagnostics import collect
+from shardpass.ir.collectives import collectives
 from shardpass.ir.context import parse_module
+from shardpass.pipeline.plan import plan_module
+from shardpass.planning.plan import ProgramPlan
 from shardpass.runtime import compile, compile_single
 from shardpass.runtime.hlo import added_by_xla
 from shardpass.runtime.inputs import poison
+from tools.bench.hlo_traffic import traffic
 
+EMITTED = "shardpass-import,shardpass-propagate,shardpass-partition,shardpass-redistribute"
 MESHES = {(8,), (4, 2), (2, 2, 2), (2, 3)}
 
 
@@ -41,6 +48,27 @@ def test_equal_to_one_device(name):
         apart = differences(found, known)
         assert max(apart) <= program.tolerance, f"from NumPy: {apart}"
     assert added_by_xla(executable.hlo_text(), module) == []
+    _sends_no_more_than_planned(executable.hlo_text(), plan_module(lowered.text), program.devices)
+
+
+def _sends_no_more_than_planned(hlo: str, plan: ProgramPlan, devices: int) -> None:
+    """Bytes counted in the compiled HLO, loops multiplied: passes behind partition move and join, and add nothing."""
+    counted = traffic(hlo, devices)
+    if not counted.unknown_loops and not plan.unknown_loops:
+        assert counted.bytes <= plan.bytes_received
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_plan_lists_every_collective_that_is_emitted(name):
+    program = PROGRAMS[name]
+    if not program.available:
+        pytest.skip(f"needs {program.needs}")
+    text = program.lower().text
+    with collect():
+        plan = plan_module(text)
+        module = shardpass.run_pipeline(text, EMITTED)
+    listed = Counter((sent.kind, sent.bytes) for sent in plan.collectives)
+    assert listed == Counter((use.kind, use.bytes_received) for use in collectives(module))
 
 
 def test_there_are_sixty_over_every_mesh():

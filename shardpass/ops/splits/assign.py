@@ -10,11 +10,11 @@ to save a few bytes. The cheapest wins; among equals the earliest.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from shardpass.element_types import ElementType
-from shardpass.ops.splits.factors import Axes, DimAxes, DimMap, Kind, Rule, project, unproject
+from shardpass.ops.splits.factors import Axes, DimAxes, DimMap, Kind, Rule, pair_rules, project, unproject
 from shardpass.ops.splits.prime_mesh import PrimeMesh
 
 # The exchange rates, found on real programs (tools/bench/models.py). A collective costs at least what 512 bytes do.
@@ -71,8 +71,6 @@ def _fill(rule: Rule, order: Sequence[Side], sizes: Sequence[int]) -> dict[int, 
     for side in order:
         if side.dims is None:
             continue
-        if rule.independent:
-            used = {a for factors in side.dim_map for f in factors for a in assigned.get(f, ())}
         for factor, axes in project(rule, side.dim_map, side.shape, side.dims, sizes).items():
             if factor in assigned or rule.factors[factor].kind is Kind.REPLICATED:
                 continue
@@ -141,6 +139,8 @@ def assign(
 
     ``sends``: bytes of each collective of the op's own under a split.
     """
+    if rule.independent and len(operands) > 1:
+        return _assign_pairs(rule, operands, results, mesh, bring, deliver)
     best: Assignment | None = None
     nest = prod(max(1, factor.size) for factor in rule.factors)
     for assigned in candidates(rule, operands, results, mesh.sizes):
@@ -158,6 +158,31 @@ def assign(
             best = Assignment(assigned, inputs, outputs, partial, price)
     assert best is not None  # there is always the candidate that splits nothing
     return best
+
+
+def _assign_pairs(
+    rule: Rule, operands: Sequence[Side], results: Sequence[Side], mesh: PrimeMesh, bring: Move, deliver: Move
+) -> Assignment:
+    """Of an op whose operands have nothing to do with one another: the cheapest split of each by itself."""
+    factors: dict[int, Axes] = {}
+    inputs: list[DimAxes] = []
+    outputs: list[DimAxes] = []
+    price = 0.0
+    for index, (one, numbers) in enumerate(pair_rules(rule)):
+        chosen = assign(
+            one,
+            [replace(operands[index], dim_map=one.operands[0])],
+            [replace(results[index], dim_map=one.results[0])],
+            mesh,
+            lambda _, dims, index=index: bring(index, dims),  # type: ignore[misc]
+            lambda _, dims, index=index: deliver(index, dims),  # type: ignore[misc]
+            lambda _: (),
+        )
+        factors.update((numbers[f], axes) for f, axes in chosen.factors.items())
+        inputs += chosen.operands
+        outputs += chosen.results
+        price += chosen.price
+    return Assignment(factors, tuple(inputs), tuple(outputs), (), price)
 
 
 def _partial(rule: Rule, assigned: dict[int, Axes]) -> Axes:

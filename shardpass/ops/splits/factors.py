@@ -19,7 +19,8 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
 Axes = tuple[int, ...]  # prime sub-axes of the mesh, major to minor
 DimAxes = tuple[Axes, ...]  # one entry for each tensor dimension
@@ -109,6 +110,24 @@ class RuleBuilder:
         operands, results = tuple(map(tuple, self._operands)), tuple(map(tuple, self._results))
         factors = tuple(self._factors)
         return Rule(factors, operands, results, priority, combiner, self_completing, masks, independent)
+
+
+@lru_cache(maxsize=1024)
+def pair_rules(rule: Rule) -> tuple[tuple[Rule, tuple[int, ...]], ...]:
+    """Of an independent rule, the rule of each operand with its result, and which factors of the whole its factors are.
+
+    An op of n operands is then n ops of one to whoever decides: O(n), where factors that all are looked at together
+    take O(n^2).
+    """
+    out = []
+    for operand, result in zip(rule.operands, rule.results, strict=True):
+        used = tuple(dict.fromkeys(f for dims in (operand, result) for factors in dims for f in factors))
+        place = {f: i for i, f in enumerate(used)}
+        sides = [tuple(tuple(place[f] for f in factors) for factors in dims) for dims in (operand, result)]
+        factors = tuple(rule.factors[f] for f in used)
+        one = replace(rule, factors=factors, operands=(sides[0],), results=(sides[1],), independent=False)
+        out.append((one, used))
+    return tuple(out)
 
 
 def project(rule: Rule, dim_map: DimMap, shape: Sequence[int], dims: DimAxes, sizes: Sequence[int]) -> dict[int, Axes]:
