@@ -54,7 +54,7 @@ def from_json(data: Any, name: str) -> Profile:
     if not isinstance(blocks, list) or not isinstance(axes, dict):
         raise ValueError("blocks must be a list and axes an object")
     if blocks and axes:
-        raise ValueError("it has both blocks and axes: one of them says what joins two devices")
+        raise ValueError("it has both blocks and axes; give only one of the two")
     sizes = [_number(block, "devices", f"blocks[{i}]") for i, block in enumerate(blocks)]
     if sizes != sorted(set(sizes)) or any(n != int(n) for n in sizes):
         raise ValueError("the devices of blocks must be whole numbers, the smallest first")
