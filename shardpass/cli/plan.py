@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from shardpass.redistribute import Plan
 
 DESCRIPTION = """Plans the redistribution of one array: from the sharding SOURCE to the sharding TARGET, over the same
-devices. Prints each step with the mesh axes it works over, the tile, the bytes that the busiest device receives and the
-memory that is live, beside the least that any plan could receive, the ways that were refused, and the other planner.
-With --show SHARDING TYPE it draws which device holds which tile of an array, and plans nothing."""
+devices. Prints each step with its mesh axes, its tile, the bytes that the busiest device receives, and the memory that
+is alive; then the least number of bytes that any plan could receive, the rejected ways, and the other planner's plan.
+With --show SHARDING TYPE, draws which device holds which tile of an array instead of a plan."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -29,31 +29,33 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argument_parser("shardpass-plan", DESCRIPTION)
     parser.add_argument("array", metavar="TYPE", help="element type and shape of the whole array: 'f32[256,128]'")
-    parser.add_argument("source", metavar="SOURCE", help="mhlo.sharding text: '{devices=[8,1]<=[8]}'")
-    parser.add_argument("target", metavar="TARGET", nargs="?", help="mhlo.sharding text")
-    parser.add_argument("--planner", choices=("best", "rink"), default="best", help="default: best")
+    parser.add_argument("source", metavar="SOURCE", help="the sharding before, as mhlo text: '{devices=[8,1]<=[8]}'")
+    parser.add_argument("target", metavar="TARGET", nargs="?", help="the sharding after, likewise")
+    parser.add_argument("--planner", choices=("best", "rink"), default="best", help="the planner (default: best)")
     parser.add_argument(
-        "--devices", type=_positive, metavar="N", help="where neither sharding says how many devices there are"
+        "--devices", type=_positive, metavar="N", help="the number of devices, for shardings that do not name them"
     )
     parser.add_argument(
         "--profile",
         default="default",
         metavar="NAME|FILE",
-        help="the machine by which planner best weighs steps against bytes: default, cpu, ethernet, pod, paper, or a "
-        "file NAME.json as tools/bench/calibrate.py writes it",
+        help="the machine for which planner best estimates the time of a plan: default, cpu, ethernet, pod, paper, or "
+        "a file NAME.json that python -m tools.bench.calibrate writes",
     )
     parser.add_argument(
         "--memory-limit",
         default="max",
         metavar="BYTES",
-        help="what may live together on a device (24MiB, 1048576), none, or max: no tile above the greater of source "
-        "and target (default)",
+        help="the most memory alive on a device during a step (24MiB, 1048576); none; or max (default), which limits "
+        "tiles to the larger of the source tile and the target tile",
     )
     what = parser.add_mutually_exclusive_group()
-    what.add_argument("--json", action="store_true", help="the plan as JSON on stdout")
-    what.add_argument("--module", action="store_true", help="the program that each device runs, as StableHLO")
-    parser.add_argument("--svg", metavar="FILE", help="draw which device holds what after each step")
-    parser.add_argument("--show", action="store_true", help="draw source and target; alone: --show SHARDING TYPE")
+    what.add_argument("--json", action="store_true", help="print the plan as JSON")
+    what.add_argument("--module", action="store_true", help="print the program that each device runs, as StableHLO")
+    parser.add_argument("--svg", metavar="FILE", help="draw the tile that each device holds after each step")
+    parser.add_argument(
+        "--show", action="store_true", help="draw SOURCE and TARGET; or, without a target, --show SHARDING TYPE"
+    )
     return parser
 
 

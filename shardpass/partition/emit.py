@@ -297,7 +297,9 @@ def _say(remark: Remark, op: Op, handle: Any) -> None:
     entry = find(op.name)
     note = (entry.note if entry else "") or "see docs/ops.md"
     hint = (
-        f"split it along {_listed(remark.free)} instead" if remark.free else "none of its dimensions can be split here"
+        f"split it along {_listed(remark.free)} instead"
+        if remark.free
+        else "replicate it: none of its dimensions can be split here"
     )
     report(
         TAKEN_WHOLE.at(

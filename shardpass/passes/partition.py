@@ -26,19 +26,23 @@ class Partition(ModulePass):
     Input:
 
         module attributes {mhlo.num_partitions = 2 : i32, shardpass.mesh = "mesh['x'=2]"} {
-          func.func @main(%x: tensor<8x4xf32> {mhlo.sharding = "{devices=[2,1]<=[2]}"}) -> (tensor<8x4xf32>
-            {mhlo.sharding = "{devices=[2,1]<=[2]}"}) { %0 = stablehlo.negate %x {mhlo.sharding =
-            "{devices=[2,1]<=[2]}"} : tensor<8x4xf32> return %0 : tensor<8x4xf32>
+          func.func @main(%x: tensor<8x4xf32> {mhlo.sharding = "{devices=[2,1]<=[2]}"})
+              -> (tensor<8x4xf32> {mhlo.sharding = "{devices=[2,1]<=[2]}"}) {
+            %0 = stablehlo.negate %x {mhlo.sharding = "{devices=[2,1]<=[2]}"} : tensor<8x4xf32>
+            return %0 : tensor<8x4xf32>
           }
         }
 
     Output:
 
         module attributes {mhlo.num_partitions = 2 : i32, shardpass.mesh = "mesh['x'=2]"} {
-          func.func @main(%x: tensor<4x4xf32> {mhlo.sharding = "{manual}", shardpass.global_type = tensor<8x4xf32>,
-            shardpass.sharding = "{devices=[2,1]<=[2]}"}) -> (tensor<4x4xf32> {mhlo.sharding = "{manual}",
-            shardpass.global_type = tensor<8x4xf32>, shardpass.sharding = "{devices=[2,1]<=[2]}"}) { %0 =
-            stablehlo.negate %x : tensor<4x4xf32> return %0 : tensor<4x4xf32>
+          func.func @main(
+              %x: tensor<4x4xf32> {mhlo.sharding = "{manual}", shardpass.global_type = tensor<8x4xf32>,
+                shardpass.sharding = "{devices=[2,1]<=[2]}"})
+              -> (tensor<4x4xf32> {mhlo.sharding = "{manual}", shardpass.global_type = tensor<8x4xf32>,
+                shardpass.sharding = "{devices=[2,1]<=[2]}"}) {
+            %0 = stablehlo.negate %x : tensor<4x4xf32>
+            return %0 : tensor<4x4xf32>
           }
         }
     """

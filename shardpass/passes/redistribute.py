@@ -52,11 +52,11 @@ class Redistribute(ModulePass):
     than the leading one: XLA's CPU client has no other FFT, and fails.
 
     Options:
-        planner: "best", or "rink" for the plain method of Rink et al.
-        profile: the machine by which planner best weighs steps against bytes: "default", "cpu", "ethernet", "pod",
-            "paper", or a file NAME.json as tools/bench/calibrate.py writes it
-        memory_limit: what may live together on a device, as 24MiB; "max": no tile above the greater of source and
-            target; "none"
+        planner: "best" for the cheapest plan that shardpass knows, or "rink" for the method of Rink et al.
+        profile: the machine for which planner best estimates the time of a plan: "default", "cpu", "ethernet", "pod",
+            "paper", or a file NAME.json that `python -m tools.bench.calibrate` writes
+        memory_limit: the most memory alive on a device during a step, such as 24MiB; "max" limits tiles instead, to
+            the larger of the source tile and the target tile; "none" sets no limit
 
     Input:
 
@@ -147,7 +147,7 @@ def _plan(op: Any, terms: dict[str, Any], devices: int | None, mesh: Mesh | None
     try:
         whole = ir.RankedTensorType(ir.TypeAttr(op.attributes[GLOBAL_TYPE]).value)
     except ValueError:
-        raise ATTRIBUTE.error(reason=f"has a {GLOBAL_TYPE} that is no tensor type") from None
+        raise ATTRIBUTE.error(reason=f"has a {GLOBAL_TYPE} that is not a tensor type") from None
     source, target = (_sharding(get_text(op, name) or "", mesh) for name in (FROM, TO))
     plan = plan_redistribution(
         tuple(whole.shape), str(whole.element_type), source, target, num_devices=devices, **terms

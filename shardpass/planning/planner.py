@@ -216,7 +216,7 @@ class _Planner:
                 continue
             target = held.mesh.replicated(held.type.rank)
             gathered += self.copies.price(held, target)
-            cause = self._explained(f"{op.name} is computed whole: {op.why_whole}", op)
+            cause = self._explained(f"every device computes {op.name}: {op.why_whole}", op)
             operands.append((value, self._bring(value, target, cause)))
         remarks = (Remark("SP301", None, None, (), (), gathered),) if gathered else ()
         results = []
@@ -244,7 +244,7 @@ class _Planner:
         wanted = self.wanted(result, type_, op.mesh)
         inner = passing(op.mesh.dims(wanted, type_.rank), type_.shape, held.shape, op.mesh)
         outer, found = with_manual(held.dims, op.mesh, inner), op.mesh.sharding(inner)
-        operand = self._bring(value, held.mesh.sharding(outer), self._explained("a manual region takes it so", op))
+        operand = self._bring(value, held.mesh.sharding(outer), self._explained("argument of a manual region", op))
         self.copies.hold(result, type_, found, op.mesh)
         return BorderPlan(op, operand, ResultPlan(result, inner, (), found, found, None))
 
@@ -258,7 +258,7 @@ class _Planner:
             self.copies.hold(result, type_, wanted, op.mesh)
             return BorderPlan(op, None, ResultPlan(result, dims or ((),) * type_.rank, (), wanted, wanted, None))
         passes = passing(inner.dims, inner.shape, type_.shape, inner.mesh)
-        cause = self._explained("a manual region gives it so", op)
+        cause = self._explained("result of a manual region", op)
         operand = self._bring(value, inner.mesh.sharding(passes), cause)
         outer = with_manual(op.mesh.dims(wanted, type_.rank), inner.mesh, passes)
         return BorderPlan(op, operand, self._result(op, result, type_, outer, (), wanted))

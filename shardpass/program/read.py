@@ -252,16 +252,16 @@ def _vector(attributes: Any) -> Sharding | None:
 def _why_whole(entry: OpDef | None, ranked: bool, captured: tuple[int, ...], target: str) -> str:
     """Why an op is computed whole, for people."""
     if entry is None:
-        return "it has no rule"
+        return "shardpass has no rule for this op"
     if not ranked:
-        return "it takes or gives what is no array"
+        return "some of its operands or results are not arrays"
     if entry.whole:
         return entry.note
     if captured:
-        return "its region uses values from outside"
+        return "its region uses values that are defined outside of it"
     if target:
-        return "nothing says how calls of this target may be split"
-    return "this form of it has no rule"
+        return "no rule says how a call of this target may be split"
+    return "its rule does not cover this form of the op"
 
 
 def every_handle(handles: Handles, block: Block) -> Iterator[Any]:

@@ -142,7 +142,7 @@ def _holders(sharding: Sharding, counts: tuple[int, ...]) -> Ints | None:
     """The devices of each tile, [tiles, copies]; None where all devices, or none that is named, hold the one tile."""
     if sharding.is_maximal or sharding.mesh is None:
         if sharding.is_unknown:
-            raise table.NO_TILES.error(sharding=str(sharding), why="it is a placeholder", hint="draw another")
+            raise table.NO_TILES.error(sharding=str(sharding), why="it is a placeholder", hint="draw a tiled sharding")
         return None if sharding.device is None else np.array([[sharding.device]])
     if not sharding.dims or sharding.is_replicated:
         return np.arange(sharding.mesh.size).reshape(1, -1)

@@ -381,7 +381,7 @@ class Sharding:
         self._need_meaning()
         has = self.num_devices
         if asked is not None and has is not None and asked != has:
-            hint = "all shardings of a program name the same devices"
+            hint = "give all shardings of a program the same devices"
             raise table.NUM_DEVICES.error(sharding=str(self), has=has, asked=asked, hint=hint)
         return has or asked or 1
 

@@ -3,8 +3,8 @@
 python -m tools.docs.make_ops_docs           write it
 python -m tools.docs.make_ops_docs --check   exit 1 if it is stale
 
-The page comes from the registry alone: a rule's words are its definition's ``note``, or the first line of the rule's
-docstring; an op without a rule has its reason in shardpass/ops/families/replicated.py.
+The page comes from the registry alone: the words about an op are the ``note`` and the ``sends`` of its definition; an
+op that is not split has its reason in shardpass/ops/families/replicated.py.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ This page says how each op may be split over devices.
 - *split* lists the dimensions along which each device can compute its own part. An operand that is split along another
   dimension is gathered along it first. *Partial results* means that each device reduces its part, and a collective
   combines the results of the devices.
-- *moves* says what the op itself communicates. In addition, for every op, operands with another split are redistributed
+- *sends* says what the op itself communicates. In addition, for every op, operands with another split are redistributed
   before it, and partial results are combined after it.
 
 The ops in the last table are not split. Either they are computed in full on every device, which the remark SP301
@@ -87,7 +87,7 @@ def main() -> int:
         PAGE.write_text(render())
         print(PAGE.relative_to(PAGE.parent.parent))
     elif PAGE.read_text() != render():
-        print("docs/ops.md is stale: run tools/docs/make_ops_docs.py", file=sys.stderr)
+        print("docs/ops.md is stale: run `make docs`", file=sys.stderr)
         return 1
     return 0
 

@@ -112,7 +112,7 @@ def grad(op: Any) -> list[Any]:
     return _typed(op, [hlo.multiply(about.spread(factor), inner), hlo.divide(along, deviation), total])
 
 
-_NOTE = "every dimension: written out in sums and elementwise ops before propagation"
+_NOTE = "every dimension: sums and elementwise ops replace the op before propagation"
 define("stablehlo.batch_norm_inference", unsplit, note=_NOTE, expand=inference)
 define("stablehlo.batch_norm_training", unsplit, note=_NOTE, expand=training)
 define("stablehlo.batch_norm_grad", unsplit, note=_NOTE, expand=grad)

@@ -77,7 +77,7 @@ def reshape_factors(source: Sequence[int], target: Sequence[int]) -> list[tuple[
 define(
     "stablehlo.broadcast_in_dim",
     broadcast_in_dim,
-    note="every dimension; new and stretched ones at no cost",
+    note="every dimension; new and expanded dimensions at no cost",
     cheap=True,
 )
 define("stablehlo.transpose", transpose, note="every dimension", cheap=True)

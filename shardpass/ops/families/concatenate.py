@@ -194,8 +194,8 @@ def _rule(shapes: Shapes, target: Shape) -> Rule:
 define(
     "stablehlo.concatenate",
     concatenate,
-    note="every dimension, the joined one too; of operands that were cut for it (a roll) only what crosses a tile's "
-    "border moves",
-    sends="parts that change places",
+    note="every dimension, including the concatenated one; where the operands are slices of one array (a roll), only "
+    "elements that cross the border of a tile move",
+    sends="parts that move between devices",
 )
 define_target(SPLICE, splice)

@@ -117,7 +117,7 @@ def _iota_model(shape: Shape, along: int) -> Iota:
 define(
     "stablehlo.constant",
     constant,
-    note="every dimension of a splat; other constants are held whole and sliced",
+    note="every dimension of a splat; of any other constant every device keeps all elements and slices out its tile",
     cheap=True,
 )
 define("stablehlo.iota", iota, note="every dimension", cheap=True)

@@ -291,7 +291,7 @@ define(
     "stablehlo.convolution",
     convolution,
     expand=cut_first,
-    note="batch, groups, input features (partial sums), output features, spatial dimensions (also strided, dilated, "
-    "transposed); a kernel's spatial dimension where it is longer than the result's (partial sums)",
+    note="batch, groups, input features (partial sums), output features, spatial dimensions (also strided, dilated and "
+    "transposed); a spatial dimension of the kernel if it is longer than that of the result (partial sums)",
     sends="halos",
 )

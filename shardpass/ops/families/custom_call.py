@@ -135,6 +135,6 @@ class LocalCall(OpModel[LocalPlan]):
 define(
     "stablehlo.custom_call",
     custom_call,
-    note="batch dimensions of JAX's linear algebra, the factors of a `sdy.sharding_rule`, and targets that a family "
-    "defines; any other target is computed whole",
+    note="batch dimensions of JAX's linear algebra, the factors of an `sdy.sharding_rule`, and targets that have a "
+    "rule of their own; calls of any other target are computed in full on every device",
 )

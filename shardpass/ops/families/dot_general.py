@@ -48,4 +48,4 @@ def _dot_general(shapes: Shapes, batch: Dims, contract: Dims) -> Pointwise:
     return Pointwise(build.build(Priority.CONTRACTION, "add"))
 
 
-define("stablehlo.dot_general", dot_general, note="batching and free dimensions; contracting ones (partial sums)")
+define("stablehlo.dot_general", dot_general, note="batching and free dimensions; contracting dimensions (partial sums)")

@@ -257,10 +257,12 @@ def _update_model(target: Shape, update: Shape) -> DynamicUpdateSlice:
 define(
     "stablehlo.dynamic_slice",
     dynamic_slice,
-    note="every dimension; along a cut one each device looks whether it holds the part",
+    note="every dimension; along a sliced dimension, each device contributes the elements of the slice that it holds "
+    "(partial sums)",
 )
 define(
     "stablehlo.dynamic_update_slice",
     dynamic_update_slice,
-    note="every dimension; along a cut one each device takes its part of the update",
+    note="every dimension; along an updated dimension, each device writes the elements of the update that fall into "
+    "its tile",
 )

@@ -80,7 +80,7 @@ def _side_by_side(shapes: Shapes) -> Pointwise:
     return Pointwise(build.build(independent=True))
 
 
-EVERY = "every dimension; scalars beside larger operands stay whole"
+EVERY = "every dimension; a scalar operand beside larger ones is replicated"
 
 define([f"stablehlo.{name}" for name in STABLEHLO.split()], pointwise, note=EVERY, cheap=True)
 define([f"chlo.{name}" for name in CHLO.split()], pointwise, note=EVERY, cheap=True)
@@ -88,6 +88,6 @@ define("stablehlo.optimization_barrier", side_by_side, note="every dimension of 
 define(
     "stablehlo.bitcast_convert",
     bitcast_convert,
-    note="every dimension but the one that appears or vanishes as the width changes",
+    note="every dimension except the one that appears or disappears when the element width changes",
     cheap=True,
 )

@@ -1,4 +1,4 @@
-"""fft, cholesky, and the factorisations that JAX calls: split on batch dimensions. Solves are in ``solvers``."""
+"""fft, cholesky, and the factorizations that JAX calls: split on batch dimensions. Solves: ``triangular_solve``."""
 
 from __future__ import annotations
 
@@ -44,5 +44,5 @@ TARGETS = (
 for _target in TARGETS:
     define_target(_target, matrices)
 
-define("stablehlo.fft", fft, note="dimensions that are not transformed")
+define("stablehlo.fft", fft, note="every dimension that is not transformed")
 define("stablehlo.cholesky", cholesky, note="batch dimensions")

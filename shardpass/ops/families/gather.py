@@ -173,6 +173,6 @@ def _model(
 define(
     "stablehlo.gather",
     gather,
-    note="batch and offset dimensions, and dimensions of the indices; indexed ones by partial results",
+    note="batch and offset dimensions, dimensions of the indices, and indexed dimensions (partial sums)",
     context_free=False,  # it follows the indices back to an iota
 )

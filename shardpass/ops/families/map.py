@@ -20,7 +20,7 @@ def map_(op: Any) -> OpModel[Any]:
 
 @lru_cache(maxsize=256)
 def _map_model(shape: Shape, count: int) -> Pointwise:
-    """Elementwise over its operands, which have one shape."""
+    """Every dimension: the op is elementwise, and its operands have one shape."""
     build = RuleBuilder([len(shape)] * count, [len(shape)])
     for dim, size in enumerate(shape):
         factor = build.factor(size)
@@ -32,7 +32,7 @@ def _map_model(shape: Shape, count: int) -> Pointwise:
 
 @dataclass(frozen=True, eq=False)
 class GetDimensionSize(OpModel[LocalPlan]):
-    """Any split of the operand: the size of the whole array is known."""
+    """Every dimension of the operand: the size of the whole array is known."""
 
     rule: Rule
     size: int
@@ -56,5 +56,7 @@ def get_dimension_size(op: Any) -> OpModel[Any]:
 
 define("stablehlo.map", map_, note="every dimension")
 define(
-    "stablehlo.get_dimension_size", get_dimension_size, note="every dimension of the operand: its whole size is known"
+    "stablehlo.get_dimension_size",
+    get_dimension_size,
+    note="every dimension of the operand: the size of the whole array is known",
 )

@@ -96,6 +96,7 @@ def _running_sum(sizes: Any) -> Any:
 define(
     "chlo.ragged_dot",
     unsplit,
-    note="every dimension, the groups too: written out as a dot_general of operands that are zero outside of a group",
+    note="every dimension, including the groups: a dot_general of operands that are zero outside of their group "
+    "replaces the op before propagation",
     expand=ragged_dot,
 )

@@ -211,7 +211,7 @@ def _can_regroup(op: Any) -> bool:
 define(
     "stablehlo.reduce",
     reduce,
-    note="dimensions that stay; reduced ones under a plain combiner (partial results), and the first of them under any "
-    "other reducer (parts are gathered and reduced once more)",
-    sends="under a reducer that is no plain combiner: the parts of each result, `all_gather`",
+    note="dimensions that remain; reduced dimensions if the body is one binary op, such as add (partial results); "
+    "with any other body the first reduced dimension, whose partial results are gathered and reduced again",
+    sends="if the body is not one binary op: the partial results, `all_gather`",
 )

@@ -279,7 +279,8 @@ def _reduced(value: Any, initial: Any, dim: int, combiner: str) -> Any:
 define(
     "stablehlo.reduce_window",
     reduce_window,
-    note="every dimension; a padded one where the initial value is the identity of a plain combiner",
+    note="every dimension; a padded dimension only if the body is one binary op, such as add, and the initial value is "
+    "the identity of that op",
     sends="halos; totals of scans",
     context_free=False,
 )

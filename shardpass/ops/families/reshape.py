@@ -181,8 +181,8 @@ def _exchange(build: RuleBuilder, number: int, group: Group, left: Sequence[int]
 define(
     "stablehlo.reshape",
     reshape,
-    note="every dimension whose cut points nest on both sides; else the leading dimension of a run, where rows change "
-    "places",
-    sends="rows that change places",
+    note="every dimension that the reshape only splits or merges; otherwise the leading dimension of a run of reshaped "
+    "dimensions, whose rows then move between devices",
+    sends="rows that move between devices",
     cheap=True,
 )

@@ -193,7 +193,7 @@ class Rng(OpModel[LocalPlan]):
         if devices == 1:
             return LocalPlan(split)
         moved = 2 * self.element.bytes(prod(split.result_shapes[0])) * (devices - 1) // devices
-        cause = f"stablehlo.rng draws other numbers on each device: device {_first(split)}'s are taken"
+        cause = f"stablehlo.rng: all devices take the numbers that device {_first(split)} draws"
         return LocalPlan(split, (Collective("all_reduce", tuple(range(len(mesh.sizes))), moved, cause),))
 
     def emit(self, plan: LocalPlan, site: Site) -> Sequence[Any]:
@@ -224,12 +224,13 @@ def rng(op: Any) -> OpModel[Any]:
 define(
     "stablehlo.rng_bit_generator",
     bits,
-    note="PHILOX and DEFAULT: the first dimension longer than 1, each device counts to its own rows; THREE_FRY: every "
-    "device makes all bits, as a tile's words come from counters of another half of the array too",
+    note="PHILOX and DEFAULT: the first dimension longer than 1, with each device starting the counter at its own "
+    "rows; THREE_FRY: none, each device computes all bits, because the words of a tile come from both halves of the "
+    "counters",
 )
 define(
     "stablehlo.rng",
     rng,
-    note="drawn on one device: a device's numbers are its own",
+    note="none: devices draw different numbers, so all of them take the numbers of one device",
     sends="the numbers, `all_reduce`",
 )

@@ -275,8 +275,8 @@ def is_zero(value: Any) -> bool:
 define(
     "stablehlo.scatter",
     scatter,
-    note="batch and window dimensions; indexed ones, each device taking what falls into its tile; dimensions of the "
-    "updates by partial results, where the body adds, multiplies, or takes the lesser or greater: any other, as one "
-    "that overwrites, needs them all in their order",
+    note="batch and window dimensions; scattered dimensions, with each device applying the updates that fall into its "
+    "tile; dimensions of the updates if the body is add, multiply, minimum or maximum (partial results); with any "
+    "other body, such as one that overwrites, every device needs all updates in their order",
     context_free=False,  # it follows the indices back to an iota, and the operand to a constant
 )

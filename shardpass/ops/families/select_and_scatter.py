@@ -165,6 +165,6 @@ def _select_and_scatter(
 define(
     "stablehlo.select_and_scatter",
     select_and_scatter,
-    note="every dimension that is not padded, where the scatter is a sum",
+    note="every dimension without padding, if the scatter is a sum",
     sends="halos",
 )

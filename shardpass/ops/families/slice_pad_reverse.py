@@ -283,8 +283,13 @@ def _reverse(shape: Shape, turned: Shape, element: str) -> ReverseOp:
 define(
     "stablehlo.slice",
     slice_,
-    note="every dimension; along a cut one a tile gets what it lacks of other tiles",
+    note="every dimension; along a sliced dimension, each tile receives the elements that it lacks from other tiles",
     sends="halos",
 )
-define("stablehlo.pad", pad, note="every dimension, also with negative and interior padding", sends="halos")
-define("stablehlo.reverse", reverse, note="every dimension, turned ones too", sends="tiles that change places")
+define("stablehlo.pad", pad, note="every dimension, including those with negative or interior padding", sends="halos")
+define(
+    "stablehlo.reverse",
+    reverse,
+    note="every dimension, including the reversed ones",
+    sends="tiles that move between devices",
+)

@@ -160,6 +160,6 @@ define("stablehlo.sort", sort, note="every dimension but the sorted one")
 define(
     "chlo.top_k",
     top_k,
-    note="every dimension but the last; that one by the best of each tile",
+    note="every dimension; of a split last dimension, each tile contributes its largest elements",
     sends="candidates and their positions, `all_gather`",
 )

@@ -86,7 +86,7 @@ def _stretch(value: Any, shape: tuple[int, ...], said: tuple[int, ...] | None) -
     return hlo.broadcast_in_dim(retype(value.type, shape), value, i64_array(places))
 
 
-_NOTE = "as {}, which takes its place before propagation"
+_NOTE = "like {}, which replaces the op before propagation"
 define("stablehlo.broadcast", unsplit, note=_NOTE.format("broadcast_in_dim"), expand=broadcast)
 define("stablehlo.dot", unsplit, note=_NOTE.format("dot_general"), expand=dot)
 define("stablehlo.torch_index_select", unsplit, note=_NOTE.format("gather"), expand=torch_index_select)
@@ -94,6 +94,7 @@ define("chlo.constant", unsplit, note=_NOTE.format("stablehlo.constant"), expand
 define(
     [f"chlo.broadcast_{name}" for name in (*STRETCHING.split(), *STRETCHING_CHLO.split())],
     unsplit,
-    note="every dimension: written out as broadcast_in_dim of the operands, and the op itself",
+    note="every dimension: broadcast_in_dim of the operands and the op without broadcasting replace it before "
+    "propagation",
     expand=stretched,
 )

@@ -2,7 +2,7 @@
 
 A *factor* is an index of the loop nest that an op stands for, as in einsum: ``ij,jk->ik`` has three. A rule
 maps each dimension of each operand and result to factors, major to minor (a reshape may map one dimension
-to several). The mesh's prime sub-axes are written as integers (see ``mesh.PrimeMesh``); a tensor's sharding is
+to several). The mesh's prime sub-axes are written as integers (see ``prime_mesh.PrimeMesh``); a tensor's sharding is
 then ``DimAxes``: for each dimension the sub-axes that split it, major to minor.
 
 The two directions:

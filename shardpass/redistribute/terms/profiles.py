@@ -1,4 +1,4 @@
-"""Profiles by name or from a file, as ``tools/calibrate.py`` writes them and ``profile=`` takes them.
+"""Profiles by name or from a file, as ``python -m tools.bench.calibrate`` writes them and ``profile=`` takes them.
 
 The file is a JSON object with the fields of ``Profile``; seconds, bytes, bytes a second::
 

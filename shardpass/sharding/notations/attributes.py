@@ -103,13 +103,13 @@ def _perm(source: Source, parts: list[Node], shape: tuple[int, ...]) -> tuple[in
             at = parts[3].end_pos
             raise source.fault(
                 table.SYNTAX, at, expected="T(..)", found=repr(source.text[at : at + 1]),
-                hint=f"an iota of {len(shape)} dimensions names their order: T({every})",
+                hint=f"name the order of the iota's {len(shape)} dimensions: T({every})",
             )  # fmt: skip
         return (0,)
     if len(shape) == 1:
         raise source.fault(
             table.SYNTAX, parts[4].start_pos, expected="the next attribute or '}'", found="'T'",
-            hint="an iota of one dimension has no transpose",
+            hint="remove the transpose: an iota of one dimension has none",
         )  # fmt: skip
     perm = source.tuple(parts[5])
     if any(not 0 <= p < len(shape) for p in perm):
@@ -146,7 +146,7 @@ def _check_devices(source: Source, read: Attributes) -> None:
         hint = f"write last_tile_dims={{{', '.join((*read.subgroups, 'replicated'))}}}"
         raise source.contradiction(read.at, "last_tile_dim_replicate and last_tile_dims are both given", hint)
     if read.iota and read.devices is not None:
-        raise source.contradiction(read.at, "the devices are given twice", "leave out one of iota and list")
+        raise source.contradiction(read.at, "the devices are given twice", "leave out either the iota or the list")
     if not read.iota and (read.devices is None or len(read.devices) < 2):
         raise source.contradiction(
             read.at, "a tiled sharding needs more than one device", "write {maximal device=N} for one device"
@@ -160,9 +160,10 @@ def _subgroups(source: Source, read: Attributes) -> tuple[Kind, ...]:
         whole = len(set(kinds)) == 1 and kinds[0] is not Kind.MAXIMAL and set(read.tile_dims) == {1}
         if source.strict or not whole:  # XLA prints the one and dies on the others
             raise source.contradiction(
-                read.at_dims, f"{len(kinds)} subgroups but {rank} tile dimensions",
-                "last_tile_dims names the last dimensions of devices=[..]",
-            )  # fmt: skip
+                read.at_dims,
+                f"last_tile_dims names {len(kinds)} subgroups of {rank} tile dimensions",
+                "name at most one subgroup for each dimension of devices=[..]",
+            )
     return kinds[:rank]
 
 

@@ -71,8 +71,8 @@ def named_text(sharding: Sharding) -> str:
     """
     mesh = sharding.mesh
     if mesh is None or sharding.maximal_axes:
-        why = "V3 names the axes of a mesh"
-        raise table.NO_TILES.error(sharding=str(sharding), why=why, hint="say it over a mesh first")
+        why = "the V3 notation needs the axes of a mesh, and this sharding has none"
+        raise table.NO_TILES.error(sharding=str(sharding), why=why, hint="express it over a mesh first")
     by_word = {
         "replicated": sharding.notes.replicated, "unreduced": sharding.unreduced, "manual": sharding.manual,
     }  # fmt: skip
@@ -158,7 +158,7 @@ def _check_open_last(source: Source, dim: Node) -> None:
     place = [getattr(child, "type", "") for child in dim.children].index("OPEN")
     if place + 1 < len(dim.children):
         at = dim.children[place].start_pos
-        raise source.contradiction(at, "'?' stands last in its dimension", "write {'x', ?}")
+        raise source.contradiction(at, "'?' is not the last in its dimension", "write {'x', ?}")
 
 
 def _axes(source: Source, mesh: Mesh, node: Node) -> Axes:

@@ -60,13 +60,15 @@ class MeshText:
         """What is wrong with a mesh that XLA's parser lets through; None for a mesh with a meaning."""
         for name, size in self.axes:
             if size < 1:
-                return source.contradiction(at, f"axis {name!r} has the size {size}", "sizes are at least 1")
+                return source.contradiction(
+                    at, f"axis {name!r} has the size {size}", "give each axis a size of at least 1"
+                )
         if self.iota is not None:
             shape, perm = self.iota
             if sorted(perm) != list(range(len(shape))):
                 return source.fault(table.TRANSPOSE, at, perm=comma_separated(perm), last=len(shape) - 1)
             if math.prod(shape) != self.size:
-                hint = "the iota lists each device of the mesh once"
+                hint = "write an iota that lists each device of the mesh once"
                 return source.fault(table.IOTA_SIZE, at, tiles=self.size, devices=math.prod(shape), hint=hint)
         return None
 
@@ -112,7 +114,9 @@ def mesh_of_tree(source: Source, tree: Node) -> MeshText:
             axes.append((_name(source, name), source.one(size)))
     for part in trees(tree):
         if part.data.startswith("ids_") and not axes:
-            raise source.contradiction(first_offset(part), "a mesh without axes has no device ids", "leave them out")
+            raise source.contradiction(
+                first_offset(part), "a mesh without axes has no device ids", "leave out device_ids"
+            )
         if part.data == "ids_list":
             listed = [token for token in pieces(part) if token.type == "INTS"]
             return MeshText(tuple(axes), None, source.ints(listed[0]) if listed else np.array([], dtype=np.int64))
@@ -132,9 +136,11 @@ def _iota(source: Source, part: Node) -> tuple[tuple[int, ...], tuple[int, ...]]
     tokens = pieces(part)
     shape = source.tuple(tokens[1])
     if (len(shape) == 1) != (len(tokens) == 2):
-        hint = "an iota of several dimensions needs its transpose T(..), one of one has none"
+        hint = "write T(..) after an iota of several dimensions, and none after an iota of one"
         at = tokens[1].end_pos
-        raise source.fault(table.SYNTAX, at, expected="T(..)" if len(shape) > 1 else "')'", found="the next", hint=hint)
+        raise source.fault(
+            table.SYNTAX, at, expected="T(..)" if len(shape) > 1 else "')'", found="something else", hint=hint
+        )
     perm = source.tuple(tokens[3]) if len(shape) > 1 else (0,)
     if any(not 0 <= p < len(shape) for p in perm) or len(perm) != len(shape):
         shown = comma_separated(perm)

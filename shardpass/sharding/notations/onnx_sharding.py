@@ -62,7 +62,7 @@ def _count(dim: ShardedDim) -> int:
         if part.num_shards < 1:
             raise table.ONNX_SPEC.error(message=f"axis {dim.axis} is cut into {part.num_shards} shards")
     if any(part.num_shards > 1 for part in dim.parts[1:]):
-        what = f"axis {dim.axis}, fused of several sizes of which a minor one is split"
+        what = f"axis {dim.axis}, which is fused of several sizes and split along a minor one"
         raise table.CANNOT_SAY.error(notation="a sharding", what=what)
     return dim.parts[0].num_shards if dim.parts else 1
 
@@ -77,9 +77,9 @@ def _check_devices(spec: ShardingSpec, devices: list[int], n: int) -> None:
         raise table.ONNX_SPEC.error(message=what)
     twice = next((d for d in devices if devices.count(d) > 1), None)
     if twice is not None:
-        raise table.CANNOT_SAY.error(notation="a sharding", what=f"device {twice} with two shards")
+        raise table.CANNOT_SAY.error(notation="a sharding", what=f"two shards on device {twice}")
     if len(devices) < n:
-        raise table.CANNOT_SAY.error(notation="a sharding", what=f"{len(devices)} of {n} devices without the others")
+        raise table.CANNOT_SAY.error(notation="a sharding", what=f"a split over only {len(devices)} of {n} devices")
 
 
 def spec_of_sharding(
@@ -101,7 +101,7 @@ def spec_of_sharding(
             raise table.CANNOT_SAY.error(notation="an ONNX ShardingSpec", what=what)
     n = sharding.num_devices or num_devices
     if n is None:
-        raise table.CANNOT_SAY.error(notation="an ONNX ShardingSpec", what="copies on devices that are not named")
+        raise table.CANNOT_SAY.error(notation="an ONNX ShardingSpec", what="copies on devices without names")
     counts = sharding.tile_counts(rank)
     if sharding.is_replicated:
         grid = np.arange(n, dtype=np.int64).reshape(1, n)

@@ -197,7 +197,7 @@ class _Reader:
             if key == "num_shards":
                 if one.data == "string":
                     raise table.CANNOT_SAY.error(
-                        notation="a sharding", what=f"{self.string(one)!r} shards, a number without a value"
+                        notation="a sharding", what=f"{self.string(one)!r} shards, a symbolic number"
                     )
                 shards = self.integer(one)
             else:

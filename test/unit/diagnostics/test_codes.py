@@ -40,11 +40,11 @@ def test_doubled_braces_are_shown_as_people_see_them():
     assert make_docs._template("write {{x}} for {value:.2f} <now>") == "write {x} for `{value}` &lt;now>"
 
 
-def test_a_value_inside_of_code_needs_no_mark_of_its_own(make_docs):
+def test_a_value_inside_of_code_needs_no_mark_of_its_own():
     assert make_docs._template("`--n {count}` of {{{all}}} `<x>`") == "`--n {count}` of {`{all}`} `<x>`"
 
 
-def test_every_row_is_explained_and_says_what_to_do(make_docs):
+def test_every_row_is_explained_and_says_what_to_do():
     for row in make_docs.codes():
         assert row.explanation.endswith((".", ".)")), f"{row.id} has no explanation of whole sentences"
         assert row.remedy, f"{row.id} has no remedy"

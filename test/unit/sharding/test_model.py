@@ -199,7 +199,7 @@ def test_meshes() -> None:
     [
         ("mesh['x'=0]", "the size 0"),
         ("mesh['x'=2,'x'=2]", "two axes"),
-        ("mesh['x'=4], device_ids=(0,1,1,2)", "no permutation"),
+        ("mesh['x'=4], device_ids=(0,1,1,2)", "not a permutation"),
         ("mesh['x'=4], device_ids=([2,3]T(1,0))", "4 tiles but the iota lists 6"),
         ("mesh[x=2]", "a quoted name"),
         ("{mesh['x'=2], replicated}", "expected"),

@@ -17,7 +17,7 @@ module attributes {mhlo.num_partitions = 4 : i32} {
       -> (tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@m, [{"x"}, {}]>}) {
     %0 = sdy.manual_computation(%a) in_shardings=[<@m, [{"x"}, {?}]>] out_shardings=[<@m, [{"x"}, {?}]>]
         manual_axes={"x"} (%t: tensor<4x8xf32>) {
-      // expected-remark@below {{takes dimension 1 of its operand 0 (tensor<4x8xf32>) whole on each device; 64 bytes are gathered}}
+      // expected-remark@below {{needs dimension 1 of its operand 0 (tensor<4x8xf32>) in full on each device; 64 bytes are gathered}}
       %1 = "stablehlo.all_gather"(%t) <{all_gather_dim = 1 : i64,
           channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>,
           replica_groups = dense<[[0, 2], [1, 3]]> : tensor<2x2xi64>, use_global_device_ids}>

@@ -12,7 +12,7 @@
 // CHECK: -> tensor<4x3xf32>
 module attributes {mhlo.num_partitions = 4 : i32} {
   func.func @main(%x: tensor<8x6xf32> {mhlo.sharding = "{devices=[2,2]<=[4]}"}) -> tensor<8x6xf32> {
-    // expected-remark@below {{takes dimension 1 of its operand 0 (tensor<8x6xf32>) whole on each device}}
+    // expected-remark@below {{needs dimension 1 of its operand 0 (tensor<8x6xf32>) in full on each device}}
     %0 = stablehlo.custom_call @by_rows(%x) {sdy.sharding_rule =
         #sdy.op_sharding_rule<([i, j])->([i, j]) {i=8, j=6} need_replication={j}, custom>} : (tensor<8x6xf32>) -> tensor<8x6xf32>
     return %0 : tensor<8x6xf32>

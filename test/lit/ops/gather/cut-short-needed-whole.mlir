@@ -12,7 +12,7 @@
 module attributes {mhlo.num_partitions = 4 : i32} {
   func.func @main(%x: tensor<8x16xf32> {mhlo.sharding = "{devices=[1,4]<=[4]}"}, %i: tensor<5x1xi32>)
       -> tensor<5x4xf32> {
-    // expected-remark@below {{takes dimension 1 of its operand 0 (tensor<8x16xf32>) whole on each device; 384 bytes are gathered}}
+    // expected-remark@below {{needs dimension 1 of its operand 0 (tensor<8x16xf32>) in full on each device; 384 bytes are gathered}}
     %0 = "stablehlo.gather"(%x, %i) <{dimension_numbers = #stablehlo.gather<offset_dims = [1],
       collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>,
       slice_sizes = array<i64: 1, 4>}> : (tensor<8x16xf32>, tensor<5x1xi32>) -> tensor<5x4xf32>

@@ -18,7 +18,7 @@
 module attributes {mhlo.num_partitions = 4 : i32} {
   func.func @main(%x: tensor<1000x600xf32> {mhlo.sharding = "{devices=[2,2]<=[4]}"}) -> tensor<f32> {
     %zero = stablehlo.constant dense<0.0> : tensor<f32>
-    // expected-remark@below {{takes dimension 1 of its operand 0 (tensor<1000x600xf32>) whole on each device; 600000 bytes are gathered}}
+    // expected-remark@below {{needs dimension 1 of its operand 0 (tensor<1000x600xf32>) in full on each device; 600000 bytes are gathered}}
     %0 = stablehlo.reduce(%x init: %zero) across dimensions = [0, 1] : (tensor<1000x600xf32>, tensor<f32>) -> tensor<f32>
       reducer(%a: tensor<f32>, %b: tensor<f32>) {
         %none = stablehlo.constant dense<0.0> : tensor<f32>

@@ -13,7 +13,7 @@
 module attributes {mhlo.num_partitions = 4 : i32} {
   func.func @main(%x: tensor<8x16xf32> {mhlo.sharding = "{devices=[1,4]<=[4]}"}, %i: tensor<2x1xi32>,
       %u: tensor<2x6xf32>) -> tensor<8x16xf32> {
-    // expected-remark@below {{takes dimension 1 of its operand 0 (tensor<8x16xf32>) whole on each device; 384 bytes are gathered}}
+    // expected-remark@below {{needs dimension 1 of its operand 0 (tensor<8x16xf32>) in full on each device; 384 bytes are gathered}}
     %0 = "stablehlo.scatter"(%x, %i, %u) <{scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [1],
       inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}> ({
       ^bb0(%old: tensor<f32>, %new: tensor<f32>):

@@ -13,7 +13,7 @@
 module attributes {mhlo.num_partitions = 4 : i32} {
   func.func @main(%x: tensor<400xf32> {mhlo.sharding = "{devices=[4]<=[4]}"})
       -> (tensor<400xf32> {mhlo.sharding = "{devices=[4]<=[4]}"}) {
-    // expected-remark@below {{takes dimension 0 of its operand 0 (tensor<400xf32>) whole on each device; 1200 bytes are gathered}}
+    // expected-remark@below {{needs dimension 0 of its operand 0 (tensor<400xf32>) in full on each device; 1200 bytes are gathered}}
     %0 = "stablehlo.sort"(%x) <{dimension = 0 : i64, is_stable = true}> ({
       ^bb0(%a: tensor<f32>, %b: tensor<f32>):
         %1 = stablehlo.compare LT, %a, %b, TOTALORDER : (tensor<f32>, tensor<f32>) -> tensor<i1>
