@@ -15,7 +15,7 @@ from shardpass.ir.collectives import OPS
 from shardpass.ir.tensors import dense_i64, operation, retype, walk_blocks
 
 Groups = NDArray[np.int64] | Sequence[Sequence[int]]  # replica groups: device ids [groups, size]
-_WITH_CHANNELS = OPS | {"stablehlo.recv", "stablehlo.send"}
+WITH_CHANNELS = OPS | {"stablehlo.recv", "stablehlo.send"}
 
 
 def channels(module: Any) -> Iterator[int]:
@@ -23,7 +23,7 @@ def channels(module: Any) -> Iterator[int]:
     used = 0
     for block in walk_blocks(module.operation):
         for op in map(operation, block.operations):
-            if op.name in _WITH_CHANNELS and "channel_handle" in op.attributes:
+            if op.name in WITH_CHANNELS and "channel_handle" in op.attributes:
                 used = max(used, hlo.ChannelHandle(op.attributes["channel_handle"]).handle)
     return count(used + 1)
 

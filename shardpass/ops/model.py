@@ -80,13 +80,18 @@ class Split:
             total *= self.mesh.count(axes)
         return total
 
+    @cached_property
+    def result_tiles(self) -> Shapes:
+        """Shapes of the results on one device."""
+        return tuple(self.mesh.tile(s, d) for s, d in zip(self.result_shapes, self.results, strict=True))
+
     def operand_tile(self, index: int) -> Shape:
         """Shape of operand ``index`` on one device."""
         return self.mesh.tile(self.operand_shapes[index], self.operands[index])
 
     def result_tile(self, index: int) -> Shape:
         """Shape of result ``index`` on one device."""
-        return self.mesh.tile(self.result_shapes[index], self.results[index])
+        return self.result_tiles[index]
 
 
 @dataclass(frozen=True)
@@ -137,11 +142,14 @@ class Pointwise(OpModel[LocalPlan]):
 class Site:
     """Where ``emit`` builds: the op, whose operands are tiles, and its place in the block."""
 
-    def __init__(self, op: Any, split: Split, next_op: Any, channels: Iterator[int]) -> None:
+    def __init__(
+        self, op: Any, split: Split, next_op: Any, channels: Iterator[int], results: list[Any] | None = None
+    ) -> None:
         self.op = op
         self.split = split
         self.next = next_op  # the op that follows in the block
         self.channels = channels
+        self.results = list(op.results) if results is None else results
         self.discarded = False
 
     @contextmanager
@@ -162,12 +170,10 @@ class Site:
 
     def keep(self) -> list[Any]:
         """The op itself, on tiles: its results get the types of tiles."""
-        results = list(self.op.results)
-        for index, result in enumerate(results):
-            tile = self.split.result_tile(index)
-            if tile != self.split.result_shapes[index]:
+        for result, tile, whole in zip(self.results, self.split.result_tiles, self.split.result_shapes, strict=True):
+            if tile != whole:
                 result.set_type(retype(result.type, tile))
-        return results
+        return self.results
 
     def discard(self) -> None:
         """Says that nothing which was built uses the op: it is erased in the end."""

@@ -11,7 +11,8 @@ there. O(ops + steps).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import count
 from typing import Any
 
 from jaxlib.mlir import ir
@@ -20,7 +21,7 @@ from shardpass.diagnostics import report
 from shardpass.diagnostics.table_passes import INTERNAL_SHAPE, MANUAL_SHAPE, NO_RULE, TAKEN_WHOLE
 from shardpass.ir import annotations as names
 from shardpass.ir.locations import place_of
-from shardpass.ir.reductions import channels
+from shardpass.ir.reductions import WITH_CHANNELS, channels
 from shardpass.ir.tensors import every_op, retype
 from shardpass.ops.model import Site
 from shardpass.ops.registry import find
@@ -43,7 +44,7 @@ from shardpass.planning.steps import (
     UntouchedPlan,
     WholePlan,
 )
-from shardpass.program.program import Block, Op
+from shardpass.program.program import Block, Op, OpKind
 from shardpass.program.read import Handles
 from shardpass.sharding import Sharding
 
@@ -59,7 +60,7 @@ class _Emitter:
         self.plan = plan
         self.program = plan.program
         self.handles = handles
-        self.channels = channels(handles.module)
+        self.channels = self._fresh_channels()
         self.tiles = Tiles()
         self.reshards = Reshards()
         self.dead: list[Any] = []  # in program order
@@ -82,6 +83,11 @@ class _Emitter:
         results = [v.type for v in end.operands]
         main.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, results))
         signature.write()
+
+    def _fresh_channels(self) -> Iterator[int]:
+        """Channel numbers that no collective of the user's has; the module is searched only where there may be one."""
+        searched = any(op.kind is OpKind.UNTOUCHED or op.name in WITH_CHANNELS for op in self.program.body.every_op())
+        return channels(self.handles.module) if searched else count(1)
 
     def _ranked(self) -> tuple[tuple[int, Sharding], ...]:
         return self.plan.body.arguments
@@ -160,9 +166,8 @@ class _Emitter:
     def _split(self, plan: SplitPlan, op: Any, after: Any) -> None:
         for remark in plan.remarks:
             _say(remark, plan.op, op)
-        mesh = plan.op.mesh
-        current = op.operands
-        for index, operand in enumerate(plan.operands):
+        mesh, values = plan.op.mesh, self.handles.values
+        for index, (number, operand) in enumerate(zip(plan.op.operands, plan.operands, strict=True)):
             if index in plan.local.ignored:
                 continue
             tile = self._operand(operand, op)
@@ -170,10 +175,10 @@ class _Emitter:
                 with ir.InsertionPoint(op), op.location:
                     for step in operand.masks:
                         tile = masked(step, tile, mesh)
-            if current[index] != tile:
-                current[index] = tile
+            if tile is not values[number]:
+                op.operands[index] = tile
         _unannotate(op, mesh.manual != ())
-        site = Site(op, plan.local.split, after, self.channels)
+        site = Site(op, plan.local.split, after, self.channels, [values[number] for number in plan.op.results])
         model = plan.op.model
         assert model is not None
         made = model.emit(plan.local, site)
@@ -190,10 +195,8 @@ class _Emitter:
                     for step in result.completions:
                         cause = f"partial results of {op.name}"
                         tile = completed(step, tile, op.mesh, self.channels, cause)
-            whole = self.program.array(result.value).shape
-            expected = tile_shape(whole, result.computed)
-            if tuple(tile.type.shape) != expected:
-                found = tuple(tile.type.shape)
+            expected = tile_shape(self.program.array(result.value).shape, result.computed)
+            if (found := tuple(tile.type.shape)) != expected:
                 raise INTERNAL_SHAPE.error(place_of(handle.location), op=op.name, found=found, expected=expected)
             self._deliver(result, tile, handle, after)
 

@@ -11,30 +11,49 @@ program are decided once.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 from shardpass.element_types import ElementType
 from shardpass.ops.model import LocalPlan, OpModel, Shapes, Split
-from shardpass.ops.splits.assign import Assignment, Side, assign
-from shardpass.ops.splits.factors import Axes, Kind, Rule
+from shardpass.ops.splits.assign import Completion, Side, assign, complete
+from shardpass.ops.splits.factors import Axes, DimAxes, Kind, Rule, used_axes
 from shardpass.ops.splits.prime_mesh import PrimeMesh
 from shardpass.planning.copies import Copies, Held
 from shardpass.planning.prices import Prices
+from shardpass.planning.steps import Mask, Remark
 from shardpass.program.program import Array
 from shardpass.sharding import Sharding
 
 
+class OperandChoice(NamedTuple):
+    """Where an operand is brought, and what is masked of it there."""
+
+    sharding: Sharding
+    masks: tuple[Mask, ...]
+
+
+class ResultChoice(NamedTuple):
+    """How a result is computed: split as ``dims`` once partial results are completed, which is ``computed``."""
+
+    dims: DimAxes
+    completions: tuple[Completion, ...]
+    computed: Sharding
+
+    @classmethod
+    def of(cls, dims: DimAxes, mesh: PrimeMesh) -> ResultChoice:
+        """A result that is nothing partial."""
+        return cls(dims, (), mesh.sharding(dims))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Choice:
-    """A chosen split with its local plan. ``rule`` is the model's, less what could not be masked."""
+    """A chosen split: what a device does, what it takes and makes, and what the user is told of it."""
 
-    __slots__ = ("assignment", "local", "outputs", "rule")
-
-    def __init__(self, assignment: Assignment, local: LocalPlan, outputs: tuple[Side, ...], rule: Rule) -> None:
-        self.assignment = assignment
-        self.local = local
-        self.outputs = outputs
-        self.rule = rule
+    local: LocalPlan
+    operands: tuple[OperandChoice, ...]
+    results: tuple[ResultChoice, ...]
+    remarks: tuple[Remark, ...]
 
 
 class Choices:
@@ -99,7 +118,18 @@ class Choices:
             deliver,
             lambda factors: [c.bytes for c in local(factors).collectives],
         )
-        return Choice(chosen, local(chosen.factors), outputs, rule)
+        operands = [
+            OperandChoice(mesh.sharding(dims), masks(rule, index, held[index].shape, dims, mesh))
+            for index, dims in enumerate(chosen.operands)
+        ]
+        results = []
+        for side, dims in zip(outputs, chosen.results, strict=True):
+            done: tuple[Completion, ...] = ()
+            if chosen.partial:
+                dims, done = complete(side, dims, chosen.partial, rule.combiner, mesh)
+            results.append(ResultChoice(dims, done, mesh.sharding(dims)))
+        remarks = taken_whole(rule, held, chosen.operands, mesh, self.prices)
+        return Choice(local(chosen.factors), tuple(operands), tuple(results), remarks)
 
 
 # Of the floating-point types, those whose infinities can be written: the identities of minimum and maximum.
@@ -121,3 +151,44 @@ def maskable(rule: Rule, operands: Sequence[Held]) -> Rule:
         return rule
     factors = tuple(replace(f, kind=Kind.REPLICATED) if f.kind is Kind.REDUCTION else f for f in rule.factors)
     return replace(rule, factors=factors)
+
+
+def masks(rule: Rule, index: int, shape: Sequence[int], dims: DimAxes, mesh: PrimeMesh) -> tuple[Mask, ...]:
+    """What of operand ``index`` must be masked: padding along dimensions that a reduction joins."""
+    if rule.masks or not any(dims):
+        return ()
+    out = []
+    for dim, (factors, axes) in enumerate(zip(rule.operands[index], dims, strict=True)):
+        if not axes or not any(rule.factors[f].kind is Kind.REDUCTION for f in factors):
+            continue
+        if shape[dim] % mesh.count(axes):
+            out.append(Mask(dim, shape[dim], axes, rule.combiner))
+    return tuple(out)
+
+
+def taken_whole(
+    rule: Rule, held: Sequence[Held], chosen: Sequence[DimAxes], mesh: PrimeMesh, prices: Prices
+) -> tuple[Remark, ...]:
+    """A remark (SP304) for each operand that is gathered because the rule cannot split what it is split along.
+
+    A gather that is preferred, as it moves fewer bytes than the other ways, is no finding.
+    """
+    out = []
+    for index, (value, dims) in enumerate(zip(held, chosen, strict=True)):
+        if value.dims is None or value.dims == dims:
+            continue
+        kept = used_axes(dims)
+        stuck = [
+            dim
+            for dim, axes in enumerate(value.dims)
+            if not kept.issuperset(axes) and not _splits(rule, rule.operands[index][dim])
+        ]
+        gathered = prices.move(value.type, value.sharding, mesh.sharding(dims), mesh) if stuck else 0
+        if gathered:
+            free = [d for d, n in enumerate(value.shape) if n > 1 and _splits(rule, rule.operands[index][d])]
+            out.append(Remark("SP304", index, value.type, tuple(stuck), tuple(free), gathered))
+    return tuple(out)
+
+
+def _splits(rule: Rule, factors: tuple[int, ...]) -> bool:
+    return any(rule.factors[f].kind is not Kind.REPLICATED for f in factors)

@@ -23,11 +23,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from shardpass.ops.splits.assign import Completion, complete
-from shardpass.ops.splits.factors import DimAxes, Kind, Rule, used_axes
 from shardpass.ops.splits.prime_mesh import PrimeMesh
-from shardpass.planning.choose import Choice, Choices
-from shardpass.planning.copies import Copies, Held
+from shardpass.planning.choose import Choices, ResultChoice
+from shardpass.planning.copies import Copies
 from shardpass.planning.plan import ProgramPlan
 from shardpass.planning.prices import Prices
 from shardpass.planning.regions import passing, with_manual
@@ -37,6 +35,7 @@ from shardpass.planning.steps import (
     BorderPlan,
     ConstraintPlan,
     ControlFlowPlan,
+    Copy,
     Mask,
     OperandPlan,
     OpPlan,
@@ -143,68 +142,33 @@ class _Planner:
         wanted = [self.wanted(v, t, op.mesh) for v, t in zip(op.results, types, strict=True)]
         assert op.model is not None
         choice = self.choices.of(op.model, op.mesh, held, types, wanted)
-        remarks = self._taken_whole(op, held, choice)
         self.movers.made_by(op)
-        chosen, rule = choice.assignment, choice.rule
         operands = []
-        for index, (value, dims) in enumerate(zip(op.operands, chosen.operands, strict=True)):
-            if index in choice.local.ignored:
-                operands.append(OperandPlan(held[index].copy))
-                continue
-            masks = _masks(rule, index, held[index].shape, dims, op.mesh)
-            sharding = op.mesh.sharding(dims)
-            if held[index].sharding is sharding and not masks:
+        for index, (value, chosen) in enumerate(zip(op.operands, choice.operands, strict=True)):
+            if (held[index].sharding is chosen.sharding and not chosen.masks) or index in choice.local.ignored:
                 operands.append(OperandPlan(held[index].copy))
                 continue
             cause = self._explained(f"operand {index} of {op.name}", op)
-            operands.append(self._bring(value, sharding, cause, masks))
-        results = []
-        for index, (value, type_) in enumerate(zip(op.results, types, strict=True)):
-            dims = chosen.results[index]
-            completions: tuple[Completion, ...] = ()
-            if chosen.partial:
-                dims, completions = complete(choice.outputs[index], dims, chosen.partial, rule.combiner, op.mesh)
-            results.append(self._result(op, value, type_, dims, completions, wanted[index]))
-        return SplitPlan(op, tuple(operands), choice.local, tuple(results), remarks)
+            operands.append(self._bring(value, chosen.sharding, cause, chosen.masks))
+        results = tuple(
+            [
+                self._result(op, value, type_, made, sharding)
+                for value, type_, made, sharding in zip(op.results, types, choice.results, wanted, strict=True)
+            ]
+        )
+        return SplitPlan(op, tuple(operands), choice.local, results, choice.remarks)
 
-    def _result(
-        self, op: Op, value: int, type_: Array, dims: DimAxes, completions: tuple[Completion, ...], wanted: Sharding
-    ) -> ResultPlan:
-        """Holds ``value``, computed as ``dims``, under ``wanted``."""
-        computed = op.mesh.sharding(dims)
+    def _result(self, op: Op, value: int, type_: Array, made: ResultChoice, wanted: Sharding) -> ResultPlan:
+        """Holds ``value``, computed as ``made`` says, under ``wanted``."""
+        computed = made.computed
         reshard = None
         self.copies.hold(value, type_, wanted, op.mesh)
         if computed is not wanted and computed != wanted:
-            held = self.copies.held[value]
             price = self.prices.move(type_, computed, wanted, op.mesh)
             cause = self._explained(f"result of {op.name}", op)
-            reshard = Reshard(Held(value, type_, computed, dims, op.mesh).copy, wanted, type_, held.mesh, price, cause)
+            reshard = Reshard(Copy(value, computed), wanted, type_, op.mesh, price, cause)
             self.copies.add(value, computed)
-        return ResultPlan(value, dims, completions, computed, wanted, reshard)
-
-    def _taken_whole(self, op: Op, held: Sequence[Held], choice: Choice) -> tuple[Remark, ...]:
-        """A remark (SP304) for each operand that is gathered because the rule cannot split what it is split along.
-
-        A gather that the planner prefers, as it moves fewer bytes than the other ways, is no finding.
-        """
-        out = []
-        rule = choice.rule
-        for index, (value, dims) in enumerate(zip(held, choice.assignment.operands, strict=True)):
-            if value.dims is None or value.dims == dims:
-                continue
-            kept = used_axes(dims)
-            stuck = [
-                dim
-                for dim, axes in enumerate(value.dims)
-                if not kept.issuperset(axes) and not _splits(rule, rule.operands[index][dim])
-            ]
-            if not stuck:
-                continue
-            gathered = self.prices.move(value.type, value.sharding, op.mesh.sharding(dims), op.mesh)
-            if gathered:
-                free = [d for d, n in enumerate(value.shape) if n > 1 and _splits(rule, rule.operands[index][d])]
-                out.append(Remark("SP304", index, value.type, tuple(stuck), tuple(free), gathered))
-        return tuple(out)
+        return ResultPlan(value, made.dims, made.completions, computed, wanted, reshard)
 
     def _whole(self, op: Op) -> WholePlan:
         """Operands replicated, computed on every device, results sliced."""
@@ -224,7 +188,7 @@ class _Planner:
             type_ = self.program.arrays[value]
             if type_ is not None:
                 wanted = self.wanted(value, type_, op.mesh)
-                results.append(self._result(op, value, type_, ((),) * type_.rank, (), wanted))
+                results.append(self._result(op, value, type_, ResultChoice.of(((),) * type_.rank, op.mesh), wanted))
         return WholePlan(op, tuple(operands), tuple(results), remarks)
 
     def _constraint(self, op: Op) -> ConstraintPlan:
@@ -261,7 +225,7 @@ class _Planner:
         cause = self._explained("result of a manual region", op)
         operand = self._bring(value, inner.mesh.sharding(passes), cause)
         outer = with_manual(op.mesh.dims(wanted, type_.rank), inner.mesh, passes)
-        return BorderPlan(op, operand, self._result(op, result, type_, outer, (), wanted))
+        return BorderPlan(op, operand, self._result(op, result, type_, ResultChoice.of(outer, op.mesh), wanted))
 
     # ---------------------------------------------------------------- control flow
 
@@ -295,20 +259,3 @@ class _Planner:
         )
         self.copies.left(mark)
         return BlockPlan(tuple(arguments), ops, returned)
-
-
-def _masks(rule: Rule, index: int, shape: Sequence[int], dims: DimAxes, mesh: PrimeMesh) -> tuple[Mask, ...]:
-    """What of operand ``index`` must be masked: padding along dimensions that a reduction joins."""
-    if rule.masks or not any(dims):
-        return ()
-    out = []
-    for dim, (factors, axes) in enumerate(zip(rule.operands[index], dims, strict=True)):
-        if not axes or not any(rule.factors[f].kind is Kind.REDUCTION for f in factors):
-            continue
-        if shape[dim] % mesh.count(axes):
-            out.append(Mask(dim, shape[dim], axes, rule.combiner))
-    return tuple(out)
-
-
-def _splits(rule: Rule, factors: tuple[int, ...]) -> bool:
-    return any(rule.factors[f].kind is not Kind.REPLICATED for f in factors)
