@@ -32,7 +32,7 @@ def device_count(module: Any, found: list[Annotation], sdy_mesh: Mesh | None) ->
     return 1
 
 
-def find_mesh(found: list[Annotation], barred: list[Sharding], count: int, prefer: Mesh | None) -> Mesh:
+def find_mesh(found: list[Annotation], replicated_along: list[Sharding], count: int, prefer: Mesh | None) -> Mesh:
     """The coarsest mesh for all; orders that fit none of the more frequent ones are left out, with a remark."""
     if prefer is not None and prefer.size != count:
         prefer = None
@@ -44,7 +44,7 @@ def find_mesh(found: list[Annotation], barred: list[Sharding], count: int, prefe
                 uses[sharding] += 1
                 first.setdefault(sharding, annotation)
     chosen = [s for s, _ in uses.most_common()]
-    chosen += [s for s in dict.fromkeys(barred) if s not in uses]
+    chosen += [s for s in dict.fromkeys(replicated_along) if s not in uses]
     mesh = common_mesh(chosen, prefer=prefer)
     if mesh is None:
         fitting: list[Sharding] = []

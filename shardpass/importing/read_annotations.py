@@ -70,13 +70,13 @@ def read_annotations(main: Any, signature: Signature, lists: OpLists) -> tuple[l
         reader.row(row, of, main.location, f"result {index}")
     if reader.problems:
         raise ShardpassError(*reader.problems)
-    return reader.found, [sharding for sharding in reader.barred if isinstance(sharding, Sharding)]
+    return reader.found, [sharding for sharding in reader.replicated_along if isinstance(sharding, Sharding)]
 
 
 class _Reader:
     def __init__(self) -> None:
         self.found: list[Annotation] = []
-        self.barred: list[Sharding | TupleSharding] = []
+        self.replicated_along: list[Sharding | TupleSharding] = []
         self.problems: list[Diagnostic] = []
 
     def row(self, row: dict[str, Any], kind: Any, location: Any, where: str) -> None:
@@ -84,7 +84,7 @@ class _Reader:
         if SHARDING in row:
             self._read(row, text(row[SHARDING]), (kind,), location, where, None)
         if REPLICATED in row:
-            self.barred.append(parse_sharding(text(row[REPLICATED])))
+            self.replicated_along.append(parse_sharding(text(row[REPLICATED])))
 
     def op(self, op: Any, attributes: Any, name: str) -> None:
         if SHARDING in attributes:
@@ -93,7 +93,7 @@ class _Reader:
                 types = tuple(result.type for result in op.results)
                 self._read(op, said, types, op.location, name, get_text(op, SCOPE))
         if REPLICATED in attributes:
-            self.barred.append(parse_sharding(text(attributes[REPLICATED])))
+            self.replicated_along.append(parse_sharding(text(attributes[REPLICATED])))
 
     def _read(
         self, holder: Any, said: str, types: tuple[Any, ...], location: Any, where: str, scope: str | None

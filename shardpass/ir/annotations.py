@@ -92,9 +92,9 @@ def custom_call_target(op: Any) -> str:
 def notes_of(sharding: Sharding, rank: int, manual: Collection[str] = ()) -> dict[str, Any]:
     """The attributes for what ``sharding`` says to propagation alone. ``manual``: the axes of the value's region."""
     found = {}
-    barred = [a for a in sharding.notes.replicated if a.name not in manual]
-    if barred and sharding.mesh is not None:
-        found[REPLICATED] = ir.StringAttr.get(named_text(Sharding.tiled(sharding.mesh, (tuple(barred),))))
+    replicated_along = [a for a in sharding.notes.replicated if a.name not in manual]
+    if replicated_along and sharding.mesh is not None:
+        found[REPLICATED] = ir.StringAttr.get(named_text(Sharding.tiled(sharding.mesh, (tuple(replicated_along),))))
     if sharding.notes.open:
         found[UNSPECIFIED] = i64_array(sharding.notes.open)
     if sharding.notes.priorities:

@@ -125,14 +125,14 @@ class Import(ModulePass):
         _mark_manual(main, lists)
         erase_unused_and_copy_constants(lists)
         signature = Signature(main)
-        found, barred = read_annotations(main, signature, lists)
+        found, replicated_along = read_annotations(main, signature, lists)
         count = device_count(module, found, sdy_mesh)
         if count > MOST_DEVICES:
             raise TOO_MANY_DEVICES.error(place_of(main.location), what="the program", count=count, most=MOST_DEVICES)
         refuse_wrong_shardings(found, count, NUM_PARTITIONS if num_devices(module) else "as its first sharding says")
         refuse_ops(lists, count)
         set_num_devices(module, count)
-        mesh = find_mesh(found, barred, count, prefer or sdy_mesh)
+        mesh = find_mesh(found, replicated_along, count, prefer or sdy_mesh)
         set_mesh(module, mesh)
         for annotation in found:
             annotation.write()

@@ -120,13 +120,13 @@ class Said:
         sharding: None where nothing is said.
         open_dims: the dimensions that propagation may split further.
         priorities: of each dimension; propagation takes the lowest number first.
-        barred: a vector's sharding; the axes that split it never split the value further.
+        replicated_along: a vector's sharding; the axes that split it never split the value further.
     """
 
     sharding: Sharding | None = None
     open_dims: tuple[int, ...] = ()
     priorities: tuple[int, ...] = ()
-    barred: Sharding | None = None
+    replicated_along: Sharding | None = None
 
 
 NOTHING_SAID = Said()

@@ -1,21 +1,26 @@
 """Propagation: shardings of all values from the few that the user gave.
 
-State: for each value of ``main`` the sub-axes of its dimensions (``DimAxes``), which only grow. A value that the user
-fixed never changes; its open dimensions may be split further.
+Problem: each value of ``main`` is to have a split (``DimAxes``), such that ops move as few bytes as a local view can
+tell. After GSPMD (Xu et al. 2021: rounds of ops by priority, merging of splits) and Shardy (factors, priorities of
+the user); docs/propagation.md has worked examples and says where both differ.
 
-One step takes an op's rule (``factors``): every operand and result says how it splits each factor, the splits are
-joined factor by factor, and every value of the op takes what it can of the joined split. Joining: a longer split
-that continues a shorter one wins; where two disagree, the one held by more bytes wins (moving the others costs less),
-and the choice is recorded. Two factors that want one sub-axis: the one has it that moves fewer bytes (``_cost``: what
-has both dimensions is exchanged, what has one is gathered or summed; tokens go to their experts by an exchange, rather
-than all tokens to each). Where bytes do not decide either (queries and keys split alike), the step waits: what comes
-from other ops often does; what is frozen undecided after all rounds goes to the factor whose dimension is reduced least
-further on (``_reduced_later``: scores are split along queries, as the softmax sums over keys).
+State: the split of each value, which only grows; the steps, one for each op and each tie between values; a work list.
+Invariants: a value that the user fixed never changes, but for its open dimensions; no split has more shards than
+elements.
 
-The user's priorities (SDY) come first: a dimension of priority p is there from round p on. Within one, rounds of ops:
-ops that pass shardings through; then contractions and reductions; then expansions (broadcasts, iota,
-constants), so that what the program computes on decides before what it makes up. Each round is a fixpoint with a work
-list. A value changes at most (number of sub-axes) times, so all is O(values x sub-axes x op size).
+Cases, in this order:
+
+1. The user's priorities (SDY): a dimension of priority p takes part from turn p on; each turn runs all rounds.
+2. Rounds of ops: those that pass shardings through; then contractions and reductions; then expansions (broadcasts,
+   iota, constants), so that arrays that the program computes decide before those that it makes up. Each round is a
+   fixpoint: a step joins the splits of its values (``join``), and every step that touches a changed value is looked at
+   again. On x=2, rows of a weight reach a bias only in the third round, after the activations had their say.
+3. Ties: where two factors want one sub-axis and bytes do not decide (queries and keys of attention split alike), the
+   step waits, as other ops often decide. A tie that is left after all rounds goes to the factor whose dimension is
+   reduced least further on (``_reduced_later``): scores are split along queries, as the softmax sums over keys.
+
+Equal steps in equal states (the layers of a network) are joined once: ``_known``. Complexity: a value changes at most
+as often as there are sub-axes, so O(values x sub-axes) steps, of which only distinct ones are worked out.
 """
 
 from __future__ import annotations

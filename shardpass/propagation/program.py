@@ -66,7 +66,7 @@ class Propagated:
         known.replicated_axes = frozenset(mesh.manual)
         if dims is not None and fixed:
             known.open_dims = frozenset(said.open_dims)
-            known.replicated_axes |= _replicated_axes(said.barred, mesh)
+            known.replicated_axes |= _replicated_axes(said.replicated_along, mesh)
             _wait_for_turn(known, said.priorities)
         index = self.engine.add_value(known)
         self.meshes.append(mesh)
@@ -175,11 +175,11 @@ class Propagated:
         return self.meshes[index].sharding(self.engine.values[index].dims) if own is None else own
 
 
-def _replicated_axes(barred: Sharding | None, mesh: PrimeMesh) -> frozenset[int]:
+def _replicated_axes(replicated_along: Sharding | None, mesh: PrimeMesh) -> frozenset[int]:
     """The sub-axes that must not split a value further; all, where the mesh cannot say which."""
-    if barred is None:
+    if replicated_along is None:
         return frozenset()
-    numbers = mesh.dims(barred, 1)
+    numbers = mesh.dims(replicated_along, 1)
     return frozenset(range(len(mesh.sizes)) if numbers is None else numbers[0])
 
 
