@@ -19,9 +19,9 @@ of these moves; and the op's work on one device, so that work is not done many t
 cheapest wins; among equals the earliest. Operands that have nothing to do with one another (``Rule.independent``) are
 decided one by one.
 
-Example on x=2, y=2: ``[8,16] x [16,32]`` with the left side over [x, y], the right side's rows over y, the result wanted
-over [x, y]. Candidate 1 (m: x, n: y) exchanges the right side for columns; candidate 2 (m: x, k: y) moves no operand and
-scatters the partial [4,32] over y, 256 bytes: it wins.
+Example on x=2, y=2: ``[8,16] x [16,32]`` with the left side over [x, y], the right side's rows over y, and the result
+wanted over [x, y]. Candidate 1 (m: x, n: y) exchanges the right side for columns; candidate 2 (m: x, k: y) moves no
+operand and scatters the partial [4,32] over y, 256 bytes: it wins.
 
 Complexity: O(values) candidates, each settled and priced in O(values x dimensions).
 """
