@@ -30,6 +30,8 @@ from typing import Any
 
 import numpy as np
 from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import stablehlo as hlo
+from numpy.typing import NDArray
 
 from shardpass.ir.annotations import AXES, CAUSE, SHARDING, get_text, main_of
 from shardpass.ir.reductions import all_reduce, channels
@@ -38,7 +40,7 @@ from shardpass.ops.reducers import combiner_of, is_identity
 from shardpass.pipeline.base import ModulePass
 from shardpass.pipeline.registry import register
 
-ALL_REDUCE, GROUPS = "stablehlo.all_reduce", "replica_groups"
+ALL_REDUCE, GROUPS, CHANNEL = "stablehlo.all_reduce", "replica_groups", "channel_handle"
 # Linear whatever the device holds: they move elements, or change sign.
 MOVES = frozenset({"stablehlo.transpose", "stablehlo.reshape", "stablehlo.slice", "stablehlo.reverse"})
 
@@ -74,7 +76,7 @@ class Combine(ModulePass):
 
         func.func @main(%x: tensor<8xf32>, %y: tensor<8xf32>) -> tensor<8xf32> {
           %0 = stablehlo.add %x, %y : tensor<8xf32>
-          %1 = "stablehlo.all_reduce"(%0) <{channel_handle = #stablehlo.channel_handle<handle = 3, type = 1>, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>, use_global_device_ids}> ({
+          %1 = "stablehlo.all_reduce"(%0) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>, use_global_device_ids}> ({
           ^bb0(%a: tensor<f32>, %b: tensor<f32>):
             %2 = stablehlo.add %a, %b : tensor<f32>
             stablehlo.return %2 : tensor<f32>
@@ -165,6 +167,12 @@ class _Work:
         )
         return pair if alike and pair[0].attributes[GROUPS] == pair[1].attributes[GROUPS] else []
 
+    def _channel(self, replaced: Any) -> int:
+        """The channel of an all_reduce that goes is free for the one that takes its place."""
+        if CHANNEL in replaced.attributes:
+            return int(hlo.ChannelHandle(replaced.attributes[CHANNEL]).handle)
+        return next(self.channels)
+
     def _rebuild(self, replaced: list[Any], user: Any) -> Any:
         """One all_reduce behind ``user`` instead of those in ``replaced`` before it."""
         first = replaced[0]
@@ -174,7 +182,7 @@ class _Work:
                 user.operands[index] = sources[value]
         result = user.results[0]
         with ir.InsertionPoint.after(user), first.location:
-            new = all_reduce(result, _groups(first), self._combiner(first), next(self.channels))
+            new = all_reduce(result, _groups(first), self._combiner(first), self._channel(first))
         for name in (CAUSE, AXES, SHARDING):
             said = dict.fromkeys(text for op in replaced if (text := get_text(op, name)))
             if said:
@@ -185,6 +193,5 @@ class _Work:
         return new
 
 
-def _groups(op: Any) -> list[list[int]]:
-    found: list[list[int]] = np.asarray(ir.DenseElementsAttr(op.attributes[GROUPS])).tolist()
-    return found
+def _groups(op: Any) -> NDArray[np.int64]:
+    return np.asarray(ir.DenseElementsAttr(op.attributes[GROUPS]), np.int64)
