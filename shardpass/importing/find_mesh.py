@@ -43,7 +43,8 @@ def find_mesh(found: list[Annotation], replicated_along: list[Sharding], count: 
             if sharding.is_tiled:
                 uses[sharding] += 1
                 first.setdefault(sharding, annotation)
-    chosen = [s for s, _ in uses.most_common()]
+    # the manual axes of a region must be axes of the mesh; any other value may keep an order of its own
+    chosen = sorted((s for s, _ in uses.most_common()), key=lambda sharding: not sharding.manual)
     chosen += [s for s in dict.fromkeys(replicated_along) if s not in uses]
     mesh = common_mesh(chosen, prefer=prefer)
     if mesh is None:
