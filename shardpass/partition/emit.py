@@ -44,7 +44,7 @@ from shardpass.planning.steps import (
     UntouchedPlan,
     WholePlan,
 )
-from shardpass.program.program import Block, Op, OpKind
+from shardpass.program.program import Block, Op
 from shardpass.program.read import Handles
 from shardpass.sharding import Sharding
 
@@ -69,7 +69,7 @@ class _Emitter:
         body, end = self.program.body, self.handles.ends[None]
         signature = self.handles.signature
         self._arguments(self.plan.body)
-        for (value, sharding), row in zip(self._ranked(), self._rows(), strict=True):
+        for (value, sharding), row in zip(self.plan.body.arguments, self._rows(), strict=True):
             _describe(row, self._whole_type(value), sharding)
         self._block(self.plan.body, body, None)
         for index, operand in enumerate(self.plan.body.returned):
@@ -86,11 +86,8 @@ class _Emitter:
 
     def _fresh_channels(self) -> Iterator[int]:
         """Channel numbers that no collective of the user's has; the module is searched only where there may be one."""
-        searched = any(op.kind is OpKind.UNTOUCHED or op.name in WITH_CHANNELS for op in self.program.body.every_op())
+        searched = any(op.is_manual or op.name in WITH_CHANNELS for op in self.program.body.every_op())
         return channels(self.handles.module) if searched else count(1)
-
-    def _ranked(self) -> tuple[tuple[int, Sharding], ...]:
-        return self.plan.body.arguments
 
     def _rows(self) -> list[dict[str, Any]]:
         """The attributes of main's arguments that are arrays."""
@@ -250,8 +247,7 @@ class _Emitter:
 
     def _untouched(self, plan: UntouchedPlan, op: Any) -> None:
         """Ops of a region that is manual over all axes stay; values go in as tiles."""
-        if plan.op.target == names.TO_SHARD:
-            assert plan.entering is not None
+        if plan.entering is not None:
             tile = self.tiles[plan.entering]
             if op.results[0].type != tile.type:
                 raise _misfit(op, op.results[0].type, tile.type, plan.entering.sharding)

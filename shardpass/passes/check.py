@@ -12,7 +12,7 @@ from shardpass.ir.locations import place_of
 from shardpass.ops.splits.prime_mesh import PrimeMesh
 from shardpass.pipeline.base import ModulePass
 from shardpass.pipeline.registry import register
-from shardpass.program.program import Array, Op, OpKind, Program
+from shardpass.program.program import Array, Op, Program
 from shardpass.program.read import Handles
 from shardpass.program.shardings import Shardings
 from shardpass.program.table import table_of
@@ -79,7 +79,7 @@ class _Checker:
         ):
             self.value(of.get(value), value, argument, f"argument {index}", boundary=True, mesh=self.program.mesh)
         for op in self.program.body.every_op():
-            if op.kind is not OpKind.UNTOUCHED:
+            if not op.is_manual:
                 self.op(op)
         for index, value in enumerate(self.program.body.returned):
             sharding = self.shardings.results[index]

@@ -99,7 +99,7 @@ def write(program: Program, handles: Handles, shardings: Shardings) -> None:
     signature.write()
     texts: dict[tuple[Sharding | None, ...], Any] = {}
     for op in program.body.every_op():
-        if op.kind is OpKind.UNTOUCHED:
+        if op.is_manual:
             continue
         found = tuple([shardings.of.get(value) for value in op.results])
         if not any(found):

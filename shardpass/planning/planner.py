@@ -12,7 +12,7 @@ Each op is one of (``OpKind``):
 5. CONTROL_FLOW: what crosses the border of its regions has the sharding of the op's result; a predicate is replicated,
    so that every device takes the same way and collectives inside meet; a value from outside is brought once in each
    region;
-6. UNTOUCHED: left alone.
+6. ENTER_MANUAL, UNTOUCHED: a tile goes in as it is; ops of a region that is manual over all axes are left alone.
 
 State: ``copies``. Complexity: O(ops x copies of an array, which are few) and one decision for each distinct (model,
 copies at hand, wanted); each new (type, source, target) plans one redistribution for its price. Region nesting is
@@ -127,9 +127,10 @@ class _Planner:
                 return self._leave_region(op)
             case OpKind.CONTROL_FLOW:
                 return self._control_flow(op)
+            case OpKind.ENTER_MANUAL:
+                return UntouchedPlan(op, self.copies.held[op.operands[0]].copy)
             case OpKind.UNTOUCHED:
-                entering = op.operands and op.target and op.results and self.copies.held.get(op.operands[0])
-                return UntouchedPlan(op, entering.copy if entering else None)
+                return UntouchedPlan(op)
 
     def _explained(self, cause: str, op: Op) -> str:
         """``cause``, with what propagation had to decide at ``op``."""

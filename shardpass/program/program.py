@@ -47,6 +47,7 @@ class OpKind(enum.Enum):
     ENTER_REGION = "the border into a manual region"
     LEAVE_REGION = "the border out of a manual region"
     CONTROL_FLOW = "while, if, case: its regions are partitioned"
+    ENTER_MANUAL = "the border into a region that is manual over all axes"
     UNTOUCHED = "in a region that is manual over all axes: left alone"
 
 
@@ -84,6 +85,11 @@ class Op:
     @property
     def is_loop(self) -> bool:
         return self.name == "stablehlo.while"
+
+    @property
+    def is_manual(self) -> bool:
+        """Whether the op is in a region that is manual over all axes, or its border: its result has no sharding."""
+        return self.kind in (OpKind.ENTER_MANUAL, OpKind.UNTOUCHED)
 
     @property
     def called(self) -> str:

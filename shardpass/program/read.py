@@ -157,7 +157,8 @@ class _Reader:
         annotated = SHARDING in attributes
         if annotated and text(attributes[SHARDING]) == MANUAL:
             results = tuple([self._value(result) for result in found])
-            return Op(number, name, OpKind.UNTOUCHED, operands, results, around, target=target, pure=False)
+            kind = OpKind.ENTER_MANUAL if target == TO_SHARD else OpKind.UNTOUCHED
+            return Op(number, name, kind, operands, results, around, target=target, pure=False)
         mesh = self._scope(attributes, op) if SCOPE in attributes else around
         results = tuple([self._value(result) for result in found])
         if annotated:

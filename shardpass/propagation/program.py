@@ -86,7 +86,7 @@ class Propagated:
 
     def _block(self, block: Block) -> None:
         for op in block.ops:
-            if op.kind is not OpKind.UNTOUCHED:
+            if not op.is_manual:
                 self._op(op)
 
     def _op(self, op: Op) -> None:
