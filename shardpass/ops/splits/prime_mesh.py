@@ -17,19 +17,9 @@ from numpy.typing import NDArray
 from shardpass.ops.splits.factors import Axes, DimAxes
 from shardpass.sharding import AxisRef, Mesh, Sharding
 from shardpass.sharding.axes import joined
+from shardpass.sharding.primes import prime_factors
 
 IntArray = NDArray[np.int64]
-
-
-def prime_factors(n: int) -> list[int]:
-    """Smallest first: 12 -> [2, 2, 3]."""
-    out, p = [], 2
-    while p * p <= n:
-        while n % p == 0:
-            out.append(p)
-            n //= p
-        p += 1
-    return out + ([n] if n > 1 else [])
 
 
 class PrimeMesh:

@@ -30,10 +30,10 @@ import numpy as np
 
 from shardpass.redistribute.candidates.rink_search import Phase, WeakCollective, shortest_paths
 from shardpass.redistribute.problem.device_arrays import IntArray, group_of, least_permutation, moving_pairs, replaced
-from shardpass.redistribute.problem.primes import prime_factors
 from shardpass.redistribute.problem.tiling import Tiling
 from shardpass.redistribute.program import ops
 from shardpass.redistribute.program.build import Builder
+from shardpass.sharding.primes import prime_factors
 
 MOST_TRIALS = 64  # of paths and choices for their slices, per plan
 MOST_TRIED = 1 << 15  # trials times devices

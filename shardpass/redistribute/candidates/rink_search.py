@@ -34,7 +34,7 @@ from enum import IntEnum
 from functools import lru_cache
 from itertools import islice
 
-from shardpass.redistribute.problem.primes import divisors, prime_factors
+from shardpass.sharding.primes import divisors, prime_factors
 
 
 class Phase(IntEnum):

@@ -20,8 +20,8 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from shardpass.redistribute.problem.device_arrays import IntArray, frozen, grouped
-from shardpass.redistribute.problem.primes import prime_factors
 from shardpass.sharding import Mesh
+from shardpass.sharding.primes import prime_factors
 
 CACHED_MESHES = 64
 CACHED_CHOICES = 256  # of sub-axes, with an array of all devices for each

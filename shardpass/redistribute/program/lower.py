@@ -12,6 +12,7 @@ from typing import Any
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
 
+from shardpass.ir.gathers import all_gather
 from shardpass.ir.tensors import dense_i64
 from shardpass.redistribute.program import ops
 from shardpass.redistribute.program.lower_parts import DeviceValues, Parts
@@ -80,16 +81,7 @@ class _Emitter:
             case ops.DynamicSlice():
                 return parts.slice(value, op.starts, op.sizes)
             case ops.AllGather():
-                shape = list(value.type.shape)
-                shape[op.axis] *= op.groups.shape[1]
-                built = hlo.AllGatherOp(
-                    [parts.type(shape)],
-                    [value],
-                    op.axis,
-                    dense_i64(op.groups),
-                    channel_handle=parts.channel(),
-                    use_global_device_ids=True,
-                )
+                built = all_gather(value, op.axis, op.groups, next(parts.channels))
                 return parts.tagged(built, op.axes)
             case ops.AllToAll():
                 built = hlo.AllToAllOp(
