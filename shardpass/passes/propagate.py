@@ -18,6 +18,7 @@ from shardpass.ir.annotations import (
 from shardpass.ir.locations import place_of
 from shardpass.pipeline.base import ModulePass
 from shardpass.pipeline.registry import register
+from shardpass.planning.search import starts
 from shardpass.program.program import OpKind, Program
 from shardpass.program.read import Handles
 from shardpass.program.shardings import Shardings
@@ -36,6 +37,8 @@ class Propagate(ModulePass):
     ``shardpass/propagation/engine.py`` for the rounds and how conflicts are settled. What the user fixed is unchanged.
 
     Options:
+        effort: 0 propagates once, as the user's shardings give it; 1 also lets the weights (right operands of products)
+            take part last, plans the program both ways, and keeps the shardings that cost less
         verbose: print each factor for which values of one op hold different splits, on stderr: which split won, with
             the bytes of the values that hold it (two factors that contend for one axis are not printed)
         trace: print each change on stderr: the op, and which of its values was split further over which axes
@@ -64,16 +67,21 @@ class Propagate(ModulePass):
 
     keeps_table: ClassVar[bool] = True
 
+    effort: int = 0
     verbose: bool = False
     trace: bool = False
 
     def run(self, module: Any) -> None:
         table = table_of(module, "propagate")
         program, handles = table.program, table.handles
-        found = Propagated(program, _barriers(program, handles))
+        tried = starts(program, _barriers(program, handles), self.effort)
+        found = tried[0].found
         write(program, handles, found.shardings)
         keep(Table(program, handles, found.shardings))
         told = Told(found, handles)
+        if self.verbose and self.effort:
+            for start in tried:
+                print(f"start {start.name!r}: price {start.price:.0f} bytes", file=sys.stderr)
         for line in (*(told.trace() if self.trace else ()), *(told.conflicts() if self.verbose else ())):
             print(line, file=sys.stderr)
 
