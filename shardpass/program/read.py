@@ -6,7 +6,6 @@ microseconds an op; models are shared by equal ops (``models``).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any
@@ -36,7 +35,7 @@ from shardpass.ir.annotations import (
 )
 from shardpass.ir.effects import may_be_erased
 from shardpass.ir.locations import place_of
-from shardpass.ir.walk import CONTROL_FLOW, inputs_of, operation
+from shardpass.ir.walk import CONTROL_FLOW, inputs_of
 from shardpass.ops.model import OpModel
 from shardpass.ops.registry import OpDef, find
 from shardpass.ops.splits.prime_mesh import PrimeMesh, prime_mesh
@@ -263,8 +262,3 @@ def _why_whole(entry: OpDef | None, ranked: bool, captured: tuple[int, ...], tar
     if target:
         return "no rule says how a call of this target may be split"
     return "its rule does not cover this form of the op"
-
-
-def every_handle(handles: Handles, block: Block) -> Iterator[Any]:
-    """The MLIR ops of ``block`` and of the blocks inside."""
-    return (operation(handles.ops[op.number]) for op in block.every_op())

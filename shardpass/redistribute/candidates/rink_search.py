@@ -27,14 +27,13 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
 from itertools import islice
 
-from shardpass.sharding.primes import divisors, prime_factors
+from shardpass.sharding.primes import divisors
 
 
 class Phase(IntEnum):
@@ -158,8 +157,3 @@ def weak_cost(shape: tuple[int, ...], source: tuple[int, ...], path: tuple[WeakC
             tile *= step.factor
             cost += tile
     return cost
-
-
-def axes_in_use(counts: tuple[int, ...]) -> Counter[int]:
-    """How many axes of each prime size the tile ``counts`` take."""
-    return Counter(p for k in counts for p in prime_factors(k))
