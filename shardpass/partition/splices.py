@@ -16,10 +16,19 @@ from jaxlib.mlir import ir
 from shardpass.ir.tensors import ints, operation, shape_of
 from shardpass.ops.families.concatenate import Piece, splice_op
 from shardpass.program.program import OpKind
-from shardpass.program.table import Table
+from shardpass.program.table import Table, forget, table_of
 
 
-def make_splices(table: Table) -> bool:
+def spliced_table(module: Any) -> Table:
+    """The table of ``module``, whose concatenates of slices have become splices. Raises as ``table_of``."""
+    table = table_of(module, "partition")
+    if _make_splices(table):
+        forget()
+        table = table_of(module, "partition")
+    return table
+
+
+def _make_splices(table: Table) -> bool:
     """Concatenates of slices in every block become splices, slices without use are erased; whether there were any."""
     ops = list(table.program.body.every_op())
     cut = {value for op in ops if op.name == "stablehlo.slice" for value in op.results}

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from shardpass.partition.emit import emit
-from shardpass.partition.splices import make_splices
+from shardpass.partition.splices import spliced_table
 from shardpass.pipeline.base import ModulePass
 from shardpass.pipeline.registry import register
 from shardpass.planning.planner import plan_program
-from shardpass.program.table import forget, table_of
 
 
 @register
@@ -51,8 +50,5 @@ class Partition(ModulePass):
     summary = "whole arrays become tiles; changes of sharding are made explicit"
 
     def run(self, module: Any) -> None:
-        table = table_of(module, "partition")
-        if make_splices(table):
-            forget()
-            table = table_of(module, "partition")
+        table = spliced_table(module)
         emit(plan_program(table.program, table.found()), table.handles)

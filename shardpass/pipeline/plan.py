@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from shardpass.ir.context import UNNAMED
-from shardpass.partition.splices import make_splices
+from shardpass.partition.splices import spliced_table
 from shardpass.pipeline.run import run_pipeline
 from shardpass.planning.plan import ProgramPlan
 from shardpass.planning.planner import plan_program
-from shardpass.program.table import Table, table_of
 
 
 def plan_module(text_or_module: Any, *, filename: str = UNNAMED) -> ProgramPlan:
@@ -23,12 +22,5 @@ def plan_module(text_or_module: Any, *, filename: str = UNNAMED) -> ProgramPlan:
     """
     module = run_pipeline(text_or_module, "propagate", filename=filename)
     with module.context:
-        table = table_of(module, "partition")
-        if make_splices(table):
-            table = table_of(module, "partition")
-        return planned(table)
-
-
-def planned(table: Table) -> ProgramPlan:
-    """The plan of a module whose facts are at hand."""
-    return plan_program(table.program, table.found())
+        table = spliced_table(module)
+        return plan_program(table.program, table.found())

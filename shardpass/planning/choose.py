@@ -14,11 +14,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from shardpass.element_types import ElementType
 from shardpass.ops.model import LocalPlan, OpModel, Shapes, Split
 from shardpass.ops.splits.assign import Completion, Side, assign, complete
 from shardpass.ops.splits.factors import Axes, DimAxes, Kind, Rule, used_axes
 from shardpass.ops.splits.prime_mesh import PrimeMesh
+from shardpass.ops.tiles.masking import has_identity
 from shardpass.planning.copies import Copies, Held
 from shardpass.planning.prices import Prices
 from shardpass.planning.steps import Mask, Remark
@@ -130,17 +130,6 @@ class Choices:
             results.append(ResultChoice(dims, done, mesh.sharding(dims)))
         remarks = taken_whole(rule, held, chosen.operands, mesh, self.prices)
         return Choice(local(chosen.factors), tuple(operands), tuple(results), remarks)
-
-
-# Of the floating-point types, those whose infinities can be written: the identities of minimum and maximum.
-WITH_INFINITIES = frozenset({"f64", "f32", "f16", "bf16"})
-
-
-def has_identity(combiner: str, element: ElementType) -> bool:
-    """Whether the padding of arrays of ``element`` can be overwritten by the identity of ``combiner``."""
-    if combiner not in ("maximum", "minimum"):
-        return True
-    return element.mlir in WITH_INFINITIES or element.mlir.lstrip("u").startswith("i")
 
 
 def maskable(rule: Rule, operands: Sequence[Held]) -> Rule:

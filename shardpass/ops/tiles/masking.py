@@ -14,11 +14,20 @@ import numpy as np
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
 
+from shardpass.element_types import ElementType
 from shardpass.ir.offsets import device_value
 from shardpass.ir.tensors import shape_of, splat
 from shardpass.ops.splits.factors import Axes
 from shardpass.ops.splits.prime_mesh import PrimeMesh
 from shardpass.ops.tiles.positions import compare, i32, spread
+
+# The identities of maximum and minimum, of the floating-point types whose infinities can be written.
+INFINITIES = {
+    "f64": ("0xFFF0000000000000", "0x7FF0000000000000"),
+    "f32": ("0xFF800000", "0x7F800000"),
+    "f16": ("0xFC00", "0x7C00"),
+    "bf16": ("0xFF80", "0x7F80"),
+}
 
 
 def identity_text(combiner: str, element: Any) -> str | None:
@@ -33,9 +42,14 @@ def identity_text(combiner: str, element: Any) -> str | None:
         low = 0 if unsigned else -(2 ** (width - 1))
         high = 2**width - 1 if unsigned else 2 ** (width - 1) - 1
         return str(low if combiner == "maximum" else high)
-    infinite = {"f32": ("0xFF800000", "0x7F800000"), "f64": ("0xFFF0000000000000", "0x7FF0000000000000"),
-                "bf16": ("0xFF80", "0x7F80"), "f16": ("0xFC00", "0x7C00")}  # fmt: skip
-    return infinite[name][combiner == "minimum"] if name in infinite else None
+    return INFINITIES[name][combiner == "minimum"] if name in INFINITIES else None
+
+
+def has_identity(combiner: str, element: ElementType) -> bool:
+    """Whether ``identity_text`` has an answer, for who has no MLIR type at hand."""
+    if combiner not in ("maximum", "minimum"):
+        return True
+    return element.mlir in INFINITIES or element.mlir.lstrip("u").startswith("i")
 
 
 def _number(element: Any, value: int) -> str:
