@@ -18,13 +18,12 @@ from shardpass.ir.annotations import (
 from shardpass.ir.locations import place_of
 from shardpass.pipeline.base import ModulePass
 from shardpass.pipeline.registry import register
-from shardpass.planning.search import starts
+from shardpass.planning.search import Decision, decide
 from shardpass.program.program import OpKind, Program
 from shardpass.program.read import Handles
 from shardpass.program.shardings import Shardings
 from shardpass.program.table import Table, keep, table_of
 from shardpass.propagation.engine import describe
-from shardpass.propagation.program import Propagated
 from shardpass.sharding import Sharding
 
 
@@ -37,8 +36,8 @@ class Propagate(ModulePass):
     ``shardpass/propagation/engine.py`` for the rounds and how conflicts are settled. What the user fixed is unchanged.
 
     Options:
-        effort: 0 propagates once, as the user's shardings give it; 1 also lets the weights (right operands of products)
-            take part last, plans the program both ways, and keeps the shardings that cost less
+        effort: 0 propagates, op by op; 1 then looks for cheaper shardings, as plans price them, and takes these (see
+            ``shardpass/planning/search.py``); 2 looks longer, from several starts, and over parts of axes too
         verbose: print each factor for which values of one op hold different splits, on stderr: which split won, with
             the bytes of the values that hold it (two factors that contend for one axis are not printed)
         trace: print each change on stderr: the op, and which of its values was split further over which axes
@@ -74,14 +73,10 @@ class Propagate(ModulePass):
     def run(self, module: Any) -> None:
         table = table_of(module, "propagate")
         program, handles = table.program, table.handles
-        tried = starts(program, _barriers(program, handles), self.effort)
-        found = tried[0].found
-        write(program, handles, found.shardings)
-        keep(Table(program, handles, found.shardings))
-        told = Told(found, handles)
-        if self.verbose and self.effort:
-            for start in tried:
-                print(f"start {start.name!r}: price {start.price:.0f} bytes", file=sys.stderr)
+        decision = decide(program, _barriers(program, handles), self.effort)
+        write(program, handles, decision.shardings)
+        keep(Table(program, handles, decision.shardings))
+        told = Told(decision, handles)
         for line in (*(told.trace() if self.trace else ()), *(told.conflicts() if self.verbose else ())):
             print(line, file=sys.stderr)
 
@@ -135,14 +130,19 @@ def _settle(row: dict[str, Any], sharding: Sharding) -> None:
 class Told:
     """What propagation did, for people."""
 
-    def __init__(self, found: Propagated, handles: Handles) -> None:
-        self.engine = found.engine
-        self.mesh = found.program.mesh
+    def __init__(self, decision: Decision, handles: Handles) -> None:
+        self.decision = decision
+        self.engine = decision.found.engine
+        self.mesh = decision.found.program.mesh
         self.handles = handles
 
     def conflicts(self) -> list[str]:
-        """Each op where two splits disagreed, which won, and why."""
-        return [f"{self._where(c.step)}: {describe(c, self.mesh)}" for c in self.engine.conflicts.values()]
+        """Each op where two splits disagreed, which won, and why; and each move that a search took."""
+        lines = [f"{self._where(c.step)}: {describe(c, self.mesh)}" for c in self.engine.conflicts.values()]
+        for settled in self.decision.settled:
+            place = "" if settled.op is None else f"{place_of(self.handles.ops[settled.op].location)}: "
+            lines.append(f"{place}{settled.told}: price {settled.before:.0f} -> {settled.after:.0f} bytes")
+        return lines
 
     def trace(self) -> list[str]:
         """Every step of propagation, in order."""

@@ -11,7 +11,7 @@ program are decided once.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from shardpass.ops.model import LocalPlan, OpModel, Shapes, Split
@@ -56,13 +56,21 @@ class Choice:
     remarks: tuple[Remark, ...]
 
 
-class Choices:
-    """The decisions so far."""
+@dataclass(frozen=True)
+class Decided:
+    """Decisions by what they depend on, and prices: of one plan, or of many plans of one program."""
 
-    def __init__(self, prices: Prices, copies: Copies) -> None:
-        self.prices = prices
+    prices: Prices
+    choices: dict[Any, Choice] = field(default_factory=dict)
+
+
+class Choices:
+    """The decisions of one plan, which knows ``decided`` and adds to it."""
+
+    def __init__(self, decided: Decided, copies: Copies) -> None:
+        self.prices = decided.prices
         self.copies = copies
-        self._known: dict[Any, Choice] = {}
+        self._known = decided.choices
 
     def of(
         self,

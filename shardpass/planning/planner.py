@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from shardpass.ops.splits.prime_mesh import PrimeMesh
-from shardpass.planning.choose import Choices, ResultChoice
+from shardpass.planning.choose import Choices, Decided, ResultChoice
 from shardpass.planning.copies import Copies
 from shardpass.planning.plan import ProgramPlan
 from shardpass.planning.prices import Prices
@@ -53,20 +53,24 @@ from shardpass.program.shardings import Shardings
 from shardpass.sharding import Sharding
 
 
-def plan_program(program: Program, shardings: Shardings) -> ProgramPlan:
-    """The plan of ``program`` under ``shardings``."""
-    return without_unused(_Planner(program, shardings).run())
+def plan_program(program: Program, shardings: Shardings, decided: Decided | None = None) -> ProgramPlan:
+    """The plan of ``program`` under ``shardings``.
+
+    ``decided``: what plans of the same folded program (``fold``) have decided before; this plan adds to it.
+    """
+    folded = decided is not None
+    decided = decided or Decided(Prices(program.mesh.num_devices))
+    return without_unused(_Planner(program, shardings, decided).run(), folded)
 
 
 class _Planner:
-    def __init__(self, program: Program, shardings: Shardings) -> None:
+    def __init__(self, program: Program, shardings: Shardings, decided: Decided) -> None:
         self.program = program
         self.shardings = shardings
-        prices = Prices(program.mesh.num_devices)
-        self.prices = prices
-        self.copies = Copies(prices)
+        self.prices = decided.prices
+        self.copies = Copies(decided.prices)
         self.movers = Movers(self.copies)
-        self.choices = Choices(prices, self.copies)
+        self.choices = Choices(decided, self.copies)
 
     def run(self) -> ProgramPlan:
         program = self.program

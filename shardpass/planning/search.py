@@ -1,129 +1,216 @@
-"""Several propagations of one program, priced as plans; the cheapest is taken.
+"""The cheapest shardings that are found for a program: greedy propagation, and then changes as long as they pay.
 
-Propagation decides greedily, so the order in which shardings take part decides much. With weights and batch split over
-one axis and nothing said of activations (FSDP), a weight's split contraction looks free while the batch has not
-arrived, and its axis is gone when it does: every layer then sums activations over devices, where gathering the weight
-would be cheaper. A plan knows what either costs.
+Problem: propagation decides op by op, in the order in which shardings arrive, and cannot undo. With weights and batch
+split over one axis (FSDP), a weight's split contraction looks free while the batch has not arrived, and its axis is
+gone when it does: every layer then sums activations, where gathering the weight would cost a tenth. Which dimensions
+belong together is known (TOAST, Alabed et al. 2025, searches over these too), and a plan knows what either costs.
 
-Starts, each a propagation of its own:
+State: points, each the splits of all values of the folded program (``fold``: repeated layers are one) with the price of
+its plan (``cost``).
 
-1. as the user said it;
-2. right operands late: the shardings of arguments that are right operands of a dot_general or a convolution (the
-   weights, as ``x @ w`` is written) take part after all others have come to rest, as if the user had given them
-   priority 1.
+1. Start: propagation as the user said it; with ``effort`` 2 another, in which right operands of products (weights, as
+   ``x @ w`` is written) take part after all others have come to rest.
+2. Descent: from the ops that receive most, moves are tried (``moves``): a factor takes an axis wherever that reaches,
+   or loses it. A move is estimated from the ops around what it changes (``estimate``); the best ones of an op are
+   planned, and the first whose plan is cheaper becomes the next point. It ends when no move of any op pays, or when the
+   budget of moves is spent.
+3. The cheapest point gives all values of the program their shardings. Where it gains little, the plans of the whole
+   program decide, so that a folded program's small errors never make anything dearer.
 
-What the user fixed is the same in all of them. The price is that of ``splits.assign``, summed over the program with
-loops multiplied: bytes that a device receives, a latency for each collective, and its work. Among equals the earliest
-is taken.
+Invariants: what the user fixed is the same in all points; what the outside sees is split evenly; no randomness and no
+clock, so that equal programs get equal shardings.
 
-Example, FSDP on d=8: ``x @ w`` with rows of x and rows of w over d. Start 1 splits the contraction over d and sums
-activations; start 2 has rows of x arrive first, and gathers w.
+Example, FSDP on d=8: ``x @ w`` with rows of x and rows of w over d. Propagation splits the contraction and sums
+activations. The dearest op is the dot_general; of its moves "rows of x over d" reaches all activations, and is cheaper.
 
-Complexity: one propagation and one plan for each start, of which equal layers cost little.
+Complexity: one fold and one propagation; each move O(values that it reaches + ops around them); each point one plan of
+the folded program. None grows with the number of equal layers but the fold.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from math import prod
 
-from shardpass.ops.splits.assign import LATENCY_BYTES, WORK_PER_BYTE
-from shardpass.planning.plan import ProgramPlan
+from shardpass.ops.splits.factors import DimAxes
+from shardpass.planning.choose import Decided
+from shardpass.planning.cost import Cost, costs, price, total
+from shardpass.planning.estimate import Estimate
+from shardpass.planning.fold import Folded, fold
+from shardpass.planning.moves import Move, Moves, sub_axes, whole_axes
 from shardpass.planning.planner import plan_program
-from shardpass.planning.steps import BlockPlan, ControlFlowPlan, SplitPlan
-from shardpass.program.program import NOTHING_SAID, Op, Program, Said
+from shardpass.planning.prices import Prices
+from shardpass.planning.weights import right_operands_late
+from shardpass.program.program import Program
+from shardpass.program.shardings import Shardings
+from shardpass.propagation.engine import describe
 from shardpass.propagation.program import Propagated
 
-TAKES_WEIGHTS = ("stablehlo.dot_general", "stablehlo.convolution")
-HANDS_ON = frozenset(f"stablehlo.{name}" for name in ("convert", "transpose", "reshape", "custom_call"))
+TRIES = {1: 400, 2: 6000}  # moves that a search may try, by effort
+SURE = 0.02  # a gain of this part of the price needs no plan of the whole program to be believed
+LESS = 1 - 1e-9  # of a price, what counts as less
 
 
 @dataclass(frozen=True)
-class Start:
-    """One propagation and the price of its plan, in bytes."""
+class Point:
+    """Splits of all values of the engine, what each op costs under them, and the price in bytes."""
 
-    name: str
-    found: Propagated
+    splits: tuple[DimAxes, ...]
+    costs: Mapping[int, Cost]
     price: float
 
 
-def starts(program: Program, barriers: dict[int, str], effort: int) -> list[Start]:
-    """The propagations that ``effort`` asks for, the cheapest first.
+@dataclass(frozen=True)
+class Settled:
+    """A move that was taken: what it did, for people, and the price before and after, in bytes."""
 
-    ``effort`` 0: one, as the user's shardings give it, unpriced; 1: those of the module's text.
+    told: str
+    op: int | None
+    before: float
+    after: float
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What was decided. ``found``: the propagation that it starts from, with its trace.
+
+    ``settled``: the moves that were taken, in order; ``tried``: how many were looked at.
     """
-    first = Propagated(program, barriers)
-    if effort < 1:
-        return [Start("as said", first, 0.0)]
-    tried = [Start("as said", first, price(plan_program(program, first.shardings)))]
-    late = right_operands_late(program)
-    if late is not None:
-        found = Propagated(late, barriers)
-        tried.append(Start("right operands late", found, price(plan_program(program, found.shardings))))
-    return sorted(tried, key=lambda start: start.price)  # stable
+
+    shardings: Shardings
+    found: Propagated
+    settled: tuple[Settled, ...] = ()
+    tried: int = 0
 
 
-def price(plan: ProgramPlan) -> float:
-    """Bytes received, latencies and work of one device in one run, in bytes."""
-    collectives = sum(sent.times for sent in plan.collectives)
-    work = sum(_work(plan.body, 1))
-    return plan.bytes_received + LATENCY_BYTES * collectives + work / WORK_PER_BYTE
+def decide(program: Program, barriers: Mapping[int, str], effort: int) -> Decision:
+    """The shardings of all values of ``program``.
+
+    ``barriers``: of constraints (by op) the direction in which shardings pass. ``effort``: 0 propagates and does no
+    more; 1 searches; 2 searches from several starts, over parts of axes too, and longer.
+    """
+    if effort > 0:
+        search = Search(program, barriers, effort)
+        search.run()
+        if search.settled:
+            chosen = search.unfolded()
+            sure = search.best.price < search.first.price * (1 - SURE)
+            if sure or price(plan_program(program, chosen)) < _greedy_price(program, barriers) * LESS:
+                return Decision(chosen, search.found, tuple(search.settled), search.tried)
+        tried = search.tried
+    else:
+        tried = 0
+    found = Propagated(program, barriers)
+    return Decision(found.shardings, found, (), tried)
 
 
-def _work(block: BlockPlan, times: int) -> Iterator[float]:
-    """For each op the points of its loop nest on one device, as often as it runs."""
-    for plan in block.ops:
-        if isinstance(plan, SplitPlan) and plan.op.model is not None:
-            nest = prod(max(1, factor.size) for factor in plan.op.model.rule.factors)
-            yield times * nest / plan.local.split.count
-        elif isinstance(plan, ControlFlowPlan):
-            inside = times * (plan.op.trips or 1) if plan.op.is_loop else times
-            for inner in plan.blocks:
-                yield from _work(inner, inside)
+def _greedy_price(program: Program, barriers: Mapping[int, str]) -> float:
+    return price(plan_program(program, Propagated(program, barriers).shardings))
 
 
-def right_operands_late(program: Program) -> Program | None:
-    """``program`` with its weights, and its results, taking part late; None where that changes nothing."""
-    weights = _weights(program)
-    said = dict(program.said)
-    arguments = [value for value in program.body.arguments if value in weights]
-    late = [value for value in arguments if _may_wait(said.get(value, NOTHING_SAID))]
-    if not late:
+class Search:
+    """One search; ``run`` it, then ask for ``unfolded``."""
+
+    def __init__(self, program: Program, barriers: Mapping[int, str], effort: int) -> None:
+        self.whole = program
+        self.effort = effort
+        self.folded: Folded = fold(program, barriers)
+        self.found = Propagated(self.folded.program, barriers)
+        self.engine = self.found.engine
+        self.decided = Decided(Prices(program.mesh.num_devices))
+        self.estimate = Estimate(self.folded, self.decided)
+        self.moves = Moves(self.engine, (whole_axes if effort < 2 else sub_axes)(program.mesh))
+        self.values = {engine: value for value, engine in self.found.index.items()}
+        self.tried = 0
+        self.budget = TRIES[min(effort, max(TRIES))]
+        self.settled: list[Settled] = []
+        self.first = self.best = self._point()
+
+    def run(self) -> None:
+        """Descends from the start, and from others where ``effort`` asks for them; ``best`` is the cheapest point."""
+        first, best = self._descend(self.first)
+        late = right_operands_late(self.folded.program) if self.effort > 1 else None
+        self.best, self.settled = best, first
+        if late is None:
+            return
+        other = Propagated(late, self.found.barriers).engine.snapshot()
+        self.engine.restore(other)
+        start = self._point()
+        told = Settled("right operands of products take part last", None, self.first.price, start.price)
+        then, best = self._descend(start)
+        if best.price < self.best.price * LESS:
+            self.best, self.settled = best, [told, *then]
+
+    def unfolded(self) -> Shardings:
+        """The shardings of the whole program at the best point."""
+        self.engine.restore(self.best.splits)
+        refused = self.engine.refusals()
+        found = replace(
+            self.found.table(),
+            conflicts={
+                op: describe(conflict, self.engine.mesh)
+                for conflict in refused
+                if (op := self.engine.steps[conflict.step].op) is not None
+            },
+        )
+        return self.folded.unfolded(found)
+
+    # ---------------------------------------------------------------- the descent
+
+    def _descend(self, point: Point) -> tuple[list[Settled], Point]:
+        settled = []
+        while self.tried < self.budget:
+            found = self._better(point)
+            if found is None:
+                break
+            move, better = found
+            op = self.engine.steps[move.step].op
+            settled.append(Settled(move.told(self.engine), op, point.price, better.price))
+            point = better
+        return settled, point
+
+    def _better(self, base: Point) -> tuple[Move, Point] | None:
+        """A move that makes the plan cheaper, and where it leads."""
+        self.engine.restore(base.splits)
+        table = self.found.table()
+        now = self.estimate.rebase(table.of, table.results)
+        dear = [number for number, cost in base.costs.items() if cost.moved]
+        seen: set[frozenset[tuple[int, DimAxes]]] = set()
+        for op in sorted(dear, key=lambda number: -base.costs[number].moved):
+            if self.tried >= self.budget:
+                break
+            options: list[tuple[float, int, Move]] = []
+            for move in self.moves.of_op(op, seen):
+                options.append((self._estimated(base, move), len(options), move))
+                self.engine.restore(base.splits)
+            for estimate, _, move in sorted(options, key=lambda option: option[:2]):
+                if estimate >= now * LESS:
+                    break
+                self._apply(base, move)
+                point = self._point()
+                if point.price < base.price * LESS:
+                    return move, point
+            self.engine.restore(base.splits)
         return None
-    for value in late:
-        said[value] = _waiting(said[value], program, value)
-    results = tuple(
-        _waiting(one, program, value) if _may_wait(one) and program.arrays[value] is not None else one
-        for one, value in zip(program.results_said, program.body.returned, strict=True)
-    )
-    return replace(program, said=said, results_said=results)
 
+    def _apply(self, base: Point, move: Move) -> None:
+        self.engine.restore(base.splits)
+        self.engine.assign(move.splits)
+        self.engine.settle(move.splits)
 
-def _may_wait(said: Said) -> bool:
-    """Whether a sharding splits anything and the user gave it no turn of its own."""
-    sharding = said.sharding
-    return sharding is not None and sharding.is_tiled and not said.priorities
+    def _estimated(self, base: Point, move: Move) -> float:
+        self.tried += 1
+        self._apply(base, move)
+        changed = [
+            self.values[number]
+            for number, (value, dims) in enumerate(zip(self.engine.values, base.splits, strict=True))
+            if value.dims != dims and number in self.values
+        ]
+        table = self.found.table()
+        return self.estimate.change(table.of, table.results, changed)
 
-
-def _waiting(said: Said, program: Program, value: int) -> Said:
-    return replace(said, priorities=(1,) * program.array(value).rank)
-
-
-def _weights(program: Program) -> set[int]:
-    """Values that are right operands of products, or that only conversions and moves lie between."""
-    source: dict[int, int] = {}
-    found: set[int] = set()
-
-    def origin(value: int) -> int:
-        return source.get(value, value)
-
-    def look(op: Op) -> None:
-        if op.name in HANDS_ON and op.operands:
-            source.update((result, origin(op.operands[0])) for result in op.results)
-        elif op.name in TAKES_WEIGHTS:
-            found.add(origin(op.operands[1]))
-
-    for op in program.body.every_op():
-        look(op)
-    return found
+    def _point(self) -> Point:
+        """The engine's present splits, planned."""
+        plan = plan_program(self.folded.program, self.found.table(), self.decided)
+        found = costs(plan, self.folded.times, self.folded.result_times)
+        return Point(self.engine.snapshot(), found, total(found))

@@ -12,6 +12,7 @@ were taken for an op that goes stay where later ops use them. A loop is kept wit
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from shardpass.planning.plan import ProgramPlan
@@ -34,9 +35,29 @@ from shardpass.planning.steps import (
 from shardpass.program.program import Op
 
 
-def without_unused(plan: ProgramPlan) -> ProgramPlan:
-    """``plan`` without what none of its results, and no op with effects, depends on."""
-    return replace(plan, body=_block(plan.body, set()))
+def without_unused(plan: ProgramPlan, folded: bool = False) -> ProgramPlan:
+    """``plan`` without what none of its results, and no op with effects, depends on.
+
+    ``folded``: the plan is of a folded program (``fold``), where ops before one that makes a value may use it.
+    """
+    return replace(plan, body=_walked(plan.body, _Remembered() if folded else set()))
+
+
+class _Remembered(set[Copy]):
+    """Copies of a folded program: one that is used anywhere counts as used everywhere."""
+
+    def discard(self, element: object) -> None:
+        """Keeps ``element``: another op may make it too."""
+
+    def difference_update(self, *s: Iterable[object]) -> None:
+        """Keeps all."""
+
+
+def _walked(block: BlockPlan, live: set[Copy]) -> BlockPlan:
+    """As ``_block``; of a folded program a first walk collects what is used."""
+    if isinstance(live, _Remembered):
+        _block(block, live)
+    return _block(block, live)
 
 
 def _block(block: BlockPlan, live: set[Copy]) -> BlockPlan:
@@ -95,8 +116,8 @@ def _control_flow(plan: ControlFlowPlan, live: set[Copy]) -> OpPlan:
     live.difference_update(made)
     blocks = []
     for block in plan.blocks:
-        inside: set[Copy] = set()
-        blocks.append(_block(block, inside))
+        inside = type(live)()
+        blocks.append(_walked(block, inside))
         live |= inside
     operands = _operands(plan.operands, live)
     return replace(plan, operands=operands, blocks=tuple(blocks))

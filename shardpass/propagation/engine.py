@@ -26,7 +26,7 @@ as often as there are sub-axes, so O(values x sub-axes) steps, of which only dis
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -132,11 +132,45 @@ class Propagation:
                     self._set(value, tuple(given.get(dim, axes) for dim, axes in enumerate(value.dims)))
             self._rounds(everything=True)
 
+    def snapshot(self) -> tuple[DimAxes, ...]:
+        """The splits of all values."""
+        return tuple([value.dims for value in self.values])
+
+    def restore(self, splits: Sequence[DimAxes]) -> list[int]:
+        """Gives all values the splits of a ``snapshot``; returns the values that changed."""
+        changed = []
+        for index, (value, dims) in enumerate(zip(self.values, splits, strict=True)):
+            if value.dims != dims:
+                self._set(value, dims)
+                changed.append(index)
+        return changed
+
+    def assign(self, splits: Mapping[int, DimAxes]) -> None:
+        """Gives some values new splits."""
+        for value, dims in splits.items():
+            self._set(self.values[value], dims)
+
+    def refusals(self) -> list[Conflict]:
+        """The conflicts of the present splits."""
+        out = []
+        for index, step in enumerate(self.steps):
+            out += [Conflict(index, *refused) for refused in self._outcome(step).refusals]
+        return out
+
+    def settle(self, changed: Iterable[int]) -> None:
+        """To the fixpoint again, after the splits of ``changed`` values were set from outside."""
+        steps = dict.fromkeys(step for value in changed for step in self.values[value].steps)
+        self._fixpoint(steps, max(Priority))
+        self._ties()
+
     def _rounds(self, everything: bool = False) -> None:
         for level in Priority:  # the steps of earlier rounds are at rest until one of these moves something
             first = everything and level == Priority.PASS_THROUGH
             start = [i for i, step in enumerate(self.steps) if first or step.rule.priority == level]
             self._fixpoint(start, level)
+        self._ties()
+
+    def _ties(self) -> None:
         while self.waiting:  # one at a time: a decision may settle the next tie
             tie = next(iter(self.waiting))
             del self.waiting[tie]
@@ -161,13 +195,14 @@ class Propagation:
         What comes of it depends on the rule and the values' facts and splits alone, so equal steps in equal states
         (the layers of a network) are joined once.
         """
-        step, values = self.steps[index], self.values
-        key = (step.key, *[values[v].state for v in step.values])
+        return self._apply(index, self._outcome(self.steps[index]))
+
+    def _outcome(self, step: Step) -> Outcome:
+        key = (step.key, *[self.values[v].state for v in step.values])
         outcome = self._known.get(key)
         if outcome is None:
-            outcome = self._joined(step, None)
-            self._known[key] = outcome
-        return self._apply(index, outcome)
+            outcome = self._known[key] = self._joined(step, None)
+        return outcome
 
     def _decide(self, index: int) -> list[int]:
         """As ``_step``, and settles a tie by what is reduced further on."""

@@ -16,6 +16,8 @@ Ops that are computed whole tie nothing. Cost: one walk, O(values + ops).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from shardpass.ops.splits.factors import DimAxes, Rule, pair_rules
 from shardpass.ops.splits.prime_mesh import PrimeMesh
 from shardpass.program.program import NOTHING_SAID, Block, Op, OpKind, Program, Said
@@ -28,9 +30,12 @@ FROZEN = {"FORWARD": frozenset({0}), "BACKWARD": frozenset({1}), "": frozenset[i
 
 
 class Propagated:
-    """``program`` propagated: ``engine`` has the trace and the conflicts, ``shardings`` the table."""
+    """``program`` propagated: ``engine`` has the trace and the conflicts, ``shardings`` the table.
 
-    def __init__(self, program: Program, barriers: dict[int, str]) -> None:
+    A folded program (``planning.fold``) may make one value by several ops; the first opens it.
+    """
+
+    def __init__(self, program: Program, barriers: Mapping[int, str]) -> None:
         self.program = program
         self.barriers = barriers  # by op: FORWARD, BACKWARD or NONE
         self.engine = Propagation(program.mesh)
@@ -43,7 +48,7 @@ class Propagated:
         self._block(program.body)
         self.results = self._results()
         self.engine.run()
-        self.shardings = self._table()
+        self.shardings = self.table()
 
     # ---------------------------------------------------------------- values
 
@@ -91,7 +96,8 @@ class Propagated:
 
     def _op(self, op: Op) -> None:
         for value in op.results:
-            self._open(value, op.mesh)
+            if value not in self.index:
+                self._open(value, op.mesh)
         if op.kind is OpKind.CONTROL_FLOW:
             self._control_flow(op)
             return
@@ -160,7 +166,8 @@ class Propagated:
 
     # ---------------------------------------------------------------- what was found
 
-    def _table(self) -> Shardings:
+    def table(self) -> Shardings:
+        """The shardings of all values as the engine has them now."""
         of = {value: self._sharding(index) for value, index in self.index.items()}
         results = tuple(None if index is None else self._sharding(index) for index in self.results)
         conflicts = {

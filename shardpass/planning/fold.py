@@ -1,0 +1,172 @@
+"""A smaller program that stands for a large one: what repeats (the layers of a network) is kept once, with its number.
+
+Problem: deciding about a program takes time that grows with its ops, and a network of 48 layers has 48 times the same
+question. Values that look alike from near by share one decision.
+
+Values are coloured, after Weisfeiler and Leman: at first by what is known of a value itself (its type, what the user
+said of it, the block and the kind of op that makes it), then ``ROUNDS`` times by the colours around it: operands and
+results of the op that makes it, and of the ops that use it. Values of one colour share a representative, the first of
+them; ops alike in model, operands' and results' representatives become one op, with the number of ops it stands for.
+
+Invariants:
+
+- Every op of the program has its like in the folded one, with the representatives of its operands and results. So
+  shardings of the folded program, given to all values of a colour, meet in the program exactly as they do in it.
+- Ops stand in the order of their first, so that what an op uses is made before. A value may be made by several ops
+  (layer 1's input by the embedding, layer 2's by layer 1): a folded program is to be propagated and priced, never
+  emitted.
+- An op that is neither split by a model nor a constraint (loops, branches, borders, ops computed whole) stands for
+  itself; so do results of different sayings. Blocks are folded each by itself.
+
+Example: ``y = tanh(x @ w0) @ w1 ...`` of 12 equal layers on 8 devices: the layers beyond ``ROUNDS`` from either end are
+one, whose output is its own input.
+
+Complexity: O(rounds x (values + operands)).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, replace
+
+from shardpass.program.program import NOTHING_SAID, Block, Op, OpKind, Program
+from shardpass.program.shardings import Shardings
+
+ROUNDS = 3
+ALIKE = (OpKind.SPLIT, OpKind.CONSTRAINT)
+
+
+@dataclass(frozen=True)
+class Folded:
+    """A folded program.
+
+    Attributes:
+        of: the representative of each value.
+        ops: of each op of the program, by number, the op that stands for it.
+        results: for each result of main the place among the folded program's results.
+        times: for how many ops an op (by number) stands; ``result_times`` likewise of results.
+    """
+
+    program: Program
+    of: tuple[int, ...]
+    ops: Mapping[int, int]
+    results: tuple[int, ...]
+    times: Mapping[int, int]
+    result_times: tuple[int, ...]
+
+    def unfolded(self, found: Shardings) -> Shardings:
+        """Shardings of the folded program as those of all values and ops of the program that it stands for."""
+        of = {value: found.of[rep] for value, rep in enumerate(self.of) if rep in found.of}
+        results = tuple(found.results[place] for place in self.results)
+        conflicts = {op: found.conflicts[rep] for op, rep in self.ops.items() if rep in found.conflicts}
+        return Shardings(of, results, conflicts)
+
+
+def fold(program: Program, barriers: Mapping[int, str]) -> Folded:
+    """``program`` folded. ``barriers``: of constraints (by op) the direction in which shardings pass."""
+    colours = _Colours(program, barriers)
+    for _ in range(ROUNDS):
+        colours.refine()
+    return _fold(program, colours.colours, colours.alike)
+
+
+class _Colours:
+    def __init__(self, program: Program, barriers: Mapping[int, str]) -> None:
+        self.colours = [-1] * len(program.arrays)
+        self.alike: dict[int, Hashable] = {}  # by op number: what the op itself must have in common with another
+        self.users: list[list[tuple[Hashable, Op]]] = [[] for _ in program.arrays]
+        self.makers: list[Op | None] = [None] * len(program.arrays)
+        known: dict[Hashable, int] = {}
+        said = program.said
+
+        def look(block: Block, inside: Hashable) -> None:
+            for value in block.arguments:
+                place = -1 if inside is None else value  # one that a loop carries stands for itself
+                key: Hashable = (inside, program.arrays[value], said.get(value, NOTHING_SAID), "argument", place)
+                self.colours[value] = known.setdefault(key, len(known))
+            for op in block.ops:
+                alike: Hashable = op.number
+                if op.kind in ALIKE and not op.blocks:
+                    alike = (op.kind, op.name, op.model, barriers.get(op.number), op.pure, op.cheap)
+                self.alike[op.number] = alike = known.setdefault(("op", inside, alike), len(known))
+                for place, value in enumerate(op.results):
+                    made = (alike, place, program.arrays[value], said.get(value, NOTHING_SAID))
+                    self.colours[value] = known.setdefault(made, len(known))
+                    self.makers[value] = op
+                for place, value in enumerate(op.operands):
+                    self.users[value].append(((alike, place), op))
+                for inner in op.blocks:
+                    look(inner, (op.number, id(inner)))
+            for place, value in enumerate(block.returned):
+                self.users[value].append((("returned", inside, place if inside is not None else -1), _END))
+
+        look(program.body, None)
+        for value, one in zip(program.body.returned, program.results_said, strict=True):
+            self.users[value].append((("result", one), _END))
+
+    def refine(self) -> None:
+        """One round: colours by the colours around."""
+        now = self.colours
+        known: dict[Hashable, int] = {}
+        around: dict[int, int] = {}
+
+        def of(op: Op) -> int:
+            found = around.get(op.number)
+            if found is None:
+                key = (self.alike.get(op.number), *[now[v] for v in op.operands], -1, *[now[v] for v in op.results])
+                found = around[op.number] = known.setdefault(key, len(known))
+            return found
+
+        out = []
+        for value, users in enumerate(self.users):
+            maker = self.makers[value]
+            made = -1 if maker is None else of(maker)
+            used = frozenset([(how, of(op)) for how, op in users])
+            key = (now[value], made, used)
+            out.append(known.setdefault(key, len(known)))
+        self.colours = out
+
+
+_END = Op(-1, "", OpKind.UNTOUCHED, (), (), None)  # type: ignore[arg-type]  # what a block returns is used by no op
+
+
+def _fold(program: Program, colours: list[int], alike: dict[int, Hashable]) -> Folded:
+    first: dict[int, int] = {}
+    of = list(range(len(colours)))
+
+    def represent(value: int) -> int:
+        rep = of[value] = first.setdefault(colours[value], value)
+        return rep
+
+    times: dict[int, int] = {}
+    stands: dict[int, int] = {}
+
+    def folded(block: Block) -> Block:
+        arguments = tuple(dict.fromkeys(represent(v) for v in block.arguments))
+        ops: dict[Hashable, Op] = {}
+        for op in block.ops:
+            operands = tuple([of[v] for v in op.operands])
+            results = tuple([represent(v) for v in op.results])
+            key = (alike[op.number], operands, results)
+            known = ops.get(key)
+            if known is not None:
+                times[known.number] += 1
+                stands[op.number] = known.number
+                continue
+            times[op.number] = 1
+            stands[op.number] = op.number
+            blocks = tuple(folded(inner) for inner in op.blocks)
+            captured = tuple(of[v] for v in op.captured)
+            ops[key] = replace(op, operands=operands, results=results, blocks=blocks, captured=captured)
+        return Block(arguments, tuple(ops.values()), tuple([of[v] for v in block.returned]))
+
+    body = folded(program.body)
+    ends = list(zip(body.returned, program.results_said, strict=True))
+    places = {end: place for place, end in enumerate(dict.fromkeys(ends))}
+    results = tuple(places[end] for end in ends)
+    counts = [0] * len(places)
+    for place in results:
+        counts[place] += 1
+    returned, results_said = tuple(value for value, _ in places), tuple(said for _, said in places)
+    small = replace(program, body=replace(body, returned=returned), results_said=results_said, count=len(times))
+    return Folded(small, tuple(of), stands, results, times, tuple(counts))

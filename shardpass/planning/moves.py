@@ -1,0 +1,102 @@
+"""The changes that a search tries at one point: a factor of an op is split over an axis as far as that reaches, or not.
+
+A move starts at a factor of one op and is carried on by ``propagation.spread``: the axis is given to all dimensions
+that belong together, or taken from them. Contractions hand a split on (``across``) or stop it. After a move propagation
+settles: values that became free of an axis may take another.
+
+Those ops are looked at first that receive most, as a conflict shows where the plan pays for it: an all_reduce of
+activations, because weights' rows hold the axis that the batch wants, stands at a dot_general with the factors batch,
+rows and columns. On d=8 its moves are: batch over d, columns over d, rows not over d.
+
+Moves that change the same values alike are one. Complexity: O(factors x axes) moves an op, each O(what it reaches).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from shardpass.ops.splits.factors import Axes, DimAxes, Kind
+from shardpass.ops.splits.prime_mesh import PrimeMesh
+from shardpass.propagation.engine import Propagation
+from shardpass.propagation.spread import Place, Spreading
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """One change. ``splits``: of each value of the engine that changes, its new split.
+
+    ``given``: the factor of the step takes ``axes``; otherwise the factor loses them.
+    """
+
+    step: int
+    factor: int
+    axes: Axes
+    given: bool
+    across: bool
+    splits: Mapping[int, DimAxes]
+
+    def told(self, engine: Propagation) -> str:
+        """For people: "batch (f1 of stablehlo.dot_general, size 4096) over data"."""
+        step = engine.steps[self.step]
+        size = step.rule.factors[self.factor].size
+        way = "split over" if self.given else "not split over"
+        return f"{step.name}, factor of size {size}, {way} {engine.mesh.names(self.axes)}: {len(self.splits)} values"
+
+
+class Moves:
+    """The moves of one program."""
+
+    def __init__(self, engine: Propagation, axes: Iterable[Axes]) -> None:
+        self.engine = engine
+        self.axes = tuple(axes)
+        self.spreading = Spreading(engine)
+        self._steps: dict[int | None, list[int]] = {}
+        for number, step in enumerate(engine.steps):
+            self._steps.setdefault(step.op, []).append(number)
+
+    def of_op(self, op: int, seen: set[frozenset[tuple[int, DimAxes]]]) -> Iterator[Move]:
+        """The moves that start at op number ``op``, from the engine's present splits; none that is in ``seen``.
+
+        The caller may change the splits between moves, and restores them before it asks for the next.
+        """
+        for number in self._steps.get(op, ()):
+            rule = self.engine.steps[number].rule
+            for axes in self.axes:
+                for factor, about in enumerate(rule.factors):
+                    if about.kind is Kind.REPLICATED or about.size < 2:
+                        continue
+                    start = self._places(number, factor)
+                    for across in (True, False):
+                        for given in (True, False):
+                            carry = self.spreading.spread if given else self.spreading.withdraw
+                            splits = carry(start, axes, across)
+                            key = frozenset(splits.items())
+                            if splits and key not in seen:
+                                seen.add(key)
+                                yield Move(number, factor, axes, given, across, splits)
+
+    def _places(self, number: int, factor: int) -> list[Place]:
+        """The dimensions of a step's values that begin with ``factor``."""
+        step = self.engine.steps[number]
+        maps = (*step.rule.operands, *step.rule.results)
+        return [
+            (value, dim)
+            for value, dims in zip(step.values, maps, strict=True)
+            for dim, factors in enumerate(dims)
+            if factors and factors[0] == factor
+        ]
+
+
+def whole_axes(mesh: PrimeMesh) -> tuple[Axes, ...]:
+    """The user's axes, each as its sub-axes; those of manual regions are no matter of splits."""
+    found: dict[str, Axes] = {}
+    for number, part in enumerate(mesh.parts):
+        found[part.name] = (*found.get(part.name, ()), number)
+    return tuple(found.values())
+
+
+def sub_axes(mesh: PrimeMesh) -> tuple[Axes, ...]:
+    """The user's axes, and each prime sub-axis of those that have several."""
+    whole = whole_axes(mesh)
+    return whole + tuple((part,) for axes in whole if len(axes) > 1 for part in axes)

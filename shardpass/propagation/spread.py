@@ -1,0 +1,134 @@
+"""One decision about a program's splits, carried as far as it reaches: a factor is split over an axis, or is not.
+
+Problem: changing the split of one value in a chain of ops costs a reshard on either side, so no single change pays.
+What pays is a change of all dimensions that belong together: "the batch is split over x, wherever it is".
+
+``spread`` starts from (value, dimension) pairs and follows the factors of steps to other dimensions, as propagation
+does, but with force: what it reaches loses the axis elsewhere. It stops
+
+1. at values that the user fixed (one that has the split already is passed through);
+2. at values that cannot take it: more shards than elements, an uneven tile at the program's border, an axis that must
+   not split the value;
+3. at dimensions that stand for several factors of which it is not the first;
+4. with ``across=False``, at contractions and reductions: a dimension that an op sums over does not hand its split on.
+
+``withdraw`` takes the axis away from a factor instead, wherever it is split over it.
+
+Example on d=8: ``y = x @ w`` with rows of w over d, and x over d along its columns, as greedy propagation has it.
+Spreading rows of x over d reaches y and all activations after it; they lose d elsewhere; w keeps it.
+
+State: none; both return the new splits of what they change. Complexity: O(values reached x their steps).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from math import prod
+
+from shardpass.ops.splits.factors import Axes, DimAxes, Kind, Rule
+from shardpass.propagation.engine import Propagation, Value
+
+Place = tuple[int, int]  # a value and a dimension of it
+
+
+class Spreading:
+    """Spreads and withdraws in one program; remembers which dimensions the rules tie together."""
+
+    def __init__(self, engine: Propagation) -> None:
+        self.engine = engine
+        self._ties: dict[tuple[int, int, int], tuple[tuple[int, int, bool], ...]] = {}
+        self._places: dict[tuple[int, int, bool], tuple[Place, ...]] = {}
+
+    def spread(self, start: Iterable[Place], axes: Axes, across: bool) -> dict[int, DimAxes]:
+        """The splits of the values that change where ``start`` is split over ``axes`` too."""
+        changed: dict[int, DimAxes] = {}
+        seen = dict.fromkeys(start)
+        todo = deque(seen)
+        while todo:
+            value, dim = todo.popleft()
+            known = self.engine.values[value]
+            dims = changed.get(value, known.dims)
+            if not set(axes) <= set(dims[dim]):
+                taken = self._with(known, dims, dim, axes)
+                if taken is None:
+                    continue
+                changed[value] = taken
+            for place in self._tied(value, dim, across):
+                if place not in seen:
+                    seen[place] = None
+                    todo.append(place)
+        return changed
+
+    def withdraw(self, start: Iterable[Place], axes: Axes, across: bool) -> dict[int, DimAxes]:
+        """The splits of the values that change where ``start`` is no longer split over ``axes``."""
+        changed: dict[int, DimAxes] = {}
+        seen = dict.fromkeys(start)
+        todo = deque(seen)
+        while todo:
+            value, dim = todo.popleft()
+            known = self.engine.values[value]
+            dims = changed.get(value, known.dims)
+            if known.fixed or not set(axes) & set(dims[dim]):
+                continue
+            changed[value] = tuple(
+                tuple(a for a in one if a not in axes) if place == dim else one for place, one in enumerate(dims)
+            )
+            for place in self._tied(value, dim, across):
+                if place not in seen:
+                    seen[place] = None
+                    todo.append(place)
+        return changed
+
+    def _with(self, known: Value, dims: DimAxes, dim: int, axes: Axes) -> DimAxes | None:
+        """``dims`` with dimension ``dim`` split over ``axes`` too, and no other; None where that cannot be."""
+        if known.fixed or known.facts.taken & set(axes):
+            return None
+        sizes = self.engine.mesh.sizes
+        out = [tuple(a for a in one if a not in axes) for one in dims]
+        together = (*out[dim], *axes)
+        if list(out[dim]) == sorted(out[dim]):  # one order for all that say nothing of it
+            together = tuple(sorted(together))
+        count, size = prod(sizes[a] for a in together), known.shape[dim]
+        if count > size or (known.divisible_only and size % count):
+            return None
+        out[dim] = together
+        return tuple(out)
+
+    def _tied(self, value: int, dim: int, across: bool) -> tuple[Place, ...]:
+        """The dimensions that steps tie to dimension ``dim`` of ``value``."""
+        key = (value, dim, across)
+        found = self._places.get(key)
+        if found is None:
+            found = self._places[key] = tuple(dict.fromkeys(self._find(value, dim, across)))
+        return found
+
+    def _find(self, value: int, dim: int, across: bool) -> Iterable[Place]:
+        for number in self.engine.values[value].steps:
+            step = self.engine.steps[number]
+            for place, other in enumerate(step.values):
+                if other != value:
+                    continue
+                for to, its_dim, reduces in self._ties_of(step.rule, place, dim):
+                    if to not in step.frozen and (across or not reduces):
+                        yield step.values[to], its_dim
+
+    def _ties_of(self, rule: Rule, place: int, dim: int) -> tuple[tuple[int, int, bool], ...]:
+        """What ``rule`` ties to dimension ``dim`` of ``place``: (place, dimension, whether the op reduces over it)."""
+        key = (id(rule), place, dim)
+        found = self._ties.get(key)
+        if found is None:
+            found = self._ties[key] = tuple(_ties(rule, place, dim))
+        return found
+
+
+def _ties(rule: Rule, place: int, dim: int) -> Iterable[tuple[int, int, bool]]:
+    maps = (*rule.operands, *rule.results)
+    factors = maps[place][dim]
+    if not factors or rule.factors[factors[0]].kind is Kind.REPLICATED:
+        return
+    reduces = rule.factors[factors[0]].kind is Kind.REDUCTION
+    for to, dims in enumerate(maps):
+        for its_dim, its in enumerate(dims):
+            if its and its[0] == factors[0] and (to, its_dim) != (place, dim):
+                yield to, its_dim, reduces
