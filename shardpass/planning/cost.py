@@ -16,6 +16,7 @@ from math import prod
 
 from shardpass.ops.model import LocalPlan
 from shardpass.ops.splits.assign import LATENCY_BYTES, WORK_PER_BYTE
+from shardpass.ops.splits.factors import Rule, pair_rules
 from shardpass.planning.listed import redistribution
 from shardpass.planning.plan import ProgramPlan
 from shardpass.planning.steps import (
@@ -82,6 +83,14 @@ def costs(
     return walk.found
 
 
+def work(rule: Rule, local: LocalPlan) -> float:
+    """The points of an op's loop nest on one device; of operands that have nothing to do with one another, the sum."""
+    split = local.split
+    parts = [split.mesh.count(axes) for axes in split.factors]
+    groups = [numbers for _, numbers in pair_rules(rule)] if rule.independent else [range(len(rule.factors))]
+    return sum(prod(max(1, rule.factors[f].size) / parts[f] for f in group) for group in groups)
+
+
 @dataclass
 class _Walk:
     times: Mapping[int, int]
@@ -99,8 +108,7 @@ class _Walk:
                 self.local(plan.local, number, runs)
                 self.results(plan.results, number, runs)
                 if plan.op.model is not None:
-                    nest = prod(max(1, factor.size) for factor in plan.op.model.rule.factors)
-                    self.at(number).work += runs * nest / plan.local.split.count
+                    self.at(number).work += runs * work(plan.op.model.rule, plan.local)
             case WholePlan():
                 self.operands([operand for _, operand in plan.operands], number, runs)
                 self.results(plan.results, number, runs)

@@ -18,18 +18,17 @@ O(ops around the values that change), each a table lookup where its signature is
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from math import prod
 
 from shardpass.ops.model import LocalPlan
 from shardpass.ops.splits.assign import LATENCY_BYTES, WORK_PER_BYTE
 from shardpass.planning.choose import Choices, Decided
 from shardpass.planning.copies import Copies, Held
+from shardpass.planning.cost import RETURNED, work
 from shardpass.planning.fold import Folded
 from shardpass.planning.prices import Prices
 from shardpass.program.program import Array, Block, Op, OpKind
 from shardpass.sharding import Sharding
 
-RETURNED = -1
 Demands = tuple[tuple[int, Sharding], ...]
 Term = tuple[float, Demands]
 
@@ -163,8 +162,7 @@ class Estimate:
             received = [done.bytes for done in made.completions]
             received.append(self.prices.move(type_, made.computed, to, op.mesh))
             cost += sum(received) + LATENCY_BYTES * sum(map(bool, received))
-        nest = prod(max(1, factor.size) for factor in op.model.rule.factors)
-        cost += nest / choice.local.split.count / WORK_PER_BYTE
+        cost += work(op.model.rule, choice.local) / WORK_PER_BYTE
         demands = [
             (value, taken.sharding)
             for index, (value, taken) in enumerate(zip(op.operands, choice.operands, strict=True))
