@@ -13,6 +13,9 @@ compare them.
 
 Cases: a while body counts once for each trip where XLA knows how many, else once; of a conditional's branches, the
 one that receives most; a collective over groups of one device, or a permute from each device to itself, is none.
+With ``scattered`` an all-reduce of which each device keeps its slice alone counts as the reduce-scatter that XLA makes
+of it on GPU and TPU (tools/bench/hlo_slices.py): size * (g-1)/g, half as much.
+
 Cost: one pass over the text, one over the graph of computations.
 """
 
@@ -23,6 +26,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import prod
+
+from tools.bench.hlo_slices import Slices, read_op
 
 BITS = {"pred": 8, "token": 0}
 _SHAPE = re.compile(r"\b([a-z]+[0-9]*(?:e[0-9]+m[0-9]+[a-z0-9]*)?)\[([0-9,]*)\]")
@@ -66,16 +71,18 @@ class _Sum:
         return sum(self.sizes.values(), Fraction())
 
 
-def traffic(hlo: str, devices: int) -> Traffic:
+def traffic(hlo: str, devices: int, *, scattered: bool = False) -> Traffic:
     """Counts what ``hlo``, compiled for ``devices`` partitions, moves in one run."""
     computations, entry = _computations(hlo)
     known: dict[str, _Sum] = {}
+    slices = Slices(computations) if scattered else None
 
     def count(name: str) -> _Sum:
         if name not in known:
             known[name] = found = _Sum()
             for line in computations.get(name, ()):
-                _count_line(line, found, count, devices)
+                if slices is None or not _count_sliced(line, name, found, slices, devices):
+                    _count_line(line, found, count, devices)
         return known[name]
 
     total = count(entry)
@@ -122,6 +129,21 @@ def _count_line(line: str, found: _Sum, count: Callable[[str], _Sum], devices: i
         found.add(max((count(name) for name in names), key=lambda s: s.bytes, default=_Sum()))
     elif op == "call" and (called := re.search(r"to_apply=%?([\w.\-]+)", rest)):
         found.add(count(called[1]))
+
+
+def _count_sliced(line: str, computation: str, found: _Sum, slices: Slices, devices: int) -> bool:
+    """Counts an all-reduce some of whose elements are sliced; False for every other op."""
+    op = read_op(line)
+    if op is None or op.op != "all-reduce" or (group := group_size(op.rest, devices)) == 1:
+        return False
+    sliced = slices.sliced(computation, op.name, group)
+    sizes = [_size(f"{kind}[{dims}]", False) for kind, dims in _SHAPE.findall(op.type)]
+    for kind, parts, times in (("reduce-scatter", True, 1), ("all-reduce", False, 2)):
+        size = sum(size for size, one in zip(sizes, sliced, strict=True) if one is parts)
+        if size:
+            found.counts[kind] = found.counts.get(kind, 0) + 1
+            found.sizes[kind] = found.sizes.get(kind, Fraction()) + size * times * Fraction(group - 1, group)
+    return True
 
 
 def _size(type_text: str, started: bool) -> int:
