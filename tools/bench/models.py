@@ -16,8 +16,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
-import re
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -26,9 +24,21 @@ from typing import Any
 
 from tools.bench.peers import WAYS, Child
 from tools.bench.real_programs import real_programs
+from tools.bench.report import (
+    cell,
+    geometric_mean,
+    markdown_table,
+    memory_cell,
+    ratio,
+    ratio_cell,
+    show_table,
+    states,
+    value,
+    worst_first,
+    write_between,
+)
 
 BOUND, MEMORY_BOUND = 1.2, 1.05
-CLAMP = 10.0  # a ratio in a geometric mean is held between its inverse and this
 MARKS = ("<!-- table: tools/bench/models.py -->", "<!-- end of the table -->")
 
 
@@ -42,48 +52,16 @@ class Row:
 
     def best(self, what: str) -> float | None:
         """The least of the peers that were right; None where none was."""
-        found = [_value(self.ways[w], what) for w in WAYS[1:] if self.ways[w]["status"] == "right"]
+        found = [value(self.ways[w], what) for w in WAYS[1:] if self.ways[w]["status"] == "right"]
         return min(found, default=None)
 
     def ratio(self, what: str) -> float | None:
         """Ours over the better peer. None without one, where ours is not right, or where neither sends anything."""
-        ours, best = self.ways["shardpass"], self.best(what)
-        if ours["status"] != "right" or best is None:
-            return None
-        mine = _value(ours, what)
-        if mine == best:
-            return 1.0 if mine else None
-        return math.inf if best == 0 else mine / best
-
-
-def _value(answer: dict[str, Any], what: str) -> float:
-    return float(answer["temp"] + answer["output"] if what == "memory" else answer[what])
-
-
-def geometric_mean(ratios: Sequence[float]) -> float:
-    """Each ratio counts as at most CLAMP and at least its inverse: nothing against something must not decide alone."""
-    logs = [math.log(min(max(ratio, 1 / CLAMP), CLAMP)) for ratio in ratios]
-    return math.exp(sum(logs) / len(logs)) if logs else math.nan
+        ours = self.ways["shardpass"]
+        return ratio(value(ours, what), self.best(what)) if ours["status"] == "right" else None
 
 
 # ---------------------------------------------------------------- report
-
-
-def cell(answer: dict[str, Any]) -> str:
-    """'1024 / 3': bytes and collectives; or 'wrong', 'fails'."""
-    if answer["status"] != "right":
-        return str(answer["status"])
-    return f"{answer['bytes']} / {answer['collectives']}" + ("*" if answer["unknown_loops"] else "")
-
-
-def memory_cell(answer: dict[str, Any]) -> str:
-    return f"{_value(answer, 'memory') / 1024:.1f}" if answer["status"] == "right" else "-"
-
-
-def ratio_cell(ratio: float | None) -> str:
-    if ratio is None:
-        return "-"
-    return "new" if math.isinf(ratio) else f"{ratio:.2f}"
 
 
 def cells(row: Row) -> list[str]:
@@ -108,49 +86,21 @@ def summary(rows: Sequence[Row]) -> list[str]:
         mean = geometric_mean(ratios)
         line = f"{what}: geometric mean of ours over the better peer {mean:.3f} over {len(ratios)} programs"
         if bound is not None:
-            worse = sorted(((r, row.name) for row in rows if (r := row.ratio(what) or 0) > bound), reverse=True)
-            told = ", ".join(f"{name} {ratio_cell(r)}" for r, name in worse) or "none"
-            line += f"; above {bound}x: {told}"
+            line += f"; above {bound}x: {worst_first([(row.name, row.ratio(what)) for row in rows], bound)}"
         lines.append(line)
-    for way in WAYS:
-        states = [row.ways[way]["status"] for row in rows]
-        bad = ", ".join(f"{row.name} ({row.ways[way]['status']})" for row in rows if row.ways[way]["status"] != "right")
-        lines.append(f"{way}: right on {states.count('right')} of {len(rows)}" + (f"; not on {bad}" if bad else ""))
-    return lines
+    return lines + [states(way, [(row.name, row.ways[way]) for row in rows]) for way in WAYS]
 
 
 def markdown(rows: Sequence[Row]) -> str:
-    lines = ["| " + " | ".join(HEADS) + " |", "|" + "---|" * len(HEADS)]
-    lines += ["| " + " | ".join(cells(row)) + " |" for row in rows]
-    return "\n".join([*lines, "", *(f"- {line}" for line in summary(rows))])
-
-
-def write_into(path: Path, rows: Sequence[Row]) -> None:
-    """Puts the table between the marks of a page; a page without marks gets them at its end."""
-    page = path.read_text() if path.exists() else ""
-    block = f"{MARKS[0]}\n\n{markdown(rows)}\n\n{MARKS[1]}"
-    between = re.compile(re.escape(MARKS[0]) + ".*?" + re.escape(MARKS[1]), re.DOTALL)
-    page = between.sub(lambda _: block, page) if between.search(page) else f"{page.rstrip()}\n\n{block}\n"
-    path.write_text(page)
+    return markdown_table(HEADS, [cells(row) for row in rows], summary(rows))
 
 
 def show(rows: Sequence[Row]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    console = Console()
-    table = Table(box=None, title="bytes received per device / collectives; KiB of temp + output")
-    for index, head in enumerate(HEADS):
-        table.add_column(head, justify="left" if index == 0 else "right")
-    for row in rows:
-        table.add_row(*cells(row))
-    console.print(table)
-    for line in summary(rows):
-        console.print(line, markup=False, highlight=False)
-    for row in rows:
-        for way in WAYS:
-            if row.ways[way].get("reason"):
-                console.print(f"{row.name}: {way}: {row.ways[way]['reason']}", markup=False, highlight=False)
+    reasons = [
+        f"{row.name}: {way}: {row.ways[way]['reason']}" for row in rows for way in WAYS if row.ways[way].get("reason")
+    ]
+    title = "bytes received per device / collectives; KiB of temp + output"
+    show_table(title, HEADS, [cells(row) for row in rows], [*summary(rows), *reasons])
 
 
 # ---------------------------------------------------------------- measuring
@@ -220,7 +170,7 @@ def main() -> int:
     if arguments.json:
         Path(arguments.json).write_text(json.dumps([asdict(row) for row in rows], indent=1))
     if rows and arguments.markdown:
-        write_into(Path(arguments.markdown), rows)
+        write_between(Path(arguments.markdown), MARKS, markdown(rows))
     if rows:
         show(rows)
     return 0 if all(row.ways["shardpass"]["status"] == "right" for row in rows) else 1

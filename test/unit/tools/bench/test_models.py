@@ -7,20 +7,9 @@ from dataclasses import asdict
 
 import pytest
 
-from tools.bench.models import (
-    MARKS,
-    Row,
-    cell,
-    geometric_mean,
-    main,
-    markdown,
-    merged,
-    ratio_cell,
-    read_rows,
-    summary,
-    write_into,
-)
+from tools.bench.models import MARKS, Row, main, markdown, merged, read_rows, summary
 from tools.bench.peers import Child
+from tools.bench.report import cell, geometric_mean, ratio_cell, write_between
 
 
 def answer(size=0, count=0, memory=1024, status="right", loops=0):
@@ -89,7 +78,7 @@ def test_the_table_is_put_between_its_marks_again_and_again(tmp_path):
     page.write_text(f"# Title\n\n{MARKS[0]}\n\nold\n\n{MARKS[1]}\n\nThe end.\n")
     rows = [row(answer(1), answer(1), answer(1))]
     for _ in range(2):
-        write_into(page, rows)
+        write_between(page, MARKS, markdown(rows))
         assert page.read_text() == f"# Title\n\n{MARKS[0]}\n\n{markdown(rows)}\n\n{MARKS[1]}\n\nThe end.\n"
 
 
