@@ -38,7 +38,7 @@ lit: $(STAMP) ## lit and FileCheck
 
 test: lint unit lit ## everything that CI runs
 
-BENCHMARKS := compile models redistribute sharding startup simulate_scale
+BENCHMARKS := compile models redistribute sharding startup simulate_scale underspecified
 bench: $(STAMP) ## the benchmarks (long)
 	@for b in $(BENCHMARKS); do echo "== tools/bench/$$b.py"; $(BIN)/python -m tools.bench.$$b || exit 1; done
 

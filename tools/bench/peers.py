@@ -1,12 +1,13 @@
 #!/usr/bin/env python
-"""One program partitioned in one of three ways, run, compared with one device, and measured.
+"""One program partitioned in one of several ways, run, compared with one device, and measured.
 
-    python -m tools.bench.peers mlp_sgd xla            one answer, for people (ways: shardpass, xla, shardy)
+    python -m tools.bench.peers mlp_sgd xla            one answer, for people (ways: shardpass, gspmd, xla, shardy)
 
 Ways: ``shardpass`` is the pipeline "partition"; ``xla`` is what jax.jit compiles (Shardy's propagation, XLA's
-partitioner); ``shardy`` is Shardy's own passes down to per-device code, which XLA then only compiles. Shardy's passes
-and XLA can end the process that they run in, so a benchmark asks through ``Child``, a process that is started again
-when it dies. Programs are those of test/integration/models.
+partitioner); ``shardy`` is Shardy's own passes down to per-device code, which XLA then only compiles; ``gspmd`` is
+jax.jit with GSPMD's propagation, as it was before JAX took Shardy's. Shardy's passes and XLA can end the process that
+they run in, so a benchmark asks through ``Child``, a process that is started again when it dies. Programs are those of
+test/integration/models, or any others that are lowered as they are.
 
 An answer is a dict: ``status`` ("right", "wrong", "fails"), ``reason``, and where it compiled ``bytes``,
 ``collectives``, ``kinds``, ``unknown_loops`` (tools/bench/hlo_traffic.py), ``temp`` and ``output`` bytes (XLA's
@@ -20,14 +21,16 @@ import argparse
 import json
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tools.bench.hlo_traffic import traffic
-from tools.bench.real_programs import RealProgram, differences, real_programs
+from tools.bench.real_programs import LoweredProgram, Measurable, differences, real_programs
 from tools.bench.shardy import shardy_module
 from tools.processes import ChildFailed, JsonChild, answer, environment, module_command
 
 WAYS = ("shardpass", "xla", "shardy")
+ALL_WAYS = ("shardpass", "gspmd", "xla", "shardy")
 DEVICES = 8
 
 
@@ -35,21 +38,32 @@ DEVICES = 8
 
 
 class Workbench:
-    """Measures ways on programs in this process; keeps the last program, lowered, with its results on one device."""
+    """Measures ways on programs in this process; keeps the last program, lowered, with its results on one device.
 
-    def __init__(self) -> None:
+    ``pipeline`` is shardpass's; ``scattered`` says how XLA's all-reduces are counted (tools/bench/hlo_traffic.py).
+    """
+
+    def __init__(
+        self,
+        programs: Mapping[str, Measurable] | None = None,
+        pipeline: str = "partition",
+        *,
+        scattered: bool = False,
+    ) -> None:
+        self.programs: Mapping[str, Measurable] = real_programs() if programs is None else programs
+        self.pipeline, self.scattered = pipeline, scattered
         self.name = ""
         self.lowered: Any = None
         self.expected: list[Any] = []
 
-    def take(self, name: str) -> RealProgram:
+    def take(self, name: str) -> Measurable:
         from shardpass.runtime import compile_single
 
         if name != self.name:
-            self.lowered = real_programs()[name].lower()
+            self.lowered = self.programs[name].lower()
             self.expected = compile_single(self.lowered.text)(*self.lowered.arguments)
             self.name = name
-        return real_programs()[name]
+        return self.programs[name]
 
     def measure(self, name: str, way: str) -> dict[str, Any]:
         program = self.take(name)
@@ -59,7 +73,7 @@ class Workbench:
         except Exception as error:  # a peer may refuse anything in any way
             return {"status": "fails", "reason": _first_line(error)}
         seconds = time.perf_counter() - start
-        moved = traffic(hlo, program.devices)
+        moved = traffic(hlo, program.devices, scattered=self.scattered)
         measured = {
             "bytes": moved.bytes,
             "collectives": moved.collectives,
@@ -82,7 +96,7 @@ class Workbench:
         from shardpass.diagnostics import collect
 
         with collect():
-            module = shardpass.run_pipeline(self.lowered.text, "partition")
+            module = shardpass.run_pipeline(self.lowered.text, self.pipeline)
         return self._ours(module)
 
     def shardy(self) -> Any:
@@ -95,9 +109,22 @@ class Workbench:
         return executable.hlo_text(), executable.memory_stats(), lambda: executable(*self.lowered.arguments)
 
     def xla(self) -> Any:
+        return self._jax(self.lowered)
+
+    def gspmd(self) -> Any:
         import jax
 
-        compiled = self.lowered.lowered.compile()
+        before = jax.config.jax_use_shardy_partitioner
+        jax.config.update("jax_use_shardy_partitioner", False)
+        try:
+            return self._jax(self.programs[self.name].lower())
+        finally:
+            jax.config.update("jax_use_shardy_partitioner", before)
+
+    def _jax(self, lowered: LoweredProgram) -> Any:
+        import jax
+
+        compiled = lowered.lowered.compile()
         arguments = self.lowered.case.arguments
         placed = jax.tree.map(jax.device_put, arguments, compiled.input_shardings[0])
         return compiled.as_text(), compiled.memory_analysis(), lambda: jax.tree.leaves(compiled(*placed))
@@ -119,10 +146,9 @@ def set_devices() -> None:
     jax.config.update("jax_num_cpu_devices", DEVICES)
 
 
-def serve() -> None:
+def serve(bench: Workbench) -> None:
     """Answers each JSON line ``[program, way]`` on stdin with one line on stdout."""
     set_devices()
-    bench = Workbench()
     for line in sys.stdin:
         name, way = json.loads(line)
         try:
@@ -133,10 +159,13 @@ def serve() -> None:
 
 
 class Child:
-    """A process that measures; it is started again after it has died or taken too long."""
+    """A process that measures; it is started again after it has died or taken too long.
 
-    def __init__(self, timeout: float = 300) -> None:
-        self.worker = JsonChild(module_command("tools.bench.peers", "--serve"), environment(), timeout)
+    ``command``: a module and its arguments, which calls ``serve``.
+    """
+
+    def __init__(self, timeout: float = 300, command: Sequence[str] = ("tools.bench.peers", "--serve")) -> None:
+        self.worker = JsonChild(module_command(*command), environment(), timeout)
 
     def ask(self, name: str, way: str) -> dict[str, Any]:
         try:
@@ -151,11 +180,11 @@ class Child:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program", nargs="?")
-    parser.add_argument("way", nargs="?", choices=WAYS)
+    parser.add_argument("way", nargs="?", choices=ALL_WAYS)
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.serve:
-        serve()
+        serve(Workbench())
         return 0
     if not arguments.way:
         parser.error("name a program and a way")
