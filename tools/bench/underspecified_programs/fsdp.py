@@ -49,9 +49,10 @@ def fsdp_small_batch() -> Case:
     draw = Draw(2)
     weights = [draw.weight(512, 2048), draw.weight(2048, 512)]
     arguments = (weights, draw.normal(16, 512))
-    split = [P(None, "data"), P("data", None)]
-    pins = {"hidden": P(None, "data")}
-    return Case(perceptron, arguments, Annotations((ROWS, BATCH)), Annotations((split, P()), P(), pins))
+    specs = (ROWS, BATCH)
+    pins = {"input": P(None, "data"), "hidden": P(None, "data")}
+    expert = Annotations(specs, P("data", None), pins)
+    return Case(perceptron, arguments, Annotations(specs), expert)
 
 
 @program(mesh=DATA)

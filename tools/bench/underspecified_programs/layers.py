@@ -43,7 +43,8 @@ def rms_norm(x: Any, scale: Any) -> Any:
 
 
 def perceptron(pin: Pin, weights: list[Any], x: Any) -> Any:
-    """``x`` through ``weights`` without biases; "hidden" names what is between them."""
+    """``x`` through ``weights`` without biases; "input" and "hidden" are its names."""
+    x = pin("input", x)
     for w in weights[:-1]:
         x = pin("hidden", jax.nn.relu(x @ w))
     return x @ weights[-1]
