@@ -66,7 +66,7 @@ class Propagate(ModulePass):
 
     keeps_table: ClassVar[bool] = True
 
-    effort: int = 0
+    effort: int = 1
     verbose: bool = False
     trace: bool = False
 

@@ -17,7 +17,7 @@ O(ops around the values that change), each a table lookup where its signature is
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from shardpass.ops.model import LocalPlan
 from shardpass.ops.splits.assign import LATENCY_BYTES, WORK_PER_BYTE
@@ -45,7 +45,7 @@ class Estimate:
         self.around: dict[int, list[int]] = {}  # value -> ops that make or use it
         self.free: set[int] = set()  # values that any device makes again at no price
         self.times: dict[int, float] = {}  # of a value: how often it is made
-        self._terms: dict[object, Term] = {}
+        self._splits: dict[object, Term] = {}  # by what a split depends on; demands by the operand's place
         self._read(self.program.body, 1.0)
         for value, count in zip(self.program.body.returned, folded.result_times, strict=True):
             self.around.setdefault(value, []).append(RETURNED)
@@ -84,25 +84,25 @@ class Estimate:
         self.price = sum(self._weight(n) * term[0] for n, term in self.terms.items()) + sum(self.moves.values())
         return self.price
 
-    def change(
-        self, shardings: Mapping[int, Sharding], results: tuple[Sharding | None, ...], changed: Iterable[int]
-    ) -> float:
-        """The price where ``changed`` values have the shardings that ``shardings`` says; the base stays."""
-        touched = {number for value in changed for number in self.around.get(value, ())}
-        if results != self.results:
+    def change(self, fresh: Mapping[int, Sharding], results: tuple[Sharding | None, ...]) -> float:
+        """The price where some values, and main's results, have other shardings; the base stays."""
+        shardings = {**self.shardings, **fresh}
+        touched = {number for value in fresh for number in self.around.get(value, ())}
+        if results is not self.results and results != self.results:
             touched.add(RETURNED)
-        fresh = {number: self._term(number, shardings, results) for number in touched}
-        terms = _Over(self.terms, fresh)
-        values = set(changed)
+        terms = {number: self._term(number, shardings, results) for number in touched}
+        values = {value for value in fresh if value in self.moves}
         delta = 0.0
-        for number, term in fresh.items():
+        for number, term in terms.items():
             old = self.terms[number]
+            if term is old:
+                continue
             delta += self._weight(number) * (term[0] - old[0])
             if term[1] != old[1]:
-                values.update(value for value, _ in (*term[1], *old[1]))
+                values.update([value for value, _ in (*term[1], *old[1])])
+        every = _Over(self.terms, terms)
         for value in values:
-            if value in self.moves:
-                delta += self._moved(value, shardings, terms) - self.moves[value]
+            delta += self._moved(value, shardings, every) - self.moves[value]
         return self.price + delta
 
     def _weight(self, number: int) -> float:
@@ -116,6 +116,8 @@ class Estimate:
         if array is None or own is None or value in self.free:
             return 0.0
         targets = {to for number in self.around[value] for wanted, to in terms[number][1] if wanted == value}
+        if not targets:
+            return 0.0
         total = 0.0
         for target in targets:
             received = self.prices.move(array, own, target, self.program.mesh)
@@ -128,11 +130,11 @@ class Estimate:
             return 0.0, tuple((value, to) for value, to in returned if to is not None)
         op = self.ops[number][0]
         if op.kind is OpKind.SPLIT:
-            key = (number, *[shardings.get(v) for v in (*op.operands, *op.results)])
-            found = self._terms.get(key)
+            key = (op.model, op.mesh.manual, *[shardings.get(v) for v in (*op.operands, *op.results)])
+            found = self._splits.get(key)
             if found is None:
-                found = self._terms[key] = self._split(op, shardings)
-            return found
+                found = self._splits[key] = self._split(op, shardings)
+            return found[0], tuple([(op.operands[place], to) for place, to in found[1]])
         if op.kind is OpKind.CONTROL_FLOW:
             carried = [(v, shardings[r]) for v, r in zip(op.operands, op.results, strict=False) if r in shardings]
             inner = [
@@ -164,8 +166,8 @@ class Estimate:
             cost += sum(received) + LATENCY_BYTES * sum(map(bool, received))
         cost += work(op.model.rule, choice.local) / WORK_PER_BYTE
         demands = [
-            (value, taken.sharding)
-            for index, (value, taken) in enumerate(zip(op.operands, choice.operands, strict=True))
+            (index, taken.sharding)
+            for index, taken in enumerate(choice.operands)
             if index not in choice.local.ignored and taken.sharding != held[index].sharding
         ]
         return cost, tuple(demands)

@@ -8,7 +8,9 @@ Those ops are looked at first that receive most, as a conflict shows where the p
 activations, because weights' rows hold the axis that the batch wants, stands at a dot_general with the factors batch,
 rows and columns. On d=8 its moves are: batch over d, columns over d, rows not over d.
 
-Moves that change the same values alike are one. Complexity: O(factors x axes) moves an op, each O(what it reaches).
+Moves that change the same values alike are one; so are moves whose starts reach one another.
+
+Complexity: O(factors x axes) moves an op, each O(what it reaches).
 """
 
 from __future__ import annotations
@@ -51,30 +53,47 @@ class Moves:
         self.engine = engine
         self.axes = tuple(axes)
         self.spreading = Spreading(engine)
+        self._seen: set[frozenset[tuple[int, DimAxes]]] = set()
+        self._reached: dict[tuple[Axes, bool, bool], set[Place]] = {}
         self._steps: dict[int | None, list[int]] = {}
         for number, step in enumerate(engine.steps):
             self._steps.setdefault(step.op, []).append(number)
 
-    def of_op(self, op: int, seen: set[frozenset[tuple[int, DimAxes]]]) -> Iterator[Move]:
-        """The moves that start at op number ``op``, from the engine's present splits; none that is in ``seen``.
+    def begin(self) -> None:
+        """Forgets the moves so far: the engine is at another point."""
+        self._seen = set()
+        self._reached = {}
 
-        The caller may change the splits between moves, and restores them before it asks for the next.
+    def of_op(self, op: int) -> Iterator[Move]:
+        """The moves that start at op number ``op``, from the engine's present splits, and that are new since ``begin``.
+
+        The caller may change the splits between moves, and takes that back before it asks for the next.
         """
         for number in self._steps.get(op, ()):
             rule = self.engine.steps[number].rule
-            for axes in self.axes:
-                for factor, about in enumerate(rule.factors):
-                    if about.kind is Kind.REPLICATED or about.size < 2:
-                        continue
-                    start = self._places(number, factor)
+            for factor, about in enumerate(rule.factors):
+                if about.kind is Kind.REPLICATED or about.size < 2:
+                    continue
+                start = self._places(number, factor)
+                for axes in self.axes:
                     for across in (True, False):
                         for given in (True, False):
-                            carry = self.spreading.spread if given else self.spreading.withdraw
-                            splits = carry(start, axes, across)
-                            key = frozenset(splits.items())
-                            if splits and key not in seen:
-                                seen.add(key)
-                                yield Move(number, factor, axes, given, across, splits)
+                            move = self._move(number, factor, start, axes, given, across)
+                            if move is not None:
+                                yield move
+
+    def _move(self, step: int, factor: int, start: list[Place], axes: Axes, given: bool, across: bool) -> Move | None:
+        """The move, unless it changes nothing or another changes the same."""
+        reached = self._reached.setdefault((axes, given, across), set())
+        if any(place in reached for place in start):
+            return None
+        spread = (self.spreading.spread if given else self.spreading.withdraw)(start, axes, across)
+        reached |= spread.reached
+        key = frozenset(spread.splits.items())
+        if not key or key in self._seen:
+            return None
+        self._seen.add(key)
+        return Move(step, factor, axes, given, across, spread.splits)
 
     def _places(self, number: int, factor: int) -> list[Place]:
         """The dimensions of a step's values that begin with ``factor``."""

@@ -175,39 +175,33 @@ class Search:
         table = self.found.table()
         now = self.estimate.rebase(table.of, table.results)
         dear = [number for number, cost in base.costs.items() if cost.moved]
-        seen: set[frozenset[tuple[int, DimAxes]]] = set()
+        self.moves.begin()
         for op in sorted(dear, key=lambda number: -base.costs[number].moved):
             if self.tried >= self.budget:
                 break
             options: list[tuple[float, int, Move]] = []
-            for move in self.moves.of_op(op, seen):
-                options.append((self._estimated(base, move), len(options), move))
-                self.engine.restore(base.splits)
+            for move in self.moves.of_op(op):
+                options.append((self._estimated(move), len(options), move))
             for estimate, _, move in sorted(options, key=lambda option: option[:2]):
                 if estimate >= now * LESS:
                     break
-                self._apply(base, move)
+                self.engine.assign(move.splits)
                 point = self._point()
+                self.engine.take_back()
                 if point.price < base.price * LESS:
                     return move, point
-            self.engine.restore(base.splits)
         return None
 
-    def _apply(self, base: Point, move: Move) -> None:
-        self.engine.restore(base.splits)
-        self.engine.assign(move.splits)
-        self.engine.settle(move.splits)
-
-    def _estimated(self, base: Point, move: Move) -> float:
+    def _estimated(self, move: Move) -> float:
+        """The price after ``move``; the engine stays where it is."""
         self.tried += 1
-        self._apply(base, move)
-        changed = [
-            self.values[number]
-            for number, (value, dims) in enumerate(zip(self.engine.values, base.splits, strict=True))
-            if value.dims != dims and number in self.values
-        ]
-        table = self.found.table()
-        return self.estimate.change(table.of, table.results, changed)
+        self.engine.assign(move.splits)
+        changed = self.engine.changed()
+        fresh = {self.values[index]: self.found.sharding(index) for index in changed if index in self.values}
+        results = self.found.result_shardings() if len(fresh) < len(changed) else self.estimate.results
+        price = self.estimate.change(fresh, results)
+        self.engine.take_back()
+        return price
 
     def _point(self) -> Point:
         """The engine's present splits, planned."""

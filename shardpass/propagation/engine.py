@@ -108,6 +108,7 @@ class Propagation:
         self.conflicts: dict[tuple[int, int], Conflict] = {}
         self.events: list[Event] = []
         self.waiting: dict[int, None] = {}  # steps with a tie between factors, in order
+        self._journal: list[tuple[int, DimAxes, int]] = []  # changes since ``restore``: value, split and state before
         self._known: dict[tuple[object, ...], Outcome] = {}
         self._states: dict[tuple[Facts, DimAxes], int] = {}
 
@@ -136,19 +137,31 @@ class Propagation:
         """The splits of all values."""
         return tuple([value.dims for value in self.values])
 
-    def restore(self, splits: Sequence[DimAxes]) -> list[int]:
-        """Gives all values the splits of a ``snapshot``; returns the values that changed."""
-        changed = []
-        for index, (value, dims) in enumerate(zip(self.values, splits, strict=True)):
-            if value.dims != dims:
+    def restore(self, splits: Sequence[DimAxes]) -> None:
+        """Gives all values the splits of a ``snapshot``; changes from here on can be taken back."""
+        for value, dims in zip(self.values, splits, strict=True):
+            if value.dims is not dims and value.dims != dims:
                 self._set(value, dims)
-                changed.append(index)
-        return changed
+        self._journal = []
 
     def assign(self, splits: Mapping[int, DimAxes]) -> None:
-        """Gives some values new splits."""
-        for value, dims in splits.items():
-            self._set(self.values[value], dims)
+        """Gives some values new splits, and goes to the fixpoint again."""
+        changed = list(splits)
+        for index in changed:
+            self._change(index, splits[index])
+        steps = dict.fromkeys(step for index in changed for step in self.values[index].steps)
+        self._fixpoint(steps, max(Priority))
+        self._ties()
+
+    def changed(self) -> list[int]:
+        """The values that changed since ``restore``."""
+        return list(dict.fromkeys(index for index, _, _ in self._journal))
+
+    def take_back(self) -> None:
+        """Undoes all changes since ``restore``."""
+        while self._journal:
+            index, dims, state = self._journal.pop()
+            self.values[index].dims, self.values[index].state = dims, state
 
     def refusals(self) -> list[Conflict]:
         """The conflicts of the present splits."""
@@ -156,12 +169,6 @@ class Propagation:
         for index, step in enumerate(self.steps):
             out += [Conflict(index, *refused) for refused in self._outcome(step).refusals]
         return out
-
-    def settle(self, changed: Iterable[int]) -> None:
-        """To the fixpoint again, after the splits of ``changed`` values were set from outside."""
-        steps = dict.fromkeys(step for value in changed for step in self.values[value].steps)
-        self._fixpoint(steps, max(Priority))
-        self._ties()
 
     def _rounds(self, everything: bool = False) -> None:
         for level in Priority:  # the steps of earlier rounds are at rest until one of these moves something
@@ -171,6 +178,7 @@ class Propagation:
         self._ties()
 
     def _ties(self) -> None:
+        """Settles the ties that are left."""
         while self.waiting:  # one at a time: a decision may settle the next tie
             tie = next(iter(self.waiting))
             del self.waiting[tie]
@@ -223,9 +231,15 @@ class Propagation:
             number = self.steps[index].values[position]
             value = self.values[number]
             self.events.append(Event(index, position, value.dims, dims))
-            self._set(value, dims)
+            self._change(number, dims)
             changed.append(number)
         return changed
+
+    def _change(self, index: int, dims: DimAxes) -> None:
+        """Sets the split of a value; ``take_back`` undoes it."""
+        value = self.values[index]
+        self._journal.append((index, value.dims, value.state))
+        self._set(value, dims)
 
     def _set(self, value: Value, dims: DimAxes) -> None:
         value.dims = dims

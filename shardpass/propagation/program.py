@@ -168,16 +168,20 @@ class Propagated:
 
     def table(self) -> Shardings:
         """The shardings of all values as the engine has them now."""
-        of = {value: self._sharding(index) for value, index in self.index.items()}
-        results = tuple(None if index is None else self._sharding(index) for index in self.results)
+        of = {value: self.sharding(index) for value, index in self.index.items()}
         conflicts = {
             step.op: describe(conflict, self.program.mesh)
             for conflict in self.engine.conflicts.values()
             if (step := self.engine.steps[conflict.step]).op is not None
         }
-        return Shardings(of, results, conflicts)
+        return Shardings(of, self.result_shardings(), conflicts)
 
-    def _sharding(self, index: int) -> Sharding:
+    def result_shardings(self) -> tuple[Sharding | None, ...]:
+        """Of main's results, as the engine has them now."""
+        return tuple([None if index is None else self.sharding(index) for index in self.results])
+
+    def sharding(self, index: int) -> Sharding:
+        """Of a value of the engine, as it is now."""
         own = self.own.get(index)
         return self.meshes[index].sharding(self.engine.values[index].dims) if own is None else own
 

@@ -22,14 +22,21 @@ State: none; both return the new splits of what they change. Complexity: O(value
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import prod
+from typing import NamedTuple
 
 from shardpass.ops.splits.factors import Axes, DimAxes, Kind, Rule
 from shardpass.propagation.engine import Propagation, Value
 
 Place = tuple[int, int]  # a value and a dimension of it
+
+
+class Spread(NamedTuple):
+    """New splits by value, and the dimensions that have them: a start from one of these gives the same."""
+
+    splits: dict[int, DimAxes]
+    reached: set[Place]
 
 
 class Spreading:
@@ -38,62 +45,63 @@ class Spreading:
     def __init__(self, engine: Propagation) -> None:
         self.engine = engine
         self._ties: dict[tuple[int, int, int], tuple[tuple[int, int, bool], ...]] = {}
+        self._taken: dict[tuple[int, DimAxes, int, Axes], DimAxes | None] = {}
         self._places: dict[tuple[int, int, bool], tuple[Place, ...]] = {}
 
-    def spread(self, start: Iterable[Place], axes: Axes, across: bool) -> dict[int, DimAxes]:
-        """The splits of the values that change where ``start`` is split over ``axes`` too."""
+    def spread(self, start: Iterable[Place], axes: Axes, across: bool) -> Spread:
+        """What changes where ``start`` is split over ``axes`` too."""
+        values = self.engine.values
         changed: dict[int, DimAxes] = {}
-        seen = dict.fromkeys(start)
-        todo = deque(seen)
+        reached: set[Place] = set()
+        seen = set(start)
+        todo = list(seen)
         while todo:
-            value, dim = todo.popleft()
-            known = self.engine.values[value]
-            dims = changed.get(value, known.dims)
-            if not set(axes) <= set(dims[dim]):
-                taken = self._with(known, dims, dim, axes)
-                if taken is None:
-                    continue
-                changed[value] = taken
-            for place in self._tied(value, dim, across):
-                if place not in seen:
-                    seen[place] = None
-                    todo.append(place)
-        return changed
-
-    def withdraw(self, start: Iterable[Place], axes: Axes, across: bool) -> dict[int, DimAxes]:
-        """The splits of the values that change where ``start`` is no longer split over ``axes``."""
-        changed: dict[int, DimAxes] = {}
-        seen = dict.fromkeys(start)
-        todo = deque(seen)
-        while todo:
-            value, dim = todo.popleft()
-            known = self.engine.values[value]
-            dims = changed.get(value, known.dims)
-            if known.fixed or not set(axes) & set(dims[dim]):
+            place = todo.pop()
+            value, dim = place
+            known = values[value]
+            dims = changed.get(value)
+            if dims is None:
+                dims = known.dims
+            taken = self._with(known, dims, dim, axes)
+            if taken is None:
                 continue
-            changed[value] = tuple(
-                tuple(a for a in one if a not in axes) if place == dim else one for place, one in enumerate(dims)
-            )
-            for place in self._tied(value, dim, across):
-                if place not in seen:
-                    seen[place] = None
-                    todo.append(place)
-        return changed
+            reached.add(place)
+            if taken is not dims:
+                changed[value] = taken
+            for other in self._tied(value, dim, across):
+                if other not in seen:
+                    seen.add(other)
+                    todo.append(other)
+        return Spread(changed, reached)
+
+    def withdraw(self, start: Iterable[Place], axes: Axes, across: bool) -> Spread:
+        """What changes where ``start`` is no longer split over ``axes``."""
+        values = self.engine.values
+        changed: dict[int, DimAxes] = {}
+        reached: set[Place] = set()
+        seen = set(start)
+        todo = list(seen)
+        while todo:
+            place = todo.pop()
+            value, dim = place
+            known = values[value]
+            dims = changed.get(value, known.dims)
+            if known.fixed or not any(a in axes for a in dims[dim]):
+                continue
+            reached.add(place)
+            changed[value] = (*dims[:dim], tuple(a for a in dims[dim] if a not in axes), *dims[dim + 1 :])
+            for other in self._tied(value, dim, across):
+                if other not in seen:
+                    seen.add(other)
+                    todo.append(other)
+        return Spread(changed, reached)
 
     def _with(self, known: Value, dims: DimAxes, dim: int, axes: Axes) -> DimAxes | None:
         """``dims`` with dimension ``dim`` split over ``axes`` too, and no other; None where that cannot be."""
-        if known.fixed or known.facts.taken & set(axes):
-            return None
-        sizes = self.engine.mesh.sizes
-        out = [tuple(a for a in one if a not in axes) for one in dims]
-        together = (*out[dim], *axes)
-        if list(out[dim]) == sorted(out[dim]):  # one order for all that say nothing of it
-            together = tuple(sorted(together))
-        count, size = prod(sizes[a] for a in together), known.shape[dim]
-        if count > size or (known.divisible_only and size % count):
-            return None
-        out[dim] = together
-        return tuple(out)
+        key = (id(known.facts), dims, dim, axes)  # facts are shared by values that are alike
+        if key not in self._taken:
+            self._taken[key] = _with(known, dims, dim, axes, self.engine.mesh.sizes)
+        return self._taken[key]
 
     def _tied(self, value: int, dim: int, across: bool) -> tuple[Place, ...]:
         """The dimensions that steps tie to dimension ``dim`` of ``value``."""
@@ -120,6 +128,22 @@ class Spreading:
         if found is None:
             found = self._ties[key] = tuple(_ties(rule, place, dim))
         return found
+
+
+def _with(known: Value, dims: DimAxes, dim: int, axes: Axes, sizes: Sequence[int]) -> DimAxes | None:
+    if set(axes) <= set(dims[dim]):
+        return dims
+    if known.fixed or known.facts.taken & set(axes):
+        return None
+    out = [tuple(a for a in one if a not in axes) for one in dims]
+    together = (*out[dim], *axes)
+    if list(out[dim]) == sorted(out[dim]):  # one order for all that say nothing of it
+        together = tuple(sorted(together))
+    count, size = prod(sizes[a] for a in together), known.shape[dim]
+    if count > size or (known.divisible_only and size % count):
+        return None
+    out[dim] = together
+    return tuple(out)
 
 
 def _ties(rule: Rule, place: int, dim: int) -> Iterable[tuple[int, int, bool]]:
