@@ -1,5 +1,7 @@
 """From a pipeline's text to passes: named pipelines are spelled out, options typed, names checked.
 
+``partition{effort=0 planner=rink}`` gives each option to every pass of the pipeline that has it.
+
 The result is a list of steps in running order. Each is a pass of ours, ready to run, or a piece of text
 for MLIR's own parser (one element, or an anchor with all that is nested in it).
 """
@@ -7,6 +9,7 @@ for MLIR's own parser (one element, or an anchor with all that is nested in it).
 from __future__ import annotations
 
 import difflib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -88,13 +91,40 @@ def _steps(element: Element, source: _Source) -> tuple[Step, ...]:
         for inner in element.passes():
             _check_nested(inner, element, source)
         return (Step(str(element)),)
-    if element.name in NAMED and element.options is None:
-        return resolve(NAMED[element.name], source.context)
+    if element.name in NAMED:
+        return _named(element, source)
     cls = registry.find(element.name)
     if cls is not None:
-        return (Step(element.name, _instance(cls, element, source)),)
+        return (Step(element.name, _instance(cls, _said(element, source), source)),)
     _check_mlirs(element, source)
     return (Step(str(element)),)
+
+
+def _named(element: Element, source: _Source) -> tuple[Step, ...]:
+    """A named pipeline: each of its options goes to every pass that has an option of that name."""
+    said = _said(element, source)
+    inner = [(part, registry.find(part.name)) for part in parse(NAMED[element.name])]
+    known = {option.spelling: option for _, cls in inner if cls is not None for option in cls.options()}
+    for one in said:
+        if _spelling(one) not in known:
+            takes = ", ".join(sorted(map(str, known.values()))) or "no options"
+            raise source.error(UNKNOWN_OPTION, one.offset, name=element.name, option=one.key, takes=takes)
+    steps = []
+    for part, cls in inner:
+        if cls is None:
+            steps.append(Step(str(part)))
+            continue
+        own = {option.spelling for option in cls.options()}
+        steps.append(Step(part.name, _instance(cls, [one for one in said if _spelling(one) in own], source)))
+    return tuple(steps)
+
+
+def _said(element: Element, source: _Source) -> tuple[OptionText, ...]:
+    return split_options(element.options or "", source.text, element.options_offset)
+
+
+def _spelling(said: OptionText) -> str:
+    return said.key.replace("_", "-")
 
 
 def _check_nested(inner: Element, anchor: Element, source: _Source) -> None:
@@ -128,12 +158,12 @@ def near_names(name: str) -> tuple[str, ...]:
     return tuple(near[:3])
 
 
-def _instance(cls: type[ModulePass], element: Element, source: _Source) -> ModulePass:
-    """The pass with the options that ``element`` gives."""
+def _instance(cls: type[ModulePass], options: Sequence[OptionText], source: _Source) -> ModulePass:
+    """The pass with ``options``."""
     known = {option.spelling: option for option in cls.options()}
     values: dict[str, OptionValue] = {}
-    for said in split_options(element.options or "", source.text, element.options_offset):
-        option = known.get(said.key.replace("_", "-"))
+    for said in options:
+        option = known.get(_spelling(said))
         if option is None:
             takes = ", ".join(map(str, known.values())) or "no options"
             raise source.error(UNKNOWN_OPTION, said.offset, name=cls.name, option=said.key, takes=takes)

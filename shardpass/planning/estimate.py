@@ -21,6 +21,7 @@ from collections.abc import Mapping
 
 from shardpass.ops.model import LocalPlan
 from shardpass.ops.splits.assign import LATENCY_BYTES, WORK_PER_BYTE
+from shardpass.ops.splits.prime_mesh import PrimeMesh
 from shardpass.planning.choose import Choices, Decided
 from shardpass.planning.copies import Copies, Held
 from shardpass.planning.cost import RETURNED, work
@@ -45,8 +46,9 @@ class Estimate:
         self.around: dict[int, list[int]] = {}  # value -> ops that make or use it
         self.free: set[int] = set()  # values that any device makes again at no price
         self.times: dict[int, float] = {}  # of a value: how often it is made
+        self.meshes: dict[int, PrimeMesh] = {}  # of a value, as ops of its region see it
         self._splits: dict[object, Term] = {}  # by what a split depends on; demands by the operand's place
-        self._read(self.program.body, 1.0)
+        self._read(self.program.body, 1.0, self.program.mesh)
         for value, count in zip(self.program.body.returned, folded.result_times, strict=True):
             self.around.setdefault(value, []).append(RETURNED)
             self.times.setdefault(value, count)
@@ -56,9 +58,10 @@ class Estimate:
         self.moves: dict[int, float] = {}  # by value
         self.price = 0.0
 
-    def _read(self, block: Block, runs: float) -> None:
+    def _read(self, block: Block, runs: float, mesh: PrimeMesh) -> None:
         for value in block.arguments:
             self.times.setdefault(value, runs)
+            self.meshes[value] = mesh
         for op in block.ops:
             often = runs * self.folded.times.get(op.number, 1)
             self.ops[op.number] = (op, often)
@@ -66,11 +69,12 @@ class Estimate:
                 self.around.setdefault(value, []).append(op.number)
             for value in op.results:
                 self.times[value] = self.times.get(value, 0.0) + often
+                self.meshes[value] = op.mesh
             if op.cheap and all(operand in self.free for operand in op.operands):
                 self.free.update(op.results)
             inside = often * (op.trips or 1) if op.is_loop else often
             for inner in op.blocks:
-                self._read(inner, inside)
+                self._read(inner, inside, op.mesh)
                 for value in inner.returned:
                     self.around.setdefault(value, []).append(op.number)
 
@@ -120,7 +124,7 @@ class Estimate:
             return 0.0
         total = 0.0
         for target in targets:
-            received = self.prices.move(array, own, target, self.program.mesh)
+            received = self.prices.move(array, own, target, self.meshes[value])
             total += received + LATENCY_BYTES * bool(received)
         return total * self.times.get(value, 1.0)
 

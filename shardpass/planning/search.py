@@ -32,6 +32,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from shardpass.ops.splits.assign import LATENCY_BYTES
 from shardpass.ops.splits.factors import DimAxes
 from shardpass.planning.choose import Decided
 from shardpass.planning.cost import Cost, costs, price, total
@@ -48,7 +49,7 @@ from shardpass.propagation.program import Propagated
 
 TRIES = {1: 400, 2: 6000}  # moves that a search may try, by effort
 SURE = 0.02  # a gain of this part of the price needs no plan of the whole program to be believed
-LESS = 1 - 1e-9  # of a price, what counts as less
+LEAST = LATENCY_BYTES  # a gain below one collective's latency changes nothing that a user would notice
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,7 @@ def decide(program: Program, barriers: Mapping[int, str], effort: int) -> Decisi
         if search.settled:
             chosen = search.unfolded()
             sure = search.best.price < search.first.price * (1 - SURE)
-            if sure or price(plan_program(program, chosen)) < _greedy_price(program, barriers) * LESS:
+            if sure or price(plan_program(program, chosen)) <= _greedy_price(program, barriers) - LEAST:
                 return Decision(chosen, search.found, tuple(search.settled), search.tried)
         tried = search.tried
     else:
@@ -138,7 +139,7 @@ class Search:
         start = self._point()
         told = Settled("right operands of products take part last", None, self.first.price, start.price)
         then, best = self._descend(start)
-        if best.price < self.best.price * LESS:
+        if best.price <= self.best.price - LEAST:
             self.best, self.settled = best, [told, *then]
 
     def unfolded(self) -> Shardings:
@@ -183,12 +184,12 @@ class Search:
             for move in self.moves.of_op(op):
                 options.append((self._estimated(move), len(options), move))
             for estimate, _, move in sorted(options, key=lambda option: option[:2]):
-                if estimate >= now * LESS:
+                if estimate > now - LEAST:
                     break
                 self.engine.assign(move.splits)
                 point = self._point()
                 self.engine.take_back()
-                if point.price < base.price * LESS:
+                if point.price <= base.price - LEAST:
                     return move, point
         return None
 

@@ -1,5 +1,5 @@
 // Batching and free dimensions carry their split to the result, a contracting one to the other operand.
-// RUN: shardpass-opt %s propagate --split-input-file | FileCheck %s
+// RUN: shardpass-opt %s 'propagate{effort=0}' --split-input-file | FileCheck %s
 
 // Batch over the major axis, the left free dimension over the minor one.
 // CHECK-LABEL: func.func @main(

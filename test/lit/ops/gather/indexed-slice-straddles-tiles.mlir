@@ -1,8 +1,8 @@
 // case 3, of slices longer than one element: a slice of 3 rows may begin on one tile and end on the next. The tile is
 // padded by 3 rows of nothing on both sides, so that each device finds its rows of the slice in place; a sum joins
 // them.
-// RUN: shardpass-opt %s partition | FileCheck %s
-// RUN: shardpass-run %s partition --devices 4 --check
+// RUN: shardpass-opt %s 'partition{effort=0}' | FileCheck %s
+// RUN: shardpass-run %s 'partition{effort=0}' --devices 4 --check
 
 // 8 rows over 4 devices are 2, and 3 + 2 + 3 = 8 with the padding. A slice begins at 8 - 3 = 5 at most.
 // CHECK-LABEL: func.func @main(%arg0: tensor<2x256xf32>

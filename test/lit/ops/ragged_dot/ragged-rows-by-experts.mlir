@@ -1,6 +1,6 @@
 // case 1: rows in groups, each group with a right side of its own (an expert). Experts are split over devices: each one
 // multiplies the rows of its expert, all others being zero, and a sum over devices joins the rows. No expert moves.
-// RUN: shardpass-opt %s partition | FileCheck %s
+// RUN: shardpass-opt %s 'partition{effort=0}' | FileCheck %s
 
 // CHECK-LABEL: func.func @main(%arg0: tensor<16x16xf32> {{.*}}, %arg1: tensor<1x16x32xf32>
 // CHECK-NOT: channel_handle
