@@ -7,7 +7,8 @@ An element of an all-reduce's result (it has several where XLA combined some) is
 its computation and the fusions that it calls, is a dynamic-slice such that
 
 1. the slice has at most one g-th of the elements, g devices being in a group of the all-reduce;
-2. where it starts depends on the device (partition-id or replica-id), and not, say, on the step of a loop.
+2. where it starts depends on the device (partition-id or replica-id), and not, say, on the step of a loop; what a loop
+   hands on unchanged is what it was before the loop.
 
 Uses are followed through ops that only arrange or convert (``PASSES``), get-tuple-element, and parameters of fusions.
 As XLA's pass does, one that is sliced into fewer parts than the group has devices is left alone.
@@ -96,6 +97,16 @@ class Slices:
         return found
 
     @cached_property
+    def loops(self) -> dict[str, Place]:
+        """The while that runs a body."""
+        found: dict[str, Place] = {}
+        for computation, ops in self.ops.items():
+            for op in ops.values():
+                if op.op == "while" and (body := re.search(r"body=%?([\w.\-]+)", op.rest)):
+                    found[body[1]] = (computation, op.name)
+        return found
+
+    @cached_property
     def users(self) -> dict[Place, list[Op]]:
         found: dict[Place, list[Op]] = {}
         for computation, ops in self.ops.items():
@@ -150,7 +161,28 @@ class Slices:
             return False
         if op.op in DEVICE:
             return True
+        if op.op == "get-tuple-element" and computation in self.loops:
+            before = self._before_loop(computation, op)
+            return before is not None and self._by_device(before, seen)
         if op.op == "parameter":
             outside = [(outer, self.ops[outer][user].operands) for outer, user in self.callers.get(computation, ())]
             return any(self._by_device((outer, operands[op.number]), seen) for outer, operands in outside)
         return any(self._by_device((computation, operand), seen) for operand in op.operands)
+
+    def _before_loop(self, body: str, op: Op) -> Place | None:
+        """What a value that a loop hands on unchanged was before the loop; None of all others.
+
+        XLA computes offsets of slices once, before the loop that needs them.
+        """
+        ops = self.ops[body]
+        root = next((one for one in ops.values() if one.is_root), None)
+        if root is None or root.op != "tuple" or ops[op.operands[0]].op != "parameter":
+            return None
+        handed = ops.get(root.operands[op.number])
+        if handed is None or handed.op != op.op or (handed.operands, handed.number) != (op.operands, op.number):
+            return None
+        outer, loop = self.loops[body]
+        start = self.ops[outer].get(self.ops[outer][loop].operands[0])
+        if start is None or start.op != "tuple":
+            return None
+        return outer, start.operands[op.number]

@@ -72,6 +72,32 @@ def test_elements_of_a_combined_all_reduce_count_one_by_one():
     assert received(*lines, "%b = f32[] get-tuple-element(%r), index=1", "%n = f32[] negate(%b)") == (48 + 6, 24 + 6)
 
 
+LOOP = """
+%body (c: (s32[], u32[], f32[8])) -> (s32[], u32[], f32[8]) {
+  %c = (s32[], u32[], f32[8]{0}) parameter(0)
+  %step = s32[] get-tuple-element(%c), index=0
+  %offset = u32[] get-tuple-element(%c), index=1
+  %x = f32[8]{0} get-tuple-element(%c), index=2
+  %next = s32[] add(%step, %step)
+  %a = f32[8]{0} all-reduce(%x), replica_groups={{0,1,2,3}}, to_apply=%add
+  %s = f32[2]{0} dynamic-slice(%a, %START), dynamic_slice_sizes={2}
+  ROOT %again = (s32[], u32[], f32[8]{0}) tuple(%next, %offset, %x)
+}
+"""
+
+
+@pytest.mark.parametrize(("start", "counted"), [("offset", 72), ("step", 144)])
+def test_in_a_loop_by_an_offset_from_before_it_and_not_by_its_step(start, counted):
+    known = 'backend_config={"known_trip_count":{"n":"3"}}'
+    lines = (
+        DEVICE,
+        "%zero = s32[] constant(0)",
+        "%t = (s32[], u32[], f32[8]{0}) tuple(%zero, %id, %p)",
+        f"%w = (s32[], u32[], f32[8]{{0}}) while(%t), condition=%c, body=%body, {known}",
+    )
+    assert received(*lines, more=LOOP.replace("START", start)) == (3 * 48, counted)
+
+
 def test_operands_and_what_follows_them():
     op = read_op('  ROOT %x.1 = (f32[2]{0}, s32[]) while(%a, (%b)), body=%c, backend_config={"n":"(1)"}')
     assert op is not None
