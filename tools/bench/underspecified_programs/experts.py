@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from .layers import sgd
-from .program import DATA, DATA_MODEL, Annotations, Case, Draw, P, Pin, program
+from .program import DATA, DATA_FSDP_MODEL, DATA_MODEL, Annotations, Case, Draw, P, Pin, program
 
 EXPERTS, CAPACITY = 8, 16
 
@@ -72,6 +72,23 @@ def moe_train() -> Case:
     specs = (split, P("data"), P("data"))
     arguments = (parameters(33), draw.normal(8, 64, 64), draw.normal(8, 64, 64))
     return Case(train, arguments, Annotations(specs), Annotations(specs, (P(), split), pins("model")))
+
+
+@program(mesh=DATA_FSDP_MODEL, tolerance=1e-3)
+def moe_3d_train() -> Case:
+    """A training step on 2x2x2; experts over fsdp, hidden units over model, tokens over data and fsdp."""
+    draw = Draw(36)
+    split = {"gate": P(), "up": P("fsdp", None, "model"), "down": P("fsdp", "model", None)}
+    batch = P(("data", "fsdp"))
+    specs = (split, batch, batch)
+    arguments = (parameters(37), draw.normal(8, 64, 64), draw.normal(8, 64, 64))
+    near = {
+        "inputs": P("fsdp", "data", None, None),
+        "hidden": P("fsdp", "data", None, "model"),
+        "outputs": P("fsdp", "data", None, None),
+        "tokens": P(("data", "fsdp"), None, None),
+    }
+    return Case(train, arguments, Annotations(specs), Annotations(specs, (P(), split), near))
 
 
 @program(mesh=DATA, tolerance=1e-3)

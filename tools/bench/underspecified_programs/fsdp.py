@@ -135,6 +135,12 @@ def fsdp_transformer_4_forward() -> Case:
     return transformer_case(Sizes(layers=4), LAYER_ROWS, P("data", None), results=False, step=False)
 
 
+@program(mesh=DATA)
+def fsdp_transformer_12_forward() -> Case:
+    """Forward of a 12-layer transformer behind an embedding lookup, columns split."""
+    return transformer_case(Sizes(layers=12), LAYER_COLUMNS, P(None, "data"), results=False, step=False)
+
+
 # ---------------------------------------------------------------- with tensor parallel
 
 

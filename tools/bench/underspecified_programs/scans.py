@@ -9,10 +9,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .fsdp import LAYER_ROWS
+from .fsdp import LAYER_ROWS, layer_2d
 from .layers import Sizes, block, layer, sgd
 from .megatron import LAYER as LAYER_MEGATRON
-from .program import DATA, DATA_MODEL, Annotations, Axes, Case, Draw, P, Pin, program, register
+from .program import DATA, DATA_FSDP_MODEL, DATA_MODEL, Annotations, Axes, Case, Draw, P, Pin, program, register
 
 SIZES = Sizes(batch=16, seq=32, model=64, layers=4)
 
@@ -42,11 +42,19 @@ def step(wrap: Callable[[Any], Any]) -> Callable[..., Any]:
     return run
 
 
-def scanned(name: str, axes: Axes, split: dict[str, Any], wrap: Callable[[Any], Any], pins: Any, summary: str) -> None:
+def scanned(
+    name: str,
+    axes: Axes,
+    split: dict[str, Any],
+    wrap: Callable[[Any], Any],
+    pins: dict[str, Any],
+    summary: str,
+    batch: Any = "data",
+) -> None:
     def build() -> Case:
         draw, p = Draw(51), stacked(SIZES)
         shape = (SIZES.batch, SIZES.seq, SIZES.model)
-        specs = (over_layers(split), P("data"), P("data"))
+        specs = (over_layers(split), P(batch), P(batch))
         expert = Annotations(specs, (P(), specs[0]), {**pins, "gradients": specs[0]})
         return Case(step(wrap), (p, draw.normal(*shape), draw.normal(*shape)), Annotations(specs), expert)
 
@@ -68,6 +76,22 @@ scanned(
     jax.checkpoint,
     MEGATRON_PINS,
     "A training step of 4 rematerialized Megatron layers in a scan",
+)
+
+
+BOTH = ("data", "fsdp")
+scanned(
+    "scan_fsdp_tensor_3d_remat",
+    DATA_FSDP_MODEL,
+    layer_2d("fsdp", "model"),
+    jax.checkpoint,
+    {
+        "residual": P(BOTH, None, None),
+        "hidden": P(BOTH, None, "model"),
+        "heads": P(BOTH, None, "model", None),
+    },
+    "A training step of 4 rematerialized layers in a scan; weights over fsdp and model, batch over data and fsdp",
+    BOTH,
 )
 
 
