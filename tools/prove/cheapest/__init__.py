@@ -1,0 +1,1 @@
+"""What ``tools.prove.optimum`` is made of: small programs, their choices, and the cheapest of these."""
