@@ -85,8 +85,13 @@ class Space:
 
     def chosen(self, shardings: Shardings) -> dict[Variable, Sharding]:
         """The other way round."""
-        slots = {Slot(place): sharding for place, sharding in enumerate(shardings.results) if sharding is not None}
-        return {**shardings.of, **slots}
+        out: dict[Variable, Sharding] = {}
+        for value, sharding in shardings.of.items():
+            out[value] = sharding
+        for place, held in enumerate(shardings.results):
+            if held is not None:
+                out[Slot(place)] = held
+        return out
 
 
 class Domains:
