@@ -15,12 +15,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
 
 from shardpass.ops.splits.factors import Axes, DimAxes
 from shardpass.ops.splits.prime_mesh import PrimeMesh
-from shardpass.program.program import NOTHING_SAID, OpKind, Program, Said
+from shardpass.program.program import NOTHING_SAID, Array, OpKind, Program, Said
 from shardpass.program.shardings import Shardings
 from shardpass.sharding import Sharding
 
@@ -77,6 +77,11 @@ class Space:
     def size(self) -> int:
         """The number of assignments."""
         return prod(len(domain) for domain in self.domains.values())
+
+    def array(self, variable: Variable) -> Array:
+        """The type of a variable."""
+        value = self.program.body.returned[variable.place] if isinstance(variable, Slot) else variable
+        return self.program.array(value)
 
     def shardings(self, chosen: dict[Variable, Sharding]) -> Shardings:
         """``chosen`` as the planner takes it; a slot that is not chosen holds what its value does."""
@@ -142,12 +147,3 @@ def _fixed(said: Said, mesh: PrimeMesh, rank: int) -> tuple[Sharding, ...]:
     dims = mesh.dims(sharding, rank)
     assert dims is not None
     return (mesh.sharding(dims),)
-
-
-def widened(space: Space, also: dict[Variable, Sharding]) -> Space:
-    """``space`` with the shardings ``also`` among the choices of what is free."""
-    domains = {
-        variable: domain if len(domain) == 1 or also.get(variable, domain[0]) in domain else (*domain, also[variable])
-        for variable, domain in space.domains.items()
-    }
-    return replace(space, domains=domains)
