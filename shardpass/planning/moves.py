@@ -1,8 +1,8 @@
 """The changes that a search tries at one point: a factor of an op is split over an axis as far as that reaches, or not.
 
 A move starts at a factor of one op and is carried on by ``propagation.spread``: the axis is given to all dimensions
-that belong together, or taken from them. Contractions hand a split on (``across``) or stop it. After a move propagation
-settles: values that became free of an axis may take another.
+that belong together, or taken from them; contractions hand it on or stop it. Some moves stay at their op (``Reach``).
+After a move propagation settles: values that became free of an axis may take another.
 
 Those ops are looked at first that receive most, as a conflict shows where the plan pays for it: an all_reduce of
 activations, because weights' rows hold the axis that the batch wants, stands at a dot_general with the factors batch,
@@ -15,13 +15,27 @@ Complexity: O(factors x axes) moves an op, each O(what it reaches).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import enum
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from shardpass.ops.splits.factors import Axes, DimAxes, Kind
 from shardpass.ops.splits.prime_mesh import PrimeMesh
 from shardpass.propagation.engine import Propagation
 from shardpass.propagation.spread import Place, Spreading
+
+
+class Reach(enum.Enum):
+    """How far a move is carried from the op at which it starts."""
+
+    ACROSS = "to all dimensions that belong together, contractions among them"
+    ALONG = "to all dimensions that belong together, up to contractions and reductions"
+    OP = "to the values of the op"
+    RESULTS = "to the results of the op"
+
+
+FAR = (Reach.ACROSS, Reach.ALONG)
+NEAR = (Reach.OP, Reach.RESULTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +49,7 @@ class Move:
     factor: int
     axes: Axes
     given: bool
-    across: bool
+    reach: Reach
     splits: Mapping[int, DimAxes]
 
     def told(self, engine: Propagation) -> str:
@@ -54,7 +68,7 @@ class Moves:
         self.axes = tuple(axes)
         self.spreading = Spreading(engine)
         self._seen: set[frozenset[tuple[int, DimAxes]]] = set()
-        self._reached: dict[tuple[Axes, bool, bool], set[Place]] = {}
+        self._reached: dict[tuple[Axes, bool, Reach], set[Place]] = {}
         self._steps: dict[int | None, list[int]] = {}
         for number, step in enumerate(engine.steps):
             self._steps.setdefault(step.op, []).append(number)
@@ -64,7 +78,7 @@ class Moves:
         self._seen = set()
         self._reached = {}
 
-    def of_op(self, op: int) -> Iterator[Move]:
+    def of_op(self, op: int, reaches: Sequence[Reach]) -> Iterator[Move]:
         """The moves that start at op number ``op``, from the engine's present splits, and that are new since ``begin``.
 
         The caller may change the splits between moves, and takes that back before it asks for the next.
@@ -74,35 +88,37 @@ class Moves:
             for factor, about in enumerate(rule.factors):
                 if about.kind is Kind.REPLICATED or about.size < 2:
                     continue
-                start = self._places(number, factor)
                 for axes in self.axes:
-                    for across in (True, False):
+                    for reach in reaches:
                         for given in (True, False):
-                            move = self._move(number, factor, start, axes, given, across)
+                            move = self._move(number, factor, axes, given, reach)
                             if move is not None:
                                 yield move
 
-    def _move(self, step: int, factor: int, start: list[Place], axes: Axes, given: bool, across: bool) -> Move | None:
+    def _move(self, step: int, factor: int, axes: Axes, given: bool, reach: Reach) -> Move | None:
         """The move, unless it changes nothing or another changes the same."""
-        reached = self._reached.setdefault((axes, given, across), set())
-        if any(place in reached for place in start):
+        start = self._places(step, factor, reach is Reach.RESULTS)
+        reached = self._reached.setdefault((axes, given, reach), set())
+        if reach in FAR and any(place in reached for place in start):
             return None
-        spread = (self.spreading.spread if given else self.spreading.withdraw)(start, axes, across)
+        carry = self.spreading.spread if given else self.spreading.withdraw
+        spread = carry(start, axes, reach is Reach.ACROSS, reach in FAR)
         reached |= spread.reached
         key = frozenset(spread.splits.items())
         if not key or key in self._seen:
             return None
         self._seen.add(key)
-        return Move(step, factor, axes, given, across, spread.splits)
+        return Move(step, factor, axes, given, reach, spread.splits)
 
-    def _places(self, number: int, factor: int) -> list[Place]:
-        """The dimensions of a step's values that begin with ``factor``."""
+    def _places(self, number: int, factor: int, results: bool) -> list[Place]:
+        """The dimensions of a step's values, or of its results alone, that begin with ``factor``."""
         step = self.engine.steps[number]
         maps = (*step.rule.operands, *step.rule.results)
+        first = len(step.rule.operands) if results else 0
         return [
-            (value, dim)
-            for value, dims in zip(step.values, maps, strict=True)
-            for dim, factors in enumerate(dims)
+            (step.values[place], dim)
+            for place in range(first, len(maps))
+            for dim, factors in enumerate(maps[place])
             if factors and factors[0] == factor
         ]
 

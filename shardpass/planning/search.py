@@ -29,7 +29,7 @@ the folded program. None grows with the number of equal layers but the fold.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from shardpass.ops.splits.assign import LATENCY_BYTES
@@ -38,7 +38,7 @@ from shardpass.planning.choose import Decided
 from shardpass.planning.cost import Cost, costs, price, total
 from shardpass.planning.estimate import Estimate
 from shardpass.planning.fold import Folded, fold
-from shardpass.planning.moves import Move, Moves, sub_axes, whole_axes
+from shardpass.planning.moves import FAR, NEAR, Move, Moves, Reach, sub_axes, whole_axes
 from shardpass.planning.planner import plan_program
 from shardpass.planning.prices import Prices
 from shardpass.planning.weights import right_operands_late
@@ -48,7 +48,11 @@ from shardpass.propagation.engine import describe
 from shardpass.propagation.program import Propagated
 
 TRIES = {1: 400, 2: 6000}  # moves that a search may try, by effort
+SMALL = 64  # ops of a folded program that is searched closely with effort 1 too, as that takes no time
+DEAR = 1e-3  # with effort 1 moves start at ops that have this part of the price
+DETOURS = 12  # moves that do not pay by themselves, after which others are looked for
 SURE = 0.02  # a gain of this part of the price needs no plan of the whole program to be believed
+LEAST_OF_ALL = 1e-6  # with effort 2 every gain counts
 LEAST = LATENCY_BYTES  # a gain below one collective's latency changes nothing that a user would notice
 
 
@@ -124,23 +128,47 @@ class Search:
         self.values = {engine: value for value, engine in self.found.index.items()}
         self.tried = 0
         self.budget = TRIES[min(effort, max(TRIES))]
+        self.close = effort > 1 or self.folded.program.count <= SMALL
+        self.least = LEAST if effort < 2 else LEAST_OF_ALL
         self.settled: list[Settled] = []
         self.first = self.best = self._point()
 
     def run(self) -> None:
         """Descends from the start, and from others where ``effort`` asks for them; ``best`` is the cheapest point."""
-        first, best = self._descend(self.first)
-        late = right_operands_late(self.folded.program) if self.effort > 1 else None
-        self.best, self.settled = best, first
+        self.settled, self.best = self._descend(self.first, self.close)
+        if self.effort > 1:
+            self._from_weights_last()
+        if self.close:
+            while self.tried < self.budget and self._detour():
+                pass
+
+    def _from_weights_last(self) -> None:
+        """The other start; its end becomes the best point where it is cheaper."""
+        late = right_operands_late(self.folded.program)
         if late is None:
             return
-        other = Propagated(late, self.found.barriers).engine.snapshot()
-        self.engine.restore(other)
+        self.engine.restore(Propagated(late, self.found.barriers).engine.snapshot())
         start = self._point()
         told = Settled("right operands of products take part last", None, self.first.price, start.price)
-        then, best = self._descend(start)
-        if best.price <= self.best.price - LEAST:
+        then, best = self._descend(start, self.close)
+        if best.price <= self.best.price - self.least:
             self.best, self.settled = best, [told, *then]
+
+    def _detour(self) -> bool:
+        """Goes a step that does not pay, and descends from there; whether that led to a cheaper point."""
+        base = self.best
+        self._rebase(base)
+        options = [option for op in self._dear(base) for option in self._options(op, (*FAR, *NEAR))]
+        for _, _, move in sorted(options, key=lambda option: option[:2])[:DETOURS]:
+            self.engine.restore(base.splits)
+            self.engine.assign(move.splits)
+            over = self._point()
+            then, point = self._descend(over, True)
+            if point.price <= base.price - self.least:
+                self.settled += [self._taken(move, base, over), *then]
+                self.best = point
+                return True
+        return False
 
     def unfolded(self) -> Shardings:
         """The shardings of the whole program at the best point."""
@@ -158,40 +186,55 @@ class Search:
 
     # ---------------------------------------------------------------- the descent
 
-    def _descend(self, point: Point) -> tuple[list[Settled], Point]:
+    def _descend(self, point: Point, close: bool) -> tuple[list[Settled], Point]:
         settled = []
         while self.tried < self.budget:
-            found = self._better(point)
+            found = self._better(point, FAR) or (self._better(point, NEAR) if close else None)
             if found is None:
                 break
             move, better = found
-            op = self.engine.steps[move.step].op
-            settled.append(Settled(move.told(self.engine), op, point.price, better.price))
+            settled.append(self._taken(move, point, better))
             point = better
         return settled, point
 
-    def _better(self, base: Point) -> tuple[Move, Point] | None:
+    def _better(self, base: Point, reaches: Sequence[Reach]) -> tuple[Move, Point] | None:
         """A move that makes the plan cheaper, and where it leads."""
-        self.engine.restore(base.splits)
-        table = self.found.table()
-        now = self.estimate.rebase(table.of, table.results)
-        dear = [number for number, cost in base.costs.items() if cost.moved]
-        self.moves.begin()
-        for op in sorted(dear, key=lambda number: -base.costs[number].moved):
+        self._rebase(base)
+        for op in self._dear(base):
             if self.tried >= self.budget:
                 break
-            options: list[tuple[float, int, Move]] = []
-            for move in self.moves.of_op(op):
-                options.append((self._estimated(move), len(options), move))
-            for estimate, _, move in sorted(options, key=lambda option: option[:2]):
-                if estimate > now - LEAST:
+            for estimate, _, move in sorted(self._options(op, reaches), key=lambda option: option[:2]):
+                if estimate > self.estimate.price - self.least:
                     break
                 self.engine.assign(move.splits)
                 point = self._point()
                 self.engine.take_back()
-                if point.price <= base.price - LEAST:
+                if point.price <= base.price - self.least:
                     return move, point
         return None
+
+    def _rebase(self, base: Point) -> None:
+        self.engine.restore(base.splits)
+        table = self.found.table()
+        self.estimate.rebase(table.of, table.results)
+        self.moves.begin()
+
+    def _dear(self, base: Point) -> list[int]:
+        """The ops that cost most, first."""
+        least = 0.0 if self.close else DEAR * base.price
+        dear = [number for number, cost in base.costs.items() if cost.price > least]
+        return sorted(dear, key=lambda number: -base.costs[number].price)
+
+    def _options(self, op: int, reaches: Sequence[Reach]) -> list[tuple[float, int, Move]]:
+        """The new moves of an op: (estimated price, place, move)."""
+        options: list[tuple[float, int, Move]] = []
+        for move in self.moves.of_op(op, reaches):
+            options.append((self._estimated(move), len(options), move))
+        return options
+
+    def _taken(self, move: Move, before: Point, after: Point) -> Settled:
+        op = self.engine.steps[move.step].op
+        return Settled(move.told(self.engine), op, before.price, after.price)
 
     def _estimated(self, move: Move) -> float:
         """The price after ``move``; the engine stays where it is."""

@@ -12,7 +12,8 @@ does, but with force: what it reaches loses the axis elsewhere. It stops
 3. at dimensions that stand for several factors of which it is not the first;
 4. with ``across=False``, at contractions and reductions: a dimension that an op sums over does not hand its split on.
 
-``withdraw`` takes the axis away from a factor instead, wherever it is split over it.
+``withdraw`` takes the axis away from a factor instead, wherever it is split over it. With ``far=False`` both change
+the start alone.
 
 Example on d=8: ``y = x @ w`` with rows of w over d, and x over d along its columns, as greedy propagation has it.
 Spreading rows of x over d reaches y and all activations after it; they lose d elsewhere; w keeps it.
@@ -48,7 +49,7 @@ class Spreading:
         self._taken: dict[tuple[int, DimAxes, int, Axes], DimAxes | None] = {}
         self._places: dict[tuple[int, int, bool], tuple[Place, ...]] = {}
 
-    def spread(self, start: Iterable[Place], axes: Axes, across: bool) -> Spread:
+    def spread(self, start: Iterable[Place], axes: Axes, across: bool, far: bool = True) -> Spread:
         """What changes where ``start`` is split over ``axes`` too."""
         values = self.engine.values
         changed: dict[int, DimAxes] = {}
@@ -68,13 +69,13 @@ class Spreading:
             reached.add(place)
             if taken is not dims:
                 changed[value] = taken
-            for other in self._tied(value, dim, across):
+            for other in self._tied(value, dim, across) if far else ():
                 if other not in seen:
                     seen.add(other)
                     todo.append(other)
         return Spread(changed, reached)
 
-    def withdraw(self, start: Iterable[Place], axes: Axes, across: bool) -> Spread:
+    def withdraw(self, start: Iterable[Place], axes: Axes, across: bool, far: bool = True) -> Spread:
         """What changes where ``start`` is no longer split over ``axes``."""
         values = self.engine.values
         changed: dict[int, DimAxes] = {}
@@ -90,7 +91,7 @@ class Spreading:
                 continue
             reached.add(place)
             changed[value] = (*dims[:dim], tuple(a for a in dims[dim] if a not in axes), *dims[dim + 1 :])
-            for other in self._tied(value, dim, across):
+            for other in self._tied(value, dim, across) if far else ():
                 if other not in seen:
                     seen.add(other)
                     todo.append(other)

@@ -18,7 +18,7 @@ from typing import Any
 from shardpass.ops.splits.factors import DimAxes
 from shardpass.ops.splits.prime_mesh import PrimeMesh
 from shardpass.pipeline.run import run_pipeline
-from shardpass.planning.search import starts
+from shardpass.planning.search import decide
 from shardpass.program.program import Program
 from shardpass.program.read import read_program
 from shardpass.program.shardings import Shardings
@@ -30,7 +30,7 @@ from tools.prove.cheapest.witness import SAME, SECONDS, Best, Chosen, Witness
 
 def searched(program: Program, effort: int) -> Shardings:
     """What the search takes. Examples have no barriers."""
-    return starts(program, {}, effort)[0].found.shardings
+    return decide(program, {}, effort).shardings
 
 
 def read(text: str) -> Program:

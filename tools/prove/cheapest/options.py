@@ -4,7 +4,7 @@ An ``Option`` of an op is a split (every distribution of mesh axes over the fact
 can say exactly), and, where results are partial, one way to complete them: partial sums are scattered as the wanted
 sharding of the result asks for (``splits.assign.complete``), so each wanted sharding gives a completion.
 
-Costs are those that a plan lists, in the unit of ``planning.search.price``: bytes received, a latency for every
+Costs are those that a plan lists, in the unit of ``planning.cost.price``: bytes received, a latency for every
 collective, work. State: ``Costs`` keeps what it has worked out for a whole run, by types, models and splits; a new
 (array, source, target) plans one redistribution.
 """
