@@ -18,9 +18,9 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from shardpass.planning.cost import price
 from shardpass.planning.plan import ProgramPlan
 from shardpass.planning.planner import plan_program
-from shardpass.planning.cost import price
 from shardpass.planning.steps import BlockPlan, ConstraintPlan, LeftOutPlan, Recompute, SplitPlan, Step, WholePlan
 from shardpass.sharding import Sharding
 from tools.prove.cheapest.ilp import Cheapest, Solution, roots
