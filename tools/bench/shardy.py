@@ -16,7 +16,7 @@ SHARDY = (
     "sdy-drop-sharding-and-mesh",
 )
 
-_MESH = re.compile(r'sdy\.mesh @(\w+) = <\["([^\]]*)\]')
+_MESH = re.compile(r"sdy\.mesh @(\w+) = <\[([^\]]*)\]")
 
 _AXIS = re.compile(r'"?([\w.]+)"=(\d+)')
 
@@ -41,7 +41,7 @@ def shardy_module(text: str) -> Any:
         inline_calls(module)
         _widen_indices(module)
         meshes = _meshes(module)
-        types = module.body.operations[1].attributes["function_type"].value
+        types = _main(module).attributes["function_type"].value
         whole = [*types.inputs, *types.results]
         shardings: list[str] = []
         for pipeline in SHARDY:
@@ -68,10 +68,12 @@ def _widen_indices(module: Any) -> None:
 
 
 def _meshes(module: Any) -> dict[str, Any]:
+    """Shardy adds a mesh without axes for what is everywhere: any other mesh serves for that."""
     from shardpass.sharding import Mesh
 
-    found = _MESH.findall(str(module.operation))
-    return {name: Mesh(tuple((a, int(n)) for a, n in _AXIS.findall(axes))) for name, axes in found}
+    found = {name: _AXIS.findall(axes) for name, axes in _MESH.findall(str(module.operation))}
+    largest = max(found.values(), key=len, default=[])
+    return {name: Mesh(tuple((a, int(n)) for a, n in axes or largest)) for name, axes in found.items()}
 
 
 def _main(module: Any) -> Any:

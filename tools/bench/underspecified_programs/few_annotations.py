@@ -46,9 +46,8 @@ def only_results_train() -> Case:
 def only_one_weight() -> Case:
     """Forward of three layers; only the columns of the second weight are split."""
     free = Annotations(([None, P(None, "data"), None], None))
-    expert = Annotations(
-        ([P("data", None), P(None, "data"), P("data", None)], P("data")), P("data", None), {"hidden": P("data", None)}
-    )
+    weights = [P(), P(None, "data"), P()]
+    expert = Annotations((weights, P("data")), P("data", None), {"hidden": P("data", None)})
     return Case(perceptron, mlp(2048, 123, (128, 512, 512, 128)), free, expert)
 
 

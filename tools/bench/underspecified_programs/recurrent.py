@@ -50,10 +50,11 @@ def arguments(batch: int, seed: int) -> tuple[Any, ...]:
 
 @program(mesh=DATA, tolerance=1e-3)
 def lstm_fsdp_train() -> Case:
-    """A training step; rows of the weights and the batch over the same axis. An expert gathers before the loop."""
+    """A training step; rows of the weights and the batch over one axis. An expert exchanges states, not weights."""
     split = {"wx": P("data", None), "wh": P("data", None), "b": P("data"), "head": P("data", None)}
     specs = (split, P(None, "data"), P("data"))
-    pins = {"weights": P(), "gates": P("data", None), "state": P("data", None), "gradients": split}
+    columns = {"wx": P(None, "data"), "wh": P(None, "data"), "b": P("data"), "head": P()}
+    pins = {"weights": columns, "gates": P(), "state": P(), "gradients": split}
     return Case(train, arguments(64, 90), Annotations(specs), Annotations(specs, (P(), split), pins))
 
 
