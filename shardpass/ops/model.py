@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import prod
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -84,6 +85,12 @@ class Split:
     def result_tiles(self) -> Shapes:
         """Shapes of the results on one device."""
         return tuple(self.mesh.tile(s, d) for s, d in zip(self.result_shapes, self.results, strict=True))
+
+    @cached_property
+    def largest_tile(self) -> int:
+        """Elements of the largest tile of an operand or result."""
+        operands = [self.operand_tile(index) for index in range(len(self.operands))]
+        return max([prod(tile) for tile in (*operands, *self.result_tiles)], default=0)
 
     def operand_tile(self, index: int) -> Shape:
         """Shape of operand ``index`` on one device."""

@@ -24,6 +24,7 @@ from shardpass.program.read import Handles
 from shardpass.program.shardings import Shardings
 from shardpass.program.table import Table, keep, table_of
 from shardpass.propagation.engine import describe
+from shardpass.redistribute.terms.profiles import find_profile
 from shardpass.sharding import Sharding
 
 
@@ -38,6 +39,9 @@ class Propagate(ModulePass):
     Options:
         effort: 0 propagates, op by op; 1 then looks for cheaper shardings, as plans price them, and takes these (see
             ``shardpass/planning/search.py``); 2 looks longer, from several starts, and over parts of axes too
+        profile: the machine on which the plan is to be cheap: "" for one of low latency, so that small programs are
+            decided as large ones; or "default", "cpu", "a100", "h100", "tpu-v5p", "ethernet", "pod", or a file NAME.json
+            that `python -m tools.bench.calibrate` writes
         verbose: print each factor for which values of one op hold different splits, on stderr: which split won, with
             the bytes of the values that hold it (two factors that contend for one axis are not printed)
         trace: print each change on stderr: the op, and which of its values was split further over which axes
@@ -67,13 +71,16 @@ class Propagate(ModulePass):
     keeps_table: ClassVar[bool] = True
 
     effort: int = 1
+    profile: str = ""
     verbose: bool = False
     trace: bool = False
 
     def run(self, module: Any) -> None:
         table = table_of(module, "propagate")
         program, handles = table.program, table.handles
-        decision = decide(program, _barriers(program, handles), self.effort)
+        decision = decide(
+            program, _barriers(program, handles), self.effort, find_profile(self.profile) if self.profile else None
+        )
         write(program, handles, decision.shardings)
         keep(Table(program, handles, decision.shardings))
         told = Told(decision, handles)

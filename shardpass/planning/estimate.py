@@ -19,14 +19,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from shardpass.ops.model import LocalPlan
-from shardpass.ops.splits.assign import LATENCY_BYTES, WORK_PER_BYTE
 from shardpass.ops.splits.prime_mesh import PrimeMesh
 from shardpass.planning.choose import Choices, Decided
 from shardpass.planning.copies import Copies, Held
-from shardpass.planning.cost import RETURNED, work
+from shardpass.planning.cost import RETURNED
 from shardpass.planning.fold import Folded
-from shardpass.planning.prices import Prices
+from shardpass.planning.machine import Machine
 from shardpass.program.program import Array, Block, Op, OpKind
 from shardpass.sharding import Sharding
 
@@ -37,10 +35,10 @@ Term = tuple[float, Demands]
 class Estimate:
     """The terms of a folded program under shardings that change."""
 
-    def __init__(self, folded: Folded, decided: Decided) -> None:
+    def __init__(self, folded: Folded, decided: Decided, machine: Machine) -> None:
         self.program = folded.program
         self.folded = folded
-        self.prices: Prices = decided.prices
+        self.machine = machine
         self.choices = Choices(decided, Copies(decided.prices))
         self.ops: dict[int, tuple[Op, float]] = {}  # by number: the op and how often it runs, all that it stands for
         self.around: dict[int, list[int]] = {}  # value -> ops that make or use it
@@ -124,8 +122,7 @@ class Estimate:
             return 0.0
         total = 0.0
         for target in targets:
-            received = self.prices.move(array, own, target, self.meshes[value])
-            total += received + LATENCY_BYTES * bool(received)
+            total += self.machine.move(array, own, target, self.meshes[value])
         return total * self.times.get(value, 1.0)
 
     def _term(self, number: int, shardings: Mapping[int, Sharding], results: tuple[Sharding | None, ...]) -> Term:
@@ -163,12 +160,13 @@ class Estimate:
         wanted = [self._sharding(v, t, op, shardings) for v, t in zip(op.results, types, strict=True)]
         assert op.model is not None
         choice = self.choices.of(op.model, op.mesh, held, types, wanted)
-        cost = _own(choice.local)
+        send = self.machine.send
+        cost = self.machine.work(op.model.rule, choice.local.split)
+        cost += sum(send(one.bytes, one.axes, op.mesh) for one in choice.local.collectives)
         for type_, made, to in zip(types, choice.results, wanted, strict=True):
-            received = [done.bytes for done in made.completions]
-            received.append(self.prices.move(type_, made.computed, to, op.mesh))
-            cost += sum(received) + LATENCY_BYTES * sum(map(bool, received))
-        cost += work(op.model.rule, choice.local) / WORK_PER_BYTE
+            cost += sum(send(done.bytes, done.axes, op.mesh) for done in made.completions)
+            if made.computed != to:
+                cost += self.machine.move(type_, made.computed, to, op.mesh)
         demands = [
             (index, taken.sharding)
             for index, taken in enumerate(choice.operands)
@@ -197,7 +195,3 @@ class _Over(dict[int, Term]):
 
     def __missing__(self, key: int) -> Term:
         return self.base[key]
-
-
-def _own(local: LocalPlan) -> float:
-    return float(sum(one.bytes + LATENCY_BYTES * bool(one.bytes) for one in local.collectives))

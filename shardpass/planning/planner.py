@@ -53,12 +53,14 @@ from shardpass.program.shardings import Shardings
 from shardpass.sharding import Sharding
 
 
-def plan_program(program: Program, shardings: Shardings, decided: Decided | None = None) -> ProgramPlan:
+def plan_program(
+    program: Program, shardings: Shardings, decided: Decided | None = None, *, folded: bool = False
+) -> ProgramPlan:
     """The plan of ``program`` under ``shardings``.
 
-    ``decided``: what plans of the same folded program (``fold``) have decided before; this plan adds to it.
+    ``decided``: what plans of the same program have decided before; this plan adds to it. ``folded``: the program is
+    one that ``fold`` made.
     """
-    folded = decided is not None
     decided = decided or Decided(Prices(program.mesh.num_devices))
     return without_unused(_Planner(program, shardings, decided).run(), folded)
 

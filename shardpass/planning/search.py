@@ -35,9 +35,10 @@ from dataclasses import dataclass, replace
 from shardpass.ops.splits.assign import LATENCY_BYTES
 from shardpass.ops.splits.factors import DimAxes
 from shardpass.planning.choose import Decided
-from shardpass.planning.cost import Cost, costs, price, total
+from shardpass.planning.cost import costs, price
 from shardpass.planning.estimate import Estimate
 from shardpass.planning.fold import Folded, fold
+from shardpass.planning.machine import Machine
 from shardpass.planning.moves import FAR, NEAR, Move, Moves, Reach, sub_axes, whole_axes
 from shardpass.planning.planner import plan_program
 from shardpass.planning.prices import Prices
@@ -46,6 +47,7 @@ from shardpass.program.program import Program
 from shardpass.program.shardings import Shardings
 from shardpass.propagation.engine import describe
 from shardpass.propagation.program import Propagated
+from shardpass.redistribute.terms.costs import Profile
 
 TRIES = {1: 400, 2: 6000}  # moves that a search may try, by effort
 SMALL = 64  # ops of a folded program that is searched closely with effort 1 too, as that takes no time
@@ -61,7 +63,7 @@ class Point:
     """Splits of all values of the engine, what each op costs under them, and the price in bytes."""
 
     splits: tuple[DimAxes, ...]
-    costs: Mapping[int, Cost]
+    costs: Mapping[int, float]
     price: float
 
 
@@ -88,19 +90,21 @@ class Decision:
     tried: int = 0
 
 
-def decide(program: Program, barriers: Mapping[int, str], effort: int) -> Decision:
+def decide(program: Program, barriers: Mapping[int, str], effort: int, profile: Profile | None = None) -> Decision:
     """The shardings of all values of ``program``.
 
     ``barriers``: of constraints (by op) the direction in which shardings pass. ``effort``: 0 propagates and does no
-    more; 1 searches; 2 searches from several starts, over parts of axes too, and longer.
+    more; 1 searches; 2 searches from several starts, over parts of axes too, and longer. ``profile``: of the machine
+    (``machine``).
     """
     if effort > 0:
-        search = Search(program, barriers, effort)
+        machine = Machine(profile)
+        search = Search(program, barriers, effort, machine)
         search.run()
         if search.settled:
             chosen = search.unfolded()
             sure = search.best.price < search.first.price * (1 - SURE)
-            if sure or price(plan_program(program, chosen)) <= _greedy_price(program, barriers) - LEAST:
+            if sure or price(plan_program(program, chosen), machine) <= _greedy(program, barriers, machine) - LEAST:
                 return Decision(chosen, search.found, tuple(search.settled), search.tried)
         tried = search.tried
     else:
@@ -109,21 +113,22 @@ def decide(program: Program, barriers: Mapping[int, str], effort: int) -> Decisi
     return Decision(found.shardings, found, (), tried)
 
 
-def _greedy_price(program: Program, barriers: Mapping[int, str]) -> float:
-    return price(plan_program(program, Propagated(program, barriers).shardings))
+def _greedy(program: Program, barriers: Mapping[int, str], machine: Machine) -> float:
+    """The price of what propagation alone says."""
+    return price(plan_program(program, Propagated(program, barriers).shardings), machine)
 
 
 class Search:
     """One search; ``run`` it, then ask for ``unfolded``."""
 
-    def __init__(self, program: Program, barriers: Mapping[int, str], effort: int) -> None:
-        self.whole = program
+    def __init__(self, program: Program, barriers: Mapping[int, str], effort: int, machine: Machine) -> None:
+        self.machine = machine
         self.effort = effort
         self.folded: Folded = fold(program, barriers)
         self.found = Propagated(self.folded.program, barriers)
         self.engine = self.found.engine
         self.decided = Decided(Prices(program.mesh.num_devices))
-        self.estimate = Estimate(self.folded, self.decided)
+        self.estimate = Estimate(self.folded, self.decided, machine)
         self.moves = Moves(self.engine, (whole_axes if effort < 2 else sub_axes)(program.mesh))
         self.values = {engine: value for value, engine in self.found.index.items()}
         self.tried = 0
@@ -222,8 +227,8 @@ class Search:
     def _dear(self, base: Point) -> list[int]:
         """The ops that cost most, first."""
         least = 0.0 if self.close else DEAR * base.price
-        dear = [number for number, cost in base.costs.items() if cost.price > least]
-        return sorted(dear, key=lambda number: -base.costs[number].price)
+        dear = [number for number, price in base.costs.items() if price > least]
+        return sorted(dear, key=lambda number: -base.costs[number])
 
     def _options(self, op: int, reaches: Sequence[Reach]) -> list[tuple[float, int, Move]]:
         """The new moves of an op: (estimated price, place, move)."""
@@ -249,6 +254,6 @@ class Search:
 
     def _point(self) -> Point:
         """The engine's present splits, planned."""
-        plan = plan_program(self.folded.program, self.found.table(), self.decided)
-        found = costs(plan, self.folded.times, self.folded.result_times)
-        return Point(self.engine.snapshot(), found, total(found))
+        plan = plan_program(self.folded.program, self.found.table(), self.decided, folded=True)
+        found = costs(plan, self.machine, self.folded.times, self.folded.result_times)
+        return Point(self.engine.snapshot(), found, sum(found.values()))

@@ -39,6 +39,8 @@ from shardpass.redistribute.problem.sub_axes import SubAxes
 from shardpass.redistribute.program.build import Builder
 from shardpass.redistribute.program.steps import Step, StepKind
 
+PRODUCTS = 3.2e12  # of a profile that does not say it
+
 
 @dataclass(frozen=True, slots=True)
 class Link:
@@ -79,6 +81,7 @@ class Profile:
     Attributes:
         latency, bandwidth: of the link between two devices that neither ``blocks`` nor ``axes`` join (``Link``).
         copies: bytes a second that a device writes locally.
+        products: multiplications (with an addition each) a second of a large matrix product.
         blocks: (devices, link), the smallest first: each run of so many device ids is joined by the link.
         axes: (mesh axis, link): devices that differ along that axis alone are joined by the link.
     """
@@ -90,6 +93,7 @@ class Profile:
     about: str = ""
     blocks: tuple[tuple[int, Link], ...] = ()
     axes: tuple[tuple[str, Link], ...] = ()
+    products: float = PRODUCTS
 
     @property
     def link(self) -> Link:
@@ -164,7 +168,33 @@ PROFILES: Mapping[str, Profile] = {
     profile.name: profile
     for profile in (
         Profile("default", 10e-6, 50e9, 1e12, "a fast interconnect inside a host or pod, copies at a twentieth of it"),
-        Profile("cpu", 200e-6, 2e9, 2e9, "virtual devices of one CPU, through XLA's client"),
+        Profile("cpu", 200e-6, 2e9, 2e9, "virtual devices of one CPU, through XLA's client", products=2e10),
+        Profile(
+            "a100",
+            15e-6,
+            25e9,
+            2e12,
+            "hosts of 8 A100: NVLink, 300 GB/s each way, inside, 200 Gbit/s a device between (data sheet)",
+            blocks=((8, Link(10e-6, 300e9)),),
+            products=156e12,
+        ),
+        Profile(
+            "h100",
+            15e-6,
+            50e9,
+            3.35e12,
+            "hosts of 8 H100: NVLink, 450 GB/s each way, inside, 400 Gbit/s a device between (data sheet)",
+            blocks=((8, Link(10e-6, 450e9)),),
+            products=495e12,
+        ),
+        Profile(
+            "tpu-v5p",
+            5e-6,
+            300e9,
+            2.765e12,
+            "a pod of TPU v5p: 4,800 Gbit/s of links a chip, half each way (Google Cloud's page of the v5p)",
+            products=229e12,
+        ),
         Profile("ethernet", 50e-6, 3e9, 1e12, "hosts on a 25 Gbit/s network"),
         Profile(
             "pod",

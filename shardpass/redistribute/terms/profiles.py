@@ -6,7 +6,8 @@ The file is a JSON object with the fields of ``Profile``; seconds, bytes, bytes 
      "blocks": [{"devices": 8, "latency": 1e-05, "bandwidth": 5e10}],
      "axes": {"model": {"latency": 1e-05, "bandwidth": 5e10}}}
 
-``about``, ``blocks`` and ``axes`` may be left out, and not both of the last two be there. Other fields are notes.
+``about``, ``products``, ``blocks`` and ``axes`` may be left out, and not both of the last two be there. Other fields
+are notes.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from shardpass.diagnostics import table_redistribute as table
-from shardpass.redistribute.terms.costs import PROFILES, Link, Profile
+from shardpass.redistribute.terms.costs import PRODUCTS, PROFILES, Link, Profile
 
 
 def find_profile(given: str | Profile) -> Profile:
@@ -67,13 +68,14 @@ def from_json(data: Any, name: str) -> Profile:
         str(data.get("about", "")),
         tuple((int(n), _link(block, f"blocks[{i}]")) for i, (n, block) in enumerate(zip(sizes, blocks, strict=True))),
         tuple((axis, _link(link, f"axes[{axis!r}]")) for axis, link in axes.items()),
+        _number(data, "products", "the profile") if "products" in data else PRODUCTS,
     )
 
 
 def to_json(profile: Profile) -> dict[str, Any]:
     """What ``from_json`` reads as ``profile``."""
     data: dict[str, Any] = {"name": profile.name, "about": profile.about, **_link_json(profile.link)}
-    data["copies"] = profile.copies
+    data["copies"], data["products"] = profile.copies, profile.products
     if profile.blocks:
         data["blocks"] = [{"devices": n, **_link_json(link)} for n, link in profile.blocks]
     if profile.axes:

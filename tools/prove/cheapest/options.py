@@ -13,19 +13,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
 from typing import Any
 
 import numpy as np
 
 from shardpass.ops.model import LocalPlan, OpModel, Split
-from shardpass.ops.splits.assign import LATENCY_BYTES, WORK_PER_BYTE, Side, complete, settle
+from shardpass.ops.splits.assign import LATENCY_BYTES, Side, complete, settle
 from shardpass.ops.splits.factors import Axes, Kind, Rule
 from shardpass.ops.splits.partial import partial_axes
 from shardpass.ops.splits.prime_mesh import PrimeMesh
 from shardpass.planning.choose import maskable
 from shardpass.planning.copies import Held
 from shardpass.planning.listed import redistribution
+from shardpass.planning.machine import DEFAULT
 from shardpass.planning.steps import Copy, Reshard
 from shardpass.program.program import Array, Op, OpKind, Program
 from shardpass.sharding import Sharding
@@ -44,11 +44,6 @@ class Option:
 def collective_cost(count: int) -> float:
     """What one collective costs that receives ``count`` bytes."""
     return count + LATENCY_BYTES
-
-
-def work(rule: Rule, parts: int) -> float:
-    """The points of a loop nest on one device, in bytes."""
-    return prod(max(1, factor.size) for factor in rule.factors) / parts / WORK_PER_BYTE
 
 
 class Costs:
@@ -108,7 +103,7 @@ class Costs:
         for factors in self._splits_of(rule, types, made):
             split = Split.of(rule, self.mesh, factors, *shapes)
             local: LocalPlan = model.plan(split)
-            cost = sum(collective_cost(one.bytes) for one in local.collectives) + work(rule, split.count)
+            cost = sum(collective_cost(one.bytes) for one in local.collectives) + DEFAULT.work(rule, split)
             operands = tuple(
                 None if index in local.ignored else self.mesh.sharding(dims)
                 for index, dims in enumerate(split.operands)
