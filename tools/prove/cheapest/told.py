@@ -23,6 +23,9 @@ def summary(outcomes: Sequence[Outcome]) -> Iterator[str]:
     near = sum(one.best <= CLOSE * one.bound for one in outcomes) / len(outcomes)
     yield f"{len(outcomes)} programs: {_shares(outcomes)}"
     yield f"  the best known is proved to be the optimum on {proved:.1%}, and to be within 5% of it on {near:.1%}"
+    below = [one.seed for one in outcomes if one.best < one.bound * (1 - 10 * SAME)]
+    if below:
+        yield f"  a plan is below its bound, as it splits what the bound does not, or the bound is wrong: seeds {below}"
     for style in sorted({one.style for one in outcomes}):
         some = [one for one in outcomes if one.style == style]
         yield f"  {style:15} {len(some):4} programs: {_shares(some)}"
