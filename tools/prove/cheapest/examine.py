@@ -146,12 +146,14 @@ def _written(chosen: Chosen, space: Space) -> tuple[DimAxes | None, ...]:
 
 
 def _as_known(known: Outcome, witness: Witness, said: Chosen) -> Best | None:
-    """The best of an earlier run, or the search's where that is better now; None where prices have changed."""
+    """The best of an earlier run, or the search's where that is better now; None where it is no answer any more."""
     space = witness.space
     if len(known.assignment) != len(space.domains):
         return None
     pairs = zip(space.domains, known.assignment, strict=True)
     chosen = {variable: space.program.mesh.sharding(dims) for variable, dims in pairs if dims is not None}
+    if any(len(domain) == 1 and chosen.get(variable) != domain[0] for variable, domain in space.domains.items()):
+        return None
     if not isclose(witness.price(chosen), known.best, rel_tol=SAME, abs_tol=SAME):
         return None
     if witness.price(said) < known.best:

@@ -2,7 +2,8 @@
 
 A sharding gives whole mesh axes to dimensions, in every order; with ``sub_axes`` it gives their prime parts. Only
 splits into at most as many parts as a dimension has elements are looked at. What the user fixed is one sharding; an
-open argument or result of main takes splits that divide it, as the outside can hold no others.
+open argument or result of main takes splits that divide it, as the outside can hold no others; a result whose value the
+user fixed leaves as that was fixed.
 
 A *variable* is a value of the program, or a result of main (``Slot``), which has a sharding of its own. The values of a
 constraint are one array with two variables.
@@ -134,7 +135,9 @@ def space_of(program: Program, domains: Domains) -> Space:
         found[value] = _fixed(said, program.mesh, array.rank) or domains.of(array.shape, value in border)
     for place, (value, said) in enumerate(zip(program.body.returned, program.results_said, strict=True)):
         array = program.array(value)
-        found[Slot(place)] = _fixed(said, program.mesh, array.rank) or domains.of(array.shape, True)
+        even = domains.of(array.shape, True)
+        held = tuple(sharding for sharding in found[value] if len(found[value]) == 1 and sharding in even)
+        found[Slot(place)] = _fixed(said, program.mesh, array.rank) or held or even
     return Space(program, found)
 
 

@@ -75,6 +75,18 @@ def test_a_weight_is_gathered_once_for_two_products() -> None:
     assert best.proved
 
 
+def test_a_result_leaves_as_its_value_was_constrained() -> None:
+    draft = Draft(MESH)
+    x = draft.argument([64, 64])
+    draft.constraint(draft.unary("tanh", x), ((), ("d",)))
+    draft.said = {x: ROWS}
+    found = witness(draft.text())
+    best = found.cheapest()
+    assert str(best.chosen[Slot(0)]) == "{devices=[1,2]<=[2]}"
+    assert best.price == 64 * 64 * 4 / 2 / 2 + 512 + 64 * 64 / 2 / 4
+    assert best.proved
+
+
 def two_ops(seed: int) -> str:
     """A product and what is done with it, on 2x2 devices, with some sizes and annotations: tens of assignments."""
     rng = Random(seed)
