@@ -15,6 +15,8 @@ Invariants:
 - Ops stand in the order of their first, so that what an op uses is made before. A value may be made by several ops
   (layer 1's input by the embedding, layer 2's by layer 1): a folded program is to be propagated and priced, never
   emitted.
+- An op whose operands have nothing to do with one another (a barrier) becomes one op for each, so that a change of one
+  operand is no matter of the others.
 - An op that is neither split by a model nor a constraint (loops, branches, borders, ops computed whole) stands for
   itself; so do results of different sayings. Blocks are folded each by itself.
 
@@ -26,9 +28,13 @@ Complexity: O(rounds x (values + operands)).
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import chain
 
+from shardpass.ops.model import LocalPlan, OpModel, Pointwise
+from shardpass.ops.splits.factors import Rule, pair_rules
 from shardpass.program.program import NOTHING_SAID, Block, Op, OpKind, Program
 from shardpass.program.shardings import Shardings
 
@@ -43,6 +49,7 @@ class Folded:
     Attributes:
         of: the representative of each value.
         ops: of each op of the program, by number, the op that stands for it.
+        parts: of an op that is a part of a barrier, by number, the barrier.
         results: for each result of main the place among the folded program's results.
         times: for how many ops an op (by number) stands; ``result_times`` likewise of results.
     """
@@ -50,6 +57,7 @@ class Folded:
     program: Program
     of: tuple[int, ...]
     ops: Mapping[int, int]
+    parts: Mapping[int, int]
     results: tuple[int, ...]
     times: Mapping[int, int]
     result_times: tuple[int, ...]
@@ -58,7 +66,9 @@ class Folded:
         """Shardings of the folded program as those of all values and ops of the program that it stands for."""
         of = {value: found.of[rep] for value, rep in enumerate(self.of) if rep in found.of}
         results = tuple(found.results[place] for place in self.results)
-        conflicts = {op: found.conflicts[rep] for op, rep in self.ops.items() if rep in found.conflicts}
+        conflicts = {
+            self.parts.get(op, op): found.conflicts[rep] for op, rep in self.ops.items() if rep in found.conflicts
+        }
         return Shardings(of, results, conflicts)
 
 
@@ -140,14 +150,25 @@ def _fold(program: Program, colours: list[int], alike: dict[int, Hashable]) -> F
 
     times: dict[int, int] = {}
     stands: dict[int, int] = {}
+    parts: dict[int, int] = {}
+
+    def parts_of(op: Op) -> Iterator[Op]:
+        if op.kind is not OpKind.SPLIT or op.model is None or not op.model.rule.independent or len(op.operands) < 2:
+            yield op
+            return
+        for place, (rule, _) in enumerate(pair_rules(op.model.rule)):
+            number = program.count + len(parts)
+            parts[number] = op.number
+            one, made = (op.operands[place],), (op.results[place],)
+            yield replace(op, number=number, operands=one, results=made, model=_passes(rule))
 
     def folded(block: Block) -> Block:
         arguments = tuple(dict.fromkeys(represent(v) for v in block.arguments))
         ops: dict[Hashable, Op] = {}
-        for op in block.ops:
+        for op in chain.from_iterable(map(parts_of, block.ops)):
             operands = tuple([of[v] for v in op.operands])
             results = tuple([represent(v) for v in op.results])
-            key = (alike[op.number], operands, results)
+            key = (alike[parts.get(op.number, op.number)], operands, results)
             known = ops.get(key)
             if known is not None:
                 times[known.number] += 1
@@ -169,4 +190,10 @@ def _fold(program: Program, colours: list[int], alike: dict[int, Hashable]) -> F
         counts[place] += 1
     returned, results_said = tuple(value for value, _ in places), tuple(said for _, said in places)
     small = replace(program, body=replace(body, returned=returned), results_said=results_said, count=len(times))
-    return Folded(small, tuple(of), stands, results, times, tuple(counts))
+    return Folded(small, tuple(of), stands, parts, results, times, tuple(counts))
+
+
+@lru_cache(maxsize=1024)
+def _passes(rule: Rule) -> OpModel[LocalPlan]:
+    """What one operand of a barrier is: passed on as it is."""
+    return Pointwise(rule)

@@ -239,6 +239,7 @@ class Search:
 
     def _taken(self, move: Move, before: Point, after: Point) -> Settled:
         op = self.engine.steps[move.step].op
+        op = None if op is None else self.folded.parts.get(op, op)
         return Settled(move.told(self.engine), op, before.price, after.price)
 
     def _estimated(self, move: Move) -> float:

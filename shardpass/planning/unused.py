@@ -40,7 +40,11 @@ def without_unused(plan: ProgramPlan, folded: bool = False) -> ProgramPlan:
 
     ``folded``: the plan is of a folded program (``fold``), where ops before one that makes a value may use it.
     """
-    return replace(plan, body=_walked(plan.body, _Remembered() if folded else set()))
+    live: set[Copy] = set()
+    if folded:
+        live = _Remembered()
+        _block(plan.body, live)  # a first walk, which collects what is used
+    return replace(plan, body=_block(plan.body, live))
 
 
 class _Remembered(set[Copy]):
@@ -51,13 +55,6 @@ class _Remembered(set[Copy]):
 
     def difference_update(self, *s: Iterable[object]) -> None:
         """Keeps all."""
-
-
-def _walked(block: BlockPlan, live: set[Copy]) -> BlockPlan:
-    """As ``_block``; of a folded program a first walk collects what is used."""
-    if isinstance(live, _Remembered):
-        _block(block, live)
-    return _block(block, live)
 
 
 def _block(block: BlockPlan, live: set[Copy]) -> BlockPlan:
@@ -116,8 +113,8 @@ def _control_flow(plan: ControlFlowPlan, live: set[Copy]) -> OpPlan:
     live.difference_update(made)
     blocks = []
     for block in plan.blocks:
-        inside = type(live)()
-        blocks.append(_walked(block, inside))
+        inside: set[Copy] = live if isinstance(live, _Remembered) else set()
+        blocks.append(_block(block, inside))
         live |= inside
     operands = _operands(plan.operands, live)
     return replace(plan, operands=operands, blocks=tuple(blocks))
