@@ -37,11 +37,16 @@ def _run(argv: Sequence[str]) -> int:
 
 def check(data: bytes, file: str) -> list[Diagnostic]:
     """Every finding of the ``check`` pipeline on the module ``data``, errors first."""
+    return run_and_collect(data, file, "check")
+
+
+def run_and_collect(data: bytes, file: str, pipeline: str) -> list[Diagnostic]:
+    """Every finding of ``pipeline`` on the module ``data``, errors first."""
     from shardpass.pipeline.run import run_pipeline
 
     with collect() as found:
         try:
-            run_pipeline(data, "check", filename=file)
+            run_pipeline(data, pipeline, filename=file)
         except ShardpassError as error:
             return [*error.diagnostics, *found]
     return found

@@ -188,6 +188,17 @@ OWN_ORDER = Code(
     severity=Severity.REMARK,
     explanation="Example: `{devices=[4]0,2,3,1}` in a module whose other shardings use `0,1,2,3`.",
 )
+NOT_REPLICATED = Code(
+    "SP230",
+    "{what} of the manual region is replicated over {axes}, as its out sharding says, but its value may differ: "
+    "devices {one} and {other} should hold the same and may not",
+    "make the devices agree before the region ends (psum, all_gather or a broadcast over {axes}), or name {axes} in "
+    "the output's sharding (out_specs), so that each device keeps its own tile",
+    explanation="A manual region (`shard_map`) promises that all devices hold the same tile of an output whose "
+    "sharding names no axis that tells these devices apart. `shardpass-check-replication` follows each value through "
+    "the region and reports an output that may break the promise. The notes go back to where the two devices first "
+    "differ. Some programs that keep the promise are refused too, for example where values cancel (`x - x`).",
+)
 
 NO_RULE = Code(
     "SP301",

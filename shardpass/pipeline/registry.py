@@ -23,6 +23,7 @@ _OWN: Mapping[str, str] = {
     "shardpass-import": "shardpass.passes.import_:Import",
     "shardpass-propagate": "shardpass.passes.propagate:Propagate",
     "shardpass-check": "shardpass.passes.check:Check",
+    "shardpass-check-replication": "shardpass.passes.check_replication:CheckReplication",
     "shardpass-partition": "shardpass.passes.partition:Partition",
     "shardpass-defer": "shardpass.passes.defer:Defer",
     "shardpass-hoist": "shardpass.passes.hoist:Hoist",

@@ -7,4 +7,4 @@ import sys
 seconds, name, *arguments = sys.argv[1:]
 signal.alarm(int(seconds))
 sys.argv = [f"shardpass-{name}", *arguments]
-sys.exit(importlib.import_module(f"shardpass.cli.{name}").main())
+sys.exit(importlib.import_module(f"shardpass.cli.{name.replace('-', '_')}").main())
