@@ -45,7 +45,7 @@ _PUBLIC = {
     "run_pipeline": "shardpass.pipeline.run",
 }
 
-_MODULES = ("jax",)
+_MODULES = ("jax", "onnx")
 
 __all__ = ["__version__", *_MODULES, *_PUBLIC]
 

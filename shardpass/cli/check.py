@@ -1,14 +1,17 @@
-"""shardpass-check: says what is wrong with a module's shardings, and changes nothing."""
+"""shardpass-check: says what is wrong with a program's shardings, and changes nothing.
+
+Text: findings on stderr, the summary on stdout. JSON and SARIF: one document on stdout, whatever was found.
+"""
 
 from __future__ import annotations
 
+import argparse
 import sys
-from collections import Counter
 from collections.abc import Sequence
 
-from shardpass.cli.common import argument_parser, guarded, read_input
-from shardpass.diagnostics import Diagnostic, Place, Severity, ShardpassError, collect
-from shardpass.diagnostics.table_driver import ONNX_MODEL
+from shardpass.cli.common import argument_parser, guarded, read_input, write_output
+from shardpass.cli.findings import FORMATS, summary
+from shardpass.diagnostics import Diagnostic, Severity, ShardpassError, collect
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -16,23 +19,75 @@ def main(argv: Sequence[str] | None = None) -> int:
     return guarded(_run, argv)
 
 
-def _run(argv: Sequence[str]) -> int:
+def _parser() -> argparse.ArgumentParser:
     parser = argument_parser(
         "shardpass-check",
-        "Check every sharding of a module: print what is wrong, with places and remedies, on stderr.",
+        "Check every sharding of a program: print what is wrong, with places and remedies. Takes MLIR modules and ONNX "
+        "models, told apart by their first bytes.",
     )
-    parser.add_argument("module", metavar="MODULE", help="MLIR text or bytecode with StableHLO; - is stdin")
+    parser.add_argument(
+        "module", metavar="MODULE", help="StableHLO as MLIR text or bytecode, or an ONNX model; - is stdin"
+    )
+    parser.add_argument(
+        "--strict",
+        action="store_true",
+        help="what only a redistribution settles is an error, not a remark",
+    )
+    parser.add_argument("--format", choices=tuple(FORMATS), default="text", help="text (default), json, or sarif 2.1.0")
+    parser.add_argument(
+        "--print-inferred", action="store_true", help="print the sharding of every value, and what it comes from"
+    )
+    parser.add_argument(
+        "-o", metavar="FILE", dest="output", help="write the program with every missing sharding; - is stdout"
+    )
+    parser.add_argument(
+        "--extended",
+        action="store_true",
+        help="ONNX: ops that the documents list in no group have the rules of the group that they evidently belong to",
+    )
+    return parser
+
+
+def _run(argv: Sequence[str]) -> int:
+    parser = _parser()
     args = parser.parse_args(argv)
+    if args.output == "-" and args.print_inferred:
+        parser.error("-o - and --print-inferred both write to stdout")
+    if args.format != "text" and (args.output == "-" or args.print_inferred):
+        parser.error(f"--format {args.format} takes stdout for itself: give -o a file, and leave --print-inferred out")
     data, file = read_input(args.module)
-    if file.endswith(".onnx"):
-        raise ONNX_MODEL.error(Place(file))
-    found = check(data, file)
-    if any(d.severity is Severity.ERROR for d in found):
-        raise ShardpassError(*found)
+    from shardpass.onnx.model import looks_like_a_model
+
+    found = _check_onnx(data, file, args) if looks_like_a_model(data, file) else _check_module(data, file, args)
+    errors = any(d.severity is Severity.ERROR for d in found)
+    if args.format != "text":
+        print(FORMATS[args.format](file, found))
+        return int(errors)
     for diagnostic in found:
         print(diagnostic, file=sys.stderr)
-    print(f"{file}: {summary(found)}")
-    return 0
+    if not errors:
+        print(f"{file}: {summary(found)}", file=sys.stderr if args.output == "-" else sys.stdout)
+    return int(errors)
+
+
+def _check_onnx(data: bytes, file: str, args: argparse.Namespace) -> Sequence[Diagnostic]:
+    from shardpass.onnx import check_model, completed_model, read_model
+    from shardpass.onnx.check import summary_lines
+
+    try:
+        model = read_model(data, file)
+    except ShardpassError as error:
+        return error.diagnostics
+    report = check_model(model, strict=args.strict, extended=args.extended)
+    if args.print_inferred:
+        print("\n".join(summary_lines(model, report)))
+    if args.output is not None:
+        write_output(args.output, completed_model(model, report))
+    return report.findings
+
+
+def _check_module(data: bytes, file: str, args: argparse.Namespace) -> Sequence[Diagnostic]:
+    return check(data, file)
 
 
 def check(data: bytes, file: str) -> list[Diagnostic]:
@@ -50,11 +105,3 @@ def run_and_collect(data: bytes, file: str, pipeline: str) -> list[Diagnostic]:
         except ShardpassError as error:
             return [*error.diagnostics, *found]
     return found
-
-
-def summary(found: Sequence[Diagnostic]) -> str:
-    """How many findings of each kind, in words."""
-    counts = Counter(d.severity for d in found)
-    if not counts:
-        return "no problem found"
-    return ", ".join(f"{n} {severity}{'' if n == 1 else 's'}" for severity in Severity if (n := counts[severity]))

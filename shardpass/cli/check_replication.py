@@ -25,7 +25,8 @@ def _run(argv: Sequence[str]) -> int:
     parser.add_argument("module", metavar="MODULE", help="MLIR text or bytecode with StableHLO; - is stdin")
     args = parser.parse_args(argv)
     data, file = read_input(args.module)
-    from shardpass.cli.check import run_and_collect, summary
+    from shardpass.cli.check import run_and_collect
+    from shardpass.cli.findings import summary
 
     found = run_and_collect(data, file, PIPELINE)
     errors = [d for d in found if d.severity is Severity.ERROR]

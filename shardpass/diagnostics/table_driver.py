@@ -108,13 +108,6 @@ CANNOT_WRITE = Code(
     "must be writable, and a failed command leaves the old file as it was.",
 )
 
-ONNX_MODEL = Code(
-    "SP122",
-    "this is an ONNX model, but this version checks only MLIR modules",
-    remedy="give a .mlir file with StableHLO",
-    explanation="ONNX models carry their shardings in a notation of their own, which the command does not read yet.",
-)
-
 NOT_EXPECTED = Code(
     "SP130",
     "unexpected {severity}: {message}",

@@ -1,0 +1,29 @@
+"""ONNX multi-device models (IR version 11 and up): read, check, complete.
+
+    model = shardpass.onnx.read_model(Path("model.onnx").read_bytes(), "model.onnx")
+    report = shardpass.onnx.check_model(model, strict=True)
+    report.findings                                    # diagnostics, errors first
+    shardpass.onnx.completed_model(model, report)      # bytes: the model with every missing spec
+    print(shardpass.onnx.draw(layout, (8, 12)))        # which devices hold which block
+
+The package ``onnx`` (the extra ``shardpass[onnx]``) is imported when a model is read.
+"""
+
+from shardpass.onnx.check import Report, check_model
+from shardpass.onnx.complete import completed_model
+from shardpass.onnx.drawing import draw
+from shardpass.onnx.layout import Layout, layout_of, spec_of
+from shardpass.onnx.model import Model, looks_like_a_model, read_model
+
+__all__ = [
+    "Layout",
+    "Model",
+    "Report",
+    "check_model",
+    "completed_model",
+    "draw",
+    "layout_of",
+    "looks_like_a_model",
+    "read_model",
+    "spec_of",
+]

@@ -1,0 +1,320 @@
+"""Every node of a model, in order, for each configuration: structure, rules of its group, and missing specs inferred.
+
+State: for each tensor the layout at the node that makes it; None where nothing is known, since an op without a rule
+made it from split inputs. Graph inputs and initializers are unsharded (D2): available wherever they are needed.
+
+At each node: the layouts of the inputs are those of its own specs, or else of the producers (D1), which may differ from
+the producer's (D5, a remark). They are held to the rules of the node's group. What breaks a rule is an error where all
+inputs in question have specs of their own: the node says that it runs on these shards, and it cannot. Where one of them
+has no spec here, it is repartitioned to what the others need: a remark with bytes, and an error under ``strict``. Then
+the outputs without specs are inferred (D3), and those with specs may differ from that (D4, a remark).
+
+A node without any split is fine, whatever its op. Cost: O(nodes * shards).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from shardpass.diagnostics import Code, Diagnostic, Severity
+from shardpass.diagnostics.table_onnx import (
+    BROADCAST_AXIS,
+    COMPOSITION,
+    NO_CONFIGURATION,
+    NO_RULE_GIVEN,
+    REPARTITIONED,
+    RESHARD_AFTER,
+    RESHARD_BEFORE,
+    SAME_CONTRACTION,
+    SAME_SPLIT,
+    UNKNOWN_SHAPE,
+    UNSUPPORTED,
+)
+from shardpass.onnx.groups import EVIDENT, Group, group_of
+from shardpass.onnx.layout import Devices, Layout, bytes_received, layout_of, unsharded
+from shardpass.onnx.loops import PREVIOUS, NoLoops, Stage, array_inputs, label_sizes, stages
+from shardpass.onnx.model import Configuration, Dim, Model, Node, Tensor
+from shardpass.onnx.rules import Names, Violation, inferred, required, violations
+from shardpass.onnx.structure import check_configurations, sound_specs
+
+RULES: Mapping[str, Code] = {
+    "ONNX-B1": SAME_SPLIT,
+    "ONNX-M2": SAME_CONTRACTION,
+    "ONNX-B2": BROADCAST_AXIS,
+    "ONNX-B3": COMPOSITION,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """The layout of a tensor at a node, and how it is known: "given", or the rule that says so."""
+
+    layout: Layout
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """What each node's tensors are, for one configuration: [node number][tensor]."""
+
+    configuration: Configuration
+    nodes: Sequence[Mapping[str, Placed]]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    findings: tuple[Diagnostic, ...]
+    completed: tuple[Completed, ...]
+
+
+def check_model(model: Model, *, strict: bool = False, extended: bool = False) -> Report:
+    """All findings on a model, errors first, and its layouts for each configuration.
+
+    ``strict``: a rule that only a redistribution would satisfy is an error, and so is a split that no rule covers.
+    ``extended``: ops that the documents list in no group have the rules of the group that they evidently belong to.
+    """
+    findings = list(check_configurations(model))
+    if not model.configurations:
+        findings.append(NO_CONFIGURATION.at(model.place))
+    completed = []
+    for configuration in model.configurations:
+        flow = _Flow(model, configuration, strict, extended)
+        completed.append(Completed(configuration, [flow.node(node) for node in model.nodes]))
+        findings += flow.findings
+    order = list(Severity)
+    unique = list(dict.fromkeys(findings))  # two configurations may say the same
+    return Report(tuple(sorted(unique, key=lambda d: order.index(d.severity))), tuple(completed))
+
+
+@dataclass
+class _Flow:
+    model: Model
+    configuration: Configuration
+    strict: bool
+    extended: bool
+    findings: list[Diagnostic] = field(default_factory=list)
+    made: dict[str, Layout | None] = field(default_factory=dict)  # of each node's outputs, at that node
+
+    def node(self, node: Node) -> dict[str, Placed]:
+        given = self._given(node)
+        placed: dict[str, Placed] = {}
+        known = True
+        for name in dict.fromkeys(filter(None, node.inputs)):
+            found = self._input(node, name, given)
+            if found is None:
+                known = False
+            else:
+                placed[name] = found
+        results = self._results(node, placed, known)
+        for name in filter(None, node.outputs):
+            layout = self._output(node, name, given.get(name), results.get(name))
+            self.made[name] = None if layout is None else layout.layout
+            if layout is not None:
+                placed[name] = layout
+        return placed
+
+    def _given(self, node: Node) -> dict[str, Layout]:
+        found = {}
+        for name, spec in sound_specs(self.model, node, self.configuration, self.findings).items():
+            shape = self.model.tensor(name).shape
+            if shape is None:
+                self._say(UNKNOWN_SHAPE, node=node, tensor=name, op=node.op)
+            else:
+                found[name] = layout_of(spec, len(shape))
+        return found
+
+    def _say(self, code: Code, *, error: bool = False, **values: Any) -> None:
+        found = code.at(self.model.place, **values)
+        self.findings.append(replace(found, severity=Severity.ERROR) if error else found)
+
+    # --------------------------------------------------------------------------------- inputs and outputs
+
+    def _input(self, node: Node, name: str, given: Mapping[str, Layout]) -> Placed | None:
+        """D1, D2 and D5."""
+        shape = self.model.tensor(name).shape
+        source = self.made.get(name, unsharded(len(shape or ())))
+        if name not in given:
+            rule = "ONNX-D1" if name in self.made else "ONNX-D2"
+            return None if source is None else Placed(source, rule)
+        wanted = given[name]
+        if source is not None and not source.is_anywhere and source != wanted:
+            tensor = self.model.tensor(name)
+            self._say(
+                RESHARD_BEFORE, node=node, tensor=name, found=source, given=wanted, bytes=_moved(source, wanted, tensor)
+            )
+        return Placed(wanted, "given")
+
+    def _output(self, node: Node, name: str, given: Layout | None, found: Placed | None) -> Placed | None:
+        """D3 and D4."""
+        if given is None:
+            return found
+        if found is not None and not found.layout.is_anywhere and found.layout != given:
+            moved = _moved(found.layout, given, self.model.tensor(name))
+            self._say(
+                RESHARD_AFTER,
+                node=node,
+                tensor=name,
+                found=found.layout,
+                rule=found.source,
+                given=given,
+                bytes=moved,
+            )
+        return Placed(given, "given")
+
+    # --------------------------------------------------------------------------------- the op
+
+    def _results(self, node: Node, placed: dict[str, Placed], known: bool) -> dict[str, Placed]:
+        """The outputs as the op makes them; none where nothing can be said. Inputs that must move are moved in
+        ``placed``."""
+        group = group_of(node.op, node.domain, extended=self.extended)
+        split = next((name for name, one in placed.items() if one.layout.is_split), None)
+        anywhere = all(one.layout.is_anywhere for one in placed.values())
+        if known and split is None and (anywhere or group in (None, Group.UNSUPPORTED)):
+            return self._whole(node, placed)
+        if group is Group.SOURCE:
+            return {name: Placed(unsharded(self._rank(name)), "ONNX-D2") for name in filter(None, node.outputs)}
+        if group is Group.UNSUPPORTED:
+            self._say(UNSUPPORTED, node=node, op=node.op, tensor=split or _unknown(node, placed))
+        elif group is None:
+            hint = " (or pass --extended)" if node.op in EVIDENT else ""
+            tensor = split or _unknown(node, placed)
+            self._say(NO_RULE_GIVEN, error=self.strict, node=node, op=node.op, tensor=tensor, hint=hint)
+        elif known:
+            return self._by_rules(node, group, placed)
+        return {}
+
+    def _rank(self, name: str) -> int:
+        return len(self.model.tensor(name).shape or ())
+
+    def _whole(self, node: Node, placed: dict[str, Placed]) -> dict[str, Placed]:
+        """Nothing is split, and the op has no rules: whole results on the devices that have all inputs."""
+        held = {name: one for name, one in placed.items() if not one.layout.is_anywhere}
+        fixed = {name: one for name, one in held.items() if one.source == "given"} or dict(list(held.items())[:1])
+        common: Devices = frozenset()
+        if fixed:
+            common = frozenset.intersection(*(one.layout.devices for one in fixed.values()))
+        told = " and ".join(f"'{name}' {one.layout}" for name, one in held.items())
+        if fixed and not common:
+            self._say(COMPOSITION, node=node, reason=f"no device holds all inputs: {told}")
+        for name, one in held.items() if common else ():
+            if not common <= one.layout.devices:
+                needed = Layout(one.layout.counts, (common,))
+                self._move(node, "ONNX-B3", f"no device holds all inputs: {told}", name, placed, needed)
+        found = {}
+        for name in filter(None, node.outputs):
+            rank = self._rank(name)
+            layout = Layout((1,) * rank, (common,)) if common else unsharded(rank)
+            found[name] = Placed(layout, "ONNX-B5" if common else "ONNX-D2")
+        return found
+
+    def _move(self, node: Node, rule: str, reason: str, name: str, placed: dict[str, Placed], needed: Layout) -> None:
+        """An input without a spec of its own is repartitioned for the rule."""
+        moved = _moved(placed[name].layout, needed, self.model.tensor(name))
+        self._say(
+            REPARTITIONED,
+            error=self.strict,
+            rule=rule,
+            node=node,
+            reason=reason,
+            tensor=name,
+            needed=needed,
+            bytes=moved,
+        )
+        placed[name] = Placed(needed, rule)
+
+    def _by_rules(self, node: Node, group: Group, placed: dict[str, Placed]) -> dict[str, Placed]:
+        inputs = array_inputs(node, group)
+        names = [node.inputs[index] for index in inputs]
+        shapes: list[tuple[Dim, ...]] = []
+        for name in names:
+            shape = self.model.tensor(name).shape
+            if shape is None:
+                self._say(UNKNOWN_SHAPE, node=node, tensor=name, op=node.op)
+                return {}
+            shapes.append(shape)
+        try:
+            todo = stages(self.model, node, group, shapes)
+        except NoLoops as why:
+            self._say(NO_RULE_GIVEN, error=self.strict, node=node, op=f"{node.op}, as {why},", tensor=names[0], hint="")
+            return {}
+        by_input = dict(zip(inputs, zip(names, shapes, strict=True), strict=True))
+        result: Layout | None = None
+        result_shape: tuple[Dim, ...] = ()
+        for stage in todo:
+            rows = [
+                ("its product", result_shape) if term.input == PREVIOUS else by_input[term.input]
+                for term in stage.terms
+            ]
+            sizes = label_sizes(stage, [shape for _, shape in rows])
+            result = self._stage(node, stage, rows, sizes, placed, result)
+            if result is None:
+                return {}
+            result_shape = tuple(sizes.get(label, 1) for label in stage.result)
+        assert result is not None  # there is a stage
+        return {name: Placed(result, todo[-1].rule) for name in filter(None, node.outputs)}
+
+    def _stage(
+        self,
+        node: Node,
+        stage: Stage,
+        rows: Sequence[tuple[str, tuple[Dim, ...]]],
+        sizes: Mapping[str, Dim],
+        placed: dict[str, Placed],
+        previous: Layout | None,
+    ) -> Layout | None:
+        """The result of one stage; None after an error."""
+        names, shapes = [name for name, _ in rows], [shape for _, shape in rows]
+        while True:
+            layouts: list[Layout] = [
+                previous if term.input == PREVIOUS and previous else placed[name].layout
+                for term, name in zip(stage.terms, names, strict=True)
+            ]
+            found = violations(stage, layouts, sizes, shapes, Names(names))
+            if not found:
+                return inferred(stage, layouts, sizes, shapes)
+            movable = [self._movable(stage, one, names, placed) for one in found]
+            if None in movable:
+                for one in found:
+                    self._say(RULES[one.rule], node=node, reason=one.reason)
+                return None
+            one, term = found[0], movable[0]
+            assert term is not None
+            needed = required(stage, layouts, term, sizes, shapes)
+            if needed is None or not all(needed.holders or ()) or needed == layouts[term]:
+                self._say(RULES[one.rule], node=node, reason=one.reason)
+                return None
+            self._move(node, one.rule, one.reason, names[term], placed, needed)
+
+    def _movable(self, stage: Stage, one: Violation, names: Sequence[str], placed: Mapping[str, Placed]) -> int | None:
+        """Of the terms that break a rule, one that has no spec of its own at this node and was not moved yet."""
+        everyone: Sequence[int] = range(len(names)) if one.rule in ("ONNX-B2", "ONNX-B3") else ()
+        pair = [one.term] if one.other is None else [one.term, one.other]
+        for term in (*pair, *everyone):
+            if stage.terms[term].input != PREVIOUS and placed[names[term]].source in ("ONNX-D1", "ONNX-D2"):
+                return term
+        return None
+
+
+def _unknown(node: Node, placed: Mapping[str, Placed]) -> str:
+    return next((name for name in node.inputs if name and name not in placed), node.inputs[0] if node.inputs else "")
+
+
+def _moved(source: Layout, target: Layout, tensor: Tensor) -> str:
+    count = bytes_received(source, target, tensor.sizes, tensor.bits)
+    return "an unknown number of bytes" if count is None else f"{count} bytes"
+
+
+def summary_lines(model: Model, report: Report) -> Iterator[str]:
+    """The layout of every tensor at every node that takes part, and how it is known."""
+    for completed in report.completed:
+        yield f"configuration '{completed.configuration.name}', {completed.configuration.num_devices} devices"
+        for node, placed in zip(model.nodes, completed.nodes, strict=True):
+            if all(one.layout.is_anywhere for one in placed.values()):
+                continue
+            yield f"  {node}"
+            for role, names in (("input", node.inputs), ("output", node.outputs)):
+                for name in filter(None, names):
+                    told = f"{placed[name].layout}  ({placed[name].source})" if name in placed else "unknown"
+                    yield f"    {role} '{name}': {told}"

@@ -1,0 +1,196 @@
+"""An ONNX model as values: configurations, tensors, nodes and their sharding specs; and how it is read.
+
+The package ``onnx`` is imported here and in ``complete``, when a model is read: it is an extra.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from shardpass.diagnostics import Place
+from shardpass.diagnostics.table_onnx import NO_ONNX, NOT_A_MODEL, OLD_IR
+from shardpass.sharding.notations.onnx_proto import from_proto
+from shardpass.sharding.notations.onnx_spec import ShardingSpec
+
+FIRST_IR = 11  # the first IR version with multi-device annotations
+Dim = int | str | None  # a size, a name, or nothing known
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """``shape`` is None where not even the rank is known; ``bits`` of an element, 0 where unknown."""
+
+    shape: tuple[Dim, ...] | None = None
+    bits: int = 0
+
+    @property
+    def sizes(self) -> tuple[int, ...] | None:
+        """The shape, where all of it is numbers."""
+        if self.shape is None or not all(isinstance(size, int) for size in self.shape):
+            return None
+        return tuple(size for size in self.shape if isinstance(size, int))
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    name: str
+    num_devices: int
+    devices: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """What a node says for one configuration."""
+
+    configuration: str
+    specs: tuple[ShardingSpec, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """``attributes``: numbers, text and lists of them; ``proto``: the message itself."""
+
+    number: int
+    name: str
+    op: str
+    domain: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    attributes: Mapping[str, Any]
+    annotations: tuple[Annotation, ...]
+    proto: Any
+
+    def __str__(self) -> str:
+        return f"node '{self.name}' ({self.op})" if self.name else f"node {self.number} ({self.op})"
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """``constants``: initializers and the values of Constant nodes that are small, by name, as NumPy arrays."""
+
+    place: Place
+    configurations: tuple[Configuration, ...]
+    nodes: tuple[Node, ...]
+    tensors: Mapping[str, Tensor]
+    sources: frozenset[str]  # graph inputs and initializers
+    constants: Mapping[str, Any]
+    proto: Any
+
+    def tensor(self, name: str) -> Tensor:
+        return self.tensors.get(name) or Tensor()
+
+
+def looks_like_a_model(data: bytes, file: str) -> bool:
+    """Whether the bytes are an ONNX model, by the name of the file or by how a ModelProto begins.
+
+    Its first field is ``ir_version``, number 1, a varint: the byte 8, then a small number. No MLIR begins so.
+    """
+    return file.endswith(".onnx") or (len(data) > 2 and data[0] == 8 and data[1] < 128)
+
+
+def read_model(data: bytes, file: str = "") -> Model:
+    """The model in the bytes of a ``.onnx`` file; tensors in other files are not opened.
+
+    Raises ShardpassError: SP701 the package onnx is absent, SP702 no model, SP703 an IR version before 11.
+    """
+    place = Place(file)
+    try:
+        import onnx
+    except ImportError:
+        raise NO_ONNX.error(place) from None
+    try:
+        proto = onnx.load_model_from_string(data)
+    except Exception as error:  # protobuf raises its own
+        raise NOT_A_MODEL.error(place, reason=str(error).strip().rstrip(".") or "it does not parse") from None
+    if not proto.ir_version or not proto.HasField("graph"):
+        raise NOT_A_MODEL.error(place, reason="it has no IR version, or no graph")
+    if proto.ir_version < FIRST_IR:
+        raise OLD_IR.error(place, found=proto.ir_version)
+    graph = _with_shapes(onnx, proto).graph
+    nodes = tuple(_node(onnx, index, node) for index, node in enumerate(proto.graph.node))
+    return Model(
+        place,
+        tuple(Configuration(c.name, c.num_devices, tuple(c.device)) for c in proto.configuration),
+        nodes,
+        dict(_tensors(onnx, graph)),
+        frozenset([t.name for t in graph.input] + [t.name for t in graph.initializer]),
+        dict(_constants(onnx, proto.graph)),
+        proto,
+    )
+
+
+def _with_shapes(onnx: Any, proto: Any) -> Any:
+    """A copy with the shapes that onnx can infer; the model itself where it cannot."""
+    try:
+        return onnx.shape_inference.infer_shapes(proto, data_prop=True)
+    except Exception:  # a model with wrong types: what it says itself is used
+        return proto
+
+
+def _tensors(onnx: Any, graph: Any) -> Iterator[tuple[str, Tensor]]:
+    for info in (*graph.value_info, *graph.input, *graph.output):
+        kind = info.type.tensor_type
+        shape: tuple[Dim, ...] | None = None
+        if kind.HasField("shape"):
+            shape = tuple(_dim(dim) for dim in kind.shape.dim)
+        yield info.name, Tensor(shape, _bits(onnx, kind.elem_type))
+    for tensor in graph.initializer:
+        yield tensor.name, Tensor(tuple(int(d) for d in tensor.dims), _bits(onnx, tensor.data_type))
+
+
+def _dim(dim: Any) -> Dim:
+    which = dim.WhichOneof("value")
+    if which == "dim_value":
+        return int(dim.dim_value)
+    return str(dim.dim_param) if which == "dim_param" and dim.dim_param else None
+
+
+def _bits(onnx: Any, kind: int) -> int:
+    try:
+        return int(onnx.helper.tensor_dtype_to_np_dtype(kind).itemsize) * 8
+    except (KeyError, TypeError, ValueError):
+        return 0
+
+
+def _node(onnx: Any, number: int, proto: Any) -> Node:
+    attributes = {}
+    for attribute in proto.attribute:
+        value = onnx.helper.get_attribute_value(attribute)
+        attributes[attribute.name] = value.decode() if isinstance(value, bytes) else value
+    annotations = tuple(
+        Annotation(one.configuration_id, tuple(from_proto(spec) for spec in one.sharding_spec))
+        for one in proto.device_configurations
+    )
+    return Node(
+        number,
+        proto.name,
+        proto.op_type,
+        proto.domain,
+        tuple(proto.input),
+        tuple(proto.output),
+        attributes,
+        annotations,
+        proto,
+    )
+
+
+_SMALL = 64  # elements: shapes, axes, bounds
+
+
+def _constants(onnx: Any, graph: Any) -> Iterator[tuple[str, Any]]:
+    for tensor in graph.initializer:
+        if math.prod(tensor.dims) <= _SMALL and not tensor.external_data:
+            yield tensor.name, onnx.numpy_helper.to_array(tensor)
+    for node in graph.node:
+        if node.op_type == "Constant" and node.output:
+            for attribute in node.attribute:
+                value = onnx.helper.get_attribute_value(attribute)
+                if attribute.name == "value" and math.prod(value.dims) <= _SMALL:
+                    yield node.output[0], onnx.numpy_helper.to_array(value)
+                elif attribute.name in ("value_int", "value_ints", "value_float", "value_floats"):
+                    import numpy as np
+
+                    yield node.output[0], np.asarray(value)

@@ -1,0 +1,141 @@
+"""shardpass-check on modules and ONNX models: what it prints in each format, what it writes, how it ends."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shardpass.cli.check import main
+
+MODULE = """func.func @main(%a: tensor<4xf32> {mhlo.sharding = "{devices=[2,1]<=[2]}"}) -> tensor<4xf32> {
+  return %a : tensor<4xf32>
+}
+"""
+
+
+@pytest.fixture
+def models() -> Any:
+    pytest.importorskip("onnx")
+    from support import onnx_models
+
+    return onnx_models
+
+
+def mismatch(models: Any) -> bytes:
+    """Add of rows and columns: wrong; then Relu, which is in no list."""
+    n, split = models.N, models.split
+    nodes = [
+        n("Add", "AB", "C", {"A": split([0, 1], (0, 2)), "B": split([0, 1], (1, 2))}),
+        n("Abs", "A", "E", {"A": split([0, 1], (0, 2)), "E": split([0, 1], (1, 2))}),
+    ]
+    return models.model(nodes, {"A": [32, 1024], "B": [32, 1024]}).SerializeToString()
+
+
+def test_an_onnx_model_is_known_by_its_bytes(models: Any, tmp_path: Path, capsys: Any) -> None:
+    path = tmp_path / "no-extension"
+    path.write_bytes(mismatch(models))
+    assert main([str(path)]) == 1
+    said = capsys.readouterr().err
+    assert (
+        f"{path}: error: ONNX-B1: node 'n0' (Add): axis 0 of 'B' is in one piece and axis 0 of 'A' in 2 shards" in said
+    )
+    assert "[SP731]" in said
+    assert "help: split axes that meet in the same way" in said
+    # device 0 holds 16 of 32 rows, and is to hold 512 of 1024 columns: it lacks 16 * 512 floats
+    assert "remark: ONNX-D4" in said
+    assert "32768 bytes" in said
+
+
+def test_json_and_sarif_of_a_model(models: Any, tmp_path: Path, capsys: Any) -> None:
+    path = tmp_path / "m.onnx"
+    path.write_bytes(mismatch(models))
+    assert main([str(path), "--format", "json"]) == 1
+    said = json.loads(capsys.readouterr().out)
+    assert said["summary"] == {"error": 2, "remark": 1}
+    assert [row["code"] for row in said["findings"]] == ["SP731", "SP731", "SP721"]
+    assert main([str(path), "--format", "sarif"]) == 1
+    log = json.loads(capsys.readouterr().out)
+    (one,) = log["runs"]
+    assert log["version"] == "2.1.0"
+    assert [row["id"] for row in one["tool"]["driver"]["rules"]] == ["SP731", "SP721"]
+    assert [(r["ruleId"], r["ruleIndex"], r["level"]) for r in one["results"]] == [
+        ("SP731", 0, "error"), ("SP731", 0, "error"), ("SP721", 1, "note"),
+    ]  # fmt: skip
+    where = one["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
+    assert where == str(path)
+
+
+def test_the_completed_model_needs_nothing_more(models: Any, tmp_path: Path, capsys: Any) -> None:
+    import onnx
+
+    n, split = models.N, models.split
+    nodes = [
+        n("MatMul", "XW", "H", {"W": split([0, 1], (1, 2))}),
+        n("Tanh", "H", "T"),
+        n("MatMul", ["T", "V"], "Y", {"V": split([0, 1], (0, 2))}),
+    ]
+    path, out, again = tmp_path / "m.onnx", tmp_path / "full.onnx", tmp_path / "again.onnx"
+    proto = models.model(nodes, {"X": [4, 6], "W": [6, 8], "V": [8, 2]})
+    path.write_bytes(proto.SerializeToString())
+    assert main([str(path), "-o", str(out), "--print-inferred"]) == 0
+    said = capsys.readouterr().out
+    assert "output 'H': 1x2 shards on {0} {1}  (ONNX-M4)" in said
+    assert "input 'T': 1x2 shards on {0} {1}  (ONNX-D1)" in said
+    assert "output 'Y': whole on {0,1}  (ONNX-M4)" in said
+    full = onnx.load(out)
+    specs = {s.tensor_name: s for s in full.graph.node[2].device_configurations[0].sharding_spec}
+    assert set(specs) == {"T", "V", "Y"}
+    assert list(specs["Y"].device) == [-1]
+    assert list(specs["Y"].index_to_device_group_map[0].value) == [0, 1]
+    del full.graph.node[1].device_configurations[:]  # what the file said before is as it was
+    assert main([str(out), "--strict", "-o", str(again)]) == 0
+    assert "no problem found" in capsys.readouterr().out
+    assert again.read_bytes() == out.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("data", "code"),
+    [(b"", "SP702"), (b"\x08\x0b\xff\xff\xff", "SP702"), (b"\x08\x0a\x3a\x00", "SP703"), (b"\x08\x0b\x3a\x00", "")],
+    ids=["empty", "damaged", "old IR", "empty graph"],
+)
+def test_files_that_are_no_multi_device_model(data: bytes, code: str, models: Any, tmp_path: Path, capsys: Any) -> None:
+    path = tmp_path / "m.onnx"
+    path.write_bytes(data)
+    assert main([str(path)]) == bool(code)
+    said = capsys.readouterr().err
+    assert (code or "SP704") in said
+    assert "help:" in said
+
+
+def test_without_the_package_onnx(models: Any, tmp_path: Path) -> None:
+    path = tmp_path / "m.onnx"
+    path.write_bytes(mismatch(models))
+    hidden = (
+        "import sys; sys.modules['onnx'] = None; from shardpass.cli.check import main; sys.exit(main(sys.argv[1:]))"
+    )
+    run = subprocess.run([sys.executable, "-c", hidden, str(path)], capture_output=True, text=True, check=False)
+    assert run.returncode == 1
+    assert "[SP701]" in run.stderr
+    assert "pip install 'shardpass[onnx]'" in run.stderr
+
+
+def test_a_module_in_json_and_sarif(tmp_path: Path, capsys: Any) -> None:
+    path = tmp_path / "m.mlir"
+    path.write_text(MODULE)
+    assert main([str(path), "--format", "json"]) == 1
+    (row,) = json.loads(capsys.readouterr().out)["findings"]
+    assert (row["code"], row["line"], row["severity"]) == ("SP203", 1, "error")
+    assert main([str(path), "--format", "sarif"]) == 1
+    (result,) = json.loads(capsys.readouterr().out)["runs"][0]["results"]
+    assert result["locations"][0]["physicalLocation"]["region"]["startLine"] == 1
+
+
+def test_two_things_for_stdout_are_bad_usage(capsys: Any) -> None:
+    assert main(["m.onnx", "-o", "-", "--print-inferred"]) == 2
+    assert main(["m.onnx", "-o", "-", "--format", "json"]) == 2
+    assert "stdout" in capsys.readouterr().err
