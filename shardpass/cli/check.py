@@ -45,16 +45,26 @@ def _parser() -> argparse.ArgumentParser:
         action="store_true",
         help="ONNX: ops that the documents list in no group have the rules of the group that they evidently belong to",
     )
+    parser.add_argument(
+        "--stablehlo",
+        metavar="FILE",
+        help="ONNX: also write the program in StableHLO with the same shardings, for the other commands",
+    )
     return parser
 
 
 def _run(argv: Sequence[str]) -> int:
     parser = _parser()
     args = parser.parse_args(argv)
-    if args.output == "-" and args.print_inferred:
-        parser.error("-o - and --print-inferred both write to stdout")
-    if args.format != "text" and (args.output == "-" or args.print_inferred):
-        parser.error(f"--format {args.format} takes stdout for itself: give -o a file, and leave --print-inferred out")
+    for_stdout = {
+        "-o -": args.output == "-",
+        "--stablehlo -": args.stablehlo == "-",
+        "--print-inferred": args.print_inferred,
+        f"--format {args.format}": args.format != "text",
+    }
+    wanted = [name for name, given in for_stdout.items() if given]
+    if len(wanted) > 1:
+        parser.error(f"{' and '.join(wanted)} both write to stdout; give the output a file")
     data, file = read_input(args.module)
     from shardpass.onnx.model import looks_like_a_model
 
@@ -66,7 +76,7 @@ def _run(argv: Sequence[str]) -> int:
     for diagnostic in found:
         print(diagnostic, file=sys.stderr)
     if not errors:
-        print(f"{file}: {summary(found)}", file=sys.stderr if args.output == "-" else sys.stdout)
+        print(f"{file}: {summary(found)}", file=sys.stderr if "-" in (args.output, args.stablehlo) else sys.stdout)
     return int(errors)
 
 
@@ -83,6 +93,10 @@ def _check_onnx(data: bytes, file: str, args: argparse.Namespace) -> Sequence[Di
         print("\n".join(summary_lines(model, report)))
     if args.output is not None:
         write_output(args.output, completed_model(model, report))
+    if args.stablehlo is not None and not any(d.severity is Severity.ERROR for d in report.findings):
+        from shardpass.onnx.bridge import to_stablehlo
+
+        write_output(args.stablehlo, to_stablehlo(model).text)
     return report.findings
 
 

@@ -6,8 +6,12 @@
     shardpass.onnx.completed_model(model, report)      # bytes: the model with every missing spec
     print(shardpass.onnx.draw(layout, (8, 12)))        # which devices hold which block
 
+    program = shardpass.onnx.to_stablehlo(model)       # to partition and run it; needs JAX
+
 The package ``onnx`` (the extra ``shardpass[onnx]``) is imported when a model is read.
 """
+
+from typing import Any
 
 from shardpass.onnx.check import Report, check_model
 from shardpass.onnx.complete import completed_model
@@ -26,4 +30,13 @@ __all__ = [
     "looks_like_a_model",
     "read_model",
     "spec_of",
+    "to_stablehlo",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name != "to_stablehlo":
+        raise AttributeError(f"module 'shardpass.onnx' has no attribute {name!r}")
+    from shardpass.onnx.bridge import to_stablehlo  # imports JAX, which checking does not need
+
+    return to_stablehlo

@@ -139,3 +139,20 @@ def test_two_things_for_stdout_are_bad_usage(capsys: Any) -> None:
     assert main(["m.onnx", "-o", "-", "--print-inferred"]) == 2
     assert main(["m.onnx", "-o", "-", "--format", "json"]) == 2
     assert "stdout" in capsys.readouterr().err
+
+
+def test_stablehlo_of_a_model_is_input_for_the_other_commands(models: Any, tmp_path: Path, capsys: Any) -> None:
+    n, split = models.N, models.split
+    path, out = tmp_path / "m.onnx", tmp_path / "m.mlir"
+    nodes = [n("MatMul", "XW", "Y", {"X": split([0, 1], (1, 2)), "W": split([0, 1], (0, 2))})]
+    path.write_bytes(models.model(nodes, {"X": [4, 6], "W": [6, 8]}, devices=2).SerializeToString())
+    assert main([str(path), "--stablehlo", str(out)]) == 0
+    assert main([str(out)]) == 0
+    assert capsys.readouterr().out.splitlines() == [f"{path}: no problem found", f"{out}: no problem found"]
+
+
+def test_no_stablehlo_of_a_wrong_model(models: Any, tmp_path: Path) -> None:
+    path, out = tmp_path / "m.onnx", tmp_path / "m.mlir"
+    path.write_bytes(mismatch(models))
+    assert main([str(path), "--stablehlo", str(out)]) == 1
+    assert not out.exists()

@@ -1,0 +1,205 @@
+"""From an ONNX model to StableHLO with the same shardings, so that shardpass partitions and runs it.
+
+    program = shardpass.onnx.to_stablehlo(model)
+    module = shardpass.run_pipeline(program.text, "partition")
+    outputs = shardpass.compile(module)(*program.arguments({"x": x}))
+
+The graph is traced node by node with the kernels of ``kernels``. The arguments of main are the graph's inputs, then its
+weights (initializers that are no small integers: those are axes, shapes and bounds). Each spec that a node gives for an
+input or output becomes a constraint (``custom_call @Sharding``) of that value at that node; what has no spec is left
+to propagation. Values that follow from constants alone are computed while building, so a Reshape may take its shape
+from Shape, Gather and Concat. The place of an op is its node: line 3 of the model is the third node.
+
+Raises: SP706 for an op without a kernel, a shape that is not static, or a spec that XLA's notation cannot express.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+from jax.extend.core import Primitive
+from jax.interpreters import mlir
+from jaxlib.mlir import ir
+
+from shardpass.diagnostics import ShardpassError
+from shardpass.diagnostics.table_onnx import CONFIGURATION, NO_BRIDGE
+from shardpass.ir.annotations import CONSTRAINT, SHARDING, make_custom_call, set_num_devices
+from shardpass.ir.context import parse_module
+from shardpass.ir.tensors import every_op, operation
+from shardpass.onnx.kernels import KERNELS, Unsupported
+from shardpass.onnx.model import Configuration, Model, Node
+from shardpass.sharding.notations.onnx_sharding import sharding_of_spec
+
+FIRST_OPSET = 13
+SMALL = 64  # elements of an initializer of integers that is taken as a constant
+
+_constraint = Primitive("onnx_sharding_spec")
+_constraint.def_abstract_eval(lambda value, *, sharding: value)
+
+
+def _lower(context: Any, value: Any, *, sharding: str) -> list[Any]:
+    return [make_custom_call(CONSTRAINT, value, value.type, {SHARDING: ir.StringAttr.get(sharding)})]
+
+
+mlir.register_lowering(_constraint, _lower)
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """``text``: the module. ``inputs``: names of main's first arguments; ``weights``: the others, in order."""
+
+    text: str
+    inputs: tuple[str, ...]
+    weights: Mapping[str, Any]
+    outputs: tuple[str, ...]
+
+    def arguments(self, inputs: Mapping[str, Any]) -> list[Any]:
+        """The arguments of main, for values of the graph's inputs by name."""
+        return [*(np.asarray(inputs[name]) for name in self.inputs), *self.weights.values()]
+
+
+def to_stablehlo(model: Model, configuration: str | None = None) -> Program:
+    """The program of ``model`` for one of its configurations, the first where none is named."""
+    chosen = _configuration(model, configuration)
+    _refuse_opset(model)
+    weights, constants = _initializers(model)
+    inputs = tuple(t.name for t in model.proto.graph.input if t.name not in weights and t.name not in constants)
+    outputs = tuple(t.name for t in model.proto.graph.output)
+    with jax.enable_x64(True):
+        arguments = [_abstract(model, name) for name in inputs]
+        arguments += [jax.ShapeDtypeStruct(value.shape, value.dtype) for value in weights.values()]
+
+        def main(*values: Any) -> list[Any]:
+            known = {**constants, **dict(zip((*inputs, *weights), values, strict=True))}
+            for node in model.nodes:
+                with jax.named_scope(f"{_SCOPE}{node.number}"):
+                    _run(model, node, chosen, known)
+            return [known[name] for name in outputs]
+
+        text = jax.jit(main, keep_unused=True).lower(*arguments).as_text(debug_info=True)
+    module = parse_module(text, model.place.file or "model.onnx")
+    with module.context:
+        set_num_devices(module, chosen.num_devices if chosen else 1)
+        _name_places(module, model)
+    return Program(module.operation.get_asm(enable_debug_info=True), inputs, weights, outputs)
+
+
+_SCOPE = "onnx_node_"
+
+
+def _name_places(module: Any, model: Model) -> None:
+    """Gives each op the place of its node, which JAX has kept in the name of its scope."""
+    places = [
+        ir.Location.name(str(node), ir.Location.file(model.place.file or "model.onnx", node.number + 1, 1))
+        for node in model.nodes
+    ]
+    for op in map(operation, every_op(module.operation)):
+        found = re.search(rf"{_SCOPE}(\d+)", str(op.location))
+        if found is not None:
+            op.location = places[int(found[1])]
+
+
+def _configuration(model: Model, name: str | None) -> Configuration | None:
+    for one in model.configurations:
+        if name is None or one.name == name:
+            return one
+    if name is None:
+        return None
+    known = ", ".join(f"'{one.name}'" for one in model.configurations) or "none"
+    raise CONFIGURATION.error(model.place, where="model", reason=f"there is no configuration '{name}'", known=known)
+
+
+def _refuse_opset(model: Model) -> None:
+    for one in model.proto.opset_import:
+        if one.domain in ("", "ai.onnx") and one.version < FIRST_OPSET:
+            reason = f"the model is of opset {one.version}, and {FIRST_OPSET} is the first that is known"
+            raise NO_BRIDGE.error(model.place, node="model", op="it", reason=reason)
+
+
+def _initializers(model: Model) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Weights, and constants that shapes and axes are read from."""
+    from onnx import numpy_helper
+
+    weights: dict[str, Any] = {}
+    constants: dict[str, Any] = {}
+    for tensor in model.proto.graph.initializer:
+        if tensor.external_data:
+            reason = f"the weight '{tensor.name}' is in another file"
+            raise NO_BRIDGE.error(model.place, node="model", op="it", reason=reason)
+        value = numpy_helper.to_array(tensor)
+        is_small = value.size <= SMALL and value.dtype.kind in "iub"
+        (constants if is_small or value.ndim == 0 else weights)[tensor.name] = value
+    return weights, constants
+
+
+def _abstract(model: Model, name: str) -> Any:
+    from onnx import helper
+
+    info = next(t for t in model.proto.graph.input if t.name == name)
+    sizes = model.tensor(name).sizes
+    if sizes is None or not info.type.HasField("tensor_type"):
+        raise NO_BRIDGE.error(
+            model.place, node=f"graph input '{name}'", op="it", reason="its shape is not a list of numbers"
+        )
+    return jax.ShapeDtypeStruct(sizes, helper.tensor_dtype_to_np_dtype(info.type.tensor_type.elem_type))
+
+
+def _run(model: Model, node: Node, configuration: Configuration | None, known: dict[str, Any]) -> None:
+    """Computes the node's outputs from ``known``, and adds them."""
+    kernel = KERNELS.get(node.op) if node.domain in ("", "ai.onnx") else None
+    if kernel is None:
+        raise NO_BRIDGE.error(model.place, node=node, op=node.op, reason="it has no kernel")
+    shardings = _shardings(model, node, configuration, known)
+    inputs = [_placed(known[name], shardings.get(name)) if name else None for name in node.inputs]
+    try:
+        results = _computed(node, inputs)
+    except Unsupported as why:
+        raise NO_BRIDGE.error(model.place, node=node, op=node.op, reason=str(why)) from None
+    except (TypeError, ValueError) as error:  # JAX: shapes or types that do not fit
+        reason = str(error).splitlines()[0]
+        raise NO_BRIDGE.error(model.place, node=node, op=node.op, reason=reason) from None
+    for name, value in zip(node.outputs, results, strict=False):
+        if name:
+            known[name] = _placed(value, _spec(model, node, configuration, name, np.ndim(value)))
+
+
+def _computed(node: Node, inputs: Sequence[Any]) -> tuple[Any, ...]:
+    kernel = KERNELS[node.op]
+    if all(value is None or isinstance(value, np.ndarray) for value in inputs) or node.op == "Shape":
+        with jax.ensure_compile_time_eval():
+            return tuple(np.asarray(value) for value in kernel(node, inputs))
+    return kernel(node, inputs)
+
+
+def _placed(value: Any, sharding: str | None) -> Any:
+    return value if sharding is None or isinstance(value, np.ndarray) else _constraint.bind(value, sharding=sharding)
+
+
+def _shardings(
+    model: Model, node: Node, configuration: Configuration | None, known: Mapping[str, Any]
+) -> dict[str, str | None]:
+    return {
+        name: _spec(model, node, configuration, name, np.ndim(known[name]))
+        for name in node.inputs
+        if name and name in known
+    }
+
+
+def _spec(model: Model, node: Node, configuration: Configuration | None, name: str, rank: int) -> str | None:
+    """What the node says of one of its tensors, as XLA writes it."""
+    for annotation in node.annotations:
+        if configuration is None or annotation.configuration != configuration.name:
+            continue
+        for spec in annotation.specs:
+            if spec.tensor_name == name:
+                try:
+                    return str(sharding_of_spec(spec, rank, configuration.num_devices))
+                except ShardpassError as error:
+                    reason = f"the spec of '{name}': {error.diagnostics[0].message}"
+                    raise NO_BRIDGE.error(model.place, node=node, op=node.op, reason=reason) from None
+    return None
