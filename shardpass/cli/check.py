@@ -33,6 +33,12 @@ def _parser() -> argparse.ArgumentParser:
         action="store_true",
         help="what only a redistribution settles is an error, not a remark",
     )
+    parser.add_argument(
+        "--perf",
+        "--remarks",
+        action="store_true",
+        help="modules: also report padding, full gathers, repeated work and arguments that nothing splits",
+    )
     parser.add_argument("--format", choices=tuple(FORMATS), default="text", help="text (default), json, or sarif 2.1.0")
     parser.add_argument(
         "--print-inferred", action="store_true", help="print the sharding of every value, and what it comes from"
@@ -101,12 +107,14 @@ def _check_onnx(data: bytes, file: str, args: argparse.Namespace) -> Sequence[Di
 
 
 def _check_module(data: bytes, file: str, args: argparse.Namespace) -> Sequence[Diagnostic]:
-    return check(data, file)
+    from shardpass.cli.check_module import check_module
 
-
-def check(data: bytes, file: str) -> list[Diagnostic]:
-    """Every finding of the ``check`` pipeline on the module ``data``, errors first."""
-    return run_and_collect(data, file, "check")
+    checked = check_module(data, file, strict=args.strict, perf=args.perf, inferred=args.print_inferred)
+    if args.print_inferred:
+        print("\n".join(checked.inferred))
+    if args.output is not None and checked.text:
+        write_output(args.output, checked.text)
+    return checked.findings
 
 
 def run_and_collect(data: bytes, file: str, pipeline: str) -> list[Diagnostic]:

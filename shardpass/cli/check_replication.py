@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 
 from shardpass.cli.common import argument_parser, guarded, read_input
-from shardpass.diagnostics import Severity, ShardpassError
+from shardpass.cli.findings import FORMATS, summary
+from shardpass.diagnostics import Severity
 
 PIPELINE = "shardpass-import,shardpass-check-replication"
 
@@ -23,14 +25,16 @@ def _run(argv: Sequence[str]) -> int:
         "GSPMD's.",
     )
     parser.add_argument("module", metavar="MODULE", help="MLIR text or bytecode with StableHLO; - is stdin")
+    parser.add_argument("--format", choices=tuple(FORMATS), default="text", help="text (default), json, or sarif 2.1.0")
     args = parser.parse_args(argv)
     data, file = read_input(args.module)
     from shardpass.cli.check import run_and_collect
-    from shardpass.cli.findings import summary
 
-    found = run_and_collect(data, file, PIPELINE)
-    errors = [d for d in found if d.severity is Severity.ERROR]
-    if errors:
-        raise ShardpassError(*errors)
-    print(f"{file}: {summary(errors)}")
-    return 0
+    found = [d for d in run_and_collect(data, file, PIPELINE) if d.severity is Severity.ERROR]
+    if args.format != "text":
+        print(FORMATS[args.format](file, found))
+    elif found:
+        print("\n".join(map(str, found)), file=sys.stderr)
+    else:
+        print(f"{file}: {summary(found)}")
+    return int(bool(found))

@@ -199,6 +199,43 @@ NOT_REPLICATED = Code(
     "the region and reports an output that may break the promise. The notes go back to where the two devices first "
     "differ. Some programs that keep the promise are refused too, for example where values cancel (`x - x`).",
 )
+REDISTRIBUTED = Code(
+    "SP240",
+    "{what} ({type}) comes as {source} and is needed as {target}: it is redistributed, and a device receives {bytes} "
+    "bytes{times}",
+    "make the value as {target} from the start, or change the shardings that it meets (with_sharding_constraint); "
+    "shardpass-explain lists the collectives",
+    severity=Severity.REMARK,
+    explanation="Two shardings of the program do not fit each other, or an op cannot work on the tiles that it is "
+    "given. Example: an `add` of an array that is split along its rows and one that is split along its columns over "
+    "the same devices. A redistribution settles that, and the remark gives its price. `shardpass-check --strict` makes "
+    "it an error, also where no bytes are sent.",
+)
+GATHERED = Code(
+    "SP241",
+    "{what} ({type}), which is split as {source}, is gathered in full on every device: {bytes} bytes received{times}, "
+    "{whole} bytes on each device",
+    "split what needs it along a dimension that this value has too, or keep the value split and let the op reduce",
+    severity=Severity.REMARK,
+    explanation="After a full gather each device holds the whole array. `shardpass-check --perf` reports it.",
+)
+REPEATED_WORK = Code(
+    "SP242",
+    "{op} is cut into {parts} parts, and there are {devices} devices: {times} devices compute each part, {wasted:.0f}% "
+    "of its {work} multiplications are repeated",
+    "split another dimension of its operands, so that each device has a part of its own",
+    severity=Severity.REMARK,
+    explanation="A product or convolution whose operands are replicated over a mesh axis is computed alike by all "
+    "devices along that axis. `shardpass-check --perf` reports it.",
+)
+UNSPLIT_ARGUMENT = Code(
+    "SP243",
+    "argument {index} ({type}) is whole on each of {devices} devices: {bytes} bytes instead of {least}",
+    "split it over a mesh axis (in_shardings), if memory matters",
+    severity=Severity.REMARK,
+    explanation="Nothing splits the argument. `shardpass-check --perf` reports it where the argument is at least a "
+    "hundredth of all arguments' bytes.",
+)
 
 NO_RULE = Code(
     "SP301",

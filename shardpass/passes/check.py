@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from shardpass.diagnostics import report
+from shardpass.diagnostics import Diagnostic, Severity, report
 from shardpass.diagnostics.table_passes import NO_MESH, NOT_PROPAGATED
 from shardpass.ir.annotations import MESH, SCOPE, get_text, main_of, num_devices
 from shardpass.ir.locations import place_of
 from shardpass.ops.splits.prime_mesh import PrimeMesh
+from shardpass.partition.findings import Sends, planned
 from shardpass.pipeline.base import ModulePass
 from shardpass.pipeline.registry import register
 from shardpass.program.program import Array, Op, Program
@@ -25,11 +26,13 @@ from shardpass.sharding import Sharding
 class Check(ModulePass):
     """Checks every sharding against its value and reports what is wrong; changes nothing.
 
-    Errors: a value without a sharding, one that does not fit its rank or the module's devices. Remarks: dimensions
-    of arguments and results that do not divide and are padded.
+    Errors: a value without a sharding, one that does not fit its rank or the module's devices. On request, what
+    partitioning would do about shardings that do not fit each other, with its price: it is planned for that.
 
     Options:
-        remarks: report what is legal but costs memory or time
+        redistributions: report every redistribution that sends bytes, as a remark
+        strict: report every redistribution, as an error
+        remarks: report what is legal but costs memory or time: padding, full gathers, repeated work, whole arguments
 
     Input:
 
@@ -53,6 +56,8 @@ class Check(ModulePass):
 
     keeps_table: ClassVar[bool] = True
 
+    redistributions: bool = False
+    strict: bool = False
     remarks: bool = False
 
     def run(self, module: Any) -> bool:
@@ -60,7 +65,12 @@ class Check(ModulePass):
         if devices is None:
             raise NO_MESH.error(place_of(main_of(module).location), attribute=MESH, pipeline="check")
         table = table_of(module, "check")
-        _Checker(table.program, table.handles, table.found(), devices, self.remarks).run()
+        checker = _Checker(table.program, table.handles, table.found(), devices, self.remarks)
+        checker.run()
+        if not checker.errors and (self.redistributions or self.strict or self.remarks):
+            sends = Sends.ALL if self.strict else Sends.BYTES if self.redistributions else Sends.NONE
+            for finding in planned(module, sends=sends, remarks=self.remarks):
+                report(finding)
         return False
 
 
@@ -71,6 +81,7 @@ class _Checker:
         self.program, self.handles, self.shardings = program, handles, shardings
         self.devices, self.remarks = devices, remarks
         self.fine: set[tuple[Sharding, Array, PrimeMesh]] = set()
+        self.errors = 0
 
     def run(self) -> None:
         of = self.shardings.of
@@ -92,7 +103,7 @@ class _Checker:
                 continue
             handle = self.handles.ops[op.number]
             if sharding is None:
-                report(NOT_PROPAGATED.at(place_of(handle.location), op=op.name))
+                self._report(NOT_PROPAGATED.at(place_of(handle.location), op=op.name))
                 return
             self.value(sharding, value, handle, op.name, mesh=op.mesh)
 
@@ -111,7 +122,7 @@ class _Checker:
         if array is None:
             return
         if sharding is None:
-            report(NOT_PROPAGATED.at(place_of(holder.location), op=where))
+            self._report(NOT_PROPAGATED.at(place_of(holder.location), op=where))
             return
         if (sharding, array, mesh) in self.fine and not (self.remarks and boundary):
             return
@@ -124,4 +135,8 @@ class _Checker:
         if self.remarks and boundary:
             found += uneven(sharding, kind, place)
         for finding in found:
-            report(finding)
+            self._report(finding)
+
+    def _report(self, finding: Diagnostic) -> None:
+        self.errors += finding.severity is Severity.ERROR
+        report(finding)

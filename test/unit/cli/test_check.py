@@ -156,3 +156,98 @@ def test_no_stablehlo_of_a_wrong_model(models: Any, tmp_path: Path) -> None:
     path.write_bytes(mismatch(models))
     assert main([str(path), "--stablehlo", str(out)]) == 1
     assert not out.exists()
+
+
+# ------------------------------------------------------------------------------------- modules
+
+EIGHT = "tensor<8x8xf32>"
+ROWS, COLUMNS, WHOLE = "{devices=[4,1]<=[4]}", "{devices=[1,4]<=[4]}", "{replicated}"
+
+
+def product(a: str, b: str, op: str = "add", result: str = "tensor<8x8xf32>") -> str:
+    how = ", contracting_dims = [1] x [0]" if op == "dot_general" else ""
+    kind = f"(tensor<8x8xf32>, tensor<8x8xf32>) -> {result}" if how else result
+    return f"""module attributes {{mhlo.num_partitions = 4 : i32}} {{
+func.func @main(%a: {EIGHT} {{mhlo.sharding = "{a}"}}, %b: {EIGHT} {{mhlo.sharding = "{b}"}}) -> {result} {{
+  %0 = stablehlo.{op} %a, %b{how} : {kind}
+  return %0 : {result}
+}}
+}}
+"""
+
+
+def findings(text: str, tmp_path: Path, capsys: Any, *options: str) -> list[tuple[str, str, int]]:
+    """(severity, code, line) of each finding."""
+    path = tmp_path / "m.mlir"
+    path.write_text(text)
+    status = main([str(path), "--format", "json", *options])
+    found = json.loads(capsys.readouterr().out)["findings"]
+    assert status == any(row["severity"] == "error" for row in found)
+    return [(row["severity"], row["code"], row["line"]) for row in found]
+
+
+def test_rows_against_columns_over_one_axis(tmp_path: Path, capsys: Any) -> None:
+    text = product(ROWS, COLUMNS)
+    assert findings(text, tmp_path, capsys) == [("remark", "SP240", 3)]
+    assert findings(text, tmp_path, capsys, "--strict") == [("error", "SP240", 3)]
+    path = tmp_path / "m.mlir"
+    assert main([str(path)]) == 0
+    # of a device's 2 rows of 8 floats, 3/4 come from others
+    assert "a device receives 48 bytes" in capsys.readouterr().err
+
+
+def test_shardings_that_fit_pass_strictly(tmp_path: Path, capsys: Any) -> None:
+    assert findings(product(ROWS, ROWS), tmp_path, capsys, "--strict", "--perf") == []
+    assert findings(product(COLUMNS, ROWS, "dot_general"), tmp_path, capsys, "--strict", "--perf") == []
+
+
+def test_what_is_repeated_whole_or_gathered_is_told_on_request(tmp_path: Path, capsys: Any) -> None:
+    text = product(WHOLE, WHOLE, "dot_general")
+    assert findings(text, tmp_path, capsys) == []
+    assert findings(text, tmp_path, capsys, "--perf") == [
+        ("remark", "SP242", 3), ("remark", "SP243", 2), ("remark", "SP243", 2),
+    ]  # fmt: skip
+    path = tmp_path / "m.mlir"
+    main([str(path), "--remarks"])
+    said = capsys.readouterr().err
+    # 8 * 8 * 8 multiplications on each of four devices; 256 bytes of which a quarter would do
+    assert (
+        "cut into 1 parts, and there are 4 devices: 4 devices compute each part, 75% of its 512 multiplications" in said
+    )
+    assert "whole on each of 4 devices: 256 bytes instead of 64" in said
+    gathered = f"""module attributes {{mhlo.num_partitions = 4 : i32}} {{
+      func.func @main(%a: {EIGHT} {{mhlo.sharding = "{ROWS}"}}) -> ({EIGHT} {{mhlo.sharding = "{WHOLE}"}}) {{
+        return %a : tensor<8x8xf32>
+      }} }}"""
+    codes = [code for _, code, _ in findings(gathered, tmp_path, capsys, "--perf")]
+    assert codes == ["SP240", "SP241"]
+
+
+def test_findings_of_several_steps_at_once(tmp_path: Path, capsys: Any) -> None:
+    text = product("{devices=[4,1]0,1,1,3}", "{devices=[4]<=[4]}").replace(
+        "%a, %b :", '%a, %b {mhlo.sharding = "{dev"} :'
+    )
+    assert findings(text, tmp_path, capsys) == [("error", "SP202", 2), ("error", "SP202", 3), ("error", "SP203", 2)]
+
+
+def test_the_sharding_of_every_value(tmp_path: Path, capsys: Any) -> None:
+    path, out = tmp_path / "m.mlir", tmp_path / "full.mlir"
+    path.write_text(product(ROWS, ROWS))
+    assert main([str(path), "--print-inferred", "-o", str(out)]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        f"{path}:2:17: argument 0 tensor<8x8xf32>: {ROWS} (given)",
+        f"{path}:2:{path.read_text().splitlines()[1].index('%b') + 1}: argument 1 tensor<8x8xf32>: {ROWS} (given)",
+        f"{path}:3:8: stablehlo.add tensor<8x8xf32>: {ROWS} (propagated)",
+        f"{path}: no problem found",
+    ]
+    assert f'mhlo.sharding = "{ROWS}"}} : tensor<8x8xf32>' in out.read_text()
+    assert main([str(out), "--strict"]) == 0
+
+
+def test_replication_in_json(tmp_path: Path, capsys: Any) -> None:
+    from shardpass.cli.check_replication import main as check_replication
+
+    path = tmp_path / "m.mlir"
+    path.write_text(product(ROWS, ROWS))
+    assert check_replication([str(path), "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["findings"] == []

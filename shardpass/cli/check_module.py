@@ -1,0 +1,91 @@
+"""What shardpass-check says of a StableHLO module: all findings, and the sharding of every value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from shardpass.diagnostics import Diagnostic, Severity, ShardpassError, collect
+
+
+@dataclass(frozen=True)
+class Checked:
+    """``inferred``: one line for each value; ``text``: the module with every sharding; both empty after an error."""
+
+    findings: tuple[Diagnostic, ...]
+    inferred: tuple[str, ...] = ()
+    text: str = ""
+
+
+def check_module(
+    data: bytes, file: str, *, strict: bool = False, perf: bool = False, inferred: bool = False
+) -> Checked:
+    """Imports, propagates and checks the module ``data``; findings are sorted, errors first."""
+    from shardpass.ir.context import parse_module
+    from shardpass.pipeline.run import run_in_place
+
+    options = f"redistributions=true strict={str(strict).lower()} remarks={str(perf).lower()}"
+    given: frozenset[int] = frozenset()
+    lines: tuple[str, ...] = ()
+    module, text = None, ""
+    with collect() as found:
+        try:
+            module = parse_module(data, file)
+            if inferred:
+                run_in_place(module, "shardpass-import")
+                given = _given(module)
+                run_in_place(module, "shardpass-propagate")
+                lines = tuple(_lines(module, given))
+            else:
+                run_in_place(module, "shardpass-import,shardpass-propagate")
+            text = module.operation.get_asm(enable_debug_info=True)
+            run_in_place(module, f"shardpass-check{{{options}}}")
+        except ShardpassError as error:
+            found = [*error.diagnostics, *found]
+            if module is not None and not text:  # import stops at its first step with errors
+                found += _by_itself(parse_module(data, file))
+    unique: dict[tuple[object, ...], Diagnostic] = {}
+    for one in found:
+        unique.setdefault((one.code, one.place, one.message), one)
+    order = list(Severity)
+    return Checked(tuple(sorted(unique.values(), key=lambda d: order.index(d.severity))), lines, text)
+
+
+def _by_itself(module: Any) -> list[Diagnostic]:
+    from shardpass.program.check_annotations import check_annotations
+
+    with module.context:
+        return list(check_annotations(module))
+
+
+def _given(module: Any) -> frozenset[int]:
+    """The values of an imported module that have a sharding before propagation."""
+    from shardpass.program.read import read_program
+
+    with module.context:
+        program, _ = read_program(module, "check")
+    return frozenset(
+        v for v, said in program.said.items() if said.sharding is not None and not said.sharding.is_unknown
+    )
+
+
+def _lines(module: Any, given: frozenset[int]) -> Iterator[str]:
+    """``file:line: op tensor<8x4xf32>: {devices=[2,1]<=[2]} (propagated)``; propagation leaves values their numbers."""
+    from shardpass.ir.locations import place_of
+    from shardpass.program.table import table_of
+
+    with module.context:
+        table = table_of(module, "check")
+        program, handles, of = table.program, table.handles, table.found().of
+        rows = [(handles.arguments[None][k], f"argument {k}", value) for k, value in enumerate(program.body.arguments)]
+        rows += [
+            (handles.ops[op.number], op.called, value)
+            for op in program.body.every_op()
+            if not op.is_manual
+            for value in op.results
+        ]
+        for handle, name, value in rows:
+            if value in of:
+                source = "given" if value in given else "propagated"
+                yield f"{place_of(handle.location)}: {name} tensor<{program.arrays[value]}>: {of[value]} ({source})"

@@ -1,0 +1,93 @@
+"""What partitioning a propagated module would cost, as diagnostics at the lines that cause it; the module stays."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from shardpass.diagnostics import Diagnostic, Place, Severity
+from shardpass.diagnostics.table_passes import GATHERED, NO_RULE, REDISTRIBUTED, REPEATED_WORK, UNSPLIT_ARGUMENT
+from shardpass.ir.context import copy_module
+from shardpass.ir.locations import place_of
+from shardpass.partition.splices import spliced_table
+from shardpass.planning.costly import Redistribution, computed_whole, redistributions, repeated_work
+from shardpass.planning.plan import ProgramPlan
+from shardpass.planning.planner import plan_program
+from shardpass.program.read import Handles
+from shardpass.program.table import scope
+
+
+class Sends(enum.Enum):
+    """Which redistributions are told."""
+
+    NONE = "none"
+    BYTES = "those that send bytes, as remarks"
+    ALL = "all, as errors"
+
+
+def planned(module: Any, *, sends: Sends = Sends.BYTES, remarks: bool = False) -> Iterator[Diagnostic]:
+    """Findings on a propagated ``module``: redistributions as ``sends`` says, and with ``remarks`` what wastes."""
+    with module.context, scope():  # planning makes splices, so it works on a copy
+        table = spliced_table(copy_module(module))
+        plan = plan_program(table.program, table.found())
+        for one in redistributions(plan):
+            yield from _redistribution(one, table.handles, sends, remarks)
+        if remarks:
+            yield from _waste(plan, table.handles)
+
+
+def _redistribution(one: Redistribution, handles: Handles, sends: Sends, remarks: bool) -> Iterator[Diagnostic]:
+    reshard = one.reshard
+    kind = f"tensor<{reshard.type}>"
+    times = "" if one.times == 1 else ", each time round a loop" if one.times is None else f", {one.times} times"
+    place = _place(one, handles)
+    values: dict[str, Any] = {"what": reshard.cause, "type": kind, "source": reshard.source.sharding, "times": times}
+    if sends is Sends.ALL or (sends is Sends.BYTES and reshard.bytes):
+        found = REDISTRIBUTED.at(place, target=reshard.target, bytes=reshard.bytes, **values)
+        yield replace(found, severity=Severity.ERROR) if sends is Sends.ALL else found
+    if remarks and one.gathers_all and reshard.bytes:
+        yield GATHERED.at(place, whole=reshard.type.bytes, bytes=reshard.bytes, **values)
+
+
+def _place(one: Redistribution, handles: Handles) -> Place:
+    return place_of((handles.main if one.op is None else handles.ops[one.op.number]).location)
+
+
+def _waste(plan: ProgramPlan, handles: Handles) -> Iterator[Diagnostic]:
+    for work in repeated_work(plan):
+        each = work.devices // work.parts
+        yield REPEATED_WORK.at(
+            place_of(handles.ops[work.op.number].location),
+            op=work.op.called,
+            parts=work.parts,
+            devices=work.devices,
+            times=each,
+            wasted=100 * (1 - 1 / each),
+            work=work.work,
+        )
+    for whole in computed_whole(plan):
+        place = place_of(handles.ops[whole.op.number].location)
+        yield NO_RULE.at(place, op=whole.op.called, why=whole.op.why_whole, bytes=whole.bytes)
+    yield from _arguments(plan, handles)
+
+
+def _arguments(plan: ProgramPlan, handles: Handles) -> Iterator[Diagnostic]:
+    program = plan.program
+    devices = program.mesh.num_devices
+    total = sum(array.bytes for value in program.body.arguments if (array := program.arrays[value]) is not None)
+    shardings = dict(plan.body.arguments)
+    for index, value in enumerate(program.body.arguments):
+        array, sharding = program.arrays[value], shardings.get(value)
+        if array is None or sharding is None or not array.rank or not sharding.is_replicated:
+            continue
+        if devices > 1 and 100 * array.bytes >= total:
+            yield UNSPLIT_ARGUMENT.at(
+                place_of(handles.arguments[None][index].location),
+                index=index,
+                type=f"tensor<{array}>",
+                devices=devices,
+                bytes=array.bytes,
+                least=-(-array.bytes // devices),
+            )

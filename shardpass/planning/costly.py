@@ -1,0 +1,135 @@
+"""What in a plan costs bytes or work that other shardings would save: redistributions, and work that devices repeat.
+
+Everything is read off the plan, so it is what partitioning will build. O(parts of the plan).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from shardpass.planning.plan import ProgramPlan
+from shardpass.planning.steps import (
+    BlockPlan,
+    BorderPlan,
+    ConstraintPlan,
+    ControlFlowPlan,
+    LeftOutPlan,
+    OperandPlan,
+    OpPlan,
+    Reshard,
+    ResultPlan,
+    SplitPlan,
+    Step,
+    WholePlan,
+)
+from shardpass.program.program import Op
+
+HEAVY = frozenset({"stablehlo.dot_general", "stablehlo.convolution"})  # ops whose work outweighs their bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Redistribution:
+    """A reshard of the plan; ``op`` is the one that needs it, None for what main returns.
+
+    ``times``: how often it runs; None in a loop whose trips are not known.
+    """
+
+    op: Op | None
+    reshard: Reshard
+    times: int | None
+
+    @property
+    def gathers_all(self) -> bool:
+        """Whether an array that is split becomes whole on every device."""
+        return self.reshard.target.is_replicated and not self.reshard.source.sharding.is_replicated
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatedWork:
+    """An op of ``work`` innermost steps that is cut into ``parts``, so that ``devices // parts`` devices do each."""
+
+    op: Op
+    work: int
+    parts: int
+    devices: int
+
+
+@dataclass(frozen=True, slots=True)
+class ComputedWhole:
+    """An op that shardpass cannot split; ``bytes`` are gathered for it."""
+
+    op: Op
+    bytes: int
+
+
+def redistributions(plan: ProgramPlan) -> Iterator[Redistribution]:
+    """Every redistribution of the plan, in program order."""
+    yield from _block(plan.body, None, 1)
+
+
+def repeated_work(plan: ProgramPlan) -> Iterator[RepeatedWork]:
+    """The heavy ops, outside of manual regions, that several devices compute alike."""
+    for one in _every(plan.body):
+        if isinstance(one, SplitPlan) and one.op.name in HEAVY and not one.op.mesh.manual:
+            parts, devices = one.local.split.count, one.op.mesh.num_devices
+            if parts < devices and one.op.model is not None:
+                yield RepeatedWork(one.op, prod(f.size for f in one.op.model.rule.factors), parts, devices)
+
+
+def computed_whole(plan: ProgramPlan) -> Iterator[ComputedWhole]:
+    """The ops that have no rule, and for which something is gathered."""
+    for one in _every(plan.body):
+        if isinstance(one, WholePlan):
+            yield from (ComputedWhole(one.op, remark.bytes) for remark in one.remarks)
+
+
+def _every(block: BlockPlan) -> Iterator[OpPlan]:
+    for plan in block.ops:
+        yield plan
+        if isinstance(plan, ControlFlowPlan):
+            for inner in plan.blocks:
+                yield from _every(inner)
+
+
+def _block(block: BlockPlan, holder: Op | None, times: int | None) -> Iterator[Redistribution]:
+    for plan in block.ops:
+        yield from _op(plan, times)
+    for operand in block.returned:
+        if operand is not None:
+            yield from _steps(operand.steps, holder, times)
+
+
+def _op(plan: OpPlan, times: int | None) -> Iterator[Redistribution]:
+    op = plan.op
+    operands: Sequence[OperandPlan] = ()
+    results: Sequence[ResultPlan | None] = ()
+    match plan:
+        case SplitPlan():
+            operands, results = plan.operands, plan.results
+        case WholePlan():
+            operands, results = [operand for _, operand in plan.operands], plan.results
+        case ConstraintPlan():
+            operands = (plan.operand,)
+        case BorderPlan():
+            operands, results = (() if plan.operand is None else (plan.operand,)), (plan.result,)
+        case ControlFlowPlan():
+            operands = plan.operands
+        case LeftOutPlan():
+            yield from _steps(plan.steps, op, times)
+    for operand in operands:
+        yield from _steps(operand.steps, op, times)
+    if isinstance(plan, ControlFlowPlan):
+        inside = times if not op.is_loop else None if times is None or op.trips is None else times * op.trips
+        for block in plan.blocks:
+            yield from _block(block, op, inside)
+    for result in results:
+        if result is not None and result.reshard is not None:
+            yield Redistribution(op, result.reshard, times)
+
+
+def _steps(steps: Sequence[Step], op: Op | None, times: int | None) -> Iterator[Redistribution]:
+    for step in steps:
+        if isinstance(step, Reshard):
+            yield Redistribution(op, step, times)
