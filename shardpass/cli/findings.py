@@ -45,7 +45,7 @@ def _finding(found: Diagnostic) -> dict[str, Any]:
 
 def as_sarif(file: str, found: Sequence[Diagnostic]) -> str:
     """A SARIF log of one run; a finding without a place is put at the file that was checked."""
-    from importlib.metadata import version
+    from shardpass import __version__
 
     codes = list(dict.fromkeys(d.code for d in found))
     rows = _codes()
@@ -59,7 +59,7 @@ def as_sarif(file: str, found: Sequence[Diagnostic]) -> str:
         else {"id": code}
         for code in codes
     ]
-    driver = {"name": "shardpass-check", "version": version("shardpass"), "rules": rules}
+    driver = {"name": "shardpass-check", "version": __version__, "rules": rules}
     results = [
         {
             "ruleId": one.code,
