@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from shardpass.cli.common import argument_parser, guarded, read_input
 from shardpass.cli.findings import FORMATS, summary
-from shardpass.diagnostics import Severity
+from shardpass.diagnostics import Severity, collect
+from shardpass.diagnostics.table_passes import NOT_REPLICATED
 
 PIPELINE = "shardpass-import,shardpass-check-replication"
 
@@ -26,11 +27,18 @@ def _run(argv: Sequence[str]) -> int:
     )
     parser.add_argument("module", metavar="MODULE", help="MLIR text or bytecode with StableHLO; - is stdin")
     parser.add_argument("--format", choices=tuple(FORMATS), default="text", help="text (default), json, or sarif 2.1.0")
+    parser.add_argument(
+        "--print-varying", action="store_true", help="also print over which axes of the mesh each value may vary"
+    )
     args = parser.parse_args(argv)
+    if args.print_varying and args.format != "text":
+        parser.error(f"--print-varying and --format {args.format} both write to stdout")
     data, file = read_input(args.module)
     from shardpass.cli.check import run_and_collect
 
     found = [d for d in run_and_collect(data, file, PIPELINE) if d.severity is Severity.ERROR]
+    if args.print_varying and all(d.code == NOT_REPLICATED.id for d in found):
+        print("\n".join(_varying(data, file)))
     if args.format != "text":
         print(FORMATS[args.format](file, found))
     elif found:
@@ -38,3 +46,17 @@ def _run(argv: Sequence[str]) -> int:
     else:
         print(f"{file}: {summary(found)}")
     return int(bool(found))
+
+
+def _varying(data: bytes, file: str) -> list[str]:
+    from shardpass.ir.annotations import main_of, mesh_of, num_devices
+    from shardpass.pipeline.run import run_pipeline
+    from shardpass.replication.check import varying
+
+    with collect():  # what the import has to say was said by the check
+        module = run_pipeline(data, "shardpass-import", filename=file)
+    with module.context:
+        devices, mesh = num_devices(module), mesh_of(module)
+        assert devices is not None  # import writes both
+        assert mesh is not None
+        return list(varying(main_of(module), devices, mesh))

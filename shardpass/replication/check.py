@@ -13,8 +13,10 @@ import numpy as np
 
 from shardpass.diagnostics import Diagnostic, note
 from shardpass.diagnostics.table_passes import NOT_REPLICATED
+from shardpass.ir.annotations import TO_FULL, custom_call_target
 from shardpass.ir.locations import place_of
 from shardpass.ir.tensors import operation
+from shardpass.program.manual_regions import marked_scope
 from shardpass.replication.agreement import Ints
 from shardpass.replication.flow import Exit, Flow
 from shardpass.replication.reasons import Pair, Step, reasons
@@ -45,6 +47,25 @@ def check_replication(main: Any, devices: int, mesh: Mesh) -> Iterator[Diagnosti
             other=pair[1],
             notes=_notes(flow, reasons(flow, value, pair), mesh),
         )
+
+
+def varying(main: Any, devices: int, mesh: Mesh) -> Iterator[str]:
+    """For each value inside of manual regions of ``main``, a line that says over which axes of the mesh it may vary."""
+    flow = Flow(main, devices)
+    for value, (op, index) in flow.made_by.items():
+        if index < 0 or marked_scope(op) is None or custom_call_target(op) == TO_FULL:
+            continue
+        axes = _axes_of(flow.of(value).agreement.labels, mesh)
+        name = custom_call_target(op) or op.name
+        number = f"#{index}" if len(op.results) > 1 else ""
+        told = f"may vary over {_quoted(axes)}" if axes else "is the same on all devices"
+        yield f"{place_of(op.location)}: {name}{number} {value.type} {told}"
+
+
+def _axes_of(labels: Ints, mesh: Mesh) -> list[str]:
+    """The axes along which two devices that differ in no other may hold different values."""
+    grid = labels[mesh.devices]
+    return [name for axis, name in enumerate(mesh.names) if np.ptp(grid, axis=axis).any()]
 
 
 def _broken(found: Exit, mesh: Mesh) -> tuple[Sequence[str], Pair] | None:
