@@ -86,9 +86,14 @@ class Model:
 def looks_like_a_model(data: bytes, file: str) -> bool:
     """Whether the bytes are an ONNX model, by the name of the file or by how a ModelProto begins.
 
-    Its first field is ``ir_version``, number 1, a varint: the byte 8, then a small number. No MLIR begins so.
+    Its first field is ``ir_version``, number 1, a varint: the byte 8, then a small number that is not 0; the next byte
+    is the tag of a later field. No MLIR begins so, nor a flat buffer (whose third byte is 0) or an HLO proto (10).
     """
-    return file.endswith(".onnx") or (len(data) > 2 and data[0] == 8 and data[1] < 128)
+    return file.endswith(".onnx") or (len(data) > 2 and data[0] == 8 and 0 < data[1] < 64 and data[2] in _SECOND_TAGS)
+
+
+# producer_name, producer_version, domain, model_version, doc_string, graph, opset_import, metadata_props
+_SECOND_TAGS = frozenset((0x12, 0x1A, 0x22, 0x28, 0x32, 0x3A, 0x42, 0x72))
 
 
 def read_model(data: bytes, file: str = "") -> Model:
