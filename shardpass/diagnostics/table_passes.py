@@ -189,7 +189,7 @@ OWN_ORDER = Code(
     explanation="Example: `{devices=[4]0,2,3,1}` in a module whose other shardings use `0,1,2,3`.",
 )
 NOT_REPLICATED = Code(
-    "SP230",
+    "SP237",
     "{what} of the manual region is replicated over {axes}, as its out sharding says, but its value may differ: "
     "devices {one} and {other} should hold the same and may not",
     "make the devices agree before the region ends (psum, all_gather or a broadcast over {axes}), or name {axes} in "

@@ -31,7 +31,7 @@ def refused(program: Program) -> bool:
         finally:
             jax.config.update("jax_use_shardy_partitioner", True)
         codes = {d.code for d in run_and_collect(text.encode(), "program.mlir", PIPELINE)}
-        assert codes <= {"SP230"}
+        assert codes <= {"SP237"}
         verdicts.append(bool(codes))
     assert verdicts[0] == verdicts[1]
     return verdicts[0]

@@ -3,7 +3,7 @@
 
 sdy.mesh @mesh = <["x"=2, "y"=2]>
 
-// CHECK: region-in-a-region.mlir:[[# @LINE + 3]]:{{[0-9]+}}: error: the output tensor<2x2xf32> (result 0 of @main) of the manual region is replicated over 'x', {{.*}}devices 0 and 2 {{.*}}[SP230]
+// CHECK: region-in-a-region.mlir:[[# @LINE + 3]]:{{[0-9]+}}: error: the output tensor<2x2xf32> (result 0 of @main) of the manual region is replicated over 'x', {{.*}}devices 0 and 2 {{.*}}[SP237]
 // CHECK-NOT: error:
 func.func @main(%a: tensor<4x4xf32>) -> tensor<2x2xf32> {
   %0 = sdy.manual_computation(%a) in_shardings=[<@mesh, [{"x"}, {"y"}]>] out_shardings=[<@mesh, [{}, {}]>]
