@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from shardpass.cli.common import argument_parser, guarded, write_output
+from shardpass.cli.common import argument_parser, guarded, make_console, write_output
 from shardpass.diagnostics import ShardpassError
 from shardpass.diagnostics.table_redistribute import OVER_LIMIT, SHAPE
 
@@ -71,9 +71,7 @@ def _main(argv: Sequence[str]) -> int:
     if arguments.target is None:
         if not arguments.show:
             parser.error("the following arguments are required: TARGET")
-        from shardpass.report.picture import show
-
-        show(arguments.array, arguments.source, svg=Path(arguments.svg) if arguments.svg else None)
+        _show_one(arguments)
         return 0
     element, shape = array_type(arguments.array)
     plan, others = _plans(shape, element, arguments)
@@ -90,6 +88,18 @@ def _main(argv: Sequence[str]) -> int:
         if arguments.show:
             _show(plan)
     return 0
+
+
+def _show_one(arguments: argparse.Namespace) -> None:
+    from shardpass.report.picture import files_for, pictures_of
+
+    pictures = pictures_of(arguments.array, arguments.source)
+    console = make_console()
+    for one in pictures:
+        console.print(one)
+    if arguments.svg:
+        for path, one in zip(files_for(Path(arguments.svg), len(pictures)), pictures, strict=True):
+            write_output(str(path), one.svg())
 
 
 def _plans(shape: tuple[int, ...], element: str, arguments: argparse.Namespace) -> tuple[Plan, dict[str, Plan | None]]:
@@ -176,12 +186,11 @@ def as_json(plan: Plan, others: Mapping[str, Plan | None]) -> dict[str, Any]:
 
 
 def _print_table(plan: Plan, others: Mapping[str, Plan | None]) -> None:
-    from rich.console import Console
     from rich.table import Table
 
     from shardpass.redistribute.terms.limit import show_bytes
 
-    console = Console(highlight=False)
+    console = make_console()
     extent = f"{plan.element_type}[{','.join(map(str, plan.shape))}]"
     console.print(f"{extent} on {plan.num_devices} devices, planner {plan.planner}", markup=False)
     console.print(f"  from {plan.source}", markup=False, soft_wrap=True)
@@ -250,7 +259,7 @@ def _show(plan: Plan) -> None:
 
     kind = f"{plan.element_type}[{','.join(map(str, plan.shape))}]"
     for sharding in (plan.source, plan.target):
-        show(str(sharding), kind)
+        show(str(sharding), kind, console=make_console())
 
 
 if __name__ == "__main__":

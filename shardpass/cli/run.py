@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from shardpass.cli.common import argument_parser, guarded, read_input
+from shardpass.cli.common import argument_parser, guarded, interrupts_end_the_process, make_console, read_input
 from shardpass.diagnostics import NOWHERE, Place
 from shardpass.diagnostics import table_runtime as table
 
@@ -28,7 +28,8 @@ the collectives; with --check, also how far the results are from those of the un
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Returns the exit status: 0, 1 bad input or a failed check, 2 bad usage."""
-    return guarded(_run, argv)
+    with interrupts_end_the_process():
+        return guarded(_run, argv)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -128,11 +129,9 @@ def _fail(trial: Trial, file: str) -> None:
 
 def print_trial(trial: Trial, file: str) -> None:
     """The report: shardings, collectives, and the verdict."""
-    from rich.console import Console
-
     # what is not a terminal has no width of its own
     width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else 120
-    console = Console(highlight=False, width=width)
+    console = make_console(width)
     mesh = "no mesh" if trial.mesh is None else "mesh " + " ".join(f"{name}={size}" for name, size in trial.mesh.axes)
     console.print(f"{file}: {trial.signature.num_devices} devices, {mesh}, run on {trial.engine}", markup=False)
     _print_shardings(console, trial)

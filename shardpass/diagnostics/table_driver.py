@@ -103,9 +103,10 @@ CANNOT_READ = Code(
 CANNOT_WRITE = Code(
     "SP121",
     "cannot write this file: {reason}",
-    remedy="check that the folder exists and that you may write to it; no file was changed",
-    explanation="Output goes to a new file in the same folder, which then takes the name of the target. So the folder "
-    "must be writable, and a failed command leaves the old file as it was.",
+    remedy="{hint}",
+    explanation="Output goes to a new file in the same folder, which then takes the name of the target. So the "
+    "folder must be writable, and a failed command leaves the old file as it was. `<stdout>` is the standard output, "
+    "which may be closed, or go to a device that is full.",
 )
 
 ONNX_MODEL = Code(
@@ -113,6 +114,20 @@ ONNX_MODEL = Code(
     "this is an ONNX model, but this version checks only MLIR modules",
     remedy="give a .mlir file with StableHLO",
     explanation="ONNX models carry their shardings in a notation of their own, which the command does not read yet.",
+)
+
+TOO_DEEP = Code(
+    "SP124",
+    "{name} gave up: something nests deeper than can be followed ({reason})",
+    remedy="write the deepest part of the program flat: a chain of calls as a loop, and a nest of regions as functions",
+    explanation="Regions, types, attributes, calls and pipelines may nest, but not tens of thousands of levels deep.",
+)
+
+NO_MEMORY = Code(
+    "SP125",
+    "{name} ran out of memory",
+    remedy="give the process more memory, or make the constants of the module arguments",
+    explanation="Python could not allocate what it needed. Large constants in a module are the usual cause.",
 )
 
 NOT_EXPECTED = Code(
