@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from shardpass.cli.common import argument_parser, guarded, read_input
-from shardpass.diagnostics import Diagnostic, Place, Severity, ShardpassError, collect
+from shardpass.diagnostics import Diagnostic, Place, Severity, ShardpassError, collect, printable
 from shardpass.diagnostics.table_driver import ONNX_MODEL
 
 
@@ -31,7 +31,7 @@ def _run(argv: Sequence[str]) -> int:
         raise ShardpassError(*found)
     for diagnostic in found:
         print(diagnostic, file=sys.stderr)
-    print(f"{file}: {summary(found)}")
+    print(f"{printable(file)}: {summary(found)}")
     return 0
 
 

@@ -14,6 +14,7 @@ import contextlib
 import errno
 import io
 import os
+import re
 import stat
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -187,6 +188,18 @@ class _Version(argparse.Action):
 
         print(", ".join(f"{name} {version(name)}" for name in ("shardpass", "jax", "jaxlib")))
         parser.exit(0)
+
+
+def device_count(most: int) -> Callable[[str], int]:
+    """The type of an argument that is a number of devices, from 1 to ``most``."""
+
+    def count(text: str) -> int:
+        if re.fullmatch(r"[0-9]{1,9}", text) and 1 <= int(text) <= most:
+            return int(text)
+        shown = text if len(text) <= 20 else f"{text[:20]}..."
+        raise argparse.ArgumentTypeError(f"{shown!r} is not a number of devices: give an integer from 1 to {most:,}")
+
+    return count
 
 
 def read_input(path: str) -> tuple[bytes, str]:

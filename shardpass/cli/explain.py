@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shardpass.cli.common import argument_parser, guarded, read_input, write_output
@@ -27,6 +28,14 @@ def _run(argv: Sequence[str]) -> int:
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--html", metavar="FILE", help="write a page of HTML that needs no other file")
     parser.add_argument(
+        "--source",
+        action="append",
+        default=[],
+        metavar="FOLDER",
+        help="quote lines of the program from files below FOLDER in the page too, not only below the working "
+        "directory; may be given several times",
+    )
+    parser.add_argument(
         "--sort",
         choices=("program", "bytes"),
         default="program",
@@ -38,7 +47,8 @@ def _run(argv: Sequence[str]) -> int:
 
     found = explain(*read_input(args.module), by_bytes=args.sort == "bytes")
     if args.html is not None:
-        write_output(args.html, report.to_html(found))
+        folders = [Path.cwd(), *map(Path, args.source)]
+        write_output(args.html, report.to_html(found, folders))
     if args.json:
         print(report.to_json(found))
     elif args.html != "-":

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from shardpass.cli.common import argument_parser, guarded, make_console, write_output
-from shardpass.diagnostics import ShardpassError
+from shardpass.cli.common import argument_parser, device_count, guarded, make_console, write_output
+from shardpass.diagnostics import ShardpassError, printable
 from shardpass.diagnostics.table_redistribute import OVER_LIMIT, SHAPE
 
 if TYPE_CHECKING:
@@ -33,7 +33,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("target", metavar="TARGET", nargs="?", help="the sharding after, likewise")
     parser.add_argument("--planner", choices=("best", "rink"), default="best", help="the planner (default: best)")
     parser.add_argument(
-        "--devices", type=_positive, metavar="N", help="the number of devices, for shardings that do not name them"
+        "--devices",
+        type=device_count(2**20),
+        metavar="N",
+        help="the number of devices, for shardings that do not name them",
     )
     parser.add_argument(
         "--profile",
@@ -57,12 +60,6 @@ def _parser() -> argparse.ArgumentParser:
         "--show", action="store_true", help="draw SOURCE and TARGET; or, without a target, --show SHARDING TYPE"
     )
     return parser
-
-
-def _positive(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of devices: give an integer from 1 up")
-    return int(text)
 
 
 def _main(argv: Sequence[str]) -> int:
@@ -193,8 +190,8 @@ def _print_table(plan: Plan, others: Mapping[str, Plan | None]) -> None:
     console = make_console()
     extent = f"{plan.element_type}[{','.join(map(str, plan.shape))}]"
     console.print(f"{extent} on {plan.num_devices} devices, planner {plan.planner}", markup=False)
-    console.print(f"  from {plan.source}", markup=False, soft_wrap=True)
-    console.print(f"  to   {plan.target}", markup=False, soft_wrap=True)
+    console.print(printable(f"  from {plan.source}"), markup=False, soft_wrap=True)
+    console.print(printable(f"  to   {plan.target}"), markup=False, soft_wrap=True)
     if plan.steps:
         table = Table(box=None, pad_edge=False, header_style="bold")
         for name in ("step", "over axes", "groups", "tile", "received", "live"):
@@ -203,7 +200,7 @@ def _print_table(plan: Plan, others: Mapping[str, Plan | None]) -> None:
         for step in plan.steps:
             table.add_row(
                 step.kind,
-                ", ".join(step.axes),
+                printable(", ".join(step.axes)),
                 _groups(step.kind, step.groups.shape),
                 _extent(step.tile_after),
                 show_bytes(step.bytes),

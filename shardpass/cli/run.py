@@ -11,8 +11,15 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from shardpass.cli.common import argument_parser, guarded, interrupts_end_the_process, make_console, read_input
-from shardpass.diagnostics import NOWHERE, Place
+from shardpass.cli.common import (
+    argument_parser,
+    device_count,
+    guarded,
+    interrupts_end_the_process,
+    make_console,
+    read_input,
+)
+from shardpass.diagnostics import NOWHERE, Place, printable
 from shardpass.diagnostics import table_runtime as table
 
 if TYPE_CHECKING:
@@ -20,6 +27,8 @@ if TYPE_CHECKING:
 
     from shardpass.runtime.compare import Difference
     from shardpass.runtime.run_report import Trial
+
+MOST_VIRTUAL = 4096  # each takes threads of XLA's: so many start in 8 s
 
 DESCRIPTION = """Runs MODULE on N devices with random inputs (floats in [-1,1], small integers). With PIPELINE the
 module is partitioned first; without, it must be a partitioned module. Prints the shardings of arguments and results and
@@ -39,7 +48,7 @@ def _parser() -> argparse.ArgumentParser:
     add("pipeline", nargs="?", metavar="PIPELINE", help="the passes to run on MODULE first, such as partition")
     add(
         "--devices",
-        type=_positive,
+        type=device_count(MOST_VIRTUAL),
         metavar="N",
         help="number of virtual CPU devices (default: as many as MODULE needs)",
     )
@@ -52,12 +61,6 @@ def _parser() -> argparse.ArgumentParser:
     add("--seed", type=int, default=0, metavar="S", help="the seed of the random inputs (default: 0)")
     add("--json", action="store_true", help="print JSON")
     return parser
-
-
-def _positive(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of devices: give an integer from 1 up")
-    return int(text)
 
 
 def _run(argv: Sequence[str]) -> int:
@@ -133,7 +136,8 @@ def print_trial(trial: Trial, file: str) -> None:
     width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else 120
     console = make_console(width)
     mesh = "no mesh" if trial.mesh is None else "mesh " + " ".join(f"{name}={size}" for name, size in trial.mesh.axes)
-    console.print(f"{file}: {trial.signature.num_devices} devices, {mesh}, run on {trial.engine}", markup=False)
+    headline = f"{file}: {trial.signature.num_devices} devices, {mesh}, run on {trial.engine}"
+    console.print(printable(headline), markup=False)
     _print_shardings(console, trial)
     _print_collectives(console, trial)
     if trial.added is not None:
@@ -152,7 +156,7 @@ def _table(console: Console, title: str, columns: Iterable[str], rows: Iterable[
     for column in columns:
         shown.add_column(column, justify="right" if column in ("bytes", "difference") else "left", overflow="fold")
     for row in rows:
-        shown.add_row(*map(Text, row))
+        shown.add_row(*(Text(printable(cell)) for cell in row))
     console.print(f"\n{title}", markup=False)
     console.print(shown)
 

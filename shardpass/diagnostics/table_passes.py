@@ -212,6 +212,14 @@ STRAY_MANUAL = Code(
     explanation="`{{manual}}` on an op says that the op works on tiles. Arrays become tiles at "
     "`@SPMDFullToShardShape` alone, and whole again at `@SPMDShardToFullShape`.",
 )
+NO_RESOURCE = Code(
+    "SP234",
+    "the module does not hold the elements of this constant: dense_resource<{name}> is missing, or is not {type}",
+    "write the module again with its resources (mlir-opt without --mlir-elide-resource-strings-if-larger), or make the "
+    "constant an argument",
+    explanation="Elements of large constants may stand under `dialect_resources` at the end of the file. A file that "
+    "was printed for people lacks them.",
+)
 OWN_ORDER = Code(
     "SP217",
     "the device order of {text} is not one that the axes of {mesh} can express; the value keeps its own order and is "

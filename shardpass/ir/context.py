@@ -11,7 +11,8 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from shardpass.diagnostics import Diagnostic, Place, ShardpassError
-from shardpass.diagnostics.table_driver import NOT_MLIR, NOT_TEXT
+from shardpass.diagnostics.table_driver import NOT_MLIR, NOT_TEXT, TOO_DEEP
+from shardpass.ir.depth import MOST, too_deep
 from shardpass.ir.diagnostics import from_mlir
 from shardpass.ir.text_locations import name_locations
 
@@ -49,11 +50,16 @@ def parse_module(text: str | bytes, filename: str = UNNAMED, context: Any = None
     ``filename`` is what diagnostics and locations call the text; ``first_line`` is the line of the file at
     which the text starts. Without ``context`` a fresh one is made; the module keeps it alive.
 
-    Raises ShardpassError (SP101) with MLIR's own message, at its place, where the text is not valid.
+    Raises ShardpassError: SP101 with MLIR's own message, at its place, where the text is not valid; SP124 where it
+    nests so deep that the parser would end the process.
     """
     if isinstance(text, bytes) and not is_bytecode(text):
         text = decode(text, filename, first_line)
     offset = first_line - 1
+    if isinstance(text, str) and (deep := too_deep(text)) is not None:
+        line, depth = deep
+        reason = f"{depth:,} brackets are open at once, and the most is {MOST:,}"
+        raise TOO_DEEP.error(Place(filename, line + offset), name="MLIR's parser", reason=reason)
     context = make_context() if context is None else context
     with context:
         try:
@@ -73,9 +79,12 @@ def is_bytecode(data: bytes) -> bool:
 
 
 def decode(data: bytes, filename: str, first_line: int = 1) -> str:
-    """``data`` as UTF-8 text. Raises ShardpassError (SP102) at the line of the first bad byte."""
+    """``data`` as UTF-8 text, less a byte order mark.
+
+    Raises ShardpassError (SP102) at the line of the first bad byte.
+    """
     try:
-        return data.decode("utf-8")
+        return data.decode("utf-8").removeprefix("\N{BYTE ORDER MARK}")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + first_line
         raise NOT_TEXT.error(Place(filename, line), byte=error.start) from None
