@@ -29,8 +29,16 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argument_parser("shardpass-plan", DESCRIPTION)
     parser.add_argument("array", metavar="TYPE", help="element type and shape of the whole array: 'f32[256,128]'")
-    parser.add_argument("source", metavar="SOURCE", help="the sharding before, as mhlo text: '{devices=[8,1]<=[8]}'")
+    parser.add_argument(
+        "source",
+        metavar="SOURCE",
+        help="the sharding before: mhlo text '{devices=[8,1]<=[8]}'; or, with --mesh, JAX's \"P('x', None)\", Shardy's "
+        "'#sdy.sharding<@mesh, [{\"x\"}, {}]>', or a distributed type '[32{\"x\"}128, 64]'",
+    )
     parser.add_argument("target", metavar="TARGET", nargs="?", help="the sharding after, likewise")
+    parser.add_argument(
+        "--mesh", metavar="AXES", help="the mesh whose axes the shardings name: x=4,y=2, or mesh['x'=4,'y'=2]"
+    )
     parser.add_argument("--planner", choices=("best", "rink"), default="best", help="the planner (default: best)")
     parser.add_argument(
         "--devices",
@@ -102,13 +110,17 @@ def _show_one(arguments: argparse.Namespace) -> None:
 def _plans(shape: tuple[int, ...], element: str, arguments: argparse.Namespace) -> tuple[Plan, dict[str, Plan | None]]:
     """What was asked for, and what the other planners have for it: None where none of theirs keeps the limit."""
     from shardpass.redistribute import PLANNERS, plan_redistribution
+    from shardpass.sharding.notations.partition_spec import read_any, read_mesh
+
+    mesh = None if arguments.mesh is None else read_mesh(arguments.mesh)
+    source, target = (read_any(text, shape, mesh) for text in (arguments.source, arguments.target))
 
     def ask(planner: str) -> Plan:
         return plan_redistribution(
             shape,
             element,
-            arguments.source,
-            arguments.target,
+            source,
+            target,
             planner=planner,
             num_devices=arguments.devices,
             profile=arguments.profile,

@@ -220,6 +220,13 @@ NO_RESOURCE = Code(
     explanation="Elements of large constants may stand under `dialect_resources` at the end of the file. A file that "
     "was printed for people lacks them.",
 )
+REPLICAS = Code(
+    "SP235",
+    "mhlo.num_replicas is {value}, but a partitioned program has one replica",
+    "write `mhlo.num_replicas = 1 : i32`, or remove the attribute; shardings say which data is copied "
+    "(last_tile_dim_replicate)",
+    explanation="XLA can run copies of a whole program beside its partitions. shardpass splits one program.",
+)
 OWN_ORDER = Code(
     "SP217",
     "the device order of {text} is not one that the axes of {mesh} can express; the value keeps its own order and is "
@@ -265,6 +272,13 @@ OPS_CANNOT_BE_LOADED = Code(
     "the ops of the plugin {name} cannot be loaded from {target}: {reason}",
     "repair or remove the package that provides it; shardpass finds ops through the entry-point group shardpass.ops",
     explanation="A package names a module in the entry-point group `shardpass.ops`, and importing that module fails.",
+)
+TOO_LONG = Code(
+    "SP306",
+    "{op} needs places in an array beyond 2147483647, which do not fit in the 32 bits in which devices compute them",
+    "give the array more dimensions, each of at most 2147483647 elements, or leave this dimension unsplit",
+    explanation="Ops that move elements along a split dimension compute on each device where its tile begins, as i32. "
+    "Elementwise ops take arrays of any size.",
 )
 INTERNAL_SHAPE = Code(
     "SP399",

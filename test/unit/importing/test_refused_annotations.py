@@ -173,3 +173,12 @@ def test_replica_groups_of_wrong_axes_have_a_place(axes: list[str], code: str) -
     (found,) = refused(text)
     assert (found.code, found.place.line) == ("SP202", 5)
     assert [n.code for n in found.notes] == [code]
+
+
+@pytest.mark.parametrize("count", ["0 : i32", "-1 : i32", "2 : i32", '"one"'])
+def test_a_program_of_other_than_one_replica(count: str) -> None:
+    text = f"module attributes {{mhlo.num_partitions = 2 : i32, mhlo.num_replicas = {count}}} {{"
+    text += " func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> { return %x : tensor<8xf32> } }"
+    code, line, message = only(text)
+    assert (code, line) == ("SP235", 1)
+    assert f"mhlo.num_replicas is {count}" in message
