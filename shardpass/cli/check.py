@@ -6,7 +6,7 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 
-from shardpass.cli.common import argument_parser, guarded, read_input
+from shardpass.cli.common import MODULE_HELP, argument_parser, guarded, read_module
 from shardpass.diagnostics import Diagnostic, Place, Severity, ShardpassError, collect, printable
 from shardpass.diagnostics.table_driver import ONNX_MODEL
 
@@ -21,9 +21,9 @@ def _run(argv: Sequence[str]) -> int:
         "shardpass-check",
         "Check every sharding of a module: print what is wrong, with places and remedies, on stderr.",
     )
-    parser.add_argument("module", metavar="MODULE", help="MLIR text or bytecode with StableHLO; - is stdin")
+    parser.add_argument("module", nargs="?", metavar="MODULE", help=MODULE_HELP)
     args = parser.parse_args(argv)
-    data, file = read_input(args.module)
+    data, file = read_module(parser, args.module)
     if file.endswith(".onnx"):
         raise ONNX_MODEL.error(Place(file))
     found = check(data, file)

@@ -36,6 +36,12 @@ PIPELINES = (
 )
 
 
+MODULE_HELP = (
+    "a StableHLO module: MLIR text or bytecode, a portable or jax.export artefact, HLO text or proto; - is "
+    "stdin, and so is nothing where something is piped in"
+)
+
+
 def guarded(body: Callable[[Sequence[str]], int], argv: Sequence[str] | None = None) -> int:
     """Runs a command's ``body`` on its arguments and returns its exit status, whatever happens.
 
@@ -190,6 +196,17 @@ class _Version(argparse.Action):
         parser.exit(0)
 
 
+def read_module(parser: argparse.ArgumentParser, given: str | None) -> tuple[bytes, str]:
+    """As ``read_input``, of stdin where no file is ``given``; if nothing comes from there either, that is bad usage."""
+    if given is not None:
+        return read_input(given)
+    piped = not (sys.stdin is None or sys.stdin.isatty())
+    data = read_input("-")[0] if piped else b""
+    if not data.strip():
+        parser.error("the following arguments are required: MODULE")
+    return data, STDIN
+
+
 def device_count(most: int) -> Callable[[str], int]:
     """The type of an argument that is a number of devices, from 1 to ``most``."""
 
@@ -229,9 +246,20 @@ def _instead_of(path: str) -> str:
     """What was probably meant by a file name that is none."""
     from shardpass.pipeline.named import NAMED
 
+    if os.path.isdir(path):
+        return _in_folder(path)
     if path in NAMED or path.startswith(("shardpass-", "builtin.module(")):
         return f"the module comes first, then the pipeline: MODULE '{path}', or - '{path}' for stdin"
     return "check the path; - reads stdin"
+
+
+def _in_folder(path: str) -> str:
+    """A folder of --xla_dump_to holds modules: which one is meant?"""
+    names = sorted(name for name in os.listdir(path) if name.endswith((".mlir", ".before_optimizations.txt", ".pb")))
+    if not names:
+        return "it is a folder: name a file"
+    shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    return f"it is a folder: name a file in it ({shown})"
 
 
 def write_output(path: str, data: str | bytes) -> None:

@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Sequence
 
-from shardpass.cli.common import argument_parser, guarded
+from shardpass.cli.common import MODULE_HELP, argument_parser, guarded
 
 _SINGLE_DASH = re.compile(r"-[a-z][a-z]+(-[a-z]+)*(=.*)?", re.DOTALL)
 
@@ -20,7 +20,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argument_parser("shardpass-opt", "Run passes on a module and print the result.", pipeline=True)
     add = parser.add_argument
-    add("module", nargs="?", default="-", metavar="MODULE", help="MLIR text or bytecode; - is stdin")
+    add("module", nargs="?", default="-", metavar="MODULE", help=MODULE_HELP)
     add("pipeline", nargs="?", metavar="PIPELINE", help="the passes to run; without it, parse and print the module")
     add(
         "-o",

@@ -12,7 +12,8 @@ from typing import Any
 
 from shardpass.cli.common import read_input, write_output
 from shardpass.diagnostics import Diagnostic, ShardpassError, collect, report
-from shardpass.ir.context import decode, is_bytecode, make_context, parse_module
+from shardpass.ir.context import decode, make_context, parse_module
+from shardpass.ir.doors import Format, format_of
 from shardpass.pipeline.run import Instruments, run_in_place
 
 _MARKER = re.compile(r"^// -----[ \t]*\r?$", re.MULTILINE)
@@ -46,7 +47,8 @@ class Driver:
 
     def run(self) -> int:
         data, file = read_input(self.args.module)
-        whole: str | bytes = data if is_bytecode(data) else decode(data, file)
+        text = format_of(data) in (Format.TEXT, Format.EMPTY)
+        whole: str | bytes = decode(data, file) if text else data
         parts = [Part(whole, 1)]
         if isinstance(whole, str) and self.args.split_input_file:
             parts = list(split_input(whole))
@@ -93,6 +95,8 @@ class Driver:
         return None if complaints else result
 
     def _transform(self, part: Part, file: str) -> str | bytes:
+        if self.args.split_input_file and not part.text.strip():
+            return ""  # what stands before the first marker, or behind the last one, may be nothing
         module = parse_module(part.text, file, first_line=part.first_line)
         if self.pipeline is not None:
             run_in_place(module, self.pipeline, self._instruments())

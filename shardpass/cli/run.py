@@ -12,12 +12,13 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from shardpass.cli.common import (
+    MODULE_HELP,
     argument_parser,
     device_count,
     guarded,
     interrupts_end_the_process,
     make_console,
-    read_input,
+    read_module,
 )
 from shardpass.diagnostics import NOWHERE, Place, printable
 from shardpass.diagnostics import table_runtime as table
@@ -44,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argument_parser("shardpass-run", DESCRIPTION, pipeline=True)
     add = parser.add_argument
-    add("module", metavar="MODULE", help="MLIR text or bytecode; - is stdin")
+    add("module", nargs="?", metavar="MODULE", help=MODULE_HELP)
     add("pipeline", nargs="?", metavar="PIPELINE", help="the passes to run on MODULE first, such as partition")
     add(
         "--devices",
@@ -69,7 +70,7 @@ def _run(argv: Sequence[str]) -> int:
     if args.seed < 0:
         parser.error("--seed must not be negative")
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # XLA's log, before it is loaded
-    data, file = read_input(args.module)
+    data, file = read_module(parser, args.module)
     module = _partitioned(data, file, args.pipeline)
     if args.check and args.pipeline is None:
         raise table.CHECK_NEEDS_WHOLE.error(Place(file) if file else NOWHERE, file=file)

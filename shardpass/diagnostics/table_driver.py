@@ -15,9 +15,10 @@ NOT_MLIR = Code(
 
 NOT_TEXT = Code(
     "SP102",
-    "byte {byte} is neither UTF-8 text nor the start of MLIR bytecode",
-    remedy="give a .mlir file in UTF-8, or MLIR bytecode (which opens with the bytes 'ML\\xefR')",
-    explanation="The input is binary data of another kind, for example a compressed file or a protobuf.",
+    "byte {byte} is not UTF-8 text, and the file is no binary format that is known: its first bytes are {first}",
+    remedy="give MLIR text in UTF-8, MLIR bytecode, a portable StableHLO or jax.export artefact, HLO text or an HLO "
+    "proto; unpack a compressed file first",
+    explanation="The input is binary data of another kind, for example a compressed file.",
 )
 
 PIPELINE_SYNTAX = Code(
@@ -128,6 +129,23 @@ NO_MEMORY = Code(
     "{name} ran out of memory",
     remedy="give the process more memory, or make the constants of the module arguments",
     explanation="Python could not allocate what it needed. Large constants in a module are the usual cause.",
+)
+
+EMPTY = Code(
+    "SP126",
+    "there is nothing in this file",
+    remedy="check the command that wrote it; a module is at least `module {{}}`, and one to partition has "
+    "a function @main",
+    explanation="The file, or stdin, holds no bytes or blank space alone. A failed command before a pipe is the usual "
+    "cause.",
+)
+
+CANNOT_CONVERT = Code(
+    "SP127",
+    "this is {what}, and jaxlib cannot make StableHLO of it: {reason}",
+    remedy="{how}",
+    explanation="What a file is shows in its first bytes. Portable StableHLO, jax.export artefacts, HLO text and HLO "
+    "protos are converted by jaxlib; the reason is in its words.",
 )
 
 NOT_EXPECTED = Code(

@@ -14,8 +14,10 @@ from shardpass.diagnostics import Diagnostic, Place, ShardpassError
 from shardpass.diagnostics.table_driver import NOT_MLIR, NOT_TEXT, TOO_DEEP
 from shardpass.ir.depth import MOST, too_deep
 from shardpass.ir.diagnostics import from_mlir
+from shardpass.ir.doors import MAGIC, Format, format_of, module_of
 from shardpass.ir.text_locations import name_locations
 
+FIRST = 65536  # characters of a text that tell HLO from MLIR
 UNNAMED = "-"  # MLIR's name for text that came from no file
 
 
@@ -45,15 +47,23 @@ def make_context() -> Any:
 
 
 def parse_module(text: str | bytes, filename: str = UNNAMED, context: Any = None, *, first_line: int = 1) -> Any:
-    """Parses MLIR's text or bytecode to an ``ir.Module``.
+    """Parses MLIR's text or bytecode, or what else ``doors`` knows, to an ``ir.Module``.
 
     ``filename`` is what diagnostics and locations call the text; ``first_line`` is the line of the file at
     which the text starts. Without ``context`` a fresh one is made; the module keeps it alive.
 
-    Raises ShardpassError: SP101 with MLIR's own message, at its place, where the text is not valid; SP124 where it
-    nests so deep that the parser would end the process.
+    Raises ShardpassError: SP101 with MLIR's own message, at its place, where the text is not valid; SP102 for bytes
+    that are nothing known; SP124 where it nests so deep that the parser would end the process; SP126 where it is empty;
+    SP127 where jaxlib cannot convert it.
     """
-    if isinstance(text, bytes) and not is_bytecode(text):
+    data = text if isinstance(text, bytes) else text[:FIRST].encode("utf-8", "replace")
+    format_ = format_of(data)
+    if format_ not in (Format.TEXT, Format.BYTECODE):
+        whole = text if isinstance(text, bytes) else text.encode("utf-8", "replace")
+        if format_ is not Format.EMPTY or not whole.strip():
+            context = make_context() if context is None else context
+            return module_of(whole, format_, filename, context)
+    if isinstance(text, bytes) and format_ is Format.TEXT:
         text = decode(text, filename, first_line)
     offset = first_line - 1
     if isinstance(text, str) and (deep := too_deep(text)) is not None:
@@ -75,7 +85,7 @@ def parse_module(text: str | bytes, filename: str = UNNAMED, context: Any = None
 
 def is_bytecode(data: bytes) -> bool:
     """Whether ``data`` is MLIR bytecode: it opens with the magic number."""
-    return data.startswith(b"ML\xefR")
+    return data.startswith(MAGIC)
 
 
 def decode(data: bytes, filename: str, first_line: int = 1) -> str:
@@ -87,7 +97,7 @@ def decode(data: bytes, filename: str, first_line: int = 1) -> str:
         return data.decode("utf-8").removeprefix("\N{BYTE ORDER MARK}")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + first_line
-        raise NOT_TEXT.error(Place(filename, line), byte=error.start) from None
+        raise NOT_TEXT.error(Place(filename, line), byte=error.start, first=data[:8]) from None
 
 
 _FOR_OTHER_TOOLS = re.compile(r"\. If this is intended, please use -allow-unregistered-dialect.*", re.DOTALL)
