@@ -47,9 +47,17 @@ UNKNOWN_PASS = Code(
 
 UNKNOWN_OPTION = Code(
     "SP106",
-    "pass {name} has no option '{option}'",
+    "{kind} {name} has no option '{option}'",
     remedy="it takes {takes}",
     explanation="Options follow the name of a pass in braces, separated by spaces: `name{key=value key=value}`.",
+)
+
+WHOSE_OPTION = Code(
+    "SP129",
+    "option '{option}' of pipeline {name} could be for {passes}",
+    remedy="write the passes of the pipeline out (shardpass-opt --list-passes shows them), with the option where it "
+    "belongs",
+    explanation="An option of a named pipeline goes to the one pass of it that has an option of this name.",
 )
 
 OPTION_TYPE = Code(
@@ -146,6 +154,14 @@ CANNOT_CONVERT = Code(
     remedy="{how}",
     explanation="What a file is shows in its first bytes. Portable StableHLO, jax.export artefacts, HLO text and HLO "
     "protos are converted by jaxlib; the reason is in its words.",
+)
+
+NO_REPRODUCER = Code(
+    "SP128",
+    "this file names no pipeline in a line `// configuration: --pass-pipeline='...'`",
+    remedy="give a file that --mlir-pass-pipeline-crash-reproducer wrote, or leave out --run-reproducer and name the "
+    "pipeline",
+    explanation="A reproducer is a module as it was before the pipeline that failed, which its first line names.",
 )
 
 NOT_EXPECTED = Code(

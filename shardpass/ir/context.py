@@ -122,6 +122,19 @@ def _excerpt(place: Place, lines: list[str], offset: int) -> str:
     return f"{shown}\n{' ' * (column - start)}^"
 
 
+def dialects() -> tuple[str, ...]:
+    """The dialects whose ops parse. MLIR lists them to who names another one; there is no other way to ask."""
+    with make_context():
+        try:
+            ir.Module.parse("no_such_dialect.op")
+        except ir.MLIRError as error:
+            notes = [note.message for found in error.error_diagnostics for note in found.notes]
+            listed = next((note for note in notes if note.startswith("Available dialects:")), "")
+            names = re.sub(r"\([^()]*\)", "", listed.removeprefix("Available dialects:").partition(";")[0])
+            return tuple(sorted(name.strip() for name in names.split(",") if name.strip()))
+    return ()
+
+
 def copy_module(module: Any) -> Any:
     """A copy of ``module`` in its own context, locations and attributes included."""
     with module.context:

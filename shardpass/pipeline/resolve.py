@@ -7,6 +7,7 @@ for MLIR's own parser (one element, or an anchor with all that is nested in it).
 from __future__ import annotations
 
 import difflib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +21,7 @@ from shardpass.diagnostics.table_driver import (
     OPTION_TYPE,
     UNKNOWN_OPTION,
     UNKNOWN_PASS,
+    WHOSE_OPTION,
 )
 from shardpass.pipeline import registry
 from shardpass.pipeline.base import ModulePass, Option, OptionValue, show_value
@@ -53,6 +55,12 @@ class Step:
 
     def __str__(self) -> str:
         return str(self.own or self.text)
+
+    def pass_names(self) -> frozenset[str]:
+        """The passes in it: one, or those of an anchor."""
+        if self.own is not None:
+            return frozenset((self.own.name,))
+        return frozenset(inner.name for element in parse(self.text) for inner in element.passes())
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +96,40 @@ def _steps(element: Element, source: _Source) -> tuple[Step, ...]:
         for inner in element.passes():
             _check_nested(inner, element, source)
         return (Step(str(element)),)
-    if element.name in NAMED and element.options is None:
-        return resolve(NAMED[element.name], source.context)
+    if element.name in NAMED:
+        return _named(element, source)
     cls = registry.find(element.name)
     if cls is not None:
         return (Step(element.name, _instance(cls, element, source)),)
     _check_mlirs(element, source)
     return (Step(str(element)),)
+
+
+def _named(element: Element, source: _Source) -> tuple[Step, ...]:
+    """The passes of a named pipeline. Each option goes to the one pass of it that has one of this name."""
+    given = split_options(element.options or "", source.text, element.options_offset)
+    steps = resolve(NAMED[element.name], source.context)
+    if not given:
+        return steps
+    takers = [(step.own, {o.spelling: o for o in step.own.options()}) for step in steps if step.own is not None]
+    for said in given:
+        passes = [own.name for own, options in takers if _spelling(said) in options]
+        if not passes:
+            takes = ", ".join(sorted({str(option) for _, options in takers for option in options.values()}))
+            error = {"kind": "pipeline", "name": element.name, "option": said.key, "takes": takes}
+            raise source.error(UNKNOWN_OPTION, said.offset, **error)
+        if len(passes) > 1:
+            several = " or ".join(passes)
+            raise source.error(WHOSE_OPTION, said.offset, name=element.name, option=said.key, passes=several)
+    made = {
+        id(own): _with_options(type(own), [said for said in given if _spelling(said) in options], source)
+        for own, options in takers
+    }
+    return tuple(Step(step.text, made.get(id(step.own))) for step in steps)
+
+
+def _spelling(said: OptionText) -> str:
+    return said.key.replace("_", "-")
 
 
 def _check_nested(inner: Element, anchor: Element, source: _Source) -> None:
@@ -130,13 +165,17 @@ def near_names(name: str) -> tuple[str, ...]:
 
 def _instance(cls: type[ModulePass], element: Element, source: _Source) -> ModulePass:
     """The pass with the options that ``element`` gives."""
+    return _with_options(cls, split_options(element.options or "", source.text, element.options_offset), source)
+
+
+def _with_options(cls: type[ModulePass], given: Iterable[OptionText], source: _Source) -> ModulePass:
     known = {option.spelling: option for option in cls.options()}
     values: dict[str, OptionValue] = {}
-    for said in split_options(element.options or "", source.text, element.options_offset):
-        option = known.get(said.key.replace("_", "-"))
+    for said in given:
+        option = known.get(_spelling(said))
         if option is None:
             takes = ", ".join(map(str, known.values())) or "no options"
-            raise source.error(UNKNOWN_OPTION, said.offset, name=cls.name, option=said.key, takes=takes)
+            raise source.error(UNKNOWN_OPTION, said.offset, kind="pass", name=cls.name, option=said.key, takes=takes)
         try:
             values[option.name] = _read(said, option)
         except ValueError:
