@@ -192,7 +192,9 @@ class _Version(argparse.Action):
     ) -> None:
         from importlib.metadata import version
 
-        print(", ".join(f"{name} {version(name)}" for name in ("shardpass", "jax", "jaxlib")))
+        from shardpass import __version__
+
+        print(", ".join((f"shardpass {__version__}", *(f"{name} {version(name)}" for name in ("jax", "jaxlib")))))
         parser.exit(0)
 
 

@@ -14,36 +14,12 @@ from shardpass.diagnostics import Diagnostic, Place, ShardpassError
 from shardpass.diagnostics.table_driver import NOT_MLIR, NOT_TEXT, TOO_DEEP
 from shardpass.ir.depth import MOST, too_deep
 from shardpass.ir.diagnostics import from_mlir
+from shardpass.ir.dialects import make_context as make_context
 from shardpass.ir.doors import MAGIC, Format, format_of, module_of
 from shardpass.ir.text_locations import name_locations
 
 FIRST = 65536  # characters of a text that tell HLO from MLIR
 UNNAMED = "-"  # MLIR's name for text that came from no file
-
-
-def make_context() -> Any:
-    """A fresh ``ir.Context`` in which the modules of JAX parse.
-
-    Registers what ``jax`` registers, without importing it: a command starts three times faster. Falls back
-    to JAX's own function where jaxlib has moved its parts; a test compares the two.
-    """
-    try:
-        from jaxlib.mlir._mlir_libs import _jax_mlir_ext
-        from jaxlib.mlir.dialects import chlo, mhlo, sdy, stablehlo
-    except ImportError:
-        from shardpass.ir.jax_private import make_ir_context
-
-        return make_ir_context()
-    registry = ir.DialectRegistry()
-    _jax_mlir_ext.register_dialects(registry)
-    context = ir.Context()
-    context.append_dialect_registry(registry)
-    context.load_all_available_dialects()
-    sdy.register_dialect(context)
-    mhlo.register_mhlo_dialect(context)
-    chlo.register_dialect(context)
-    stablehlo.register_dialect(context)
-    return context
 
 
 def parse_module(text: str | bytes, filename: str = UNNAMED, context: Any = None, *, first_line: int = 1) -> Any:

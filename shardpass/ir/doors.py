@@ -27,6 +27,7 @@ from jaxlib.mlir import ir
 
 from shardpass.diagnostics import Place
 from shardpass.diagnostics.table_driver import CANNOT_CONVERT, EMPTY
+from shardpass.ir.dialects import make_context
 from shardpass.ir.walk import every_op
 
 FRONTEND = "mhlo.frontend_attributes"
@@ -85,8 +86,6 @@ def module_of(data: bytes, found: Format, filename: str, context: Any) -> Any:
 
 def serve(name: str) -> None:
     """The child process: a file of the format ``name`` on stdin, MLIR bytecode on stdout."""
-    from shardpass.ir.context import make_context
-
     made = _HOW[Format[name]](sys.stdin.buffer.read(), make_context())
     made.operation.write_bytecode(sys.stdout.buffer)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import sys
 import tomllib
-from importlib.metadata import version
 from pathlib import Path
 
 import jax
@@ -47,8 +46,8 @@ def test_the_readme_says_which_versions() -> None:
 
 
 def test_the_version() -> None:
-    said = shardpass.__version__
-    assert said in (PROJECT["version"], version("shardpass"))
+    """Of the installed package; of a source tree that is only on the path, that it is not known."""
+    assert shardpass.__version__ in (PROJECT["version"], "0+unknown")
     assert f"## {PROJECT['version']}" in (ROOT / "CHANGELOG.md").read_text()
 
 
