@@ -3,6 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VERSION := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 VENV ?= .venv$(if $(filter 3.11,$(VERSION)),,-$(VERSION))
 BIN := $(VENV)/bin
+PLAIN := $(VENV)/.package
 STAMP := $(VENV)/.installed
 JOBS ?= 2
 .DEFAULT_GOAL := help
@@ -11,17 +12,23 @@ JOBS ?= 2
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 20
 
-$(STAMP): pyproject.toml
+# the package with what it needs to run
+$(PLAIN): pyproject.toml
 	@echo "setting up $(VENV) with Python $(VERSION)"
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "shardpass needs Python 3.11 or newer; $(PYTHON) is $(VERSION)"; exit 2; }
 	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	@touch $@
+
+# and the tools and libraries of its tests
+$(STAMP): $(PLAIN)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
 	@touch $@
 
-.PHONY: setup demo lint unit lit test bench fuzz-redistribute fuzz-partition validate docs clean
+.PHONY: setup demo lint unit lit test package bench fuzz-redistribute fuzz-partition validate docs clean
 setup: $(STAMP) ## make the virtual environment
 
-demo: $(STAMP) ## partition a real training step for 4x2 devices, run it, and compare with one device
+demo: $(PLAIN) ## partition a real training step for 4x2 devices, run it, and compare with one device
 	@$(BIN)/shardpass-run examples/mlp_train_step.mlir partition --devices 8 --check
 
 lint: $(STAMP) ## ruff, mypy and import-linter
@@ -37,6 +44,9 @@ lit: $(STAMP) ## lit and FileCheck
 	$(BIN)/lit -v -j $(JOBS) test/lit
 
 test: lint unit lit ## everything that CI runs
+
+package: ## build wheel and source distribution, install each in an empty environment, and try them
+	@$(PYTHON) tools/package/try_package.py
 
 BENCHMARKS := compile models redistribute sharding startup simulate_scale underspecified
 bench: $(STAMP) ## the benchmarks (long)

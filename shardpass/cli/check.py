@@ -9,9 +9,9 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from shardpass.cli.common import argument_parser, guarded, read_input, write_output
+from shardpass.cli.common import MODULE_HELP, argument_parser, guarded, read_module, write_output
 from shardpass.cli.findings import FORMATS, summary
-from shardpass.diagnostics import Diagnostic, Severity, ShardpassError, collect
+from shardpass.diagnostics import Diagnostic, Severity, ShardpassError, collect, printable
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -25,9 +25,7 @@ def _parser() -> argparse.ArgumentParser:
         "Check every sharding of a program: print what is wrong, with places and remedies. Takes MLIR modules and ONNX "
         "models, told apart by their first bytes.",
     )
-    parser.add_argument(
-        "module", metavar="MODULE", help="StableHLO as MLIR text or bytecode, or an ONNX model; - is stdin"
-    )
+    parser.add_argument("module", nargs="?", metavar="MODULE", help=f"{MODULE_HELP}; or an ONNX model")
     parser.add_argument(
         "--strict",
         action="store_true",
@@ -71,7 +69,7 @@ def _run(argv: Sequence[str]) -> int:
     wanted = [name for name, given in for_stdout.items() if given]
     if len(wanted) > 1:
         parser.error(f"{' and '.join(wanted)} both write to stdout; give the output a file")
-    data, file = read_input(args.module)
+    data, file = read_module(parser, args.module)
     from shardpass.onnx.model import looks_like_a_model
 
     found = _check_onnx(data, file, args) if looks_like_a_model(data, file) else _check_module(data, file, args)
@@ -82,7 +80,10 @@ def _run(argv: Sequence[str]) -> int:
     for diagnostic in found:
         print(diagnostic, file=sys.stderr)
     if not errors:
-        print(f"{file}: {summary(found)}", file=sys.stderr if "-" in (args.output, args.stablehlo) else sys.stdout)
+        print(
+            f"{printable(file)}: {summary(found)}",
+            file=sys.stderr if "-" in (args.output, args.stablehlo) else sys.stdout,
+        )
     return int(errors)
 
 

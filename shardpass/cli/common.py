@@ -10,16 +10,35 @@ the rest of a command that prints its help.
 from __future__ import annotations
 
 import argparse
+import contextlib
+import errno
+import io
 import os
+import re
 import stat
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
-STDIN = "<stdin>"
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from rich.console import Console
+
+STDIN, STDOUT = "<stdin>", "<stdout>"
+
+# What a write to a stream fails with: closed, full, over a limit, torn off.
+_OF_STREAMS = frozenset((errno.EBADF, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO))
 
 PIPELINES = (
     "PIPELINE is a named pipeline (import, propagate, check, partition), a list of passes "
     "(shardpass-import,cse), or MLIR's textual form (builtin.module(shardpass-import,func.func(cse)))."
+)
+
+
+MODULE_HELP = (
+    "a StableHLO module: MLIR text or bytecode, a portable or jax.export artefact, HLO text or proto; - is "
+    "stdin, and so is nothing where something is piped in"
 )
 
 
@@ -28,45 +47,120 @@ def guarded(body: Callable[[Sequence[str]], int], argv: Sequence[str] | None = N
 
     Errors are printed on stderr here; ``argv`` is the process's own arguments unless given.
     """
+    _fill_closed_streams()
     try:
-        status = body(sys.argv[1:] if argv is None else argv)
+        try:
+            status = body(sys.argv[1:] if argv is None else argv)
+        except SystemExit as leaving:  # argparse: --help, bad usage
+            status = leaving.code if isinstance(leaving.code, int) else 2
         sys.stdout.flush()
         return status
-    except SystemExit as leaving:  # argparse: --help, bad usage
-        return leaving.code if isinstance(leaving.code, int) else 2
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
         return _reader_left()
     except Exception as error:
-        from shardpass.diagnostics import ShardpassError
-        from shardpass.diagnostics.internal import internal_error
+        return _complain(_explained(error))
 
-        return _complain(error if isinstance(error, ShardpassError) else internal_error("the command", error))
+
+def _explained(error: Exception) -> Exception:
+    """What to tell the user of ``error``."""
+    from shardpass.diagnostics import Place, ShardpassError
+    from shardpass.diagnostics.internal import internal_error
+    from shardpass.diagnostics.table_driver import CANNOT_WRITE
+
+    if isinstance(error, ShardpassError):
+        return error
+    if isinstance(error, OSError) and error.errno in _OF_STREAMS and error.filename is None:
+        hint = "give the standard output a reader, or a file on a device that has room; what was written is incomplete"
+        return CANNOT_WRITE.error(Place(STDOUT), reason=_reason(error), hint=hint)
+    return internal_error("the command", error)
 
 
 def _complain(error: Exception) -> int:
     try:
-        sys.stdout.flush()
+        with contextlib.suppress(OSError, UnicodeError):  # the output failed already, and this is about it
+            sys.stdout.flush()
         print(error, file=sys.stderr, flush=True)
     except BrokenPipeError:
         return _reader_left()
+    except OSError:  # nobody can be told
+        pass
+    _drop_unwritten()
     return 1
 
 
 def _reader_left() -> int:
-    """Nobody reads on: keep the interpreter from flushing to the closed pipe as it ends."""
+    """Nobody reads on."""
+    _drop_unwritten()
+    return 141
+
+
+def _drop_unwritten() -> None:
+    """Keeps the interpreter from flushing to a closed pipe or a full device as it ends."""
     for stream in (sys.stdout, sys.stderr):
         try:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-        except (OSError, ValueError):  # the stream has no file
+            stream.flush()
+        except OSError:
+            with contextlib.suppress(OSError, ValueError):  # the stream has no file
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        except ValueError:  # closed
             continue
-    return 141
+
+
+def _fill_closed_streams() -> None:
+    """Opens the standard streams that the caller closed, so that no file that is opened later gets their numbers.
+
+    What cannot be read or written then fails as a file does: stdin is open for writing alone, stdout for reading alone.
+    Messages to a closed stderr go nowhere.
+    """
+    for number, name, flags in ((0, "stdin", os.O_WRONLY), (1, "stdout", os.O_RDONLY), (2, "stderr", os.O_WRONLY)):
+        if getattr(sys, name) is not None:
+            continue
+        opened = os.open(os.devnull, flags)  # takes the lowest free number, which may be another's
+        if opened != number:
+            os.dup2(opened, number)
+            os.close(opened)
+        raw = io.FileIO(number, "r" if name == "stdin" else "w", closefd=False)
+        buffer: Any = io.BufferedReader(raw) if name == "stdin" else io.BufferedWriter(raw)
+        setattr(sys, name, io.TextIOWrapper(buffer, encoding="utf-8"))
+
+
+@contextlib.contextmanager
+def interrupts_end_the_process() -> Iterator[None]:
+    """Inside, Ctrl-C ends the process at once, as it ends a program in C.
+
+    XLA runs programs in threads of its own and calls back into Python: an exception that arises there is lost, or meets
+    threads that go on while the interpreter is torn down. Nothing may be half-written inside.
+    """
+    import signal
+    import threading
+
+    own = threading.current_thread() is threading.main_thread()
+    if not own or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield  # somebody else decides what an interrupt does
+        return
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def make_console(width: int | None = None) -> Console:
+    """A ``rich.console.Console`` on stdout that lets a closed pipe end the command as every other way to print does."""
+    from rich.console import Console
+
+    class Plain(Console):
+        def on_broken_pipe(self) -> None:
+            raise  # rich calls this where it handles the exception, and would leave with status 1
+
+    return Plain(highlight=False, width=width)
 
 
 def argument_parser(prog: str, description: str, *, pipeline: bool = False) -> argparse.ArgumentParser:
     """A parser for the command ``prog``; with ``pipeline``, its help ends with what a PIPELINE is."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog=prog,
         description=description,
         epilog=PIPELINES if pipeline else None,
@@ -74,6 +168,13 @@ def argument_parser(prog: str, description: str, *, pipeline: bool = False) -> a
     )
     parser.add_argument("--version", action=_Version, help="print the versions and exit")
     return parser
+
+
+class _Parser(argparse.ArgumentParser):
+    """Help that cannot be printed is an error, which argparse lets pass."""
+
+    def print_help(self, file: Any = None) -> None:
+        print(self.format_help(), end="", file=file)
 
 
 class _Version(argparse.Action):
@@ -91,8 +192,33 @@ class _Version(argparse.Action):
     ) -> None:
         from importlib.metadata import version
 
-        print(", ".join(f"{name} {version(name)}" for name in ("shardpass", "jax", "jaxlib")))
+        from shardpass import __version__
+
+        print(", ".join((f"shardpass {__version__}", *(f"{name} {version(name)}" for name in ("jax", "jaxlib")))))
         parser.exit(0)
+
+
+def read_module(parser: argparse.ArgumentParser, given: str | None) -> tuple[bytes, str]:
+    """As ``read_input``, of stdin where no file is ``given``; if nothing comes from there either, that is bad usage."""
+    if given is not None:
+        return read_input(given)
+    piped = not (sys.stdin is None or sys.stdin.isatty())
+    data = read_input("-")[0] if piped else b""
+    if not data.strip():
+        parser.error("the following arguments are required: MODULE")
+    return data, STDIN
+
+
+def device_count(most: int) -> Callable[[str], int]:
+    """The type of an argument that is a number of devices, from 1 to ``most``."""
+
+    def count(text: str) -> int:
+        if re.fullmatch(r"[0-9]{1,9}", text) and 1 <= int(text) <= most:
+            return int(text)
+        shown = text if len(text) <= 20 else f"{text[:20]}..."
+        raise argparse.ArgumentTypeError(f"{shown!r} is not a number of devices: give an integer from 1 to {most:,}")
+
+    return count
 
 
 def read_input(path: str) -> tuple[bytes, str]:
@@ -100,15 +226,17 @@ def read_input(path: str) -> tuple[bytes, str]:
 
     Raises ShardpassError (SP120) where it cannot be read.
     """
-    if path == "-":
-        return sys.stdin.buffer.read(), STDIN
     try:
+        if path == "-":
+            return sys.stdin.buffer.read(), STDIN
         with open(path, "rb") as file:
             return file.read(), path
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
         from shardpass.diagnostics import Place
         from shardpass.diagnostics.table_driver import CANNOT_READ
 
+        if path == "-":
+            raise CANNOT_READ.error(Place(STDIN), reason=_reason(error), hint="name a file, or open stdin") from None
         raise CANNOT_READ.error(Place(path), reason=_reason(error), hint=_instead_of(path)) from None
 
 
@@ -120,9 +248,20 @@ def _instead_of(path: str) -> str:
     """What was probably meant by a file name that is none."""
     from shardpass.pipeline.named import NAMED
 
+    if os.path.isdir(path):
+        return _in_folder(path)
     if path in NAMED or path.startswith(("shardpass-", "builtin.module(")):
         return f"the module comes first, then the pipeline: MODULE '{path}', or - '{path}' for stdin"
     return "check the path; - reads stdin"
+
+
+def _in_folder(path: str) -> str:
+    """A folder of --xla_dump_to holds modules: which one is meant?"""
+    names = sorted(name for name in os.listdir(path) if name.endswith((".mlir", ".before_optimizations.txt", ".pb")))
+    if not names:
+        return "it is a folder: name a file"
+    shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    return f"it is a folder: name a file in it ({shown})"
 
 
 def write_output(path: str, data: str | bytes) -> None:
@@ -144,7 +283,8 @@ def write_output(path: str, data: str | bytes) -> None:
         from shardpass.diagnostics import Place
         from shardpass.diagnostics.table_driver import CANNOT_WRITE
 
-        raise CANNOT_WRITE.error(Place(path), reason=_reason(error)) from None
+        hint = "check that the folder exists and that you may write to it; no file was changed"
+        raise CANNOT_WRITE.error(Place(path), reason=_reason(error), hint=hint) from None
 
 
 def _replace(target: str, data: bytes) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from shardpass.cli.common import argument_parser, guarded, read_input, write_output
+from shardpass.cli.common import MODULE_HELP, argument_parser, guarded, read_module, write_output
 
 if TYPE_CHECKING:
     from shardpass.report.collectives import Explanation
@@ -23,9 +24,17 @@ def _run(argv: Sequence[str]) -> int:
         "Partition a module and list its collectives: kind, axes, bytes that each device receives, "
         "the line of the program that needs it, and why. A partitioned module is taken as it is.",
     )
-    parser.add_argument("module", metavar="MODULE", help="MLIR text or bytecode with StableHLO; - is stdin")
+    parser.add_argument("module", nargs="?", metavar="MODULE", help=MODULE_HELP)
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--html", metavar="FILE", help="write a page of HTML that needs no other file")
+    parser.add_argument(
+        "--source",
+        action="append",
+        default=[],
+        metavar="FOLDER",
+        help="quote lines of the program from files below FOLDER in the page too, not only below the working "
+        "directory; may be given several times",
+    )
     parser.add_argument(
         "--sort",
         choices=("program", "bytes"),
@@ -36,9 +45,10 @@ def _run(argv: Sequence[str]) -> int:
 
     from shardpass.report import collectives as report
 
-    found = explain(*read_input(args.module), by_bytes=args.sort == "bytes")
+    found = explain(*read_module(parser, args.module), by_bytes=args.sort == "bytes")
     if args.html is not None:
-        write_output(args.html, report.to_html(found))
+        folders = [Path.cwd(), *map(Path, args.source)]
+        write_output(args.html, report.to_html(found, folders))
     if args.json:
         print(report.to_json(found))
     elif args.html != "-":

@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Sequence
 
-from shardpass.cli.common import argument_parser, guarded
+from shardpass.cli.common import MODULE_HELP, argument_parser, guarded
 
 _SINGLE_DASH = re.compile(r"-[a-z][a-z]+(-[a-z]+)*(=.*)?", re.DOTALL)
 
@@ -20,7 +20,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argument_parser("shardpass-opt", "Run passes on a module and print the result.", pipeline=True)
     add = parser.add_argument
-    add("module", nargs="?", default="-", metavar="MODULE", help="MLIR text or bytecode; - is stdin")
+    add("module", nargs="?", default="-", metavar="MODULE", help=MODULE_HELP)
     add("pipeline", nargs="?", metavar="PIPELINE", help="the passes to run; without it, parse and print the module")
     add(
         "-o",
@@ -36,10 +36,35 @@ def _parser() -> argparse.ArgumentParser:
     add("--mlir-print-ir-before-all", action="store_true", help="print the module before each pass")
     add("--mlir-print-ir-after-all", action="store_true", help="print the module after each pass")
     add("--mlir-print-ir-after-failure", action="store_true", help="print the module after a failed pass")
+    add("--mlir-print-ir-before", action="append", default=[], metavar="PASS", help="print the module before PASS")
+    add("--mlir-print-ir-after", action="append", default=[], metavar="PASS", help="print the module after PASS")
+    add("--mlir-print-ir-after-change", action="store_true", help="print the module after each pass that changed it")
+    add("--mlir-print-ir-tree-dir", metavar="FOLDER", help="print modules into files below FOLDER, one for each pass")
+    add("--mlir-print-op-generic", action="store_true", help="print ops in MLIR's generic form")
+    add("--mlir-elide-elementsattrs-if-larger", type=_count, metavar="N", help="print constants up to N elements alone")
+    add("--mlir-pass-pipeline-crash-reproducer", metavar="FILE", help="write the module and pipeline if a pass fails")
+    add("--run-reproducer", action="store_true", help="take the pipeline that such a FILE names")
+    add("--dump-pass-pipeline", action="store_true", help="print the pipeline with all its passes on stderr")
+    add("--verify-each", type=_truth, nargs="?", const=True, default=True, metavar="BOOL", help="default: true")
+    add("--allow-unregistered-dialect", action="store_true", help="take ops of dialects that jaxlib does not have")
+    add("--show-dialects", action="store_true", help="list the dialects that jaxlib has, and exit")
     add("--mlir-timing", action="store_true", help="print the time that each pass took")
     add("--mlir-print-debuginfo", action="store_true", help="print the location of each op")
     add("--emit-bytecode", action="store_true", help="write MLIR bytecode")
     return parser
+
+
+def _count(text: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,18}", text):
+        raise argparse.ArgumentTypeError(f"{text[:20]!r} is not a number of elements")
+    return int(text)
+
+
+def _truth(text: str) -> bool:
+    """As LLVM reads a flag."""
+    if text.lower() not in ("true", "1", "false", "0"):
+        raise argparse.ArgumentTypeError(f"{text[:20]!r} is neither true nor false")
+    return text.lower() in ("true", "1")
 
 
 def _run(argv: Sequence[str]) -> int:
@@ -51,6 +76,13 @@ def _run(argv: Sequence[str]) -> int:
 
         print(list_passes())
         return 0
+    if args.show_dialects:
+        from shardpass.ir.context import dialects
+
+        print("Available Dialects: " + ", ".join(dialects()))
+        return 0
+    if args.run_reproducer and (args.pipeline is not None or args.pass_pipeline is not None):
+        parser.error("--run-reproducer takes the pipeline from the file")
     if args.pipeline is not None and args.pass_pipeline is not None:
         parser.error("the pipeline is given twice: as PIPELINE and with --pass-pipeline")
     if args.emit_bytecode and args.output == "-" and sys.stdout.isatty():

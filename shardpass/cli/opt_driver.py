@@ -11,10 +11,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from shardpass.cli.common import read_input, write_output
-from shardpass.diagnostics import Diagnostic, ShardpassError, collect, report
-from shardpass.ir.context import decode, is_bytecode, make_context, parse_module
+from shardpass.diagnostics import Diagnostic, Place, ShardpassError, collect, report
+from shardpass.diagnostics.table_driver import NO_REPRODUCER
+from shardpass.ir.context import decode, make_context, parse_module
+from shardpass.ir.doors import Format, format_of
+from shardpass.pipeline.resolve import resolve
 from shardpass.pipeline.run import Instruments, run_in_place
 
+_CONFIGURATION = re.compile(r"^// configuration: --pass-pipeline='([^'\n]*)'$", re.MULTILINE)
 _MARKER = re.compile(r"^// -----[ \t]*\r?$", re.MULTILINE)
 
 
@@ -39,6 +43,15 @@ def split_input(text: str) -> Iterator[Part]:
 class Driver:
     args: argparse.Namespace
 
+    def pipeline_of(self, text: str | bytes) -> str | None:
+        """The pipeline of the command line, or with --run-reproducer of the file."""
+        if not self.args.run_reproducer:
+            return self.pipeline
+        found = _CONFIGURATION.search(text) if isinstance(text, str) else None
+        if found is None:
+            raise NO_REPRODUCER.error(Place(self.args.module))
+        return found[1]
+
     @property
     def pipeline(self) -> str | None:
         chosen: str | None = self.args.pipeline
@@ -46,7 +59,8 @@ class Driver:
 
     def run(self) -> int:
         data, file = read_input(self.args.module)
-        whole: str | bytes = data if is_bytecode(data) else decode(data, file)
+        text = format_of(data) in (Format.TEXT, Format.EMPTY)
+        whole: str | bytes = decode(data, file) if text else data
         parts = [Part(whole, 1)]
         if isinstance(whole, str) and self.args.split_input_file:
             parts = list(split_input(whole))
@@ -60,10 +74,11 @@ class Driver:
         return 1 if failed else 0
 
     def _check_pipeline(self, pipeline: str) -> None:
-        """A wrong pipeline is one error, not one for each part, and no comment can expect it."""
-        from shardpass.pipeline.resolve import resolve
-
-        resolve(pipeline, make_context())
+        """A wrong pipeline, or name of a pass, is one error, not one for each part, and no comment can expect it."""
+        context = make_context()
+        resolve(pipeline, context)
+        for name in (*self.args.mlir_print_ir_before, *self.args.mlir_print_ir_after):
+            resolve(name, context)
 
     def _part(self, part: Part, file: str) -> str | bytes | None:
         """What the part becomes; None where it failed (its diagnostics are printed then)."""
@@ -93,18 +108,45 @@ class Driver:
         return None if complaints else result
 
     def _transform(self, part: Part, file: str) -> str | bytes:
-        module = parse_module(part.text, file, first_line=part.first_line)
-        if self.pipeline is not None:
-            run_in_place(module, self.pipeline, self._instruments())
+        if self.args.split_input_file and not part.text.strip():
+            return ""  # what stands before the first marker, or behind the last one, may be nothing
+        context = make_context()
+        context.allow_unregistered_dialects = self.args.allow_unregistered_dialect
+        module = parse_module(part.text, file, context, first_line=part.first_line)
+        pipeline = self.pipeline_of(part.text)
+        if pipeline is not None:
+            self._run(module, pipeline)
         return self._print(module)
+
+    def _run(self, module: Any, pipeline: str) -> None:
+        file = self.args.mlir_pass_pipeline_crash_reproducer
+        before = "" if file is None else self._text(module)
+        steps = resolve(pipeline, module.context)
+        spelled = f"builtin.module({','.join(map(str, steps))})"
+        if self.args.dump_pass_pipeline:
+            print(f"Pass Manager with {len(steps)} passes:\n{spelled}", file=sys.stderr, flush=True)
+        try:
+            run_in_place(module, pipeline, self._instruments())
+        except ShardpassError:
+            if file is not None:
+                write_output(file, f"// configuration: --pass-pipeline='{spelled}'\n{before}")
+                print(f"note: shardpass-opt {file} --run-reproducer does it again", file=sys.stderr, flush=True)
+            raise
 
     def _instruments(self) -> Instruments:
         return Instruments(
             print_before_all=self.args.mlir_print_ir_before_all,
             print_after_all=self.args.mlir_print_ir_after_all,
             print_after_failure=self.args.mlir_print_ir_after_failure,
+            print_after_change=self.args.mlir_print_ir_after_change,
+            print_before=tuple(self.args.mlir_print_ir_before),
+            print_after=tuple(self.args.mlir_print_ir_after),
+            tree_dir=self.args.mlir_print_ir_tree_dir,
+            elide_larger=self.args.mlir_elide_elementsattrs_if_larger,
+            generic=self.args.mlir_print_op_generic,
             debug_info=self.args.mlir_print_debuginfo,
             timing=self.args.mlir_timing,
+            verify_each=self.args.verify_each,
         )
 
     def _print(self, module: Any) -> str | bytes:
@@ -112,7 +154,11 @@ class Driver:
             buffer = io.BytesIO()
             module.operation.write_bytecode(buffer)
             return buffer.getvalue()
-        text: str = module.operation.get_asm(enable_debug_info=self.args.mlir_print_debuginfo)
+        return self._instruments().printed(module).rstrip("\n") + "\n"
+
+    def _text(self, module: Any) -> str:
+        """All of ``module``, locations and large constants too."""
+        text: str = module.operation.get_asm(enable_debug_info=True)
         return text.rstrip("\n") + "\n"
 
     def _write(self, results: Sequence[str | bytes]) -> None:

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from shardpass.cli.common import argument_parser, guarded, write_output
-from shardpass.diagnostics import ShardpassError
+from shardpass.cli.common import argument_parser, device_count, guarded, make_console, write_output
+from shardpass.diagnostics import ShardpassError, printable
 from shardpass.diagnostics.table_redistribute import OVER_LIMIT, SHAPE
 
 if TYPE_CHECKING:
@@ -29,11 +29,22 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argument_parser("shardpass-plan", DESCRIPTION)
     parser.add_argument("array", metavar="TYPE", help="element type and shape of the whole array: 'f32[256,128]'")
-    parser.add_argument("source", metavar="SOURCE", help="the sharding before, as mhlo text: '{devices=[8,1]<=[8]}'")
+    parser.add_argument(
+        "source",
+        metavar="SOURCE",
+        help="the sharding before: mhlo text '{devices=[8,1]<=[8]}'; or, with --mesh, JAX's \"P('x', None)\", Shardy's "
+        "'#sdy.sharding<@mesh, [{\"x\"}, {}]>', or a distributed type '[32{\"x\"}128, 64]'",
+    )
     parser.add_argument("target", metavar="TARGET", nargs="?", help="the sharding after, likewise")
+    parser.add_argument(
+        "--mesh", metavar="AXES", help="the mesh whose axes the shardings name: x=4,y=2, or mesh['x'=4,'y'=2]"
+    )
     parser.add_argument("--planner", choices=("best", "rink"), default="best", help="the planner (default: best)")
     parser.add_argument(
-        "--devices", type=_positive, metavar="N", help="the number of devices, for shardings that do not name them"
+        "--devices",
+        type=device_count(2**20),
+        metavar="N",
+        help="the number of devices, for shardings that do not name them",
     )
     parser.add_argument(
         "--profile",
@@ -59,21 +70,13 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _positive(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of devices: give an integer from 1 up")
-    return int(text)
-
-
 def _main(argv: Sequence[str]) -> int:
     parser = _parser()
     arguments = parser.parse_args(argv)
     if arguments.target is None:
         if not arguments.show:
             parser.error("the following arguments are required: TARGET")
-        from shardpass.report.picture import show
-
-        show(arguments.array, arguments.source, svg=Path(arguments.svg) if arguments.svg else None)
+        _show_one(arguments)
         return 0
     element, shape = array_type(arguments.array)
     plan, others = _plans(shape, element, arguments)
@@ -92,16 +95,32 @@ def _main(argv: Sequence[str]) -> int:
     return 0
 
 
+def _show_one(arguments: argparse.Namespace) -> None:
+    from shardpass.report.picture import files_for, pictures_of
+
+    pictures = pictures_of(arguments.array, arguments.source)
+    console = make_console()
+    for one in pictures:
+        console.print(one)
+    if arguments.svg:
+        for path, one in zip(files_for(Path(arguments.svg), len(pictures)), pictures, strict=True):
+            write_output(str(path), one.svg())
+
+
 def _plans(shape: tuple[int, ...], element: str, arguments: argparse.Namespace) -> tuple[Plan, dict[str, Plan | None]]:
     """What was asked for, and what the other planners have for it: None where none of theirs keeps the limit."""
     from shardpass.redistribute import PLANNERS, plan_redistribution
+    from shardpass.sharding.notations.partition_spec import read_any, read_mesh
+
+    mesh = None if arguments.mesh is None else read_mesh(arguments.mesh)
+    source, target = (read_any(text, shape, mesh) for text in (arguments.source, arguments.target))
 
     def ask(planner: str) -> Plan:
         return plan_redistribution(
             shape,
             element,
-            arguments.source,
-            arguments.target,
+            source,
+            target,
             planner=planner,
             num_devices=arguments.devices,
             profile=arguments.profile,
@@ -176,16 +195,15 @@ def as_json(plan: Plan, others: Mapping[str, Plan | None]) -> dict[str, Any]:
 
 
 def _print_table(plan: Plan, others: Mapping[str, Plan | None]) -> None:
-    from rich.console import Console
     from rich.table import Table
 
     from shardpass.redistribute.terms.limit import show_bytes
 
-    console = Console(highlight=False)
+    console = make_console()
     extent = f"{plan.element_type}[{','.join(map(str, plan.shape))}]"
     console.print(f"{extent} on {plan.num_devices} devices, planner {plan.planner}", markup=False)
-    console.print(f"  from {plan.source}", markup=False, soft_wrap=True)
-    console.print(f"  to   {plan.target}", markup=False, soft_wrap=True)
+    console.print(printable(f"  from {plan.source}"), markup=False, soft_wrap=True)
+    console.print(printable(f"  to   {plan.target}"), markup=False, soft_wrap=True)
     if plan.steps:
         table = Table(box=None, pad_edge=False, header_style="bold")
         for name in ("step", "over axes", "groups", "tile", "received", "live"):
@@ -194,7 +212,7 @@ def _print_table(plan: Plan, others: Mapping[str, Plan | None]) -> None:
         for step in plan.steps:
             table.add_row(
                 step.kind,
-                ", ".join(step.axes),
+                printable(", ".join(step.axes)),
                 _groups(step.kind, step.groups.shape),
                 _extent(step.tile_after),
                 show_bytes(step.bytes),
@@ -250,7 +268,7 @@ def _show(plan: Plan) -> None:
 
     kind = f"{plan.element_type}[{','.join(map(str, plan.shape))}]"
     for sharding in (plan.source, plan.target):
-        show(str(sharding), kind)
+        show(str(sharding), kind, console=make_console())
 
 
 if __name__ == "__main__":

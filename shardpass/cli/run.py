@@ -11,8 +11,16 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from shardpass.cli.common import argument_parser, guarded, read_input
-from shardpass.diagnostics import NOWHERE, Place
+from shardpass.cli.common import (
+    MODULE_HELP,
+    argument_parser,
+    device_count,
+    guarded,
+    interrupts_end_the_process,
+    make_console,
+    read_module,
+)
+from shardpass.diagnostics import NOWHERE, Place, printable
 from shardpass.diagnostics import table_runtime as table
 
 if TYPE_CHECKING:
@@ -21,6 +29,8 @@ if TYPE_CHECKING:
     from shardpass.runtime.compare import Difference
     from shardpass.runtime.run_report import Trial
 
+MOST_VIRTUAL = 4096  # each takes threads of XLA's: so many start in 8 s
+
 DESCRIPTION = """Runs MODULE on N devices with random inputs (floats in [-1,1], small integers). With PIPELINE the
 module is partitioned first; without, it must be a partitioned module. Prints the shardings of arguments and results and
 the collectives; with --check, also how far the results are from those of the unpartitioned program on one device."""
@@ -28,17 +38,18 @@ the collectives; with --check, also how far the results are from those of the un
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Returns the exit status: 0, 1 bad input or a failed check, 2 bad usage."""
-    return guarded(_run, argv)
+    with interrupts_end_the_process():
+        return guarded(_run, argv)
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argument_parser("shardpass-run", DESCRIPTION, pipeline=True)
     add = parser.add_argument
-    add("module", metavar="MODULE", help="MLIR text or bytecode; - is stdin")
+    add("module", nargs="?", metavar="MODULE", help=MODULE_HELP)
     add("pipeline", nargs="?", metavar="PIPELINE", help="the passes to run on MODULE first, such as partition")
     add(
         "--devices",
-        type=_positive,
+        type=device_count(MOST_VIRTUAL),
         metavar="N",
         help="number of virtual CPU devices (default: as many as MODULE needs)",
     )
@@ -53,19 +64,13 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _positive(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of devices: give an integer from 1 up")
-    return int(text)
-
-
 def _run(argv: Sequence[str]) -> int:
     parser = _parser()
     args = parser.parse_args(argv)
     if args.seed < 0:
         parser.error("--seed must not be negative")
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # XLA's log, before it is loaded
-    data, file = read_input(args.module)
+    data, file = read_module(parser, args.module)
     module = _partitioned(data, file, args.pipeline)
     if args.check and args.pipeline is None:
         raise table.CHECK_NEEDS_WHOLE.error(Place(file) if file else NOWHERE, file=file)
@@ -128,13 +133,12 @@ def _fail(trial: Trial, file: str) -> None:
 
 def print_trial(trial: Trial, file: str) -> None:
     """The report: shardings, collectives, and the verdict."""
-    from rich.console import Console
-
     # what is not a terminal has no width of its own
     width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else 120
-    console = Console(highlight=False, width=width)
+    console = make_console(width)
     mesh = "no mesh" if trial.mesh is None else "mesh " + " ".join(f"{name}={size}" for name, size in trial.mesh.axes)
-    console.print(f"{file}: {trial.signature.num_devices} devices, {mesh}, run on {trial.engine}", markup=False)
+    headline = f"{file}: {trial.signature.num_devices} devices, {mesh}, run on {trial.engine}"
+    console.print(printable(headline), markup=False)
     _print_shardings(console, trial)
     _print_collectives(console, trial)
     if trial.added is not None:
@@ -153,7 +157,7 @@ def _table(console: Console, title: str, columns: Iterable[str], rows: Iterable[
     for column in columns:
         shown.add_column(column, justify="right" if column in ("bytes", "difference") else "left", overflow="fold")
     for row in rows:
-        shown.add_row(*map(Text, row))
+        shown.add_row(*(Text(printable(cell)) for cell in row))
     console.print(f"\n{title}", markup=False)
     console.print(shown)
 

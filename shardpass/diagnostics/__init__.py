@@ -9,6 +9,7 @@ from shardpass.diagnostics.core import (
     ShardpassError,
     collect,
     note,
+    printable,
     report,
 )
 
@@ -21,5 +22,6 @@ __all__ = [
     "ShardpassError",
     "collect",
     "note",
+    "printable",
     "report",
 ]

@@ -69,7 +69,18 @@ class Diagnostic:
         if self.remedy:
             lines.append(f"    help: {self.remedy}")
         lines += ["  " + row for note in self.notes for row in str(note).splitlines()]
-        return "\n".join(lines)
+        return printable("\n".join(lines))
+
+
+_CONTROL = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\t\n"}
+
+
+def printable(text: str) -> str:
+    """``text`` with ``\\x1b`` for an escape, and so for each control character: names may hold what terminals obey.
+
+    Bytes of the command line that are no UTF-8 become ``\\udc80`` and the like, which every stream can take.
+    """
+    return text.translate(_CONTROL).encode("utf-8", "backslashreplace").decode()
 
 
 class ShardpassError(Exception):

@@ -6,7 +6,7 @@ import os
 import traceback
 
 from shardpass.diagnostics.core import ShardpassError
-from shardpass.diagnostics.table_driver import INTERNAL
+from shardpass.diagnostics.table_driver import INTERNAL, NO_MEMORY, TOO_DEEP
 
 TRACEBACK = "SHARDPASS_TRACEBACK"
 
@@ -14,8 +14,13 @@ TRACEBACK = "SHARDPASS_TRACEBACK"
 def internal_error(where: str, error: Exception) -> ShardpassError:
     """``error``, which should never have come this far, as a diagnostic that says ``where`` it arose.
 
-    The traceback is shown only where the environment says SHARDPASS_TRACEBACK=1.
+    Two exceptions tell of the input or the machine rather than of a fault: SP124 for what nests too deep, SP125 where
+    there is no memory. The traceback is shown only where the environment says SHARDPASS_TRACEBACK=1.
     """
+    if isinstance(error, RecursionError):
+        return TOO_DEEP.error(name=where, reason=str(error))
+    if isinstance(error, MemoryError):
+        return NO_MEMORY.error(name=where)
     shown = ""
     if os.environ.get(TRACEBACK, "0") not in ("", "0"):
         shown = "".join(traceback.format_exception(error)).rstrip()

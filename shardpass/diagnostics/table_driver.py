@@ -15,9 +15,10 @@ NOT_MLIR = Code(
 
 NOT_TEXT = Code(
     "SP102",
-    "byte {byte} is neither UTF-8 text nor the start of MLIR bytecode",
-    remedy="give a .mlir file in UTF-8, or MLIR bytecode (which opens with the bytes 'ML\\xefR')",
-    explanation="The input is binary data of another kind, for example a compressed file or a protobuf.",
+    "byte {byte} is not UTF-8 text, and the file is no binary format that is known: its first bytes are {first}",
+    remedy="give MLIR text in UTF-8, MLIR bytecode, a portable StableHLO or jax.export artefact, HLO text or an HLO "
+    "proto; unpack a compressed file first",
+    explanation="The input is binary data of another kind, for example a compressed file.",
 )
 
 PIPELINE_SYNTAX = Code(
@@ -46,9 +47,17 @@ UNKNOWN_PASS = Code(
 
 UNKNOWN_OPTION = Code(
     "SP106",
-    "pass {name} has no option '{option}'",
+    "{kind} {name} has no option '{option}'",
     remedy="it takes {takes}",
     explanation="Options follow the name of a pass in braces, separated by spaces: `name{key=value key=value}`.",
+)
+
+WHOSE_OPTION = Code(
+    "SP129",
+    "option '{option}' of pipeline {name} could be for {passes}",
+    remedy="write the passes of the pipeline out (shardpass-opt --list-passes shows them), with the option where it "
+    "belongs",
+    explanation="An option of a named pipeline goes to the one pass of it that has an option of this name.",
 )
 
 OPTION_TYPE = Code(
@@ -103,9 +112,49 @@ CANNOT_READ = Code(
 CANNOT_WRITE = Code(
     "SP121",
     "cannot write this file: {reason}",
-    remedy="check that the folder exists and that you may write to it; no file was changed",
-    explanation="Output goes to a new file in the same folder, which then takes the name of the target. So the folder "
-    "must be writable, and a failed command leaves the old file as it was.",
+    remedy="{hint}",
+    explanation="Output goes to a new file in the same folder, which then takes the name of the target. So the "
+    "folder must be writable, and a failed command leaves the old file as it was. `<stdout>` is the standard output, "
+    "which may be closed, or go to a device that is full.",
+)
+
+TOO_DEEP = Code(
+    "SP124",
+    "{name} gave up: something nests deeper than can be followed ({reason})",
+    remedy="write the deepest part of the program flat: a chain of calls as a loop, and a nest of regions as functions",
+    explanation="Regions, types, attributes, calls and pipelines may nest, but not tens of thousands of levels deep.",
+)
+
+NO_MEMORY = Code(
+    "SP125",
+    "{name} ran out of memory",
+    remedy="give the process more memory, or make the constants of the module arguments",
+    explanation="Python could not allocate what it needed. Large constants in a module are the usual cause.",
+)
+
+EMPTY = Code(
+    "SP126",
+    "there is nothing in this file",
+    remedy="check the command that wrote it; a module is at least `module {{}}`, and one to partition has "
+    "a function @main",
+    explanation="The file, or stdin, holds no bytes or blank space alone. A failed command before a pipe is the usual "
+    "cause.",
+)
+
+CANNOT_CONVERT = Code(
+    "SP127",
+    "this is {what}, and jaxlib cannot make StableHLO of it: {reason}",
+    remedy="{how}",
+    explanation="What a file is shows in its first bytes. Portable StableHLO, jax.export artefacts, HLO text and HLO "
+    "protos are converted by jaxlib; the reason is in its words.",
+)
+
+NO_REPRODUCER = Code(
+    "SP128",
+    "this file names no pipeline in a line `// configuration: --pass-pipeline='...'`",
+    remedy="give a file that --mlir-pass-pipeline-crash-reproducer wrote, or leave out --run-reproducer and name the "
+    "pipeline",
+    explanation="A reproducer is a module as it was before the pipeline that failed, which its first line names.",
 )
 
 NOT_EXPECTED = Code(

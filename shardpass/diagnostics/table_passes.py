@@ -180,6 +180,53 @@ TOO_MANY_OPS = Code(
     "write what is called so often as the body of a stablehlo.while (jax.lax.scan)",
     explanation="Each call gets a body of its own. Where each function calls the next twice, the ops double each time.",
 )
+GROUP_SHAPES = Code(
+    "SP230",
+    "member {text} of sharding group {group} is {type} {where}, but the first member is {first_type} {first_where}",
+    "put the value into a group of its own, or leave it out: the members of a group get one sharding, so they have one "
+    "shape and are all in the same manual region or all outside",
+    explanation="`sdy.sharding_group`, `shard_as` and `shard_like` tie values to one sharding. A sharding splits "
+    "dimension by dimension, and in a manual region it splits tiles.",
+)
+OF_PARTITIONER = Code(
+    "SP231",
+    "custom_call @{target} is a note of XLA's own partitioner, which would rewrite it after shardpass has partitioned "
+    "the program, and the results would be wrong",
+    "start from the module before XLA's passes ran; a rotation is written as two slices and a concatenate (jnp.roll)",
+    explanation="XLA puts `@_SPMDInternalOp_RotateRight` and its kin in place of patterns that it knows. They say "
+    "nothing in StableHLO.",
+)
+REPLICA_GROUPS = Code(
+    "SP232",
+    "{op} has no channel, so its groups name replicas, and they name replica {replica}; the program has one replica, 0",
+    "give the op a channel_handle inside of shard_map (sdy.manual_computation), where it works over partitions; or "
+    "remove it, because over one replica it changes nothing",
+    explanation="Without a channel a collective works over replicas: copies of the whole program. A partitioned "
+    "program has one, and XLA refuses groups of others.",
+)
+STRAY_MANUAL = Code(
+    "SP233",
+    "{op} is marked {{manual}}, but {value} is a whole array outside of manual regions",
+    "remove the mark, or put the op between custom_call @SPMDFullToShardShape and @SPMDShardToFullShape "
+    "(shard_map writes both)",
+    explanation="`{{manual}}` on an op says that the op works on tiles. Arrays become tiles at "
+    "`@SPMDFullToShardShape` alone, and whole again at `@SPMDShardToFullShape`.",
+)
+NO_RESOURCE = Code(
+    "SP234",
+    "the module does not hold the elements of this constant: dense_resource<{name}> is missing, or is not {type}",
+    "write the module again with its resources (mlir-opt without --mlir-elide-resource-strings-if-larger), or make the "
+    "constant an argument",
+    explanation="Elements of large constants may stand under `dialect_resources` at the end of the file. A file that "
+    "was printed for people lacks them.",
+)
+REPLICAS = Code(
+    "SP235",
+    "mhlo.num_replicas is {value}, but a partitioned program has one replica",
+    "write `mhlo.num_replicas = 1 : i32`, or remove the attribute; shardings say which data is copied "
+    "(last_tile_dim_replicate)",
+    explanation="XLA can run copies of a whole program beside its partitions. shardpass splits one program.",
+)
 OWN_ORDER = Code(
     "SP217",
     "the device order of {text} is not one that the axes of {mesh} can express; the value keeps its own order and is "
@@ -273,6 +320,13 @@ OPS_CANNOT_BE_LOADED = Code(
     "the ops of the plugin {name} cannot be loaded from {target}: {reason}",
     "repair or remove the package that provides it; shardpass finds ops through the entry-point group shardpass.ops",
     explanation="A package names a module in the entry-point group `shardpass.ops`, and importing that module fails.",
+)
+TOO_LONG = Code(
+    "SP306",
+    "{op} needs places in an array beyond 2147483647, which do not fit in the 32 bits in which devices compute them",
+    "give the array more dimensions, each of at most 2147483647 elements, or leave this dimension unsplit",
+    explanation="Ops that move elements along a split dimension compute on each device where its tile begins, as i32. "
+    "Elementwise ops take arrays of any size.",
 )
 INTERNAL_SHAPE = Code(
     "SP399",

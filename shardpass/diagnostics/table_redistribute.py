@@ -121,3 +121,17 @@ PROFILE_FILE = Code(
     "optionally blocks or axes of devices with faster links: see docs/redistribution.md.",
     exception=RedistributionError,
 )
+NOT_A_SHARDING = Code(
+    "SP415",
+    "the {side} is no sharding: {given}",
+    "give a shardpass.Sharding, its text ('{{devices=[8,1]<=[8]}}'), or a jax.sharding.NamedSharding",
+    explanation="`plan_redistribution` and `shardpass-plan` take the source and the target in several notations.",
+    exception=RedistributionError,
+)
+DEVICE_COUNT = Code(
+    "SP416",
+    "num_devices is {given}, which is not a number of devices",
+    "give an integer from 1 up",
+    explanation="The number of devices is needed where neither sharding names its devices.",
+    exception=RedistributionError,
+)

@@ -226,14 +226,15 @@ def _calls_in(body: list[Any], scope: str | None) -> list[_Call]:
 
 
 def _constrained(value: Any, attributes: dict[str, Any], call: _Call) -> Any:
-    """``value`` with the sharding that ``attributes`` say, where they say one."""
-    if SHARDING not in attributes:
+    """``value`` with the sharding that ``attributes`` say, where they say one, and not of a tile."""
+    scope = call.scope or call.around
+    if SHARDING not in attributes or scope == MANUAL:
         return value
     said = {name: attributes[name] for name in SAID if name in attributes}
     with call.op.location:
         result = make_custom_call(CONSTRAINT, value, value.type, said)
-    if call.around is not None:
-        set_scope(operation(result.owner), call.around)
+    if scope is not None:
+        set_scope(operation(result.owner), scope)
     return result
 
 

@@ -8,15 +8,29 @@ O(ops), two look-ups of an attribute for an op without a sharding.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from jaxlib.mlir import ir
 
 from shardpass.diagnostics import NOWHERE, Diagnostic, Place, Severity, ShardpassError
-from shardpass.ir.annotations import MANUAL, REPLICATED, SCOPE, SHARDING, Signature, get_text, notes_of, text
+from shardpass.diagnostics.table_passes import GROUP_SHAPES, STRAY_MANUAL
+from shardpass.ir.annotations import (
+    MANUAL,
+    REPLICATED,
+    SCOPE,
+    SHARDING,
+    TO_FULL,
+    TO_SHARD,
+    Signature,
+    custom_call_target,
+    get_text,
+    notes_of,
+    text,
+)
 from shardpass.ir.locations import place_of
-from shardpass.ir.walk import OpLists
+from shardpass.ir.walk import OpLists, operation
 from shardpass.program.validate import check, read_for
 from shardpass.sharding import Sharding, TupleSharding, parse_sharding
 
@@ -68,9 +82,39 @@ def read_annotations(main: Any, signature: Signature, lists: OpLists) -> tuple[l
                 reader.op(op, attributes, name)
     for index, (row, of) in enumerate(zip(signature.results, kind.results, strict=True)):
         reader.row(row, of, main.location, f"result {index}")
+    if reader.manual:
+        reader.problems += _strays(reader.manual, lists.blocks[0].block)
     if reader.problems:
         raise ShardpassError(*reader.problems)
     return reader.found, [sharding for sharding in reader.replicated_along if isinstance(sharding, Sharding)]
+
+
+def _strays(marked: list[Any], block: Any) -> Iterator[Diagnostic]:
+    """The first op of ``block`` that is ``marked`` {manual} and takes a whole array, or gives one."""
+    tiles = {value for op in marked for value in op.results}
+    inside = {op for op in marked if op.block == block}
+    for op in marked:
+        if op in inside and custom_call_target(op) not in (TO_SHARD, TO_FULL):
+            fault = _whole_operand(op, tiles) or _whole_use(op, inside, block)
+            if fault:
+                yield STRAY_MANUAL.at(place_of(op.location), op=op.name, value=fault)
+                return
+
+
+def _whole_operand(op: Any, tiles: set[Any]) -> str:
+    arrays = (i for i, v in enumerate(op.operands) if isinstance(v.type, ir.RankedTensorType) and v not in tiles)
+    index = next(arrays, None)
+    return "" if index is None else f"its operand {index}"
+
+
+def _whole_use(op: Any, inside: set[Any], block: Any) -> str:
+    """What takes a result of ``op`` as a whole array: an op of ``block`` that is neither in the region nor its exit."""
+    for result in op.results:
+        for use in result.uses:
+            user = operation(use.owner)
+            if user.block == block and user not in inside and custom_call_target(user) != TO_FULL:
+                return f"its result, which {user.name} takes,"
+    return ""
 
 
 class _Reader:
@@ -78,6 +122,7 @@ class _Reader:
         self.found: list[Annotation] = []
         self.replicated_along: list[Sharding | TupleSharding] = []
         self.problems: list[Diagnostic] = []
+        self.manual: list[Any] = []  # ops that are marked {manual}
 
     def row(self, row: dict[str, Any], kind: Any, location: Any, where: str) -> None:
         """The attributes of an argument or a result."""
@@ -92,6 +137,8 @@ class _Reader:
             if said != MANUAL:
                 types = tuple(result.type for result in op.results)
                 self._read(op, said, types, op.location, name, get_text(op, SCOPE))
+            else:
+                self.manual.append(op)
         if REPLICATED in attributes:
             self.replicated_along.append(parse_sharding(text(attributes[REPLICATED])))
 
@@ -127,5 +174,31 @@ def refuse_wrong_shardings(found: list[Annotation], count: int, source: str) -> 
             errors += [dataclasses.replace(problem, place=annotation.place) for problem in problems]
         else:
             fine.add(key)
+    errors += _torn_groups(found)
     if errors:
         raise ShardpassError(*errors)
+
+
+def _torn_groups(found: list[Annotation]) -> Iterator[Diagnostic]:
+    """Members of sharding groups that no one sharding can fit: another shape, or another region."""
+    first: dict[int, tuple[Any, str | None]] = {}
+    for annotation in found:
+        for sharding, kind in zip(annotation.shardings, annotation.types, strict=True):
+            if sharding.notes.group is None or not isinstance(kind, ir.RankedTensorType):
+                continue
+            number = sharding.notes.group[1]
+            shape, scope = first.setdefault(number, (kind, annotation.scope))
+            if list(shape.shape) != list(kind.shape) or scope != annotation.scope:
+                yield GROUP_SHAPES.at(
+                    annotation.place,
+                    text=annotation.where,
+                    group=number,
+                    type=kind,
+                    where=_region(annotation.scope),
+                    first_type=shape,
+                    first_where=_region(scope),
+                )
+
+
+def _region(scope: str | None) -> str:
+    return "outside of manual regions" if scope is None else f"in the region that is manual over {scope}"

@@ -10,6 +10,7 @@ counterpart that names devices:
 | ``sdy.manual_computation`` | ``@SPMDFullToShardShape``, the body, ``@SPMDShardToFullShape`` |
 | ``sdy.sharding_group`` | ``custom_call @Sharding`` with ``{unknown shard_as N}`` |
 | ``sdy.propagation_barrier`` | ``custom_call @Sharding`` with ``{unknown}`` and ``shardpass.barrier`` |
+| ``sdy.propagation_edges``, ``sdy.sharding_origins`` | nothing: notes of Shardy's debugging |
 | replica groups by mesh axes | lists of devices |
 | ``sdy.mesh`` | ``shardpass.mesh`` on the module, with the user's names |
 
@@ -17,8 +18,13 @@ Example, on ``sdy.mesh @m = <["x"=2, "y"=2]>``: ``#sdy.sharding<@m, [{"y"}, {}]>
 ``{devices=[2,1,2]<=[2,2]T(1,0) last_tile_dim_replicate}``, and ``[{"y", ?}, {}]`` also says
 ``shardpass.unspecified_dims = [0]``: propagation may split dimension 0 further.
 
-State. ``meshes`` by name. ``read``: each attribute is read once for each rank and scope that it occurs with.
-``manual``: the scope of a region (see ``program.manual_regions``) -> the axes that the region is manual over.
+A function that a manual computation calls is read once more for the axes that are manual there (``scoped_calls``): its
+shardings name the free axes alone, and whole tensors of it are tiles.
+
+State. ``meshes`` by name; of one without axes, its device. ``inlined``: meshes that an attribute holds. ``read``: each
+attribute is read once for each rank and scope that it occurs with. ``manual``: the scope of a region (see
+``program.manual_regions``) -> the axes that the region is manual over. ``functions``: a function that stands in a
+region -> the scope of that region.
 
 Invariant: ops are visited outer before inner, so that a manual computation has given its body a scope before an
 annotation inside of it, which must leave out the manual axes, is read.
@@ -28,17 +34,18 @@ Cost: O(ops), two look-ups of an attribute for an op without SDY.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from math import prod
 from typing import Any
 
+import numpy as np
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 from jaxlib.mlir.dialects import stablehlo as hlo
 
 from shardpass.diagnostics import ShardpassError
 from shardpass.diagnostics.table_passes import TOO_MANY_DEVICES
+from shardpass.importing.scoped_calls import manual_axes, scoped_calls
 from shardpass.ir.annotations import (
     BARRIER,
     CONSTRAINT,
@@ -57,8 +64,11 @@ from shardpass.ir.walk import OpLists, operation
 from shardpass.program.manual_regions import marked_scope, set_scope
 from shardpass.program.validate import at_place
 from shardpass.sharding import AxisRef, Mesh, Sharding, parse_sdy
+from shardpass.sharding.axes import check_disjoint
+from shardpass.sharding.notations.sdy import mesh_or_device
 
 SDY_SHARDING = "sdy.sharding"
+LEFT_OVER = ("sdy.propagation_edges", "sdy.sharding_origins")  # beside a sharding, for who debugs Shardy
 DIRECTIONS = ("NONE", "FORWARD", "BACKWARD")  # SDY's enumeration; its verifier refuses the next one, BOTH
 MOST_DEVICES = 2**20
 
@@ -76,15 +86,19 @@ class _Import:
     def __init__(self, module: Any) -> None:
         self.module = module
         self.mesh_ops = [op for op in module.body.operations if operation(op).name == "sdy.mesh"]
-        self.meshes: dict[str, Mesh] = {}
+        self.meshes: dict[str, Mesh | int] = {}
+        self.inlined: dict[Mesh, None] = {}
         self.read: dict[tuple[Any, int, str | None], dict[str, Any]] = {}
         self.manual: dict[str | None, frozenset[str]] = {None: frozenset()}  # scope -> names of its axes
+        self.functions: dict[str, str] = {}
         self.changed = False  # whether ops were made, moved or erased
 
     def run(self, lists: OpLists) -> Mesh | None:
         for op in self.mesh_ops:
             name = op.attributes["sym_name"].value
             self.meshes[name] = _mesh(op.attributes["mesh"], f"@{name}", op.location)
+        if "sdy.manual_computation" in lists.names:
+            self._scoped_functions(lists)
         self._annotations(lists)
         for op in self.mesh_ops:
             operation(op).erase()
@@ -94,8 +108,19 @@ class _Import:
             top = lists.blocks[0]  # the functions and meshes
             top.ops = [op for op, name in zip(top.ops, top.names, strict=True) if name != "sdy.mesh"]
             top.names = [name for name in top.names if name != "sdy.mesh"]
-        named = [mesh for mesh in self.meshes.values() if mesh.axes]
-        return max(named, key=lambda mesh: mesh.size, default=None)
+        return max(self._with_axes(), key=lambda mesh: mesh.size, default=None)
+
+    def _with_axes(self) -> list[Mesh]:
+        return [mesh for mesh in (*self.meshes.values(), *self.inlined) if isinstance(mesh, Mesh) and mesh.axes]
+
+    def _scoped_functions(self, lists: OpLists) -> None:
+        """Functions that manual computations call get copies, whose ops are marked with the scope of the call."""
+        for copy in scoped_calls(lists):
+            scope = self._scope_over(copy.manual, self._mesh_of(copy.computation, copy.manual))
+            if scope is not None:
+                self.functions[copy.function.attributes["sym_name"].value] = scope
+                for op in list(copy.function.regions[0].blocks[0].operations)[:-1]:
+                    set_scope(operation(op), scope)
 
     def _annotations(self, lists: OpLists) -> None:
         rewrites: dict[str, Callable[[Any], None]] = {
@@ -107,7 +132,8 @@ class _Import:
         }
         for inside in lists.blocks[1:]:
             if inside.owner_name == "func.func":
-                self._signature(inside.owner, inside.block)
+                name = inside.owner.attributes["sym_name"].value
+                self._signature(inside.owner, inside.block, self.functions.get(name))
             for op, name in zip(inside.ops, inside.names, strict=True):
                 if name == "sdy.return":
                     continue  # its region's op was rewritten before, and took it along
@@ -118,6 +144,9 @@ class _Import:
                 attributes = op.attributes
                 if SDY_SHARDING in attributes:
                     self._annotated(op)
+                for left in LEFT_OVER:
+                    if left in attributes:
+                        del attributes[left]
                 if name in OPS and "replica_groups" in attributes:
                     self._replica_groups(op)
 
@@ -130,9 +159,13 @@ class _Import:
 
     def _parse(self, text: str, location: Any) -> Sharding:
         try:
-            return parse_sdy(text, self.meshes)
+            found = parse_sdy(text, self.meshes)
         except ShardpassError as error:
             raise at_place(error, text, place_of(location)) from None
+        if found.mesh is not None and "sharding<mesh<" in text:
+            _refuse_large("the mesh of this sharding", found.mesh.size, location)
+            self.inlined[found.mesh] = None
+        return found
 
     def _described(self, sharding: Sharding, rank: int, manual: frozenset[str]) -> dict[str, Any]:
         """The attributes that say ``sharding`` less its manual axes, which become a manual subgroup."""
@@ -142,7 +175,7 @@ class _Import:
             said = Sharding.tiled(sharding.mesh, dims or ((),) * rank, manual=sorted(manual))
         return {SHARDING: ir.StringAttr.get(str(said)), **notes_of(sharding, rank, manual)}
 
-    def _signature(self, function: Any, block: Any) -> None:
+    def _signature(self, function: Any, block: Any, scope: str | None) -> None:
         attributes = function.attributes
         if "arg_attrs" not in attributes and "res_attrs" not in attributes:
             return
@@ -153,7 +186,9 @@ class _Import:
         results = zip(signature.results, kind.results, strict=True)
         said += [(row, of, function.location) for row, of in results if SDY_SHARDING in row]
         for row, of, where in said:
-            row.update(self._attributes(row.pop(SDY_SHARDING), _rank(of), where))
+            row.update(self._attributes(row.pop(SDY_SHARDING), _rank(of), where, scope))
+            for name in LEFT_OVER:
+                row.pop(name, None)
         if said:
             signature.write()
 
@@ -162,14 +197,24 @@ class _Import:
         said = op.attributes["replica_groups"]
         if not str(said).startswith("#stablehlo.replica_group_mesh_axes"):
             return
-        attribute = hlo.ReplicaGroupMeshAxesAttr(said)
-        mesh = self.meshes[str(attribute.mesh).removeprefix("@")]
+        try:
+            op.attributes["replica_groups"] = dense_i64(self._groups(hlo.ReplicaGroupMeshAxesAttr(said)))
+        except ShardpassError as error:
+            raise at_place(error, str(said), place_of(op.location)) from None
+
+    def _groups(self, said: Any) -> Any:
+        """The lists of devices. Raises ShardingError for axes that the mesh lacks, or that are named twice."""
+        name = str(said.mesh).removeprefix("@").strip('"')
+        mesh = self.meshes[name] if name in self.meshes else _stablehlo_mesh(hlo.MeshAttr(said.mesh))
+        if isinstance(mesh, int):  # of one device
+            return np.array([[mesh]])
         axes = []
-        for text in map(str, attribute.axes):
-            name, part = re.search(r'name = "([^"]*)"', text), re.search(r"\((\d+)\)(\d+)", text)
-            assert name is not None  # an axis_ref has one
-            axes.append(AxisRef(name[1], int(part[1]), int(part[2])) if part else AxisRef(name[1]))
-        op.attributes["replica_groups"] = dense_i64(Sharding.tiled(mesh, ()).groups(axes))
+        for axis in map(hlo.AxisRefAttr, said.axes):
+            part = axis.sub_axis_info
+            part = None if part is None else hlo.SubAxisInfoAttr(part)
+            axes.append(AxisRef(axis.name) if part is None else AxisRef(axis.name, part.pre_size, part.size))
+        check_disjoint(mesh, [((mesh.ref(axis),), "the replica groups") for axis in axes])
+        return Sharding.tiled(mesh, ()).groups(axes)
 
     def _group(self, op: Any) -> None:
         number = ir.IntegerAttr(op.attributes["group_id"]).value
@@ -238,26 +283,34 @@ class _Import:
             set_scope(op, scope)
 
     def _manual(self, op: Any) -> None:
-        """The body moves out between conversions from whole arrays to tiles and back."""
+        """The body moves out between conversions from whole arrays to tiles and back.
+
+        Where no further axis becomes manual, tiles are what they were around the region, and nothing is converted.
+        """
         around = marked_scope(op)
-        scope = self._scope(op, around)
+        manual = self.manual[around] | manual_axes(op)
+        scope = self._scope_over(manual, self._mesh_of(op, manual))
         block = op.regions[0].blocks[0]
         into = sdy.TensorShardingPerValueAttr(op.attributes["in_shardings"]).shardings
         outof = sdy.TensorShardingPerValueAttr(op.attributes["out_shardings"]).shardings
         with ir.InsertionPoint(op), op.location:
             for argument, value, sharding in zip(block.arguments, op.operands, into, strict=True):
-                whole = self._call(CONSTRAINT, value, value.type, sharding, around)
-                tile = self._call(TO_SHARD, whole, argument.type, sharding, scope)
+                whole = self._constrained_border(value, sharding, around)
+                tile = whole if scope == around else self._call(TO_SHARD, whole, argument.type, sharding, scope)
                 argument.replace_all_uses_with(tile)
             *body, terminator = [operation(inner) for inner in block.operations]
             for inner in body:
                 inner.move_before(op)
                 self._mark(inner, scope)
             for result, value, sharding in zip(op.results, list(terminator.operands), outof, strict=True):
-                tile = self._call(CONSTRAINT, value, value.type, sharding, scope)
-                result.replace_all_uses_with(self._call(TO_FULL, tile, result.type, sharding, around))
+                tile = self._constrained_border(value, sharding, scope)
+                whole = tile if scope == around else self._call(TO_FULL, tile, result.type, sharding, around)
+                result.replace_all_uses_with(whole)
         terminator.erase()
         op.erase()
+
+    def _constrained_border(self, value: Any, sharding: Any, scope: str | None) -> Any:
+        return self._call(CONSTRAINT, value, value.type, sharding, scope)
 
     def _call(self, target: str, value: Any, kind: Any, sharding: Any, scope: str | None) -> Any:
         """A conversion or constraint whose result is in ``scope`` and split as ``sharding`` says, less manual axes."""
@@ -270,27 +323,47 @@ class _Import:
             self._mark(operation(result.owner), scope)
         return result
 
-    def _scope(self, op: Any, around: str | None) -> str:
-        """The scope of the body: the axes of ``op`` and those of the region that it stands in."""
-        axes = sdy.ManualAxesAttr(op.attributes["manual_axes"])
-        manual = self.manual[around] | {str(axes[i]).strip('"') for i in range(len(axes))}
-        mesh = next((m for m in self.meshes.values() if manual <= set(m.names)), None)
+    def _mesh_of(self, computation: Any, manual: Iterable[str]) -> Mesh | None:
+        """The mesh of a manual computation's values; where it has none, one with the ``manual`` axes."""
+        names = set(manual)
+        for side in ("in_shardings", "out_shardings"):
+            for sharding in sdy.TensorShardingPerValueAttr(computation.attributes[side]).shardings:
+                mesh = self._parse(str(sharding), computation.location).mesh
+                if mesh is not None and names <= set(mesh.names):
+                    return mesh
+        return next((mesh for mesh in self._with_axes() if names <= set(mesh.names)), None)
+
+    def _scope_over(self, manual: frozenset[str], mesh: Mesh | None) -> str | None:
+        """What stands on the ops of a region that is manual over ``manual``; None where that is no axis."""
+        if not manual:
+            return None
         free = set() if mesh is None else {name for name, size in mesh.axes if size > 1} - manual
         scope = MANUAL if mesh is None or not free else str(Sharding.tiled(mesh, (), manual=sorted(manual)))
-        self.manual[scope] = frozenset(manual)
+        self.manual[scope] = manual | self.manual.get(scope, frozenset())
         return scope
 
 
-def _mesh(attribute: Any, name: str, location: Any) -> Mesh:
+def _mesh(attribute: Any, name: str, location: Any) -> Mesh | int:
+    """The mesh; of one without axes that lists a device, that device."""
     mesh = sdy.MeshAttr(attribute)
     axes = tuple((a.name, a.size) for a in map(sdy.MeshAxisAttr, mesh.axes))
     count = prod(size for _, size in axes)
-    if count > MOST_DEVICES:
-        raise TOO_MANY_DEVICES.error(place_of(location), what=f"the mesh {name}", count=count, most=MOST_DEVICES)
+    _refuse_large(f"the mesh {name}", count, location)
     try:
-        return Mesh(axes, tuple(mesh.device_ids) or None)
+        return mesh_or_device(axes, mesh.device_ids)
     except ShardpassError as error:
         raise at_place(error, f"{name} = {mesh}", place_of(location)) from None
+
+
+def _refuse_large(what: str, count: int, location: Any) -> None:
+    if count > MOST_DEVICES:
+        raise TOO_MANY_DEVICES.error(place_of(location), what=what, count=count, most=MOST_DEVICES)
+
+
+def _stablehlo_mesh(mesh: Any) -> Mesh | int:
+    axes = [(axis.name, axis.size) for axis in map(hlo.MeshAxisAttr, mesh.axes)]
+    ids = [] if mesh.device_ids is None else list(map(int, ir.DenseIntElementsAttr(mesh.device_ids)))
+    return mesh_or_device(axes, ids)
 
 
 def _rank(kind: Any) -> int:

@@ -10,16 +10,17 @@ There are two checks, since the second needs to know the manual regions, which e
    take a shape or a bound as an operand (``dynamic_reshape``), types that XLA runs no program with (``tensor<4xi17>``),
    and arguments and results of ``main`` that are no arrays. Inside of ``main`` tokens order effects and tuples hold
    results together, and both are taken.
-2. ``refuse_ops``, once manual regions are marked: ops of dialects that XLA does not know (``math.sin``), and, on more
-   than one device and outside of manual regions, ops that mean something on one device alone (``partition_id``, a
-   collective with a channel, ``infeed``).
+2. ``refuse_ops``, once manual regions are marked: ops of dialects that XLA does not know (``math.sin``), notes of XLA's
+   own partitioner (``@_SPMDInternalOp_RotateRight``), and, on more than one device and outside of manual regions, ops
+   that mean something on one device alone (``partition_id``, a collective with a channel, ``infeed``). A collective
+   without a channel works over replicas, of which there is one: groups that name others are refused everywhere.
 
 Cost: O(ops). Types are judged once each, since a program has few; where all are fine, no place is looked up.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from jaxlib.mlir import ir
@@ -30,11 +31,15 @@ from shardpass.diagnostics.table_passes import (
     DYNAMIC_SHAPE,
     FOREIGN_OP,
     NOT_AN_ARRAY,
+    OF_PARTITIONER,
     OUTSIDE_REGIONS,
+    REPLICA_GROUPS,
     STRANGE_TYPE,
     TRANSFER,
 )
 from shardpass.element_types import element_type
+from shardpass.importing.constraints import CUSTOM_CALL
+from shardpass.ir.annotations import custom_call_target
 from shardpass.ir.collectives import OPS
 from shardpass.ir.locations import place_of
 from shardpass.ir.walk import OpLists, named
@@ -124,6 +129,8 @@ def _borders(main: Any) -> Iterator[Diagnostic]:
 OF_ONE_DEVICE = OPS | {"stablehlo.partition_id"}
 TRANSFERS = ("stablehlo.infeed", "stablehlo.outfeed", "stablehlo.send", "stablehlo.recv")
 
+NOTE_OF_XLA = "_SPMDInternalOp_"
+
 # Dialects whose ops XLA takes; of SDY nothing is left that import knows.
 DIALECTS = frozenset(("stablehlo", "chlo", "mhlo", "func", "arith", "tensor"))
 
@@ -131,8 +138,9 @@ DIALECTS = frozenset(("stablehlo", "chlo", "mhlo", "func", "arith", "tensor"))
 def refuse_ops(lists: OpLists, devices: int) -> None:
     """Refuses ops of ``main``, whose ops ``lists`` holds, that XLA does not take or that mean nothing on whole arrays.
 
-    Raises ShardpassError: SP228 ops of other dialects, and where there is more than one device SP226 device ids and
-    collectives outside of manual regions, SP227 transfers to the host.
+    Raises ShardpassError: SP228 ops of other dialects, SP231 notes of XLA's partitioner, and where there is more than
+    one device SP226 device ids and collectives outside of manual regions, SP227 transfers to the host, SP232 groups of
+    replicas.
     """
     foreign = {name for name in lists.names if name.partition(".")[0] not in DIALECTS and find(name) is None}
     suspicious = foreign | (lists.names & OF_ONE_DEVICE.union(TRANSFERS) if devices > 1 else frozenset())
@@ -144,8 +152,29 @@ def refuse_ops(lists: OpLists, devices: int) -> None:
             problems.append(TRANSFER.at(place_of(op.location), op=op.name))
         elif marked_scope(op) is None and _over_partitions(op):
             problems.append(OUTSIDE_REGIONS.at(place_of(op.location), op=op.name))
+        elif (replica := _missing_replica(op)) is not None:
+            problems.append(REPLICA_GROUPS.at(place_of(op.location), op=op.name, replica=replica))
+    if CUSTOM_CALL in lists.names:
+        problems += _notes_of_xla(named(lists.blocks, (CUSTOM_CALL,)))
     if problems:
         raise ShardpassError(*problems)
+
+
+def _notes_of_xla(calls: Iterable[Any]) -> Iterator[Diagnostic]:
+    for op in calls:
+        if (target := custom_call_target(op)).startswith(NOTE_OF_XLA):
+            yield OF_PARTITIONER.at(place_of(op.location), target=target)
+
+
+def _missing_replica(op: Any) -> int | None:
+    """The first replica other than 0 that a collective without a channel names."""
+    attributes = op.attributes
+    if "channel_handle" in attributes:
+        return None
+    for name in ("replica_groups", "source_target_pairs"):
+        if name in attributes and isinstance(attributes[name], ir.DenseIntElementsAttr):
+            return next((replica for replica in map(int, attributes[name]) if replica > 0), None)
+    return None
 
 
 def _over_partitions(op: Any) -> bool:

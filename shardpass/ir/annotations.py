@@ -11,7 +11,7 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
-from shardpass.diagnostics.table_passes import BAD_NUM_PARTITIONS, MAIN_FORM, NO_MAIN
+from shardpass.diagnostics.table_passes import BAD_NUM_PARTITIONS, MAIN_FORM, NO_MAIN, REPLICAS
 from shardpass.ir.locations import place_of
 from shardpass.ir.tensors import i64_array, ints, operation
 from shardpass.sharding import Mesh, Sharding, parse_mesh
@@ -112,8 +112,15 @@ def unspecified_dims(attributes: Any) -> tuple[int, ...]:
 
 
 def num_devices(module: Any) -> int | None:
-    """What the module says of its number of devices. Raises ShardpassError (SP221) for what is no such number."""
+    """What the module says of its number of devices.
+
+    Raises ShardpassError: SP221 for what is no such number, SP235 where it says that there are several replicas.
+    """
     attributes = module.operation.attributes
+    if NUM_REPLICAS in attributes:
+        replicas = attributes[NUM_REPLICAS]
+        if not isinstance(replicas, ir.IntegerAttr) or int(replicas.value) != 1:
+            raise REPLICAS.error(place_of(module.operation.location), value=replicas)
     if NUM_PARTITIONS not in attributes:
         return None
     said = attributes[NUM_PARTITIONS]

@@ -11,49 +11,41 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from shardpass.diagnostics import Diagnostic, Place, ShardpassError
-from shardpass.diagnostics.table_driver import NOT_MLIR, NOT_TEXT
+from shardpass.diagnostics.table_driver import NOT_MLIR, NOT_TEXT, TOO_DEEP
+from shardpass.ir.depth import MOST, too_deep
 from shardpass.ir.diagnostics import from_mlir
+from shardpass.ir.dialects import make_context as make_context
+from shardpass.ir.doors import MAGIC, Format, format_of, module_of
 from shardpass.ir.text_locations import name_locations
 
+FIRST = 65536  # characters of a text that tell HLO from MLIR
 UNNAMED = "-"  # MLIR's name for text that came from no file
 
 
-def make_context() -> Any:
-    """A fresh ``ir.Context`` in which the modules of JAX parse.
-
-    Registers what ``jax`` registers, without importing it: a command starts three times faster. Falls back
-    to JAX's own function where jaxlib has moved its parts; a test compares the two.
-    """
-    try:
-        from jaxlib.mlir._mlir_libs import _jax_mlir_ext
-        from jaxlib.mlir.dialects import chlo, mhlo, sdy, stablehlo
-    except ImportError:
-        from shardpass.ir.jax_private import make_ir_context
-
-        return make_ir_context()
-    registry = ir.DialectRegistry()
-    _jax_mlir_ext.register_dialects(registry)
-    context = ir.Context()
-    context.append_dialect_registry(registry)
-    context.load_all_available_dialects()
-    sdy.register_dialect(context)
-    mhlo.register_mhlo_dialect(context)
-    chlo.register_dialect(context)
-    stablehlo.register_dialect(context)
-    return context
-
-
 def parse_module(text: str | bytes, filename: str = UNNAMED, context: Any = None, *, first_line: int = 1) -> Any:
-    """Parses MLIR's text or bytecode to an ``ir.Module``.
+    """Parses MLIR's text or bytecode, or what else ``doors`` knows, to an ``ir.Module``.
 
     ``filename`` is what diagnostics and locations call the text; ``first_line`` is the line of the file at
     which the text starts. Without ``context`` a fresh one is made; the module keeps it alive.
 
-    Raises ShardpassError (SP101) with MLIR's own message, at its place, where the text is not valid.
+    Raises ShardpassError: SP101 with MLIR's own message, at its place, where the text is not valid; SP102 for bytes
+    that are nothing known; SP124 where it nests so deep that the parser would end the process; SP126 where it is empty;
+    SP127 where jaxlib cannot convert it.
     """
-    if isinstance(text, bytes) and not is_bytecode(text):
+    data = text if isinstance(text, bytes) else text[:FIRST].encode("utf-8", "replace")
+    format_ = format_of(data)
+    if format_ not in (Format.TEXT, Format.BYTECODE):
+        whole = text if isinstance(text, bytes) else text.encode("utf-8", "replace")
+        if format_ is not Format.EMPTY or not whole.strip():
+            context = make_context() if context is None else context
+            return module_of(whole, format_, filename, context)
+    if isinstance(text, bytes) and format_ is Format.TEXT:
         text = decode(text, filename, first_line)
     offset = first_line - 1
+    if isinstance(text, str) and (deep := too_deep(text)) is not None:
+        line, depth = deep
+        reason = f"{depth:,} brackets are open at once, and the most is {MOST:,}"
+        raise TOO_DEEP.error(Place(filename, line + offset), name="MLIR's parser", reason=reason)
     context = make_context() if context is None else context
     with context:
         try:
@@ -69,16 +61,19 @@ def parse_module(text: str | bytes, filename: str = UNNAMED, context: Any = None
 
 def is_bytecode(data: bytes) -> bool:
     """Whether ``data`` is MLIR bytecode: it opens with the magic number."""
-    return data.startswith(b"ML\xefR")
+    return data.startswith(MAGIC)
 
 
 def decode(data: bytes, filename: str, first_line: int = 1) -> str:
-    """``data`` as UTF-8 text. Raises ShardpassError (SP102) at the line of the first bad byte."""
+    """``data`` as UTF-8 text, less a byte order mark.
+
+    Raises ShardpassError (SP102) at the line of the first bad byte.
+    """
     try:
-        return data.decode("utf-8")
+        return data.decode("utf-8").removeprefix("\N{BYTE ORDER MARK}")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + first_line
-        raise NOT_TEXT.error(Place(filename, line), byte=error.start) from None
+        raise NOT_TEXT.error(Place(filename, line), byte=error.start, first=data[:8]) from None
 
 
 _FOR_OTHER_TOOLS = re.compile(r"\. If this is intended, please use -allow-unregistered-dialect.*", re.DOTALL)
@@ -101,6 +96,19 @@ def _excerpt(place: Place, lines: list[str], offset: int) -> str:
     start = max(0, column - 80)
     shown = "".join(c if c.isprintable() else " " for c in lines[row][start : start + 100])
     return f"{shown}\n{' ' * (column - start)}^"
+
+
+def dialects() -> tuple[str, ...]:
+    """The dialects whose ops parse. MLIR lists them to who names another one; there is no other way to ask."""
+    with make_context():
+        try:
+            ir.Module.parse("no_such_dialect.op")
+        except ir.MLIRError as error:
+            notes = [note.message for found in error.error_diagnostics for note in found.notes]
+            listed = next((note for note in notes if note.startswith("Available dialects:")), "")
+            names = re.sub(r"\([^()]*\)", "", listed.removeprefix("Available dialects:").partition(";")[0])
+            return tuple(sorted(name.strip() for name in names.split(",") if name.strip()))
+    return ()
 
 
 def copy_module(module: Any) -> Any:

@@ -13,6 +13,11 @@ from jax._src import compiler as _compiler
 from jax._src.interpreters import mlir as _jax_mlir
 from jaxlib import _jax
 from jaxlib import xla_client as _xla
+
+try:
+    from jaxlib import _hlo
+except ImportError:  # older
+    _hlo = _jax
 from jaxlib.cpu import _lapack
 
 
@@ -84,6 +89,24 @@ def parses_as_sharding(text: str) -> str:
     Leans on ``jaxlib.xla_client.HloSharding.from_string``.
     """
     return repr(_xla.HloSharding.from_string(text))
+
+
+def hlo_text_to_proto(text: str) -> bytes:
+    """A serialized ``HloModuleProto`` of HLO text. Raises XLA's own error where it does not parse.
+
+    Leans on ``jaxlib._hlo.hlo_module_from_text``, or where jaxlib keeps it in ``_jax``.
+    """
+    proto: bytes = _hlo.hlo_module_from_text(text).as_serialized_hlo_module_proto()
+    return proto
+
+
+def hlo_proto_to_mlir(proto: bytes) -> bytes:
+    """MLIR bytecode with StableHLO, of a serialized ``HloModuleProto``. Raises XLA's own error.
+
+    Leans on ``jaxlib._jax.mlir.hlo_to_stablehlo``.
+    """
+    made: bytes = _jax.mlir.hlo_to_stablehlo(proto)
+    return made
 
 
 Compile = Callable[..., Any]

@@ -68,7 +68,7 @@ def splat_text(op: Any) -> str | None:
     except TypeError:
         text = op.get_asm(large_elements_limit=4, use_local_scope=True)
     else:
-        text = str(value) if value.is_splat else ""
+        text = str(value) if getattr(value, "is_splat", False) else ""  # dense_resource<...> has no such attribute
     found = re.search(r"dense<([^\[\"<>]*)>", text)
     return found[1] if found and found[1] else None
 

@@ -18,7 +18,7 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from shardpass.diagnostics import report
-from shardpass.diagnostics.table_passes import INTERNAL_SHAPE, MANUAL_SHAPE, NO_RULE, TAKEN_WHOLE
+from shardpass.diagnostics.table_passes import INTERNAL_SHAPE, MANUAL_SHAPE, NO_RULE, TAKEN_WHOLE, TOO_LONG
 from shardpass.ir import annotations as names
 from shardpass.ir.locations import place_of
 from shardpass.ir.reductions import WITH_CHANNELS, channels
@@ -115,7 +115,10 @@ class _Emitter:
         following = {op.number: handles[after.number] for op, after in zip(block.ops, block.ops[1:], strict=False)}
         for one in plan.ops:
             number = one.op.number
-            self._op(one, handles[number], following.get(number, end))
+            try:
+                self._op(one, handles[number], following.get(number, end))
+            except OverflowError:  # a place in an array, made a constant of 32 bits
+                raise TOO_LONG.error(place_of(handles[number].location), op=one.op.name) from None
         for index, operand in enumerate(plan.returned):
             if operand is not None:
                 self._set(end, index, self._operand(operand, end))

@@ -13,6 +13,7 @@ The order of the steps matters. Each says which others it must follow:
    become a constraint at each call, and since the ops of a manual computation get their scope here, which 5 hands on to
    the bodies of calls in it.
 5. ``inline_calls``. From here on only ``main`` is read.
+   ``hold_resources`` then: constants whose elements stand beside the module get them.
 6. ``split_variadic``. After 5, since each new collective needs a channel of its own: two copies of a body that was
    split before would share channels.
 7. Drop the constraints of a reducer's scalars, which say nothing. After 4, which makes such constraints.
@@ -50,6 +51,7 @@ from shardpass.importing.inline_calls import inline_calls
 from shardpass.importing.read_annotations import read_annotations, refuse_wrong_shardings
 from shardpass.importing.read_sdy import MOST_DEVICES, import_sdy
 from shardpass.importing.refuse_unsupported import refuse_ops, refuse_types
+from shardpass.importing.resource_constants import hold_resources
 from shardpass.importing.split_variadic import VARIADIC, split_variadic
 from shardpass.importing.write_out import expand_ops
 from shardpass.ir.annotations import (
@@ -70,6 +72,8 @@ from shardpass.ir.walk import OpLists, named
 from shardpass.pipeline.base import ModulePass
 from shardpass.pipeline.registry import register
 from shardpass.program.manual_regions import mark_manual
+
+CONSTANT = "stablehlo.constant"
 
 
 @register
@@ -116,6 +120,7 @@ class Import(ModulePass):
         sdy_mesh = import_sdy(module, lists)
         inline_calls(module, lists)
         lists = _of_main(main, lists)
+        hold_resources(module, named(lists.blocks, (CONSTANT,)))
         if not lists.names.isdisjoint(VARIADIC):
             split_variadic(module)
             lists.changed()

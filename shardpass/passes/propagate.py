@@ -39,7 +39,7 @@ class Propagate(ModulePass):
     Options:
         effort: 0 propagates, op by op; 1 then looks for cheaper shardings, as plans price them, and takes these (see
             ``shardpass/planning/search.py``); 2 looks longer, from several starts, and over parts of axes too
-        profile: the machine on which the plan is to be cheap: "" for one of low latency, so that small programs are
+        machine: the machine on which the plan is to be cheap: "" for one of low latency, so that small programs are
             decided as large ones; or "default", "cpu", "a100", "h100", "tpu-v5p", "ethernet", "pod", or a file NAME.json
             that `python -m tools.bench.calibrate` writes
         verbose: print each factor for which values of one op hold different splits, on stderr: which split won, with
@@ -71,7 +71,7 @@ class Propagate(ModulePass):
     keeps_table: ClassVar[bool] = True
 
     effort: int = 1
-    profile: str = ""
+    machine: str = ""
     verbose: bool = False
     trace: bool = False
 
@@ -79,7 +79,7 @@ class Propagate(ModulePass):
         table = table_of(module, "propagate")
         program, handles = table.program, table.handles
         decision = decide(
-            program, _barriers(program, handles), self.effort, find_profile(self.profile) if self.profile else None
+            program, _barriers(program, handles), self.effort, find_profile(self.machine) if self.machine else None
         )
         write(program, handles, decision.shardings)
         keep(Table(program, handles, decision.shardings))

@@ -1,7 +1,5 @@
 """From a pipeline's text to passes: named pipelines are spelled out, options typed, names checked.
 
-``partition{effort=0 planner=rink}`` gives each option to every pass of the pipeline that has it.
-
 The result is a list of steps in running order. Each is a pass of ours, ready to run, or a piece of text
 for MLIR's own parser (one element, or an anchor with all that is nested in it).
 """
@@ -9,7 +7,7 @@ for MLIR's own parser (one element, or an anchor with all that is nested in it).
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +21,7 @@ from shardpass.diagnostics.table_driver import (
     OPTION_TYPE,
     UNKNOWN_OPTION,
     UNKNOWN_PASS,
+    WHOSE_OPTION,
 )
 from shardpass.pipeline import registry
 from shardpass.pipeline.base import ModulePass, Option, OptionValue, show_value
@@ -56,6 +55,12 @@ class Step:
 
     def __str__(self) -> str:
         return str(self.own or self.text)
+
+    def pass_names(self) -> frozenset[str]:
+        """The passes in it: one, or those of an anchor."""
+        if self.own is not None:
+            return frozenset((self.own.name,))
+        return frozenset(inner.name for element in parse(self.text) for inner in element.passes())
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,32 +100,32 @@ def _steps(element: Element, source: _Source) -> tuple[Step, ...]:
         return _named(element, source)
     cls = registry.find(element.name)
     if cls is not None:
-        return (Step(element.name, _instance(cls, _said(element, source), source)),)
+        return (Step(element.name, _instance(cls, element, source)),)
     _check_mlirs(element, source)
     return (Step(str(element)),)
 
 
 def _named(element: Element, source: _Source) -> tuple[Step, ...]:
-    """A named pipeline: each of its options goes to every pass that has an option of that name."""
-    said = _said(element, source)
-    inner = [(part, registry.find(part.name)) for part in parse(NAMED[element.name])]
-    known = {option.spelling: option for _, cls in inner if cls is not None for option in cls.options()}
-    for one in said:
-        if _spelling(one) not in known:
-            takes = ", ".join(sorted(map(str, known.values()))) or "no options"
-            raise source.error(UNKNOWN_OPTION, one.offset, name=element.name, option=one.key, takes=takes)
-    steps = []
-    for part, cls in inner:
-        if cls is None:
-            steps.append(Step(str(part)))
-            continue
-        own = {option.spelling for option in cls.options()}
-        steps.append(Step(part.name, _instance(cls, [one for one in said if _spelling(one) in own], source)))
-    return tuple(steps)
-
-
-def _said(element: Element, source: _Source) -> tuple[OptionText, ...]:
-    return split_options(element.options or "", source.text, element.options_offset)
+    """The passes of a named pipeline. Each option goes to the one pass of it that has one of this name."""
+    given = split_options(element.options or "", source.text, element.options_offset)
+    steps = resolve(NAMED[element.name], source.context)
+    if not given:
+        return steps
+    takers = [(step.own, {o.spelling: o for o in step.own.options()}) for step in steps if step.own is not None]
+    for said in given:
+        passes = [own.name for own, options in takers if _spelling(said) in options]
+        if not passes:
+            takes = ", ".join(sorted({str(option) for _, options in takers for option in options.values()}))
+            error = {"kind": "pipeline", "name": element.name, "option": said.key, "takes": takes}
+            raise source.error(UNKNOWN_OPTION, said.offset, **error)
+        if len(passes) > 1:
+            several = " or ".join(passes)
+            raise source.error(WHOSE_OPTION, said.offset, name=element.name, option=said.key, passes=several)
+    made = {
+        id(own): _with_options(type(own), [said for said in given if _spelling(said) in options], source)
+        for own, options in takers
+    }
+    return tuple(Step(step.text, made.get(id(step.own))) for step in steps)
 
 
 def _spelling(said: OptionText) -> str:
@@ -158,15 +163,19 @@ def near_names(name: str) -> tuple[str, ...]:
     return tuple(near[:3])
 
 
-def _instance(cls: type[ModulePass], options: Sequence[OptionText], source: _Source) -> ModulePass:
-    """The pass with ``options``."""
+def _instance(cls: type[ModulePass], element: Element, source: _Source) -> ModulePass:
+    """The pass with the options that ``element`` gives."""
+    return _with_options(cls, split_options(element.options or "", source.text, element.options_offset), source)
+
+
+def _with_options(cls: type[ModulePass], given: Iterable[OptionText], source: _Source) -> ModulePass:
     known = {option.spelling: option for option in cls.options()}
     values: dict[str, OptionValue] = {}
-    for said in options:
+    for said in given:
         option = known.get(_spelling(said))
         if option is None:
             takes = ", ".join(map(str, known.values())) or "no options"
-            raise source.error(UNKNOWN_OPTION, said.offset, name=cls.name, option=said.key, takes=takes)
+            raise source.error(UNKNOWN_OPTION, said.offset, kind="pass", name=cls.name, option=said.key, takes=takes)
         try:
             values[option.name] = _read(said, option)
         except ValueError:

@@ -50,12 +50,37 @@ class Instruments:
     print_before_all: bool = False
     print_after_all: bool = False
     print_after_failure: bool = False
+    print_after_change: bool = False
+    print_before: tuple[str, ...] = ()
+    """passes by name"""
+    print_after: tuple[str, ...] = ()
+    tree_dir: str | None = None
+    """a folder that gets a file for each printed module, in place of stderr"""
+    elide_larger: int | None = None
+    """the most elements of a constant that are printed"""
+    generic: bool = False
     debug_info: bool = False
     timing: bool = False
+    verify_each: bool = True
 
     @property
     def prints(self) -> bool:
-        return self.print_before_all or self.print_after_all or self.print_after_failure
+        return self.print_before_all or self.prints_after
+
+    @property
+    def prints_after(self) -> bool:
+        after = self.print_after_all or self.print_after_failure or self.print_after_change
+        return after or (self.tree_dir is not None and not self.print_before_all)
+
+    def printed(self, module: Any) -> str:
+        """``module`` as it is shown."""
+        return str(
+            module.operation.get_asm(
+                enable_debug_info=self.debug_info,
+                large_elements_limit=self.elide_larger,
+                print_generic_op_form=self.generic,
+            )
+        )
 
 
 def run_pipeline(text_or_module: Any, pipeline: str, *, filename: str = UNNAMED) -> Any:
@@ -82,8 +107,8 @@ def run_pipeline(text_or_module: Any, pipeline: str, *, filename: str = UNNAMED)
 def run_in_place(module: Any, pipeline: str, instruments: Instruments = Instruments()) -> None:
     """As ``run_pipeline``, on ``module`` itself, which is left half-done where a pass fails."""
     with module.context:
-        run = _Run(module, resolve(pipeline, module.context))
-        manager = run.manager(instruments)
+        run = _Run(module, resolve(pipeline, module.context), instruments)
+        manager = run.manager()
         with collect() as findings, _mlirs_findings(module.context), _no_search_for_cycles(), _deep_regions(), scope():
             failure = run.execute(manager)
     if failure is not None or any(d.severity is Severity.ERROR for d in findings):
@@ -122,10 +147,12 @@ def _no_search_for_cycles() -> Iterator[None]:
 class _Run:
     module: Any
     steps: tuple[Step, ...]
+    instruments: Instruments
     entered: int = -1  # the last step of ours that was entered
     failure: ShardpassError | None = field(default=None)
 
-    def manager(self, instruments: Instruments) -> PassManager:
+    def manager(self) -> PassManager:
+        instruments = self.instruments
         manager = PassManager("builtin.module", self.module.context)
         manager.enable_verifier(False)
         if instruments.prints:
@@ -134,19 +161,36 @@ class _Run:
             manager.enable_ir_printing(
                 print_before_all=instruments.print_before_all,
                 # MLIR's flag for failures restricts the printing after passes, it does not ask for any
-                print_after_all=instruments.print_after_all or instruments.print_after_failure,
+                print_after_all=instruments.prints_after,
                 print_after_failure=instruments.print_after_failure and not instruments.print_after_all,
+                print_after_change=instruments.print_after_change,
+                large_elements_limit=instruments.elide_larger,
                 enable_debug_info=instruments.debug_info,
+                print_generic_op_form=instruments.generic,
+                tree_printing_dir_path=instruments.tree_dir,
             )
         if instruments.timing:
             manager.enable_timing()
         for index, step in enumerate(self.steps):
+            names = step.pass_names()
+            self._dump(manager, "Before", [name for name in instruments.print_before if name in names])
             if step.own is None:
                 manager.add(step.text)
             else:
                 own = step.own
                 manager.add(self._callable(index, own), name=type(own).__name__, argument=own.name)
+            self._dump(manager, "After", [name for name in instruments.print_after if name in names])
         return manager
+
+    def _dump(self, manager: PassManager, when: str, names: list[str]) -> None:
+        """Adds a pass that prints the module on stderr, headed as MLIR heads it, for each of ``names``."""
+        for name in names:
+
+            def show(operation: Any, handle: Any, name: str = name) -> None:
+                header = f"// -----// IR Dump {when} {name} //----- //"
+                print(f"{header}\n{self.instruments.printed(self.module)}", file=sys.stderr, flush=True)
+
+            manager.add(show, name=f"Print{when}", argument=f"print-{when.lower()}-{name}")
 
     def execute(self, manager: PassManager) -> ShardpassError | None:
         """Runs all; returns why it failed, None where it did not (reported errors are not counted here)."""
@@ -167,7 +211,8 @@ class _Run:
                 try:
                     with self.module.context, ir.Location.unknown():
                         changed = own.run(self.module)
-                    if changed is not False and not any(d.severity is Severity.ERROR for d in findings):
+                    sound = not any(d.severity is Severity.ERROR for d in findings)
+                    if self.instruments.verify_each and changed is not False and sound:
                         self._verify(own)
                 except ShardpassError as error:
                     self.failure = error

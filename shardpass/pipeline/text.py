@@ -24,6 +24,7 @@ MOST_NESTED = 100  # anchors in one another: the parser calls itself for each
 _CLOSING = {"{": "}", "(": ")", "[": "]"}
 _QUOTES = "\"'"
 _NAME = re.compile(r"[^\s,{}()]+")
+_NOT_TEXT = re.compile(r"[\0\ud800-\udfff]")  # Python's stand-ins for bytes of the command line that are no UTF-8
 _SPACE = re.compile(r"\s*")
 _KEY = re.compile(r"[^\s={}()\"']+")
 
@@ -75,6 +76,9 @@ def syntax_error(text: str, offset: int, expected: str) -> ShardpassError:
 
 def parse(text: str) -> tuple[Element, ...]:
     """The elements of ``text``; none for blank text. Raises ShardpassError (SP103) with a caret."""
+    torn = _NOT_TEXT.search(text)
+    if torn is not None:
+        raise syntax_error(text, torn.start(), "UTF-8")
     elements, end = _pipeline(text, 0)
     if end < len(text):
         raise syntax_error(text, end, "',' or the end")

@@ -7,13 +7,16 @@ their arguments.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
+from typing import Any
 
 from shardpass.diagnostics import table_redistribute as table
 from shardpass.redistribute.candidates.search import between, build_plan
 from shardpass.redistribute.candidates.sums import concatenated, half_added, stacked, unstacked
 from shardpass.redistribute.plan import Plan
+from shardpass.redistribute.problem.arguments import count_of, element_name_of, shape_of, sharding_of
 from shardpass.redistribute.problem.checks import make_problem
 from shardpass.redistribute.problem.problem import Problem
 from shardpass.redistribute.program.build import Builder
@@ -24,17 +27,17 @@ from shardpass.redistribute.terms.choice import Terms, label_of
 from shardpass.redistribute.terms.costs import Profile
 from shardpass.redistribute.terms.limit import Limit, read_limit
 from shardpass.redistribute.terms.profiles import find_profile
-from shardpass.sharding import Mesh, Sharding
+from shardpass.sharding import Mesh, Sharding, TupleSharding
 
 PLANNERS = ("best", "rink")
 CACHED_PLANS = 4096
 
 
 def plan_redistribution(
-    shape: tuple[int, ...],
-    element_type: str,
-    source: Sharding | str,
-    target: Sharding | str,
+    shape: Sequence[int],
+    element_type: Any,
+    source: Any,
+    target: Any,
     *,
     planner: str = "best",
     num_devices: int | None = None,
@@ -45,8 +48,8 @@ def plan_redistribution(
 
     Args:
         shape: of the whole array.
-        element_type: StableHLO's or HLO's name.
-        source, target: ``Sharding``, or its text.
+        element_type: StableHLO's or HLO's name, or a dtype (``jnp.bfloat16``).
+        source, target: ``Sharding``, or its text, or a ``jax.sharding.NamedSharding``.
         planner: "rink", the method of Rink et al.; or "best", which is never dearer.
         num_devices: needed where neither sharding says it; at least 1.
         profile: the machine by which "best" weighs steps against bytes: a name, a JSON file, or a ``Profile``
@@ -58,12 +61,11 @@ def plan_redistribution(
             SP4xx). SP413 where every known plan takes more bytes than ``memory_limit``; SP409 where the plan
             failed its own check.
     """
-    meshes = (
-        None if isinstance(source, str) else source.mesh,
-        None if isinstance(target, str) else target.mesh,
-    )
+    sizes = shape_of(shape)
+    sides = sharding_of(source, "source", len(sizes)), sharding_of(target, "target", len(sizes))
+    meshes = tuple(given.mesh if isinstance(given, Sharding) else None for given in sides)
     terms = Terms(find_profile(profile), read_limit(memory_limit))
-    return _cached(tuple(shape), element_type, source, target, planner, num_devices, terms, meshes)
+    return _cached(sizes, element_name_of(element_type), *sides, planner, count_of(num_devices), terms, meshes)
 
 
 def estimate_bytes(
@@ -82,12 +84,12 @@ def estimate_bytes(
 def _cached(
     shape: tuple[int, ...],
     element_type: str,
-    source: Sharding | str,
-    target: Sharding | str,
+    source: Sharding | TupleSharding | str,
+    target: Sharding | TupleSharding | str,
     planner: str,
     num_devices: int | None,
     terms: Terms,
-    meshes: tuple[Mesh | None, Mesh | None],  # shardings that are equal may name their axes differently
+    meshes: tuple[Mesh | None, ...],  # shardings that are equal may name their axes differently
 ) -> Plan:
     if planner not in PLANNERS:
         raise table.PLANNER.error(name=planner, known=" and ".join(PLANNERS))

@@ -5,13 +5,14 @@ from __future__ import annotations
 import html
 import io
 import json
-import linecache
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
-from shardpass.diagnostics import NOWHERE, Place
+from shardpass.diagnostics import NOWHERE, Place, printable
 from shardpass.ir.collectives import CollectiveUse, total_bytes
+from shardpass.report.source_lines import source_line
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
@@ -65,7 +66,7 @@ def text(found: Explanation, width: int | None = None) -> str:
     lines = [_headline(found)]
     if found.uses:
         lines += ["", table(found.uses, width), "", *_totals(found)]
-    return "\n".join(lines)
+    return printable("\n".join(lines))
 
 
 def to_json(found: Explanation) -> str:
@@ -128,10 +129,14 @@ document.querySelectorAll("th").forEach((head, column) => head.addEventListener(
 """
 
 
-def to_html(found: Explanation) -> str:
-    """The report as one HTML page without outside parts: a table that sorts, with the source lines."""
+def to_html(found: Explanation, folders: Sequence[Path] | None = None) -> str:
+    """The report as one HTML page without outside parts: a table that sorts, with the source lines.
+
+    Lines are quoted from files below ``folders`` (the working directory unless said): see ``source_lines``.
+    """
+    folders = [Path.cwd()] if folders is None else folders
     most = max((use.bytes_received for use in found.uses), default=0)
-    rows = "\n".join(_row(number, use, most) for number, use in enumerate(found.uses, 1))
+    rows = "\n".join(_row(number, use, most, folders) for number, use in enumerate(found.uses, 1))
     heads = "".join(f"<th>{name}</th>" for name in ("#", "collective", "axes", "bytes", "tile", "line", "reason"))
     totals = "".join(f"<li>{html.escape(line)}</li>" for line in _totals(found))
     title = html.escape(_headline(found))
@@ -144,10 +149,10 @@ def to_html(found: Explanation) -> str:
     )
 
 
-def _row(number: int, use: CollectiveUse, most: int) -> str:
+def _row(number: int, use: CollectiveUse, most: int, folders: Sequence[Path]) -> str:
     size = show_bytes(use.bytes_received) + (" in a loop" if use.in_loop else "")
     bar = f'<span class="bar" style="width:{100 * use.bytes_received // max(most, 1)}%"></span>'
-    source = linecache.getline(use.place.file, use.place.line).strip() if use.place.line else ""
+    source = source_line(use.place, folders)
     line = html.escape(_place(use.place)) + (f'<code class="source">{html.escape(source)}</code>' if source else "")
     tile = f"<code>{html.escape(use.operand)} &rarr; {html.escape(use.result)}</code>"
     cells = (

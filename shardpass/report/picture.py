@@ -72,19 +72,28 @@ def show(text: str, type_text: str, *, svg: Path | None = None, console: Console
         ShardingError: the text is no sharding, the type no array type, or there is nothing to draw.
     """
     console = console or Console()
-    shape = shape_of(type_text)
-    parsed = parse_sharding(text)
-    elements = list(parsed) if isinstance(parsed, TupleSharding) else [parsed]
-    drawn = [picture(element, shape) for element in elements]
-    for one in drawn:
+    pictures = pictures_of(text, type_text)
+    for one in pictures:
         console.print(one)
     if svg is not None:
-        for k, one in enumerate(drawn):
-            path = svg if len(drawn) == 1 else svg.with_name(f"{svg.stem}-{k}{svg.suffix}")
+        for path, one in zip(files_for(svg, len(pictures)), pictures, strict=True):
             try:
                 path.write_text(one.svg(), encoding="utf-8")
             except OSError as error:
                 raise table.CANNOT_WRITE.error(path=path, reason=error.strerror) from None
+
+
+def pictures_of(text: str, type_text: str) -> list[Picture]:
+    """The pictures that ``show`` draws: one, or one for each element of a tuple."""
+    shape = shape_of(type_text)
+    parsed = parse_sharding(text)
+    elements = list(parsed) if isinstance(parsed, TupleSharding) else [parsed]
+    return [picture(element, shape) for element in elements]
+
+
+def files_for(file: Path, count: int) -> list[Path]:
+    """A file for each of ``count`` pictures: ``a.svg``, or ``a-0.svg`` and on where there are several."""
+    return [file] if count == 1 else [file.with_name(f"{file.stem}-{k}{file.suffix}") for k in range(count)]
 
 
 def shape_of(type_text: str) -> tuple[int, ...]:

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from random import Random
 
+from shardpass.ops.families.elementwise import MHLO
 from tools.fuzz.generators import (
     chlo_broadcasts,
     control_flow,
@@ -58,7 +59,8 @@ NEVER_MADE = {
     "stablehlo.uniform_quantize": _QUANTIZED, "stablehlo.uniform_dequantize": _QUANTIZED,
     "stablehlo.collective_broadcast": "XLA does not run it on CPU",
     "stablehlo.unary_einsum": _NO_XLA, "chlo.scan": _NO_XLA,
-    "chlo.ragged_dot": "XLA does not run it on CPU",
+    "chlo.ragged_dot": "XLA does not run it on CPU", "mhlo.ragged_dot": "XLA does not run it",
+    **{f"mhlo.{name}": "JAX writes CHLO's op of the name" for name in MHLO.split()},
     **{
         f"stablehlo.{name}": "its shape is an operand"
         for name in ("dynamic_broadcast_in_dim", "dynamic_conv", "dynamic_gather", "dynamic_iota", "dynamic_pad",

@@ -31,6 +31,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # XLA warns at every compila
 import numpy as np
 
 from shardpass.ir.collectives import KINDS
+from shardpass.ops.families.elementwise import MHLO
 from shardpass.ops.registry import find, table
 from shardpass.runtime import compile_single
 from tools.prove.claimed_splits import prove, prove_written_out
@@ -55,6 +56,10 @@ NOT_SAMPLED = {
         KINDS,
         "in manual regions alone; tools/fuzz/generators/manual_regions.py makes these, with free axes that split them",
     ),
+    **dict.fromkeys(
+        (f"mhlo.{name}" for name in MHLO.split()), "pointwise, as the op of the same name in CHLO; copy as negate"
+    ),
+    "mhlo.ragged_dot": "XLA does not run it, so there is nothing to compare with",
     "chlo.ragged_dot": "XLA does not run it on CPU, so there is nothing to compare with",
     "rng": "other numbers each time; no dimension is split",
     "uniform_quantize": "JAX's context has no quantized types",

@@ -66,7 +66,7 @@ def _elements(op: Any) -> Any:
 
 def constant(op: Any) -> OpModel[Any]:
     value = _elements(op)
-    one_number = splat_text(op) is not None if value is None else bool(value.is_splat)
+    one_number = splat_text(op) is not None if value is None else bool(getattr(value, "is_splat", False))
     return _constant_model(shape_of(op.results[0]), one_number)
 
 

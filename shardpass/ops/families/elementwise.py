@@ -14,14 +14,17 @@ STABLEHLO = """
     abs add and atan2 cbrt ceil clamp compare complex convert cosine count_leading_zeros divide exponential
     exponential_minus_one floor imag is_finite log log_plus_one logistic maximum minimum multiply negate not or
     popcnt power real reduce_precision remainder round_nearest_afz round_nearest_even rsqrt select shift_left
-    shift_right_arithmetic shift_right_logical sign sine sqrt subtract tan tanh uniform_dequantize
-    uniform_quantize xor
+    shift_right_arithmetic shift_right_logical sign sine sqrt subtract tan tanh xor
 """
+
+QUANTIZED = "uniform_dequantize uniform_quantize"
 
 CHLO = """
     _asin_acos_kernel acos acosh asin asinh atan atanh bessel_i1e conj constant_like cosh digamma erf erf_inv erfc
     is_inf is_neg_inf is_pos_inf lgamma mulhi next_after polygamma sinh square tan zeta
 """
+
+MHLO = "acos acosh asin asinh atanh copy cosh erf sinh"  # what StableHLO lacks, and XLA's own tools write
 
 
 def pointwise(op: Any) -> OpModel[Any] | None:
@@ -83,7 +86,15 @@ def _side_by_side(shapes: Shapes) -> Pointwise:
 EVERY = "every dimension; a scalar operand beside larger ones is replicated"
 
 define([f"stablehlo.{name}" for name in STABLEHLO.split()], pointwise, note=EVERY, cheap=True)
+define(
+    [f"stablehlo.{name}" for name in QUANTIZED.split()],
+    pointwise,
+    note="every dimension; but JAX's context, in which modules are parsed, has no `!quant.uniform` types, so only "
+    "modules that a program builds in a context of its own hold these ops",
+    cheap=True,
+)
 define([f"chlo.{name}" for name in CHLO.split()], pointwise, note=EVERY, cheap=True)
+define([f"mhlo.{name}" for name in MHLO.split()], pointwise, note=EVERY, cheap=True)
 define("stablehlo.optimization_barrier", side_by_side, note="every dimension of every operand", cheap=True)
 define(
     "stablehlo.bitcast_convert",

@@ -1,4 +1,6 @@
-"""chlo.ragged_dot: a dot whose rows, or contracted elements, belong to groups, written out before propagation.
+"""ragged_dot, CHLO's and MHLO's: a dot whose rows, or contracted elements, belong to groups, written out.
+
+The op becomes others before propagation.
 
 Group j is the elements from ``starts[j]`` to ``ends[j]`` along the ragged dimension: the running sums of the sizes. The
 operands get a group dimension, with zeros in place of what belongs to other groups; then it is a dot_general:
@@ -11,14 +13,21 @@ operands get a group dimension, with zeros in place of what belongs to other gro
 Groups cross tiles at places that only the data knows; written out, any dimension may be split, the groups too: experts.
 The price is a left side (in 2, both) as many times as there are groups, which XLA makes in the dot where it can.
 
+CHLO lists the dimensions and the precision in attributes of its own, ``#chlo<precision HIGHEST>``, and MHLO in its:
+dot_general takes neither, so both are said again in StableHLO's. XLA has no MHLO importer for the op and would end the
+process.
+
 Group sizes are [prefix..., groups]: of their own for each element of the dimensions before the ragged one, or alike.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import chlo
 from jaxlib.mlir.dialects import stablehlo as hlo
 
@@ -29,12 +38,46 @@ from shardpass.ops.tiles import positions as at
 from shardpass.ops.tiles.summing import reduced_sum, zero_text
 
 
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """Which dimensions are which; of ``batch`` and ``contract`` the left side's and the right side's."""
+
+    batch: tuple[tuple[int, ...], tuple[int, ...]]
+    contract: tuple[tuple[int, ...], tuple[int, ...]]
+    ragged: tuple[int, ...]
+    group: tuple[int, ...]
+
+
+def _numbers(op: Any) -> Numbers:
+    said = op.attributes["ragged_dot_dimension_numbers"]
+    if op.name.startswith("mhlo."):
+        return _mhlo_numbers(str(said))
+    of = chlo.RaggedDotDimensionNumbers(said)
+    return Numbers(
+        (ints(of.lhs_batching_dimensions), ints(of.rhs_batching_dimensions)),
+        (ints(of.lhs_contracting_dimensions), ints(of.rhs_contracting_dimensions)),
+        ints(of.lhs_ragged_dimensions),
+        ints(of.rhs_group_dimensions),
+    )
+
+
+def _mhlo_numbers(text: str) -> Numbers:
+    """Of MHLO's attribute, for which the bindings have no class: its text lists what is not empty."""
+    lists = {
+        name: tuple(map(int, re.findall(r"\d+", body)))
+        for name, body in re.findall(r"(\w+)_dimensions = \[([\d, ]*)\]", text)
+    }
+    batch, contract = (
+        (lists.get(f"lhs_{word}", ()), lists.get(f"rhs_{word}", ())) for word in ("batching", "contracting")
+    )
+    return Numbers(batch, contract, lists.get("lhs_ragged", ()), lists.get("rhs_group", ()))
+
+
 def ragged_dot(op: Any) -> list[Any]:
-    said = chlo.RaggedDotDimensionNumbers(op.attributes["ragged_dot_dimension_numbers"])
+    said = _numbers(op)
     left, right, sizes = op.operands
-    contract = ints(said.lhs_contracting_dimensions), ints(said.rhs_contracting_dimensions)
-    batch = ints(said.lhs_batching_dimensions), ints(said.rhs_batching_dimensions)
-    (ragged,) = ints(said.lhs_ragged_dimensions)
+    batch, contract = said.batch, said.contract
+    (ragged,) = said.ragged
     if ragged in batch[0]:
         return [_dot(op, left, right, batch, contract)]
     if ragged in contract[0]:
@@ -47,7 +90,7 @@ def ragged_dot(op: Any) -> list[Any]:
         return [_dot(op, one, other, batches, [_after(dims) for dims in contract])]
     free = [d for d in range(len(shape_of(left))) if d not in (*contract[0], *batch[0])]
     part = _by_group(left, ragged, sizes, (*batch[0], *free[: free.index(ragged)]))
-    (group,) = ints(said.rhs_group_dimensions)
+    (group,) = said.group
     contracted = (0, *_after(contract[0])), (group, *contract[1])
     return [_dot(op, part, right, (_after(batch[0]), batch[1]), contracted)]
 
@@ -61,8 +104,14 @@ def _dot(op: Any, left: Any, right: Any, batch: Sequence[Any], contract: Sequenc
     numbers = hlo.DotDimensionNumbers.get(*map(list, (*batch, *contract)))
     made = hlo.dot_general(op.results[0].type, left, right, numbers)
     if "precision_config" in op.attributes:
-        made.owner.attributes["precision_config"] = op.attributes["precision_config"]
+        made.owner.attributes["precision_config"] = _precision(op.attributes["precision_config"])
     return made
+
+
+def _precision(said: Any) -> Any:
+    """``#chlo<precision HIGHEST>`` in StableHLO's words, which are the same: ``#stablehlo<precision HIGHEST>``."""
+    words = [str(one).rstrip(">").split()[-1] for one in said]
+    return ir.ArrayAttr.get([hlo.PrecisionAttr.get(word) for word in words])
 
 
 def _by_group(value: Any, ragged: int, sizes: Any, prefix: Sequence[int]) -> Any:
@@ -94,7 +143,7 @@ def _running_sum(sizes: Any) -> Any:
 
 
 define(
-    "chlo.ragged_dot",
+    ["chlo.ragged_dot", "mhlo.ragged_dot"],
     unsplit,
     note="every dimension, including the groups: a dot_general of operands that are zero outside of their group "
     "replaces the op before propagation",

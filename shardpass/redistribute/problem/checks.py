@@ -18,8 +18,8 @@ MOST_BYTES = 1 << 55  # bytes received are counted in 64 bits
 def make_problem(
     shape: tuple[int, ...],
     element: str,
-    source: Sharding | str,
-    target: Sharding | str,
+    source: Sharding | TupleSharding | str,
+    target: Sharding | TupleSharding | str,
     num_devices: int | None = None,
 ) -> Problem:
     """Checks the parts of a problem. Raises ShardpassError (SP0xx, SP4xx)."""
@@ -53,7 +53,7 @@ def find_element_type(name: str) -> ElementType:
         raise table.ELEMENT_TYPE.error(name=name, known=known) from None
 
 
-def _sharding(given: Sharding | str, side: str) -> Sharding:
+def _sharding(given: Sharding | TupleSharding | str, side: str) -> Sharding:
     sharding = parse_sharding(given) if isinstance(given, str) else given
     if isinstance(sharding, TupleSharding) or sharding.is_manual or sharding.is_unknown or sharding.manual:
         raise table.NO_TILES.error(side=side, sharding=str(sharding))

@@ -1,13 +1,15 @@
 """Shardy's sharding attribute, both ways: ``#sdy.sharding<@m, [{"x", "y":(1)2, ?}, {}p1], replicated={"z"}>``.
 
 Source: TensorShardingAttr of Shardy (shardy/dialect/sdy/ir/attrs.td). ``?`` leaves a dimension open to propagation,
-``p1`` is its priority, ``"y":(1)2`` a sub-axis. The attribute names its mesh, so reading needs the module's meshes.
+``p1`` is its priority, ``"y":(1)2`` a sub-axis. The attribute names its mesh, so reading needs the module's meshes, or
+holds it: ``#sdy.sharding<mesh<["x"=2, "y"=2], device_ids=[0,2,1,3]>, [{"x"}]>``. A mesh without axes whose device is
+listed, ``<[], device_ids=[3]>``, means that device 3 holds the whole array.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from shardpass.diagnostics import table_sharding as table
@@ -69,8 +71,10 @@ class _Reader:
                 raise self.fault(f"',' or {close!r}")
 
 
-def parse_sdy(text: str, meshes: Mapping[str, Mesh]) -> Sharding:
+def parse_sdy(text: str, meshes: Mapping[str, Mesh | int]) -> Sharding:
     """The sharding of ``#sdy.sharding<@mesh, [{"x"}, {?}], replicated={"y"}>``, over one of ``meshes`` by name.
+
+    A number among ``meshes`` is a mesh of that device alone.
 
     Raises:
         ShardingParseError: ``text`` is no such attribute.
@@ -79,7 +83,8 @@ def parse_sdy(text: str, meshes: Mapping[str, Mesh]) -> Sharding:
     read = _Reader(text)
     read.next("#sdy.sharding")
     read.need("<")
-    mesh = _mesh(read, meshes)
+    said = _mesh(read, meshes)
+    mesh = Mesh(()) if isinstance(said, int) else said
     read.need(",")
     read.need("[")
     dims: list[Axes] = []
@@ -97,6 +102,8 @@ def parse_sdy(text: str, meshes: Mapping[str, Mesh]) -> Sharding:
     read.need(">")
     if text[read.at :].strip():
         raise read.fault("the end")
+    if isinstance(said, int):
+        return Sharding.maximal(said)
     places = [(axes, f"dimension {k}") for k, axes in enumerate(dims)]
     check_disjoint(mesh, [*places, *((axes, word) for word, axes in by_word.items())])
     replicated = in_mesh_order(mesh, by_word["replicated"])
@@ -104,12 +111,45 @@ def parse_sdy(text: str, meshes: Mapping[str, Mesh]) -> Sharding:
     return Sharding.tiled(mesh, dims, unreduced=by_word["unreduced"]).replaced(notes=notes)
 
 
-def _mesh(read: _Reader, meshes: Mapping[str, Mesh]) -> Mesh:
-    name = read.match(r"@.*", "@ and the name of a mesh")[1:].strip('"')
+def mesh_or_device(axes: Iterable[tuple[str, int]], device_ids: Sequence[int]) -> Mesh | int:
+    """SDY's mesh; the number of the device where it has no axes and lists one.
+
+    Raises:
+        ShardingError: the axes and the devices are no mesh.
+    """
+    named = tuple(axes)
+    if not named and len(device_ids) == 1:
+        return device_ids[0]
+    return Mesh(named, tuple(device_ids) or None)
+
+
+def _mesh(read: _Reader, meshes: Mapping[str, Mesh | int]) -> Mesh | int:
+    if read.next("mesh"):
+        return _inlined_mesh(read)
+    name = read.match(r"@.*", "@ and the name of a mesh, or mesh<...>")[1:].strip('"')
     if name not in meshes:
         known = ", ".join("@" + n for n in meshes) or "none"
         raise table.MESH.error(message=f"there is no mesh @{name}; known: {known}", hint="define sdy.mesh first")
     return meshes[name]
+
+
+def _inlined_mesh(read: _Reader) -> Mesh | int:
+    read.need("<")
+    read.need("[")
+    axes: list[tuple[str, int]] = []
+    for _ in read.several("]"):
+        name = read.match(r"[\"'].*", "an axis name in quotes")[1:-1]
+        read.need("=")
+        axes.append((name, int(read.match(r"\d+", "the size of the axis"))))
+    ids: list[int] = []
+    if read.next(","):
+        read.need("device_ids")
+        read.need("=")
+        read.need("[")
+        for _ in read.several("]"):
+            ids.append(int(read.match(r"\d+", "the number of a device")))
+    read.need(">")
+    return mesh_or_device(axes, ids)
 
 
 def _attributes(read: _Reader, mesh: Mesh) -> dict[str, Axes]:

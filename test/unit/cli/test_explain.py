@@ -109,9 +109,60 @@ def test_names_cannot_break_out_of_the_page():
 def test_source_lines_are_shown_where_the_file_is_there(tmp_path):
     program = tmp_path / "p.py"
     program.write_text("a\nb = x < y\n")
-    assert "b = x &lt; y" in to_html(found(use(place=Place(str(program), 2, 1))))
+    assert "b = x &lt; y" in to_html(found(use(place=Place(str(program), 2, 1))), [tmp_path])
 
 
 def test_what_cannot_be_partitioned_is_an_error():
     with pytest.raises(ShardpassError, match="SP201"):
         explain(b"func.func @other() { return }", "m.mlir")
+
+
+# --- lines that a page quotes
+
+
+@pytest.fixture
+def program(tmp_path, monkeypatch):
+    """A file of the user's below the working directory, and one beside it that is nobody's business."""
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "model.py").write_text("import jax\ny = x @ w  # product\n")
+    (tmp_path / "secret.txt").write_text("root:x:0:0\n")
+    monkeypatch.chdir(work)
+    return tmp_path
+
+
+def quoted(place, folders=None):
+    return 'class="source"' in to_html(found(use(place=place)), folders)
+
+
+def test_a_line_below_the_working_directory_is_quoted(program):
+    assert "y = x @ w  # product" in to_html(found(use(place=Place("model.py", 2, 1))))
+    assert quoted(Place(str(program / "work" / "model.py"), 2, 1))
+
+
+@pytest.mark.parametrize("name", ["{}/secret.txt", "../secret.txt", "/etc/passwd", "/dev/zero", "/dev/stdin", "\0", ""])
+def test_a_file_that_a_stranger_names_is_not_read(program, name):
+    assert not quoted(Place(name.format(program), 1, 1))
+
+
+def test_a_link_out_of_the_working_directory_is_not_followed(program):
+    (program / "work" / "link.py").symlink_to(program / "secret.txt")
+    assert not quoted(Place("link.py", 1, 1))
+
+
+def test_what_is_no_file_or_too_large_is_not_read(program):
+    import os
+
+    os.mkfifo(program / "work" / "pipe")
+    with (program / "work" / "large.py").open("wb") as file:
+        file.truncate(5 << 20)
+    for name in ("pipe", "large.py", "."):
+        assert not quoted(Place(name, 1, 1))
+
+
+def test_a_folder_that_the_user_names_is_quoted_from(program):
+    assert quoted(Place(str(program / "secret.txt"), 1, 1), [program])
+
+
+def test_lines_past_the_end_are_not_quoted(program):
+    assert not quoted(Place("model.py", 99, 1))

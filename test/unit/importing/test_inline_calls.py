@@ -12,6 +12,7 @@ import pytest
 from jax.sharding import PartitionSpec as P
 from support.differential import check_jax
 
+import shardpass
 from shardpass.diagnostics import ShardpassError
 from shardpass.importing.inline_calls import inline_calls
 from shardpass.ir.context import parse_module
@@ -173,3 +174,47 @@ def test_functions_that_call_each_other() -> None:
     )
     with pytest.raises(ShardpassError, match="@a -> @b -> @c -> @a"):
         inlined(text)
+
+
+def test_a_circle_of_calls_in_a_manual_region_is_refused() -> None:
+    """Copies for the region are made once for each function and set of axes, so that the circle comes to an end."""
+    text = """
+sdy.mesh @m = <["a"=2, "b"=2]>
+func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %0 = sdy.manual_computation(%x) in_shardings=[<@m, [{"a"}]>] out_shardings=[<@m, [{"a"}]>] manual_axes={"a"}
+      (%t: tensor<4xf32>) {
+    %1 = func.call @f(%t) : (tensor<4xf32>) -> tensor<4xf32>
+    sdy.return %1 : tensor<4xf32>
+  } : (tensor<8xf32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+func.func private @f(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = func.call @f(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+"""
+    with pytest.raises(ShardpassError) as caught:
+        shardpass.run_pipeline(text, "import")
+    assert caught.value.code == "SP205"
+
+
+def test_copies_for_manual_regions_do_not_double_with_each_level() -> None:
+    """Forty functions, each of which calls the next twice but the last: 2^40 calls, and one copy of each function."""
+    levels = "".join(
+        f"func.func private @f{n}(%x: tensor<4xf32>) -> tensor<4xf32> {{\n"
+        f"  %0 = func.call @f{n + 1}(%x) : (tensor<4xf32>) -> tensor<4xf32>\n"
+        f"  %1 = func.call @f{n + 1}(%0) : (tensor<4xf32>) -> tensor<4xf32>\n"
+        "  return %1 : tensor<4xf32>\n}\n"
+        for n in range(40)
+    )
+    text = (
+        'sdy.mesh @m = <["a"=2]>\nfunc.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {\n'
+        '  %0 = sdy.manual_computation(%x) in_shardings=[<@m, [{"a"}]>] out_shardings=[<@m, [{"a"}]>] '
+        'manual_axes={"a"}\n'
+        "      (%t: tensor<4xf32>) {\n    %1 = func.call @f0(%t) : (tensor<4xf32>) -> tensor<4xf32>\n"
+        "    sdy.return %1 : tensor<4xf32>\n  } : (tensor<8xf32>) -> tensor<8xf32>\n  return %0 : tensor<8xf32>\n}\n"
+        f"{levels}func.func private @f40(%x: tensor<4xf32>) -> tensor<4xf32> {{ return %x : tensor<4xf32> }}\n"
+    )
+    with pytest.raises(ShardpassError) as caught:
+        shardpass.run_pipeline(text, "import")
+    assert caught.value.code == "SP229"

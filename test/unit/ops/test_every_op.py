@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
+from shardpass.diagnostics import ShardpassError
+from shardpass.ir.context import parse_module
 from shardpass.ops import registry
 from shardpass.ops.families.replicated import REASONS
 from tools.docs import make_ops_docs as docs
@@ -27,8 +31,16 @@ def test_an_op_is_split_or_has_a_reason() -> None:
 
 
 def test_the_page_tells_of_every_op() -> None:
-    told = set(re.findall(r"`((?:stablehlo|chlo)\.[\w-]+)`", docs.render()))
+    told = set(re.findall(r"`((?:stablehlo|chlo|mhlo)\.[\w-]+)`", docs.render()))
     assert set(registry.table()) <= told
+
+
+def test_the_page_says_that_quantized_types_do_not_parse() -> None:
+    (row,) = (line for line in docs.render().splitlines() if "`stablehlo.uniform_quantize`" in line)
+    assert "no `!quant.uniform` types" in row
+    with pytest.raises(ShardpassError) as caught:
+        parse_module("func.func @main(%x: tensor<4x!quant.uniform<i8:f32, 0.1>>) { return }")
+    assert caught.value.code == "SP101"
 
 
 def test_the_page_is_not_stale() -> None:

@@ -1,4 +1,4 @@
-"""chlo.ragged_dot, in every mode and split along every dimension, against loops over the groups in NumPy."""
+"""ragged_dot, in every mode and split along every dimension, against loops over the groups in NumPy."""
 
 from __future__ import annotations
 
@@ -100,6 +100,44 @@ def test_a_ragged_batch() -> None:
     said = numbers([0], [0], [2], [1], [0], [])
     split = "{devices=[4,1,1]<=[4]}"
     text = TEXT.format(l="4x3x6", r="4x6x5", s="3", out="4x3x5", ls=split, rs=split, numbers=said)
+    for found in run(text, left, right, sizes):
+        np.testing.assert_array_equal(found, left @ right)
+
+
+WORDS = {"chlo": ["DEFAULT", "HIGHEST"], "mhlo": ["HIGH", "DEFAULT"]}
+
+
+@pytest.mark.parametrize("dialect", WORDS)
+def test_a_precision_in_the_words_of_another_dialect(dialect: str) -> None:
+    """JAX writes ``#chlo<precision DEFAULT>`` for a TPU; dot_general takes StableHLO's attribute alone."""
+    said = numbers([], [], [1], [1], [0], [0])
+    text = TEXT.format(l="9x6", r="3x6x5", s="3", out="9x5", ls="{devices=[4,1]<=[4]}", rs="{replicated}", numbers=said)
+    words = ", ".join(f"#{dialect}<precision {word}>" for word in WORDS[dialect])
+    text = text.replace("<{ragged_dot", f"<{{precision_config = [{words}], ragged_dot")
+    if dialect == "mhlo":
+        of_dot = "lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [1]"
+        of_mhlo = (
+            f"#mhlo.ragged_dot<dot_dimension_numbers = #mhlo.dot<{of_dot}>, lhs_ragged_dimensions = [0], "
+            "rhs_group_dimensions = [0]>"
+        )
+        text = text.replace("chlo.ragged_dot", "mhlo.ragged_dot", 1).replace(f"#chlo.ragged_dot<{said}>", of_mhlo)
+    module = str(shardpass.run_pipeline(text, "partition"))
+    assert f"precision = [{', '.join(WORDS[dialect])}]" in module
+    left, right, sizes = integers(9, 6), integers(3, 6, 5), np.array([4, 0, 3], np.int32)
+    for found in run(text, left, right, sizes):
+        np.testing.assert_array_equal(found, rows(left, right, sizes))
+
+
+def test_a_batch_that_mhlo_names() -> None:
+    left, right, sizes = integers(4, 3, 6), integers(4, 6, 5), np.array([1, 1, 2], np.int32)
+    split = "{devices=[4,1,1]<=[4]}"
+    text = TEXT.format(l="4x3x6", r="4x6x5", s="3", out="4x3x5", ls=split, rs=split, numbers="")
+    dot = (
+        "#mhlo.dot<lhs_batching_dimensions = [0], rhs_batching_dimensions = [0], lhs_contracting_dimensions = [2], "
+        "rhs_contracting_dimensions = [1]>"
+    )
+    of_mhlo = f"#mhlo.ragged_dot<dot_dimension_numbers = {dot}, lhs_ragged_dimensions = [0]>"
+    text = text.replace("chlo.ragged_dot", "mhlo.ragged_dot", 1).replace("#chlo.ragged_dot<>", of_mhlo)
     for found in run(text, left, right, sizes):
         np.testing.assert_array_equal(found, left @ right)
 

@@ -1,0 +1,104 @@
+"""Functions that a manual computation of SDY calls: copies of them that stand in the region of the call.
+
+Problem. The body of ``sdy.manual_computation`` may call a function, which may hold shardings and manual computations of
+its own. These name the free axes alone, and the function does not say which axes are manual around it: only the call
+does. The same function may also be called outside, or where other axes are manual.
+
+Example, on ``["a"=2, "b"=2]``: a region that is manual over ``a`` calls ``@f``, whose argument has the sharding
+``[{"b"}, {}]``. In the region that is ``b`` beside the manual ``a``; read as of whole arrays it would mix the tiles of
+both coordinates of ``a``.
+
+State: ``made``, (function, manual axes) -> its copy. So there are at most as many copies of a function as sets of
+manual axes at its calls, however many calls there are. Calls in a copy are followed as those of the body, so that a
+circle of calls ends at a copy that is there.
+
+Cost: O(ops of the functions that are copied).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import sdy
+
+from shardpass.ir.walk import OpList, OpLists, operation, read_blocks
+
+NAMES_CALLEE = {"func.call": "callee", "stablehlo.composite": "decomposition"}
+COMPUTATION = "sdy.manual_computation"
+
+Manual = frozenset[str]
+
+
+def manual_axes(computation: Any) -> Manual:
+    """The names that a ``sdy.manual_computation`` itself lists."""
+    axes = sdy.ManualAxesAttr(computation.attributes["manual_axes"])
+    return frozenset(str(axes[i]).strip('"') for i in range(len(axes)))
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """A function in the region of ``computation``, with all axes that are manual there."""
+
+    function: Any
+    computation: Any
+    manual: Manual
+
+
+def scoped_calls(lists: OpLists) -> list[Copy]:
+    """Lets each call in a manual computation of the module, whose ops ``lists`` holds, call a copy of its function."""
+    copies = _Copies(lists)
+    copies.follow(lists.blocks, frozenset(), None)
+    for copy in copies.found:  # grows meanwhile
+        copies.follow(read_blocks(copy.function), copy.manual, copy.computation)
+    if copies.found:
+        lists.changed()
+    return copies.found
+
+
+class _Copies:
+    def __init__(self, lists: OpLists) -> None:
+        top = lists.blocks[0]
+        named = {op.attributes["sym_name"].value: op for op in top.ops if "sym_name" in op.attributes}
+        self.functions = {name: op for name, op in named.items() if op.name == "func.func"}
+        self.taken = set(named)
+        self.origin = {name: name for name in self.functions}  # a function, or a copy -> what it is a copy of
+        self.made: dict[tuple[str, Manual], str] = {}
+        self.found: list[Copy] = []
+
+    def follow(self, blocks: list[OpList], manual: Manual, computation: Any) -> None:
+        """Redirects the calls in ``blocks``, around which the ``manual`` axes of ``computation`` are manual."""
+        around: dict[int, tuple[Manual, Any]] = {}  # op, by identity -> what is manual around its blocks
+        for inside in blocks:
+            here = around.get(id(inside.owner), (manual, computation))
+            for op, name in zip(inside.ops, inside.names, strict=True):
+                if name == COMPUTATION:
+                    around[id(op)] = here[0] | manual_axes(op), op
+                elif here[0]:
+                    around[id(op)] = here
+                    if name in NAMES_CALLEE:
+                        self._redirect(op, *here)
+
+    def _redirect(self, call: Any, manual: Manual, computation: Any) -> None:
+        attribute = NAMES_CALLEE[call.name]
+        name = self.origin.get(ir.FlatSymbolRefAttr(call.attributes[attribute]).value, "")
+        if not name or not self.functions[name].regions[0].blocks:
+            return  # there is no such function, or it has no body: reported when calls are inlined
+        if (name, manual) not in self.made:
+            with ir.InsertionPoint(self.functions[name]):
+                copy = operation(self.functions[name].clone())
+            fresh = self._fresh(name)
+            copy.attributes["sym_name"] = ir.StringAttr.get(fresh)
+            copy.attributes["sym_visibility"] = ir.StringAttr.get("private")
+            self.origin[fresh] = name
+            self.made[name, manual] = fresh
+            self.found.append(Copy(copy, computation, manual))
+        call.attributes[attribute] = ir.FlatSymbolRefAttr.get(self.made[name, manual])
+
+    def _fresh(self, name: str) -> str:
+        number = 0
+        while (found := f"{name}_{number}") in self.taken:
+            number += 1
+        self.taken.add(found)
+        return found

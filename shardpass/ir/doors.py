@@ -1,0 +1,248 @@
+"""What a file holds, found out from its bytes, and how it becomes MLIR.
+
+1. MLIR text: what is UTF-8 and nothing of the following. MLIR's parser reads it.
+2. MLIR bytecode opens with ``ML\\xefR`` and the name of who wrote it. MLIR's parser reads it.
+3. Portable StableHLO (VHLO; ``Exported.mlir_module_serialized``) is bytecode that ``StableHLO_v1.2.3`` wrote. StableHLO
+   brings it up to date.
+4. ``jax.export`` (``Exported.serialize()``) is a FlatBuffer with a portable artefact inside.
+5. HLO text begins with ``HloModule name``. XLA parses it, and makes StableHLO of it.
+6. An HLO proto (``*.hlo.pb``, ``as_serialized_hlo_module_proto()``) has the fields of an ``HloModuleProto``, or is an
+   ``HloProto`` around one. XLA makes StableHLO of it.
+
+3 to 6 are converted in a process of their own: jaxlib ends its process on some files that are torn.
+
+The formats of protocol buffers and FlatBuffers are read as far as it takes to tell them apart: no library is needed.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from jaxlib.mlir import ir
+
+from shardpass.diagnostics import Place
+from shardpass.diagnostics.table_driver import CANNOT_CONVERT, EMPTY
+from shardpass.ir.dialects import make_context
+from shardpass.ir.walk import every_op
+
+FRONTEND = "mhlo.frontend_attributes"
+_OF_LAYOUTS = ("xla_shape", "result_layout")
+
+MAGIC = b"ML\xefR"
+_PORTABLE = re.compile(rb"ML\xefR.StableHLO_v([0-9.]+)", re.DOTALL)
+_HLO_TEXT = re.compile(rb"(?:\s+|//[^\n]*\n|/\*.*?\*/)*HloModule\s", re.DOTALL)
+
+
+class Format(enum.Enum):
+    """What a file is, in the words that messages use."""
+
+    EMPTY = "an empty file"
+    TEXT = "MLIR text"
+    BYTECODE = "MLIR bytecode"
+    PORTABLE = "a portable StableHLO artefact"
+    EXPORT = "a jax.export artefact"
+    HLO_TEXT = "HLO text"
+    HLO_PROTO = "an HLO proto"
+
+
+def format_of(data: bytes) -> Format:
+    """What ``data`` is. O(1), but for a file that is neither MLIR nor text."""
+    if data.startswith(MAGIC):
+        return Format.PORTABLE if _PORTABLE.match(data) else Format.BYTECODE
+    if not data.strip():
+        return Format.EMPTY
+    if _HLO_TEXT.match(data):
+        return Format.HLO_TEXT
+    if _inner_artefact(data) is not None:
+        return Format.EXPORT
+    return Format.TEXT if _hlo_module(data) is None else Format.HLO_PROTO
+
+
+def module_of(data: bytes, found: Format, filename: str, context: Any) -> Any:
+    """The ``ir.Module`` of what is neither MLIR text nor bytecode, in ``context``.
+
+    Raises ShardpassError: SP126 for an empty file, SP127 where jaxlib does not read it.
+    """
+    place = Place(filename)
+    if found is Format.EMPTY:
+        raise EMPTY.error(place)
+    child = subprocess.run(
+        [sys.executable, "-c", f"from shardpass.ir.doors import serve; serve({found.name!r})"],
+        input=data,
+        capture_output=True,
+        check=False,
+    )
+    if child.returncode:
+        reason = _reason(child.stderr.decode("utf-8", "replace")) or f"its process ended with {child.returncode}"
+        raise CANNOT_CONVERT.error(place, what=found.value, reason=reason, how=_hint(found, data))
+    with context:
+        return ir.Module.parse(child.stdout)
+
+
+def serve(name: str) -> None:
+    """The child process: a file of the format ``name`` on stdin, MLIR bytecode on stdout."""
+    made = _HOW[Format[name]](sys.stdin.buffer.read(), make_context())
+    made.operation.write_bytecode(sys.stdout.buffer)
+
+
+def _reason(said: str) -> str:
+    """The line of what the child said that tells most: the last that names an error, or the last."""
+    rows = [row.strip() for row in said.splitlines() if row.strip()]
+    told = [row for row in rows if "error" in row.lower() and not row.startswith("File ")]
+    return " ".join((told or rows or [""])[-1].split())[:400]
+
+
+def _of_portable(data: bytes, context: Any) -> Any:
+    from jaxlib.mlir.dialects import stablehlo as hlo
+
+    return hlo.deserialize_portable_artifact(context, data)
+
+
+def _of_export(data: bytes, context: Any) -> Any:
+    return _of_portable(_inner_artefact(data) or b"", context)
+
+
+def _of_hlo_text(data: bytes, context: Any) -> Any:
+    from shardpass.ir import jax_private
+
+    return _of_proto(jax_private.hlo_text_to_proto(data.decode("utf-8")), context)
+
+
+def _of_hlo_proto(data: bytes, context: Any) -> Any:
+    return _of_proto(_hlo_module(data) or b"", context)
+
+
+def _of_proto(proto: bytes, context: Any) -> Any:
+    from shardpass.ir import jax_private
+
+    with context:
+        module = ir.Module.parse(jax_private.hlo_proto_to_mlir(proto))
+        for op in every_op(module.operation):
+            _drop_notes(op)
+    return module
+
+
+def _drop_notes(op: Any) -> None:
+    """XLA's importer notes layouts and Shardy's texts of the shardings; they would not hold of tiles."""
+    for name in [name for name in op.attributes if name in _OF_LAYOUTS]:
+        del op.attributes[name]
+    if FRONTEND in op.attributes and (kept := _not_of_shardy(op.attributes[FRONTEND])) is not None:
+        _replace(op.attributes, kept)
+    for side in ("arg_attrs", "res_attrs"):
+        if side in op.attributes:
+            rows = [_row(row) for row in op.attributes[side]]
+            op.attributes[side] = ir.ArrayAttr.get([ir.DictAttr.get(row) for row in rows])
+
+
+def _row(said: Any) -> dict[str, Any]:
+    row = {entry.name: entry.attr for entry in ir.DictAttr(said)}
+    if FRONTEND in row and (kept := _not_of_shardy(row[FRONTEND])) is not None:
+        _replace(row, kept)
+    return row
+
+
+def _not_of_shardy(frontend: Any) -> dict[str, Any] | None:
+    """The entries that are not Shardy's; None where all are kept."""
+    entries = {entry.name: entry.attr for entry in ir.DictAttr(frontend)}
+    kept = {name: value for name, value in entries.items() if not name.startswith("xla.sdy.")}
+    return None if len(kept) == len(entries) else kept
+
+
+def _replace(attributes: Any, kept: dict[str, Any]) -> None:
+    if kept:
+        attributes[FRONTEND] = ir.DictAttr.get(kept)
+    else:
+        del attributes[FRONTEND]
+
+
+_HOW = {
+    Format.PORTABLE: _of_portable,
+    Format.EXPORT: _of_export,
+    Format.HLO_TEXT: _of_hlo_text,
+    Format.HLO_PROTO: _of_hlo_proto,
+}
+
+
+def _hint(found: Format, data: bytes) -> str:
+    if found in (Format.HLO_TEXT, Format.HLO_PROTO):
+        return (
+            "give the module before XLA's optimizations (module_*.before_optimizations.txt of --xla_dump_to), or "
+            "jax.jit(f).lower(...).as_text(debug_info=True)"
+        )
+    version = _PORTABLE.search(data)
+    said = version[1].decode() if version else "an unknown version"
+    return (
+        f"it was written by StableHLO {said}: read it with a jaxlib at least as new as the one that wrote it, or write "
+        "it again for an older version"
+    )
+
+
+# --- formats of others
+
+
+def _inner_artefact(data: bytes) -> bytes | None:
+    """The portable artefact in a FlatBuffer: a vector of bytes, which a count of 4 bytes precedes."""
+    found = _PORTABLE.search(data)
+    if found is None or found.start() < 8:
+        return None
+    start = found.start()
+    count = int.from_bytes(data[start - 4 : start], "little")
+    return data[start : start + count] if 0 < count <= len(data) - start else None
+
+
+def _hlo_module(data: bytes, nested: bool = True) -> bytes | None:
+    """The ``HloModuleProto`` that ``data`` is, or that is the first field of it; None where there is none.
+
+    Its fields: 1 the name, 2 the name of the entry computation, 3 each computation.
+    """
+    seen: dict[int, bytes] = {}
+    for number, content in _fields(data):
+        seen.setdefault(number, content)
+        if len(seen) == 3:
+            break
+    if {1, 2, 3} <= seen.keys() and _is_name(seen[1]) and _is_name(seen[2]):
+        return data
+    return _hlo_module(seen[1], nested=False) if nested and 1 in seen else None
+
+
+def _is_name(content: bytes) -> bool:
+    return 0 < len(content) < 4096 and all(0x20 <= byte < 0x7F for byte in content)
+
+
+def _fields(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """(number, content) of the fields of a protocol buffer that hold bytes, up to where it is none."""
+    at = 0
+    while at < len(data):
+        key, at = _varint(data, at)
+        match key & 7:
+            case 0:
+                _, at = _varint(data, at)
+            case 1:
+                at += 8
+            case 5:
+                at += 4
+            case 2:
+                count, at = _varint(data, at)
+                if at + count > len(data):
+                    return
+                yield key >> 3, data[at : at + count]
+                at += count
+            case _:
+                return
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    """The number at ``at`` and the offset behind it; a number without end ends with the data."""
+    value = shift = 0
+    while at < len(data) and shift < 70:
+        value |= (data[at] & 0x7F) << shift
+        at += 1
+        if not data[at - 1] & 0x80:
+            return value, at
+        shift += 7
+    return 7, len(data)

@@ -1,0 +1,93 @@
+"""Targets of custom calls that JAX and XLA give a meaning of their own.
+
+1. Annotations: the result is the operand, and the call says where or how it lies in memory. Any split passes through:
+   ``@LayoutConstraint`` (``jax.experimental.layout``), ``@annotate_device_placement`` (``jax.device_put`` to a kind of
+   memory), ``@MoveToHost`` and ``@MoveToDevice``. Some carry ``has_side_effect``, which keeps XLA from dropping them;
+   a note on each tile is what it means on tiles.
+2. ``@mhlo.topk``, the form in which StableHLO's older artefacts hold ``chlo.top_k``, is split as that op is.
+3. ``@TopK`` (XLA's own name) and ``@ApproxTopK`` (``jax.lax.approx_max_k``): rows are a batch, and the dimension that
+   is ordered is taken whole, since an approximate choice among candidates would be another one.
+
+``@ApproxTopK`` names the ordered dimension in its configuration; it takes n arrays of one shape, then n starting
+scalars, and returns n arrays that are shorter along that dimension.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jaxlib.mlir import ir
+
+from shardpass.ir.tensors import is_ranked, shape_of
+from shardpass.ops.families.custom_call import LocalCall, define_target
+from shardpass.ops.families.sort import top_k
+from shardpass.ops.model import OpModel
+from shardpass.ops.splits.factors import Kind, RuleBuilder
+
+ANNOTATIONS = ("LayoutConstraint", "annotate_device_placement", "MoveToHost", "MoveToDevice")
+CONFIG = "mhlo.backend_config"
+
+
+def annotation(op: Any) -> OpModel[Any] | None:
+    """Every dimension of the one operand is that of the one result."""
+    if len(op.operands) != 1 or len(op.results) != 1 or not is_ranked(op.results[0]):
+        return None
+    shape = shape_of(op.results[0])
+    if shape_of(op.operands[0]) != shape:
+        return None
+    build = RuleBuilder([len(shape)], [len(shape)])
+    for dim, size in enumerate(shape):
+        factor = build.factor(size)
+        build.operand(0, dim, factor)
+        build.result(0, dim, factor)
+    return LocalCall(build.build())
+
+
+def portable_top_k(op: Any) -> OpModel[Any] | None:
+    """As ``chlo.top_k``, which is the greatest elements; of the least, by rows."""
+    if "mhlo.attributes" not in op.attributes or len(op.operands) != 1 or len(op.results) != 2:
+        return None
+    said = ir.DictAttr(op.attributes["mhlo.attributes"])
+    greatest = "largest" in said and bool(ir.BoolAttr(said["largest"]).value)
+    return top_k(op) if greatest else by_rows(op)
+
+
+def by_rows(op: Any) -> OpModel[Any] | None:
+    """The last dimension is the ordered one."""
+    return _beside(op, len(shape_of(op.operands[0])) - 1) if len(op.operands) else None
+
+
+def approximate_top_k(op: Any) -> OpModel[Any] | None:
+    if CONFIG not in op.attributes or not isinstance(op.attributes[CONFIG], ir.DictAttr):
+        return None
+    said = ir.DictAttr(op.attributes[CONFIG])
+    return _beside(op, int(ir.IntegerAttr(said["reduction_dim"]).value)) if "reduction_dim" in said else None
+
+
+def _beside(op: Any, along: int) -> OpModel[Any] | None:
+    """All dimensions but ``along`` are parallel, in every operand and result that is no scalar.
+
+    None where the arrays are not of one shape but for that dimension.
+    """
+    shapes = [shape_of(value) for value in (*op.operands, *op.results)]
+    arrays = [shape for shape in shapes if shape]
+    if not arrays or not 0 <= along < len(arrays[0]):
+        return None
+    beside = [(*shape[:along], *shape[along + 1 :]) for shape in arrays]
+    if any(other != beside[0] for other in beside):
+        return None
+    given = len(op.operands)
+    build = RuleBuilder([len(s) for s in shapes[:given]], [len(s) for s in shapes[given:]])
+    common = {dim: build.factor(size) for dim, size in enumerate(arrays[0]) if dim != along}
+    for index, shape in enumerate(shapes):
+        for dim, size in enumerate(shape):
+            factor = common[dim] if dim != along else build.factor(size, Kind.REPLICATED)
+            (build.operand(index, dim, factor) if index < given else build.result(index - given, dim, factor))
+    return LocalCall(build.build())
+
+
+for _target in ANNOTATIONS:
+    define_target(_target, annotation)
+define_target("mhlo.topk", portable_top_k)
+define_target("TopK", by_rows)
+define_target("ApproxTopK", approximate_top_k)

@@ -1,0 +1,42 @@
+"""Lines of the user's program, for pages that quote them.
+
+A module may come from a stranger, and its locations may name any file: ``loc("/etc/passwd":1:1)``, or a device that
+never ends. So a line is quoted only from a regular file of modest size below a folder that the user works in or names.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+
+from shardpass.diagnostics import Place
+
+LARGEST = 4 * 2**20  # bytes of a file
+
+
+def source_line(place: Place, folders: Sequence[Path]) -> str:
+    """The text at ``place``, without the space around it; "" where it may not be quoted, or is not there."""
+    if not place.line or not place.file:
+        return ""
+    lines = _lines(place.file, tuple(folders))
+    return lines[place.line - 1].strip() if place.line <= len(lines) else ""
+
+
+@lru_cache(maxsize=64)
+def _lines(file: str, folders: tuple[Path, ...]) -> tuple[str, ...]:
+    try:
+        path = Path(file).resolve()
+        if not any(path.is_relative_to(folder.resolve()) for folder in folders):
+            return ()
+        # opened before it is looked at, so that what is looked at is what is read; a pipe would wait for its writer
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        with os.fdopen(descriptor, "rb") as stream:
+            found = os.fstat(stream.fileno())
+            if not stat.S_ISREG(found.st_mode) or found.st_size > LARGEST:
+                return ()
+            return tuple(stream.read(LARGEST).decode("utf-8", "replace").split("\n"))
+    except (OSError, ValueError, RuntimeError):  # not there, not readable, a NUL in the name, links in a circle
+        return ()

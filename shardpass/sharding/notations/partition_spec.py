@@ -1,0 +1,206 @@
+"""JAX's ``PartitionSpec``, as text and as a value, and a reader that takes any of the notations that people type.
+
+``P('x', None)`` splits the first dimension over the mesh axis x; ``P(('x', 'y'))`` over both, x major; a dimension
+without an entry is not split. ``P.UNCONSTRAINED`` leaves a dimension open. The axes are those of a mesh that stands
+beside it: ``x=4,y=2``, or XLA's ``mesh['x'=4,'y'=2]``.
+
+What a text is shows at its start (``read_any``):
+
+1. ``P(`` or ``PartitionSpec(``: JAX's; ``jax.P(`` and ``jax.sharding.PartitionSpec(`` too.
+2. ``#sdy.sharding<`` or ``<@``: Shardy's; the mesh that it names is the one given.
+3. ``[``: a distributed type of the paper, ``[32{"x"}128, 64]``, whose sizes must be those of the array.
+4. else ``mhlo.sharding`` text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from shardpass.diagnostics import table_sharding as table
+from shardpass.sharding.errors import ShardingParseError, fault
+from shardpass.sharding.mesh import Mesh
+from shardpass.sharding.model import Sharding
+from shardpass.sharding.notations.distributed_type import parse_distributed_type
+from shardpass.sharding.notations.mhlo import parse_sharding
+from shardpass.sharding.notations.named_mesh import parse_mesh
+from shardpass.sharding.notations.sdy import parse_sdy
+from shardpass.sharding.tuples import TupleSharding
+
+_CALL = re.compile(r"\s*(?:[A-Za-z_]\w*\.)*(?:P|PartitionSpec)\s*\(")
+_TOKEN = re.compile(
+    r"\s*(?P<token>'[^'\\]*'|\"[^\"\\]*\"|None|(?:[A-Za-z_]\w*\.)*(?:UNCONSTRAINED|PartitionSpec|P)|[(),\[\]])"
+)
+_AXIS = re.compile(r"\s*([A-Za-z_][\w.-]*)\s*=\s*([0-9]{1,18})\s*")
+
+Entry = tuple[str, ...] | None  # the axes of a dimension; None leaves it open
+
+
+def spec_sharding(entries: Iterable[Entry], mesh: Mesh, rank: int | None = None, *, said: object = "") -> Sharding:
+    """The sharding that splits dimension k over the axes ``entries[k]``, of an array of ``rank`` (else of as many).
+
+    Raises:
+        ShardingError: an axis that the mesh has not, one used twice, or more entries than dimensions.
+    """
+    given = list(entries)
+    if rank is not None:
+        if len(given) > rank:
+            raise table.RANK.error(sharding=str(said), dims=len(given), rank=rank)
+        given += [()] * (rank - len(given))
+    made = Sharding.tiled(mesh, [entry or () for entry in given])
+    opened = tuple(k for k, entry in enumerate(given) if entry is None)
+    return made.replaced(notes=replace(made.notes, open=opened)) if opened else made
+
+
+def parse_partition_spec(text: str, mesh: Mesh, rank: int | None = None) -> Sharding:
+    """The sharding of ``P('x', None)`` over ``mesh``. Raises ShardingParseError, or as ``spec_sharding``."""
+    read = _Tokens(text)
+    read.take("P")
+    read.take("(")
+    entries: list[Entry] = []
+    for _ in read.several(")"):
+        entries.append(read.entry())
+    if text[read.at :].strip():
+        raise read.fault("the end")
+    return spec_sharding(entries, mesh, rank, said=text)
+
+
+class _Tokens:
+    def __init__(self, text: str) -> None:
+        self.text, self.at = text, 0
+
+    def peek(self) -> str:
+        found = _TOKEN.match(self.text, self.at)
+        token = found["token"] if found else ""
+        return "P" if token.endswith(("P", "PartitionSpec")) and token[0] not in "'\"" else token
+
+    def take(self, *wanted: str) -> str:
+        token = self.peek()
+        if wanted and token not in wanted:
+            raise self.fault(" or ".join(repr(w) for w in wanted))
+        found = _TOKEN.match(self.text, self.at)
+        assert found is not None  # there is a token
+        self.at = found.end()
+        return token
+
+    def several(self, close: str) -> Iterator[None]:
+        """Yields before each item up to ``close``; a comma may follow the last one, as in Python."""
+        while self.peek() != close:
+            yield
+            if self.peek() != close:
+                self.take(",")
+                continue
+        self.take(close)
+
+    def entry(self) -> Entry:
+        token = self.peek()
+        if token == "None":
+            self.take()
+            return ()
+        if token.endswith("UNCONSTRAINED"):
+            self.take()
+            return None
+        if token in ("(", "["):
+            self.take()
+            axes = []
+            for _ in self.several(")" if token == "(" else "]"):
+                axes.append(self.name())
+            return tuple(axes)
+        return (self.name(),)
+
+    def name(self) -> str:
+        if self.peek()[:1] not in ("'", '"'):
+            raise self.fault("an axis name in quotes, a tuple of them, None or UNCONSTRAINED")
+        return self.take()[1:-1]
+
+    def fault(self, expected: str) -> ShardingParseError:
+        at = self.at + len(self.text[self.at :]) - len(self.text[self.at :].lstrip())
+        found = repr(self.peek() or self.text[at : at + 1]) if at < len(self.text) else "the end of the text"
+        return fault(table.SYNTAX, self.text, at, expected=expected, found=found, hint="")
+
+
+def read_mesh(text: str) -> Mesh:
+    """The mesh of ``x=4,y=2``, or of XLA's text. Raises ShardingError."""
+    if text.lstrip().startswith("mesh"):
+        return parse_mesh(text)
+    axes, at = [], 0
+    while True:
+        found = _AXIS.match(text, at)
+        if found is None:
+            expected, shown = "an axis and its size, as in x=4,y=2", repr(text[at : at + 12])
+            raise fault(table.SYNTAX, text, at, expected=expected, found=shown if text[at:] else "the end", hint="")
+        axes.append((found[1], int(found[2])))
+        at = found.end()
+        if at == len(text):
+            return Mesh(axes)
+        if text[at] != ",":
+            raise fault(table.SYNTAX, text, at, expected="','", found=repr(text[at]), hint="")
+        at += 1
+
+
+class _Any(Mapping[str, Mesh]):
+    """Every name means the one mesh."""
+
+    def __init__(self, mesh: Mesh) -> None:
+        self.mesh = mesh
+
+    def __getitem__(self, name: str) -> Mesh:
+        return self.mesh
+
+    def __contains__(self, name: object) -> bool:
+        return True
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+
+def read_any(text: str, shape: Sequence[int], mesh: Mesh | None = None) -> Sharding | TupleSharding:
+    """The sharding of an array of ``shape`` that ``text`` says in one of the notations above.
+
+    Raises:
+        ShardingError: the text follows none of them, needs a mesh that is not given, or is of another rank or shape.
+    """
+    start = text.lstrip()
+    if _CALL.match(text):
+        return parse_partition_spec(text, _given(mesh, "JAX's PartitionSpec"), len(shape))
+    if start.startswith(("#sdy.sharding", "<@", "<mesh<")):
+        inlined = "<mesh<" in start
+        return parse_sdy(text, {} if inlined else _Any(_given(mesh, "Shardy's sharding")))
+    if start.startswith("["):
+        sharding, whole = parse_distributed_type(text, _given(mesh, "a distributed type"))
+        if whole != tuple(shape):
+            what = f"a type of {'x'.join(map(str, whole))} for an array of {'x'.join(map(str, shape))}"
+            raise table.CANNOT_SAY.error(notation="a distributed type", what=what)
+        return sharding
+    return parse_sharding(text)
+
+
+def _given(mesh: Mesh | None, notation: str) -> Mesh:
+    if mesh is None:
+        raise table.MESH.error(message=f"{notation} names axes of a mesh", hint="say which: --mesh x=4,y=2")
+    return mesh
+
+
+def is_named_sharding(value: Any) -> bool:
+    """Whether ``value`` looks as a ``jax.sharding.NamedSharding`` does: JAX is not imported to ask."""
+    return hasattr(value, "spec") and hasattr(value, "mesh") and hasattr(value.mesh, "shape")
+
+
+def from_named_sharding(value: Any, rank: int) -> Sharding:
+    """The sharding of a ``NamedSharding``.
+
+    Devices are numbered by their place in its mesh, which is how JAX numbers the partitions of a program.
+    """
+    mesh = Mesh((str(name), int(size)) for name, size in dict(value.mesh.shape).items())
+    entries: list[Entry] = []
+    for entry in tuple(getattr(value.spec, "partitions", value.spec)):
+        if entry is None or isinstance(entry, tuple | list):
+            entries.append(tuple(entry or ()))
+        else:
+            entries.append((entry,) if isinstance(entry, str) else None)  # UNCONSTRAINED is an object of JAX's
+    return spec_sharding(entries, mesh, rank, said=value.spec)

@@ -1,0 +1,68 @@
+"""``plan_redistribution`` takes what people have at hand, and refuses the rest by the name of the argument."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.sharding import AbstractMesh, AxisType, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+import shardpass
+
+ROWS, COLUMNS = "{devices=[4,1,2]<=[8] last_tile_dim_replicate}", "{devices=[1,8]<=[8]}"
+MESH = AbstractMesh((4, 2), ("x", "y"), axis_types=(AxisType.Auto, AxisType.Auto))
+
+
+@pytest.mark.parametrize("dtype", [jnp.bfloat16, "bf16", jnp.dtype("bfloat16"), jnp.zeros(1, jnp.bfloat16).dtype])
+def test_element_types(dtype: Any) -> None:
+    plan = shardpass.plan_redistribution((64, 64), dtype, ROWS, COLUMNS)
+    assert plan.element_type.mlir == "bf16"
+    assert plan.bytes_received == shardpass.plan_redistribution((64, 64), "f16", ROWS, COLUMNS).bytes_received
+
+
+def test_named_shardings() -> None:
+    source, target = NamedSharding(MESH, P("x")), NamedSharding(MESH, P(None, ("x", "y")))
+    plan = shardpass.plan_redistribution((64, 64), jnp.float32, source, target)
+    assert (str(plan.source), str(plan.target)) == (ROWS, COLUMNS)
+    assert plan.bytes_received == shardpass.plan_redistribution((64, 64), "f32", ROWS, COLUMNS).bytes_received
+
+
+def test_sizes_of_numpy() -> None:
+    plan = shardpass.plan_redistribution(np.array([64, 64]), "f32", ROWS, COLUMNS, num_devices=np.int64(8))
+    assert plan.shape == (64, 64)
+
+
+WRONG = [
+    ({"shape": None}, "SP406", "None"),
+    ({"shape": 64}, "SP406", "64"),
+    ({"shape": "64,64"}, "SP406", "64,64"),
+    ({"shape": (64.0, 64)}, "SP406", "64.0 is not a size"),
+    ({"shape": (True, True)}, "SP406", "True is not a size"),
+    ({"shape": (-1, 64)}, "SP406", "negative"),
+    ({"element_type": None}, "SP405", "None"),
+    ({"element_type": 5}, "SP405", "5"),
+    ({"element_type": np.dtype("datetime64[s]")}, "SP405", "M8"),
+    ({"element_type": "float33"}, "SP405", "float33"),
+    ({"source": None}, "SP415", "the source is no sharding: None"),
+    ({"source": b"{replicated}"}, "SP415", "b'{replicated}'"),
+    ({"target": []}, "SP415", "the target is no sharding: []"),
+    ({"target": P("x")}, "SP415", "the target is no sharding: P"),
+    ({"num_devices": "8"}, "SP416", "'8'"),
+    ({"num_devices": 0}, "SP416", "0"),
+    ({"num_devices": True}, "SP416", "True"),
+    ({"num_devices": 8.0}, "SP416", "8.0"),
+]
+
+
+@pytest.mark.parametrize(("given", "code", "part"), WRONG, ids=lambda v: str(v)[:40])
+def test_what_is_refused(given: dict[str, Any], code: str, part: str) -> None:
+    arguments: dict[str, Any] = {"shape": (64, 64), "element_type": "f32", "source": ROWS, "target": COLUMNS, **given}
+    with pytest.raises(shardpass.ShardpassError) as caught:
+        shardpass.plan_redistribution(**arguments)
+    (found,) = caught.value.diagnostics
+    assert found.code == code
+    assert part in found.message
+    assert found.remedy
