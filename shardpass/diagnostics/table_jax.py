@@ -45,6 +45,14 @@ NO_AXES = Code(
     "axes.",
 )
 
+OTHER_SHARDING = Code(
+    "SP606",
+    "XLA reports the sharding {found} of {where}, which was given {wanted}",
+    remedy="give the value a sharding, with in_shardings= or out_shardings=",
+    explanation="JAX names the arrays that a program returns by what XLA reports. A sharding that differs from the one "
+    "in the partitioned module would be refused by JAX when the function is called, so the program is left to XLA.",
+)
+
 NOT_A_SHARDING = Code(
     "SP610",
     "redistribute() needs a jax.sharding.NamedSharding, but was given {given}",

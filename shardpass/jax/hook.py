@@ -26,15 +26,18 @@ from shardpass.ir import annotations as names
 from shardpass.ir import jax_private
 from shardpass.ir.tensors import every_op, operation
 from shardpass.jax.manual_region import wrap
-from shardpass.pipeline.run import run_in_place
+from shardpass.pipeline.run import NAMED, run_in_place
 from shardpass.runtime.compiling import bytecode, own_copy
+from shardpass.runtime.partitioned_signature import Signature
+from shardpass.sharding import parse_sharding
 
 
 class FallbackWarning(UserWarning):
     """XLA partitions a program in shardpass's place; the message says why."""
 
 
-PIPELINE = "partition"
+# what JAX gets back are arrays of JAX, so open arguments and results are split over whole axes, evenly
+PIPELINE = NAMED["partition"].replace("shardpass-check,", "shardpass-whole-axes,shardpass-check,", 1)
 COUNTS = ("partitioned", "passed_through", "fallback")
 
 _lock = threading.Lock()
@@ -102,8 +105,10 @@ def _compile(backend: Any, computation: Any, devices: Any, options: Any, *rest: 
         _count("passed_through")
         return _original(backend, computation, devices, options, *rest, **more)
     try:
-        ours = partitioned(computation, devices, shardy=options.executable_build_options.use_shardy_partitioner)
+        shardy = options.executable_build_options.use_shardy_partitioner
+        ours, signature = partitioned(computation, devices, shardy=shardy)
         loaded = _original(backend, ours, devices, options, *rest, **more)
+        _refuse_other_shardings(loaded, signature)
     except Exception as error:
         _count("fallback")
         _warn(computation, error)
@@ -112,8 +117,10 @@ def _compile(backend: Any, computation: Any, devices: Any, options: Any, *rest: 
     return loaded
 
 
-def partitioned(computation: Any, devices: Any, *, shardy: bool) -> Any:
+def partitioned(computation: Any, devices: Any, *, shardy: bool) -> tuple[Any, Signature]:
     """The module that JAX lowered, partitioned, as one manual region over whole arrays, in the same context.
+
+    Returned with the arguments and results of main, tiled.
 
     Raises:
         ShardpassError: SP602-SP605, or what the pipeline raises.
@@ -125,9 +132,24 @@ def partitioned(computation: Any, devices: Any, *, shardy: bool) -> Any:
     module = own_copy(computation)
     with collect():  # remarks of passes are for those who ask, not for every compile
         run_in_place(module, PIPELINE)
-    wrap(module, computation, shardy=shardy)
+    signature = wrap(module, computation, shardy=shardy)
     with computation.context:
-        return ir.Module.parse(bytecode(module))
+        return ir.Module.parse(bytecode(module)), signature
+
+
+def _refuse_other_shardings(loaded: Any, signature: Signature) -> None:
+    """Compares the shardings that XLA reports with those that it was given; JAX would raise later, at the call.
+
+    Raises ShardpassError (SP606) at the first that differs.
+    """
+    rows = zip(jax_private.boundary_shardings(loaded), (signature.arguments, signature.results), strict=True)
+    for reported, boundaries in rows:
+        if len(reported) != len(boundaries):
+            continue  # XLA says nothing of them
+        for text, boundary in zip(reported, boundaries, strict=True):
+            if text != str(boundary.sharding) and parse_sharding(text) != boundary.sharding:
+                wanted = str(boundary.sharding)
+                raise table_jax.OTHER_SHARDING.error(where=boundary.where, found=text, wanted=wanted)
 
 
 def _refuse_what_must_run_once(computation: Any) -> None:

@@ -25,8 +25,8 @@ from shardpass.sharding import Mesh, Sharding, common_mesh, parse_mesh, sdy_text
 MESH_NAME = "shardpass_mesh"
 
 
-def wrap(module: Any, original: Any, *, shardy: bool) -> None:
-    """Rewrites a partitioned ``ir.Module`` in place to take and return whole arrays.
+def wrap(module: Any, original: Any, *, shardy: bool) -> Signature:
+    """Rewrites a partitioned ``ir.Module`` in place to take and return whole arrays; what it took and returned before.
 
     ``original``: the module that JAX lowered; its main's attributes other than shardings (donation, names of
     results) are taken over.
@@ -47,6 +47,7 @@ def wrap(module: Any, original: Any, *, shardy: bool) -> None:
         for name in [n for n in module.operation.attributes if n.startswith("shardpass.")]:
             del module.operation.attributes[name]
     module.operation.verify()
+    return signature
 
 
 Rows = list[dict[str, Any]]
