@@ -14,14 +14,6 @@ FALLBACK = Code(
     "compiled it. `shardpass.jax.stats()` counts these under 'fallback'.",
 )
 
-SIDE_EFFECT = Code(
-    "SP602",
-    "the program calls back into Python or has side effects (`custom_call @{target}`), which must happen once and not "
-    "on each device",
-    remedy="move the callback out of the jitted function, or leave this function to XLA",
-    explanation="`jax.debug.print`, `io_callback` and `pure_callback` call Python on the host.",
-)
-
 MANY_PROCESSES = Code(
     "SP603",
     "the devices of the program belong to {processes} processes",

@@ -77,6 +77,7 @@ class _Import:
         self.module = module
         self.mesh_ops = [op for op in module.body.operations if operation(op).name == "sdy.mesh"]
         self.meshes: dict[str, Mesh] = {}
+        self.maximal: dict[str, int] = {}  # meshes without axes that name one device
         self.read: dict[tuple[Any, int, str | None], dict[str, Any]] = {}
         self.manual: dict[str | None, frozenset[str]] = {None: frozenset()}  # scope -> names of its axes
         self.changed = False  # whether ops were made, moved or erased
@@ -84,6 +85,10 @@ class _Import:
     def run(self, lists: OpLists) -> Mesh | None:
         for op in self.mesh_ops:
             name = op.attributes["sym_name"].value
+            device = _only_device(op.attributes["mesh"])
+            if device is not None:
+                self.maximal[name] = device
+                continue
             self.meshes[name] = _mesh(op.attributes["mesh"], f"@{name}", op.location)
         self._annotations(lists)
         for op in self.mesh_ops:
@@ -124,9 +129,16 @@ class _Import:
     def _attributes(self, attribute: Any, rank: int, location: Any, scope: str | None = None) -> dict[str, Any]:
         """``mhlo.sharding``, open dimensions and priorities, for one ``#sdy.sharding`` of a value in ``scope``."""
         key = (attribute, rank, scope)
-        if key not in self.read:
+        if key not in self.read and (device := self._one_device(attribute)) is not None:
+            self.read[key] = {SHARDING: ir.StringAttr.get(str(Sharding.maximal(device)))}
+        elif key not in self.read:
             self.read[key] = self._described(self._parse(str(attribute), location), rank, self.manual[scope])
         return dict(self.read[key])
+
+    def _one_device(self, attribute: Any) -> int | None:
+        """The device on which a value is that has a mesh without axes."""
+        mesh = sdy.TensorShardingAttr(attribute).mesh_or_ref if self.maximal else None
+        return self.maximal.get(mesh.value) if isinstance(mesh, ir.FlatSymbolRefAttr) else None
 
     def _parse(self, text: str, location: Any) -> Sharding:
         try:
@@ -198,6 +210,10 @@ class _Import:
     def _annotated(self, op: Any) -> None:
         said = sdy.TensorShardingPerValueAttr(op.attributes[SDY_SHARDING]).shardings
         del op.attributes[SDY_SHARDING]
+        if not len(op.results):  # JAX gives such a call one sharding all the same: the device that makes it
+            if len(said) and marked_scope(op) is None:
+                op.attributes[SHARDING] = self._attributes(said[0], 0, op.location, None)[SHARDING]
+            return
         found = [
             self._attributes(s, _rank(r.type), op.location, marked_scope(op))
             for s, r in zip(said, op.results, strict=True)
@@ -279,6 +295,13 @@ class _Import:
         scope = MANUAL if mesh is None or not free else str(Sharding.tiled(mesh, (), manual=sorted(manual)))
         self.manual[scope] = frozenset(manual)
         return scope
+
+
+def _only_device(attribute: Any) -> int | None:
+    """The device of a mesh that has no axes and names one, which is how JAX says ``{maximal device=0}``."""
+    mesh = sdy.MeshAttr(attribute)
+    devices = tuple(mesh.device_ids)
+    return int(devices[0]) if not len(mesh.axes) and len(devices) == 1 else None
 
 
 def _mesh(attribute: Any, name: str, location: Any) -> Mesh:

@@ -24,7 +24,6 @@ from shardpass.diagnostics import Diagnostic, ShardpassError, collect, table_jax
 from shardpass.diagnostics.internal import internal_error
 from shardpass.ir import annotations as names
 from shardpass.ir import jax_private
-from shardpass.ir.tensors import every_op, operation
 from shardpass.jax.manual_region import wrap
 from shardpass.pipeline.run import NAMED, run_in_place
 from shardpass.runtime.compiling import bytecode, own_copy
@@ -123,9 +122,8 @@ def partitioned(computation: Any, devices: Any, *, shardy: bool) -> tuple[Any, S
     Returned with the arguments and results of main, tiled.
 
     Raises:
-        ShardpassError: SP602-SP605, or what the pipeline raises.
+        ShardpassError: SP603-SP605, or what the pipeline raises.
     """
-    _refuse_what_must_run_once(computation)
     processes = {device.process_index for device in devices.flat}
     if len(processes) > 1:
         raise table_jax.MANY_PROCESSES.error(processes=len(processes))
@@ -150,18 +148,6 @@ def _refuse_other_shardings(loaded: Any, signature: Signature) -> None:
             if text != str(boundary.sharding) and parse_sharding(text) != boundary.sharding:
                 wanted = str(boundary.sharding)
                 raise table_jax.OTHER_SHARDING.error(where=boundary.where, found=text, wanted=wanted)
-
-
-def _refuse_what_must_run_once(computation: Any) -> None:
-    for top in computation.body.operations:
-        for op in every_op(operation(top)):
-            target = names.custom_call_target(op)
-            if "callback" in target or (target and _has_side_effect(op)):
-                raise table_jax.SIDE_EFFECT.error(target=target)
-
-
-def _has_side_effect(op: Any) -> bool:
-    return "has_side_effect" in op.attributes and bool(op.attributes["has_side_effect"].value)
 
 
 def _warn(computation: Any, error: Exception) -> None:

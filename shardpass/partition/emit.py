@@ -20,12 +20,14 @@ from jaxlib.mlir import ir
 from shardpass.diagnostics import report
 from shardpass.diagnostics.table_passes import INTERNAL_SHAPE, MANUAL_SHAPE, NO_RULE, TAKEN_WHOLE
 from shardpass.ir import annotations as names
+from shardpass.ir.effects import calls_host
 from shardpass.ir.locations import place_of
 from shardpass.ir.reductions import WITH_CHANNELS, channels
 from shardpass.ir.tensors import every_op, retype
 from shardpass.ops.model import Site
 from shardpass.ops.registry import find
 from shardpass.partition.build import Reshards, completed, masked, tile_shape
+from shardpass.partition.host_call import on_one_device
 from shardpass.partition.tiles import Tiles
 from shardpass.planning.plan import ProgramPlan
 from shardpass.planning.steps import (
@@ -234,6 +236,8 @@ class _Emitter:
             _say(remark, plan.op, op)
         _unannotate(op, True)
         made = [self.handles.values[r.value] if r is not None else None for r in plan.results]
+        if plan.op.once is not None:
+            made = on_one_device(op, plan.op.once)
         self._results(plan.op, plan.results, made, op, after)
 
     def _border(self, plan: BorderPlan, op: Any) -> None:
@@ -258,7 +262,7 @@ class _Emitter:
             self.dead.append(op)
         else:
             for inner in every_op(op):
-                if names.SHARDING in inner.attributes:
+                if names.SHARDING in inner.attributes and not calls_host(inner):  # XLA asks a side effect where it is
                     del inner.attributes[names.SHARDING]
 
     def _control_flow(self, plan: ControlFlowPlan, op: Any) -> None:

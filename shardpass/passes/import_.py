@@ -20,6 +20,7 @@ The order of the steps matters. Each says which others it must follow:
 9. ``expand_ops``: ops that are defined by others are written out. Before 10, so that what is written out is marked too.
 10. ``mark_manual``: the ops of manual regions. After 5: a region's ops are found by following values from its entry to
     its exit, which must not hide in a callee.
+    ``mark_host_calls`` follows: a callback in such a region runs on every device, and outside on one.
 11. ``erase_unused_and_copy_constants``. After 10: an op that feeds a region and the program around it has been copied.
 12. Read all annotations. After 11: no sharding of an op that is erased may choose the mesh.
 13. Count the devices: ``mhlo.num_partitions``, else the SDY mesh, else the first sharding. After 12.
@@ -46,6 +47,7 @@ from shardpass.diagnostics.table_passes import PARTITIONED_ALREADY, TOO_MANY_DEV
 from shardpass.importing.constraints import CUSTOM_CALL, drop_constraints_in_reducers, read_unspecified_dims
 from shardpass.importing.erase_and_copy import erase_unused_and_copy_constants
 from shardpass.importing.find_mesh import device_count, find_mesh
+from shardpass.importing.host_calls import mark_host_calls
 from shardpass.importing.inline_calls import inline_calls
 from shardpass.importing.read_annotations import read_annotations, refuse_wrong_shardings
 from shardpass.importing.read_sdy import MOST_DEVICES, import_sdy
@@ -123,6 +125,7 @@ class Import(ModulePass):
         read_unspecified_dims(lists)
         expand_ops(lists)
         _mark_manual(main, lists)
+        mark_host_calls(lists)
         erase_unused_and_copy_constants(lists)
         signature = Signature(main)
         found, replicated_along = read_annotations(main, signature, lists)
