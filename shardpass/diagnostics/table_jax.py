@@ -48,8 +48,17 @@ OTHER_SHARDING = Code(
 NOT_A_SHARDING = Code(
     "SP610",
     "redistribute() needs a jax.sharding.NamedSharding, but was given {given}",
-    remedy="write jax.NamedSharding(mesh, PartitionSpec(...)), with an entry for each dimension",
+    remedy="write jax.NamedSharding(mesh, PartitionSpec(...)) with an entry for each dimension, or a PartitionSpec "
+    "inside of jax.set_mesh(mesh)",
     explanation="The target of a redistribution names mesh axes for each dimension of the array.",
+)
+
+OTHER_TREE = Code(
+    "SP612",
+    "redistribute(): the tree of {name} does not fit the tree of arrays: {reason}",
+    remedy="give one sharding for all arrays, or a tree whose every branch is one of the arrays' tree",
+    explanation="A tree of shardings may stop at any branch of the tree of arrays: that sharding then is for all "
+    "arrays below.",
 )
 
 INDIVISIBLE = Code(
