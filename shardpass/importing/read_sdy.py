@@ -51,7 +51,7 @@ from shardpass.ir.annotations import (
     notes_of,
 )
 from shardpass.ir.collectives import OPS
-from shardpass.ir.locations import place_of
+from shardpass.ir.locations import Within, place_of
 from shardpass.ir.tensors import dense_i64
 from shardpass.ir.walk import OpLists, operation
 from shardpass.program.manual_regions import marked_scope, set_scope
@@ -266,8 +266,10 @@ class _Import:
                 tile = self._call(TO_SHARD, whole, argument.type, sharding, scope)
                 argument.replace_all_uses_with(tile)
             *body, terminator = [operation(inner) for inner in block.operations]
+            within = Within(op.location)
             for inner in body:
                 inner.move_before(op)
+                within.move(inner)
                 self._mark(inner, scope)
             for result, value, sharding in zip(op.results, list(terminator.operands), outof, strict=True):
                 tile = self._call(CONSTRAINT, value, value.type, sharding, scope)

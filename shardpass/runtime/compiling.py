@@ -12,7 +12,7 @@ from shardpass.ir import jax_private
 from shardpass.ir.annotations import Signature as Annotations
 from shardpass.ir.annotations import custom_call_target, main_of
 from shardpass.ir.context import parse_module
-from shardpass.ir.locations import place_of
+from shardpass.ir.locations import first_names, place_of
 from shardpass.ir.walk import OpLists, named
 from shardpass.runtime.executable import Executable, first_line
 from shardpass.runtime.partitioned_signature import Signature, read_signature
@@ -55,6 +55,8 @@ def load(module: Any, signature: Signature, devices: Sequence[Any], *, shardy: b
 def compile_by_client(module: Any, devices: Sequence[Any], *, shardy: bool = False) -> Any:
     """XLA's executable. Raises ShardpassError (SP511) with XLA's words."""
     drop_donation(module)
+    with module.context:
+        first_names(module.operation)
     try:
         return jax_private.compile_and_load(bytecode(module), devices, spmd=len(devices) > 1, shardy=shardy)
     except RuntimeError as error:
@@ -69,7 +71,7 @@ def own_copy(module: Any) -> Any:
 
 
 def bytecode(module: Any) -> bytes:
-    found: bytes = module.operation.get_asm(binary=True)
+    found: bytes = module.operation.get_asm(binary=True, enable_debug_info=True)
     return found
 
 
