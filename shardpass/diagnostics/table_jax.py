@@ -7,11 +7,19 @@ from shardpass.diagnostics.core import Code, Severity
 FALLBACK = Code(
     "SP601",
     "XLA partitions {name} instead of shardpass: {reason}",
-    remedy="expect the same results; to learn more, lower the function and run shardpass-check on the text that "
-    "as_text(debug_info=True) returns",
+    remedy="{remedy}. The results are the same; to learn more, lower the function and run shardpass-check on the text "
+    "that as_text(debug_info=True) returns",
     severity=Severity.WARNING,
     explanation="Inside `shardpass.jax.use()` a program that shardpass cannot partition is compiled as JAX would have "
-    "compiled it. `shardpass.jax.stats()` counts these under 'fallback'.",
+    "compiled it. The warning stands at the call that compiled the program, and names the line of the op that could "
+    "not be partitioned. `shardpass.jax.stats()` counts these under 'fallback', and lists them under 'reasons'.",
+)
+
+STRICT = Code(
+    "SP607",
+    "shardpass cannot partition {name}: {reason}",
+    remedy="{remedy}. Without strict=True, XLA would partition the program",
+    explanation="Inside `shardpass.jax.use(strict=True)` a program that would be left to XLA is an error.",
 )
 
 MANY_PROCESSES = Code(

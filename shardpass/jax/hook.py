@@ -2,6 +2,7 @@
 
 State: whether the hook is in place, the counts, and whether it is active: for the whole process (``install``) or
 inside ``use()``, which is part of JAX's cache key, so that a function compiled outside is compiled again inside.
+``_reasons`` counts, by code and function, what was left to XLA.
 
 Invariants: whatever fails here, the program is compiled as JAX would have compiled it, with a warning that says why;
 the module that JAX lowered is never changed.
@@ -10,6 +11,8 @@ the module that JAX lowered is never changed.
 from __future__ import annotations
 
 import functools
+import os
+import sys
 import threading
 import warnings
 from collections import Counter
@@ -20,6 +23,7 @@ from typing import Any
 import jax
 from jaxlib.mlir import ir
 
+import shardpass
 from shardpass.diagnostics import Diagnostic, ShardpassError, collect, table_jax
 from shardpass.diagnostics.internal import internal_error
 from shardpass.ir import annotations as names
@@ -38,19 +42,27 @@ class FallbackWarning(UserWarning):
 # what JAX gets back are arrays of JAX, so open arguments and results are split over whole axes, evenly
 PIPELINE = NAMED["partition"].replace("shardpass-check,", "shardpass-whole-axes,shardpass-check,", 1)
 COUNTS = ("partitioned", "passed_through", "fallback")
+OFF, ON, STRICT = "off", "on", "strict"
+# frames of these are none of the user's
+_NOT_THE_USERS = tuple(os.path.dirname(str(found.__file__)) + os.sep for found in (jax, shardpass))
 
 _lock = threading.Lock()
 _counts: Counter[str] = Counter()
 _original: jax_private.Compile | None = None
 _everywhere = False
-_inside_use = jax.make_user_context(False)
+_reasons: dict[str, Counter[str]] = {}
+_inside_use = jax.make_user_context(OFF)
 
 
 @contextmanager
-def use() -> Iterator[None]:
-    """Inside the block, in this thread, every ``jax.jit`` over several devices is partitioned by shardpass."""
+def use(*, strict: bool = False) -> Iterator[None]:
+    """Inside the block, in this thread, every ``jax.jit`` over several devices is partitioned by shardpass.
+
+    ``strict``: a program that shardpass cannot partition is an error (ShardpassError, SP607), where XLA would
+    otherwise partition it, with a ``FallbackWarning``.
+    """
     _put_in_place()
-    with _inside_use(True):
+    with _inside_use(STRICT if strict else ON):
         yield
 
 
@@ -71,10 +83,14 @@ def uninstall() -> None:
         jax.clear_caches()
 
 
-def stats() -> dict[str, int]:
-    """How many programs were partitioned, passed through (one device), or left to XLA (fallback), in this process."""
+def stats() -> dict[str, Any]:
+    """How many programs were partitioned, passed through (one device), or left to XLA (fallback), in this process.
+
+    Under ``reasons``: for each code of a reason the functions that were left to XLA, with how often each was.
+    """
     with _lock:
-        return {name: _counts[name] for name in COUNTS}
+        reasons = {code: dict(names) for code, names in _reasons.items()}
+        return {**{name: _counts[name] for name in COUNTS}, "reasons": reasons}
 
 
 def _count(what: str) -> None:
@@ -92,7 +108,7 @@ def _put_in_place() -> None:
 
 
 def _active() -> bool:
-    return _everywhere or bool(_inside_use.value)
+    return _everywhere or _inside_use.value != OFF
 
 
 def _compile(backend: Any, computation: Any, devices: Any, options: Any, *rest: Any, **more: Any) -> Any:
@@ -109,8 +125,7 @@ def _compile(backend: Any, computation: Any, devices: Any, options: Any, *rest: 
         loaded = _original(backend, ours, devices, options, *rest, **more)
         _refuse_other_shardings(loaded, signature)
     except Exception as error:
-        _count("fallback")
-        _warn(computation, error)
+        _fall_back(computation, error)
         return _original(backend, computation, devices, options, *rest, **more)
     _count("partitioned")
     return loaded
@@ -150,10 +165,25 @@ def _refuse_other_shardings(loaded: Any, signature: Signature) -> None:
                 raise table_jax.OTHER_SHARDING.error(where=boundary.where, found=text, wanted=wanted)
 
 
-def _warn(computation: Any, error: Exception) -> None:
-    if not isinstance(error, ShardpassError):
-        error = internal_error("shardpass.jax", error)
-    reason: Diagnostic = error.diagnostics[0]
-    name = names.get_text(computation.operation, "sym_name") or "a program"
-    said = table_jax.FALLBACK.at(reason.place, name=name, reason=f"{reason.message} [{reason.code}]")
-    warnings.warn(str(said).replace("warning: ", "", 1), FallbackWarning, stacklevel=2)
+def _fall_back(computation: Any, error: Exception) -> None:
+    """Counts the program and warns of it at the user's call; raises ShardpassError (SP607) under ``strict``."""
+    known = error if isinstance(error, ShardpassError) else internal_error("shardpass.jax", error)
+    reason: Diagnostic = known.diagnostics[0]
+    name = (names.get_text(computation.operation, "sym_name") or "a program").removeprefix("jit_")
+    why, remedy = f"{reason.message} [{reason.code}]", reason.remedy or "see docs/jax.md"
+    if _inside_use.value == STRICT:
+        raise table_jax.STRICT.error(reason.place, name=name, reason=why, remedy=remedy) from error
+    with _lock:
+        _counts["fallback"] += 1
+        _reasons.setdefault(reason.code, Counter())[name] += 1
+    told = str(table_jax.FALLBACK.at(reason.place, name=name, reason=why, remedy=remedy))
+    warnings.warn(told.replace("warning: ", "", 1), FallbackWarning, stacklevel=_users_level())
+
+
+def _users_level() -> int:
+    """The ``stacklevel`` of the innermost frame, seen from the caller, that is neither JAX's nor shardpass's."""
+    level = 1
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_NOT_THE_USERS):
+        frame, level = frame.f_back, level + 1
+    return level
