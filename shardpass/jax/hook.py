@@ -12,12 +12,14 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import sys
 import threading
 import warnings
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -29,6 +31,7 @@ from shardpass.diagnostics.internal import internal_error
 from shardpass.ir import annotations as names
 from shardpass.ir import jax_private
 from shardpass.jax.manual_region import wrap
+from shardpass.passes.whole_axes import WholeAxes
 from shardpass.pipeline.run import NAMED, run_in_place
 from shardpass.runtime.compiling import bytecode, own_copy
 from shardpass.runtime.partitioned_signature import Signature
@@ -39,10 +42,8 @@ class FallbackWarning(UserWarning):
     """XLA partitions a program in shardpass's place; the message says why."""
 
 
-# what JAX gets back are arrays of JAX, so open arguments and results are split over whole axes, evenly
-PIPELINE = NAMED["partition"].replace("shardpass-check,", "shardpass-whole-axes,shardpass-check,", 1)
+PIPELINE = "partition"
 COUNTS = ("partitioned", "passed_through", "fallback")
-OFF, ON, STRICT = "off", "on", "strict"
 # frames of these are none of the user's
 _NOT_THE_USERS = tuple(os.path.dirname(str(found.__file__)) + os.sep for found in (jax, shardpass))
 
@@ -51,7 +52,19 @@ _counts: Counter[str] = Counter()
 _original: jax_private.Compile | None = None
 _everywhere = False
 _reasons: dict[str, Counter[str]] = {}
-_inside_use = jax.make_user_context(OFF)
+
+
+@dataclass(frozen=True, slots=True)
+class Mode:
+    """What is to be done with a program. ``strict``: an error is raised in place of leaving the program to XLA."""
+
+    active: bool
+    strict: bool = False
+    pipeline: str = PIPELINE
+
+
+_OFF = Mode(False)
+_inside_use = jax.make_user_context(_OFF)
 
 
 @contextmanager
@@ -61,9 +74,24 @@ def use(*, strict: bool = False) -> Iterator[None]:
     ``strict``: a program that shardpass cannot partition is an error (ShardpassError, SP607), where XLA would
     otherwise partition it, with a ``FallbackWarning``.
     """
-    _put_in_place()
-    with _inside_use(STRICT if strict else ON):
+    with using(Mode(True, strict)):
         yield
+
+
+@contextmanager
+def using(mode: Mode) -> Iterator[None]:
+    """Inside the block, in this thread, programs are dealt with as ``mode`` says."""
+    _put_in_place()
+    with _inside_use(mode):
+        yield
+
+
+def for_jax(pipeline: str) -> str:
+    """``pipeline``, named or textual, for a program whose arguments and results are arrays of JAX.
+
+    Open ones are split over whole axes, evenly, once shardings are propagated.
+    """
+    return re.sub(r"(?=shardpass-(?:check|partition)\b)", f"{WholeAxes.name},", NAMED.get(pipeline, pipeline), count=1)
 
 
 def install() -> None:
@@ -108,7 +136,7 @@ def _put_in_place() -> None:
 
 
 def _active() -> bool:
-    return _everywhere or _inside_use.value != OFF
+    return _everywhere or _inside_use.value.active
 
 
 def _compile(backend: Any, computation: Any, devices: Any, options: Any, *rest: Any, **more: Any) -> Any:
@@ -144,7 +172,7 @@ def partitioned(computation: Any, devices: Any, *, shardy: bool) -> tuple[Any, S
         raise table_jax.MANY_PROCESSES.error(processes=len(processes))
     module = own_copy(computation)
     with collect():  # remarks of passes are for those who ask, not for every compile
-        run_in_place(module, PIPELINE)
+        run_in_place(module, for_jax(_inside_use.value.pipeline))
     signature = wrap(module, computation, shardy=shardy)
     with computation.context:
         return ir.Module.parse(bytecode(module)), signature
@@ -171,7 +199,7 @@ def _fall_back(computation: Any, error: Exception) -> None:
     reason: Diagnostic = known.diagnostics[0]
     name = (names.get_text(computation.operation, "sym_name") or "a program").removeprefix("jit_")
     why, remedy = f"{reason.message} [{reason.code}]", reason.remedy or "see docs/jax.md"
-    if _inside_use.value == STRICT:
+    if _inside_use.value.strict:
         raise table_jax.STRICT.error(reason.place, name=name, reason=why, remedy=remedy) from error
     with _lock:
         _counts["fallback"] += 1
