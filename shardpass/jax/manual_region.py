@@ -98,6 +98,9 @@ def _by_shardy(module: Any, signature: Signature, arguments: Rows, results: Rows
             ir.Attribute.parse(f"#sdy<manual_axes{{{', '.join(_quoted(name) for name, _ in mesh.axes)}}}>"),
         )
         func.ReturnOp(region.results)
+    for op in every_op(operation(program)):
+        if names.SHARDING in op.attributes:  # what is in the region is manual; Shardy of jaxlib 0.12 aborts on the mark
+            del op.attributes[names.SHARDING]
     (body,) = operation(program).regions[0].blocks
     body.append_to(operation(region).regions[0])
     last = operation(body.operations[len(body.operations) - 1])
