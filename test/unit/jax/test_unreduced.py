@@ -46,3 +46,16 @@ def test_a_sum_is_completed_as_the_next_sharding_wants_it(function, kind):
     assert found.sharding == wanted.sharding
     kinds = re.findall(r" (all-reduce|reduce-scatter|all-gather|all-to-all|collective-permute)\(", hlo)
     assert set(kinds) == {kind}
+
+
+def test_a_partial_sum_that_leaves_a_shard_map_is_summed():
+    x = jax.device_put(X, NamedSharding(MESH, P("a", "b")))
+    with jax.set_mesh(MESH):
+        specs = {"in_specs": P("a", "b"), "out_specs": P("a", unreduced={"b"})}
+        rows = jax.shard_map(lambda t: t.sum(1), **specs, check_vma=False)
+        before = spj.stats()
+        with spj.use():
+            found = jax.jit(lambda x: jax.sharding.reshard(rows(x), P("a")))(x)
+    assert spj.stats()["fallback"] == before["fallback"]
+    assert spj.stats()["partitioned"] > before["partitioned"]
+    np.testing.assert_array_equal(np.asarray(found), X.sum(axis=1))
