@@ -25,7 +25,6 @@ from typing import Any
 import jax
 from jaxlib.mlir import ir
 
-import shardpass
 from shardpass.diagnostics import Diagnostic, ShardpassError, collect, table_jax
 from shardpass.diagnostics.internal import internal_error
 from shardpass.ir import annotations as names
@@ -45,7 +44,8 @@ class FallbackWarning(UserWarning):
 PIPELINE = "partition"
 COUNTS = ("partitioned", "passed_through", "fallback")
 # frames of these are none of the user's
-_NOT_THE_USERS = tuple(os.path.dirname(str(found.__file__)) + os.sep for found in (jax, shardpass))
+_OURS = os.path.dirname(os.path.dirname(__file__))  # the package shardpass
+_NOT_THE_USERS = (os.path.dirname(str(jax.__file__)) + os.sep, _OURS + os.sep)
 
 _lock = threading.Lock()
 _counts: Counter[str] = Counter()
