@@ -175,7 +175,7 @@ FOREIGN_OP = Code(
     explanation="Examples: `math.sin`, `sdy.constant`, `sdy.all_gather`.",
 )
 HOST_CALL = Code(
-    "SP230",
+    "SP238",
     "`custom_call @{target}` calls the host and {reason}, where shardpass cannot tell which devices make the call",
     "call it outside of the region, or on whole arrays (partitioned=False)",
     explanation="A callback runs once, on whole arrays, or inside of a fully manual region on each device. JAX can "

@@ -9,7 +9,7 @@ Cases, for a custom call that has a side effect or calls Python back:
 1. outside of manual regions: its sharding goes, and ``shardpass.once = 0`` says the device. Partitioning gives the call
    whole operands and puts it under ``if partition_id == 0``; its results, zero elsewhere, are summed;
 2. in a region that is manual over all axes: every device makes it, as JAX means it. It is left;
-3. in a region that is manual over some axes, or where JAX asks for local shards (``partitioned=True``): refused, SP230.
+3. in a region that is manual over some axes, or where JAX asks for local shards (``partitioned=True``): refused, SP238.
 
 On one device nothing is marked. O(ops of custom calls).
 """
@@ -35,7 +35,7 @@ PARTITIONED = "xla_ffi_partitioned_python"  # the beginning of the target of a c
 def mark_host_calls(lists: OpLists) -> None:
     """Marks the calls of case 1 in the function whose ops ``lists`` holds.
 
-    Raises ShardpassError (SP230) for a call of case 3.
+    Raises ShardpassError (SP238) for a call of case 3.
     """
     for op in named(lists.blocks, (CUSTOM_CALL,)) if CUSTOM_CALL in lists.names else ():
         if not calls_host(op):

@@ -174,7 +174,7 @@ def test_lowered_and_compiled_by_hand(mesh, counts):
 
 
 REASONS = {
-    "shards": (lambda x: (jax.debug.callback(lambda _: None, x, partitioned=True), x * 2)[1], "SP230"),
+    "shards": (lambda x: (jax.debug.callback(lambda _: None, x, partitioned=True), x * 2)[1], "SP238"),
 }
 
 
@@ -323,7 +323,7 @@ def test_the_warning_stands_at_the_users_call(mesh, refused):
     line = inspect.getsourcelines(refused)[1] + 1
     assert told.startswith(f"{__file__}:{line}:")
     assert "XLA partitions refused instead of shardpass" in told
-    assert "[SP230]" in told
+    assert "[SP238]" in told
     assert "partitioned=False" in told  # what to change
 
 
@@ -332,7 +332,7 @@ def test_strict_raises_where_it_would_fall_back(mesh, counts, refused):
     with pytest.warns(spj.FallbackWarning), spj.use():
         jax.jit(refused)(x)  # what was compiled before does not serve
     with spj.use(strict=True):
-        with pytest.raises(ShardpassError, match=r"SP230[\s\S]*SP607"):
+        with pytest.raises(ShardpassError, match=r"SP238[\s\S]*SP607"):
             jax.jit(refused)(x)
         np.testing.assert_array_equal(np.asarray(jax.jit(lambda x: x * 3)(x)), np.asarray(x) * 3)
     assert (counts.partitioned, counts.fallback) == (1, 1)
@@ -340,7 +340,7 @@ def test_strict_raises_where_it_would_fall_back(mesh, counts, refused):
 
 def test_stats_lists_reasons(mesh, refused):
     x = placed(mesh, np.arange(8.0, dtype=np.float32), "data")
-    before = spj.stats()["reasons"].get("SP230", {}).get("refused", 0)
+    before = spj.stats()["reasons"].get("SP238", {}).get("refused", 0)
     with spj.use(), pytest.warns(spj.FallbackWarning):
         jax.jit(refused)(x)
-    assert spj.stats()["reasons"]["SP230"]["refused"] == before + 1
+    assert spj.stats()["reasons"]["SP238"]["refused"] == before + 1
