@@ -7,19 +7,19 @@ from shardpass.diagnostics.core import Code, Severity
 FALLBACK = Code(
     "SP601",
     "XLA partitions {name} instead of shardpass: {reason}",
-    remedy="expect the same results; to learn more, lower the function and run shardpass-check on the text that "
-    "as_text(debug_info=True) returns",
+    remedy="{remedy}. The results are the same; to learn more, lower the function and run shardpass-check on the text "
+    "that as_text(debug_info=True) returns",
     severity=Severity.WARNING,
     explanation="Inside `shardpass.jax.use()` a program that shardpass cannot partition is compiled as JAX would have "
-    "compiled it. `shardpass.jax.stats()` counts these under 'fallback'.",
+    "compiled it. The warning stands at the call that compiled the program, and names the line of the op that could "
+    "not be partitioned. `shardpass.jax.stats()` counts these under 'fallback', and lists them under 'reasons'.",
 )
 
-SIDE_EFFECT = Code(
-    "SP602",
-    "the program calls back into Python or has side effects (`custom_call @{target}`), which must happen once and not "
-    "on each device",
-    remedy="move the callback out of the jitted function, or leave this function to XLA",
-    explanation="`jax.debug.print`, `io_callback` and `pure_callback` call Python on the host.",
+STRICT = Code(
+    "SP607",
+    "shardpass cannot partition {name}: {reason}",
+    remedy="{remedy}. Without strict=True, XLA would partition the program",
+    explanation="Inside `shardpass.jax.use(strict=True)` a program that would be left to XLA is an error.",
 )
 
 MANY_PROCESSES = Code(
@@ -45,11 +45,28 @@ NO_AXES = Code(
     "axes.",
 )
 
+OTHER_SHARDING = Code(
+    "SP606",
+    "XLA reports the sharding {found} of {where}, which was given {wanted}",
+    remedy="give the value a sharding, with in_shardings= or out_shardings=",
+    explanation="JAX names the arrays that a program returns by what XLA reports. A sharding that differs from the one "
+    "in the partitioned module would be refused by JAX when the function is called, so the program is left to XLA.",
+)
+
 NOT_A_SHARDING = Code(
     "SP610",
     "redistribute() needs a jax.sharding.NamedSharding, but was given {given}",
-    remedy="write jax.NamedSharding(mesh, PartitionSpec(...)), with an entry for each dimension",
+    remedy="write jax.NamedSharding(mesh, PartitionSpec(...)) with an entry for each dimension, or a PartitionSpec "
+    "inside of jax.set_mesh(mesh)",
     explanation="The target of a redistribution names mesh axes for each dimension of the array.",
+)
+
+OTHER_TREE = Code(
+    "SP612",
+    "redistribute(): the tree of {name} does not fit the tree of arrays: {reason}",
+    remedy="give one sharding for all arrays, or a tree whose every branch is one of the arrays' tree",
+    explanation="A tree of shardings may stop at any branch of the tree of arrays: that sharding then is for all "
+    "arrays below.",
 )
 
 INDIVISIBLE = Code(

@@ -174,6 +174,13 @@ FOREIGN_OP = Code(
     "write the op in stablehlo or chlo; if Shardy's passes ran on the module, start from the module before them",
     explanation="Examples: `math.sin`, `sdy.constant`, `sdy.all_gather`.",
 )
+HOST_CALL = Code(
+    "SP238",
+    "`custom_call @{target}` calls the host and {reason}, where shardpass cannot tell which devices make the call",
+    "call it outside of the region, or on whole arrays (partitioned=False)",
+    explanation="A callback runs once, on whole arrays, or inside of a fully manual region on each device. JAX can "
+    "also ask for a callback on local shards.",
+)
 TOO_MANY_OPS = Code(
     "SP229",
     "a body for each call makes {count} ops of @main and the {calls} calls that it reaches; the most is {most}",

@@ -51,6 +51,14 @@ LEFT_OVER = Code(
     explanation="A pipeline that stops early leaves custom calls that only its later passes replace.",
 )
 
+CALLS_PYTHON = Code(
+    "SP508",
+    "`custom_call @{target}` calls a Python function, which the text of a module does not hold",
+    remedy="run the program in the process that lowered it, inside of shardpass.jax.use()",
+    explanation="JAX numbers the functions of `pure_callback`, `io_callback` and `debug.print` as it lowers a program, "
+    "and hands them to XLA beside the module. Run from its text, the call reaches no function, and ends the process.",
+)
+
 BAD_CHANNEL = Code(
     "SP507",
     "`{op}` has {channel}, but collectives of a partitioned module need a channel handle of type 1",

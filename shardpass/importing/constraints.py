@@ -8,10 +8,20 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from shardpass.diagnostics.table_passes import BAD_UNSPECIFIED
-from shardpass.ir.annotations import CONSTRAINT, TO_FULL, TO_SHARD, UNSPECIFIED, custom_call_target, text
+from shardpass.ir.annotations import (
+    CONSTRAINT,
+    SHARDING,
+    TO_FULL,
+    TO_SHARD,
+    UNSPECIFIED,
+    custom_call_target,
+    get_text,
+    text,
+)
 from shardpass.ir.locations import place_of
 from shardpass.ir.tensors import i64_array
 from shardpass.ir.walk import CONTROL_FLOW, OpLists, named
+from shardpass.sharding import Sharding, parse_sharding
 
 CUSTOM_CALL = "stablehlo.custom_call"
 HOLDS_OPS = CONTROL_FLOW | {"func.func"}  # ops whose regions hold a program, not a reducer
@@ -39,6 +49,23 @@ def read_unspecified_dims(lists: OpLists) -> None:
                 continue
             op.attributes[UNSPECIFIED] = i64_array(_unspecified(said, op))
             op.attributes["backend_config"] = ir.StringAttr.get("")
+
+
+def open_unreduced_constraints(lists: OpLists) -> None:
+    """A constraint that leaves partial sums over some axes becomes one whose dimensions are open.
+
+    Example: ``P("x", None, unreduced={"y"})`` says of a product that its sum over y may wait. Partitioning completes a
+    sum where that is cheapest, and scatters it where a later sharding splits the array over y: open dimensions let that
+    sharding through. The array is the same.
+    """
+    for op in named(lists.blocks, (CUSTOM_CALL,)):
+        if custom_call_target(op) != CONSTRAINT or "unreduced" not in (said := get_text(op, SHARDING) or ""):
+            continue
+        sharding = parse_sharding(said)
+        if isinstance(sharding, Sharding) and sharding.unreduced and sharding.mesh is not None:
+            reduced = Sharding.tiled(sharding.mesh, sharding.dims, manual=sharding.manual)
+            op.attributes[SHARDING] = ir.StringAttr.get(str(reduced))
+            op.attributes[UNSPECIFIED] = i64_array(range(op.results[0].type.rank))
 
 
 def _unspecified(said: str, op: Any) -> list[int]:

@@ -1,8 +1,8 @@
 """Calls, and composites, become the body of the function that they name.
 
 Problem. Each call gets a body of its own, so the callee may be split differently at each call site (XLA and Shardy do
-the same). The ops keep the callee's source lines. A composite is replaced by its decomposition: no backend knows the
-composite by name at the shapes of tiles.
+the same). The ops keep the callee's names and source lines, joined with those of the call (``ir.locations.Within``). A
+composite is replaced by its decomposition: no backend knows the composite by name at the shapes of tiles.
 
 Method. Callers first: the calls of ``main`` become bodies, then the calls in these bodies, and so on. How often
 each function is needed is counted before.
@@ -34,7 +34,7 @@ from jaxlib.mlir import ir
 
 from shardpass.diagnostics.table_passes import RECURSION, TOO_MANY_OPS, UNKNOWN_CALLEE
 from shardpass.ir.annotations import CONSTRAINT, MANUAL, SAID, SHARDING, Signature, main_of, make_custom_call
-from shardpass.ir.locations import place_of
+from shardpass.ir.locations import Within, place_of
 from shardpass.ir.walk import CONTROL_FLOW, OpLists, named, operation, read_blocks
 from shardpass.program.manual_regions import marked_scope, set_scope
 
@@ -195,8 +195,10 @@ def _inline_call(call: _Call, function: _Function, *, copy: bool) -> list[_Call]
             argument.replace_all_uses_with(_constrained(value, attributes, call))
         *body, terminator = [view.operation for view in block.operations]
         inner = _calls_in(body, scope) if function.calls else []
+        within = Within(op.location)
         for moved in body:
             moved.move_before(op)
+            within.move(moved)
             if scope is not None and marked_scope(moved) is None:
                 set_scope(moved, scope)
         returned = list(terminator.operands)

@@ -31,6 +31,7 @@ SAID = (SHARDING, UNSPECIFIED, PRIORITIES, REPLICATED)  # all that the user says
 FROM, TO, GLOBAL_TYPE = "shardpass.from", "shardpass.to", "shardpass.global_type"
 TILED_SHARDING = "shardpass.sharding"  # of a partitioned module's arguments and results
 MANUAL = "{manual}"
+ONCE = "shardpass.once"  # on a call of the host: the one device that makes it
 CAUSE, AXES = "shardpass.cause", "shardpass.axes"  # on a collective: why it is there, and over which axes
 
 CONSTRAINT = "Sharding"  # targets of custom calls

@@ -12,6 +12,7 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
+from shardpass.ir.annotations import custom_call_target
 from shardpass.ir.walk import CONTROL_FLOW
 
 _NOT_MOVED = CONTROL_FLOW | {f"stablehlo.{name}" for name in ("infeed", "outfeed", "send", "recv", "rng", "return")}
@@ -20,6 +21,9 @@ _EFFECTS = """
     custom_call infeed optimization_barrier outfeed partition_id recv reduce_scatter replica_id return rng send
 """
 _NOT_ERASED = CONTROL_FLOW | {f"stablehlo.{name}" for name in _EFFECTS.split()}
+
+# They say that they have a side effect so that nobody erases them, and call nobody.
+NO_CALLS = frozenset(("annotate_device_placement", "InspectSharding"))
 
 
 def may_be_moved(op: Any, name: str = "") -> bool:
@@ -35,6 +39,16 @@ def may_be_moved(op: Any, name: str = "") -> bool:
 def may_be_erased(name: str) -> bool:
     """Whether ops called ``name`` may go where nothing uses their results."""
     return _is_known(name) and name not in _NOT_ERASED
+
+
+def calls_host(op: Any) -> bool:
+    """Whether a custom call must be made as often as the program says, and on one device."""
+    target = custom_call_target(op)
+    if target in NO_CALLS:
+        return False
+    return "callback" in target or (
+        "has_side_effect" in op.attributes and bool(ir.BoolAttr(op.attributes["has_side_effect"]).value)
+    )
 
 
 def _is_known(name: str) -> bool:

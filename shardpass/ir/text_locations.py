@@ -6,7 +6,9 @@ gives main's arguments a name and no line, and functions nothing. So, after pars
 1. a location that the parser made up gets the file's name;
 2. one that the text spells out is kept as it is when it names a line of some file (the user's Python), and
    otherwise gets the line at which the op or the argument stands. That line is found by parsing the text
-   once more with every ``loc(...)`` blanked: positions stay, and the parser makes all locations up.
+   once more with every ``loc(...)`` blanked: positions stay, and the parser makes all locations up;
+3. an op of case 2 without a line stays so in a function whose own location names a line. JAX writes this for functions
+   of libraries, and gives that function the line of the user's call. The ops get it as they are inlined there.
 
 Cost: one walk; a second parse and walk where case 2 needs it.
 """
@@ -38,12 +40,15 @@ def name_locations(module: Any, text: str, filename: str, offset: int) -> None:
     """
     places = _Places(filename, offset, module.context)
     vague = []
+    placed_by_calls = False
     for index, (thing, location) in enumerate(_located(module)):
         text_of = str(location)  # a stack of calls is long: print it once
+        if isinstance(thing, ir.Operation) and thing.name == "func.func":
+            placed_by_calls = _PARSED.fullmatch(text_of) is None and place_of(text_of) != NOWHERE
         named = places.named(text_of)
         if named is not None:
             _set(thing, named)
-        elif place_of(text_of) == NOWHERE:
+        elif place_of(text_of) == NOWHERE and not placed_by_calls:
             vague.append((index, thing, text_of))
     if not vague:
         return

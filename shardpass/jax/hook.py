@@ -2,6 +2,7 @@
 
 State: whether the hook is in place, the counts, and whether it is active: for the whole process (``install``) or
 inside ``use()``, which is part of JAX's cache key, so that a function compiled outside is compiled again inside.
+``_reasons`` counts, by code and function, what was left to XLA.
 
 Invariants: whatever fails here, the program is compiled as JAX would have compiled it, with a warning that says why;
 the module that JAX lowered is never changed.
@@ -10,11 +11,15 @@ the module that JAX lowered is never changed.
 from __future__ import annotations
 
 import functools
+import os
+import re
+import sys
 import threading
 import warnings
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -24,10 +29,12 @@ from shardpass.diagnostics import Diagnostic, ShardpassError, collect, table_jax
 from shardpass.diagnostics.internal import internal_error
 from shardpass.ir import annotations as names
 from shardpass.ir import jax_private
-from shardpass.ir.tensors import every_op, operation
 from shardpass.jax.manual_region import wrap
-from shardpass.pipeline.run import run_in_place
+from shardpass.passes.whole_axes import WholeAxes
+from shardpass.pipeline.run import NAMED, run_in_place
 from shardpass.runtime.compiling import bytecode, own_copy
+from shardpass.runtime.partitioned_signature import Signature
+from shardpass.sharding import parse_sharding
 
 
 class FallbackWarning(UserWarning):
@@ -36,20 +43,55 @@ class FallbackWarning(UserWarning):
 
 PIPELINE = "partition"
 COUNTS = ("partitioned", "passed_through", "fallback")
+# frames of these are none of the user's
+_OURS = os.path.dirname(os.path.dirname(__file__))  # the package shardpass
+_NOT_THE_USERS = (os.path.dirname(str(jax.__file__)) + os.sep, _OURS + os.sep)
 
 _lock = threading.Lock()
 _counts: Counter[str] = Counter()
 _original: jax_private.Compile | None = None
 _everywhere = False
-_inside_use = jax.make_user_context(False)
+_reasons: dict[str, Counter[str]] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Mode:
+    """What is to be done with a program. ``strict``: an error is raised in place of leaving the program to XLA."""
+
+    active: bool
+    strict: bool = False
+    pipeline: str = PIPELINE
+
+
+_OFF = Mode(False)
+_inside_use = jax.make_user_context(_OFF)
 
 
 @contextmanager
-def use() -> Iterator[None]:
-    """Inside the block, in this thread, every ``jax.jit`` over several devices is partitioned by shardpass."""
-    _put_in_place()
-    with _inside_use(True):
+def use(*, strict: bool = False) -> Iterator[None]:
+    """Inside the block, in this thread, every ``jax.jit`` over several devices is partitioned by shardpass.
+
+    ``strict``: a program that shardpass cannot partition is an error (ShardpassError, SP607), where XLA would
+    otherwise partition it, with a ``FallbackWarning``.
+    """
+    with using(Mode(True, strict)):
         yield
+
+
+@contextmanager
+def using(mode: Mode) -> Iterator[None]:
+    """Inside the block, in this thread, programs are dealt with as ``mode`` says."""
+    _put_in_place()
+    with _inside_use(mode):
+        yield
+
+
+def for_jax(pipeline: str) -> str:
+    """``pipeline``, named or textual, for a program whose arguments and results are arrays of JAX.
+
+    Open ones are split over whole axes, evenly, once shardings are propagated.
+    """
+    return re.sub(r"(?=shardpass-(?:check|partition)\b)", f"{WholeAxes.name},", NAMED.get(pipeline, pipeline), count=1)
 
 
 def install() -> None:
@@ -69,10 +111,14 @@ def uninstall() -> None:
         jax.clear_caches()
 
 
-def stats() -> dict[str, int]:
-    """How many programs were partitioned, passed through (one device), or left to XLA (fallback), in this process."""
+def stats() -> dict[str, Any]:
+    """How many programs were partitioned, passed through (one device), or left to XLA (fallback), in this process.
+
+    Under ``reasons``: for each code of a reason the functions that were left to XLA, with how often each was.
+    """
     with _lock:
-        return {name: _counts[name] for name in COUNTS}
+        reasons = {code: dict(names) for code, names in _reasons.items()}
+        return {**{name: _counts[name] for name in COUNTS}, "reasons": reasons}
 
 
 def _count(what: str) -> None:
@@ -90,7 +136,7 @@ def _put_in_place() -> None:
 
 
 def _active() -> bool:
-    return _everywhere or bool(_inside_use.value)
+    return _everywhere or _inside_use.value.active
 
 
 def _compile(backend: Any, computation: Any, devices: Any, options: Any, *rest: Any, **more: Any) -> Any:
@@ -102,50 +148,70 @@ def _compile(backend: Any, computation: Any, devices: Any, options: Any, *rest: 
         _count("passed_through")
         return _original(backend, computation, devices, options, *rest, **more)
     try:
-        ours = partitioned(computation, devices, shardy=options.executable_build_options.use_shardy_partitioner)
+        shardy = options.executable_build_options.use_shardy_partitioner
+        ours, signature = partitioned(computation, devices, shardy=shardy)
         loaded = _original(backend, ours, devices, options, *rest, **more)
+        _refuse_other_shardings(loaded, signature)
     except Exception as error:
-        _count("fallback")
-        _warn(computation, error)
+        _fall_back(computation, error)
         return _original(backend, computation, devices, options, *rest, **more)
     _count("partitioned")
     return loaded
 
 
-def partitioned(computation: Any, devices: Any, *, shardy: bool) -> Any:
+def partitioned(computation: Any, devices: Any, *, shardy: bool) -> tuple[Any, Signature]:
     """The module that JAX lowered, partitioned, as one manual region over whole arrays, in the same context.
 
+    Returned with the arguments and results of main, tiled.
+
     Raises:
-        ShardpassError: SP602-SP605, or what the pipeline raises.
+        ShardpassError: SP603-SP605, or what the pipeline raises.
     """
-    _refuse_what_must_run_once(computation)
     processes = {device.process_index for device in devices.flat}
     if len(processes) > 1:
         raise table_jax.MANY_PROCESSES.error(processes=len(processes))
     module = own_copy(computation)
     with collect():  # remarks of passes are for those who ask, not for every compile
-        run_in_place(module, PIPELINE)
-    wrap(module, computation, shardy=shardy)
+        run_in_place(module, for_jax(_inside_use.value.pipeline))
+    signature = wrap(module, computation, shardy=shardy)
     with computation.context:
-        return ir.Module.parse(bytecode(module))
+        return ir.Module.parse(bytecode(module)), signature
 
 
-def _refuse_what_must_run_once(computation: Any) -> None:
-    for top in computation.body.operations:
-        for op in every_op(operation(top)):
-            target = names.custom_call_target(op)
-            if "callback" in target or (target and _has_side_effect(op)):
-                raise table_jax.SIDE_EFFECT.error(target=target)
+def _refuse_other_shardings(loaded: Any, signature: Signature) -> None:
+    """Compares the shardings that XLA reports with those that it was given; JAX would raise later, at the call.
+
+    Raises ShardpassError (SP606) at the first that differs.
+    """
+    rows = zip(jax_private.boundary_shardings(loaded), (signature.arguments, signature.results), strict=True)
+    for reported, boundaries in rows:
+        if len(reported) != len(boundaries):
+            continue  # XLA says nothing of them
+        for text, boundary in zip(reported, boundaries, strict=True):
+            if text != str(boundary.sharding) and parse_sharding(text) != boundary.sharding:
+                wanted = str(boundary.sharding)
+                raise table_jax.OTHER_SHARDING.error(where=boundary.where, found=text, wanted=wanted)
 
 
-def _has_side_effect(op: Any) -> bool:
-    return "has_side_effect" in op.attributes and bool(op.attributes["has_side_effect"].value)
+def _fall_back(computation: Any, error: Exception) -> None:
+    """Counts the program and warns of it at the user's call; raises ShardpassError (SP607) under ``strict``."""
+    known = error if isinstance(error, ShardpassError) else internal_error("shardpass.jax", error)
+    reason: Diagnostic = known.diagnostics[0]
+    name = (names.get_text(computation.operation, "sym_name") or "a program").removeprefix("jit_")
+    why, remedy = f"{reason.message} [{reason.code}]", reason.remedy or "see docs/jax.md"
+    if _inside_use.value.strict:
+        raise table_jax.STRICT.error(reason.place, name=name, reason=why, remedy=remedy) from error
+    with _lock:
+        _counts["fallback"] += 1
+        _reasons.setdefault(reason.code, Counter())[name] += 1
+    told = str(table_jax.FALLBACK.at(reason.place, name=name, reason=why, remedy=remedy))
+    warnings.warn(told.replace("warning: ", "", 1), FallbackWarning, stacklevel=_users_level())
 
 
-def _warn(computation: Any, error: Exception) -> None:
-    if not isinstance(error, ShardpassError):
-        error = internal_error("shardpass.jax", error)
-    reason: Diagnostic = error.diagnostics[0]
-    name = names.get_text(computation.operation, "sym_name") or "a program"
-    said = table_jax.FALLBACK.at(reason.place, name=name, reason=f"{reason.message} [{reason.code}]")
-    warnings.warn(str(said).replace("warning: ", "", 1), FallbackWarning, stacklevel=2)
+def _users_level() -> int:
+    """The ``stacklevel`` of the innermost frame, seen from the caller, that is neither JAX's nor shardpass's."""
+    level = 1
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_NOT_THE_USERS):
+        frame, level = frame.f_back, level + 1
+    return level

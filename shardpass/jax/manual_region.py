@@ -10,6 +10,7 @@ Cases: Shardy's annotations (`sdy.manual_computation` over all axes of one mesh)
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,15 +19,17 @@ from jaxlib.mlir.dialects import func, sdy
 
 from shardpass.diagnostics import table_jax
 from shardpass.ir import annotations as names
+from shardpass.ir.locations import first_names, named
 from shardpass.ir.tensors import every_op, operation
+from shardpass.ir.walk import CONTROL_FLOW
 from shardpass.runtime.partitioned_signature import Boundary, Signature, read_signature
 from shardpass.sharding import Mesh, Sharding, common_mesh, parse_mesh, sdy_text
 
 MESH_NAME = "shardpass_mesh"
 
 
-def wrap(module: Any, original: Any, *, shardy: bool) -> None:
-    """Rewrites a partitioned ``ir.Module`` in place to take and return whole arrays.
+def wrap(module: Any, original: Any, *, shardy: bool) -> Signature:
+    """Rewrites a partitioned ``ir.Module`` in place to take and return whole arrays; what it took and returned before.
 
     ``original``: the module that JAX lowered; its main's attributes other than shardings (donation, names of
     results) are taken over.
@@ -42,11 +45,13 @@ def wrap(module: Any, original: Any, *, shardy: bool) -> None:
             raise table_jax.UNEVEN.error(where=boundary.where, shape=shape, sharding=sharding)
     kept = names.Signature(names.main_of(original))
     with module.context, ir.Location.unknown():
+        first_names(module.operation)
         rows = (_kept(kept.arguments, module.context), _kept(kept.results, module.context))
         (_by_shardy if shardy else _by_gspmd)(module, signature, *rows)
         for name in [n for n in module.operation.attributes if n.startswith("shardpass.")]:
             del module.operation.attributes[name]
     module.operation.verify()
+    return signature
 
 
 Rows = list[dict[str, Any]]
@@ -93,16 +98,46 @@ def _by_shardy(module: Any, signature: Signature, arguments: Rows, results: Rows
             ir.Attribute.parse(f"#sdy<manual_axes{{{', '.join(_quoted(name) for name, _ in mesh.axes)}}}>"),
         )
         func.ReturnOp(region.results)
+    for op in every_op(operation(program)):
+        if names.SHARDING in op.attributes:  # what is in the region is manual; Shardy of jaxlib 0.12 aborts on the mark
+            del op.attributes[names.SHARDING]
     (body,) = operation(program).regions[0].blocks
     body.append_to(operation(region).regions[0])
     last = operation(body.operations[len(body.operations) - 1])
-    with ir.InsertionPoint(last):
+    with ir.InsertionPoint(last), last.location:
         sdy.ReturnOp(list(last.operands))
     last.erase()
+    _name_region(operation(region))
     operation(program).erase()
     for row, text in zip((*arguments, *results), (*into, *out), strict=True):
         row["sdy.sharding"] = ir.Attribute.parse(text)
     _annotate(main, arguments, results)
+
+
+def _name_region(region: Any) -> None:
+    """Makes the names of ops relative to the region's, as JAX writes them: XLA joins both as it inlines the region."""
+    todo = [operation(op) for op in region.regions[0].blocks[0].operations]
+    places = []
+    while todo:
+        op = todo.pop()
+        places.append((op, op.location))
+        if op.name in CONTROL_FLOW:
+            todo += [operation(inner) for part in op.regions for block in part for inner in block.operations]
+    first = Counter(named(location)[0].partition("/")[0] for _, location in places)
+    del first[""]
+    if not first:
+        return
+    program = first.most_common(1)[0][0]
+    region.location = ir.Location.name(program)
+    relative: dict[Any, Any] = {}
+    for op, location in places:
+        key = location.attr
+        if key not in relative:
+            name, stack = named(location)
+            top, _, rest = name.partition("/")
+            relative[key] = None if top != program else ir.Location.name(rest, stack) if rest else stack
+        if relative[key] is not None:
+            op.location = relative[key]
 
 
 def _one_mesh(module: Any, signature: Signature) -> Mesh:

@@ -4,18 +4,20 @@ Where the sharding of the argument is known (eagerly, or by ``source=``), the pl
 a manual region: XLA adds nothing to them. Under ``jit`` without ``source`` it is a constraint, which whoever
 partitions the program acts on: shardpass inside ``use()``, else XLA.
 
-As a function it is the identity: linear, its own inverse; its gradient goes the way back.
+As a function it is the identity: linear, its own inverse; its gradient goes the way back. Arrays of a tree are moved
+one by one.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
 import jax
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
-from jax.sharding import AxisType, NamedSharding, PartitionSpec
+from jax.sharding import AxisType, NamedSharding, PartitionSpec, Sharding
 
 from shardpass.diagnostics import table_jax
 from shardpass.jax.notation import from_jax
@@ -27,20 +29,65 @@ def redistribute(x: Any, sharding: Any, *, source: Any = None) -> Any:
     """``x`` with ``sharding``; works eagerly and under jit, grad and vmap.
 
     Args:
-        x: an array of any rank and element type.
-        sharding: the ``NamedSharding`` to bring it to; each dimension must divide.
-        source: the ``NamedSharding`` that it has. Known without for arrays outside of jit, and on meshes with
-            explicit axes.
+        x: an array of any rank and element type, or a tree of arrays.
+        sharding: the ``NamedSharding`` to bring it to, or a ``PartitionSpec`` over the mesh of ``jax.set_mesh``; each
+            dimension must divide. Of a tree: one for all arrays, or a tree of them, which may be a prefix of the
+            arrays' tree.
+        source: the sharding that it has, said in the same ways. Known without for arrays outside of jit, and on
+            meshes with explicit axes.
 
     Raises:
-        ShardpassError: SP610 (not a NamedSharding of all dimensions), SP611 (a dimension does not divide);
-            ShardingError where it has more dimensions than the array.
+        ShardpassError: SP610 (not a NamedSharding of all dimensions), SP611 (a dimension does not divide), SP612 (a
+            tree of shardings that does not fit the tree of arrays); ShardingError where it has more dimensions than
+            the array.
     """
+    leaves, tree = jax.tree.flatten(x)
+    targets, sources = _for_each(sharding, x, "sharding"), _for_each(source, x, "source")
+    moved = [_redistribute(*each) for each in zip(leaves, targets, sources, strict=True)]
+    return jax.tree.unflatten(tree, moved)
+
+
+def _for_each(said: Any, tree: Any, name: str) -> list[Any]:
+    """The sharding that ``said``, one or a prefix tree of them, says of each leaf of ``tree``."""
+
+    def is_one(part: Any) -> bool:
+        return part is None or isinstance(part, Sharding | PartitionSpec)
+
+    if is_one(said) or not jax.tree.leaves(tree):
+        return [said] * len(jax.tree.leaves(tree))
+    try:
+        each = jax.tree.broadcast(said, tree, is_leaf=is_one)
+    except ValueError as error:
+        raise table_jax.OTHER_TREE.error(name=name, reason=str(error).split("\n", 1)[0]) from None
+    found: list[Any] = jax.tree.leaves(each, is_leaf=is_one)
+    return found
+
+
+def _redistribute(x: Any, sharding: Any, source: Any) -> Any:
+    sharding, source = _over_the_mesh(sharding), _over_the_mesh(source)
     shape = jax.numpy.shape(x)
     for given in (sharding, *(() if source is None else (source,))):
         _check(given, shape)
     x = jax.numpy.asarray(x)
-    return redistribute_p.bind(x, source=_explicit(x, sharding) if source is None else source, target=sharding)
+    return _moved(x, _explicit(x, sharding) if source is None else source, sharding)
+
+
+def _over_the_mesh(sharding: Any) -> Any:
+    """A ``PartitionSpec`` over the mesh of ``jax.set_mesh``; anything else as it is."""
+    if not isinstance(sharding, PartitionSpec):
+        return sharding
+    mesh: Any = jax.sharding.get_abstract_mesh()
+    with suppress(ValueError):  # under jit only the abstract mesh is known
+        mesh = jax.sharding.get_mesh()
+    if mesh.empty:
+        raise table_jax.NOT_A_SHARDING.error(given=f"{sharding} outside of any mesh")
+    return NamedSharding(mesh, sharding)
+
+
+def _moved(x: Any, source: Any, target: NamedSharding) -> Any:
+    """The primitive; and a constraint, by which JAX sees on which devices a program runs that has no arguments."""
+    y = redistribute_p.bind(x, source=source, target=target)
+    return jax.lax.with_sharding_constraint(y, target) if isinstance(y, jax.core.Tracer) else y
 
 
 def _explicit(x: Any, target: NamedSharding) -> NamedSharding | None:
@@ -71,7 +118,7 @@ local_p = Primitive("shardpass_redistribute_local")  # the same on tiles, inside
 
 
 def _impl(x: Any, *, source: Any, target: NamedSharding) -> Any:
-    known = x.sharding if source is None and isinstance(x.sharding, NamedSharding) else source
+    known = x.sharding if isinstance(x.sharding, NamedSharding) else source
     if known is None or x.is_fully_replicated or not _same_devices(known, target):
         return jax.device_put(x, target)  # from one device, or to other devices: no collective can
     return _program(known, target)(x)
@@ -118,10 +165,21 @@ mlir.register_lowering(redistribute_p, mlir.lower_fun(_staged, multiple_results=
 
 def _transpose(cotangent: Any, _: Any, *, source: Any, target: NamedSharding) -> list[Any]:
     back = (None, target) if source is None else (target, source)
-    return [redistribute_p.bind(cotangent, source=back[0], target=back[1])]
+    return [_moved(cotangent, *back)]
+
+
+def _jvp(primals: Any, tangents: Any, *, source: Any, target: NamedSharding) -> tuple[Any, Any]:
+    """As of any linear function; the way back from a gradient leads to where the array is, if that is known here."""
+    (x,), (dx,) = primals, tangents
+    y = redistribute_p.bind(x, source=source, target=target)
+    if isinstance(dx, ad.Zero):
+        return y, ad.Zero.from_primal_value(y)
+    here = None if isinstance(x, jax.core.Tracer) else x.sharding
+    return y, _moved(dx, here if source is None and isinstance(here, NamedSharding) else source, target)
 
 
 ad.deflinear2(redistribute_p, _transpose)
+ad.primitive_jvps[redistribute_p] = _jvp
 
 
 def _batched(arguments: Any, dims: Any, *, source: Any, target: NamedSharding) -> tuple[Any, int]:
@@ -133,7 +191,7 @@ def _batched(arguments: Any, dims: Any, *, source: Any, target: NamedSharding) -
         spec: list[Any] = list(sharding.spec) + [None] * (x.ndim - 1 - len(sharding.spec))
         return NamedSharding(sharding.mesh, PartitionSpec(*spec[:dim], None, *spec[dim:]))
 
-    return redistribute_p.bind(x, source=widen(source), target=widen(target)), dim
+    return _moved(x, widen(source), widen(target)), dim
 
 
 batching.primitive_batchers[redistribute_p] = _batched

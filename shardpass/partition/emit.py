@@ -20,12 +20,14 @@ from jaxlib.mlir import ir
 from shardpass.diagnostics import report
 from shardpass.diagnostics.table_passes import INTERNAL_SHAPE, MANUAL_SHAPE, NO_RULE, TAKEN_WHOLE, TOO_LONG
 from shardpass.ir import annotations as names
-from shardpass.ir.locations import place_of
+from shardpass.ir.effects import calls_host
+from shardpass.ir.locations import named_below, place_of
 from shardpass.ir.reductions import WITH_CHANNELS, channels
 from shardpass.ir.tensors import every_op, retype
 from shardpass.ops.model import Site
 from shardpass.ops.registry import find
 from shardpass.partition.build import Reshards, completed, masked, tile_shape
+from shardpass.partition.host_call import on_one_device
 from shardpass.partition.tiles import Tiles
 from shardpass.planning.plan import ProgramPlan
 from shardpass.planning.steps import (
@@ -121,20 +123,20 @@ class _Emitter:
                 raise TOO_LONG.error(place_of(handles[number].location), op=one.op.name) from None
         for index, operand in enumerate(plan.returned):
             if operand is not None:
-                self._set(end, index, self._operand(operand, end))
+                self._set(end, index, self._operand(operand, end, f"result_{index}"))
 
-    def _operand(self, operand: OperandPlan, op: Any) -> Any:
-        """The tile of an operand, its steps built before ``op``."""
-        self._steps(operand.steps, op)
+    def _operand(self, operand: OperandPlan, op: Any, part: str) -> Any:
+        """The tile of an operand, its steps built before ``op``. ``part``: which of ``op``, for the steps' names."""
+        self._steps(operand.steps, op, part)
         return self.tiles[operand.copy]
 
-    def _steps(self, steps: Sequence[Step], op: Any) -> None:
+    def _steps(self, steps: Sequence[Step], op: Any, part: str = "") -> None:
         """Builds ``steps`` before ``op``; their copies are there from then on."""
         for step in steps:
             if isinstance(step, Recompute):
                 tile = self._again(step, op)
             else:
-                with ir.InsertionPoint(op), op.location:
+                with ir.InsertionPoint(op), named_below(op.location, part) if part else op.location:
                     tile = self.reshards.build(step, self.tiles[step.source])
             self.tiles.put(step.made.array, step.made.sharding, tile)
 
@@ -170,7 +172,7 @@ class _Emitter:
         for index, (number, operand) in enumerate(zip(plan.op.operands, plan.operands, strict=True)):
             if index in plan.local.ignored:
                 continue
-            tile = self._operand(operand, op)
+            tile = self._operand(operand, op, f"operand_{index}")
             if operand.masks:
                 with ir.InsertionPoint(op), op.location:
                     for step in operand.masks:
@@ -187,7 +189,7 @@ class _Emitter:
             self.dead.append(op)
 
     def _results(self, op: Op, results: tuple[ResultPlan | None, ...], made: Any, handle: Any, after: Any) -> None:
-        for result, tile in zip(results, made, strict=True):
+        for index, (result, tile) in enumerate(zip(results, made, strict=True)):
             if result is None:
                 continue
             if result.completions:
@@ -198,12 +200,12 @@ class _Emitter:
             expected = tile_shape(self.program.array(result.value).shape, result.computed)
             if (found := tuple(tile.type.shape)) != expected:
                 raise INTERNAL_SHAPE.error(place_of(handle.location), op=op.name, found=found, expected=expected)
-            self._deliver(result, tile, handle, after)
+            self._deliver(result, tile, handle, after, f"result_{index}")
 
-    def _deliver(self, result: ResultPlan, tile: Any, handle: Any, after: Any) -> None:
+    def _deliver(self, result: ResultPlan, tile: Any, handle: Any, after: Any, part: str) -> None:
         self.tiles.put(result.value, result.computed, tile)
         if result.reshard is not None:
-            with ir.InsertionPoint(after), handle.location:
+            with ir.InsertionPoint(after), named_below(handle.location, part):
                 moved = self.reshards.build(result.reshard, tile)
             self.tiles.put(result.value, result.wanted, moved)
 
@@ -226,8 +228,8 @@ class _Emitter:
 
     def _whole(self, plan: WholePlan, op: Any, after: Any) -> None:
         replacement = {}
-        for value, operand in plan.operands:
-            replacement[self.handles.values[value]] = self._operand(operand, op)
+        for index, (value, operand) in enumerate(plan.operands):
+            replacement[self.handles.values[value]] = self._operand(operand, op, f"operand_{index}")
         for nested in every_op(op):
             for index, value in enumerate(nested.operands):
                 tile = replacement.get(value)
@@ -237,15 +239,17 @@ class _Emitter:
             _say(remark, plan.op, op)
         _unannotate(op, True)
         made = [self.handles.values[r.value] if r is not None else None for r in plan.results]
+        if plan.op.once is not None:
+            made = on_one_device(op, plan.op.once)
         self._results(plan.op, plan.results, made, op, after)
 
     def _border(self, plan: BorderPlan, op: Any) -> None:
-        tile = op.operands[0] if plan.operand is None else self._operand(plan.operand, op)
+        tile = op.operands[0] if plan.operand is None else self._operand(plan.operand, op, "operand_0")
         result = plan.result
         kind, expected = op.results[0].type, tile_shape(self.program.array(result.value).shape, result.computed)
         if tile.type != retype(kind, expected):
             raise _misfit(op, tile.type, retype(kind, expected), result.computed)
-        self._deliver(result, tile, op, op)
+        self._deliver(result, tile, op, op, "result_0")
         self.dead.append(op)
 
     def _untouched(self, plan: UntouchedPlan, op: Any) -> None:
@@ -261,12 +265,12 @@ class _Emitter:
             self.dead.append(op)
         else:
             for inner in every_op(op):
-                if names.SHARDING in inner.attributes:
+                if names.SHARDING in inner.attributes and not calls_host(inner):  # XLA asks a side effect where it is
                     del inner.attributes[names.SHARDING]
 
     def _control_flow(self, plan: ControlFlowPlan, op: Any) -> None:
         for index, operand in enumerate(plan.operands):
-            self._set(op, index, self._operand(operand, op))
+            self._set(op, index, self._operand(operand, op, f"operand_{index}"))
         for place, (block, facts) in enumerate(zip(plan.blocks, plan.op.blocks, strict=True)):
             self._arguments(block)
             self._block(block, facts, (plan.op.number, place))

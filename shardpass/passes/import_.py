@@ -17,10 +17,12 @@ The order of the steps matters. Each says which others it must follow:
 6. ``split_variadic``. After 5, since each new collective needs a channel of its own: two copies of a body that was
    split before would share channels.
 7. Drop the constraints of a reducer's scalars, which say nothing. After 4, which makes such constraints.
-8. Read ``unspecified_dims``, which a constraint's ``backend_config`` holds. After 4 and 5, which make constraints.
+8. Read ``unspecified_dims``, which a constraint's ``backend_config`` holds, and open the dimensions of constraints that
+   leave partial sums. After 4 and 5, which make constraints.
 9. ``expand_ops``: ops that are defined by others are written out. Before 10, so that what is written out is marked too.
 10. ``mark_manual``: the ops of manual regions. After 5: a region's ops are found by following values from its entry to
     its exit, which must not hide in a callee.
+    ``mark_host_calls`` follows: a callback in such a region runs on every device, and outside on one.
 11. ``erase_unused_and_copy_constants``. After 10: an op that feeds a region and the program around it has been copied.
 12. Read all annotations. After 11: no sharding of an op that is erased may choose the mesh.
 13. Count the devices: ``mhlo.num_partitions``, else the SDY mesh, else the first sharding. After 12.
@@ -44,9 +46,15 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from shardpass.diagnostics.table_passes import PARTITIONED_ALREADY, TOO_MANY_DEVICES
-from shardpass.importing.constraints import CUSTOM_CALL, drop_constraints_in_reducers, read_unspecified_dims
+from shardpass.importing.constraints import (
+    CUSTOM_CALL,
+    drop_constraints_in_reducers,
+    open_unreduced_constraints,
+    read_unspecified_dims,
+)
 from shardpass.importing.erase_and_copy import erase_unused_and_copy_constants
 from shardpass.importing.find_mesh import device_count, find_mesh
+from shardpass.importing.host_calls import mark_host_calls
 from shardpass.importing.inline_calls import inline_calls
 from shardpass.importing.read_annotations import read_annotations, refuse_wrong_shardings
 from shardpass.importing.read_sdy import MOST_DEVICES, import_sdy
@@ -126,8 +134,10 @@ class Import(ModulePass):
             lists.changed()
         drop_constraints_in_reducers(lists)
         read_unspecified_dims(lists)
+        open_unreduced_constraints(lists)
         expand_ops(lists)
         _mark_manual(main, lists)
+        mark_host_calls(lists)
         erase_unused_and_copy_constants(lists)
         signature = Signature(main)
         found, replicated_along = read_annotations(main, signature, lists)

@@ -34,6 +34,7 @@ from jaxlib.mlir.dialects import stablehlo as hlo
 
 from shardpass.element_types import element_type
 from shardpass.ir.annotations import AXES, CAUSE, get_text, main_of
+from shardpass.ir.locations import joined as joined_location
 from shardpass.ir.order import LEAST, Order, bytes_of
 from shardpass.ir.tensors import retype, shape_of
 from shardpass.ir.walk import CONTROL_FLOW, OpList, read_blocks
@@ -174,7 +175,7 @@ def _width(kind: Any) -> int:
 
 def _join(members: list[Any]) -> None:
     """One collective in the place of ``members``, which stand side by side; what makes its operand before it."""
-    with ir.InsertionPoint(members[-1]), ir.Location.fused([op.location for op in members]):
+    with ir.InsertionPoint(members[-1]), joined_location([op.location for op in members]):
         joined = _packed(members)
     causes = dict.fromkeys(text for op in members if (text := get_text(op, CAUSE)))
     if causes:

@@ -22,6 +22,7 @@ ENTRY_POINTS = "shardpass.passes"
 _OWN: Mapping[str, str] = {
     "shardpass-import": "shardpass.passes.import_:Import",
     "shardpass-propagate": "shardpass.passes.propagate:Propagate",
+    "shardpass-whole-axes": "shardpass.passes.whole_axes:WholeAxes",
     "shardpass-check": "shardpass.passes.check:Check",
     "shardpass-check-replication": "shardpass.passes.check_replication:CheckReplication",
     "shardpass-partition": "shardpass.passes.partition:Partition",

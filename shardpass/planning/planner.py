@@ -6,7 +6,8 @@ Each op is one of (``OpKind``):
    (``rematerialize``); padding that a reduction would see is masked; partial results are completed, by reduce_scatter
    where the wanted sharding splits over the same axes and by all_reduce for the rest; results are brought to what is
    wanted;
-2. WHOLE: operands replicated, computed on every device, results sliced; a remark says what that costs;
+2. WHOLE: operands replicated, computed on every device, results sliced; a remark says what that costs. A call of the
+   host is made by one device (``Op.once``): its results, zero on the others, are partial sums over all devices;
 3. CONSTRAINT: the operand's array under another sharding;
 4. ENTER_REGION, LEAVE_REGION: the tile passes the border as it is (``regions``);
 5. CONTROL_FLOW: what crosses the border of its regions has the sharding of the op's result; a predicate is replicated,
@@ -23,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from shardpass.ops.splits.assign import Side, complete
 from shardpass.ops.splits.prime_mesh import PrimeMesh
 from shardpass.planning.choose import Choices, Decided, ResultChoice
 from shardpass.planning.copies import Copies
@@ -187,16 +189,27 @@ class _Planner:
                 continue
             target = held.mesh.replicated(held.type.rank)
             gathered += self.copies.price(held, target)
-            cause = self._explained(f"every device computes {op.name}: {op.why_whole}", op)
+            who = "every device computes" if op.once is None else "one device computes"
+            cause = self._explained(f"{who} {op.name}: {op.why_whole}", op)
             operands.append((value, self._bring(value, target, cause)))
-        remarks = (Remark("SP301", None, None, (), (), gathered),) if gathered else ()
+        remarks = (Remark("SP301", None, None, (), (), gathered),) if gathered and op.once is None else ()
         results = []
         for value in op.results:
             type_ = self.program.arrays[value]
             if type_ is not None:
                 wanted = self.wanted(value, type_, op.mesh)
-                results.append(self._result(op, value, type_, ResultChoice.of(((),) * type_.rank, op.mesh), wanted))
+                made = ResultChoice.of(((),) * type_.rank, op.mesh)
+                if op.once is not None:
+                    made = self._summed(made, type_, wanted, op.mesh)
+                results.append(self._result(op, value, type_, made, wanted))
         return WholePlan(op, tuple(operands), tuple(results), remarks)
+
+    def _summed(self, made: ResultChoice, type_: Array, wanted: Sharding, mesh: PrimeMesh) -> ResultChoice:
+        """``made``, which one device holds and the others hold zeros of, completed on all."""
+        side = Side(type_.shape, (), mesh.dims(wanted, type_.rank), type_.element)
+        combiner = "or" if type_.element.mlir == "i1" else "add"
+        dims, done = complete(side, made.dims, tuple(range(len(mesh.sizes))), combiner, mesh)
+        return ResultChoice(dims, done, mesh.sharding(dims))
 
     def _constraint(self, op: Op) -> ConstraintPlan:
         value, result = op.operands[0], op.results[0]

@@ -64,6 +64,7 @@ class Op:
         cheap: the op may be computed again where its result is wanted under another sharding.
         pure: the op has no effect but its results.
         blocks: of CONTROL_FLOW.
+        once: of a call of the host, the one device that makes it; None of every other op.
         trips: how often a loop's body runs; None where it is not known, 1 for other ops.
     """
 
@@ -81,6 +82,7 @@ class Op:
     pure: bool = True
     blocks: tuple[Block, ...] = ()
     trips: int | None = 1
+    once: int | None = None
 
     @property
     def is_loop(self) -> bool:

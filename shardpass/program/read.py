@@ -18,6 +18,7 @@ from shardpass.ir.annotations import (
     CONSTRAINT,
     MANUAL,
     MESH,
+    ONCE,
     PRIORITIES,
     REPLICATED,
     SCOPE,
@@ -203,7 +204,8 @@ class _Reader:
         target: str,
         ranked: bool,
     ) -> Op:
-        entry = find(op.name)
+        once = ir.IntegerAttr(op.attributes[ONCE]).value if target and ONCE in op.attributes else None
+        entry = find(op.name) if once is None else None
         captured: tuple[int, ...] = ()
         if len(op.regions):
             outside = inputs_of(op)[len(operands) :]
@@ -216,8 +218,10 @@ class _Reader:
         if model is not None and entry is not None:
             cheap = entry.cheap
             return Op(number, op.name, OpKind.SPLIT, operands, results, mesh, model, (), "", target, cheap, pure)
-        why = _why_whole(entry, ranked, captured, target)
-        return Op(number, op.name, OpKind.WHOLE, operands, results, mesh, None, captured, why, target, False, pure)
+        why = _why_whole(entry, ranked, captured, target) if once is None else f"device {once} alone makes this call"
+        return Op(
+            number, op.name, OpKind.WHOLE, operands, results, mesh, None, captured, why, target, pure=pure, once=once
+        )
 
     def _scope(self, attributes: Any, op: Any) -> PrimeMesh:
         """The mesh as ops of the region that ``op`` is in see it."""

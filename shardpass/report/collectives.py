@@ -26,6 +26,9 @@ class Explanation:
     mesh: str  # "" where the module names none
     uses: tuple[CollectiveUse, ...]
 
+    def __str__(self) -> str:
+        return text(self)
+
     @property
     def by_kind(self) -> dict[str, tuple[int, int]]:
         """kind -> (how many, bytes received by a device), most bytes first."""

@@ -10,8 +10,10 @@ import jax
 from shardpass.diagnostics import table_runtime
 from shardpass.ir import jax_private
 from shardpass.ir.annotations import Signature as Annotations
-from shardpass.ir.annotations import main_of
+from shardpass.ir.annotations import custom_call_target, main_of
 from shardpass.ir.context import parse_module
+from shardpass.ir.locations import first_names, place_of
+from shardpass.ir.walk import OpLists, named
 from shardpass.runtime.executable import Executable, first_line
 from shardpass.runtime.partitioned_signature import Signature, read_signature
 
@@ -27,12 +29,21 @@ def compile(module: Any, devices: Sequence[Any] | None = None) -> Executable:
 
     Raises:
         ShardpassError: SP101 (not MLIR), SP501-SP507 (not a valid partitioned module), SP510 (too few devices),
-            SP511 (XLA refuses it).
+            SP508 (it calls Python back), SP511 (XLA refuses it).
     """
     copy = own_copy(module)
+    refuse_callbacks(copy)
     signature = read_signature(copy)
     chosen = choose_devices(signature.num_devices, devices)
     return load(copy, signature, chosen)
+
+
+def refuse_callbacks(module: Any) -> None:
+    """Raises ShardpassError (SP508) where ``module`` calls a Python function, which no text holds."""
+    for op in named(OpLists(module.operation).blocks, ("stablehlo.custom_call",)):
+        target = custom_call_target(op)
+        if "python" in target and "callback" in target:
+            raise table_runtime.CALLS_PYTHON.error(place_of(op.location), target=target)
 
 
 def load(module: Any, signature: Signature, devices: Sequence[Any], *, shardy: bool = False) -> Executable:
@@ -44,6 +55,8 @@ def load(module: Any, signature: Signature, devices: Sequence[Any], *, shardy: b
 def compile_by_client(module: Any, devices: Sequence[Any], *, shardy: bool = False) -> Any:
     """XLA's executable. Raises ShardpassError (SP511) with XLA's words."""
     drop_donation(module)
+    with module.context:
+        first_names(module.operation)
     try:
         return jax_private.compile_and_load(bytecode(module), devices, spmd=len(devices) > 1, shardy=shardy)
     except RuntimeError as error:
@@ -58,7 +71,7 @@ def own_copy(module: Any) -> Any:
 
 
 def bytecode(module: Any) -> bytes:
-    found: bytes = module.operation.get_asm(binary=True)
+    found: bytes = module.operation.get_asm(binary=True, enable_debug_info=True)
     return found
 
 

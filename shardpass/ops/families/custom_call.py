@@ -132,6 +132,14 @@ class LocalCall(OpModel[LocalPlan]):
         return site.keep()
 
 
+def same_array(op: Any) -> OpModel[Any] | None:
+    """A call whose result is its operand: every dimension may be split."""
+    rule = leading(op, len(shape_of(op.results[0]))) if len(op.operands) == len(op.results) == 1 else None
+    return None if rule is None else LocalCall(rule)
+
+
+# JAX's ``with_layout_constraint``: the order of dimensions in memory, which a tile has as the whole array has it
+define_target("LayoutConstraint", same_array)
 define(
     "stablehlo.custom_call",
     custom_call,

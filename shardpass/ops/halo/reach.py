@@ -52,8 +52,9 @@ class Reach:
     strict: bool = False
 
     def width(self, count: int) -> int:
-        """Coordinates that a tile of results spans."""
-        return (tile_of(self.results, count) - 1) * self.step + self.span
+        """Coordinates that a tile of results spans; none where there are no results."""
+        tile = tile_of(self.results, count)
+        return (tile - 1) * self.step + self.span if tile else 0
 
     def window(self, count: int) -> Window:
         """The coordinates that each of ``count`` positions needs."""

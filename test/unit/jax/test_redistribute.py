@@ -192,3 +192,69 @@ def test_bad_targets(code, sharding, says):
             call(x, sharding)
         assert caught.value.code == code
         assert says in str(caught.value)
+
+
+def test_jit_without_arguments(shardy):
+    """Nothing but the redistribution says on which devices the program runs."""
+    known = jax.jit(lambda: spj.redistribute(jnp.arange(16.0), on(None), source=on("x")))()
+    assert_moved(known, on(None), np.arange(16.0))
+    said = jax.jit(lambda: spj.redistribute(jnp.arange(16.0), on(("x", "y"))))()
+    assert_moved(said, on(("x", "y")), np.arange(16.0))
+
+
+@pytest.mark.parametrize("inside", [False, True], ids=["by XLA", "by shardpass"])
+def test_jit_of_a_gradient_that_uses_no_argument(shardy, inside):
+    x = jax.device_put(numbers(16), on("x"))
+
+    def f(x):
+        return spj.redistribute(x, on("y"), source=on("x")).sum()
+
+    if inside:
+        with spj.use():
+            found = jax.jit(jax.grad(f))(x)
+    else:
+        found = jax.jit(jax.grad(f))(x)
+    assert_moved(found, on("x"), np.ones(16, np.float32))
+
+
+def test_an_eager_gradient_goes_back_without_being_told():
+    x = jax.device_put(numbers(16, 8), on("x", "y"))
+    gradient = jax.grad(lambda x: (spj.redistribute(x, on(None, ("y", "x"))) ** 2).sum())(x)
+    assert_moved(gradient, on("x", "y"), 2 * numbers(16, 8))
+    primal, tangent = jax.jvp(lambda x: spj.redistribute(x, on(None)), (x,), (x + 1,))
+    assert_moved(primal, on(None), numbers(16, 8))
+    assert_moved(tangent, on(None), numbers(16, 8) + 1)
+
+
+def test_trees():
+    tree = {"w": numbers(16, 4), "b": (numbers(8), numbers(8))}
+    everywhere = spj.redistribute(tree, on("x"))
+    assert_moved(everywhere["w"], on("x"), tree["w"])
+    assert_moved(everywhere["b"][1], on("x"), tree["b"][1])
+    each = spj.redistribute(everywhere, {"w": on(None, "y"), "b": on("y")}, source={"w": on("x"), "b": on("x")})
+    assert_moved(each["w"], on(None, "y"), tree["w"])
+    assert_moved(each["b"][0], on("y"), tree["b"][0])
+    traced = jax.jit(lambda t: spj.redistribute(t, {"w": on("y", "x"), "b": on("y")}))(everywhere)
+    assert_moved(traced["w"], on("y", "x"), tree["w"])
+
+
+def test_a_tree_of_shardings_that_does_not_fit():
+    with pytest.raises(ShardpassError, match="SP612"):
+        spj.redistribute({"w": numbers(16)}, {"b": on("x")})
+
+
+@pytest.mark.parametrize("kind", [AxisType.Auto, AxisType.Explicit], ids=["auto", "explicit"])
+def test_a_partition_spec_under_a_mesh(shardy, kind):
+    mesh = make_mesh({"x": 4, "y": 2}, kind)
+    with jax.set_mesh(mesh):
+        eager = spj.redistribute(numbers(16, 4), P("x", "y"))
+        traced = jax.jit(lambda x: spj.redistribute(x, P(None, "y")))(eager)
+        known = jax.jit(lambda x: spj.redistribute(x, P("y"), source=P("x", "y")))(eager)
+    assert_moved(eager, on("x", "y", mesh=mesh), numbers(16, 4))
+    assert_moved(traced, on(None, "y", mesh=mesh), numbers(16, 4))
+    assert_moved(known, on("y", mesh=mesh), numbers(16, 4))
+
+
+def test_a_partition_spec_without_a_mesh():
+    with pytest.raises(ShardpassError, match=r"SP610[\s\S]*jax.set_mesh"):
+        spj.redistribute(numbers(16), P("x"))

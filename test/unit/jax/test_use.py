@@ -1,6 +1,7 @@
 """``use()``: programs that shardpass partitions inside JAX give what JAX gives, with the shardings that it expects."""
 
 import importlib.util
+import inspect
 import threading
 import warnings
 from functools import partial
@@ -14,6 +15,7 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import shardpass.jax as spj
+from shardpass.diagnostics import ShardpassError
 
 PROGRAMS = Path(__file__).resolve().parents[3] / "examples" / "programs"
 
@@ -172,7 +174,7 @@ def test_lowered_and_compiled_by_hand(mesh, counts):
 
 
 REASONS = {
-    "callback": (lambda x: (jax.debug.callback(lambda _: None, x.sum()), x * 2)[1], "SP602"),
+    "shards": (lambda x: (jax.debug.callback(lambda _: None, x, partitioned=True), x * 2)[1], "SP238"),
 }
 
 
@@ -297,3 +299,48 @@ def test_outside_of_jit(mesh, counts):
     np.testing.assert_array_equal(np.asarray(y), (np.asarray(x) + 1) @ np.asarray(x).T)
     assert counts.partitioned >= 2
     assert counts.fallback == 0
+
+
+@pytest.fixture
+def refused():
+    """A function that nobody has compiled yet."""
+
+    def refused(x):
+        jax.debug.callback(lambda _: None, x, partitioned=True)  # the line that the reason names
+        return x * 2
+
+    return refused
+
+
+def test_the_warning_stands_at_the_users_call(mesh, refused):
+    x = placed(mesh, np.arange(8.0, dtype=np.float32), "data")
+    with spj.use(), pytest.warns(spj.FallbackWarning) as caught:
+        jax.jit(refused)(x)  # here
+    (warning,) = caught
+    assert warning.filename == __file__
+    assert Path(__file__).read_text().splitlines()[warning.lineno - 1].strip() == "jax.jit(refused)(x)  # here"
+    told = str(warning.message)
+    line = inspect.getsourcelines(refused)[1] + 1
+    assert told.startswith(f"{__file__}:{line}:")
+    assert "XLA partitions refused instead of shardpass" in told
+    assert "[SP238]" in told
+    assert "partitioned=False" in told  # what to change
+
+
+def test_strict_raises_where_it_would_fall_back(mesh, counts, refused):
+    x = placed(mesh, np.arange(8.0, dtype=np.float32), "data")
+    with pytest.warns(spj.FallbackWarning), spj.use():
+        jax.jit(refused)(x)  # what was compiled before does not serve
+    with spj.use(strict=True):
+        with pytest.raises(ShardpassError, match=r"SP238[\s\S]*SP607"):
+            jax.jit(refused)(x)
+        np.testing.assert_array_equal(np.asarray(jax.jit(lambda x: x * 3)(x)), np.asarray(x) * 3)
+    assert (counts.partitioned, counts.fallback) == (1, 1)
+
+
+def test_stats_lists_reasons(mesh, refused):
+    x = placed(mesh, np.arange(8.0, dtype=np.float32), "data")
+    before = spj.stats()["reasons"].get("SP238", {}).get("refused", 0)
+    with spj.use(), pytest.warns(spj.FallbackWarning):
+        jax.jit(refused)(x)
+    assert spj.stats()["reasons"]["SP238"]["refused"] == before + 1

@@ -1,0 +1,59 @@
+"""Before propagation: calls of the host, which one device makes for all.
+
+Problem. ``jax.debug.print``, ``io_callback`` and ``pure_callback`` lower to a custom call of whole arrays that runs
+once, on the device that its sharding ``{maximal device=0}`` names. Computed on every device, as calls without a rule
+are, it would run as often as there are devices.
+
+Cases, for a custom call that has a side effect or calls Python back:
+
+1. outside of manual regions: its sharding goes, and ``shardpass.once = 0`` says the device. Partitioning gives the call
+   whole operands and puts it under ``if partition_id == 0``; its results, zero elsewhere, are summed;
+2. in a region that is manual over all axes: every device makes it, as JAX means it. It is left;
+3. in a region that is manual over some axes, or where JAX asks for local shards (``partitioned=True``): refused, SP238.
+
+On one device nothing is marked. O(ops of custom calls).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jaxlib.mlir import ir
+
+from shardpass.diagnostics.table_passes import HOST_CALL
+from shardpass.ir.annotations import MANUAL, ONCE, SHARDING, custom_call_target, text
+from shardpass.ir.effects import calls_host
+from shardpass.ir.locations import place_of
+from shardpass.ir.walk import OpLists, named
+from shardpass.program.manual_regions import marked_scope
+from shardpass.sharding import Sharding, TupleSharding, parse_sharding
+
+CUSTOM_CALL = "stablehlo.custom_call"
+PARTITIONED = "xla_ffi_partitioned_python"  # the beginning of the target of a callback on local shards
+
+
+def mark_host_calls(lists: OpLists) -> None:
+    """Marks the calls of case 1 in the function whose ops ``lists`` holds.
+
+    Raises ShardpassError (SP238) for a call of case 3.
+    """
+    for op in named(lists.blocks, (CUSTOM_CALL,)) if CUSTOM_CALL in lists.names else ():
+        if not calls_host(op):
+            continue
+        scope, target = marked_scope(op), custom_call_target(op)
+        if scope == MANUAL:
+            continue
+        if scope is not None or target.startswith(PARTITIONED):
+            reason = "works on local shards" if scope is None else "stands in a region that is manual over some axes"
+            raise HOST_CALL.error(place_of(op.location), target=target, reason=reason)
+        device = _device(op)
+        if SHARDING in op.attributes:
+            del op.attributes[SHARDING]
+        op.attributes[ONCE] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), device)
+
+
+def _device(op: Any) -> int:
+    """The device that the call's sharding names, or else the first, which is XLA's choice too."""
+    said = parse_sharding(text(op.attributes[SHARDING])) if SHARDING in op.attributes else None
+    one = said.elements[0] if isinstance(said, TupleSharding) and said.elements else said
+    return one.device if isinstance(one, Sharding) and one.is_maximal and one.device is not None else 0

@@ -1,0 +1,137 @@
+"""``partition(f, ...)``: a function as ``jax.jit`` makes one, partitioned by shardpass, whose steps can be looked at.
+
+    step = partition(train_step, mesh=mesh, in_shardings=(P(), P("data")), out_shardings=P())
+    step(params, batch)                     # runs it
+    lowered = step.lower(params, batch)     # or shapes: jax.ShapeDtypeStruct
+    print(lowered.plan); print(lowered.explain())
+
+State: the jitted function. The hook does the work, with the pipeline of this function, and raises where it would leave
+the program to XLA.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from functools import cached_property, update_wrapper
+from typing import Any
+
+import jax
+from jax.sharding import NamedSharding, PartitionSpec
+
+from shardpass.diagnostics import Diagnostic, ShardpassError, collect
+from shardpass.ir.annotations import MESH, get_text, num_devices
+from shardpass.ir.collectives import collectives
+from shardpass.jax.hook import Mode, for_jax, using
+from shardpass.pipeline.plan import plan_module
+from shardpass.pipeline.run import run_pipeline
+from shardpass.planning.plan import ProgramPlan
+from shardpass.report.collectives import Explanation
+
+_UNSAID = object()
+
+
+def partition(
+    f: Callable[..., Any],
+    *,
+    mesh: Any = None,
+    in_shardings: Any = _UNSAID,
+    out_shardings: Any = _UNSAID,
+    pipeline: str = "partition",
+    **options: Any,
+) -> Partitioned:
+    """``f`` as ``jax.jit(f, ...)``, partitioned by shardpass.
+
+    Args:
+        f: the function.
+        mesh: the ``jax.sharding.Mesh`` over which each ``PartitionSpec`` is said, in the shardings here and in ``f``.
+        in_shardings, out_shardings: as ``jax.jit`` takes them, or trees of ``PartitionSpec``.
+        pipeline: the passes that partition the program: a named pipeline, or a textual one.
+        options: any other option of ``jax.jit``.
+    """
+    given = {"in_shardings": in_shardings, "out_shardings": out_shardings}
+    said = {name: _over(mesh, value) for name, value in given.items() if value is not _UNSAID}
+    return Partitioned(jax.jit(f, **said, **options), mesh, pipeline)
+
+
+def _over(mesh: Any, shardings: Any) -> Any:
+    """``shardings`` with each ``PartitionSpec`` over ``mesh``; without a mesh as they are."""
+    if mesh is None:
+        return shardings
+
+    def named(part: Any) -> Any:
+        return NamedSharding(mesh, part) if isinstance(part, PartitionSpec) else part
+
+    return jax.tree.map(named, shardings, is_leaf=lambda part: part is None or isinstance(part, PartitionSpec))
+
+
+class Partitioned:
+    """What ``partition`` returns: call it, or ``lower`` it to look at it."""
+
+    def __init__(self, jitted: Any, mesh: Any, pipeline: str) -> None:
+        self._jitted = jitted
+        self._mesh = mesh
+        self._pipeline = pipeline
+        update_wrapper(self, jitted)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Raises ShardpassError (SP607) where shardpass cannot partition the program."""
+        with self._inside():
+            return self._jitted(*args, **kwargs)
+
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+        """The program for arguments like these, which may be ``jax.ShapeDtypeStruct``."""
+        with self._inside():
+            return Lowered(self._jitted.lower(*args, **kwargs), self._pipeline, self._inside)
+
+    @contextmanager
+    def _inside(self) -> Iterator[None]:
+        with nullcontext() if self._mesh is None else jax.set_mesh(self._mesh), using(Mode(True, True, self._pipeline)):
+            yield
+
+
+class Lowered:
+    """A program with the types and shardings of its arguments; each step is done when it is first asked for."""
+
+    def __init__(self, lowered: Any, pipeline: str, inside: Callable[[], Any]) -> None:
+        self._lowered = lowered
+        self._pipeline = pipeline
+        self._inside = inside
+
+    @property
+    def stablehlo(self) -> Any:
+        """The ``ir.Module`` that JAX lowered, whole arrays with their shardings."""
+        return self._lowered.compiler_ir("stablehlo")
+
+    @cached_property
+    def partitioned(self) -> Any:
+        """The ``ir.Module`` that each device runs. Raises ShardpassError where the pipeline fails."""
+        with collect():
+            return run_pipeline(self.stablehlo, for_jax(self._pipeline))
+
+    @cached_property
+    def plan(self) -> ProgramPlan:
+        """What partitioning decides about each op, with bytes; of the named pipeline ``partition``."""
+        with collect():
+            return plan_module(self.stablehlo)
+
+    def explain(self) -> Explanation:
+        """Each collective: bytes, axes, the line of the program, and the reason; ``str()`` of it is a table."""
+        module = self.partitioned
+        mesh = get_text(module.operation, MESH) or ""
+        name = get_text(self.stablehlo.operation, "sym_name") or "program"
+        return Explanation(name, num_devices(module) or 1, mesh, tuple(collectives(module)))
+
+    def check(self) -> tuple[Diagnostic, ...]:
+        """What is wrong with the program's shardings, errors first; empty where nothing is."""
+        with collect() as found:
+            try:
+                run_pipeline(self.stablehlo, "check")
+            except ShardpassError as error:
+                return (*error.diagnostics, *found)
+        return tuple(found)
+
+    def compile(self) -> Any:
+        """JAX's own ``Compiled``, of the partitioned program. Raises ShardpassError (SP607) as the call does."""
+        with self._inside():
+            return self._lowered.compile()

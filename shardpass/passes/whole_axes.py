@@ -1,0 +1,103 @@
+"""``shardpass-whole-axes``: arguments and results of main are split only as JAX can hold them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from jaxlib.mlir import ir
+
+from shardpass.ir.annotations import SHARDING
+from shardpass.ops.splits.factors import Axes
+from shardpass.ops.splits.prime_mesh import PrimeMesh
+from shardpass.pipeline.base import ModulePass
+from shardpass.pipeline.registry import register
+from shardpass.program.program import Array
+from shardpass.program.table import Table, keep, table_of
+from shardpass.sharding import Sharding
+
+
+@register
+@dataclass(frozen=True)
+class WholeAxes(ModulePass):
+    """Leaves main's arguments and results only the splits that JAX can hold.
+
+    An array of JAX is split over whole axes of a mesh, evenly. Propagation may split an argument or a result of which
+    the user said nothing over a part of an axis, for instance 12 rows over 4 of 8 devices. Here each dimension keeps
+    its axes, from the major one on, as long as they are whole axes of ``shardpass.mesh`` and divide the dimension. What
+    JAX lowered says only such shardings itself, so nothing that a user of JAX said is changed, and a sharding that the
+    mesh cannot express is left. Values inside of the program are left too; partitioning makes up the difference.
+
+    Input:
+
+        module attributes {mhlo.num_partitions = 8 : i32, shardpass.mesh = "mesh['x'=8]"} {
+          func.func @main(%x: tensor<16xf32> {mhlo.sharding = "{devices=[8]<=[8]}"}) -> (tensor<12xf32> {mhlo.sharding = "{devices=[4,2]<=[8] last_tile_dim_replicate}"}) {
+            %0 = stablehlo.slice %x [0:12] {mhlo.sharding = "{devices=[4,2]<=[8] last_tile_dim_replicate}"} : (tensor<16xf32>) -> tensor<12xf32>
+            return %0 : tensor<12xf32>
+          }
+        }
+
+    Output:
+
+        module attributes {mhlo.num_partitions = 8 : i32, shardpass.mesh = "mesh['x'=8]"} {
+          func.func @main(%x: tensor<16xf32> {mhlo.sharding = "{devices=[8]<=[8]}"}) -> (tensor<12xf32> {mhlo.sharding = "{replicated}"}) {
+            %0 = stablehlo.slice %x [0:12] {mhlo.sharding = "{devices=[4,2]<=[8] last_tile_dim_replicate}"} : (tensor<16xf32>) -> tensor<12xf32>
+            return %0 : tensor<12xf32>
+          }
+        }
+    """  # noqa: E501  IR is not wrapped
+
+    name = "shardpass-whole-axes"
+    summary = "arguments and results are split only as JAX can hold them"
+
+    keeps_table: ClassVar[bool] = True
+
+    def run(self, module: Any) -> bool:
+        table = table_of(module, "propagate")
+        program, signature, found = table.program, table.handles.signature, table.found()
+        arguments, returned = program.body.arguments, program.body.returned
+        given = [found.of.get(value) for value in arguments]
+        into = self._all(program.mesh, [program.arrays[v] for v in arguments], given, signature.arguments)
+        out = self._all(program.mesh, [program.arrays[v] for v in returned], found.results, signature.results)
+        if not into and not out:
+            return False
+        signature.write()
+        of = {**found.of, **{arguments[index]: sharding for index, sharding in into.items()}}
+        results = tuple(out.get(index, sharding) for index, sharding in enumerate(found.results))
+        keep(Table(program, table.handles, replace(found, of=of, results=results)))
+        return True
+
+    def _all(self, mesh: PrimeMesh, arrays: Any, given: Any, rows: list[dict[str, Any]]) -> dict[int, Sharding]:
+        """The shardings that change, by position, written in ``rows``."""
+        changed = {}
+        for index, (array, sharding, row) in enumerate(zip(arrays, given, rows, strict=True)):
+            if array is None or sharding is None:
+                continue
+            held = can_hold(sharding, array, mesh)
+            if held != sharding:
+                changed[index] = held
+                row[SHARDING] = ir.StringAttr.get(str(held))
+        return changed
+
+
+def can_hold(sharding: Sharding, array: Array, mesh: PrimeMesh) -> Sharding:
+    """``sharding`` less the axes that JAX cannot split ``array`` over.
+
+    Example: on a mesh x=8, y=2 an array of 12 x 6 rows split over ``x:(1)4`` and ``y`` is split over ``y`` alone.
+    """
+    dims = mesh.dims(sharding, array.rank)
+    if dims is None:
+        return sharding
+    kept = tuple(_even_whole(axes, size, mesh) for axes, size in zip(dims, array.shape, strict=True))
+    return sharding if kept == dims else mesh.sharding(kept)
+
+
+def _even_whole(axes: Axes, size: int, mesh: PrimeMesh) -> Axes:
+    """The longest beginning of ``axes`` that is made of whole axes and divides ``size``."""
+    kept: Axes = ()
+    for ref in mesh.refs(axes):
+        more = kept + (mesh.numbered((ref,)) or ())
+        if ref.size is not None or size % mesh.count(more):
+            break
+        kept = more
+    return kept
