@@ -2,7 +2,7 @@
 
 A move starts at a factor of one op and is carried on by ``propagation.spread``: the axis is given to all dimensions
 that belong together, or taken from them; contractions hand it on or stop it. Some moves stay at their op (``Reach``).
-After a move propagation settles: values that became free of an axis may take another.
+Where a factor takes an axis far, propagation goes on: values that became free of the axis may take another.
 
 Those ops are looked at first that receive most, as a conflict shows where the plan pays for it: an all_reduce of
 activations, because weights' rows hold the axis that the batch wants, stands at a dot_general with the factors batch,
@@ -51,6 +51,11 @@ class Move:
     given: bool
     reach: Reach
     splits: Mapping[int, DimAxes]
+
+    @property
+    def settles(self) -> bool:
+        """Whether propagation goes on after it; what a value has lost would come back at once."""
+        return self.given and self.reach in FAR
 
     def told(self, engine: Propagation) -> str:
         """For people: "batch (f1 of stablehlo.dot_general, size 4096) over data"."""

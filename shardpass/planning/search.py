@@ -166,7 +166,7 @@ class Search:
         options = [option for op in self._dear(base) for option in self._options(op, (*FAR, *NEAR))]
         for _, _, move in sorted(options, key=lambda option: option[:2])[:DETOURS]:
             self.engine.restore(base.splits)
-            self.engine.assign(move.splits)
+            self.engine.assign(move.splits, settle=move.settles)
             over = self._point()
             then, point = self._descend(over, True)
             if point.price <= base.price - self.least:
@@ -211,7 +211,7 @@ class Search:
             for estimate, _, move in sorted(self._options(op, reaches), key=lambda option: option[:2]):
                 if estimate > self.estimate.price - self.least:
                     break
-                self.engine.assign(move.splits)
+                self.engine.assign(move.splits, settle=move.settles)
                 point = self._point()
                 self.engine.take_back()
                 if point.price <= base.price - self.least:
@@ -245,7 +245,7 @@ class Search:
     def _estimated(self, move: Move) -> float:
         """The price after ``move``; the engine stays where it is."""
         self.tried += 1
-        self.engine.assign(move.splits)
+        self.engine.assign(move.splits, settle=move.settles)
         changed = self.engine.changed()
         fresh = {self.values[index]: self.found.sharding(index) for index in changed if index in self.values}
         results = self.found.result_shardings() if len(fresh) < len(changed) else self.estimate.results

@@ -144,11 +144,13 @@ class Propagation:
                 self._set(value, dims)
         self._journal = []
 
-    def assign(self, splits: Mapping[int, DimAxes]) -> None:
-        """Gives some values new splits, and goes to the fixpoint again."""
+    def assign(self, splits: Mapping[int, DimAxes], *, settle: bool = True) -> None:
+        """Gives some values new splits, and goes to the fixpoint again where ``settle`` says so."""
         changed = list(splits)
         for index in changed:
             self._change(index, splits[index])
+        if not settle:
+            return
         steps = dict.fromkeys(step for index in changed for step in self.values[index].steps)
         self._fixpoint(steps, max(Priority))
         self._ties()
