@@ -90,7 +90,12 @@ class Split:
     def largest_tile(self) -> int:
         """Elements of the largest tile of an operand or result."""
         operands = [self.operand_tile(index) for index in range(len(self.operands))]
-        return max([prod(tile) for tile in (*operands, *self.result_tiles)], default=0)
+        return max([self.largest_result, *[prod(tile) for tile in operands]])
+
+    @cached_property
+    def largest_result(self) -> int:
+        """Elements of the largest tile of a result."""
+        return max([prod(tile) for tile in self.result_tiles], default=0)
 
     def operand_tile(self, index: int) -> Shape:
         """Shape of operand ``index`` on one device."""

@@ -4,8 +4,8 @@
    counts (``redistribute.terms.costs``).
 2. A reshard: the collectives of its redistribution plan.
 3. The work of an op: the greater of two terms, as a device computes while it reads and writes. The elements of its
-   largest tile, and the points of its loop nest: an add costs its elements, a product of large matrices its
-   multiplications.
+   largest result (of an op that reduces, of its largest tile), and the points of its loop nest: an add costs its
+   elements, a slice those that it takes, a product of large matrices its multiplications.
 
 Without a profile a collective's latency is that of 512 bytes, an element costs a quarter of a byte, a point a 64th: a
 link of 50 GB/s beside 1 TB/s of memory, at 5 bytes an element, and 3.2 tera-multiplications a second. The latency is
@@ -24,7 +24,7 @@ from math import prod
 
 from shardpass.ops.model import Split
 from shardpass.ops.splits.assign import LATENCY_BYTES, WORK_PER_BYTE
-from shardpass.ops.splits.factors import Axes, Rule
+from shardpass.ops.splits.factors import Axes, Kind, Rule
 from shardpass.ops.splits.prime_mesh import PrimeMesh
 from shardpass.planning.listed import redistribution
 from shardpass.planning.steps import Copy, Reshard
@@ -80,7 +80,9 @@ class Machine:
         if rule.independent:  # no operand has anything to do with another: elements alone
             return sum([prod(tile) for tile in split.result_tiles]) * self.element
         points = prod([max(1, factor.size) for factor in rule.factors]) / split.count
-        return max(points * self.point, split.largest_tile * self.element)
+        reduces = any(factor.kind is Kind.REDUCTION for factor in rule.factors)
+        touched = min(points, split.largest_tile) if reduces else split.largest_result
+        return max(points * self.point, touched * self.element)
 
     def _link(self, axes: Axes, mesh: PrimeMesh) -> tuple[float, float]:
         """(latency, bytes for each byte) of a collective over ``axes``, in bytes of the profile's own link."""

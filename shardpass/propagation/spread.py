@@ -4,7 +4,8 @@ Problem: changing the split of one value in a chain of ops costs a reshard on ei
 What pays is a change of all dimensions that belong together: "the batch is split over x, wherever it is".
 
 ``spread`` starts from (value, dimension) pairs and follows the factors of steps to other dimensions, as propagation
-does, but with force: what it reaches loses the axis elsewhere. It stops
+does, but with force: what it reaches loses the axis elsewhere. Where it reaches two dimensions of one value (queries and
+keys, made of one sequence), the nearer to the start takes the axis. It stops
 
 1. at values that the user fixed (one that has the split already is passed through);
 2. at values that cannot take it: more shards than elements, an uneven tile at the program's border, an axis that must
@@ -23,6 +24,7 @@ State: none; both return the new splits of what they change. Complexity: O(value
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Sequence
 from math import prod
 from typing import NamedTuple
@@ -34,7 +36,7 @@ Place = tuple[int, int]  # a value and a dimension of it
 
 
 class Spread(NamedTuple):
-    """New splits by value, and the dimensions that have them: a start from one of these gives the same."""
+    """New splits by value, and the dimensions that have them: a start from one of these gives much the same."""
 
     splits: dict[int, DimAxes]
     reached: set[Place]
@@ -53,27 +55,25 @@ class Spreading:
         """What changes where ``start`` is split over ``axes`` too."""
         values = self.engine.values
         changed: dict[int, DimAxes] = {}
-        reached: set[Place] = set()
+        reached: dict[int, int] = {}  # of each value the dimension that has the axes
         seen = set(start)
-        todo = list(seen)
+        todo = deque(start)
         while todo:
-            place = todo.pop()
-            value, dim = place
+            value, dim = todo.popleft()
+            if value in reached:
+                continue
             known = values[value]
-            dims = changed.get(value)
-            if dims is None:
-                dims = known.dims
-            taken = self._with(known, dims, dim, axes)
+            taken = self._with(known, known.dims, dim, axes)
             if taken is None:
                 continue
-            reached.add(place)
-            if taken is not dims:
+            reached[value] = dim
+            if taken is not known.dims:
                 changed[value] = taken
             for other in self._tied(value, dim, across) if far else ():
                 if other not in seen:
                     seen.add(other)
                     todo.append(other)
-        return Spread(changed, reached)
+        return Spread(changed, set(reached.items()))
 
     def withdraw(self, start: Iterable[Place], axes: Axes, across: bool, far: bool = True) -> Spread:
         """What changes where ``start`` is no longer split over ``axes``."""
