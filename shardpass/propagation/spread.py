@@ -4,8 +4,8 @@ Problem: changing the split of one value in a chain of ops costs a reshard on ei
 What pays is a change of all dimensions that belong together: "the batch is split over x, wherever it is".
 
 ``spread`` starts from (value, dimension) pairs and follows the factors of steps to other dimensions, as propagation
-does, but with force: what it reaches loses the axis elsewhere. Where it reaches two dimensions of one value (queries and
-keys, made of one sequence), the nearer to the start takes the axis. It stops
+does, but with force: what it reaches loses the axis elsewhere. If it reaches two dimensions of one value (queries and
+keys of one sequence), the nearer to the start takes the axis. It stops
 
 1. at values that the user fixed (one that has the split already is passed through);
 2. at values that cannot take it: more shards than elements, an uneven tile at the program's border, an axis that must
