@@ -44,7 +44,8 @@ class Propagate(ModulePass):
             that `python -m tools.bench.calibrate` writes
         verbose: print each factor for which values of one op hold different splits, on stderr: which split won, with
             the bytes of the values that hold it (two factors that contend for one axis are not printed)
-        trace: print each change on stderr: the op, and which of its values was split further over which axes
+        trace: print each change on stderr: the op, and which of its values was split further over which axes; and what
+            there was to search: classes of dimensions, conflicts, moves
 
     Input:
 
@@ -163,6 +164,9 @@ class Told:
                 for dims in (event.before, event.after)
             )
             lines.append(f"{self._where(event.step)}: {which}: {before} -> {after}")
+        decision = self.decision
+        if decision.space is not None:
+            lines.append(f"search: {decision.space}; {decision.tried} moves tried, {len(decision.settled)} taken")
         return lines
 
     def _where(self, step: int) -> str:

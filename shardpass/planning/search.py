@@ -42,6 +42,7 @@ from shardpass.planning.machine import Machine
 from shardpass.planning.moves import FAR, NEAR, Move, Moves, Reach, sub_axes, whole_axes
 from shardpass.planning.planner import plan_program
 from shardpass.planning.prices import Prices
+from shardpass.planning.space import Space, space_of
 from shardpass.planning.weights import right_operands_late
 from shardpass.program.program import Program
 from shardpass.program.shardings import Shardings
@@ -81,13 +82,20 @@ class Settled:
 class Decision:
     """What was decided. ``found``: the propagation that it starts from, with its trace.
 
-    ``settled``: the moves that were taken, in order; ``tried``: how many were looked at.
+    ``settled``: the moves that were taken, in order; ``tried``: how many were looked at; ``searched``: the folded
+    program that was searched.
     """
 
     shardings: Shardings
     found: Propagated
     settled: tuple[Settled, ...] = ()
     tried: int = 0
+    searched: Propagated | None = None
+
+    @property
+    def space(self) -> Space | None:
+        """What there was to decide, repeated layers counted once; None where nothing was searched."""
+        return None if self.searched is None else space_of(self.searched.engine)
 
 
 def decide(program: Program, barriers: Mapping[int, str], effort: int, profile: Profile | None = None) -> Decision:
@@ -105,12 +113,11 @@ def decide(program: Program, barriers: Mapping[int, str], effort: int, profile: 
             chosen = search.unfolded()
             sure = search.best.price < search.first.price * (1 - SURE)
             if sure or price(plan_program(program, chosen), machine) <= _greedy(program, barriers, machine) - LEAST:
-                return Decision(chosen, search.found, tuple(search.settled), search.tried)
-        tried = search.tried
-    else:
-        tried = 0
+                return Decision(chosen, search.found, tuple(search.settled), search.tried, search.found)
+        found = Propagated(program, barriers)
+        return Decision(found.shardings, found, (), search.tried, search.found)
     found = Propagated(program, barriers)
-    return Decision(found.shardings, found, (), tried)
+    return Decision(found.shardings, found)
 
 
 def _greedy(program: Program, barriers: Mapping[int, str], machine: Machine) -> float:

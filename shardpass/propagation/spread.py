@@ -69,7 +69,7 @@ class Spreading:
             reached[value] = dim
             if taken is not known.dims:
                 changed[value] = taken
-            for other in self._tied(value, dim, across) if far else ():
+            for other in self.tied(value, dim, across) if far else ():
                 if other not in seen:
                     seen.add(other)
                     todo.append(other)
@@ -91,7 +91,7 @@ class Spreading:
                 continue
             reached.add(place)
             changed[value] = (*dims[:dim], tuple(a for a in dims[dim] if a not in axes), *dims[dim + 1 :])
-            for other in self._tied(value, dim, across) if far else ():
+            for other in self.tied(value, dim, across) if far else ():
                 if other not in seen:
                     seen.add(other)
                     todo.append(other)
@@ -104,7 +104,7 @@ class Spreading:
             self._taken[key] = _with(known, dims, dim, axes, self.engine.mesh.sizes)
         return self._taken[key]
 
-    def _tied(self, value: int, dim: int, across: bool) -> tuple[Place, ...]:
+    def tied(self, value: int, dim: int, across: bool) -> tuple[Place, ...]:
         """The dimensions that steps tie to dimension ``dim`` of ``value``."""
         key = (value, dim, across)
         found = self._places.get(key)

@@ -1,7 +1,8 @@
 """Every example of docs/propagation.md gives what the page prints below it.
 
 The page is a sequence of fenced blocks. ``mlir`` is a program. The blocks up to the next program are its results:
-``text`` holds what ``shardpass-propagate{trace=true verbose=true}`` prints, without places; ``mlir result`` the module.
+``text`` holds what ``shardpass-propagate{effort=0 trace=true verbose=true}`` prints, without places; ``mlir result``
+the module.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import pytest
 import shardpass
 
 PAGE = Path(__file__).parents[2] / "docs" / "propagation.md"
-PASSES = "shardpass-import,shardpass-propagate{trace=true verbose=true}"
+PASSES = "shardpass-import,shardpass-propagate{effort=0 trace=true verbose=true}"
 FENCE = re.compile(r"^```(mlir|text|mlir result)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 PLACE = re.compile(r"^\S+:\d+:\d+: ", re.MULTILINE)
 
