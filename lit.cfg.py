@@ -1,6 +1,6 @@
 """The lit suite: ``lit -v test/lit`` from this folder. Scenarios are test/lit/<area>/<scenario>.mlir.
 
-RUN lines may use: shardpass-opt, -run, -plan, -check, -explain (of this checkout, in the Python that runs
+RUN lines may use: shardpass-opt, -run, -plan, -check, -explain, -suggest (of this checkout, in the Python that runs
 lit), FileCheck (always the PyPI ``filecheck``), %PYTHON, %examples, and two ways to expect failure:
 
     not shardpass-opt ...        some status from 1 to 127, and no Python traceback
@@ -54,7 +54,7 @@ def word(names: str) -> str:
     return rf"(?<![\w./%'\",(={{-])(?<!\.mlir )(?<! - ){names}(?![\w./,{{}})'\"-])"
 
 
-COMMANDS = ("opt", "run", "plan", "check", "explain")
+COMMANDS = ("opt", "run", "plan", "check", "explain", "suggest")
 FOREIGN = ("mlir-opt", "stablehlo-opt", "sdy_opt", "xla-opt", "mlir-translate", "python", "python3", "filecheck")
 
 config.substitutions += [
