@@ -11,7 +11,8 @@ Arguments are told apart by how they are used:
 
 A recipe names axes for the batch, and axes for weights: none, the batch's own, the others, or the others on one
 dimension and the batch's on another. The batch takes part first, then the weights, each over its largest dimension that
-divides. What the user fixed keeps its word.
+divides; or, of weights with three dimensions or more, over the first: where weights are stacked, that is the experts.
+What the user fixed keeps its word.
 
 Example, data=4, model=2: batch over data and weights over model, each weight's largest dimension; w[64,256] is split
 over its columns, w[256,64] over its rows, as in Megatron.
@@ -50,14 +51,21 @@ def starts(program: Program) -> Iterator[Start]:
     for chosen in _subsets(axes):
         rest = [one for one in axes if one not in chosen]
         for others in _ways(chosen, rest):
-            said = dict(program.said)
-            for value in batch:
-                _say(said, program, value, [(0, chosen)], 0)
-            for value in weights:
-                _say(said, program, value, _dims(program, value, others), 1)
-            if said != program.said:
-                named = " and ".join(_names(program, group) for group in others) or "nothing"
-                yield Start(f"batch over {_names(program, chosen)}, weights over {named}", replace(program, said=said))
+            seen: list[dict[int, Said]] = [program.said]
+            for leading in (False, True):
+                said = dict(program.said)
+                for value in batch:
+                    _say(said, program, value, [(0, chosen)], 0)
+                for value in weights:
+                    _say(said, program, value, _dims(program, value, others, leading), 1)
+                if said not in seen:
+                    seen.append(said)
+                    yield Start(_told(program, chosen, others, leading), replace(program, said=said))
+
+
+def _told(program: Program, batch: Sequence[Axes], weights: Sequence[Sequence[Axes]], leading: bool) -> str:
+    named = " and ".join(_names(program, group) for group in weights) or "nothing"
+    return f"batch over {_names(program, batch)}, weights over {named}" + (", experts first" if leading else "")
 
 
 def roles(program: Program) -> tuple[list[int], list[int]]:
@@ -97,8 +105,13 @@ def _ways(batch: Sequence[Axes], rest: Sequence[Axes]) -> Iterator[tuple[tuple[A
         yield ((*batch, *rest),)
 
 
-def _dims(program: Program, value: int, groups: Sequence[Sequence[Axes]]) -> list[tuple[int, Sequence[Axes]]]:
-    """For each group the largest dimension that it divides and that none before it took."""
+def _dims(
+    program: Program, value: int, groups: Sequence[Sequence[Axes]], leading: bool
+) -> list[tuple[int, Sequence[Axes]]]:
+    """For each group the largest dimension that it divides and that none before it took.
+
+    ``leading``: where there are three dimensions or more, the first such dimension.
+    """
     shape = program.array(value).shape
     out: list[tuple[int, Sequence[Axes]]] = []
     for group in groups:
@@ -106,7 +119,8 @@ def _dims(program: Program, value: int, groups: Sequence[Sequence[Axes]]) -> lis
         taken = {dim for dim, _ in out}
         dims = [d for d, n in enumerate(shape) if d not in taken and n and n % count == 0]
         if dims:
-            out.append((max(dims, key=lambda d: (shape[d], -d)), group))
+            first = leading and len(shape) > 2
+            out.append((dims[0] if first else max(dims, key=lambda d: (shape[d], -d)), group))
     return out
 
 
