@@ -4,8 +4,9 @@ Problem: as ``search``, under a limit of bytes alive at once. Replication is che
 so a search by price alone may end at a plan that no device can hold.
 
 State: a ``Search`` whose points are priced by their excess over the limit first: each byte above it costs
-``PER_EXCESS`` bytes received. Moves are estimated likewise (``footprint``). Starts: what the user said, propagated;
-the end of a plain search that leaves arguments alone; and the recipes of ``starts``. The best few are descended from.
+``PER_EXCESS`` bytes received, and each byte held ``HELD``, so that memory decides between plans that are as cheap. Moves
+are estimated likewise (``footprint``). Starts: what the user said, propagated; the end of a plain search that leaves
+arguments alone; and the recipes of ``starts``. The best few are descended from.
 
 Case, the limit is kept by values but not by the plan, whose reshards hold copies: the difference is taken off the limit
 and the search goes on from where it was, at most ``ROUNDS`` times; the last time with no memory allowed at all, which
@@ -39,6 +40,7 @@ from shardpass.propagation.program import Propagated
 from shardpass.sharding import Sharding
 
 PER_EXCESS = 1000.0  # bytes received that a byte above the limit is worth: any price for a plan that fits
+HELD = 1 / 256  # bytes received that a byte held is worth: of two plans as cheap, the one that holds less
 DESCENTS = {1: 3, 2: 8}  # starts that are descended from, by effort
 ROUNDS = 4  # times that the limit is tightened for copies that plans make
 
@@ -50,11 +52,13 @@ class Limit:
     bytes: int | None
 
     def excess(self, peak: float) -> float:
-        """What a peak above the limit costs."""
-        return 0.0 if self.bytes is None else max(0.0, peak - self.bytes) * PER_EXCESS
+        """What a peak costs: far more above the limit, and a little below it."""
+        over = 0.0 if self.bytes is None else max(0.0, peak - self.bytes)
+        return over * PER_EXCESS + peak * HELD
 
 
 NO_LIMIT = Limit(None)
+NOT_YET = Limit(None)  # while a search is being made
 
 
 @dataclass(frozen=True)
@@ -87,10 +91,8 @@ class LimitedEstimate(Estimate):
 
     def rebase(self, shardings: Mapping[int, Sharding], results: tuple[Sharding | None, ...]) -> float:
         super().rebase(shardings, results)
-        self.over = 0.0
-        if self.limit.bytes is not None:
-            self.near = NearPeak(self.footprint, shardings)
-            self.over = self.limit.excess(self.near.peak)
+        self.near = NearPeak(self.footprint, shardings)
+        self.over = self.limit.excess(self.near.peak)
         self.price += self.over
         return self.price
 
@@ -105,7 +107,7 @@ class LimitedSearch(Search):
     """``Search`` within a limit, from several starts."""
 
     def __init__(self, task: Task, limit: Limit) -> None:
-        self.limit = NO_LIMIT
+        self.limit = NOT_YET
         super().__init__(task.program, task.barriers, task.effort, task.machine, task.folded, task.decided)
         self.program = task.program
         self.footprint = task.footprint
@@ -154,12 +156,13 @@ class LimitedSearch(Search):
     def _dear(self, base: Point) -> list[int]:
         """As ``Search``; every op where the limit is not kept, as ops of no price may hold the memory."""
         plain = sum(base.costs.values())
-        least = 0.0 if self.close or base.price > plain else DEAR * plain
+        fits = self.limit.bytes is None or base.price - plain < PER_EXCESS + HELD * (1 + self.limit.bytes)
+        least = DEAR * plain if fits and not self.close else 0.0
         return sorted([n for n, cost in base.costs.items() if cost > least], key=lambda n: -base.costs[n])
 
     def _point(self) -> Point:
         point = super()._point()
-        if self.limit.bytes is None:
+        if self.limit is NOT_YET:
             return point
         peak = self.footprint.peak(self.found.table().of)
         return replace(point, price=point.price + self.limit.excess(peak))

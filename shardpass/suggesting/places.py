@@ -111,7 +111,7 @@ def lines(program: Program, handles: Handles) -> list[Group]:
             maker = makers.get(value)
             if maker is None or at[maker.number] == at[op.number] or not forward[maker.number]:
                 continue
-            if maker.kind is OpKind.SPLIT and not maker.cheap and forward[op.number]:
+            if maker.kind is OpKind.SPLIT and maker.operands and forward[op.number]:
                 escaping.setdefault(at[maker.number], {})[value] = None
     found = []
     for place, values in escaping.items():

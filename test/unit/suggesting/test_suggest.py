@@ -18,7 +18,12 @@ from shardpass.partition.splices import spliced_table
 from shardpass.planning.cost import price
 from shardpass.planning.plan import ProgramPlan
 from shardpass.planning.planner import plan_program
+from shardpass.program.read import read_program
+from shardpass.suggesting import places
+from shardpass.suggesting.apply import planned as planned_module
 from shardpass.suggesting.report import Suggestion
+from shardpass.suggesting.take import imported
+from shardpass.suggesting.trials import Annotation
 
 P = PartitionSpec
 EIGHT = Mesh(np.array(jax.devices()[:8]), ("data",), axis_types=(AxisType.Auto,))
@@ -174,6 +179,39 @@ def test_the_least_memory_is_said_where_nothing_fits() -> None:
     least = int(re.findall(r"at least (\d+) bytes", str(error.value))[0])
     found = shardpass.suggest(adam_step, *MLP, mesh=EIGHT, memory_limit=least)
     assert found.figures.memory <= least
+
+
+def test_a_line_is_constrained_as_jax_does() -> None:
+    """Rows of ``hidden`` over data where both weights are split: the bytes are those of JAX's own constraint."""
+
+    def f(x: Any, w1: Any, w2: Any, pin: Any = lambda h: h) -> Any:
+        hidden = pin(jnp.tanh(x @ w1))
+        return hidden @ w2
+
+    arguments = (array(512, 64), array(64, 256), array(256, 64))
+    shardings = (None, NamedSharding(EIGHT, P(None, "data")), NamedSharding(EIGHT, P("data", None)))
+    text = jax.jit(f, in_shardings=shardings).lower(*arguments).as_text(debug_info=True)
+    module = imported(text, "-", None)
+    with module.context:
+        program, handles = read_program(module, "propagate")
+    line = next(group for group in places.lines(program, handles) if group.paths == ("hidden",))
+    assert line.place.line == f.__code__.co_firstlineno + 1
+    assert Path(line.place.file) == Path(__file__)
+    dims = program.mesh.dims(shardpass.parse_sharding("{devices=[8,1]<=[8]}"), 2)
+    assert dims is not None
+    free = planned_module(module, [], "shardpass-propagate")
+    ours = planned_module(module, [Annotation(line, dims)], "shardpass-propagate")
+    rows = NamedSharding(EIGHT, P("data", None))
+    constrained = jax.jit(
+        lambda x, w1, w2: f(x, w1, w2, lambda h: jax.lax.with_sharding_constraint(h, rows)), in_shardings=shardings
+    )
+    with collect():
+        jaxs = shardpass.run_pipeline(constrained.lower(*arguments).as_text(debug_info=True), "propagate")
+        with jaxs.context:
+            table = spliced_table(jaxs)
+            theirs = plan_program(table.program, table.found())
+    assert ours.bytes_received == theirs.bytes_received
+    assert ours.returned == theirs.returned != free.returned
 
 
 @pytest.mark.parametrize(("given", "code"), [(17, "SP801"), (lambda x: x, "SP802")])
