@@ -4,9 +4,9 @@ Problem: as ``search``, under a limit of bytes alive at once. Replication is che
 so a search by price alone may end at a plan that no device can hold.
 
 State: a ``Search`` whose points are priced by their excess over the limit first: each byte above it costs
-``PER_EXCESS`` bytes received, and each byte held ``HELD``, so that memory decides between plans that are as cheap. Moves
-are estimated likewise (``footprint``). Starts: what the user said, propagated; the end of a plain search that leaves
-arguments alone; and the recipes of ``starts``. The best few are descended from.
+``PER_EXCESS`` bytes received, and each byte held ``HELD``, so that memory decides between plans that are as cheap.
+Moves are estimated likewise (``footprint``). Starts: what the user said, propagated; the end of a plain search that
+leaves arguments alone; and the recipes of ``starts``. The best few are descended from.
 
 Case, the limit is kept by values but not by the plan, whose reshards hold copies: the difference is taken off the limit
 and the search goes on from where it was, at most ``ROUNDS`` times; the last time with no memory allowed at all, which
