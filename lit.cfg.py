@@ -1,7 +1,8 @@
 """The lit suite: ``lit -v test/lit`` from this folder. Scenarios are test/lit/<area>/<scenario>.mlir.
 
-RUN lines may use: shardpass-opt, -run, -plan, -check, -check-replication, -explain (of this checkout, in the
-Python that runs lit), FileCheck (always the PyPI ``filecheck``), %PYTHON, %examples, and two ways to expect failure:
+RUN lines may use: shardpass-opt, -run, -plan, -check, -check-replication, -explain, -suggest (of this checkout, in
+the Python that runs lit), FileCheck (always the PyPI ``filecheck``), %PYTHON, %examples, and two ways to expect
+failure:
 
     not shardpass-opt ...        some status from 1 to 127, and no Python traceback
     exits 2 shardpass-opt ...    this status, and no Python traceback
@@ -54,7 +55,7 @@ def word(names: str) -> str:
     return rf"(?<![\w./%'\",(={{-])(?<!\.mlir )(?<! - ){names}(?![\w./,{{}})'\"-])"
 
 
-COMMANDS = ("opt", "run", "plan", "check", "check-replication", "explain")
+COMMANDS = ("opt", "run", "plan", "check", "check-replication", "explain", "suggest")
 FOREIGN = ("mlir-opt", "stablehlo-opt", "sdy_opt", "xla-opt", "mlir-translate", "python", "python3", "filecheck")
 
 config.substitutions += [

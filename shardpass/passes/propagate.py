@@ -80,7 +80,7 @@ class Propagate(ModulePass):
         table = table_of(module, "propagate")
         program, handles = table.program, table.handles
         decision = decide(
-            program, _barriers(program, handles), self.effort, find_profile(self.machine) if self.machine else None
+            program, barriers(program, handles), self.effort, find_profile(self.machine) if self.machine else None
         )
         write(program, handles, decision.shardings)
         keep(Table(program, handles, decision.shardings))
@@ -89,7 +89,7 @@ class Propagate(ModulePass):
             print(line, file=sys.stderr)
 
 
-def _barriers(program: Program, handles: Handles) -> dict[int, str]:
+def barriers(program: Program, handles: Handles) -> dict[int, str]:
     """Of constraints: the one direction in which shardings pass, or NONE."""
     found = {}
     for op in program.body.every_op():

@@ -128,13 +128,21 @@ def _greedy(program: Program, barriers: Mapping[int, str], machine: Machine) -> 
 class Search:
     """One search; ``run`` it, then ask for ``unfolded``."""
 
-    def __init__(self, program: Program, barriers: Mapping[int, str], effort: int, machine: Machine) -> None:
+    def __init__(
+        self,
+        program: Program,
+        barriers: Mapping[int, str],
+        effort: int,
+        machine: Machine,
+        folded: Folded | None = None,
+        decided: Decided | None = None,
+    ) -> None:
         self.machine = machine
         self.effort = effort
-        self.folded: Folded = fold(program, barriers)
+        self.folded: Folded = folded or fold(program, barriers)
         self.found = Propagated(self.folded.program, barriers)
         self.engine = self.found.engine
-        self.decided = Decided(Prices(program.mesh.num_devices))
+        self.decided = decided or Decided(Prices(program.mesh.num_devices))
         self.estimate = Estimate(self.folded, self.decided, machine)
         self.moves = Moves(self.engine, (whole_axes if effort < 2 else sub_axes)(program.mesh))
         self.values = {engine: value for value, engine in self.found.index.items()}

@@ -7,6 +7,7 @@ activations over the batch. Complexity: one walk over the ops.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from shardpass.program.program import NOTHING_SAID, Op, Program, Said
@@ -17,7 +18,7 @@ HANDS_ON = frozenset(f"stablehlo.{name}" for name in ("convert", "transpose", "r
 
 def right_operands_late(program: Program) -> Program | None:
     """``program`` with its weights, and its results, taking part late; None where that changes nothing."""
-    weights = _weights(program)
+    weights = right_operands(program)
     said = dict(program.said)
     arguments = [value for value in program.body.arguments if value in weights]
     late = [value for value in arguments if _may_wait(said.get(value, NOTHING_SAID))]
@@ -42,8 +43,11 @@ def _waiting(said: Said, program: Program, value: int) -> Said:
     return replace(said, priorities=(1,) * program.array(value).rank)
 
 
-def _weights(program: Program) -> set[int]:
-    """Values that are right operands of products, or that only conversions and moves lie between."""
+def right_operands(program: Program, lookups: Sequence[str] = ()) -> set[int]:
+    """Values that are right operands of products, or that only conversions and moves lie between.
+
+    ``lookups``: ops whose first operand counts too.
+    """
     source: dict[int, int] = {}
     found: set[int] = set()
 
@@ -55,6 +59,8 @@ def _weights(program: Program) -> set[int]:
             source.update((result, origin(op.operands[0])) for result in op.results)
         elif op.name in TAKES_WEIGHTS:
             found.add(origin(op.operands[1]))
+        elif op.name in lookups:
+            found.add(origin(op.operands[0]))
 
     for op in program.body.every_op():
         look(op)

@@ -33,6 +33,7 @@ SUBJECTS = (
     ("SP5", "Compile, run, interpreter"),
     ("SP6", "JAX hooks"),
     ("SP7", "ONNX"),
+    ("SP8", "Suggestions"),
 )
 
 

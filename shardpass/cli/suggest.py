@@ -1,0 +1,65 @@
+"""shardpass-suggest: the few annotations that make a program cheapest on a mesh, within the memory of a device."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from shardpass.cli.common import argument_parser, guarded, read_input
+
+if TYPE_CHECKING:
+    from shardpass.sharding import Mesh
+
+DESCRIPTION = """Finds the shardings of arguments and results, and the constraints, that make MODULE cheapest on its
+mesh, and prints the few that matter as JAX text, with what each saves. What MODULE annotates is kept. Lower with
+as_text(debug_info=True), so that arguments have their paths and ops their lines."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Returns the exit status: 0, 1 bad input, 2 bad usage."""
+    return guarded(_run, argv)
+
+
+def _run(argv: Sequence[str]) -> int:
+    parser = argument_parser("shardpass-suggest", DESCRIPTION)
+    add = parser.add_argument
+    add("module", metavar="MODULE", help="MLIR text or bytecode with StableHLO; - is stdin")
+    add("--mesh", metavar="AXES", help="the mesh, as in data=4,model=2 (default: the one that MODULE names)")
+    add("--memory-limit", metavar="BYTES", help="of a device, as in 16GiB (default: none)")
+    add("--effort", type=_effort, default=1, metavar="N", help="1 searches, 2 looks longer (default: 1)")
+    add("--profile", default="", metavar="P", help="the machine: default, cpu, a100, h100, tpu-v5p, or a file P.json")
+    add("--json", action="store_true", help="print JSON")
+    args = parser.parse_args(argv)
+    data, file = read_input(args.module)
+
+    from shardpass.suggesting.suggest import suggest_module
+
+    mesh = None if args.mesh is None else _mesh(args.mesh)
+    found = suggest_module(data, file, mesh, args.memory_limit, args.effort, args.profile)
+    print(found.json() if args.json else found)
+    return 0
+
+
+def _effort(text: str) -> int:
+    if text not in ("1", "2"):
+        raise argparse.ArgumentTypeError(f"{text!r} is no effort: give 1 or 2")
+    return int(text)
+
+
+def _mesh(text: str) -> Mesh:
+    """Raises ShardpassError (SP805, or what is wrong with the axes)."""
+    from shardpass.diagnostics.table_suggest import MESH_TEXT
+    from shardpass.sharding import Mesh
+
+    axes = []
+    for part in text.split(","):
+        name, _, size = part.strip().partition("=")
+        if not name.isidentifier() or not size.isascii() or not size.isdigit():
+            raise MESH_TEXT.error(text=repr(text))
+        axes.append((name, int(size)))
+    return Mesh(axes)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

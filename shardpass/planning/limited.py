@@ -1,0 +1,195 @@
+"""The cheapest shardings whose arrays fit into the memory of a device.
+
+Problem: as ``search``, under a limit of bytes alive at once. Replication is cheap in bytes received and dear in memory,
+so a search by price alone may end at a plan that no device can hold.
+
+State: a ``Search`` whose points are priced by their excess over the limit first: each byte above it costs
+``PER_EXCESS`` bytes received, and each byte held ``HELD``, so that memory decides between plans that are as cheap.
+Moves are estimated likewise (``footprint``). Starts: what the user said, propagated; the end of a plain search that
+leaves arguments alone; and the recipes of ``starts``. The best few are descended from.
+
+Case, the limit is kept by values but not by the plan, whose reshards hold copies: the difference is taken off the limit
+and the search goes on from where it was, at most ``ROUNDS`` times; the last time with no memory allowed at all, which
+finds the least.
+
+Example on d=8, a perceptron with Adam, weights of 8 MiB: replicated weights and moments take 24 MiB, batch over d costs
+8 MiB of all-reduce. With a limit of 16 MiB that point has an excess of 8 MiB; from the start "batch and weights over d"
+the search ends at 3 MiB of arguments, gathered weights and scattered gradients.
+
+Complexity: that of ``search`` for each start that is descended from; one plan of the whole program a round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from shardpass.ops.splits.factors import DimAxes
+from shardpass.planning.choose import Decided
+from shardpass.planning.estimate import Estimate
+from shardpass.planning.fold import Folded, fold
+from shardpass.planning.footprint import Footprint, NearPeak
+from shardpass.planning.machine import Machine
+from shardpass.planning.planner import plan_program
+from shardpass.planning.prices import Prices
+from shardpass.planning.search import DEAR, Point, Search
+from shardpass.planning.starts import Start, starts
+from shardpass.program.program import Program, Said
+from shardpass.program.shardings import Shardings
+from shardpass.propagation.program import Propagated
+from shardpass.sharding import Sharding
+
+PER_EXCESS = 1000.0  # bytes received that a byte above the limit is worth: any price for a plan that fits
+HELD = 1 / 256  # bytes received that a byte held is worth: of two plans as cheap, the one that holds less
+DESCENTS = {1: 3, 2: 8}  # starts that are descended from, by effort
+ROUNDS = 4  # times that the limit is tightened for copies that plans make
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A number of bytes alive at once, None for any number."""
+
+    bytes: int | None
+
+    def excess(self, peak: float) -> float:
+        """What a peak costs: far more above the limit, and a little below it."""
+        over = 0.0 if self.bytes is None else max(0.0, peak - self.bytes)
+        return over * PER_EXCESS + peak * HELD
+
+
+NO_LIMIT = Limit(None)
+NOT_YET = Limit(None)  # while a search is being made
+
+
+@dataclass(frozen=True)
+class Task:
+    """A program, and what all searches of it share."""
+
+    program: Program
+    barriers: Mapping[int, str]
+    effort: int
+    machine: Machine
+    folded: Folded
+    footprint: Footprint
+    decided: Decided
+
+    @classmethod
+    def of(cls, program: Program, barriers: Mapping[int, str], effort: int, machine: Machine) -> Task:
+        folded = fold(program, barriers)
+        decided = Decided(Prices(program.mesh.num_devices))
+        return cls(program, barriers, effort, machine, folded, Footprint(program, folded), decided)
+
+
+class LimitedEstimate(Estimate):
+    """Estimates with the excess of memory in them. Invariant: ``price`` is that of the base with its excess."""
+
+    def __init__(self, task: Task, limit: Limit) -> None:
+        super().__init__(task.folded, task.decided, task.machine)
+        self.footprint, self.limit = task.footprint, limit
+        self.near: NearPeak | None = None
+        self.over = 0.0
+
+    def rebase(self, shardings: Mapping[int, Sharding], results: tuple[Sharding | None, ...]) -> float:
+        super().rebase(shardings, results)
+        self.near = NearPeak(self.footprint, shardings)
+        self.over = self.limit.excess(self.near.peak)
+        self.price += self.over
+        return self.price
+
+    def change(self, fresh: Mapping[int, Sharding], results: tuple[Sharding | None, ...]) -> float:
+        price = super().change(fresh, results)
+        if self.near is None:
+            return price
+        return price - self.over + self.limit.excess(self.near.change(fresh))
+
+
+class LimitedSearch(Search):
+    """``Search`` within a limit, from several starts."""
+
+    def __init__(self, task: Task, limit: Limit) -> None:
+        self.limit = NOT_YET
+        super().__init__(task.program, task.barriers, task.effort, task.machine, task.folded, task.decided)
+        self.program = task.program
+        self.footprint = task.footprint
+        self.limit = limit
+        self.estimate = LimitedEstimate(task, limit)
+        self.first = self.best = self._point()
+
+    def run(self) -> None:
+        """Descends from what the user said and from the best of the recipes; ``best`` is the cheapest that fits."""
+        points = {self.first.splits: self.first}
+        for splits in (self._closed(), *map(self._propagated, starts(self.folded.program))):
+            self.engine.restore(splits)
+            point = self._point()
+            points.setdefault(point.splits, point)
+        ranked = sorted(points.values(), key=lambda point: point.price)
+        for point in ranked[: DESCENTS[min(self.effort, max(DESCENTS))]]:
+            self.tried = 0
+            _, end = self._descend(point, self.close)
+            if end.price < self.best.price:
+                self.best = end
+
+    def _propagated(self, start: Start) -> tuple[DimAxes, ...]:
+        return Propagated(start.program, self.found.barriers).engine.snapshot()
+
+    def _closed(self) -> tuple[DimAxes, ...]:
+        """Where a plain search ends that leaves the arguments as propagation has them."""
+        self.engine.restore(self.first.splits)
+        of, program = self.found.table().of, self.folded.program
+        said = {value: Said(of[value]) for value in program.body.arguments if value in of and value not in program.said}
+        folded = replace(self.folded, program=replace(program, said={**program.said, **said}))
+        search = Search(self.program, self.found.barriers, self.effort, self.machine, folded, self.decided)
+        search.run()
+        return search.best.splits
+
+    def tighten(self, by: int) -> None:
+        """Takes ``by`` bytes off the limit and descends again from the best point."""
+        if self.limit.bytes is None:
+            return
+        self.limit = Limit(max(0, self.limit.bytes - by))
+        assert isinstance(self.estimate, LimitedEstimate)
+        self.estimate.limit = self.limit
+        self.tried = 0
+        self.engine.restore(self.best.splits)
+        _, self.best = self._descend(self._point(), True)
+
+    def _dear(self, base: Point) -> list[int]:
+        """As ``Search``; every op where the limit is not kept, as ops of no price may hold the memory."""
+        plain = sum(base.costs.values())
+        fits = self.limit.bytes is None or base.price - plain < PER_EXCESS + HELD * (1 + self.limit.bytes)
+        least = DEAR * plain if fits and not self.close else 0.0
+        return sorted([n for n, cost in base.costs.items() if cost > least], key=lambda n: -base.costs[n])
+
+    def _point(self) -> Point:
+        point = super()._point()
+        if self.limit is NOT_YET:
+            return point
+        peak = self.footprint.peak(self.found.table().of)
+        return replace(point, price=point.price + self.limit.excess(peak))
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """What was found: ``shardings`` of the whole program, its peak by its plan, and what the folded point costs."""
+
+    shardings: Shardings
+    peak: int
+    price: float
+    splits: tuple[DimAxes, ...]
+
+
+def search_within(search: LimitedSearch, limit: int | None) -> Fitting:
+    """Runs ``search`` and returns the cheapest shardings whose plan keeps the limit; else those of the least peak."""
+    search.run()
+    least: Fitting | None = None
+    for left in reversed(range(ROUNDS)):
+        shardings = search.unfolded()
+        peak = plan_program(search.program, shardings, search.decided).alive.peak
+        found = Fitting(shardings, peak, sum(search.best.costs.values()), search.best.splits)
+        if least is None or peak < least.peak:
+            least = found
+        if limit is None or peak <= limit:
+            return found
+        search.tighten(peak - limit if left > 1 else limit)
+    assert least is not None
+    return least

@@ -1,0 +1,102 @@
+"""Annotations put on an imported module, and the plan that the passes then make of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from jaxlib.mlir import ir
+
+from shardpass.diagnostics import collect
+from shardpass.ir.annotations import CONSTRAINT, SHARDING, make_custom_call
+from shardpass.ir.context import copy_module
+from shardpass.ir.tensors import operation
+from shardpass.partition.splices import spliced_table
+from shardpass.pipeline.run import run_in_place
+from shardpass.planning.cost import price
+from shardpass.planning.machine import Machine
+from shardpass.planning.plan import ProgramPlan
+from shardpass.planning.planner import plan_program
+from shardpass.program.program import Program
+from shardpass.program.read import read_program
+from shardpass.sharding import Sharding
+from shardpass.suggesting.places import ARGUMENT, LINE, RESULT, Group
+from shardpass.suggesting.trials import Annotation
+
+BANDWIDTH = 50e9  # bytes a second of the machine without a profile (``planning.machine``)
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What one run costs a device.
+
+    Attributes:
+        bytes: received, loops multiplied.
+        price: with work, in bytes (``planning.machine``).
+        seconds: the price as time.
+        memory: the most bytes alive at once, arguments included.
+    """
+
+    bytes: int
+    price: float
+    seconds: float
+    memory: int
+
+
+def bandwidth(machine: Machine) -> float:
+    """Bytes a second, by which a price in bytes is a time."""
+    return BANDWIDTH if machine.profile is None else machine.profile.bandwidth
+
+
+def figures(plan: ProgramPlan, machine: Machine) -> Figures:
+    cost = price(plan, machine)
+    return Figures(plan.bytes_received, cost, cost / bandwidth(machine), plan.alive.peak)
+
+
+def planned(imported: Any, annotations: Iterable[Annotation], propagate: str) -> ProgramPlan:
+    """The plan of ``imported``, which stays as it is, with ``annotations``. ``propagate``: the pass, with options."""
+    module = copy_module(imported)
+    with module.context, ir.Location.unknown():
+        _annotate(module, annotations)
+    with collect():  # remarks are for those who partition
+        run_in_place(module, propagate)
+        with module.context:
+            table = spliced_table(module)
+            return plan_program(table.program, table.found())
+
+
+def placed(program: Program, groups: Sequence[Group], arguments: Mapping[int, Sharding]) -> list[Annotation]:
+    """What ``arguments`` says of the values of ``groups``, an annotation for each."""
+    out = []
+    for group in groups:
+        for value in group.values:
+            dims = program.mesh.dims(arguments.get(value, Sharding.replicated()), group.array.rank)
+            out.append(Annotation(replace(group, values=(value,)), dims or ((),) * group.array.rank))
+    return out
+
+
+def _annotate(module: Any, annotations: Iterable[Annotation]) -> None:
+    program, handles = read_program(module, "propagate")
+    number = {value: place for place, value in enumerate(program.body.arguments)}
+    for one in annotations:
+        said = ir.StringAttr.get(str(program.mesh.sharding(one.dims)))
+        for value in one.group.values:
+            if one.group.kind == ARGUMENT:
+                handles.signature.arguments[number[value]][SHARDING] = said
+            elif one.group.kind == RESULT:
+                handles.signature.results[value][SHARDING] = said
+            elif one.group.kind == LINE:
+                _constrain(handles.values[value], said)
+    handles.signature.write()
+
+
+def _constrain(value: Any, said: Any) -> None:
+    """Puts a constraint behind ``value``, for all its uses."""
+    owner = operation(value.owner)
+    block = owner.block
+    following = list(block.operations)
+    place = following.index(owner) + 1
+    with ir.InsertionPoint(following[place]), owner.location:
+        made = make_custom_call(CONSTRAINT, value, value.type, {SHARDING: said})
+    value.replace_all_uses_except(made, operation(made.owner))

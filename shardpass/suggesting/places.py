@@ -1,0 +1,194 @@
+"""Where a user can say a sharding: arguments by their paths, results, and lines of the program.
+
+JAX writes an argument's path into its location (``p['layers'][0]['w1']``) and a result's into an attribute. Arguments
+whose paths differ in indices of lists alone, of one type, are one place: ``p['layers'][*]['w1']``, as users annotate
+all layers alike. A line is a place where all that it computes for other lines has one type; what a derivative computes
+stands at the same lines and is left out, as JAX constrains a cotangent as its value.
+
+Arguments that a folded program takes for one (``fold``) cannot be told apart by a search over it, so the places that
+share such a representative are one ``Group``.
+
+Complexity: O(arguments + ops).
+"""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from shardpass.diagnostics import NOWHERE, Place
+from shardpass.ir.context import UNNAMED
+from shardpass.ir.locations import place_of
+from shardpass.ir.tensors import operation
+from shardpass.planning.fold import Folded
+from shardpass.program.program import Array, OpKind, Program
+from shardpass.program.read import Handles
+
+ARGUMENT, RESULT, LINE = "argument", "result", "line"
+
+_NAME = re.compile(r'loc\("((?:[^"\\]|\\.)*)"(?!:\d)')
+_INDEX = re.compile(r"\[\d+\]")
+_LONGEST = 60  # characters of an expression that is shown
+_MOST_PATHS = 4  # paths that are listed where no pattern holds
+
+
+@dataclass(frozen=True)
+class Group:
+    """Values that one annotation names.
+
+    Attributes:
+        kind: ARGUMENT, RESULT or LINE.
+        values: of the whole program; of results, their positions.
+        names: of each value, its path, with ``[*]`` for indices that do not matter; of a line, the expression.
+        place: of a line.
+        array: the type of each of the values.
+    """
+
+    kind: str
+    values: tuple[int, ...]
+    names: tuple[str, ...]
+    array: Array
+    place: Place = NOWHERE
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The names, each once."""
+        return tuple(dict.fromkeys(self.names))
+
+    @property
+    def bytes(self) -> int:
+        """Of all its arrays, whole."""
+        return self.array.bytes * len(self.values)
+
+
+def arguments(program: Program, handles: Handles, folded: Folded) -> list[Group]:
+    """The arguments of which the user says nothing, in groups."""
+    free = [v for v in program.body.arguments if (a := program.arrays[v]) is not None and a.rank]
+    free = [v for v in free if v not in program.said]
+    named = {v: _name(str(handles.values[v].location), place) for place, v in enumerate(program.body.arguments)}
+    keys = {v: ((_INDEX.sub("[*]", named[v]), program.array(v)), folded.of[v]) for v in free}
+    return [
+        Group(ARGUMENT, tuple(values), _names(values, named), program.array(values[0]))
+        for values in _joined(free, keys)
+    ]
+
+
+def results(program: Program, handles: Handles, folded: Folded) -> list[Group]:
+    """The results of which the user says nothing, in groups; ``values`` are positions."""
+    free = [
+        place
+        for place, (value, said) in enumerate(zip(program.body.returned, program.results_said, strict=True))
+        if said.sharding is None and (a := program.arrays[value]) is not None and a.rank
+    ]
+    rows = handles.signature.results
+    named = {place: _result_name(rows[place], place) for place in range(len(rows))}
+    keys = {
+        place: ((_INDEX.sub("[*]", named[place]), program.array(program.body.returned[place])), folded.results[place])
+        for place in free
+    }
+    return [
+        Group(RESULT, tuple(places), _names(places, named), program.array(program.body.returned[places[0]]))
+        for places in _joined(free, keys)
+    ]
+
+
+def lines(program: Program, handles: Handles) -> list[Group]:
+    """The lines whose values, as far as other lines use them, have one type."""
+    at: dict[int, Place] = {}
+    forward: dict[int, bool] = {}
+    for op in program.body.ops:
+        location = str(operation(handles.ops[op.number]).location)
+        place = place_of(handles.ops[op.number].location)
+        at[op.number] = Place(place.file, place.line)
+        forward[op.number] = "transpose(" not in location
+    escaping: dict[Place, dict[int, None]] = {}
+    makers = {value: op for op in program.body.ops for value in op.results}
+    for op in program.body.ops:
+        for value in op.operands:
+            maker = makers.get(value)
+            if maker is None or at[maker.number] == at[op.number] or not forward[maker.number]:
+                continue
+            if maker.kind is OpKind.SPLIT and maker.operands and forward[op.number]:
+                escaping.setdefault(at[maker.number], {})[value] = None
+    found = []
+    for place, values in escaping.items():
+        if place.file == UNNAMED:
+            continue
+        types = {program.arrays[value] for value in values}
+        array = next(iter(types))
+        if place.line and len(types) == 1 and array is not None and array.rank and not set(values) & set(program.said):
+            found.append(Group(LINE, tuple(values), (_expression(place),) * len(values), array, place))
+    return found
+
+
+# ---------------------------------------------------------------- names
+
+
+def _name(location: str, place: int) -> str:
+    found = _NAME.match(location)
+    return found[1].replace('\\"', '"') if found else f"argument {place}"
+
+
+def _result_name(row: Mapping[str, object], place: int) -> str:
+    said = row.get("jax.result_info")
+    text = str(said).strip('"') if said is not None else ""
+    return text or f"result {place}"
+
+
+def _joined(free: Sequence[int], keys: Mapping[int, tuple[object, int]]) -> list[list[int]]:
+    """``free`` in the fewest groups such that those that share a pattern or a representative are together."""
+    root: dict[object, object] = {}
+
+    def find(key: object) -> object:
+        while root.setdefault(key, key) != key:
+            key = root[key]
+        return key
+
+    for pattern, representative in keys.values():
+        root[find(("of", representative))] = find(pattern)
+    groups: dict[object, list[int]] = {}
+    for value in free:
+        groups.setdefault(find(keys[value][0]), []).append(value)
+    return list(groups.values())
+
+
+def _names(values: Sequence[int], named: Mapping[int, str]) -> tuple[str, ...]:
+    """Of each of ``values`` its pattern; its own path where the pattern fits others too."""
+    chosen = set(values)
+    every: dict[str, list[int]] = {}
+    for value, name in named.items():
+        every.setdefault(_INDEX.sub("[*]", name), []).append(value)
+    out = []
+    for value in values:
+        pattern = _INDEX.sub("[*]", named[value])
+        whole = len(every[pattern]) > 1 and chosen.issuperset(every[pattern])
+        out.append(pattern if whole else named[value])
+    return tuple(out)
+
+
+def told(paths: Sequence[str]) -> str:
+    """Paths for people: the first few."""
+    more = len(paths) - _MOST_PATHS
+    return ", ".join(paths[:_MOST_PATHS]) + (f" and {more} more" if more > 0 else "")
+
+
+def _expression(place: Place) -> str:
+    """What the line computes, as a user would name it: the variable that it sets, else its expression."""
+    text = linecache.getline(place.file, place.line).strip()
+    for statement in _parsed(text):
+        if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
+            return statement.targets[0].id
+        value = getattr(statement, "value", None)
+        if isinstance(value, ast.expr) and len(shown := ast.unparse(value)) <= _LONGEST:
+            return shown
+    return "..."
+
+
+def _parsed(text: str) -> Iterator[ast.stmt]:
+    try:
+        yield from ast.parse(text).body
+    except (SyntaxError, ValueError):  # a part of a statement, or no Python
+        return

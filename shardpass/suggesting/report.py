@@ -1,0 +1,143 @@
+"""A suggestion as a value, as JAX's text, and as JSON.
+
+Example of the text::
+
+    in_shardings:
+      params['layers'][*]['up'] = P('data', None)   # saves 2.1 MiB of memory, 40.1 us
+    in the program:
+      h = with_sharding_constraint(h, P('data', None))  # train.py:41, saves 12.0 us
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import PurePosixPath
+
+from shardpass.planning.plan import ProgramPlan
+from shardpass.redistribute.terms.limit import show_bytes
+from shardpass.suggesting.apply import Figures
+from shardpass.suggesting.places import ARGUMENT, LINE, RESULT, told
+from shardpass.suggesting.trials import Annotation
+
+HEADS = {ARGUMENT: "in_shardings:", RESULT: "out_shardings:", LINE: "in the program:"}
+
+
+@dataclass(frozen=True)
+class Advice:
+    """One annotation.
+
+    Attributes:
+        kind: "argument", "result" or "line".
+        paths: of arguments (``params['layers'][*]['w1']``) or results; of a line, the variable or expression.
+        spec: the PartitionSpec, as text: ``P('data', None)``.
+        file, line: of a line.
+        saves_seconds, saves_memory: by which time and memory of the program rise where this annotation alone is left
+            out; negative where something is traded for the other.
+    """
+
+    kind: str
+    paths: tuple[str, ...]
+    spec: str
+    file: str
+    line: int
+    saves_seconds: float
+    saves_memory: int
+    annotation: Annotation = field(repr=False)
+
+    def __str__(self) -> str:
+        saved = f"saves {show_saving(self.saves_seconds, self.saves_memory)}"
+        if self.kind != LINE:
+            return f"{told(self.paths)} = {self.spec}  # {saved}"
+        name, place = self.paths[0], f"{PurePosixPath(self.file).name}:{self.line}"
+        return f"with_sharding_constraint({name}, {self.spec})  # {place}, {saved}"
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """The annotations, most important first, and what the program costs before and with them.
+
+    Attributes:
+        mesh: its axes, as text.
+        memory_limit: the bytes alive that were allowed, None for any number.
+        advice: the annotations.
+        arguments: (path, spec) of every argument as it is then split, annotated or not.
+        before, plan: the plans without and with the annotations.
+        figures_before, figures: what these cost.
+        propagate: the pass that finds all other shardings, with its options.
+    """
+
+    mesh: str
+    memory_limit: int | None
+    advice: tuple[Advice, ...]
+    arguments: tuple[tuple[str, str], ...]
+    before: ProgramPlan = field(repr=False)
+    plan: ProgramPlan = field(repr=False)
+    figures_before: Figures
+    figures: Figures
+    propagate: str
+
+    def __str__(self) -> str:
+        return "\n".join(_lines(self))
+
+    def json(self) -> str:
+        """Every number and annotation, for programs."""
+        advice = []
+        for one in self.advice:
+            fields: dict[str, object] = {"kind": one.kind, "paths": list(one.paths), "spec": one.spec}
+            if one.kind == LINE:
+                fields |= {"file": one.file, "line": one.line}
+            advice.append({**fields, "saves_seconds": one.saves_seconds, "saves_memory": one.saves_memory})
+        data = {
+            "mesh": self.mesh,
+            "memory_limit": self.memory_limit,
+            "annotations": advice,
+            "arguments": dict(self.arguments),
+            "before": asdict(self.figures_before),
+            "after": asdict(self.figures),
+            "propagate": self.propagate,
+        }
+        return json.dumps(data, indent=2)
+
+
+def _lines(found: Suggestion) -> Iterator[str]:
+    limit = "" if found.memory_limit is None else f", at most {show_bytes(found.memory_limit)} on a device"
+    yield f"on {found.mesh}{limit}:"
+    if not found.advice:
+        yield "nothing to annotate: no annotation makes the program cheaper"
+    for kind, head in HEADS.items():
+        of_kind = [one for one in found.advice if one.kind == kind]
+        if of_kind:
+            yield head
+            yield from (f"  {one}" for one in of_kind)
+    annotated = {path for one in found.advice for path in one.paths}
+    rest = [(path, spec) for path, spec in found.arguments if path not in annotated and spec != "P()"]
+    if rest:
+        yield "which the passes then carry to:"
+        yield from (f"  {path} = {spec}" for path, spec in rest)
+    yield ""
+    yield f"{'':10}{'received':>12}{'memory':>12}{'time':>12}"
+    for name, cost in (("before", found.figures_before), ("after", found.figures)):
+        yield (f"{name:10}{show_bytes(cost.bytes):>12}{show_bytes(cost.memory):>12}{show_seconds(cost.seconds):>12}")
+
+
+def show_seconds(seconds: float) -> str:
+    """Three figures or so: 12.3 us, 4.56 ms."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds * 1e6:.3g} us"
+
+
+def show_saving(seconds: float, memory: int) -> str:
+    """For people: "1.2 MiB of memory, 3.4 ms"; a loss in one of them is said too."""
+    parts = []
+    if memory > 0:
+        parts.append(f"{show_bytes(memory)} of memory")
+    if seconds > 0:
+        parts.append(show_seconds(seconds))
+    saved = ", ".join(parts)
+    if memory < 0:
+        return f"{saved} for {show_bytes(-memory)} of memory"
+    return f"{saved} for {show_seconds(-seconds)}" if seconds < 0 else saved

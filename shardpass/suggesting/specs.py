@@ -1,0 +1,28 @@
+"""Shardings as JAX's users write them: ``P('data', None)``. Only whole axes of the mesh have names there."""
+
+from __future__ import annotations
+
+from shardpass.ops.splits.factors import Axes, DimAxes
+from shardpass.ops.splits.prime_mesh import PrimeMesh
+
+
+def sayable(dims: DimAxes, shape: tuple[int, ...], mesh: PrimeMesh) -> DimAxes:
+    """``dims`` as far as whole axes say it and they divide ``shape``: of each dimension, the first axes."""
+    return tuple(_sayable(axes, size, mesh) for axes, size in zip(dims, shape, strict=True))
+
+
+def _sayable(axes: Axes, size: int, mesh: PrimeMesh) -> Axes:
+    for length in range(len(axes), 0, -1):
+        first = axes[:length]
+        if size % mesh.count(first) == 0 and all(ref.size is None for ref in mesh.refs(first)):
+            return first
+    return ()
+
+
+def spec_text(dims: DimAxes, mesh: PrimeMesh) -> str:
+    """The text of the ``PartitionSpec``."""
+    entries = []
+    for axes in dims:
+        names = [repr(ref.name) for ref in mesh.refs(axes)]
+        entries.append("None" if not names else names[0] if len(names) == 1 else f"({', '.join(names)})")
+    return f"P({', '.join(entries)})" if any(dims) else "P()"

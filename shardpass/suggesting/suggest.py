@@ -1,0 +1,205 @@
+"""``suggest``: the few annotations under which a program is cheapest on a mesh, and fits into memory.
+
+Problem: of a program that says little or nothing of shardings, find those of its arguments, results and lines that a
+user should write, in JAX's words.
+
+Steps:
+
+1. The program is lowered and imported over the mesh; what the user annotated stays.
+2. ``planning.limited`` searches the shardings of all values, within the limit.
+3. ``choose`` finds the fewest annotations that lead there, and what each saves.
+4. The annotations are put on the imported module and the passes run: ``Suggestion.plan`` is the plan that they make,
+   with the default search in it. Where it breaks the limit (the default search knows of none), every argument is
+   annotated; where that is not enough, the limit is tightened by what is missing, and steps 2 to 4 are done again.
+
+"Before" is the program with the user's own annotations, where arguments that these do not reach are whole on every
+device, as their caller must be told otherwise; it is planned by the passes too. A program of which nothing is said runs
+on one device: its plan is that of everything being whole.
+
+Invariants: no annotation saves nothing; the figures are those of plans of exactly these annotations.
+
+Example: see docs/suggest.md. Complexity: import, one search within the limit, O(k log n) searches of the folded
+program for k of n annotations, and two plans.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from shardpass.diagnostics import NOWHERE, Place
+from shardpass.diagnostics.table_suggest import LIMIT_TOO_LOW
+from shardpass.ir.context import UNNAMED
+from shardpass.passes.propagate import barriers
+from shardpass.planning.limited import NO_LIMIT, Limit, LimitedSearch, Task, search_within
+from shardpass.planning.machine import Machine
+from shardpass.planning.plan import ProgramPlan
+from shardpass.planning.planner import plan_program
+from shardpass.program.read import read_program
+from shardpass.propagation.program import Propagated
+from shardpass.redistribute.terms.limit import read_limit, show_bytes
+from shardpass.redistribute.terms.profiles import find_profile
+from shardpass.sharding import Mesh, Sharding
+from shardpass.suggesting import places
+from shardpass.suggesting.apply import bandwidth, figures, placed, planned
+from shardpass.suggesting.choose import Chosen, choose
+from shardpass.suggesting.report import Advice, Suggestion
+from shardpass.suggesting.specs import sayable, spec_text
+from shardpass.suggesting.take import imported, read_mesh, take
+from shardpass.suggesting.trials import Annotation, Trials, nothing_said
+
+TIGHTENED = 3  # times that the limit is lowered for what the default search adds
+
+
+def suggest(
+    f: Any,
+    *args: Any,
+    mesh: Any = None,
+    memory_limit: int | str | None = None,
+    effort: int = 1,
+    profile: str = "",
+    **kwargs: Any,
+) -> Suggestion:
+    """The annotations that make ``f`` cheapest on ``mesh``.
+
+    ``f``: a function with its arguments (arrays or ``jax.ShapeDtypeStruct``), what ``jax.jit`` or ``lower`` returned, a
+    module, or the path of one. ``mesh``: a jax Mesh or AbstractMesh; by default the one that the module names.
+    ``memory_limit``: of a device, bytes or text as "16GiB". ``effort``: 1, or 2 to look longer. ``profile``: of the
+    machine, as ``shardpass-propagate{profile=...}`` takes it.
+
+    Raises ShardpassError: SP801 to SP804, SP411 to SP414, and what lowering and import raise.
+    """
+    data, file = take(f, args, kwargs)
+    return suggest_module(data, file, read_mesh(mesh), memory_limit, effort, profile)
+
+
+def suggest_module(
+    data: str | bytes,
+    file: str = UNNAMED,
+    mesh: Mesh | None = None,
+    memory_limit: int | str | None = None,
+    effort: int = 1,
+    profile: str = "",
+) -> Suggestion:
+    """As ``suggest``, of a module's text or bytecode."""
+    limit = None if memory_limit is None else read_limit(memory_limit)
+    allowed = None if limit is None or limit == "max" else limit
+    machine = Machine(find_profile(profile) if profile else None)
+    module = imported(data, file, mesh)
+    with module.context:
+        asked = _Suggesting(module, file, allowed, effort, machine, _propagate(effort, profile))
+    return asked.run()
+
+
+def _propagate(effort: int, profile: str) -> str:
+    options = [f"effort={effort}"] if effort != 1 else []
+    options += [f"profile={profile}"] if profile else []
+    return "shardpass-propagate" + (f"{{{' '.join(options)}}}" if options else "")
+
+
+@dataclass(frozen=True)
+class _Answer:
+    chosen: tuple[Chosen, ...]
+    plan: ProgramPlan
+
+
+class _Suggesting:
+    """One suggestion in the making: the program, and what searches and trials of it share."""
+
+    def __init__(
+        self, module: Any, file: str, limit: int | None, effort: int, machine: Machine, propagate: str
+    ) -> None:
+        self.module, self.file, self.limit = module, file, limit
+        self.machine, self.propagate = machine, propagate
+        self.program, self.handles = read_program(module, "propagate")
+        self.task = Task.of(self.program, barriers(self.program, self.handles), effort, machine)
+        self.folded = self.task.folded
+        self.arguments = places.arguments(self.program, self.handles, self.folded)
+
+    def run(self) -> Suggestion:
+        limit, least = self.limit, None
+        for _ in range(TIGHTENED):
+            answer = self._within(limit)
+            peak = answer.plan.alive.peak
+            least = peak if least is None else min(least, peak)
+            if self.limit is None or limit is None or peak <= self.limit:
+                return self._told(answer)
+            limit = max(0, limit - (peak - self.limit))
+        assert least is not None
+        raise self._too_low(least)
+
+    def _too_low(self, least: int) -> Exception:
+        where = NOWHERE if self.file == UNNAMED else Place(self.file)
+        assert self.limit is not None
+        return LIMIT_TOO_LOW.error(where, limit=show_bytes(self.limit), least=show_bytes(least), bytes=least)
+
+    def _within(self, limit: int | None) -> _Answer:
+        """The annotations whose search keeps ``limit``, planned by the passes."""
+        search = LimitedSearch(self.task, Limit(limit))
+        found = search_within(search, limit)
+        if limit is not None and found.peak > limit:
+            raise self._too_low(found.peak)
+        trials = Trials(self.task, search.limit)
+        pools = (
+            lambda: self.arguments,
+            lambda: places.results(self.program, self.handles, self.folded),
+            lambda: places.lines(self.program, self.handles),
+        )
+        chosen = choose(trials, found.shardings, search.best.price, pools)
+        plan = self._planned([one.annotation for one in chosen])
+        if self.limit is None or plan.alive.peak <= self.limit:
+            return _Answer(chosen, plan)
+        named = {one.annotation.group for one in chosen}
+        ends = trials.of([one.annotation for one in chosen]).arguments
+        others = [self._uniform(group, ends) for group in self.arguments if group not in named]
+        every = (*chosen, *(Chosen(one, 0.0, 0.0) for one in others))
+        return _Answer(every, self._planned([one.annotation for one in every]))
+
+    def _uniform(self, group: places.Group, arguments: Any) -> Annotation:
+        """What the first of a group's values has, as JAX can say it."""
+        rank = group.array.rank
+        dims = self.program.mesh.dims(arguments.get(group.values[0], Sharding.replicated()), rank)
+        return Annotation(group, sayable(dims or ((),) * rank, group.array.shape, self.program.mesh))
+
+    def _planned(self, annotations: Sequence[Annotation]) -> ProgramPlan:
+        return planned(self.module, annotations, self.propagate)
+
+    def _before(self) -> ProgramPlan:
+        if nothing_said(self.program):
+            return plan_program(self.program, Propagated(self.program, self.task.barriers).shardings)
+        reached = Trials(self.task, NO_LIMIT).of([]).arguments
+        return self._planned(placed(self.program, self.arguments, reached))
+
+    # ---------------------------------------------------------------- the answer
+
+    def _told(self, answer: _Answer) -> Suggestion:
+        before = self._before()
+        mesh = self.program.mesh
+        advice = tuple(self._advice(one) for one in answer.chosen)
+        ends = dict(answer.plan.body.arguments)
+        arguments: dict[str, str] = {}
+        for group in self.arguments:
+            for name, value in zip(group.names, group.values, strict=True):
+                dims = mesh.dims(ends.get(value, Sharding.replicated()), group.array.rank)
+                arguments.setdefault(name, spec_text(sayable(dims or (), group.array.shape, mesh), mesh))
+        axes = ", ".join(f"{name}={size}" for name, size in mesh.mesh.axes)
+        return Suggestion(
+            axes,
+            self.limit,
+            advice,
+            tuple(arguments.items()),
+            before,
+            answer.plan,
+            figures(before, self.machine),
+            figures(answer.plan, self.machine),
+            self.propagate,
+        )
+
+    def _advice(self, one: Chosen) -> Advice:
+        group = one.annotation.group
+        spec = spec_text(one.annotation.dims, self.program.mesh)
+        seconds, memory = one.saves_price / bandwidth(self.machine), round(one.saves_memory)
+        return Advice(
+            group.kind, group.paths, spec, group.place.file, group.place.line, seconds, memory, one.annotation
+        )

@@ -1,0 +1,69 @@
+"""What a user gives to ``suggest``, as an imported module over a mesh that is known."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from shardpass.diagnostics import NOWHERE, Place, collect
+from shardpass.diagnostics.table_suggest import MESH_SIZE, NO_MESH, NOT_A_PROGRAM
+from shardpass.ir.annotations import mesh_of, num_devices, set_mesh, set_num_devices
+from shardpass.ir.context import UNNAMED, is_bytecode, parse_module
+from shardpass.pipeline.run import run_in_place
+from shardpass.sharding import Mesh
+
+
+def take(given: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[str | bytes, str]:
+    """(text or bytecode, the name of its file) of a function, what ``jax.jit`` made of one, a lowered one, or a module.
+
+    A string is MLIR's text, or the path of a file that holds it. Raises ShardpassError (SP801) for anything else.
+    """
+    if isinstance(given, os.PathLike) or (isinstance(given, str) and "\n" not in given and os.path.exists(given)):
+        path = Path(given)
+        return path.read_bytes(), str(path)
+    if isinstance(given, str) or (isinstance(given, bytes) and (is_bytecode(given) or b"\n" in given)):
+        return given, UNNAMED
+    if hasattr(given, "body") and hasattr(given, "operation"):
+        text: str = given.operation.get_asm(enable_debug_info=True)
+        return text, UNNAMED
+    if not hasattr(given, "as_text") and callable(given):
+        import jax
+
+        jitted = given if hasattr(given, "lower") else jax.jit(given)
+        given = jitted.lower(*arguments, **keywords)
+    if not hasattr(given, "as_text"):
+        raise NOT_A_PROGRAM.error(given=f"an object of class {type(given).__name__}")
+    lowered: str = given.as_text(debug_info=True)
+    return lowered, UNNAMED
+
+
+def read_mesh(given: Any) -> Mesh | None:
+    """The mesh of a jax Mesh or AbstractMesh, or a mesh of this package."""
+    if given is None or isinstance(given, Mesh):
+        return given
+    return Mesh((str(name), int(size)) for name, size in dict(given.shape).items())
+
+
+def imported(data: str | bytes, file: str, mesh: Mesh | None) -> Any:
+    """The module ``data``, imported. ``mesh``: over which it is to be split; by default the one that it names.
+
+    Raises ShardpassError: as the import pass; SP802 where no mesh is known, SP803 where ``mesh`` has another number of
+    devices than the module.
+    """
+    module = parse_module(data, file)
+    where = NOWHERE if file == UNNAMED else Place(file)
+    with module.context:
+        said = num_devices(module)
+        if mesh is not None:
+            if said not in (None, 1, mesh.size):
+                raise MESH_SIZE.error(where, mesh=str(mesh), size=mesh.size, count=said)
+            set_num_devices(module, mesh.size)
+            set_mesh(module, mesh)
+    with collect():
+        run_in_place(module, "shardpass-import")
+    with module.context:
+        found = mesh_of(module)
+    if found is None or found.size == 1:
+        raise NO_MESH.error(where)
+    return module

@@ -1,0 +1,84 @@
+"""Bytes alive by values alone, beside the account of a plan."""
+
+from __future__ import annotations
+
+import pytest
+
+import shardpass
+from shardpass.planning.fold import fold
+from shardpass.planning.footprint import Footprint, NearPeak
+from shardpass.planning.planner import plan_program
+from shardpass.program.program import Program
+from shardpass.program.read import read_program
+from shardpass.propagation.program import Propagated
+
+CHAIN = """module attributes {mhlo.num_partitions = 8 : i32, shardpass.mesh = "mesh['d'=8]"} {
+  func.func @main(%x: tensor<64x32xf32> SAID, %w: tensor<32x16xf32>) -> tensor<64x16xf32> {
+    %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<64x32xf32>, tensor<32x16xf32>) -> tensor<64x16xf32>
+    %1 = stablehlo.tanh %0 : tensor<64x16xf32>
+    %2 = stablehlo.multiply %1, %0 : tensor<64x16xf32>
+    return %2 : tensor<64x16xf32>
+  }
+}"""  # noqa: E501  IR is not wrapped
+ROWS = '{mhlo.sharding = "{devices=[8,1]<=[8]}"}'
+LOOP = """module attributes {mhlo.num_partitions = 8 : i32, shardpass.mesh = "mesh['d'=8]"} {
+  func.func @main(%x: tensor<64xf32>) -> tensor<64xf32> {
+    %n = stablehlo.constant dense<0> : tensor<i32>
+    %a = stablehlo.negate %x : tensor<64xf32>
+    %0:2 = stablehlo.while(%i = %n, %v = %a) : tensor<i32>, tensor<64xf32>
+     cond {
+      %m = stablehlo.constant dense<4> : tensor<i32>
+      %c = stablehlo.compare LT, %i, %m : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %c : tensor<i1>
+    } do {
+      %one = stablehlo.constant dense<1> : tensor<i32>
+      %j = stablehlo.add %i, %one : tensor<i32>
+      %s = stablehlo.sine %v : tensor<64xf32>
+      %t = stablehlo.multiply %s, %v : tensor<64xf32>
+      stablehlo.return %j, %t : tensor<i32>, tensor<64xf32>
+    }
+    return %0#1 : tensor<64xf32>
+  }
+}"""
+
+
+def read(text: str) -> Program:
+    module = shardpass.run_pipeline(text, "import")
+    with module.context:
+        return read_program(module, "import")[0]
+
+
+def footprint(program: Program) -> Footprint:
+    return Footprint(program, fold(program, {}))
+
+
+def test_a_chain_by_hand() -> None:
+    """x is 8 KiB and w 2 KiB; the product, its tanh and their product, 4 KiB each, live together."""
+    program = read(CHAIN.replace("SAID", ""))
+    assert footprint(program).peak({}) == (8 + 2 + 3 * 4) * 1024
+
+
+def test_split_rows_by_hand() -> None:
+    """Rows over 8: an eighth of all but w."""
+    program = read(CHAIN.replace("SAID", ROWS))
+    found = Propagated(program, {}).table()
+    assert footprint(program).peak(found.of) == 2048 + (8 + 3 * 4) * 128
+
+
+@pytest.mark.parametrize("text", [CHAIN.replace("SAID", ""), CHAIN.replace("SAID", ROWS), LOOP])
+def test_the_peak_is_that_of_a_plan_that_reshards_nothing(text: str) -> None:
+    program = read(text)
+    found = Propagated(program, {}).table()
+    plan = plan_program(program, found)
+    assert plan.bytes_received == 0
+    assert footprint(program).peak(found.of) == plan.alive.peak
+
+
+def test_a_change_gives_the_peak_of_the_changed_shardings() -> None:
+    program = read(CHAIN.replace("SAID", ROWS))
+    whole = {value: program.mesh.replicated(2) for value in range(5)}
+    split = Propagated(program, {}).table().of
+    counted = footprint(program)
+    fresh = {value: split[value] for value in (0, 2, 3)}
+    assert NearPeak(counted, whole).change(fresh) == counted.peak({**whole, **fresh})
+    assert counted.peak({**whole, **fresh}) < counted.peak(whole)

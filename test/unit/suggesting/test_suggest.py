@@ -1,0 +1,238 @@
+"""Suggestions: by hand, beside an expert's annotations, and put into the JAX program that they are for."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec
+
+import shardpass
+from shardpass.diagnostics import ShardpassError, collect
+from shardpass.partition.splices import spliced_table
+from shardpass.planning.cost import price
+from shardpass.planning.plan import ProgramPlan
+from shardpass.planning.planner import plan_program
+from shardpass.program.read import read_program
+from shardpass.suggesting import places
+from shardpass.suggesting.apply import planned as planned_module
+from shardpass.suggesting.report import Suggestion
+from shardpass.suggesting.take import imported
+from shardpass.suggesting.trials import Annotation
+
+P = PartitionSpec
+EIGHT = Mesh(np.array(jax.devices()[:8]), ("data",), axis_types=(AxisType.Auto,))
+FOUR_TWO = Mesh(np.array(jax.devices()[:8]).reshape(4, 2), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
+KIB, MIB = 1 << 10, 1 << 20
+
+
+def array(*shape: int, dtype: str = "float32") -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct(shape, dtype)
+
+
+def mlp_loss(p: Any, x: Any, y: Any) -> Any:
+    h = jax.nn.relu(x @ p["w1"])
+    return jnp.mean((h @ p["w2"] - y) ** 2)
+
+
+def adam_step(p: Any, m: Any, x: Any, y: Any) -> Any:
+    """Momentum beside the weights: four arrays of 1 MiB that a device holds where nothing is split."""
+    value, gradients = jax.value_and_grad(mlp_loss)(p, x, y)
+    m = jax.tree.map(lambda m, g: 0.9 * m + g, m, gradients)
+    return value, jax.tree.map(lambda p, m: p - 0.1 * m, p, m), m
+
+
+WEIGHTS = {"w1": array(256, 1024), "w2": array(1024, 256)}
+MLP = (WEIGHTS, WEIGHTS, array(512, 256), array(512, 256))
+
+
+def attention_step(p: Any, t: Any) -> Any:
+    """Two layers alike behind a lookup."""
+
+    def logits(p: Any) -> Any:
+        x = p["table"][t]
+        for one in p["layers"]:
+            q, k = x @ one["q"], x @ one["k"]
+            weights = jax.nn.softmax(jnp.einsum("bse,bte->bst", q, k))
+            x = x + jnp.einsum("bst,bte->bse", weights, x) @ one["o"]
+        return x @ p["table"].T
+
+    value, gradients = jax.value_and_grad(lambda p: jnp.mean(jax.nn.log_softmax(logits(p))[..., 0]))(p)
+    return value, jax.tree.map(lambda a, b: a - 0.1 * b, p, gradients)
+
+
+LAYER = {"q": array(64, 64), "k": array(64, 64), "o": array(64, 64)}
+ATTENTION = ({"table": array(512, 64), "layers": [LAYER, LAYER]}, array(16, 32, dtype="int32"))
+
+
+def two_layers(x: Any, w1: Any, w2: Any) -> Any:
+    hidden = jnp.tanh(x @ w1)
+    return hidden @ w2
+
+
+def specs_of(found: Suggestion, arguments: Any, names: tuple[str, ...]) -> Any:
+    """For each argument the PartitionSpec that is said of it, None where nothing is."""
+    said = {path: eval(one.spec, {"P": P}) for one in found.advice if one.kind == "argument" for path in one.paths}
+
+    def of(name: str) -> Any:
+        return lambda path, _: said.get(
+            name + jax.tree_util.keystr(path), said.get(re.sub(r"\[\d+\]", "[*]", name + jax.tree_util.keystr(path)))
+        )
+
+    return tuple(
+        jax.tree_util.tree_map_with_path(of(name), argument) for name, argument in zip(names, arguments, strict=True)
+    )
+
+
+def planned(f: Any, arguments: Any, specs: Any, mesh: Any, propagate: str = "shardpass-propagate") -> ProgramPlan:
+    """The plan of the JAX program ``f`` with these specs, and where nothing is said, nothing."""
+    shardings = jax.tree.map(
+        lambda spec: None if spec is None else NamedSharding(mesh, spec),
+        specs,
+        is_leaf=lambda leaf: leaf is None or isinstance(leaf, P),
+    )
+    lowered = jax.jit(f, in_shardings=shardings).lower(*arguments)
+    with collect():
+        text = lowered.as_text(debug_info=True)
+        module = shardpass.run_pipeline(text, f"shardpass-import,{propagate}")
+        with module.context:
+            table = spliced_table(module)
+            return plan_program(table.program, table.found())
+
+
+CASES = [
+    pytest.param(adam_step, MLP, ("p", "m", "x", "y"), EIGHT, "3MiB", id="mlp-8"),
+    pytest.param(adam_step, MLP, ("p", "m", "x", "y"), FOUR_TWO, "3MiB", id="mlp-4x2"),
+    pytest.param(adam_step, MLP, ("p", "m", "x", "y"), EIGHT, None, id="mlp-8-no-limit"),
+    pytest.param(attention_step, ATTENTION, ("p", "t"), EIGHT, "1.2MiB", id="attention-8"),
+    pytest.param(attention_step, ATTENTION, ("p", "t"), FOUR_TWO, None, id="attention-4x2"),
+    pytest.param(
+        two_layers, (array(1024, 64), array(64, 256), array(256, 64)), ("x", "w1", "w2"), EIGHT, None, id="forward"
+    ),
+]
+
+
+@pytest.mark.parametrize(("f", "arguments", "names", "mesh", "limit"), CASES)
+def test_what_is_printed_gives_what_is_promised(f: Any, arguments: Any, names: Any, mesh: Any, limit: Any) -> None:
+    """Annotations of arguments put into the JAX program: the passes receive these bytes, at this price and peak."""
+    found = shardpass.suggest(f, *arguments, mesh=mesh, memory_limit=limit)
+    assert {one.kind for one in found.advice} <= {"argument"}
+    plan = planned(f, arguments, specs_of(found, arguments, names), mesh)
+    assert plan.bytes_received == found.figures.bytes
+    assert plan.alive.peak == found.figures.memory
+    assert price(plan) == pytest.approx(found.figures.price)
+    for one in found.advice:
+        assert one.saves_seconds > 0 or one.saves_memory > 0
+
+
+def test_replication_breaks_the_limit_and_weights_are_split() -> None:
+    """Weights, momentum, and what of these is new: six arrays of 1 MiB; x and y are 512 KiB each.
+
+    Whole, the arguments alone take 2 * 2 + 1 = 5 MiB. Split over data, arguments take 5 / 8 MiB.
+    """
+    found = shardpass.suggest(adam_step, *MLP, mesh=EIGHT, memory_limit="3MiB")
+    assert found.before.alive.arguments == 5 * MIB
+    assert found.figures_before.memory > 3 * MIB >= found.figures.memory
+    assert found.plan.alive.arguments < 5 * MIB
+    assert any("'data'" in one.spec for one in found.advice)
+
+
+def test_it_is_as_cheap_as_an_expert() -> None:
+    """FSDP as an expert writes it: weights and momentum in rows or columns over data, and the batch."""
+    found = shardpass.suggest(adam_step, *MLP, mesh=EIGHT, memory_limit="3MiB")
+    split = {"w1": P(None, "data"), "w2": P("data", None)}
+    expert = planned(adam_step, MLP, (split, split, P("data"), P("data")), EIGHT)
+    assert expert.alive.peak <= 3 * MIB
+    assert found.figures.price <= 1.01 * price(expert)
+
+
+def test_layers_are_annotated_together() -> None:
+    found = shardpass.suggest(attention_step, *ATTENTION, mesh=EIGHT, memory_limit="1.2MiB")
+    paths = dict(found.arguments)
+    assert "p['layers'][*]['q']" in paths
+    assert not any("layers'][0]" in path for path in paths)
+
+
+def test_what_the_user_says_is_kept() -> None:
+    """A weight that the user splits by columns stays so and is not suggested again."""
+
+    def f(x: Any, w: Any) -> Any:
+        return jnp.tanh(x @ w)
+
+    arguments = (array(1024, 64), array(64, 256))
+    jitted = jax.jit(f, in_shardings=(None, NamedSharding(EIGHT, P(None, "data"))))
+    found = shardpass.suggest(jitted, *arguments, mesh=EIGHT)
+    assert [one.paths for one in found.advice if "w" in one.paths] == []
+    spec = str(dict(found.plan.body.arguments)[1])
+    assert spec == "{devices=[1,8]<=[8]}"
+
+
+def test_the_least_memory_is_said_where_nothing_fits() -> None:
+    with pytest.raises(ShardpassError) as error:
+        shardpass.suggest(adam_step, *MLP, mesh=EIGHT, memory_limit=100)
+    assert error.value.code == "SP804"
+    least = int(re.findall(r"at least (\d+) bytes", str(error.value))[0])
+    found = shardpass.suggest(adam_step, *MLP, mesh=EIGHT, memory_limit=least)
+    assert found.figures.memory <= least
+
+
+def test_a_line_is_constrained_as_jax_does() -> None:
+    """Rows of ``hidden`` over data where both weights are split: the bytes are those of JAX's own constraint."""
+
+    def f(x: Any, w1: Any, w2: Any, pin: Any = lambda h: h) -> Any:
+        hidden = pin(jnp.tanh(x @ w1))
+        return hidden @ w2
+
+    arguments = (array(512, 64), array(64, 256), array(256, 64))
+    shardings = (None, NamedSharding(EIGHT, P(None, "data")), NamedSharding(EIGHT, P("data", None)))
+    text = jax.jit(f, in_shardings=shardings).lower(*arguments).as_text(debug_info=True)
+    module = imported(text, "-", None)
+    with module.context:
+        program, handles = read_program(module, "propagate")
+    line = next(group for group in places.lines(program, handles) if group.paths == ("hidden",))
+    assert line.place.line == f.__code__.co_firstlineno + 1
+    assert Path(line.place.file) == Path(__file__)
+    dims = program.mesh.dims(shardpass.parse_sharding("{devices=[8,1]<=[8]}"), 2)
+    assert dims is not None
+    free = planned_module(module, [], "shardpass-propagate")
+    ours = planned_module(module, [Annotation(line, dims)], "shardpass-propagate")
+    rows = NamedSharding(EIGHT, P("data", None))
+    constrained = jax.jit(
+        lambda x, w1, w2: f(x, w1, w2, lambda h: jax.lax.with_sharding_constraint(h, rows)), in_shardings=shardings
+    )
+    with collect():
+        jaxs = shardpass.run_pipeline(constrained.lower(*arguments).as_text(debug_info=True), "propagate")
+        with jaxs.context:
+            table = spliced_table(jaxs)
+            theirs = plan_program(table.program, table.found())
+    assert ours.bytes_received == theirs.bytes_received
+    assert ours.returned == theirs.returned != free.returned
+
+
+@pytest.mark.parametrize(("given", "code"), [(17, "SP801"), (lambda x: x, "SP802")])
+def test_errors_have_codes(given: Any, code: str) -> None:
+    with pytest.raises(ShardpassError) as error:
+        shardpass.suggest(given, *([] if given == 17 else [array(8)]))
+    assert error.value.code == code
+
+
+def test_a_mesh_of_another_size_is_refused() -> None:
+    jitted = jax.jit(lambda x: x + 1, in_shardings=NamedSharding(EIGHT, P("data")))
+    with pytest.raises(ShardpassError, match="SP803"):
+        shardpass.suggest(jitted, array(64), mesh=AbstractMesh((4,), ("data",)))
+
+
+def test_every_way_to_give_a_program_gives_the_same(tmp_path: Path) -> None:
+    arguments = (array(1024, 64), array(64, 256), array(256, 64))
+    lowered = jax.jit(two_layers).lower(*arguments)
+    text = lowered.as_text(debug_info=True)
+    (tmp_path / "m.mlir").write_text(text)
+    ways = [(two_layers, arguments), (jax.jit(two_layers), arguments), (lowered, ()), (text, ())]
+    ways += [(tmp_path / "m.mlir", ()), (str(tmp_path / "m.mlir"), ()), (lowered.compiler_ir("stablehlo"), ())]
+    found = [str(shardpass.suggest(f, *given, mesh=EIGHT)) for f, given in ways]
+    assert set(found) == {found[0]}
