@@ -103,8 +103,13 @@ def _strays(marked: list[Any], block: Any) -> Iterator[Diagnostic]:
 
 def _whole_operand(op: Any, tiles: set[Any]) -> str:
     arrays = (i for i, v in enumerate(op.operands) if isinstance(v.type, ir.RankedTensorType) and v not in tiles)
-    index = next(arrays, None)
+    index = next((i for i in arrays if not _is_source(op.operands[i])), None)
     return "" if index is None else f"its operand {index}"
+
+
+def _is_source(value: Any) -> bool:
+    """Whether ``value`` is made of nothing (a constant, an iota): such ops carry no mark, inside of regions either."""
+    return not isinstance(value.owner, ir.Block) and not len(operation(value.owner).operands)
 
 
 def _whole_use(op: Any, inside: set[Any], block: Any) -> str:

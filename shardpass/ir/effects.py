@@ -23,7 +23,7 @@ _EFFECTS = """
 _NOT_ERASED = CONTROL_FLOW | {f"stablehlo.{name}" for name in _EFFECTS.split()}
 
 # They say that they have a side effect so that nobody erases them, and call nobody.
-NO_CALLS = frozenset(("annotate_device_placement", "InspectSharding"))
+NO_CALLS = frozenset(("annotate_device_placement", "InspectSharding", "LayoutConstraint", "MoveToDevice", "MoveToHost"))
 
 
 def may_be_moved(op: Any, name: str = "") -> bool:

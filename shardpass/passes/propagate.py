@@ -40,7 +40,7 @@ class Propagate(ModulePass):
         effort: 0 propagates, op by op; 1 then looks for cheaper shardings, as plans price them, and takes these (see
             ``shardpass/planning/search.py``); 2 looks longer, from several starts, and over parts of axes too
         machine: the machine on which the plan is to be cheap: "" for one of low latency, so that small programs are
-            decided as large ones; or "default", "cpu", "a100", "h100", "tpu-v5p", "ethernet", "pod", or a file NAME.json
+            decided as large ones; or "default", "cpu", "a100", "h100", "v5p", "ethernet", "pod", or a file NAME.json
             that `python -m tools.bench.calibrate` writes
         verbose: print each factor for which values of one op hold different splits, on stderr: which split won, with
             the bytes of the values that hold it (two factors that contend for one axis are not printed)

@@ -125,6 +125,20 @@ def _greedy(program: Program, barriers: Mapping[int, str], machine: Machine) -> 
     return price(plan_program(program, Propagated(program, barriers).shardings), machine)
 
 
+def _spliced(program: Program) -> frozenset[int]:
+    """Concatenates of slices, and the slices: partitioning makes one op of them, which costs far less than they do.
+
+    No move starts at them, as it would flee a price that is never paid.
+    """
+    cut = {value: op.number for op in program.body.every_op() if op.name == "stablehlo.slice" for value in op.results}
+    found: set[int] = set()
+    for op in program.body.every_op():
+        if op.name == "stablehlo.concatenate" and not cut.keys().isdisjoint(op.operands):
+            found.add(op.number)
+            found.update(cut[value] for value in op.operands if value in cut)
+    return frozenset(found)
+
+
 class Search:
     """One search; ``run`` it, then ask for ``unfolded``."""
 
@@ -146,6 +160,7 @@ class Search:
         self.estimate = Estimate(self.folded, self.decided, machine)
         self.moves = Moves(self.engine, (whole_axes if effort < 2 else sub_axes)(program.mesh))
         self.values = {engine: value for value, engine in self.found.index.items()}
+        self.spliced = _spliced(self.folded.program)
         self.tried = 0
         self.budget = TRIES[min(effort, max(TRIES))]
         self.close = effort > 1 or self.folded.program.count <= SMALL
@@ -242,7 +257,7 @@ class Search:
     def _dear(self, base: Point) -> list[int]:
         """The ops that cost most, first."""
         least = 0.0 if self.close else DEAR * base.price
-        dear = [number for number, price in base.costs.items() if price > least]
+        dear = [number for number, price in base.costs.items() if price > least and number not in self.spliced]
         return sorted(dear, key=lambda number: -base.costs[number])
 
     def _options(self, op: int, reaches: Sequence[Reach]) -> list[tuple[float, int, Move]]:

@@ -72,11 +72,16 @@ def assert_same(found: Any, expected: Any, what: str) -> None:
 
 
 def check_text(
-    text: str, arguments: Sequence[Any] | None = None, *, seed: int = 0, interpreter: bool = False
+    text: str,
+    arguments: Sequence[Any] | None = None,
+    *,
+    seed: int = 0,
+    interpreter: bool = False,
+    pipeline: str = "partition",
 ) -> Outcome:
     """Partitions ``text``, runs it, and compares every result with the whole program on one device."""
     with collect() as found:
-        module = shardpass.run_pipeline(text, "partition")
+        module = shardpass.run_pipeline(text, pipeline)
     executable = shardpass.compile(module)
     if arguments is None:
         rng = np.random.default_rng(seed)

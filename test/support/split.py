@@ -45,7 +45,8 @@ def check_split(
         _annotate(main, "arg_attrs", kind.inputs, specs, mesh)
         if out_specs is not None:
             _annotate(main, "res_attrs", kind.results, out_specs, mesh)
-    return check_text(str(module), arguments, **options)
+    # what one op does under the split that propagation gives it: nothing is searched
+    return check_text(str(module), arguments, **{"pipeline": "partition{effort=0}", **options})
 
 
 def _annotate(

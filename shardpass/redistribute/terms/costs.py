@@ -188,7 +188,7 @@ PROFILES: Mapping[str, Profile] = {
             products=495e12,
         ),
         Profile(
-            "tpu-v5p",
+            "v5p",
             5e-6,
             300e9,
             2.765e12,

@@ -48,7 +48,7 @@ def contraction(left: np.ndarray, right: np.ndarray, sizes: np.ndarray) -> np.nd
 def run(text: str, *given: np.ndarray) -> list[np.ndarray]:
     """On XLA's devices, and in the reference interpreter."""
     with collect() as found:
-        module = shardpass.run_pipeline(text, "partition")
+        module = shardpass.run_pipeline(text, "partition{effort=0}")
     assert "SP301" not in [d.code for d in found]
     return [np.asarray(shardpass.compile(module)(*given)[0]), np.asarray(interpret(module, *given)[0])]
 
@@ -121,7 +121,7 @@ def test_a_precision_in_the_words_of_another_dialect(dialect: str) -> None:
             "rhs_group_dimensions = [0]>"
         )
         text = text.replace("chlo.ragged_dot", "mhlo.ragged_dot", 1).replace(f"#chlo.ragged_dot<{said}>", of_mhlo)
-    module = str(shardpass.run_pipeline(text, "partition"))
+    module = str(shardpass.run_pipeline(text, "partition{effort=0}"))
     assert f"precision = [{', '.join(WORDS[dialect])}]" in module
     left, right, sizes = integers(9, 6), integers(3, 6, 5), np.array([4, 0, 3], np.int32)
     for found in run(text, left, right, sizes):
@@ -148,7 +148,7 @@ def test_experts_stay_where_they_are() -> None:
     text = TEXT.format(
         l="16x64", r="8x64x64", s="8", out="16x64", ls="{replicated}", rs="{devices=[4,1,1]<=[4]}", numbers=said
     )
-    module = str(shardpass.run_pipeline(text, "partition"))
+    module = str(shardpass.run_pipeline(text, "partition{effort=0}"))
     assert module.count('"stablehlo.all_reduce"') == 1
     assert "stablehlo.all_gather" not in module
     left, right, sizes = integers(16, 64), integers(8, 64, 64), np.array([3, 1, 0, 5, 2, 2, 2, 1], np.int32)

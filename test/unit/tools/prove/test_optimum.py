@@ -7,11 +7,12 @@ from random import Random
 
 import pytest
 
+from shardpass.planning.cost import price
 from shardpass.planning.planner import plan_program
 from tools.prove.cheapest.drafts import Draft
 from tools.prove.cheapest.examine import Examiner, Outcome, read
 from tools.prove.cheapest.options import Costs
-from tools.prove.cheapest.plans import Plans, price_of
+from tools.prove.cheapest.plans import Plans
 from tools.prove.cheapest.random_programs import LARGEST, SMALLEST, Example, random_program
 from tools.prove.cheapest.space import Domains, Slot, space_of
 from tools.prove.cheapest.told import summary, told
@@ -47,7 +48,7 @@ def test_a_small_weight_is_gathered() -> None:
     """
     found = witness(product(1024, 64, 32))
     best = found.cheapest()
-    assert best.price == 4096 + 512 + 1024 * 64 * 32 / 2 / 4
+    assert best.price == 4096 + 512 + 1024 * 64 * 32 / 2 / 64  # a 64th of a byte for each point
     assert best.proved
     rows = "{devices=[2,1]<=[2]}"
     assert shardings(found, best.chosen) == [rows, rows, rows]
@@ -60,7 +61,7 @@ def test_a_large_weight_stays_where_it_is() -> None:
     receives half, 8192 bytes; two latencies; half of the work.
     """
     best = witness(product(8, 1024, 512)).cheapest()
-    assert best.price == 8192 + 8192 + 2 * 512 + 8 * 1024 * 512 / 2 / 4
+    assert best.price == 8192 + 8192 + 2 * 512 + 1024 * 512 / 2 / 4  # a quarter for each element of its tile of w
     assert best.proved
 
 
@@ -71,7 +72,7 @@ def test_a_weight_is_gathered_once_for_two_products() -> None:
     draft.binary("add", draft.dot(x, w, (1, 0)), draft.dot(y, w, (1, 0)))
     draft.said = dict.fromkeys((x, y, w), ROWS)
     best = witness(draft.text()).cheapest()
-    assert best.price == 4096 + 512 + (2 * 1024 * 64 * 32 + 1024 * 32) / 2 / 4
+    assert best.price == 4096 + 512 + 2 * 1024 * 64 * 32 / 2 / 64 + 1024 * 32 / 2 / 4
     assert best.proved
 
 
@@ -123,7 +124,7 @@ def test_plans_that_share_their_tables_are_those_of_the_planner() -> None:
         space, plans = space_of(program, Domains(program.mesh)), Plans(program)
         for _ in range(5):
             said = space.shardings({variable: rng.choice(domain) for variable, domain in space.domains.items()})
-            assert plans.price(said) == price_of(plan_program(program, said))
+            assert plans.price(said) == price(plan_program(program, said))
 
 
 def test_random_programs_have_the_size_that_is_promised() -> None:
