@@ -17,6 +17,7 @@ O(ops around the values that change), each a table lookup where its signature is
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from shardpass.ops.splits.prime_mesh import PrimeMesh
@@ -86,26 +87,33 @@ class Estimate:
         self.price = sum(self._weight(n) * term[0] for n, term in self.terms.items()) + sum(self.moves.values())
         return self.price
 
-    def change(self, fresh: Mapping[int, Sharding], results: tuple[Sharding | None, ...]) -> float:
-        """The price where some values, and main's results, have other shardings; the base stays."""
+    def change(
+        self, fresh: Mapping[int, Sharding], results: tuple[Sharding | None, ...], limit: float = math.inf
+    ) -> float:
+        """The price where some values, and main's results, have other shardings; the base stays.
+
+        Above ``limit`` it may be any price above it: the terms of ops are added one by one, and none is negative.
+        """
         shardings = {**self.shardings, **fresh}
         touched = {number for value in fresh for number in self.around.get(value, ())}
         if results is not self.results and results != self.results:
             touched.add(RETURNED)
-        terms = {number: self._term(number, shardings, results) for number in touched}
         values = {value for value in fresh if value in self.moves}
-        delta = 0.0
-        for number, term in terms.items():
-            old = self.terms[number]
-            if term is old:
-                continue
-            delta += self._weight(number) * (term[0] - old[0])
-            if term[1] != old[1]:
-                values.update([value for value, _ in (*term[1], *old[1])])
+        values.update([value for number in touched for value, _ in self.terms[number][1]])
+        price = self.price - sum([self.moves[value] for value in values])
+        price -= sum([self._weight(number) * self.terms[number][0] for number in touched])
+        terms: dict[int, Term] = {}
+        for number in sorted(touched, key=lambda number: -self._weight(number) * self.terms[number][0]):
+            term = terms[number] = self._term(number, shardings, results)
+            price += self._weight(number) * term[0]
+            if price > limit:
+                return price
         every = _Over(self.terms, terms)
-        for value in values:
-            delta += self._moved(value, shardings, every) - self.moves[value]
-        return self.price + delta
+        added = {value for term in terms.values() for value, _ in term[1]} - values
+        price -= sum([self.moves[value] for value in added])
+        for value in values | added:
+            price += self._moved(value, shardings, every)
+        return price
 
     def _weight(self, number: int) -> float:
         return 1.0 if number == RETURNED else self.ops[number][1]

@@ -21,6 +21,7 @@ Complexity: that of ``search`` for each start that is descended from; one plan o
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -96,11 +97,13 @@ class LimitedEstimate(Estimate):
         self.price += self.over
         return self.price
 
-    def change(self, fresh: Mapping[int, Sharding], results: tuple[Sharding | None, ...]) -> float:
-        price = super().change(fresh, results)
+    def change(
+        self, fresh: Mapping[int, Sharding], results: tuple[Sharding | None, ...], limit: float = math.inf
+    ) -> float:
         if self.near is None:
-            return price
-        return price - self.over + self.limit.excess(self.near.change(fresh))
+            return super().change(fresh, results, limit)
+        over = self.limit.excess(self.near.change(fresh)) - self.over
+        return super().change(fresh, results, limit - over) + over
 
 
 class LimitedSearch(Search):

@@ -29,6 +29,7 @@ the folded program. None grows with the number of equal layers but the fold.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -238,7 +239,9 @@ class Search:
         for op in self._dear(base):
             if self.tried >= self.budget:
                 break
-            for estimate, _, move in sorted(self._options(op, reaches), key=lambda option: option[:2]):
+            for estimate, _, move in sorted(
+                self._options(op, reaches, self.estimate.price), key=lambda option: option[:2]
+            ):
                 if estimate > self.estimate.price - self.least:
                     break
                 self.engine.assign(move.splits, settle=move.settles)
@@ -260,11 +263,11 @@ class Search:
         dear = [number for number, price in base.costs.items() if price > least and number not in self.spliced]
         return sorted(dear, key=lambda number: -base.costs[number])
 
-    def _options(self, op: int, reaches: Sequence[Reach]) -> list[tuple[float, int, Move]]:
-        """The new moves of an op: (estimated price, place, move)."""
+    def _options(self, op: int, reaches: Sequence[Reach], limit: float = math.inf) -> list[tuple[float, int, Move]]:
+        """The new moves of an op: (estimated price, exact up to ``limit``; place; move)."""
         options: list[tuple[float, int, Move]] = []
         for move in self.moves.of_op(op, reaches):
-            options.append((self._estimated(move), len(options), move))
+            options.append((self._estimated(move, limit), len(options), move))
         return options
 
     def _taken(self, move: Move, before: Point, after: Point) -> Settled:
@@ -272,14 +275,14 @@ class Search:
         op = None if op is None else self.folded.parts.get(op, op)
         return Settled(move.told(self.engine), op, before.price, after.price)
 
-    def _estimated(self, move: Move) -> float:
-        """The price after ``move``; the engine stays where it is."""
+    def _estimated(self, move: Move, limit: float) -> float:
+        """The price after ``move``, or one above ``limit``; the engine stays where it is."""
         self.tried += 1
         self.engine.assign(move.splits, settle=move.settles)
         changed = self.engine.changed()
         fresh = {self.values[index]: self.found.sharding(index) for index in changed if index in self.values}
         results = self.found.result_shardings() if len(fresh) < len(changed) else self.estimate.results
-        price = self.estimate.change(fresh, results)
+        price = self.estimate.change(fresh, results, limit)
         self.engine.take_back()
         return price
 
