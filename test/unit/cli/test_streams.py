@@ -14,6 +14,9 @@ from typing import Any
 
 import pytest
 
+# The commands close streams between fork and exec; JAX, which other tests import, warns of every fork.
+pytestmark = pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")
+
 FULL = Path("/dev/full")
 SPLITS = ["{devices=[2,1]<=[2]}", "{devices=[1,2]<=[2]}"]
 MODULE = """
