@@ -1,6 +1,6 @@
 // A scan over time carries its weights unchanged. Gathered in the loop's body they are there when most is alive, so
 // gathering them once before the loop costs no memory.
-// RUN: shardpass-opt %s 'shardpass-import,shardpass-propagate,shardpass-partition,shardpass-hoist' | FileCheck %s
+// RUN: shardpass-opt %s 'shardpass-import,shardpass-propagate{effort=0},shardpass-partition,shardpass-hoist' | FileCheck %s
 // RUN: shardpass-run %s partition --devices 8 --check
 
 // CHECK-LABEL: func.func public @main(

@@ -1,6 +1,6 @@
 // Axes that the user keeps replicated stay so in propagation, whatever the ops around say; another value takes them.
 // RUN: shardpass-opt %s import | FileCheck %s
-// RUN: shardpass-opt %s propagate | FileCheck %s --check-prefix=PROPAGATED
+// RUN: shardpass-opt %s 'propagate{effort=0}' | FileCheck %s --check-prefix=PROPAGATED
 // RUN: shardpass-run %s partition --devices 4 --check
 
 // CHECK-LABEL: func.func @main(

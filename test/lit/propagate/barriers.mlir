@@ -1,6 +1,6 @@
 // Shardings pass a barrier in the direction that it allows, and in no other.
-// RUN: shardpass-opt %s propagate --split-input-file | FileCheck %s
-// RUN: shardpass-opt %s partition --split-input-file | FileCheck %s --check-prefix=LOCAL
+// RUN: shardpass-opt %s 'propagate{effort=0}' --split-input-file | FileCheck %s
+// RUN: shardpass-opt %s 'partition{effort=0}' --split-input-file | FileCheck %s --check-prefix=LOCAL
 
 // Forward: the result is split as the operand is.
 // CHECK-LABEL: func.func @main(

@@ -1,5 +1,5 @@
 // One dimension becomes two: the split goes to the major part first, and over into the minor one.
-// RUN: shardpass-opt %s propagate --split-input-file | FileCheck %s
+// RUN: shardpass-opt %s 'propagate{effort=0}' --split-input-file | FileCheck %s
 
 // 4 shards of 24 are 4 shards of the major 4.
 // CHECK-LABEL: func.func @main(
