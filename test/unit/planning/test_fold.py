@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from support.programs import read
 
-from shardpass.diagnostics import collect
-from shardpass.pipeline.run import run_pipeline
 from shardpass.planning.cost import costs, price
 from shardpass.planning.fold import Folded, fold
 from shardpass.planning.machine import DEFAULT
 from shardpass.planning.planner import plan_program
 from shardpass.program.program import Program
-from shardpass.program.table import table_of
 from shardpass.propagation.program import Propagated
 
 ROWS = '{mhlo.sharding = "{devices=[2,1]<=[2]}"}'
@@ -27,13 +25,6 @@ def layers(count: int) -> str:
         for i in range(count)
     )
     return f"func.func @main({weights}, %x0: {array} {ROWS}) -> {array} {{ {body} return %x{count} : {array} }}"
-
-
-def read(text: str) -> Program:
-    with collect():
-        module = run_pipeline(text, "import")
-        with module.context:
-            return table_of(module, "test").program
 
 
 def folded(text: str) -> tuple[Program, Folded]:

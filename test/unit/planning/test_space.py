@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from support.programs import read
+
 from shardpass.planning.space import space_of
 from shardpass.propagation.program import Propagated
-from unit.planning.test_fold import read
 
 PRODUCT = """func.func @main(%x: tensor<64x16xf32> {{mhlo.sharding = "{x}"}},
     %w: tensor<16x32xf32> {{mhlo.sharding = "{w}"}}) -> tensor<64x32xf32> {{
