@@ -106,24 +106,24 @@ def decide(program: Program, barriers: Mapping[int, str], effort: int, profile: 
     more; 1 searches; 2 searches from several starts, over parts of axes too, and longer. ``profile``: of the machine
     (``machine``).
     """
-    if effort > 0:
-        machine = Machine(profile)
-        search = Search(program, barriers, effort, machine)
-        search.run()
-        if search.settled:
-            chosen = search.unfolded()
-            sure = search.best.price < search.first.price * (1 - SURE)
-            if sure or price(plan_program(program, chosen), machine) <= _greedy(program, barriers, machine) - LEAST:
-                return Decision(chosen, search.found, tuple(search.settled), search.tried, search.found)
+    if effort < 1:
         found = Propagated(program, barriers)
-        return Decision(found.shardings, found, (), search.tried, search.found)
+        return Decision(found.shardings, found)
+    machine = Machine(profile)
+    search = Search(program, barriers, effort, machine)
+    search.run()
+    chosen = search.unfolded() if search.settled else None
+    taken = (
+        None if chosen is None else Decision(chosen, search.found, tuple(search.settled), search.tried, search.found)
+    )
+    if taken is not None and search.best.price < search.first.price * (1 - SURE):
+        return taken
     found = Propagated(program, barriers)
-    return Decision(found.shardings, found)
-
-
-def _greedy(program: Program, barriers: Mapping[int, str], machine: Machine) -> float:
-    """The price of what propagation alone says."""
-    return price(plan_program(program, Propagated(program, barriers).shardings), machine)
+    if taken is not None:
+        before, after = (price(plan_program(program, s), machine) for s in (found.shardings, taken.shardings))
+        if after <= before - LEAST:
+            return taken
+    return Decision(found.shardings, found, (), search.tried, search.found)
 
 
 def _spliced(program: Program) -> frozenset[int]:

@@ -53,7 +53,7 @@ def reasons(flow: Flow, value: Any, pair: Pair) -> list[Step]:
             if found not in came_from:
                 came_from[found] = place
                 todo.append(found)
-    raise AssertionError("a value differs only where something that it comes from does")
+    return _way(flow, came_from, place, _NOT_TOGETHER)  # round a loop: every way back has been seen
 
 
 def _way(flow: Flow, came_from: Mapping[Any, Any], last: tuple[Any, Pair], why: str) -> list[Step]:
