@@ -27,6 +27,7 @@ from jaxlib.mlir import ir
 
 from shardpass.diagnostics import Diagnostic, ShardpassError, collect, table_jax
 from shardpass.diagnostics.internal import internal_error
+from shardpass.diagnostics.table_runtime import Disagreement
 from shardpass.ir import annotations as names
 from shardpass.ir import jax_private
 from shardpass.jax.manual_region import wrap
@@ -34,6 +35,7 @@ from shardpass.passes.whole_axes import WholeAxes
 from shardpass.pipeline.run import NAMED, run_in_place
 from shardpass.runtime.compiling import bytecode, own_copy
 from shardpass.runtime.partitioned_signature import Signature
+from shardpass.runtime.processes import agreed
 from shardpass.sharding import parse_sharding
 
 
@@ -149,9 +151,11 @@ def _compile(backend: Any, computation: Any, devices: Any, options: Any, *rest: 
         return _original(backend, computation, devices, options, *rest, **more)
     try:
         shardy = options.executable_build_options.use_shardy_partitioner
-        ours, signature = partitioned(computation, devices, shardy=shardy)
+        ours, signature = agreed(computation, devices.flat, lambda: partitioned(computation, shardy=shardy))
         loaded = _original(backend, ours, devices, options, *rest, **more)
         _refuse_other_shardings(loaded, signature)
+    except Disagreement:  # between processes: XLA in this one alone would be no better
+        raise
     except Exception as error:
         _fall_back(computation, error)
         return _original(backend, computation, devices, options, *rest, **more)
@@ -159,17 +163,14 @@ def _compile(backend: Any, computation: Any, devices: Any, options: Any, *rest: 
     return loaded
 
 
-def partitioned(computation: Any, devices: Any, *, shardy: bool) -> tuple[Any, Signature]:
+def partitioned(computation: Any, *, shardy: bool) -> tuple[Any, Signature]:
     """The module that JAX lowered, partitioned, as one manual region over whole arrays, in the same context.
 
     Returned with the arguments and results of main, tiled.
 
     Raises:
-        ShardpassError: SP603-SP605, or what the pipeline raises.
+        ShardpassError: SP604, SP605, or what the pipeline raises.
     """
-    processes = {device.process_index for device in devices.flat}
-    if len(processes) > 1:
-        raise table_jax.MANY_PROCESSES.error(processes=len(processes))
     module = own_copy(computation)
     with collect():  # remarks of passes are for those who ask, not for every compile
         run_in_place(module, for_jax(_inside_use.value.pipeline))
