@@ -346,6 +346,7 @@ MATMUL_LOOP = Code(
     "SP310",
     "{kind} of {type} is done in turn with {products}, in {count} blocks: a device holds {held} bytes of it in place "
     "of {whole}; modelled time {in_turn} us in place of {apart} us ({profile})",
+    "give matmul-one-way to hold fewer tiles, or matmul-loops=off to leave the two apart",
     severity=Severity.REMARK,
     explanation="`shardpass-collective-matmul` writes a collective and the matrix products beside it as a loop of "
     "collective_permutes and partial products. The time is that of the collective and its products, under the profile "
@@ -356,6 +357,7 @@ MATMUL_LEFT = Code(
     "SP311",
     "{kind} of {type} and {products} stay apart: in turn, in {count} blocks, they would take {in_turn} us in place of "
     "{apart} us ({profile})",
+    "give matmul-loops=all to build the loop, which saves memory",
     severity=Severity.REMARK,
     explanation="A loop of collective_permutes has a latency for each round, and reads the other operand of the "
     "product again and again. It is built only where the modelled time is less; with `matmul-loops=all` always.",
@@ -363,7 +365,8 @@ MATMUL_LEFT = Code(
 
 MATMUL_PEAK = Code(
     "SP312",
-    "with {count} products in turn with collectives, {after} bytes are alive at once in place of {before}",
+    "with {count} collectives in turn with products, {after} bytes are alive at once in place of {before}",
+    "compile the module and read memory_stats() for what XLA needs",
     severity=Severity.REMARK,
     explanation="The most bytes of values that are alive at one op of the block, arguments and results not counted, "
     "before and after `shardpass-collective-matmul`.",

@@ -53,18 +53,43 @@ class CollectiveMatmul(ModulePass):
 
     Input:
 
-        func.func @main(%x: tensor<4x3xf32>, %w: tensor<3x5xf32>) -> tensor<8x5xf32> {
-          %0 = "stablehlo.all_gather"(%x) <{all_gather_dim = 0 : i64, channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>, use_global_device_ids}> : (tensor<4x3xf32>) -> tensor<8x3xf32>
-          %1 = stablehlo.dot_general %0, %w, contracting_dims = [1] x [0] : (tensor<8x3xf32>, tensor<3x5xf32>) -> tensor<8x5xf32>
-          return %1 : tensor<8x5xf32>
+        module attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32} {
+          func.func @main(%x: tensor<4x3xf32>, %w: tensor<3x5xf32>) -> tensor<8x5xf32> {
+            %0 = "stablehlo.all_gather"(%x) <{all_gather_dim = 0 : i64, channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>, use_global_device_ids}> : (tensor<4x3xf32>) -> tensor<8x3xf32>
+            %1 = stablehlo.dot_general %0, %w, contracting_dims = [1] x [0] : (tensor<8x3xf32>, tensor<3x5xf32>) -> tensor<8x5xf32>
+            return %1 : tensor<8x5xf32>
+          }
         }
 
     Output:
 
-        TODO
+        module attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32} {
+          func.func @main(%arg0: tensor<4x3xf32>, %arg1: tensor<3x5xf32>) -> tensor<8x5xf32> {
+            %0 = "stablehlo.collective_permute"(%arg0) <{channel_handle = #stablehlo.channel_handle<handle = 2, type = 1>, source_target_pairs = dense<[[1, 0], [0, 1]]> : tensor<2x2xi64>}> : (tensor<4x3xf32>) -> tensor<4x3xf32>
+            %1 = stablehlo.partition_id {mhlo.sharding = "{manual}"} : tensor<ui32>
+            %2 = stablehlo.convert %1 : (tensor<ui32>) -> tensor<i32>
+            %3 = stablehlo.dot_general %arg0, %arg1, contracting_dims = [1] x [0] : (tensor<4x3xf32>, tensor<3x5xf32>) -> tensor<4x5xf32>
+            %cst = stablehlo.constant dense<0.000000e+00> : tensor<8x5xf32>
+            %c = stablehlo.constant dense<0> : tensor<i32>
+            %c_0 = stablehlo.constant dense<4> : tensor<i32>
+            %4 = stablehlo.multiply %2, %c_0 : tensor<i32>
+            %5 = stablehlo.dynamic_update_slice %cst, %3, %4, %c : (tensor<8x5xf32>, tensor<4x5xf32>, tensor<i32>, tensor<i32>) -> tensor<8x5xf32>
+            %c_1 = stablehlo.constant dense<1> : tensor<i32>
+            %6 = stablehlo.add %2, %c_1 : tensor<i32>
+            %c_2 = stablehlo.constant dense<2> : tensor<i32>
+            %7 = stablehlo.remainder %6, %c_2 : tensor<i32>
+            %8 = stablehlo.dot_general %0, %arg1, contracting_dims = [1] x [0] : (tensor<4x3xf32>, tensor<3x5xf32>) -> tensor<4x5xf32>
+            %c_3 = stablehlo.constant dense<0> : tensor<i32>
+            %c_4 = stablehlo.constant dense<4> : tensor<i32>
+            %9 = stablehlo.multiply %7, %c_4 : tensor<i32>
+            %10 = stablehlo.dynamic_update_slice %5, %8, %9, %c_3 : (tensor<8x5xf32>, tensor<4x5xf32>, tensor<i32>, tensor<i32>) -> tensor<8x5xf32>
+            return %10 : tensor<8x5xf32>
+          }
+        }
     """  # noqa: E501  IR is not wrapped
 
     name = "shardpass-collective-matmul"
+    example = "{matmul-loops=all}"
     summary = "products in turn with all_gathers and reduce_scatters (off unless asked for)"
 
     matmul_loops: str = OFF

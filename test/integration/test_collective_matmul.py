@@ -1,0 +1,87 @@
+"""A weight-gathered layer, forward and backward, with its products in turn with the collectives.
+
+Witnesses: the unpartitioned program on one device, and the memory that XLA's compiler reports.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.sharding import AxisType, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+import shardpass
+from shardpass.diagnostics import collect
+from shardpass.runtime import compile_single
+from shardpass.runtime.compare import compare
+from shardpass.runtime.hlo import added_by_xla
+
+SHAPES = (256, 1024), (1024, 256), (256, 256)  # two weights, a batch
+MESHES = [(8, 1), (4, 2), (2, 4)]
+forms = pytest.mark.parametrize("backward", [False, True], ids=["forward", "backward"])
+
+
+@cache
+def lowered(shape: tuple[int, int], backward: bool) -> str:
+    mesh = jax.make_mesh(shape, ("x", "y"), axis_types=(AxisType.Auto,) * 2, devices=jax.devices()[:8])
+
+    def over(*spec):
+        return NamedSharding(mesh, P(*spec))
+
+    def layer(weights, x):
+        hidden = jax.lax.with_sharding_constraint(jax.nn.relu(x @ weights[0]), over(("x", "y"), None))
+        return jax.lax.with_sharding_constraint(hidden @ weights[1], over(("x", "y"), None))
+
+    def loss(weights, x):
+        return (layer(weights, x) ** 2).mean()
+
+    one, other, given = (jax.ShapeDtypeStruct(s, jnp.float32) for s in SHAPES)
+    weights, batch = (over("x", "y"), over("y", "x")), over(("x", "y"), None)
+    function, out = (jax.grad(loss), weights) if backward else (layer, batch)
+    jitted = jax.jit(function, in_shardings=(weights, batch), out_shardings=out)
+    return str(jitted.lower((one, other), given).as_text(debug_info=True))
+
+
+def partitioned(shape, backward, options=""):
+    with collect() as remarks:
+        module = shardpass.run_pipeline(lowered(shape, backward), f"partition{options}")
+    return module, remarks
+
+
+def arguments():
+    rng = np.random.default_rng(0)
+    return [(rng.standard_normal(shape) / 16).astype(np.float32) for shape in SHAPES]
+
+
+@forms
+@pytest.mark.parametrize("shape", MESHES, ids=str)
+def test_equal_to_one_device(shape, backward):
+    module, remarks = partitioned(shape, backward, "{matmul-loops=all}")
+    assert any(remark.code == "SP310" for remark in remarks)
+    executable = shardpass.compile(module)
+    found = executable(*arguments())
+    expected = compile_single(lowered(shape, backward))(*arguments())
+    wrong = [str(d) for d in compare(found, expected) if not d.passed]
+    assert not wrong
+    assert added_by_xla(executable.hlo_text(), module) == []
+
+
+@forms
+def test_no_gathered_weight_is_made_and_memory_falls(backward):
+    """Over 8 devices each of the two weights would be gathered: 1 MiB each."""
+    plain, _ = partitioned((8, 1), backward)
+    in_turn, _ = partitioned((8, 1), backward, "{matmul-loops=all matmul-one-way}")
+    assert "all_gather" in str(plain)
+    assert "all_gather" not in str(in_turn)
+    held = [shardpass.compile(module).memory_stats().temp_size_in_bytes for module in (plain, in_turn)]
+    assert held[1] < 0.5 * held[0]
+
+
+def test_off_unless_asked_for():
+    module, remarks = partitioned((8, 1), False)
+    assert "collective_permute" not in str(module)
+    assert not [remark for remark in remarks if remark.code in ("SP310", "SP311", "SP312")]
