@@ -72,7 +72,7 @@ TOO_FEW_DEVICES = Code(
     "SP510",
     "the program is for {needed} devices, and there are {available} ({platform})",
     remedy="give `--devices {needed}`, or call jax.config.update('jax_num_cpu_devices', {needed}) before JAX is first "
-    "used, or pass devices=",
+    "used, or pass devices=; of several processes, give each more devices",
     explanation="JAX creates its devices once, when it is first used. A number that is set later has no effect.",
 )
 

@@ -29,6 +29,7 @@ import json
 import os
 import sys
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
@@ -112,6 +113,8 @@ def leave(status: int) -> None:
         return
     with contextlib.suppress(RuntimeError):  # they work, or are gone
         jax_private.wait_for_processes("shardpass/leave", 5)
+        if jax.process_index() == 0:  # the others lean on it
+            time.sleep(0.5)
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()

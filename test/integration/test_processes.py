@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -17,10 +18,44 @@ from tools.processes import environment, module_command
 PROGRAMS = Path(__file__).parent / "distributed"
 
 
-def run(name: str, processes: int = 2, devices: int = 2) -> subprocess.CompletedProcess[str]:
-    options = ["--processes", str(processes), "--devices-per-process", str(devices)]
-    command = module_command("tools.run_distributed", *options, "--", sys.executable, str(PROGRAMS / name))
-    return subprocess.run(command, capture_output=True, text=True, env=environment(), timeout=120)
+def run(name: str, devices: int = 2) -> subprocess.CompletedProcess[str]:
+    return launch(sys.executable, str(PROGRAMS / name), devices=devices)
+
+
+def launch(*command: str, devices: int) -> subprocess.CompletedProcess[str]:
+    options = ["--processes", "2", "--devices-per-process", str(devices)]
+    return subprocess.run(
+        module_command("tools.run_distributed", *options, "--", *command),
+        capture_output=True,
+        text=True,
+        env=environment(),
+        timeout=120,
+    )
+
+
+def shardpass_run(*arguments: str, devices: int) -> subprocess.CompletedProcess[str]:
+    code = "import sys; from shardpass.cli.run import main; sys.exit(main())"
+    return launch(sys.executable, "-c", code, *arguments, devices=devices)
+
+
+EXAMPLE = str(Path(__file__).parents[2] / "examples" / "mlp_train_step.mlir")
+
+
+def test_the_command_runs_on_all_of_them_and_reports_once() -> None:
+    done = shardpass_run(EXAMPLE, "partition", "--check", "--json", devices=4)
+    assert done.returncode == 0, done.stderr
+    assert {line[:3] for line in done.stdout.splitlines()} == {"[0]"}
+    told = json.loads("\n".join(line.removeprefix("[0] ") for line in done.stdout.splitlines()))
+    assert told["passed"]
+    assert told["devices"] == 8
+
+
+def test_an_error_that_all_find_is_said_by_each_and_nothing_else() -> None:
+    done = shardpass_run(EXAMPLE, "partition", devices=1)
+    assert done.returncode == 1
+    for index in range(2):
+        assert f"[{index}] error: the program is for 8 devices, and there are 2 (cpu) [SP510]" in done.stderr
+    assert "Terminating process" not in done.stderr
 
 
 def test_two_processes_of_two_devices() -> None:
