@@ -30,9 +30,11 @@ from shardpass.diagnostics.internal import internal_error
 from shardpass.diagnostics.table_runtime import Disagreement
 from shardpass.ir import annotations as names
 from shardpass.ir import jax_private
+from shardpass.ir.context import make_context
 from shardpass.jax.manual_region import wrap
 from shardpass.passes.whole_axes import WholeAxes
-from shardpass.pipeline.run import NAMED, run_in_place
+from shardpass.pipeline.resolve import resolve
+from shardpass.pipeline.run import run_in_place
 from shardpass.runtime.compiling import bytecode, own_copy
 from shardpass.runtime.partitioned_signature import Signature
 from shardpass.runtime.processes import agreed
@@ -88,12 +90,14 @@ def using(mode: Mode) -> Iterator[None]:
         yield
 
 
+@functools.lru_cache(maxsize=64)
 def for_jax(pipeline: str) -> str:
-    """``pipeline``, named or textual, for a program whose arguments and results are arrays of JAX.
+    """``pipeline``, named (with or without options) or textual, for a program of arrays of JAX.
 
-    Open ones are split over whole axes, evenly, once shardings are propagated.
+    Open arguments and results are split over whole axes, evenly, once shardings are propagated.
     """
-    return re.sub(r"(?=shardpass-(?:check|partition)\b)", f"{WholeAxes.name},", NAMED.get(pipeline, pipeline), count=1)
+    passes = ",".join(map(str, resolve(pipeline, make_context())))
+    return re.sub(r"(?=shardpass-(?:check|partition)\b)", f"{WholeAxes.name},", passes, count=1)
 
 
 def install() -> None:

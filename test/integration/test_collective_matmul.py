@@ -15,7 +15,9 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import shardpass
+import shardpass.jax as spj
 from shardpass.diagnostics import collect
+from shardpass.jax.hook import for_jax
 from shardpass.runtime import compile_single
 from shardpass.runtime.compare import compare
 from shardpass.runtime.hlo import added_by_xla
@@ -85,3 +87,19 @@ def test_off_unless_asked_for():
     module, remarks = partitioned((8, 1), False)
     assert "collective_permute" not in str(module)
     assert not [remark for remark in remarks if remark.code in ("SP310", "SP311", "SP312")]
+
+
+def test_inside_jax():
+    """An open result of 12 rows is still given whole axes, which divide it; the weight goes round in tiles."""
+    mesh = jax.make_mesh((8,), ("x",), axis_types=(AxisType.Auto,), devices=jax.devices()[:8])
+
+    def function(x, w):
+        return jax.lax.with_sharding_constraint(x @ w, NamedSharding(mesh, P("x", None)))[:12] * 2
+
+    split = P("x", None)
+    step = spj.partition(function, mesh=mesh, in_shardings=(split, split), pipeline="partition{matmul-loops=all}")
+    rng = np.random.default_rng(0)
+    x, w = (rng.standard_normal(shape).astype(np.float32) for shape in ((16, 64), (64, 32)))
+    np.testing.assert_allclose(np.asarray(step(x, w)), (x @ w)[:12] * 2, rtol=1e-5, atol=1e-5)
+    assert "collective_permute" in str(step.lower(x, w).partitioned)
+    assert "shardpass-whole-axes,shardpass-check" in for_jax("partition{matmul-loops=all}")
