@@ -65,9 +65,11 @@ def test_two_processes_of_two_devices() -> None:
         lines = [line.removeprefix(f"[{index}] ") for line in done.stdout.splitlines() if line.startswith(f"[{index}]")]
         assert lines[-1] == "done"
         differing = [line for line in lines if line.startswith("raised SP560")]
-        assert len(differing) == 2
+        assert len(differing) == 3
+        assert "process 1 has none (SP105)" in differing[2]
         hashes = re.findall(r"process \d has ([0-9a-f]{16})", differing[0])
         assert len(set(hashes)) == 2
+    assert "[0] raised SP561 error: the other processes did not compile `main` within 2 s" in done.stdout
 
 
 def test_a_process_that_is_killed_ends_the_other_with_an_error() -> None:

@@ -1,5 +1,9 @@
 """Run in 2 processes of 2 devices: the hook, compile, what neither can address alone, and programs that differ."""
 
+import functools
+import warnings
+
+from shardpass.runtime import processes
 from shardpass.runtime.processes import join, whole_value
 
 assert join()
@@ -13,6 +17,7 @@ from jax.sharding import PartitionSpec as P  # noqa: E402
 
 import shardpass  # noqa: E402
 import shardpass.jax as spj  # noqa: E402
+from shardpass.jax.hook import Mode, using  # noqa: E402
 
 assert (jax.device_count(), jax.local_device_count()) == (4, 2)
 MESH = jax.make_mesh((2, 2), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
@@ -84,4 +89,23 @@ other = TEXT.replace("negate", ["negate", "abs"][ME])
 raised("SP560", lambda: shardpass.compile(shardpass.run_pipeline(other, "partition")))
 with spj.use():
     raised("SP560", lambda: jax.jit(lambda v: v * float(ME))(put(x, "data", None)))
+
+
+# 5. what shardpass cannot partition is left to XLA in both; where one alone cannot, neither goes on
+def thrice(v, more):
+    return 3 * v + more
+
+
+bad = "no-such-pass"
+with using(Mode(True, pipeline=bad)), warnings.catch_warnings(record=True) as told:
+    left = jax.jit(functools.partial(thrice, more=1))(put(x, "data", None))
+np.testing.assert_allclose(whole_value(left), 3 * x + 1, rtol=1e-6)
+assert "SP105" in str(told[0].message)
+with using(Mode(True, pipeline=["partition", bad][ME])):
+    raised("SP560", lambda: jax.jit(functools.partial(thrice, more=2))(put(x, "data", None)))
+
+# 6. a process that never comes is named
+processes.PATIENCE = 2
+if ME == 0:
+    raised("SP561", lambda: shardpass.compile(shardpass.run_pipeline(TEXT, "partition")))
 print("done")
