@@ -35,9 +35,10 @@ from typing import Any, BinaryIO
 
 from shardpass.diagnostics import table_runtime
 from shardpass.runtime.process_environment import ADDRESS, COUNT, INDEX
-from tools.processes import environment, module_command
+from tools.processes import ROOT, environment, module_command
 
-GRACE = 5.0  # seconds for the others to end by themselves, and to say why
+START = ROOT / "tools" / "distributed_start"
+GRACE = 4.0  # seconds for the others to end by themselves, and to say why
 PATIENCE = 3.0  # seconds from SIGTERM to SIGKILL: JAX catches SIGTERM and goes on
 DRAIN = 2.0  # seconds for the last output
 _CHATTER = b"Expected number of connected peer ranks is"  # Gloo's, once for every group of devices
@@ -138,7 +139,7 @@ class Run:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env=environment(**place),
+            env=_with_start(environment(**place)),
             start_new_session=True,
         )
         child = Child(index, process)
@@ -272,6 +273,11 @@ def place_of(index: int, processes: int, devices: int, platform: str) -> dict[st
         own["JAX_NUM_CPU_DEVICES"] = str(devices)
         own["JAX_CPU_COLLECTIVES_IMPLEMENTATION"] = "gloo"
     return own
+
+
+def _with_start(env: dict[str, str]) -> dict[str, str]:
+    """``env``, in which Python loads distributed_start/sitecustomize.py as it starts."""
+    return {**env, "PYTHONPATH": os.pathsep.join([str(START), env["PYTHONPATH"]])}
 
 
 def _free_port() -> int:

@@ -112,7 +112,7 @@ def leave(status: int) -> None:
     if status == 0 or not jax.distributed.is_initialized():
         return
     with contextlib.suppress(RuntimeError):  # they work, or are gone
-        jax_private.wait_for_processes("shardpass/leave", 5)
+        jax_private.wait_for_processes("shardpass/leave", 3)
         if jax.process_index() == 0:  # the others lean on it
             time.sleep(0.5)
     for stream in (sys.stdout, sys.stderr):

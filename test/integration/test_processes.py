@@ -18,10 +18,6 @@ from tools.processes import environment, module_command
 PROGRAMS = Path(__file__).parent / "distributed"
 
 
-def run(name: str, devices: int = 2) -> subprocess.CompletedProcess[str]:
-    return launch(sys.executable, str(PROGRAMS / name), devices=devices)
-
-
 def launch(*command: str, devices: int) -> subprocess.CompletedProcess[str]:
     options = ["--processes", "2", "--devices-per-process", str(devices)]
     return subprocess.run(
@@ -59,7 +55,7 @@ def test_an_error_that_all_find_is_said_by_each_and_nothing_else() -> None:
 
 
 def test_two_processes_of_two_devices() -> None:
-    done = run("agree.py")
+    done = launch(sys.executable, str(PROGRAMS / "agree.py"), devices=2)
     assert done.returncode == 0, done.stderr
     for index in range(2):
         lines = [line.removeprefix(f"[{index}] ") for line in done.stdout.splitlines() if line.startswith(f"[{index}]")]
@@ -72,13 +68,18 @@ def test_two_processes_of_two_devices() -> None:
     assert "[0] raised SP561 error: the other processes did not compile `main` within 2 s" in done.stdout
 
 
-def test_a_process_that_is_killed_ends_the_other_with_an_error() -> None:
+@pytest.mark.parametrize(
+    ("way", "status", "said"),
+    [("kill", 128 + 9, "was killed by SIGKILL"), ("raise", 1, "ended with status 1")],
+)
+def test_a_process_that_is_lost_ends_the_other_with_an_error(way: str, status: int, said: str) -> None:
     begun = time.monotonic()
-    done = run("lose_one.py", devices=1)
-    assert done.returncode == 128 + 9
-    assert done.stdout.count("stepped") == 2
-    assert "error: process 1 of 2 was killed by SIGKILL" in done.stderr
+    done = launch(sys.executable, str(PROGRAMS / "lose_one.py"), way, devices=1)
     assert time.monotonic() - begun < 60
+    assert done.returncode == status
+    assert done.stdout.count("stepped") == 2
+    assert f"error: process 1 of 2 {said}" in done.stderr
+    assert ("[1] ValueError: the disk is full" in done.stderr) == (way == "raise")
 
 
 def test_alone_there_is_nobody_to_join(monkeypatch: pytest.MonkeyPatch) -> None:
