@@ -350,17 +350,19 @@ MATMUL_LOOP = Code(
     severity=Severity.REMARK,
     explanation="`shardpass-collective-matmul` writes a collective and the matrix products beside it as a loop of "
     "collective_permutes and partial products. The time is that of the collective and its products, under the profile "
-    "that `matmul-loops` names.",
+    "that `matmul-loops` names. What a device holds is the tiles that travel and, where each is a term of a sum, one "
+    "term of that sum.",
 )
 
 MATMUL_LEFT = Code(
     "SP311",
     "{kind} of {type} and {products} stay apart: in turn, in {count} blocks, they would take {in_turn} us in place of "
-    "{apart} us ({profile})",
-    "give matmul-loops=all to build the loop, which saves memory",
+    "{apart} us ({profile}), and hold {held} bytes in place of {whole}",
+    "give matmul-loops=all to build the loop, or matmul-loops=memory where it holds less",
     severity=Severity.REMARK,
     explanation="A loop of collective_permutes has a latency for each round, and reads the other operand of the "
-    "product again and again. It is built only where the modelled time is less; with `matmul-loops=all` always.",
+    "product again and again. With a machine it is built only where the modelled time is less, with "
+    "`matmul-loops=memory` where it holds less, and with `matmul-loops=all` always.",
 )
 
 MATMUL_PEAK = Code(

@@ -30,7 +30,7 @@ from shardpass.redistribute.terms.costs import Profile
 from shardpass.redistribute.terms.profiles import find_profile
 from shardpass.sharding import Mesh
 
-OFF, ALL = "off", "all"
+OFF, ALL, MEMORY = "off", "all", "memory"
 
 
 @register
@@ -44,8 +44,8 @@ class CollectiveMatmul(ModulePass):
     Off by default. A remark says what each loop holds and how long it takes under the profile.
 
     Options:
-        matmul-loops: "off"; "all": every such pair; or the machine for which loops are built where they take less
-            modelled time: "default", "cpu", "a100", "h100", "v5p", "ethernet", "pod", or a file NAME.json
+        matmul-loops: "off"; "all": every such pair; "memory": where the loop holds less than the array that is not
+            made; or the machine for which loops are built where they take less modelled time: "default", "cpu", "a100", "h100", "v5p", "ethernet", "pod", or a file NAME.json
         matmul-one-way: tiles go round the ring in one direction; by default half of them go each way, among more than
             4 devices
         matmul-unroll: up to so many tiles the rounds are written out; more are a ``stablehlo.while``, which needs less
@@ -99,7 +99,7 @@ class CollectiveMatmul(ModulePass):
     def run(self, module: Any) -> bool:
         if self.matmul_loops == OFF:
             return False
-        profile = find_profile("default" if self.matmul_loops == ALL else self.matmul_loops)
+        profile = find_profile("default" if self.matmul_loops in (ALL, MEMORY) else self.matmul_loops)
         devices = num_devices(module)
         if devices is None:
             return False
@@ -119,6 +119,11 @@ class _Work:
         self.profile = profile
         self.sub_axes = sub_axes_of(mesh)
 
+    def _pays(self, candidate: Candidate, cost: Price) -> bool:
+        if self.options.matmul_loops == MEMORY:
+            return held(candidate, self._ways(candidate)) < candidate.bytes
+        return cost.pays or self.options.matmul_loops == ALL
+
     def _ways(self, candidate: Candidate) -> bool:
         return goes_both_ways(candidate, not self.options.matmul_one_way)
 
@@ -131,7 +136,7 @@ class _Work:
             if ops & taken:
                 continue
             cost = price(candidate, self.profile, self.sub_axes, self._ways(candidate))
-            if cost.pays or self.options.matmul_loops == ALL:
+            if self._pays(candidate, cost):
                 taken |= ops
                 chosen.append((candidate, cost))
             else:

@@ -11,12 +11,10 @@ blocks of 25 us: 25 + 3 * max(24, 25) = 100 us.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import prod
 from typing import Any
 
 import numpy as np
 
-from shardpass.element_types import element_type
 from shardpass.ir.order import bytes_of
 from shardpass.partition.matmul_loops.find import Candidate, Part
 from shardpass.redistribute.problem.sub_axes import SubAxes
@@ -74,10 +72,13 @@ def _cut_bytes(kind: Any, dim: int | None, count: int) -> int:
 
 
 def held(candidate: Candidate, both_ways: bool) -> int:
-    """Bytes that the loop holds of the array that is not made: the tile at hand and the one that comes, each way."""
+    """Bytes that a loop holds in place of the array that is not made.
+
+    The tile at hand and the one that comes, each way; where blocks are terms of a sum, the term beside the sum too.
+    """
     tiles = min(4 if both_ways else 2, candidate.count - 1)
-    kind = candidate.whole.type
-    return tiles * element_type(str(kind.element_type)).bytes(prod(kind.shape) // candidate.count)
+    terms = [bytes_of(part.op.results[0].type) for part in candidate.parts if part.blocks.result is None]
+    return tiles * (candidate.bytes // candidate.count) + max(terms, default=0)
 
 
 def goes_both_ways(candidate: Candidate, allowed: bool) -> bool:

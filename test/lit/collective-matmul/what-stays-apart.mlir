@@ -3,7 +3,9 @@
 // RUN: shardpass-opt %s 'shardpass-collective-matmul{matmul-loops=all}' --split-input-file 2>/dev/null | FileCheck %s
 // RUN: shardpass-opt %s 'shardpass-collective-matmul{matmul-loops=h100}' --split-input-file 2>&1 | FileCheck %s --check-prefix=SMALL
 
-// SMALL: remark: all_gather of tensor<8x3xf32> and a product stay apart: in turn, in 4 blocks, they would take 30.0 us in place of 10.0 us (h100) [SP311]
+// RUN: shardpass-opt %s 'shardpass-collective-matmul{matmul-loops=memory}' --split-input-file 2>/dev/null | FileCheck %s
+
+// SMALL: remark: all_gather of tensor<8x3xf32> and a product stay apart: in turn, in 4 blocks, they would take 30.0 us in place of 10.0 us (h100), and hold 48 bytes in place of 96 [SP311]
 
 // CHECK-LABEL: func.func @main(
 // CHECK: all_gather

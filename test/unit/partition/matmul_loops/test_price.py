@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+import shardpass
+from shardpass.diagnostics import collect
 from shardpass.ir.annotations import main_of
 from shardpass.ir.context import parse_module
 from shardpass.ir.walk import read_blocks
@@ -70,3 +72,27 @@ def test_bytes_that_a_loop_holds():
     for count, both_ways, tiles in ((2, False, 1), (4, False, 2), (8, True, 4)):
         candidate, _, module = only(count)
         assert held(candidate, both_ways) == tiles * 4096, module
+
+
+SUMS = """module attributes {mhlo.num_partitions = 4 : i32} {
+  func.func @main(%x: tensor<2x3xf32>, %w: tensor<5x8xf32>) -> tensor<5x3xf32> {
+    %0 = "stablehlo.all_gather"(%x) <{all_gather_dim = 0 : i64, use_global_device_ids,
+      channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>,
+      replica_groups = dense<[[0, 1, 2, 3]]> : tensor<1x4xi64>}> : (tensor<2x3xf32>) -> tensor<8x3xf32>
+    %1 = stablehlo.dot_general %w, %0, contracting_dims = [1] x [0]
+      : (tensor<5x8xf32>, tensor<8x3xf32>) -> tensor<5x3xf32>
+    return %1 : tensor<5x3xf32>
+  }
+}"""
+
+
+def test_a_term_of_a_sum_is_held_beside_the_sum():
+    """Two tiles of 24 bytes, and 5 * 3 * 4 bytes of a term: more than the 96 bytes that would be gathered."""
+    module = parse_module(SUMS)
+    (inside,) = read_blocks(main_of(module))
+    (found,) = candidates(inside, 4)
+    assert held(found, False) == 2 * 24 + 60
+    with collect() as told:
+        unchanged = shardpass.run_pipeline(SUMS, "builtin.module(shardpass-collective-matmul{matmul-loops=memory})")
+    assert "all_gather" in str(unchanged)
+    assert [remark.code for remark in told] == ["SP311"]
