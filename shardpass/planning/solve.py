@@ -5,7 +5,7 @@ price of a program is nearly a sum of local terms (``estimate``), so that it can
 Alpa (Zheng et al. 2022) does this with an integer program; programs are nearly trees, which elimination solves at once.
 
 Variables: of each open value its split; of each op its *way* (``ways``); of a value that the user fixed, and that
-several ops take, one copy that they may share. Tables:
+several ops take, one copy that they may share; of a constraint, whether its result is made. Tables:
 
 1. a way: its own cost;
 2. a way and an operand: the reshard from the operand's split, or from the shared copy where that is nearer;
@@ -41,6 +41,7 @@ from shardpass.planning.distances import Distances
 from shardpass.planning.eliminate import Table, least
 from shardpass.planning.estimate import Estimate
 from shardpass.planning.fold import passes
+from shardpass.planning.prices import Prices
 from shardpass.planning.ways import Way, orders, ways
 from shardpass.program.program import Op, OpKind
 from shardpass.propagation.engine import Value
@@ -53,13 +54,16 @@ CHANGE = 1.0  # bytes for each value that changes: among equals, the nearest
 class Solver:
     """The tables of one program; they are made once, and solved from any point of the engine.
 
-    ``axes`` are given to dimensions as wholes. Members of sharding groups are no matter of single ops: a program with
+    ``axes`` are given to dimensions as wholes. ``prices``: reshards are planned for the tables. Members of sharding
+    groups are no matter of single ops: a program with
     groups gets no answers.
     """
 
-    def __init__(self, found: Propagated, estimate: Estimate, axes: Sequence[Axes]) -> None:
+    def __init__(
+        self, found: Propagated, estimate: Estimate, axes: Sequence[Axes], prices: Prices | None = None
+    ) -> None:
         self.engine = found.engine
-        self.network = _Network(found, estimate, Distances(estimate.machine, axes), axes)
+        self.network = _Network(found, estimate, Distances(estimate.machine, axes, prices), axes)
         if not found.groups:
             self.network.read()
 
@@ -102,6 +106,7 @@ class _Network:
         self.members: dict[int, list[int]] = {}  # of a variable that stands for several values of the engine
         self._leaders: dict[int, int] = {}  # of these values, the variable
         self._copies: dict[int, _Place] = {}  # of a fixed value, the copy that its users may share
+        self._before: dict[int, tuple[_Place, int]] = {}  # of a constraint's result: its operand; whether it is made
         self._every: dict[tuple[int, ...], tuple[DimAxes, ...]] = {}
         self._ways: dict[Any, tuple[Way, ...]] = {}
         self._next = len(found.engine.values)
@@ -191,7 +196,7 @@ class _Network:
             for place, (rule, _) in enumerate(pair_rules(op.model.rule)):
                 self._split(passes(rule), op, (op.operands[place],), (op.results[place],), often)
         elif op.kind is OpKind.CONSTRAINT:
-            self._same(op.operands[0], self._of(op.results[0]), self._times(op.operands[0]))
+            self._constraint(*op.operands, *op.results)
         elif op.kind is OpKind.CONTROL_FLOW:
             results = [self._of(value) for value in op.results]
             for value, result in zip(op.operands, results, strict=False):
@@ -207,6 +212,20 @@ class _Network:
         """``value`` is brought to what ``target`` is."""
         if target is not None:
             self._taken(value, target.variable, target.domain, times)
+
+    def _constraint(self, value: int, result: int) -> None:
+        """``result`` is ``value`` under another split. Users may take either; what nobody takes is not made."""
+        source, target = self._of(value), self._of(result)
+        if value in self._before:
+            source = self._before[value][0]
+        if source is None or target is None or len(target.domain) > 1 or value in self.estimate.free:
+            self._same(value, target, self._times(value))
+            return
+        array, mesh = self.program.array(value), self.estimate.meshes[value]
+        made = self._new()
+        costs = self.distances.of(array, mesh, source.domain, target.domain)[:, 0] * self._times(value)
+        self.tables.append(Table((source.variable, made), np.stack([np.zeros_like(costs), costs], axis=1)))
+        self._before[result] = (source, made)
 
     def _whole(self, op: Op) -> None:
         """An op that takes its operands whole."""
@@ -224,13 +243,19 @@ class _Network:
         array, mesh = self.program.array(value), self.estimate.meshes[value]
         read = [dims is not None for dims in wanted]
         targets = [dims if dims is not None else ((),) * array.rank for dims in wanted]
-        costs = self.distances.of(array, mesh, source.domain, targets) * times * np.array(read)
-        self.tables.append(Table((source.variable, variable), costs))
-        copy = self._copies.get(value)
-        if copy is not None:
-            self.tables.pop()
-            shared = self.distances.of(array, mesh, copy.domain, targets) * times * np.array(read)
-            self.tables.append(Table((copy.variable, variable), np.minimum(shared, costs[0])))
+        weight = times * np.array(read)
+        costs = self.distances.of(array, mesh, source.domain, targets) * weight
+        if value in self._before and self._before[value][0].variable != variable:
+            before, made = self._before[value]
+            other = self.distances.of(array, mesh, before.domain, targets) * weight
+            either = np.stack([other, np.minimum(other, costs)], axis=1)
+            self.tables.append(Table((before.variable, made, variable), either))
+        elif value in self._copies:
+            copy = self._copies[value]
+            shared = self.distances.of(array, mesh, copy.domain, targets) * weight
+            self.tables.append(Table((copy.variable, variable), np.minimum(shared, costs)))
+        else:
+            self.tables.append(Table((source.variable, variable), costs))
 
     def _split(
         self, model: OpModel[Any], op: Op, operands: Sequence[int], results: Sequence[int], often: float
