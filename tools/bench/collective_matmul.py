@@ -4,7 +4,7 @@
     python -m tools.bench.collective_matmul                  meshes 8x1 and 4x2, forward and backward
     python -m tools.bench.collective_matmul --markdown docs/collective_matmul.md
 
-The layer is ``relu(x @ w1) @ w2``: x f32[1024,1024] is split by batch over axis x, the hidden values by batch over x and
+The layer is ``relu(x @ w1) @ w2``: x f32[1024,1024] is split by batch over x, the hidden values by batch over x and
 by column over y. The weights, f32[1024,4096] and f32[4096,1024], are split over both axes in two dimensions, and
 gathered over x where they are used. ``temp`` is ``temp_size_in_bytes`` of XLA's compiled memory stats of one device,
 ``time`` the best of five runs on virtual CPU devices, which share the cores of one machine: it says what loops cost
