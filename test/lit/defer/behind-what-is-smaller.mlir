@@ -1,5 +1,5 @@
 // A value is wanted replicated, and then only a part of it, or fewer bits: those are gathered.
-// RUN: shardpass-opt %s --split-input-file 'shardpass-import,shardpass-propagate,shardpass-partition,shardpass-defer' | FileCheck %s
+// RUN: shardpass-opt %s --split-input-file 'shardpass-import,shardpass-propagate{effort=0},shardpass-partition,shardpass-defer' | FileCheck %s
 
 // CHECK-LABEL: func.func @main(%arg0: tensor<4x8xf32>
 // CHECK: %[[C:.*]] = stablehlo.convert %arg0 : (tensor<4x8xf32>) -> tensor<4x8xbf16>

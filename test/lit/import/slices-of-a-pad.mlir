@@ -1,7 +1,7 @@
 // A stencil by slices of a padded array: each slice is a pad of its own, as long as the array and shifted in it, so that
 // one row crosses each border. The slice that takes no padding is the array itself.
 // RUN: shardpass-opt %s import | FileCheck %s
-// RUN: shardpass-opt %s partition | FileCheck %s --check-prefix=LOCAL
+// RUN: shardpass-opt %s "partition{effort=0}" | FileCheck %s --check-prefix=LOCAL
 
 // CHECK-LABEL: func.func @main(
 // CHECK-SAME: %[[X:[^:]*]]: tensor<8x4xf32>

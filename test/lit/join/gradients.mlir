@@ -1,7 +1,7 @@
 // The gradients of two weights and a loss are summed over the batch in one all_reduce, where that is asked for; each is
 // used by itself after it. By default XLA does that.
-// RUN: shardpass-opt %s 'builtin.module(shardpass-import,shardpass-propagate,shardpass-partition,shardpass-join{all-reduces})' | FileCheck %s
-// RUN: shardpass-opt %s partition | FileCheck %s --check-prefix=XLA
+// RUN: shardpass-opt %s 'builtin.module(shardpass-import,shardpass-propagate{effort=0},shardpass-partition,shardpass-join{all-reduces})' | FileCheck %s
+// RUN: shardpass-opt %s "partition{effort=0}" | FileCheck %s --check-prefix=XLA
 
 // XLA-COUNT-3: "stablehlo.all_reduce"
 

@@ -1,5 +1,5 @@
 // A constraint is a change of sharding at its line, and says so.
-// RUN: shardpass-opt %s 'shardpass-import,shardpass-propagate,shardpass-partition' --mlir-print-debuginfo | FileCheck %s
+// RUN: shardpass-opt %s 'shardpass-import,shardpass-propagate{effort=0},shardpass-partition' --mlir-print-debuginfo | FileCheck %s
 
 // CHECK-LABEL: func.func @main(
 // CHECK-SAME: %[[X:[^:]*]]: tensor<4x8xf32>

@@ -1,6 +1,6 @@
 // `trace` tells each step and `verbose` each conflict, at its line: two values of 256 bytes speak for x, one for y.
-// RUN: shardpass-opt %s 'builtin.module(shardpass-import,shardpass-propagate{trace=true verbose=true})' 2>&1 >/dev/null | FileCheck %s
-// RUN: shardpass-opt %s 'builtin.module(shardpass-import,shardpass-propagate,shardpass-partition)' | FileCheck %s --check-prefix=CAUSE
+// RUN: shardpass-opt %s 'builtin.module(shardpass-import,shardpass-propagate{effort=0 trace=true verbose=true})' 2>&1 >/dev/null | FileCheck %s
+// RUN: shardpass-opt %s 'builtin.module(shardpass-import,shardpass-propagate{effort=0},shardpass-partition)' | FileCheck %s --check-prefix=CAUSE
 
 module attributes {mhlo.num_partitions = 4 : i32, shardpass.mesh = "mesh['x'=2,'y'=2]"} {
   func.func @main(%a: tensor<8x8xf32> {mhlo.sharding = "{devices=[2,1,2]<=[4] last_tile_dim_replicate}"},

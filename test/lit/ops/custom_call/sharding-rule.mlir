@@ -1,7 +1,7 @@
 // The user's own `sdy.sharding_rule`: the factor i passes through, j needs its dimension whole. On a 2x2 mesh rows stay
 // split over the major axis, columns are gathered over the minor one. The rule has the sizes of whole arrays and is
 // dropped.
-// RUN: shardpass-opt %s partition --verify-diagnostics | FileCheck %s
+// RUN: shardpass-opt %s "partition{effort=0}" --verify-diagnostics | FileCheck %s
 
 // CHECK-LABEL: func.func @main(
 // CHECK: %[[ROWS:.*]] = "stablehlo.all_gather"(%arg0)

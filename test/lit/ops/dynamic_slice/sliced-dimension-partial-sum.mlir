@@ -1,7 +1,7 @@
 // A slice of 3 rows of a split array, from a position that only the data knows: each device puts the rows that it has
 // into a slice full of nothing, and an all_reduce of the slice joins the parts. The array stays where it is.
-// RUN: shardpass-opt %s partition | FileCheck %s
-// RUN: shardpass-run %s partition --devices 4 --check
+// RUN: shardpass-opt %s "partition{effort=0}" | FileCheck %s
+// RUN: shardpass-run %s "partition{effort=0}" --devices 4 --check
 
 // Positions are clamped to 16 - 3 = 13 at most, before the first row of the tile is subtracted.
 // CHECK-LABEL: func.func @main(%arg0: tensor<4x8xf32>

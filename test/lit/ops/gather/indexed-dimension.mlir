@@ -1,7 +1,7 @@
 // case 3: a table that is split over its rows, as an embedding over a vocabulary is. Positions are shifted into the
 // tile and looked up under a mask, and one sum over devices joins the parts. The table stays where it is.
-// RUN: shardpass-opt %s partition | FileCheck %s
-// RUN: shardpass-run %s partition --devices 4 --check
+// RUN: shardpass-opt %s "partition{effort=0}" | FileCheck %s
+// RUN: shardpass-run %s "partition{effort=0}" --devices 4 --check
 
 // 30 rows over 4 devices are ceil(30 / 4) = 8; a position is at most 29, before the first row of the tile is subtracted.
 // CHECK-LABEL: func.func public @main

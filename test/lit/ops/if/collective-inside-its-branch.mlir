@@ -1,7 +1,7 @@
 // The branch that sums a split dimension communicates; the other one does not. The predicate is the same on every
 // device, so all of them meet at the collective or none does.
-// RUN: shardpass-opt %s partition | FileCheck %s
-// RUN: shardpass-run %s partition --devices 4 --check
+// RUN: shardpass-opt %s "partition{effort=0}" | FileCheck %s
+// RUN: shardpass-run %s "partition{effort=0}" --devices 4 --check
 
 // CHECK-LABEL: func.func @main(%arg0: tensor<i1> {{.*}}, %arg1: tensor<8x128xf32>
 // CHECK-NOT: channel_handle

@@ -1,5 +1,5 @@
 // Two dimensions become one: the major one's split carries over; the minor one's only behind a whole major split.
-// RUN: shardpass-opt %s propagate --split-input-file | FileCheck %s
+// RUN: shardpass-opt %s "propagate{effort=0}" --split-input-file | FileCheck %s
 
 // CHECK-LABEL: func.func @main(
 // CHECK: stablehlo.reshape %{{.*}} {mhlo.sharding = "{devices=[2,2]<=[4] last_tile_dim_replicate}"} : (tensor<4x6xf32>) -> tensor<24xf32>

@@ -1,7 +1,7 @@
 // Split updates that overwrite have an order, which parts on several devices would lose: indices and updates are
 // gathered, in one collective. The operand is not summed.
-// RUN: shardpass-opt %s partition | FileCheck %s
-// RUN: shardpass-run %s partition --devices 4 --check
+// RUN: shardpass-opt %s "partition{effort=0}" | FileCheck %s
+// RUN: shardpass-run %s "partition{effort=0}" --devices 4 --check
 
 // 12 updates over 4 devices are 3 positions and 3 values a device, side by side: 6 words of 32 bits.
 // CHECK-LABEL: func.func @main(

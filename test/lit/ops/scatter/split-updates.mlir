@@ -1,6 +1,6 @@
 // Updates split over devices leave partial sums. The operand counts on the first part alone; -0.0 elsewhere.
-// RUN: shardpass-opt %s partition | FileCheck %s
-// RUN: shardpass-run %s partition --devices 4 --check
+// RUN: shardpass-opt %s "partition{effort=0}" | FileCheck %s
+// RUN: shardpass-run %s "partition{effort=0}" --devices 4 --check
 
 module attributes {mhlo.num_partitions = 4 : i32} {
   // CHECK-LABEL: func.func public @main
