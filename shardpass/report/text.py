@@ -1,0 +1,172 @@
+"""The report as text for a terminal: at most 80 columns unless told otherwise, and one screen unless told otherwise.
+
+First what matters of the whole: bytes, time, memory. Then groups, by line unless asked otherwise, the dearest first;
+under each its rows, those that repeat as one, with the reason. What does not fit is summed up in the last line.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+
+from shardpass.diagnostics import NOWHERE, Place, printable
+from shardpass.report.explanation import Explanation
+from shardpass.report.groups import LINE, Folded, Group
+from shardpass.report.rows import BACKWARD
+
+WIDTH = 80
+SCREEN = 44  # lines that a report takes unless all is asked for
+MOST_ROWS = 3  # of a group that are shown where not all are
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+
+
+def text(found: Explanation, width: int = WIDTH, *, by: str = LINE, sort: str = "bytes", top: int | None = None) -> str:
+    """The report in ``width`` columns. ``top``: how many groups are shown, 0 for all; None: what one screen holds."""
+    lines = list(_head(found, width))
+    if found.rows:
+        lines += _groups(found, found.grouped(by, sort), width, by, top, SCREEN - len(lines) - 3)
+        lines += ["", *_totals(found)]
+    return printable("\n".join(lines))
+
+
+# ---------------------------------------------------------------- the whole
+
+
+def _head(found: Explanation, width: int) -> Iterator[str]:
+    over = "".join(f" {name}={size}" for name, size in found.mesh)
+    yield shortened(f"{found.file}: {counted(found.devices, 'device')}{',' if over else ''}{over}", width)
+    if not found.rows:
+        yield "no collectives"
+    else:
+        received = show_bytes(found.total_bytes_received)
+        if found.trips is not None and found.unknown_loops:
+            received += f" to {show_bytes(found.bytes_at_most(found.trips))}"
+        yield f"each device receives {received} in {counted(found.runs, 'collective')}, {_time(found)}"
+    if found.unknown_loops:
+        most = "" if found.trips is None else f"; with {found.trips} the greater number"
+        yield from _wrapped(
+            f"{counted(found.unknown_loops, 'collective')} in loops whose trips are not known count once{most}", width
+        )
+    memory = found.memory
+    if memory is not None:
+        where = "" if memory.peak_place == NOWHERE else f", most at {short(memory.peak_place)}"
+        parts = ", ".join(
+            f"{name} {show_bytes(size)}"
+            for name, size in (
+                ("arguments", memory.arguments),
+                ("results", memory.results),
+                ("temporaries", memory.temporaries),
+            )
+        )
+        yield from _wrapped(f"memory of a device: {show_bytes(memory.total)} ({parts}{where})", width)
+
+
+def _time(found: Explanation) -> str:
+    return f"{show_seconds(found.seconds)} by profile {found.profile}"
+
+
+def _totals(found: Explanation) -> Iterator[str]:
+    for kind, (count, size) in found.by_kind.items():
+        yield f"{count} x {kind}: {show_bytes(size)}"
+
+
+# ---------------------------------------------------------------- groups
+
+
+def _groups(
+    found: Explanation, groups: tuple[Group, ...], width: int, by: str, top: int | None, room: int
+) -> Iterator[str]:
+    total = max(1, found.total_bytes_received)
+    shown = 0
+    for place, one in enumerate(groups):
+        if top and place >= top:
+            break
+        lines = list(_group(found, one, width, by, total, all_rows=top == 0))
+        if top is None and shown and shown + len(lines) > room:
+            groups_left = groups[place:]
+            break
+        shown += len(lines)
+        yield from lines
+    else:
+        return
+    groups_left = groups[place:]
+    left = sum(group.bytes_received for group in groups_left)
+    yield ""
+    yield f"and {counted(len(groups_left), by)} more: {show_bytes(left)}, {_share(left, total)} (--top 0 shows all)"
+
+
+def _group(found: Explanation, one: Group, width: int, by: str, total: int, all_rows: bool) -> Iterator[str]:
+    yield ""
+    size = one.bytes_received
+    figures = f"{_share(size, total):>4} {show_bytes(size):>10} {show_seconds(one.seconds):>8}"
+    key = one.key or "-"
+    if by == LINE and one.place != NOWHERE:
+        source = found.sources.line(one.place)
+        key = short(one.place) + (f"  {source}" if source else "")
+    yield shortened(f"{figures}  {key}", width)
+    rows = one.folded
+    count = len(rows) if all_rows or len(rows) <= MOST_ROWS else MOST_ROWS
+    for row in rows[:count]:
+        yield from _row(row, width, by, alone=len(rows) == 1)
+    if rows[count:]:
+        left = sum(row.bytes_received for row in rows[count:])
+        yield f"     and {len(rows) - count} more here: {show_bytes(left)}"
+
+
+def _row(one: Folded, width: int, by: str, alone: bool) -> Iterator[str]:
+    row = one.row
+    axes = f" over {row.axes}" if row.axes else ""
+    size = "" if alone else f" {show_bytes(one.bytes_received)}"
+    back = ", backward" if row.direction == BACKWARD else ""
+    other = "" if row.counted else ", in a branch that receives less"
+    unknown = " in a loop of unknown length" if row.unknown_loops else ""
+    line = "" if by == LINE or row.place == NOWHERE else f" at {short(row.place)}"
+    head = f"{one.runs} x {row.kind}{axes}{size}{unknown}{back}{other}{line}"
+    what = " ".join(filter(None, (one.array, row.type)))
+    ways = f"{row.source or '-'} -> {row.target or '-'}" if row.source or row.target else ""
+    parts = ", ".join(filter(None, (what, ways)))
+    yield from _wrapped(f"{head}: {parts}" if parts else head, width, "   ", "       ")
+    if row.reason:
+        yield from _wrapped(row.reason, width, "       ", "       ")
+
+
+# ---------------------------------------------------------------- words
+
+
+def _wrapped(words: str, width: int, first: str = "", rest: str = "  ") -> list[str]:
+    return textwrap.wrap(words, width, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
+
+
+def shortened(words: str, width: int) -> str:
+    """``words`` cut to ``width`` columns."""
+    return words if len(words) <= width else words[: width - 3] + "..."
+
+
+def short(place: Place) -> str:
+    """``train.py:41``: without folders and column; "-" for nowhere."""
+    return "-" if place == NOWHERE else f"{place.file.replace(chr(92), '/').rsplit('/', 1)[-1]}:{place.line}"
+
+
+def counted(number: int, what: str) -> str:
+    """``1 device``, ``2 devices``."""
+    return f"{number:,} {what if number == 1 else 'axes' if what == 'axis' else what + 's'}"
+
+
+def _share(part: int, total: int) -> str:
+    return f"{100 * part / total:.0f}%"
+
+
+def show_bytes(count: int) -> str:
+    """``count`` bytes with a unit, three digits or so: '48.0 KiB'."""
+    size, unit = float(count), 0
+    while size >= 1024 and unit < len(_UNITS) - 1:
+        size, unit = size / 1024, unit + 1
+    return f"{count} B" if unit == 0 else f"{size:.1f} {_UNITS[unit]}"
+
+
+def show_seconds(seconds: float) -> str:
+    """Three figures or so: 12.3 us, 4.56 ms."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds * 1e6:.3g} us"
