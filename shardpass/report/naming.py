@@ -86,12 +86,20 @@ def _expression(rows: tuple[str, ...], start: int, end: int) -> str:
     cut = [*raw]
     cut[-1] = cut[-1][:end]
     cut[0] = cut[0][start:]
-    text = " ".join(" ".join(part.decode(errors="replace") for part in cut).split())
+    text = " ".join(" ".join(part.decode(errors="replace") for part in cut).split()).replace("( ", "(")
     before, after = raw[0][:start].decode(errors="replace"), raw[-1][end:].decode(errors="replace").strip()
     found = re.fullmatch(r"\s*([A-Za-z_]\w*)(?:\s*:[^=]*)?\s*=\s*\(?", before)
     if found and after in ("", ")"):
         return found[1]
-    return text if len(text) <= LONGEST and _is_expression(text) else ""
+    if len(text) <= LONGEST and _is_expression(text):
+        return text
+    return _called(text) or (text[: LONGEST - 3] + "..." if _is_expression(text) else "")
+
+
+def _called(text: str) -> str:
+    """Of a call, what is called: ``jnp.take_along_axis(...)``."""
+    found = re.match(r"[A-Za-z_][\w.]*\(", text)
+    return f"{found[0]}...)" if found and len(found[0]) < LONGEST and text.endswith(")") else ""
 
 
 def _is_expression(text: str) -> bool:

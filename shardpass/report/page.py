@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 
 from shardpass.diagnostics import NOWHERE, Place
-from shardpass.report.explanation import Explanation
+from shardpass.report.report import Report
 from shardpass.report.rows import Row
 from shardpass.report.text import _head, _totals, show_bytes
 
@@ -30,7 +30,7 @@ document.querySelectorAll("th").forEach((head, column) => head.addEventListener(
 """
 
 
-def to_html(found: Explanation) -> str:
+def to_html(found: Report) -> str:
     """The page. Lines of the program are quoted where ``found.sources`` allows it."""
     most = max((row.bytes_received for row in found.rows), default=0)
     rows = "\n".join(_row(number, row, most, found) for number, row in enumerate(found.rows, 1))
@@ -47,7 +47,7 @@ def to_html(found: Explanation) -> str:
     )
 
 
-def _row(number: int, row: Row, most: int, found: Explanation) -> str:
+def _row(number: int, row: Row, most: int, found: Report) -> str:
     size = show_bytes(row.bytes_received) + (f" x{row.times}" if row.times != 1 else "")
     bar = f'<span class="bar" style="width:{100 * row.bytes_received // max(most, 1)}%"></span>'
     source = found.sources.line(row.place)

@@ -10,8 +10,8 @@ import textwrap
 from collections.abc import Iterator
 
 from shardpass.diagnostics import NOWHERE, Place, printable
-from shardpass.report.explanation import Explanation
 from shardpass.report.groups import LINE, Folded, Group
+from shardpass.report.report import Report
 from shardpass.report.rows import BACKWARD
 
 WIDTH = 80
@@ -20,7 +20,7 @@ MOST_ROWS = 3  # of a group that are shown where not all are
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
-def text(found: Explanation, width: int = WIDTH, *, by: str = LINE, sort: str = "bytes", top: int | None = None) -> str:
+def text(found: Report, width: int = WIDTH, *, by: str = LINE, sort: str = "bytes", top: int | None = None) -> str:
     """The report in ``width`` columns. ``top``: how many groups are shown, 0 for all; None: what one screen holds."""
     lines = list(_head(found, width))
     if found.rows:
@@ -32,7 +32,7 @@ def text(found: Explanation, width: int = WIDTH, *, by: str = LINE, sort: str = 
 # ---------------------------------------------------------------- the whole
 
 
-def _head(found: Explanation, width: int) -> Iterator[str]:
+def _head(found: Report, width: int) -> Iterator[str]:
     over = "".join(f" {name}={size}" for name, size in found.mesh)
     yield shortened(f"{found.file}: {counted(found.devices, 'device')}{',' if over else ''}{over}", width)
     if not found.rows:
@@ -61,11 +61,11 @@ def _head(found: Explanation, width: int) -> Iterator[str]:
         yield from _wrapped(f"memory of a device: {show_bytes(memory.total)} ({parts}{where})", width)
 
 
-def _time(found: Explanation) -> str:
+def _time(found: Report) -> str:
     return f"{show_seconds(found.seconds)} by profile {found.profile}"
 
 
-def _totals(found: Explanation) -> Iterator[str]:
+def _totals(found: Report) -> Iterator[str]:
     for kind, (count, size) in found.by_kind.items():
         yield f"{count} x {kind}: {show_bytes(size)}"
 
@@ -73,9 +73,7 @@ def _totals(found: Explanation) -> Iterator[str]:
 # ---------------------------------------------------------------- groups
 
 
-def _groups(
-    found: Explanation, groups: tuple[Group, ...], width: int, by: str, top: int | None, room: int
-) -> Iterator[str]:
+def _groups(found: Report, groups: tuple[Group, ...], width: int, by: str, top: int | None, room: int) -> Iterator[str]:
     total = max(1, found.total_bytes_received)
     shown = 0
     for place, one in enumerate(groups):
@@ -95,7 +93,7 @@ def _groups(
     yield f"and {counted(len(groups_left), by)} more: {show_bytes(left)}, {_share(left, total)} (--top 0 shows all)"
 
 
-def _group(found: Explanation, one: Group, width: int, by: str, total: int, all_rows: bool) -> Iterator[str]:
+def _group(found: Report, one: Group, width: int, by: str, total: int, all_rows: bool) -> Iterator[str]:
     yield ""
     size = one.bytes_received
     figures = f"{_share(size, total):>4} {show_bytes(size):>10} {show_seconds(one.seconds):>8}"
