@@ -51,11 +51,11 @@ def partition(
         options: any other option of ``jax.jit``.
     """
     given = {"in_shardings": in_shardings, "out_shardings": out_shardings}
-    said = {name: _over(mesh, value) for name, value in given.items() if value is not _UNSAID}
+    said = {name: over(mesh, value) for name, value in given.items() if value is not _UNSAID}
     return Partitioned(jax.jit(f, **said, **options), mesh, pipeline)
 
 
-def _over(mesh: Any, shardings: Any) -> Any:
+def over(mesh: Any, shardings: Any) -> Any:
     """``shardings`` with each ``PartitionSpec`` over ``mesh``; without a mesh as they are."""
     if mesh is None:
         return shardings

@@ -72,7 +72,7 @@ def explain_module(
         tuple(rows),
         machine.name,
         find_ops=told.ops,
-        memory=memory_facts(seen.plan, told.names),
+        memory=memory_facts(seen.plan, told.names, breadth=machine.name == "cpu"),
         settled=_settled(seen),
         sources=sources,
         plan=seen.plan,

@@ -6,14 +6,11 @@ one row of the report, "24 x all_gather ... params['layers'][*]['w1']".
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from shardpass.diagnostics import NOWHERE, Place
-from shardpass.report.rows import BACKWARD, Row
-
-_INDEX = re.compile(r"\[\d+\]")
+from shardpass.report.rows import BACKWARD, Row, folded_name
 
 LINE, AXIS, KIND, ARRAY = "line", "axis", "kind", "array"
 PROGRAM, BYTES, TIME = "program", "bytes", "time"
@@ -66,7 +63,7 @@ def fold(rows: Iterable[Row]) -> tuple[Folded, ...]:
     """Rows that differ in the indices of their arrays, in their names and in their bytes alone become one."""
     same: dict[object, list[Row]] = {}
     for row in rows:
-        array = _INDEX.sub("[*]", row.array)
+        array = folded_name(row.array)
         what = (row.kind, row.axes, array, row.source, row.target, row.direction)
         same.setdefault((what, row.unknown_loops, row.counted, row.place), []).append(row)
     return tuple(sorted(map(_folded, same.values()), key=lambda one: -one.bytes_received))
@@ -75,7 +72,7 @@ def fold(rows: Iterable[Row]) -> tuple[Folded, ...]:
 def _folded(rows: Sequence[Row]) -> Folded:
     first = rows[0]
     names = {row.array for row in rows}
-    array = first.array if len(names) == 1 else _INDEX.sub("[*]", first.array)
+    array = first.array if len(names) == 1 else folded_name(first.array)
     return Folded(
         first,
         array,
@@ -105,6 +102,6 @@ _KEYS: Mapping[str, Callable[[Row], str]] = {
     LINE: _line,
     AXIS: lambda row: row.axes,
     KIND: lambda row: row.kind,
-    ARRAY: lambda row: _INDEX.sub("[*]", row.array),
+    ARRAY: lambda row: folded_name(row.array),
 }
 GROUPINGS, SORTS = tuple(_KEYS), (BYTES, TIME, PROGRAM)

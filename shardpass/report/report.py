@@ -30,6 +30,7 @@ class Report:
         plan: the ``ProgramPlan``; None of a module that was partitioned already.
         find_ops: makes ``ops``.
         trips: of loops of unknown length, what to show bytes for; None: nothing.
+        memory_limit: bytes that a device has; None: no limit is known.
     """
 
     file: str
@@ -43,6 +44,7 @@ class Report:
     plan: Any = field(default=None, repr=False, compare=False)
     find_ops: Callable[[], tuple[OpFact, ...]] = field(default=tuple, repr=False, compare=False)
     trips: int | None = None
+    memory_limit: int | None = None
 
     @cached_property
     def ops(self) -> tuple[OpFact, ...]:
@@ -95,6 +97,13 @@ class Report:
         """The rows by mesh axes, most bytes first."""
         return self.grouped(AXIS)
 
+    @property
+    def does_not_fit(self) -> bool:
+        """Whether a device holds more than ``memory_limit``."""
+        return self.memory is not None and self.memory_limit is not None and self.memory.total > self.memory_limit
+
+    # ---------------------------------------------------------------- for programs
+
     def json(self) -> str:
         """Every number, for programs. Bytes are those received by one device; places count from 1, 0 is unknown."""
         return json.dumps(self.as_dict(), indent=2)
@@ -115,7 +124,7 @@ class Report:
         if self.trips is not None:
             found["total_bytes_received_at_most"] = self.bytes_at_most(self.trips)
         if self.memory is not None:
-            found["memory"] = _memory(self.memory)
+            found["memory"] = {**_memory(self.memory), "limit": self.memory_limit, "fits": not self.does_not_fit}
         return found
 
 

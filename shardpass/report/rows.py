@@ -15,11 +15,19 @@ in a loop is multiplied by its trips. In a loop whose trips are not known a row 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from shardpass.diagnostics import NOWHERE, Place
 
 FORWARD, BACKWARD = "forward", "backward"
+
+_INDEX = re.compile(r"\[\d+\]")
+
+
+def folded_name(name: str) -> str:
+    """``params['layers'][*]['w1']`` for a name with indices of lists."""
+    return _INDEX.sub("[*]", name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,11 @@ from collections.abc import Iterator
 from shardpass.diagnostics import NOWHERE, Place, printable
 from shardpass.report.groups import LINE, Folded, Group
 from shardpass.report.report import Report
-from shardpass.report.rows import BACKWARD
+from shardpass.report.rows import BACKWARD, MemoryFacts
 
 WIDTH = 80
 SCREEN = 44  # lines that a report takes unless all is asked for
+MOST_HOLDINGS = 6  # at the peak of memory that are shown where it does not fit
 MOST_ROWS = 3  # of a group that are shown where not all are
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
@@ -59,6 +60,21 @@ def _head(found: Report, width: int) -> Iterator[str]:
             )
         )
         yield from _wrapped(f"memory of a device: {show_bytes(memory.total)} ({parts}{where})", width)
+        if found.does_not_fit:
+            yield from _too_much(found, memory, width)
+
+
+def _too_much(found: Report, memory: MemoryFacts, width: int) -> Iterator[str]:
+    """What does not fit: by how much, and what takes most."""
+    limit = found.memory_limit or 0
+    over = memory.total - limit
+    yield f"  does not fit {show_bytes(limit)}: {show_bytes(over)} too much; at the peak"
+    for one in memory.holdings[:MOST_HOLDINGS]:
+        times = f"{one.count} x " if one.count > 1 else ""
+        where = "" if one.place == NOWHERE else f" of {short(one.place)}"
+        yield from _wrapped(
+            f"{show_bytes(one.bytes):>10}  {times}{one.name or '-'} {one.type}{where}", width, "", " " * 14
+        )
 
 
 def _time(found: Report) -> str:
