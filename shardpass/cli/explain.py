@@ -53,6 +53,14 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("--top", type=_count, metavar="N", help="show N groups, 0 for all (default: what a screen holds)")
     add("--trips", type=_count, metavar="N", help="of loops whose trips are not known, show bytes for N trips too")
+    add("--memory-limit", type=_limit, metavar="BYTES", help="of a device, as in 16GiB: says what does not fit")
+    add(
+        "--effort",
+        type=int,
+        choices=(0, 1, 2),
+        default=1,
+        help="of shardpass-propagate: 0 propagates alone, 1 searches (default), 2 looks longer",
+    )
     add(
         "--profile",
         default="default",
@@ -68,11 +76,23 @@ def _count(text: str) -> int:
     return int(text)
 
 
+def _limit(text: str) -> int | None:
+    from shardpass.redistribute.terms.limit import read_limit
+
+    found = read_limit(text)
+    return found if isinstance(found, int) else None
+
+
 def _run(argv: Sequence[str]) -> int:
     parser = _parser()
     args = parser.parse_args(argv)
+
+    from dataclasses import replace
+
     data, file = read_module(parser, args.module)
-    found = explain(data, file, profile=args.profile, trips=args.trips, folders=[Path.cwd(), *map(Path, args.source)])
+    folders = [Path.cwd(), *map(Path, args.source)]
+    found = explain(data, file, profile=args.profile, effort=args.effort, folders=folders)
+    found = replace(found, trips=args.trips, memory_limit=args.memory_limit)
     if args.html is not None:
         from shardpass.report.page import to_html
 
@@ -98,20 +118,18 @@ def explain(
     file: str,
     *,
     profile: str = "default",
-    trips: int | None = None,
+    effort: int = 1,
     folders: Sequence[Path] | None = None,
 ) -> Explanation:
     """The collectives of the module ``data``, partitioned first where it is not.
 
     Raises ShardpassError where it does not parse or cannot be partitioned.
     """
-    from dataclasses import replace
-
     from shardpass.ir.context import parse_module
     from shardpass.report.build import explain_module
+    from shardpass.suggesting.explain import pipeline
 
-    module = parse_module(data, file)
-    return replace(explain_module(module, file, profile=profile, folders=folders), trips=trips)
+    return explain_module(parse_module(data, file), file, pipeline=pipeline(effort), profile=profile, folders=folders)
 
 
 if __name__ == "__main__":

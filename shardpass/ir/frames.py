@@ -1,7 +1,8 @@
 """The user's frame of a location: the line of the user's program among the frames that JAX writes.
 
 A location names the innermost frame first and then its callers, as far as JAX keeps them. The frame that a user can
-change is the innermost that is not of a library: of an installed package, or of Python itself. Example: of the frames
+change is the innermost that is not of a library: of an installed package, of this one, or of Python itself. Example: of
+the frames
 
     site-packages/flax/linen/linear.py:271, site-packages/flax/linen/module.py:1216, train.py:41
 
@@ -12,6 +13,7 @@ Cost: one search for each distinct location.
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from functools import lru_cache
@@ -20,6 +22,7 @@ from typing import Any
 from shardpass.diagnostics import NOWHERE, Place
 
 _FRAME = re.compile(r'"((?:[^"\\]|\\.)*)":(\d+):(\d+)(?: to (?:(\d+))?:(\d+))?')
+_OURS = os.path.dirname(os.path.dirname(__file__)) + os.sep
 _LIBRARY = re.compile(r"[/\\](?:site|dist)-packages[/\\]|[/\\]lib[/\\]python\d[.\d]*[/\\]|^<frozen ")
 
 
@@ -46,8 +49,8 @@ def user_place(location: Any) -> Place:
 
 
 def is_library(file: str) -> bool:
-    """Whether ``file`` is of an installed package or of Python."""
-    return _LIBRARY.search(file) is not None
+    """Whether ``file`` is of an installed package, of this one, or of Python."""
+    return _LIBRARY.search(file) is not None or file.startswith(_OURS)
 
 
 @lru_cache(maxsize=65536)

@@ -20,8 +20,7 @@ import jax
 from jax.sharding import NamedSharding, PartitionSpec
 
 from shardpass.diagnostics import Diagnostic, ShardpassError, collect
-from shardpass.ir.annotations import get_text
-from shardpass.ir.context import copy_module
+from shardpass.ir.context import UNNAMED, copy_module
 from shardpass.jax.hook import Mode, for_jax, using
 from shardpass.pipeline.plan import plan_module
 from shardpass.pipeline.run import run_pipeline
@@ -118,9 +117,8 @@ class Lowered:
 
     def explain(self) -> Explanation:
         """Each collective: bytes, axes, the line of the program, and the reason; ``print`` it."""
-        name = get_text(self.stablehlo.operation, "sym_name") or "program"
         with collect():
-            return explain_module(copy_module(self.stablehlo), name, pipeline=for_jax(self._pipeline))
+            return explain_module(copy_module(self.stablehlo), UNNAMED, pipeline=for_jax(self._pipeline))
 
     def check(self) -> tuple[Diagnostic, ...]:
         """What is wrong with the program's shardings, errors first; empty where nothing is."""

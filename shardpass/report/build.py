@@ -16,6 +16,7 @@ from jaxlib.mlir import ir
 from shardpass.diagnostics import NOWHERE, Place, ShardpassError
 from shardpass.ir.annotations import MESH, TILED_SHARDING, Signature, get_text, main_of
 from shardpass.ir.collectives import CollectiveUse, collective_ops, groups_of
+from shardpass.ir.context import UNNAMED
 from shardpass.ir.frames import user_place
 from shardpass.ops.splits.factors import DimAxes
 from shardpass.ops.splits.prime_mesh import PrimeMesh
@@ -56,6 +57,7 @@ def explain_module(
     machine = find_profile(profile)
     seen = Watched() if is_partitioned(module) else watch(module, pipeline)
     mesh = _mesh(module)
+    file = called(module, file)
     sources = Sources(folders)
     ops = collective_ops(module)
     devices = mesh.size if mesh is not None else _devices(module)
@@ -77,6 +79,12 @@ def explain_module(
         sources=sources,
         plan=seen.plan,
     )
+
+
+def called(module: Any, file: str) -> str:
+    """What a report calls a program: its file; of one that JAX lowered in this process, its function."""
+    name = get_text(module.operation, "sym_name") or ""
+    return name.removeprefix("jit_") if file == UNNAMED and name else file
 
 
 def is_partitioned(module: Any) -> bool:

@@ -2,7 +2,7 @@
 
 1. An argument of main is its path, ``params['layers'][0]['w1']``, which JAX writes into its location.
 2. A value that only another form of one (a constraint, a conversion, a reshape, a slice of a loop's step) is that one;
-   a slice is marked ``[i]``.
+   a slice is marked ``[i]``. What a scan keeps of each step is called as what it keeps.
 3. Any other value is what its op's location spans in the user's text: the variable, where the line assigns just that,
    else the expression. ``h = jnp.tanh(x @ w)`` has the values ``x @ w`` and ``h``.
 4. What a derivative computes stands at the line that it is the derivative of. It is ``gradient of`` the one operand of
@@ -26,6 +26,7 @@ from pathlib import Path
 from shardpass.diagnostics import Place
 from shardpass.ir.frames import NO_FRAME, Frame, user_frame
 from shardpass.program.program import Op, OpKind, Program
+from shardpass.report.rows import folded_name
 from shardpass.report.source_lines import source_line
 
 LONGEST = 40  # characters of an expression that is shown
@@ -122,6 +123,7 @@ class Names:
     ) -> None:
         self.program, self.locations, self.sources = program, locations, sources
         self._known: dict[int, str] = {}
+        self._arguments = frozenset(program.body.arguments)
         self._frames: dict[int, Frame] = {}
         self.makers: dict[int, Op] = {}
         self._holders: dict[int, tuple[Op, int]] = {}  # arguments of a loop's regions
@@ -171,7 +173,7 @@ class Names:
         cut = ""
         for _ in range(_FURTHEST):
             if value in self._known:
-                return self._known[value] + cut
+                return self._known[value] + (cut if value in self._arguments else "")
             source = self._behind(value)
             if source is None:
                 break
@@ -179,10 +181,10 @@ class Names:
             cut = cut or step
         op = self.makers.get(value)
         if op is None:
-            return self._carried(value) + cut
+            return self._carried(value)
         if self.is_backward(op):
             return self._gradient(op, value)
-        return self.sources.expression(self.frame(op)) + cut
+        return self.sources.expression(self.frame(op))
 
     def _behind(self, value: int) -> tuple[int, str] | None:
         """The value that this one is another form of, and how a slice of it is marked."""
@@ -195,6 +197,8 @@ class Names:
             returned = loop.blocks[-1].returned
             unchanged = place < len(returned) and returned[place] == loop.blocks[-1].arguments[place]
             return (loop.operands[place], "") if unchanged else None
+        if op.is_loop:
+            return self._stacked(op, op.results.index(value))
         if not op.operands:
             return None
         if op.kind in _PASSED or op.name in _SAME:
@@ -202,6 +206,11 @@ class Names:
         if op.name in _STRETCHED and self._elements(op.operands[0]) > 1:
             return op.operands[0], ""
         return (op.operands[0], "[i]") if op.name in _CUT else None
+
+    def _stacked(self, loop: Op, place: int) -> tuple[int, str] | None:
+        """What each time round a loop puts into one of its results: what a scan keeps of every step."""
+        made = self.makers.get(loop.blocks[-1].returned[place])
+        return (made.operands[1], "") if made is not None and made.name == "stablehlo.dynamic_update_slice" else None
 
     def _elements(self, value: int) -> int:
         array = self.program.arrays[value]
@@ -221,7 +230,7 @@ class Names:
         matching = dict.fromkeys(
             operand for forward in self._at(frame) for operand in forward.operands if self._alike(operand, value)
         )
-        named = dict.fromkeys(filter(None, map(self.of, matching)))
+        named = dict.fromkeys(folded_name(name) for name in map(self.of, matching) if name)
         if len(named) == 1:
             return f"gradient of {next(iter(named))}"
         shown = self.sources.expression(frame)

@@ -39,6 +39,7 @@ from shardpass.planning.steps import (
     ControlFlowPlan,
     Copy,
     LeftOutPlan,
+    OperandPlan,
     OpPlan,
     Reshard,
     ResultPlan,
@@ -67,7 +68,7 @@ PLAIN, ALIAS, FUSED, READS, UPDATE = "plain", "alias", "fused", "reads", "update
 
 MOST_HELD = 12  # values at the peak that are listed
 
-Buffer = Copy | tuple[str, int]
+Buffer = int  # the number of a copy, or of a partial result, in ``Account.named``
 _Computed = SplitPlan | WholePlan | BorderPlan
 _Results = tuple[ResultPlan | None, ...]
 
@@ -87,12 +88,12 @@ class _Moment:
 
 @dataclass(frozen=True)
 class Held:
-    """The temporaries of a program: (op, bytes) in order, and what is alive at the peak."""
+    """The temporaries of a program: (op, bytes) in order, and what is alive at the peak, each value with its bytes."""
 
     at: tuple[tuple[int, int], ...]
     peak: int
     peak_op: int | None
-    alive: tuple[tuple[Buffer, int], ...]
+    alive: tuple[tuple[int, int], ...]
 
 
 class Account:
@@ -101,24 +102,34 @@ class Account:
     def __init__(self, plan: ProgramPlan, breadth: bool = False) -> None:
         self.program: Program = plan.program
         self.breadth = breadth
-        self.sizes: dict[Buffer, int] = {}
+        self.named: list[Copy | int] = []  # of each buffer, its copy; of a partial result, its value
+        self.sizes: list[int] = []
+        self._numbers: dict[Copy, Buffer] = {}
         self.body = plan.body
+        self.arguments = [self.number(Copy(value, sharding)) for value, sharding in self.body.arguments]
+        self.results = {self.number(operand.copy) for operand in self.body.returned if operand is not None}
 
     def held(self) -> Held:
         """Of the whole program; its arguments and results are not counted."""
-        outside = {Copy(value, sharding) for value, sharding in self.body.arguments}
-        outside |= {operand.copy for operand in self.body.returned if operand is not None}
-        return self._walk(self.body, frozenset(outside))
+        return self._walk(self.body, frozenset((*self.arguments, *self.results)))
 
-    def bytes(self, buffer: Buffer) -> int:
-        """Of a device's tile."""
-        found = self.sizes.get(buffer)
+    def number(self, copy: Copy) -> Buffer:
+        """The buffer of ``copy``."""
+        found = self._numbers.get(copy)
         if found is None:
-            assert isinstance(buffer, Copy)
-            type_ = self.program.array(buffer.array)
-            shape = type_.shape if buffer.sharding.is_maximal else buffer.sharding.tile_shape(type_.shape)
-            found = self.sizes[buffer] = type_.element.bytes(prod(shape))
+            found = self._numbers[copy] = len(self.named)
+            type_ = self.program.array(copy.array)
+            shape = type_.shape if copy.sharding.is_maximal else copy.sharding.tile_shape(type_.shape)
+            self.named.append(copy)
+            self.sizes.append(type_.element.bytes(prod(shape)))
         return found
+
+    def numbers(self, operands: Iterable[OperandPlan]) -> list[Buffer]:
+        return [self.number(operand.copy) for operand in operands]
+
+    def bytes(self, buffers: Iterable[Buffer]) -> int:
+        """Of tiles of a device."""
+        return sum([self.sizes[buffer] for buffer in buffers])
 
     # ---------------------------------------------------------------- one block
 
@@ -129,7 +140,7 @@ class Account:
         for operand in block.returned:
             if operand is not None:
                 self._steps(operand.steps, -1, moments)
-        moments.append(_Moment(-1, [], [operand.copy for operand in block.returned if operand is not None]))
+        moments.append(_Moment(-1, [], self.numbers(operand for operand in block.returned if operand is not None)))
         kept = _fuse(_without_aliases(moments))
         return self._lives(_as_soon_as_they_can(kept) if self.breadth else kept, outside)
 
@@ -138,35 +149,45 @@ class Account:
         ends: dict[int, list[Buffer]] = {}
         for buffer, place in last.items():
             ends.setdefault(place, []).append(buffer)
-        alive: dict[Buffer, int] = {}
+        sizes = self.sizes
+        born: dict[Buffer, int] = {}
         now = peak = 0
+        highest = -1
         at: list[tuple[int, int]] = []
-        best: tuple[int | None, tuple[tuple[Buffer, int], ...]] = (None, ())
         for place, moment in enumerate(moments):
-            dying = [buffer for buffer in ends.get(place, ()) if buffer in alive]
-            fresh = [buffer for buffer in moment.makes if buffer not in alive and buffer not in outside]
-            reused = self._reused(moment, dying, fresh)
+            ending = [buffer for buffer in ends.get(place, ()) if buffer in born]
+            fresh = [buffer for buffer in moment.makes if buffer not in born and buffer not in outside]
+            reused = self._reused(moment, ending, fresh)
             for buffer in fresh:
-                alive[buffer] = self.bytes(buffer)
-                now += alive[buffer]
+                born[buffer] = place
+                now += sizes[buffer]
             here = now - reused + moment.inside
             at.append((moment.number, here))
             if here > peak:
-                peak, best = here, (moment.number, tuple(alive.items()))
-            for buffer in ends.get(place, ()):
-                now -= alive.pop(buffer, 0)
-        return Held(tuple(at), peak, best[0], best[1])
+                peak, highest = here, place
+            now -= self.bytes(buffer for buffer in ends.get(place, ()) if buffer in born)
+        alive = [buffer for buffer, place in born.items() if place <= highest <= last[buffer]]
+        return Held(
+            tuple(at),
+            peak,
+            moments[highest].number if peak else None,
+            tuple((self._value(buffer), sizes[buffer]) for buffer in alive),
+        )
+
+    def _value(self, buffer: Buffer) -> int:
+        named = self.named[buffer]
+        return named.array if isinstance(named, Copy) else named
 
     def _reused(self, moment: _Moment, dying: list[Buffer], fresh: list[Buffer]) -> int:
         """Bytes of what is made in the place of what dies (cases 3 and 4)."""
         if moment.carried:
-            return sum(self.bytes(made) for made, taken in moment.carried.items() if taken in dying and made in fresh)
+            return self.bytes(made for made, taken in moment.carried.items() if taken in dying and made in fresh)
         if moment.kind not in (FUSED, UPDATE):
             return 0
-        sizes = [self.bytes(buffer) for buffer in dying if buffer in moment.uses and buffer not in fresh]
+        sizes = [self.sizes[buffer] for buffer in dying if buffer in moment.uses]
         found = 0
         for buffer in fresh:
-            size = self.bytes(buffer)
+            size = self.sizes[buffer]
             if size in sizes:
                 sizes.remove(size)
                 found += size
@@ -180,19 +201,20 @@ class Account:
             case SplitPlan():
                 for operand in plan.operands:
                     self._steps(operand.steps, number, out)
-                self._computed(plan, [operand.copy for operand in plan.operands], plan.results, out)
+                self._computed(plan, self.numbers(plan.operands), plan.results, out)
             case WholePlan():
                 for _, operand in plan.operands:
                     self._steps(operand.steps, number, out)
-                self._computed(plan, [operand.copy for _, operand in plan.operands], plan.results, out)
+                self._computed(plan, self.numbers(one for _, one in plan.operands), plan.results, out)
             case ConstraintPlan():
                 self._steps(plan.operand.steps, number, out)
             case BorderPlan():
                 if plan.operand is not None:
                     self._steps(plan.operand.steps, number, out)
-                self._computed(plan, [] if plan.operand is None else [plan.operand.copy], (plan.result,), out)
+                entering = [] if plan.operand is None else [self.number(plan.operand.copy)]
+                self._computed(plan, entering, (plan.result,), out)
             case UntouchedPlan():
-                out.append(_Moment(number, [], [] if plan.entering is None else [plan.entering]))
+                out.append(_Moment(number, [], [] if plan.entering is None else [self.number(plan.entering)]))
             case ControlFlowPlan():
                 for operand in plan.operands:
                     self._steps(operand.steps, number, out)
@@ -203,44 +225,44 @@ class Account:
     def _steps(self, steps: Iterable[Step], number: int, out: list[_Moment]) -> None:
         for step in steps:
             if isinstance(step, Reshard):
-                out.append(_Moment(number, [step.made], [step.source], inside=self._beside(step)))
+                ends = self.number(step.source), self.number(step.made)
+                beside = max(0, redistribution(step).peak_live_bytes - self.bytes(ends))
+                out.append(_Moment(number, [ends[1]], [ends[0]], inside=beside))
             else:
-                out.append(_Moment(number, [step.made], list(step.operands), _kind(step.op.name)))
+                uses = [self.number(copy) for copy in step.operands]
+                out.append(_Moment(number, [self.number(step.made)], uses, _kind(step.op.name)))
 
-    def _beside(self, step: Reshard) -> int:
-        """What a redistribution holds beside its source and its target."""
-        ends = self.bytes(step.source) + self.bytes(step.made)
-        return max(0, redistribution(step).peak_live_bytes - ends)
-
-    def _computed(self, plan: _Computed, uses: list[Copy], results: _Results, out: list[_Moment]) -> None:
+    def _computed(self, plan: _Computed, uses: list[Buffer], results: _Results, out: list[_Moment]) -> None:
         op = plan.op
         made: list[Buffer] = []
-        joined: list[tuple[Buffer, Copy]] = []
+        joined: list[tuple[Buffer, Buffer]] = []
         for index, result in enumerate(results):
             if result is None:
                 continue
-            copy = Copy(result.value, result.computed)
+            whole = self.number(Copy(result.value, result.computed))
             if result.completions and isinstance(plan, SplitPlan):
-                partial: Buffer = ("partial", result.value)
-                tile = plan.local.split.result_tile(index)
-                self.sizes[partial] = self.program.array(result.value).element.bytes(prod(tile))
-                joined.append((partial, copy))
-                made.append(partial)
+                part = self._partial(result.value, plan.local.split.result_tile(index))
+                joined.append((part, whole))
+                made.append(part)
             else:
-                made.append(copy)
+                made.append(whole)
         kind = ALIAS if isinstance(plan, BorderPlan) else _kind(op.name)
-        out.append(_Moment(op.number, made, list(uses), kind, op.name in DEAR))
-        for partial, copy in joined:
-            out.append(_Moment(op.number, [copy], [partial]))
+        out.append(_Moment(op.number, made, uses, kind, op.name in DEAR))
+        out += [_Moment(op.number, [whole], [part]) for part, whole in joined]
         for result in results:
             if result is not None and result.reshard is not None:
-                out.append(_Moment(op.number, [result.reshard.made], [result.reshard.source]))
+                self._steps([result.reshard], op.number, out)
+
+    def _partial(self, value: int, tile: tuple[int, ...]) -> Buffer:
+        self.named.append(value)
+        self.sizes.append(self.program.array(value).element.bytes(prod(tile)))
+        return len(self.named) - 1
 
     def _control_flow(self, plan: ControlFlowPlan, out: list[_Moment]) -> None:
         op = plan.op
-        inside = max((self._walk(block, _arguments(block)).peak for block in plan.blocks), default=0)
-        made: list[Buffer] = [Copy(value, sharding) for value, sharding in zip(op.results, plan.shardings, strict=True)]
-        uses: list[Buffer] = [operand.copy for operand in plan.operands]
+        inside = max((self._walk(block, self._entering(block)).peak for block in plan.blocks), default=0)
+        made = [self.number(Copy(value, sharding)) for value, sharding in zip(op.results, plan.shardings, strict=True)]
+        uses = self.numbers(plan.operands)
         carried: dict[Buffer, Buffer] = {}
         if op.is_loop:
             body = op.blocks[-1]
@@ -250,9 +272,8 @@ class Account:
                     out.append(_Moment(op.number, [made[place]], [uses[place]], ALIAS))
         out.append(_Moment(op.number, made, uses, inside=inside, carried=carried))
 
-
-def _arguments(block: BlockPlan) -> frozenset[Buffer]:
-    return frozenset(Copy(value, sharding) for value, sharding in block.arguments)
+    def _entering(self, block: BlockPlan) -> frozenset[Buffer]:
+        return frozenset(self.number(Copy(value, sharding)) for value, sharding in block.arguments)
 
 
 def _kind(name: str) -> str:
@@ -325,14 +346,14 @@ def memory_facts(plan: ProgramPlan, names: Names, breadth: bool = False) -> Memo
     """The account of ``plan``, with the lines and names of what is alive at the peak."""
     account = Account(plan, breadth)
     held = account.held()
-    always = plan.alive.arguments + plan.alive.results
+    arguments, results = account.bytes(account.arguments), account.bytes(account.results)
     by_number = {op.number: op for op in plan.program.body.every_op()}
     at_peak = by_number.get(held.peak_op) if held.peak_op is not None else None
     return MemoryFacts(
-        plan.alive.arguments,
-        plan.alive.results,
+        arguments,
+        results,
         held.peak,
-        tuple((number, always + count) for number, count in held.at),
+        tuple((number, arguments + results + count) for number, count in held.at),
         held.peak_op,
         NOWHERE if at_peak is None else names.frame(at_peak).place,
         _holdings(held, plan.program, names),
@@ -342,8 +363,7 @@ def memory_facts(plan: ProgramPlan, names: Names, breadth: bool = False) -> Memo
 def _holdings(held: Held, program: Program, names: Names) -> tuple[Holding, ...]:
     """What is alive at the peak, equal ones of one line together, most bytes first."""
     found: dict[tuple[str, str, Place], list[int]] = {}
-    for buffer, size in held.alive:
-        value = buffer.array if isinstance(buffer, Copy) else buffer[1]
+    for value, size in held.alive:
         maker = names.makers.get(value)
         place = NOWHERE if maker is None else names.frame(maker).place
         array = program.array(value)
