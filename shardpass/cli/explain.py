@@ -53,6 +53,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("--top", type=_count, metavar="N", help="show N groups, 0 for all (default: what a screen holds)")
     add("--trips", type=_count, metavar="N", help="of loops whose trips are not known, show bytes for N trips too")
+    add("--hints", action="store_true", help="look for annotations that save, each tried by planning again")
     add("--memory-limit", type=_limit, metavar="BYTES", help="of a device, as in 16GiB: says what does not fit")
     add(
         "--effort",
@@ -93,6 +94,10 @@ def _run(argv: Sequence[str]) -> int:
     folders = [Path.cwd(), *map(Path, args.source)]
     found = explain(data, file, profile=args.profile, effort=args.effort, folders=folders)
     found = replace(found, trips=args.trips, memory_limit=args.memory_limit)
+    if args.hints:
+        from shardpass.suggesting.explain import with_hints
+
+        found = replace(found, hints=with_hints(data, file, None, args.effort, args.profile, folders))
     if args.html is not None:
         from shardpass.report.page import to_html
 

@@ -6,6 +6,7 @@ the plan that it was built from (``watch``): array, shardings, reason, and the u
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -114,9 +115,20 @@ def _axes(mesh: Mesh | None) -> tuple[tuple[str, int], ...]:
 def _settled(seen: Watched) -> tuple[SettledFact, ...]:
     moves = () if seen.decision is None else seen.decision.settled
     return tuple(
-        SettledFact(one.told, user_place(where) if where else NOWHERE, one.before, one.after)
+        SettledFact(_settled_words(one.told), user_place(where) if where else NOWHERE, one.before, one.after)
         for one, where in zip(moves, seen.settled_at, strict=True)
     )
+
+
+_TOLD = re.compile(r"(.*), factor of size (\d+), (.*): (\d+) values")
+
+
+def _settled_words(told: str) -> str:
+    """A move in words of the program: "dot_general: a dimension of 32 is split over data, in 14 values"."""
+    found = _TOLD.fullmatch(told.removeprefix("stablehlo."))
+    if found is None:
+        return told
+    return f"{found[1]}: a dimension of {found[2]} is {found[3]}, in {found[4]} values"
 
 
 # ---------------------------------------------------------------- time

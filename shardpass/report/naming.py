@@ -29,6 +29,7 @@ from shardpass.program.program import Op, OpKind, Program
 from shardpass.report.rows import folded_name
 from shardpass.report.source_lines import source_line
 
+GRADIENT = "gradient of "
 LONGEST = 40  # characters of an expression that is shown
 MOST_LINES = 12  # of an expression that is read
 
@@ -232,9 +233,9 @@ class Names:
         )
         named = dict.fromkeys(folded_name(name) for name in map(self.of, matching) if name)
         if len(named) == 1:
-            return f"gradient of {next(iter(named))}"
+            return GRADIENT + next(iter(named))
         shown = self.sources.expression(frame)
-        return f"gradient of {shown}" if shown else ""
+        return GRADIENT + shown if shown else ""
 
     def _alike(self, one: int, other: int) -> bool:
         first, second = self.program.arrays[one], self.program.arrays[other]

@@ -11,7 +11,7 @@ from typing import Any
 
 from shardpass.report.groups import AXIS, LINE, Group, group
 from shardpass.report.naming import Sources
-from shardpass.report.rows import MemoryFacts, OpFact, Row, SettledFact
+from shardpass.report.rows import HintFact, MemoryFacts, OpFact, Row, SettledFact
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,7 @@ class Report:
         plan: the ``ProgramPlan``; None of a module that was partitioned already.
         find_ops: makes ``ops``.
         trips: of loops of unknown length, what to show bytes for; None: nothing.
+        hints: annotations that save, None where they were not looked for.
         memory_limit: bytes that a device has; None: no limit is known.
     """
 
@@ -45,6 +46,7 @@ class Report:
     find_ops: Callable[[], tuple[OpFact, ...]] = field(default=tuple, repr=False, compare=False)
     trips: int | None = None
     memory_limit: int | None = None
+    hints: tuple[HintFact, ...] | None = None
 
     @cached_property
     def ops(self) -> tuple[OpFact, ...]:
@@ -123,6 +125,8 @@ class Report:
         }
         if self.trips is not None:
             found["total_bytes_received_at_most"] = self.bytes_at_most(self.trips)
+        if self.hints is not None:
+            found["hints"] = [{**asdict(hint), "place": str(hint.place), "code": hint.code} for hint in self.hints]
         if self.memory is not None:
             found["memory"] = {**_memory(self.memory), "limit": self.memory_limit, "fits": not self.does_not_fit}
         return found

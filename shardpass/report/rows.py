@@ -166,3 +166,37 @@ class SettledFact:
     @property
     def saved(self) -> float:
         return self.before - self.after
+
+
+@dataclass(frozen=True, slots=True)
+class HintFact:
+    """An annotation that saves, as planned with it.
+
+    Attributes:
+        kind: "line", a constraint in the program; or "argument", an in_sharding.
+        name: the variable or expression, or the arguments' paths.
+        spec: what to write, ``P('data', None)``; ``now``: how it is split without it.
+        place: of a line.
+        before, after: bytes that a device receives in one run.
+        memory: by which the peak rises; negative where it falls.
+    """
+
+    kind: str
+    name: str
+    spec: str
+    now: str
+    place: Place
+    before: int
+    after: int
+    memory: int
+
+    @property
+    def saves(self) -> int:
+        return self.before - self.after
+
+    @property
+    def code(self) -> str:
+        """What to write."""
+        if self.kind == "argument":
+            return f"in_shardings: {self.name} = {self.spec}"
+        return f"with_sharding_constraint({self.name}, {self.spec})"

@@ -17,6 +17,7 @@ from shardpass.report.rows import BACKWARD, MemoryFacts
 WIDTH = 80
 SCREEN = 44  # lines that a report takes unless all is asked for
 MOST_HOLDINGS = 6  # at the peak of memory that are shown where it does not fit
+MOST_SETTLED = 3
 MOST_ROWS = 3  # of a group that are shown where not all are
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
@@ -27,6 +28,7 @@ def text(found: Report, width: int = WIDTH, *, by: str = LINE, sort: str = "byte
     if found.rows:
         lines += _groups(found, found.grouped(by, sort), width, by, top, SCREEN - len(lines) - 3)
         lines += ["", *_totals(found)]
+    lines += [*_settled(found, width), *_hints(found, width)]
     return printable("\n".join(lines))
 
 
@@ -84,6 +86,29 @@ def _time(found: Report) -> str:
 def _totals(found: Report) -> Iterator[str]:
     for kind, (count, size) in found.by_kind.items():
         yield f"{count} x {kind}: {show_bytes(size)}"
+
+
+def _settled(found: Report, width: int) -> Iterator[str]:
+    """What the search changed, most first."""
+    moves = sorted(found.settled, key=lambda one: -one.saved)[:MOST_SETTLED]
+    if moves:
+        yield ""
+        yield "the search settled, beyond what propagation finds:"
+    for one in moves:
+        where = "" if one.place == NOWHERE else f"{short(one.place)}: "
+        saved = f"saves what {show_bytes(round(one.saved))} cost" if one.saved > 0 else "opens the way"
+        yield from _wrapped(f"{where}{one.told}: {saved}", width, "  ", "    ")
+
+
+def _hints(found: Report, width: int) -> Iterator[str]:
+    if found.hints is None:
+        return
+    yield ""
+    yield "what would save, planned again with it:" if found.hints else "no single annotation was found that saves"
+    for hint in found.hints:
+        where = "" if hint.place == NOWHERE else f"{short(hint.place)}: "
+        words = f"{where}{hint.name} is {hint.now}, not {hint.spec}; {hint.code} saves {show_bytes(hint.saves)}"
+        yield from _wrapped(f"{words} of {show_bytes(hint.before)}", width, "  ", "    ")
 
 
 # ---------------------------------------------------------------- groups

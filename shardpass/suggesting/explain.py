@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from shardpass.diagnostics import collect
 from shardpass.diagnostics.table_suggest import SHARDINGS_OF_WHAT
 from shardpass.ir.context import parse_module
+from shardpass.pipeline.run import run_in_place
+from shardpass.planning.machine import Machine
 from shardpass.redistribute.terms.limit import read_limit
+from shardpass.redistribute.terms.profiles import find_profile
 from shardpass.report.build import PIPELINE, explain_module, is_partitioned
 from shardpass.report.explanation import Explanation
+from shardpass.report.naming import Sources
+from shardpass.report.rows import HintFact
+from shardpass.sharding import Mesh
+from shardpass.suggesting.hints import find_hints
 from shardpass.suggesting.take import put_mesh, read_mesh, take
 
 UNSAID = object()
@@ -28,6 +36,7 @@ def explain(
     trips: int | None = None,
     memory_limit: int | str | None = None,
     effort: int = 1,
+    hints: bool = False,
     **kwargs: Any,
 ) -> Explanation:
     """What each device of the partitioned program receives and holds, by the line of ``f`` that it comes from.
@@ -43,6 +52,7 @@ def explain(
         trips: of loops whose trips are not known, the number to show bytes for too.
         memory_limit: of a device, bytes or text as "16GiB"; the report says what does not fit.
         effort: of ``shardpass-propagate``: 0 propagates alone, 1 searches, 2 looks longer.
+        hints: look for annotations that save; each is tried by planning again, which takes longer than the report.
 
     Raises ShardpassError: SP801 and SP803, what lowering raises, and what the pipeline ``partition`` raises.
     """
@@ -57,7 +67,27 @@ def explain(
     with collect():
         found = explain_module(module, file, pipeline=pipeline(effort), profile=profile, folders=folders)
     allowed = None if limit is None or limit == "max" else int(limit)
-    return dataclasses.replace(found, trips=trips, memory_limit=allowed)
+    advice = with_hints(data, file, read_mesh(mesh), effort, profile, folders) if hints else None
+    return dataclasses.replace(found, trips=trips, memory_limit=allowed, hints=advice)
+
+
+def with_hints(
+    data: str | bytes,
+    file: str,
+    mesh: Mesh | None,
+    effort: int,
+    profile: str,
+    folders: Sequence[Path] | None,
+) -> tuple[HintFact, ...]:
+    """The annotations that save most in the program ``data``; none of one that is partitioned already."""
+    module = parse_module(data, file)
+    if is_partitioned(module):
+        return ()
+    machine = Machine(find_profile(profile) if profile != "default" else None)
+    with collect():
+        put_mesh(module, mesh, file)
+        run_in_place(module, "shardpass-import")
+        return find_hints(module, effort, machine, Sources(folders))
 
 
 def pipeline(effort: int) -> str:
