@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from shardpass.cli.common import MODULE_HELP, argument_parser, guarded, read_module, write_output
+from shardpass.cli.common import MODULE_HELP, argument_parser, guarded, read_input, read_module, write_output
 
 if TYPE_CHECKING:
     from shardpass.report.explanation import Explanation
@@ -53,6 +53,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("--top", type=_count, metavar="N", help="show N groups, 0 for all (default: what a screen holds)")
     add("--trips", type=_count, metavar="N", help="of loops whose trips are not known, show bytes for N trips too")
+    add("--diff", metavar="MODULE2", help="compare: what MODULE2 receives more or less, row by row")
+    add("--against", type=_ways, metavar="WAYS", help="beside what others make of it: xla, shardy, or xla,shardy")
     add("--hints", action="store_true", help="look for annotations that save, each tried by planning again")
     add("--memory-limit", type=_limit, metavar="BYTES", help="of a device, as in 16GiB: says what does not fit")
     add(
@@ -77,6 +79,13 @@ def _count(text: str) -> int:
     return int(text)
 
 
+def _ways(text: str) -> tuple[str, ...]:
+    ways = tuple(text.split(","))
+    if unknown := [way for way in ways if way not in ("xla", "shardy")]:
+        raise argparse.ArgumentTypeError(f"{unknown[0]!r} is no partitioner: give xla, shardy, or xla,shardy")
+    return ways
+
+
 def _limit(text: str) -> int | None:
     from shardpass.redistribute.terms.limit import read_limit
 
@@ -88,12 +97,21 @@ def _run(argv: Sequence[str]) -> int:
     parser = _parser()
     args = parser.parse_args(argv)
 
+    import json
     from dataclasses import replace
 
     data, file = read_module(parser, args.module)
     folders = [Path.cwd(), *map(Path, args.source)]
     found = explain(data, file, profile=args.profile, effort=args.effort, folders=folders)
-    found = replace(found, trips=args.trips, memory_limit=args.memory_limit)
+    found = replace(found, trips=args.trips, memory_limit=args.memory_limit, given=data)
+    if args.diff is not None:
+        other = explain(*read_input(args.diff), profile=args.profile, effort=args.effort, folders=folders)
+        print(found.diff(other))
+        return 0
+    if args.against is not None:
+        compared = found.against(*args.against)
+        print(json.dumps(compared.as_dict(), indent=2) if args.json else compared)
+        return 0
     if args.hints:
         from shardpass.suggesting.explain import with_hints
 

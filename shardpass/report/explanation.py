@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from shardpass.report.against import Against, against
+from shardpass.report.diff import Difference, difference
 from shardpass.report.notebook import preformatted
 from shardpass.report.page import to_html
 from shardpass.report.report import Report
@@ -20,6 +22,15 @@ class Explanation(Report):
 
     def _repr_html_(self) -> str:
         return preformatted(str(self))
+
+    def diff(self, other: Report) -> Difference:
+        """What ``other`` receives more or less than this, row by row; ``print`` it."""
+        return difference(self, other)
+
+    def against(self, *ways: str) -> Against:
+        """This beside what other partitioners make of the program: "xla", "shardy"; each compiles it, in a process of
+        its own. ``print`` it."""
+        return against(self, ways or ("xla",))
 
     def html(self, path: str | Path) -> None:
         """Writes the report as one page that needs no other file."""

@@ -36,6 +36,7 @@ def text(found: Report, width: int = WIDTH, *, by: str = LINE, sort: str = "byte
 
 
 def _head(found: Report, width: int) -> Iterator[str]:
+    """The program, its bytes, time and memory."""
     over = "".join(f" {name}={size}" for name, size in found.mesh)
     yield shortened(f"{found.file}: {counted(found.devices, 'device')}{',' if over else ''}{over}", width)
     if not found.rows:
@@ -47,7 +48,7 @@ def _head(found: Report, width: int) -> Iterator[str]:
         yield f"each device receives {received} in {counted(found.runs, 'collective')}, {_time(found)}"
     if found.unknown_loops:
         most = "" if found.trips is None else f"; with {found.trips} the greater number"
-        yield from _wrapped(
+        yield from wrapped(
             f"{counted(found.unknown_loops, 'collective')} in loops whose trips are not known count once{most}", width
         )
     memory = found.memory
@@ -61,7 +62,7 @@ def _head(found: Report, width: int) -> Iterator[str]:
                 ("temporaries", memory.temporaries),
             )
         )
-        yield from _wrapped(f"memory of a device: {show_bytes(memory.total)} ({parts}{where})", width)
+        yield from wrapped(f"memory of a device: {show_bytes(memory.total)} ({parts}{where})", width)
         if found.does_not_fit:
             yield from _too_much(found, memory, width)
 
@@ -74,7 +75,7 @@ def _too_much(found: Report, memory: MemoryFacts, width: int) -> Iterator[str]:
     for one in memory.holdings[:MOST_HOLDINGS]:
         times = f"{one.count} x " if one.count > 1 else ""
         where = "" if one.place == NOWHERE else f" of {short(one.place)}"
-        yield from _wrapped(
+        yield from wrapped(
             f"{show_bytes(one.bytes):>10}  {times}{one.name or '-'} {one.type}{where}", width, "", " " * 14
         )
 
@@ -84,6 +85,7 @@ def _time(found: Report) -> str:
 
 
 def _totals(found: Report) -> Iterator[str]:
+    """By kind of collective."""
     for kind, (count, size) in found.by_kind.items():
         yield f"{count} x {kind}: {show_bytes(size)}"
 
@@ -97,7 +99,7 @@ def _settled(found: Report, width: int) -> Iterator[str]:
     for one in moves:
         where = "" if one.place == NOWHERE else f"{short(one.place)}: "
         saved = f"saves what {show_bytes(round(one.saved))} cost" if one.saved > 0 else "opens the way"
-        yield from _wrapped(f"{where}{one.told}: {saved}", width, "  ", "    ")
+        yield from wrapped(f"{where}{one.told}: {saved}", width, "  ", "    ")
 
 
 def _hints(found: Report, width: int) -> Iterator[str]:
@@ -108,7 +110,7 @@ def _hints(found: Report, width: int) -> Iterator[str]:
     for hint in found.hints:
         where = "" if hint.place == NOWHERE else f"{short(hint.place)}: "
         words = f"{where}{hint.name} is {hint.now}, not {hint.spec}; {hint.code} saves {show_bytes(hint.saves)}"
-        yield from _wrapped(f"{words} of {show_bytes(hint.before)}", width, "  ", "    ")
+        yield from wrapped(f"{words} of {show_bytes(hint.before)}", width, "  ", "    ")
 
 
 # ---------------------------------------------------------------- groups
@@ -164,15 +166,16 @@ def _row(one: Folded, width: int, by: str, alone: bool) -> Iterator[str]:
     what = " ".join(filter(None, (one.array, row.type)))
     ways = f"{row.source or '-'} -> {row.target or '-'}" if row.source or row.target else ""
     parts = ", ".join(filter(None, (what, ways)))
-    yield from _wrapped(f"{head}: {parts}" if parts else head, width, "   ", "       ")
+    yield from wrapped(f"{head}: {parts}" if parts else head, width, "   ", "       ")
     if row.reason:
-        yield from _wrapped(row.reason, width, "       ", "       ")
+        yield from wrapped(row.reason, width, "       ", "       ")
 
 
 # ---------------------------------------------------------------- words
 
 
-def _wrapped(words: str, width: int, first: str = "", rest: str = "  ") -> list[str]:
+def wrapped(words: str, width: int, first: str = "", rest: str = "  ") -> list[str]:
+    """Lines of at most ``width`` columns; a word is broken only where it alone is longer."""
     return textwrap.wrap(words, width, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
 
 

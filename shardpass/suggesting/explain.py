@@ -64,11 +64,12 @@ def explain(
     module = parse_module(data, file)
     if not is_partitioned(module):
         put_mesh(module, read_mesh(mesh), file)
+    given_text = data if mesh is None else str(module.operation.get_asm(enable_debug_info=True))
     with collect():
         found = explain_module(module, file, pipeline=pipeline(effort), profile=profile, folders=folders)
     allowed = None if limit is None or limit == "max" else int(limit)
     advice = with_hints(data, file, read_mesh(mesh), effort, profile, folders) if hints else None
-    return dataclasses.replace(found, trips=trips, memory_limit=allowed, hints=advice)
+    return dataclasses.replace(found, trips=trips, memory_limit=allowed, hints=advice, given=given_text)
 
 
 def with_hints(
