@@ -52,6 +52,11 @@ class Provenance:
             dims = None if array is None else program.mesh.dims(sharding, array.rank)
             if dims is not None:
                 self._dims[value] = dims
+        for op in program.body.every_op():
+            for block in op.blocks if op.is_loop else ():  # what a loop carries is split as its results are
+                for argument, result in zip(block.arguments, op.results, strict=True):
+                    if result in self._dims:
+                        self._dims.setdefault(argument, self._dims[result])
         self._reached: dict[int, dict[Node, Annotated]] = {}
 
     def dims(self, value: int) -> DimAxes:

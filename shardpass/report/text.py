@@ -15,10 +15,10 @@ from shardpass.report.report import Report
 from shardpass.report.rows import BACKWARD, MemoryFacts
 
 WIDTH = 80
-SCREEN = 44  # lines that a report takes unless all is asked for
+SCREEN = 40  # lines that a report takes unless all is asked for
 MOST_HOLDINGS = 6  # at the peak of memory that are shown where it does not fit
 MOST_SETTLED = 3
-MOST_ROWS = 3  # of a group that are shown where not all are
+MOST_ROWS = 2  # of a group that are shown where not all are
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
@@ -26,10 +26,17 @@ def text(found: Report, width: int = WIDTH, *, by: str = LINE, sort: str = "byte
     """The report in ``width`` columns. ``top``: how many groups are shown, 0 for all; None: what one screen holds."""
     lines = list(_head(found, width))
     if found.rows:
-        lines += _groups(found, found.grouped(by, sort), width, by, top, SCREEN - len(lines) - 3)
+        lines += _groups(found, found.grouped(by, sort), width, by, top, SCREEN - len(lines) - _below(found))
         lines += ["", *_totals(found)]
     lines += [*_settled(found, width), *_hints(found, width)]
     return printable("\n".join(lines))
+
+
+def _below(found: Report) -> int:
+    """Lines that stand under the groups, at most."""
+    settled = 2 + 2 * min(MOST_SETTLED, len(found.settled)) if found.settled else 0
+    hints = 2 + 3 * len(found.hints) if found.hints is not None else 0
+    return 1 + len(found.by_kind) + settled + hints
 
 
 # ---------------------------------------------------------------- the whole
@@ -117,36 +124,45 @@ def _hints(found: Report, width: int) -> Iterator[str]:
 
 
 def _groups(found: Report, groups: tuple[Group, ...], width: int, by: str, top: int | None, room: int) -> Iterator[str]:
+    """The groups: all rows of each with ``top`` 0, else the dearest rows; those that do not fit, as one line each."""
     total = max(1, found.total_bytes_received)
-    shown = 0
-    for place, one in enumerate(groups):
-        if top and place >= top:
+    shown = groups[:top] if top else groups
+    most = None if top == 0 else MOST_ROWS
+    whole = 0
+    for one in shown:
+        lines = list(_group(found, one, width, by, total, most))
+        if top is None and whole and len(lines) > room - min(2, len(shown) - whole):
             break
-        lines = list(_group(found, one, width, by, total, all_rows=top == 0))
-        if top is None and shown and shown + len(lines) > room:
-            groups_left = groups[place:]
-            break
-        shown += len(lines)
+        whole += 1
+        room -= len(lines)
         yield from lines
-    else:
-        return
-    groups_left = groups[place:]
-    left = sum(group.bytes_received for group in groups_left)
-    yield ""
-    yield f"and {counted(len(groups_left), by)} more: {show_bytes(left)}, {_share(left, total)} (--top 0 shows all)"
+    brief = 0 if top else max(0, room - 3) if top is None else 0
+    rest = shown[whole:]
+    if brief and rest:
+        yield ""
+        yield from (_heading(found, one, width, by, total) for one in rest[:brief])
+    left = (*rest[brief:], *groups[len(shown) :])
+    if left:
+        size = sum(group.bytes_received for group in left)
+        yield ""
+        yield f"and {counted(len(left), by)} more: {show_bytes(size)}, {_share(size, total)} (--top 0 shows all)"
 
 
-def _group(found: Report, one: Group, width: int, by: str, total: int, all_rows: bool) -> Iterator[str]:
-    yield ""
+def _heading(found: Report, one: Group, width: int, by: str, total: int) -> str:
     size = one.bytes_received
     figures = f"{_share(size, total):>4} {show_bytes(size):>10} {show_seconds(one.seconds):>8}"
     key = one.key or "-"
     if by == LINE and one.place != NOWHERE:
         source = found.sources.line(one.place)
         key = short(one.place) + (f"  {source}" if source else "")
-    yield shortened(f"{figures}  {key}", width)
+    return shortened(f"{figures}  {key}", width)
+
+
+def _group(found: Report, one: Group, width: int, by: str, total: int, most: int | None) -> Iterator[str]:
+    yield ""
+    yield _heading(found, one, width, by, total)
     rows = one.folded
-    count = len(rows) if all_rows or len(rows) <= MOST_ROWS else MOST_ROWS
+    count = len(rows) if most is None else most
     for row in rows[:count]:
         yield from _row(row, width, by, alone=len(rows) == 1)
     if rows[count:]:
