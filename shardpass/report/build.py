@@ -18,7 +18,7 @@ from shardpass.diagnostics import NOWHERE, Place, ShardpassError
 from shardpass.ir.annotations import MESH, TILED_SHARDING, Signature, get_text, main_of
 from shardpass.ir.collectives import CollectiveUse, collective_ops, groups_of
 from shardpass.ir.context import UNNAMED
-from shardpass.ir.frames import user_place
+from shardpass.ir.frames import user_frame
 from shardpass.ops.splits.factors import DimAxes
 from shardpass.ops.splits.prime_mesh import PrimeMesh
 from shardpass.planning.plan import ProgramPlan
@@ -76,7 +76,7 @@ def explain_module(
         machine.name,
         find_ops=told.ops,
         memory=memory_facts(seen.plan, told.names, breadth=machine.name == "cpu"),
-        settled=_settled(seen),
+        settled=_settled(seen, sources),
         sources=sources,
         plan=seen.plan,
     )
@@ -112,23 +112,27 @@ def _axes(mesh: Mesh | None) -> tuple[tuple[str, int], ...]:
     return () if mesh is None else tuple(mesh.axes)
 
 
-def _settled(seen: Watched) -> tuple[SettledFact, ...]:
+def _settled(seen: Watched, sources: Sources) -> tuple[SettledFact, ...]:
     moves = () if seen.decision is None else seen.decision.settled
-    return tuple(
-        SettledFact(_settled_words(one.told), user_place(where) if where else NOWHERE, one.before, one.after)
-        for one, where in zip(moves, seen.settled_at, strict=True)
-    )
+    found = []
+    for one, where in zip(moves, seen.settled_at, strict=True):
+        frame = user_frame(where)
+        told = _settled_words(one.told, sources.expression(frame) if where else "")
+        found.append(SettledFact(told, frame.place, one.before, one.after))
+    return tuple(found)
 
 
-_TOLD = re.compile(r"(.*), factor of size (\d+), (.*): (\d+) values")
+_TOLD = re.compile(r"(?:stablehlo\.)?(.*), factor of size (\d+), (.*): (\d+) values")
 
 
-def _settled_words(told: str) -> str:
-    """A move in words of the program: "dot_general: a dimension of 32 is split over data, in 14 values"."""
-    found = _TOLD.fullmatch(told.removeprefix("stablehlo."))
+def _settled_words(told: str, expression: str) -> str:
+    """A move in words of the program: ``x @ w: its dimension of 32 is split over data, and 13 values with it``."""
+    found = _TOLD.fullmatch(told)
     if found is None:
         return told
-    return f"{found[1]}: a dimension of {found[2]} is {found[3]}, in {found[4]} values"
+    who, size, way, count = found.groups()
+    others = int(count) - 1
+    return f"{expression or who}: a dimension of {size} is {way}" + (f", and {others} values with it" if others else "")
 
 
 # ---------------------------------------------------------------- time

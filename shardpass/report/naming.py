@@ -60,7 +60,7 @@ class Sources:
         """What ``frame`` spans: the variable that its line assigns it to, or its text; "" where it is not known."""
         place = frame.place
         if not frame.end_line:
-            return self.identifier(frame)
+            return self.identifier(frame) or _starting_at(self._raw(place), place.column)
         if not 0 <= frame.end_line - place.line < MOST_LINES:
             return ""
         rows = [self._raw(Place(place.file, line)) for line in range(place.line, frame.end_line + 1)]
@@ -96,6 +96,22 @@ def _expression(rows: tuple[str, ...], start: int, end: int) -> str:
     if len(text) <= LONGEST and _is_expression(text):
         return text
     return _called(text) or (text[: LONGEST - 3] + "..." if _is_expression(text) else "")
+
+
+@lru_cache(maxsize=4096)
+def _starting_at(row: str, start: int) -> str:
+    """The longest expression of the statement ``row`` that starts at a column, where the location says no end."""
+    indent = len(row) - len(row.lstrip())
+    try:
+        nodes = list(ast.walk(ast.parse(row.strip())))
+    except (SyntaxError, ValueError):
+        return ""
+    ends = [
+        node.end_col_offset or 0
+        for node in nodes
+        if isinstance(node, ast.expr) and node.col_offset + indent == start and not isinstance(node, ast.Name)
+    ]
+    return _expression((row,), start, max(ends) + indent) if ends else ""
 
 
 def _called(text: str) -> str:

@@ -171,7 +171,7 @@ class Reasons:
 
     def _whose(self, found: Annotated | None) -> str:
         if found is None:
-            return " (no annotation says so)"
+            return " (no annotation)"
         if found.kind == ARGUMENT:
             return f" (argument {self.names.of(found.value).removeprefix('argument ')})"
         if found.kind == RESULT:

@@ -17,7 +17,8 @@ from shardpass.report.rows import BACKWARD, MemoryFacts
 WIDTH = 80
 SCREEN = 40  # lines that a report takes unless all is asked for
 MOST_HOLDINGS = 6  # at the peak of memory that are shown where it does not fit
-MOST_SETTLED = 3
+MOST_SETTLED = 2
+BRIEF = 6  # lines that are kept for groups in brief
 MOST_ROWS = 2  # of a group that are shown where not all are
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
@@ -131,7 +132,7 @@ def _groups(found: Report, groups: tuple[Group, ...], width: int, by: str, top: 
     whole = 0
     for one in shown:
         lines = list(_group(found, one, width, by, total, most))
-        if top is None and whole and len(lines) > room - min(2, len(shown) - whole):
+        if top is None and whole and len(lines) > room - min(BRIEF, len(shown) - whole):
             break
         whole += 1
         room -= len(lines)
