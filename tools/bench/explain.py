@@ -3,6 +3,7 @@
 
     python -m tools.bench.explain                        every program of test/integration/models
     python -m tools.bench.explain mlp transformer        those whose name or family begins so
+    python -m tools.bench.explain --layers 24            how long the report of a training step takes beside partitioning
 
 Bytes are counted in the compiled HLO by tools/bench/hlo_traffic.py, loops multiplied. A line is the user's where it is
 of no library. Memory is arguments, results and temporaries of XLA's statistics; the report's is by profile "cpu", whose
@@ -82,10 +83,41 @@ def measure(name: str) -> Measured:
     )
 
 
+def speed(layers: int) -> str:
+    """The time of partitioning a transformer's training step, and of its report, each the best of three."""
+    from shardpass.diagnostics import collect
+    from shardpass.ir.context import parse_module
+    from shardpass.pipeline.run import run_in_place
+    from shardpass.report.build import explain_module
+    from tools.bench.compile_programs import MeshSize, transformer
+
+    text = transformer(MeshSize(4, 2), layers).lower(MeshSize(4, 2), debug_info=True)
+    partition, report, lines = math.inf, math.inf, 0
+    for _ in range(3):
+        module = parse_module(text, "step.mlir")
+        start = time.perf_counter()
+        with collect():
+            run_in_place(module, "partition")
+        partition = min(partition, time.perf_counter() - start)
+        module = parse_module(text, "step.mlir")
+        start = time.perf_counter()
+        with collect():
+            lines = len(str(explain_module(module, "step.mlir")).splitlines())
+        report = min(report, time.perf_counter() - start)
+    ratio = report / partition
+    return (
+        f"{layers} layers: partitioned in {partition:.2f} s, reported in {report:.2f} s ({ratio:.2f}x), {lines} lines"
+    )
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("programs", nargs="*", help="beginnings of names or families; default: all")
+    parser.add_argument("--layers", type=int, help="measure time alone, of a transformer of so many layers")
     arguments = parser.parse_args()
+    if arguments.layers:
+        print(speed(arguments.layers))
+        return 0
     wanted = tuple(arguments.programs)
     chosen = [
         p for p in real_programs().values() if not wanted or p.name.startswith(wanted) or p.family.startswith(wanted)
