@@ -126,6 +126,11 @@ class _Instead(ModulePass):
     name = "watched"
     summary = "a pass, watched"
 
+    @property
+    def keeps_table(self) -> bool:  # type: ignore[override]
+        """As ``own``: what it read serves the passes that follow."""
+        return bool(self.own.keeps_table)
+
     def run(self, module: Any) -> bool | None:
         found: bool | None = self.does(module)
         return found

@@ -3,7 +3,7 @@
 
     python -m tools.bench.explain                        every program of test/integration/models
     python -m tools.bench.explain mlp transformer        those whose name or family begins so
-    python -m tools.bench.explain --layers 24            how long the report of a training step takes beside partitioning
+    python -m tools.bench.explain --layers 24            how long a report takes beside partitioning
 
 Bytes are counted in the compiled HLO by tools/bench/hlo_traffic.py, loops multiplied. A line is the user's where it is
 of no library. Memory is arguments, results and temporaries of XLA's statistics; the report's is by profile "cpu", whose
