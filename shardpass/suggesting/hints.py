@@ -29,6 +29,7 @@ from itertools import combinations
 from typing import Any
 
 from shardpass.diagnostics import NOWHERE, Place
+from shardpass.ir.frames import Frame
 from shardpass.ops.splits.factors import Axes, DimAxes
 from shardpass.ops.splits.prime_mesh import PrimeMesh
 from shardpass.passes.propagate import barriers
@@ -37,7 +38,7 @@ from shardpass.planning.limited import Task
 from shardpass.planning.machine import Machine
 from shardpass.planning.moves import whole_axes
 from shardpass.planning.planner import plan_program
-from shardpass.planning.search import Search, decide
+from shardpass.planning.search import SMALL, Search, decide
 from shardpass.program.program import Array, Op, OpKind, Program
 from shardpass.program.read import Handles, read_program
 from shardpass.program.shardings import Shardings
@@ -84,6 +85,7 @@ class _Hints:
         self.before = price(self.base, machine)
         self.shardings = decide(self.program, self.task.barriers, effort, machine.profile).shardings.of
         self.at = self._lines()
+        self.written = self._written()
         self.gradients = self._cotangents()
 
     def run(self) -> tuple[HintFact, ...]:
@@ -92,7 +94,7 @@ class _Hints:
         found: list[HintFact] = []
         for candidate in self._ranked()[:VERIFIED]:
             hint = self._verified(candidate.annotation)
-            if hint is not None:
+            if hint is not None and (hint.place, hint.code) not in {(one.place, one.code) for one in found}:
                 found.append(hint)
         found.sort(key=lambda hint: -hint.saves)
         return tuple(found[:MOST_HINTS])
@@ -133,7 +135,7 @@ class _Hints:
     def _candidates(self) -> Iterator[Annotation]:
         """The likeliest first: what a search chooses, at the dearest lines and of arguments; then every simple spec."""
         groups = self._groups()
-        chosen = self._searched()
+        chosen = self._searched() if self.effort == 0 or self.task.folded.program.count <= SMALL else self.shardings
         seen: set[tuple[Group, DimAxes]] = set()
         for of_group in (lambda group: [self._dims(chosen, group)], lambda group: _simple(group, self.program.mesh)):
             for group in groups:
@@ -168,17 +170,15 @@ class _Hints:
             sent[self._line(op)] = sent.get(self._line(op), 0.0) + cost.get(op.number, 0.0) * 1e-6
         sent.pop(NOWHERE, None)
         dearest = sorted(sent, key=lambda place: -sent[place])[:MOST_LINES]
-        found: dict[int, Group] = {}
-        for place in dearest:
-            for op in self.at.get(place, ()):
-                for value in (*op.results, *op.operands):
-                    group = self._group(value)
-                    if group is not None:
-                        found.setdefault(self.task.folded.of[value], group)
+        found: dict[tuple[int, ...], Group] = {}
+        for value in (v for place in dearest for op in self.at.get(place, ()) for v in (*op.results, *op.operands)):
+            group = self._group(value)
+            if group is not None:
+                found.setdefault(group.values, group)
         for value in self.program.body.arguments:
             group = self._group(value)
             if group is not None:
-                found.setdefault(self.task.folded.of[value], group)
+                found.setdefault(group.values, group)
         return list(found.values())
 
     def _lines(self) -> Mapping[Place, list[Op]]:
@@ -194,25 +194,43 @@ class _Hints:
         return NOWHERE if place == NOWHERE else Place(place.file, place.line)
 
     def _group(self, value: int) -> Group | None:
-        """A value with all that are alike (other layers' too); None where it cannot be, or need not be, constrained."""
+        """A value with all that one annotation names; None where it cannot be, or need not be, constrained."""
         program, array, names = self.program, self.program.arrays[value], self.names
         name = names.of(value)
-        if array is None or not array.rank or not name or name.startswith(GRADIENT):
+        if array is None or not array.rank or not name or name.startswith(GRADIENT) or "..." in name:
             return None
-        folded = self.task.folded
-        alike = [other for other, rep in enumerate(folded.of) if rep == folded.of[value]]
         if value in program.body.arguments:
-            alike = [other for other in alike if other in program.body.arguments]
+            folded = self.task.folded.of
+            alike = [other for other in program.body.arguments if folded[other] == folded[value]]
             kind = LINE if value in program.said else ARGUMENT
             return Group(kind, tuple(alike), tuple(map(names.of, alike)), array, self._first_use(value))
         maker = names.makers.get(value)
-        if value in program.said or maker is None or maker.kind is not OpKind.SPLIT or not maker.operands:
+        key = None if maker is None else (self._line(maker), name, array)
+        if key is None or value not in self.written.get(key, ()):
             return None
-        if maker.mesh.manual or names.is_backward(maker):
-            return None
-        made = [other for other in alike if other in names.makers]
-        values = dict.fromkeys((value, *made, *self.gradients.get((name, array), ())))
-        return Group(LINE, tuple(values), (name,), array, self._line(maker))
+        values = dict.fromkeys((*self.written[key], *self.gradients.get((name, array), ())))
+        return Group(LINE, tuple(values), (name,), array, key[0])
+
+    def _written(self) -> Mapping[tuple[Place, str, Array], list[int]]:
+        """The values that an expression of the user's text is: by its line, its text and its type.
+
+        An expression may be several ops, of a library's function, say; its value is the one that others use. A line of
+        a layer stands for the values of all layers.
+        """
+        users: dict[int, set[Frame]] = {}
+        for op in self.program.body.every_op():
+            if not self.names.is_backward(op):
+                for value in op.operands:
+                    users.setdefault(value, set()).add(self.names.frame(op))
+        found: dict[tuple[Place, str, Array], list[int]] = {}
+        for place, ops in self.at.items():
+            for op in ops:
+                for value in op.results if op.operands and not op.mesh.manual else ():
+                    array, name = self.program.arrays[value], self.names.of(value)
+                    outside = users.get(value, set()) - {self.names.frame(op)}
+                    if array is not None and outside and value not in self.program.said:
+                        found.setdefault((place, name, array), []).append(value)
+        return found
 
     def _first_use(self, value: int) -> Place:
         """The line that reads an argument first."""
