@@ -195,6 +195,7 @@ class _Told:
         self.shardings = seen.shardings
         provenance = Provenance(plan.program, seen.shardings, seen.said_arguments, seen.said_results)
         self.reasons = Reasons(plan.body, self.names, provenance, seen.results, seen.said_results)
+        self.reasons.searched = seen.decision is not None and bool(seen.decision.settled)
         self.by_number = {op.number: op for op in plan.program.body.every_op()}
 
     def row(self, op: Any, use: CollectiveUse, times: Times) -> Row:

@@ -10,7 +10,7 @@ Cases, by what asked for it (``watch.Origin``):
 5. The op's own collectives (borders of windows, keys of a sort): what the op says of them.
 
 Each ends with where the axis comes from: ``(x: argument)``, ``(constraint at train.py:41)``, ``(result 0)``, or
-``(chosen by the search)`` where no annotation reaches it.
+``(as the search chose)`` where no annotation reaches it.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ class Reasons:
         self, body: BlockPlan, names: Names, provenance: Provenance, results: Sequence[str], annotated: Collection[int]
     ) -> None:
         self.names, self.provenance, self.results, self.annotated = names, provenance, results, annotated
+        self.searched = False
         self.plans: dict[int, OpPlan] = {}
         self._number(body)
         self.program = names.program
@@ -171,7 +172,7 @@ class Reasons:
 
     def _whose(self, found: Annotated | None) -> str:
         if found is None:
-            return " (no annotation)"
+            return " (as the search chose)" if self.searched else " (no annotation)"
         if found.kind == ARGUMENT:
             return f" (argument {self.names.of(found.value).removeprefix('argument ')})"
         if found.kind == RESULT:

@@ -100,14 +100,15 @@ def _totals(found: Report) -> Iterator[str]:
 
 def _settled(found: Report, width: int) -> Iterator[str]:
     """What the search changed, most first."""
-    moves = sorted(found.settled, key=lambda one: -one.saved)[:MOST_SETTLED]
+    paying = [one for one in found.settled if round(one.saved) > 0]
+    moves = sorted(paying, key=lambda one: -one.saved)[:MOST_SETTLED]
     if moves:
         yield ""
         yield "the search settled, beyond what propagation finds:"
     for one in moves:
         where = "" if one.place == NOWHERE else f"{short(one.place)}: "
-        saved = f"saves what {show_bytes(round(one.saved))} cost" if one.saved > 0 else "opens the way"
-        yield from wrapped(f"{where}{one.told}: {saved}", width, "  ", "    ")
+        words = f"{where}{one.told}: saves what {show_bytes(round(one.saved))} cost"
+        yield from wrapped(words, width, "  ", "    ")
 
 
 def _hints(found: Report, width: int) -> Iterator[str]:

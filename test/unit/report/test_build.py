@@ -191,3 +191,21 @@ def test_a_module_that_is_partitioned_already_is_taken_as_it_is() -> None:
     (row,) = shardpass.explain(module).rows
     assert (row.axes, row.bytes_received) == ("model", collectives(module)[0].bytes_received)
     assert row.place.line == line_of(contraction, "h = x @ w")
+
+
+def test_what_the_search_settles_is_told_with_its_line() -> None:
+    """Rows of x are whole and rows of w split: propagation alone sums [512,64] in each layer, the search does not."""
+
+    def deep(x: Any, w: Any) -> Any:
+        for _ in range(3):
+            x = x + jnp.tanh(x @ w)
+        return x
+
+    given = (array(512, 64), array(64, 64))
+    shardings = {"in_shardings": (P(), P("data"))}
+    alone, searched = (explained(deep, *given, effort=effort, **shardings) for effort in (0, 1))
+    assert searched.total_bytes_received < alone.total_bytes_received
+    assert alone.settled == ()
+    assert any(one.saved > 0 for one in searched.settled)
+    assert "the search settled, beyond what propagation finds:" in str(searched)
+    assert "the search settled" not in str(alone)
