@@ -48,6 +48,7 @@ from shardpass.propagation.engine import Value
 from shardpass.propagation.program import Propagated
 
 FEW = 64  # splits of one value that are looked at
+AGAIN = 1e-3  # of a reshard's price, for values that any device makes again: they had better be as their users are
 CHANGE = 1.0  # bytes for each value that changes: among equals, the nearest
 
 
@@ -101,9 +102,9 @@ class _Network:
         self.found, self.estimate, self.distances, self.axes = found, estimate, distances, axes
         self.program = estimate.program
         self.tables: list[Table] = []
-        self.present: dict[int, int] = {}
         self.domains: dict[int, tuple[DimAxes, ...]] = {}
         self.members: dict[int, list[int]] = {}  # of a variable that stands for several values of the engine
+        self.present: dict[int, int] = {}  # of copies: the choice that changes nothing
         self._leaders: dict[int, int] = {}  # of these values, the variable
         self._copies: dict[int, _Place] = {}  # of a fixed value, the copy that its users may share
         self._before: dict[int, tuple[_Place, int]] = {}  # of a constraint's result: its operand; whether it is made
@@ -129,7 +130,6 @@ class _Network:
 
     def _new(self) -> int:
         self._next += 1
-        self.present[self._next] = 0
         return self._next
 
     def _place(self, index: int) -> _Place:
@@ -138,7 +138,6 @@ class _Network:
         domain = self.domains.get(variable)
         if domain is None:
             domain = self.domains[variable] = self._domain(self.found.engine.values[variable], variable)
-            self.present[variable] = 0
         return _Place(variable, domain)
 
     def _of(self, value: int) -> _Place | None:
@@ -179,6 +178,7 @@ class _Network:
         if len(splits) > FEW:
             return
         copy = self._copies[value] = _Place(self._new(), (place.domain[0], *splits))
+        self.present[copy.variable] = 0  # no other copy
         costs = self.distances.of(array, self.estimate.meshes[value], place.domain, copy.domain)[0]
         self.tables.append(Table((copy.variable,), costs * self._times(value)))
 
@@ -223,6 +223,7 @@ class _Network:
             return
         array, mesh = self.program.array(value), self.estimate.meshes[value]
         made = self._new()
+        self.present[made] = 1
         costs = self.distances.of(array, mesh, source.domain, target.domain)[:, 0] * self._times(value)
         self.tables.append(Table((source.variable, made), np.stack([np.zeros_like(costs), costs], axis=1)))
         self._before[result] = (source, made)
@@ -238,8 +239,10 @@ class _Network:
     def _taken(self, value: int, variable: int, wanted: Sequence[DimAxes | None], times: float) -> None:
         """The table of ``value`` and a variable which takes it as ``wanted`` says."""
         source = self._of(value)
-        if source is None or source.variable == variable or value in self.estimate.free:
+        if source is None or source.variable == variable:
             return
+        if value in self.estimate.free:
+            times *= AGAIN
         array, mesh = self.program.array(value), self.estimate.meshes[value]
         read = [dims is not None for dims in wanted]
         targets = [dims if dims is not None else ((),) * array.rank for dims in wanted]
