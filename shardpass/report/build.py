@@ -16,16 +16,14 @@ from jaxlib.mlir import ir
 
 from shardpass.diagnostics import NOWHERE, Place, ShardpassError
 from shardpass.ir.annotations import MESH, TILED_SHARDING, Signature, get_text, main_of
-from shardpass.ir.collectives import CollectiveUse, collective_ops, groups_of
+from shardpass.ir.collectives import CollectiveUse, collective_ops
 from shardpass.ir.context import UNNAMED
 from shardpass.ir.frames import user_frame
 from shardpass.ops.splits.factors import DimAxes
 from shardpass.ops.splits.prime_mesh import PrimeMesh
 from shardpass.planning.plan import ProgramPlan
 from shardpass.program.program import Block, Op
-from shardpass.redistribute.problem.sub_axes import sub_axes_of
-from shardpass.redistribute.program.steps import Step, StepKind
-from shardpass.redistribute.terms.costs import Profile, step_seconds, tiers
+from shardpass.redistribute.terms.costs import Profile
 from shardpass.redistribute.terms.profiles import find_profile
 from shardpass.report.explanation import Explanation
 from shardpass.report.naming import Names, Sources
@@ -34,6 +32,7 @@ from shardpass.report.reasons import Reasons
 from shardpass.report.remember import memory_facts
 from shardpass.report.rows import BACKWARD, FORWARD, OpFact, Row, SettledFact, ValueFact
 from shardpass.report.specs import spec, spec_of
+from shardpass.report.times import Times
 from shardpass.report.watch import Origin, Watched, marks, watch
 from shardpass.sharding import Mesh, Sharding, TupleSharding, parse_mesh, parse_sharding
 
@@ -133,33 +132,6 @@ def _settled_words(told: str, expression: str) -> str:
     who, size, way, count = found.groups()
     others = int(count) - 1
     return f"{expression or who}: a dimension of {size} is {way}" + (f", and {others} values with it" if others else "")
-
-
-# ---------------------------------------------------------------- time
-
-
-class Times:
-    """What collectives take on a machine. State: the groups that were timed, with a byte's share."""
-
-    def __init__(self, machine: Profile, mesh: Mesh | None, devices: int) -> None:
-        self.machine = machine
-        flat = machine.is_flat or mesh is None
-        self.network = None if flat or mesh is None else tiers(machine, sub_axes_of(mesh))
-        self.devices = devices
-
-    def of(self, op: Any, use: CollectiveUse) -> float:
-        """Seconds of all the times that it runs."""
-        if not use.bytes_each or not use.counted:
-            return 0.0
-        return self._once(op, use) * use.times
-
-    def _once(self, op: Any, use: CollectiveUse) -> float:
-        machine = self.machine
-        groups = groups_of(op, self.devices)
-        if self.network is None or not groups.size or int(np.min(groups)) < 0:
-            return machine.latency + use.bytes_each / machine.bandwidth
-        kind = StepKind.COLLECTIVE_PERMUTE if use.kind == "collective_permute" else StepKind.ALL_GATHER
-        return step_seconds(Step(kind, (), groups, (), (), use.bytes_each, 0), self.network)
 
 
 # ---------------------------------------------------------------- rows
