@@ -42,8 +42,11 @@ def take(given: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> tu
 
 def _lowered(jitted: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
     """What JAX lowers; over an abstract mesh, which has no devices, for the CPU."""
-    if not hasattr(jitted, "trace"):
+    try:
         return jitted.lower(*arguments, **keywords)
+    except ValueError as error:
+        if "lowering_platforms" not in str(error) or not hasattr(jitted, "trace"):
+            raise
     return jitted.trace(*arguments, **keywords).lower(lowering_platforms=("cpu",))
 
 
