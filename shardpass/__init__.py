@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from shardpass.sharding import ShardingParseError as ShardingParseError
     from shardpass.sharding import TupleSharding as TupleSharding
     from shardpass.sharding import parse_sharding as parse_sharding
+    from shardpass.suggesting.explain import explain as explain
     from shardpass.suggesting.suggest import suggest as suggest
 
     __version__: str
@@ -41,6 +42,7 @@ _PUBLIC = {
     "ShardpassError": "shardpass.diagnostics",
     "TupleSharding": "shardpass.sharding",
     "compile": "shardpass.runtime",
+    "explain": "shardpass.suggesting.explain",
     "parse_sharding": "shardpass.sharding",
     "plan_redistribution": "shardpass.redistribute",
     "run_pipeline": "shardpass.pipeline.run",

@@ -1,16 +1,23 @@
-"""shardpass-explain: each collective of the partitioned module, its bytes, its line, and its reason."""
+"""shardpass-explain: each collective of a program, its bytes, its line, and its reason; and the memory of a device."""
 
 from __future__ import annotations
 
+import argparse
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from shardpass.cli.common import MODULE_HELP, argument_parser, guarded, read_module, write_output
+from shardpass.cli.common import MODULE_HELP, argument_parser, guarded, read_input, read_module, write_output
 
 if TYPE_CHECKING:
-    from shardpass.report.collectives import Explanation
+    from shardpass.report.explanation import Explanation
+
+DESCRIPTION = """Partitions a module and lists its collectives by the line of the program that needs them: kind, axes,
+bytes that each device receives, what is moved from which sharding to which, and why; and the memory of a device. A
+partitioned module is taken as it is. Lower with as_text(debug_info=True), so that arguments have their paths and ops
+their lines."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -18,75 +25,135 @@ def main(argv: Sequence[str] | None = None) -> int:
     return guarded(_run, argv)
 
 
-def _run(argv: Sequence[str]) -> int:
-    parser = argument_parser(
-        "shardpass-explain",
-        "Partition a module and list its collectives: kind, axes, bytes that each device receives, "
-        "the line of the program that needs it, and why. A partitioned module is taken as it is.",
-    )
-    parser.add_argument("module", nargs="?", metavar="MODULE", help=MODULE_HELP)
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--html", metavar="FILE", help="write a page of HTML that needs no other file")
-    parser.add_argument(
+def _parser() -> argparse.ArgumentParser:
+    parser = argument_parser("shardpass-explain", DESCRIPTION)
+    add = parser.add_argument
+    add("module", nargs="?", metavar="MODULE", help=MODULE_HELP)
+    add("--json", action="store_true", help="print JSON")
+    add("--html", metavar="FILE", help="write a page of HTML that needs no other file")
+    add(
         "--source",
         action="append",
         default=[],
         metavar="FOLDER",
-        help="quote lines of the program from files below FOLDER in the page too, not only below the working "
-        "directory; may be given several times",
+        help="quote lines of the program from files below FOLDER too, not only below the working directory; may be "
+        "given several times",
     )
-    parser.add_argument(
+    add(
+        "--group-by",
+        choices=("line", "axis", "kind", "array"),
+        default="line",
+        help="put rows together by line of the program (default), mesh axis, kind of collective, or array",
+    )
+    add(
         "--sort",
-        choices=("program", "bytes"),
-        default="program",
-        help="sort the rows by place in the program (default) or by bytes",
+        choices=("bytes", "time", "program"),
+        default="bytes",
+        help="the groups with most bytes first (default), those with most time, or in the order of the program",
     )
+    add("--top", type=_count, metavar="N", help="show N groups, 0 for all (default: what a screen holds)")
+    add("--trips", type=_count, metavar="N", help="of loops whose trips are not known, show bytes for N trips too")
+    add("--diff", metavar="MODULE2", help="compare: what MODULE2 receives more or less, row by row")
+    add("--against", type=_ways, metavar="WAYS", help="beside what others make of it: xla, shardy, or xla,shardy")
+    add("--hints", action="store_true", help="look for annotations that save, each tried by planning again")
+    add("--memory-limit", type=_limit, metavar="BYTES", help="of a device, as in 16GiB: says what does not fit")
+    add(
+        "--effort",
+        type=int,
+        choices=(0, 1, 2),
+        default=1,
+        help="of shardpass-propagate: 0 propagates alone, 1 searches (default), 2 looks longer",
+    )
+    add(
+        "--profile",
+        default="default",
+        metavar="P",
+        help="the machine whose time is modelled: default, cpu, a100, h100, v5p, ethernet, pod, or a file P.json",
+    )
+    return parser
+
+
+def _count(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 10):
+        raise argparse.ArgumentTypeError(f"{text[:20]!r} is no number: give an integer from 0 to 999,999,999")
+    return int(text)
+
+
+def _ways(text: str) -> tuple[str, ...]:
+    ways = tuple(text.split(","))
+    if unknown := [way for way in ways if way not in ("xla", "shardy")]:
+        raise argparse.ArgumentTypeError(f"{unknown[0]!r} is no partitioner: give xla, shardy, or xla,shardy")
+    return ways
+
+
+def _limit(text: str) -> int | None:
+    from shardpass.redistribute.terms.limit import read_limit
+
+    found = read_limit(text)
+    return found if isinstance(found, int) else None
+
+
+def _run(argv: Sequence[str]) -> int:
+    parser = _parser()
     args = parser.parse_args(argv)
 
-    from shardpass.report import collectives as report
+    import json
+    from dataclasses import replace
 
-    found = explain(*read_module(parser, args.module), by_bytes=args.sort == "bytes")
+    data, file = read_module(parser, args.module)
+    folders = [Path.cwd(), *map(Path, args.source)]
+    found = explain(data, file, profile=args.profile, effort=args.effort, folders=folders)
+    found = replace(found, trips=args.trips, memory_limit=args.memory_limit, given=data)
+    if args.diff is not None:
+        other = explain(*read_input(args.diff), profile=args.profile, effort=args.effort, folders=folders)
+        print(found.diff(other))
+        return 0
+    if args.against is not None:
+        compared = found.against(*args.against)
+        print(json.dumps(compared.as_dict(), indent=2) if args.json else compared)
+        return 0
+    if args.hints:
+        from shardpass.suggesting.explain import with_hints
+
+        found = replace(found, hints=with_hints(data, file, None, args.effort, args.profile, folders))
     if args.html is not None:
-        folders = [Path.cwd(), *map(Path, args.source)]
-        write_output(args.html, report.to_html(found, folders))
+        from shardpass.report.page import to_html
+
+        write_output(args.html, to_html(found))
     if args.json:
-        print(report.to_json(found))
+        print(found.json())
     elif args.html != "-":
-        print(report.text(found, _width()))
+        from shardpass.report.text import text
+
+        print(text(found, _width(), by=args.group_by, sort=args.sort, top=args.top))
     return 0
 
 
-def _width() -> int | None:
-    """Columns of the terminal; None where the output goes elsewhere."""
+def _width() -> int:
+    """Columns of the terminal; 80 where the output goes elsewhere."""
     import shutil
 
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() or "COLUMNS" in os.environ else 80
 
 
-def explain(data: bytes, file: str, by_bytes: bool = False) -> Explanation:
+def explain(
+    data: bytes,
+    file: str,
+    *,
+    profile: str = "default",
+    effort: int = 1,
+    folders: Sequence[Path] | None = None,
+) -> Explanation:
     """The collectives of the module ``data``, partitioned first where it is not.
 
     Raises ShardpassError where it does not parse or cannot be partitioned.
     """
-    from shardpass.ir.annotations import MESH, get_text, num_devices
-    from shardpass.ir.collectives import collectives
     from shardpass.ir.context import parse_module
-    from shardpass.pipeline.run import run_in_place
-    from shardpass.report.collectives import Explanation
+    from shardpass.report.build import explain_module
+    from shardpass.suggesting.explain import pipeline
 
-    module = parse_module(data, file)
-    if not is_partitioned(module):
-        run_in_place(module, "partition")
-    uses = collectives(module)
-    if by_bytes:
-        uses.sort(key=lambda use: -use.bytes_received)
-    mesh = get_text(module.operation, MESH) or ""
-    return Explanation(file, num_devices(module) or 1, mesh, tuple(uses))
+    return explain_module(parse_module(data, file), file, pipeline=pipeline(effort), profile=profile, folders=folders)
 
 
-def is_partitioned(module: Any) -> bool:
-    """Whether @main's arguments or results say what they are tiles of."""
-    from shardpass.ir.annotations import TILED_SHARDING, Signature, main_of
-
-    signature = Signature(main_of(module))
-    return any(TILED_SHARDING in row for row in (*signature.arguments, *signature.results))
+if __name__ == "__main__":
+    raise SystemExit(main())

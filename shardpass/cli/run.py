@@ -201,13 +201,15 @@ def _print_collectives(console: Console, trial: Trial) -> None:
             use.kind,
             use.axes,
             _short(use.operand),
-            f"{use.bytes_received:,}",
+            f"{use.bytes_received:,}" + (f" ({use.times} x {use.bytes_each:,})" if use.times != 1 else ""),
             _source(use.place),
             use.reason.replace("stablehlo.", ""),
         )
         for use in trial.collectives
     ]
     title = f"Collectives: {len(rows)}, {trial.bytes_received:,} bytes received by each device"
+    if unknown := sum(use.unknown_loops > 0 for use in trial.collectives):
+        title += f"; {unknown} in loops of unknown length count once"
     _table(console, title, ("kind", "axes", "tile", "bytes", "source", "why"), rows)
 
 

@@ -149,6 +149,14 @@ DIFFERS = Code(
     "shardpass, a fault of XLA, or a program that is discontinuous at these inputs.",
 )
 
+PEER_FAILED = Code(
+    "SP553",
+    "the partitioner {way} made no program of this: {reason}",
+    remedy="compare with another, as in --against xla, or with none",
+    explanation="Another partitioner runs in a process of its own, on virtual CPU devices. Some refuse what they "
+    "cannot partition, some end their process.",
+)
+
 ADDED_BY_XLA = Code(
     "SP552",
     "XLA's own partitioner added {count} collectives to the compiled program; the first is {first}",

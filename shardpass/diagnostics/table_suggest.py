@@ -6,9 +6,16 @@ from shardpass.diagnostics.core import Code
 
 NOT_A_PROGRAM = Code(
     "SP801",
-    "suggest() needs a program, but was given {given}",
+    "a program is needed, but {given} was given",
     remedy="give a function and its arguments, what jax.jit returns, what lower() returns, a module, or a file's path",
     explanation="A function is lowered by JAX first; its arguments may be arrays or jax.ShapeDtypeStruct.",
+)
+
+SHARDINGS_OF_WHAT = Code(
+    "SP806",
+    "{names} can be said of a function, but {given} was given",
+    remedy="give the function itself, or say the shardings to jax.jit",
+    explanation="What was lowered or jitted already has its shardings.",
 )
 
 NO_MESH = Code(

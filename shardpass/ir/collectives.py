@@ -10,16 +10,18 @@ with tiles of the per-device program and g devices in a group:
     reduce_scatter       operand * (g-1)/g       ring: one block of each other device, partly summed
     all_reduce           2 * operand * (g-1)/g   reduce_scatter, then all_gather
 
-What stands in a loop's body is counted once, and marked. Cost: one walk over the module.
+What stands in the body of a loop runs as often as the loop does, where it counts (``trip_counts``); in a loop whose
+trips are not known it counts once and is marked. Of the branches of a conditional one is taken, so those that receive
+less than the dearest count nothing. Cost: one walk over the module.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +29,8 @@ from jaxlib.mlir import ir
 
 from shardpass.diagnostics import NOWHERE, Place, ShardpassError
 from shardpass.element_types import element_type
-from shardpass.ir.locations import place_of
+from shardpass.ir.frames import user_place
+from shardpass.ir.trip_counts import trip_count
 from shardpass.sharding import Mesh, parse_mesh
 from shardpass.sharding.axes import part_name, refs
 
@@ -42,62 +45,114 @@ KINDS = (
     "reduce_scatter",
 )
 OPS = frozenset(f"stablehlo.{kind}" for kind in KINDS)
-_LOOPS = ("stablehlo.while", "stablehlo.scan")
+_LOOP, _BRANCHES = "stablehlo.while", ("stablehlo.if", "stablehlo.case")
 
 
 @dataclass(frozen=True, slots=True)
 class CollectiveUse:
-    """One collective op. ``axes`` is "" where its groups follow no axes of the module's mesh."""
+    """One collective op. ``axes`` is "" where its groups follow no axes of the module's mesh.
+
+    Attributes:
+        axes: 'x', or 'x,y', major to minor; sub-axes as x:(2)4.
+        operand, result: types of the tiles, 'tensor<4x8xf32>'; several are joined with ', '.
+        group_size: of the greatest group; for a permute 2 where anything is moved.
+        bytes_each: what a device receives each time that it runs.
+        place: the user's line.
+        reason: "" where the op says none.
+        times: how often it runs; a loop whose trips are not known counts once.
+        unknown_loops: how many such loops it stands in.
+        counted: False in a branch of a conditional of which another branch receives more.
+    """
 
     kind: str
-    axes: str  # 'x', or 'x,y', major to minor; sub-axes as x:(2)4
-    operand: str  # types of the tiles, 'tensor<4x8xf32>'; several are joined with ', '
+    axes: str
+    operand: str
     result: str
-    group_size: int  # of the greatest group; for a permute 2 where anything is moved
-    bytes_received: int
-    place: Place  # the user's line
-    reason: str  # "" where the op says none
-    in_loop: bool
+    group_size: int
+    bytes_each: int
+    place: Place
+    reason: str
+    times: int = 1
+    unknown_loops: int = 0
+    counted: bool = True
+
+    @property
+    def bytes_received(self) -> int:
+        """What a device receives in one run of the program."""
+        return self.bytes_each * self.times if self.counted else 0
 
     def __str__(self) -> str:
         over = f" over {self.axes}" if self.axes else ""
         where = f" at {self.place}" if self.place != NOWHERE else ""
-        loop = ", each time round a loop" if self.in_loop else ""
+        times = f", {self.times} times" if self.times != 1 else ""
+        loop = ", in a loop of unknown length" if self.unknown_loops else ""
         reason = f": {self.reason}" if self.reason else ""
-        return f"{self.kind}{over}, {self.bytes_received} bytes{loop}{where}{reason}"
+        return f"{self.kind}{over}, {self.bytes_each} bytes{times}{loop}{where}{reason}"
 
     def as_dict(self) -> dict[str, object]:
         """For JSON: plain values under the names of the fields; ``place`` as file, line, column."""
         fields: dict[str, object] = {name: getattr(self, name) for name in self.__slots__ if name != "place"}
-        return {**fields, "file": self.place.file, "line": self.place.line, "column": self.place.column}
+        place = {"file": self.place.file, "line": self.place.line, "column": self.place.column}
+        return {**fields, "bytes_received": self.bytes_received, **place}
 
 
 def collectives(module: Any) -> list[CollectiveUse]:
     """Every collective of ``module`` (a per-device ``ir.Module``), in the order of its text."""
-    devices, mesh = _devices(module), _mesh(module)
-    return [_use(op, in_loop, devices, mesh) for op, in_loop in _walk(module.operation, False)]
+    return [use for _, use in collective_ops(module)]
+
+
+def collective_ops(module: Any) -> list[tuple[Any, CollectiveUse]]:
+    """As ``collectives``, each with its op."""
+    return _below(module.operation, _Around(1, 0), _devices(module), _mesh(module))
 
 
 def total_bytes(uses: Sequence[CollectiveUse]) -> int:
-    """Bytes received by a device in one run, every loop body counted once."""
+    """Bytes received by a device in one run of the program."""
     return sum(use.bytes_received for use in uses)
 
 
-def _walk(operation: Any, in_loop: bool) -> Iterator[tuple[Any, bool]]:
-    for region in operation.regions:
-        for block in region:
-            for view in block.operations:
-                op = view.operation
-                if op.name.removeprefix("stablehlo.") in KINDS:
-                    yield op, in_loop  # its region is its reduction
-                else:
-                    yield from _walk(op, in_loop or op.name in _LOOPS)
+class _Around(NamedTuple):
+    """How often what stands here runs: known trips, and loops of unknown ones."""
+
+    times: int
+    unknown: int
 
 
-def _use(op: Any, in_loop: bool, devices: int, mesh: Mesh | None) -> CollectiveUse:
+def _below(operation: Any, around: _Around, devices: int, mesh: Mesh | None) -> list[tuple[Any, CollectiveUse]]:
+    return [row for region in operation.regions for row in _of_region(region, around, devices, mesh)]
+
+
+def _of_region(region: Any, around: _Around, devices: int, mesh: Mesh | None) -> list[tuple[Any, CollectiveUse]]:
+    ops = [view.operation for block in region for view in block.operations]
+    return [row for op in ops for row in _one(op, around, devices, mesh)]
+
+
+def _one(op: Any, around: _Around, devices: int, mesh: Mesh | None) -> list[tuple[Any, CollectiveUse]]:
+    name = op.name
+    if name.removeprefix("stablehlo.") in KINDS:  # its region is its reduction
+        return [(op, _use(op, around, devices, mesh))]
+    if not len(op.regions):
+        return []
+    if name not in _BRANCHES:
+        return _below(op, _in_loop(op, around) if name == _LOOP else around, devices, mesh)
+    branches = [_of_region(region, around, devices, mesh) for region in op.regions]
+    dearest = max(range(len(branches)), key=lambda k: sum(use.bytes_received for _, use in branches[k]))
+    return [
+        (inner, use if k == dearest else replace(use, counted=False))
+        for k, branch in enumerate(branches)
+        for inner, use in branch
+    ]
+
+
+def _in_loop(loop: Any, around: _Around) -> _Around:
+    trips = trip_count(loop)
+    return _Around(around.times, around.unknown + 1) if trips is None else _Around(around.times * trips, around.unknown)
+
+
+def _use(op: Any, around: _Around, devices: int, mesh: Mesh | None) -> CollectiveUse:
     kind = op.name.removeprefix("stablehlo.")
     operands, results = [v.type for v in op.operands], [v.type for v in op.results]
-    groups = _groups(op, kind, devices)
+    groups = groups_of(op, devices)
     said = _text(op, "shardpass.axes")
     return CollectiveUse(
         kind=kind,
@@ -105,10 +160,11 @@ def _use(op: Any, in_loop: bool, devices: int, mesh: Mesh | None) -> CollectiveU
         operand=", ".join(map(str, operands)),
         result=", ".join(map(str, results)),
         group_size=groups.shape[1] if groups.size else 1,
-        bytes_received=_received(kind, operands, results, groups),
-        place=place_of(op.location),
+        bytes_each=_received(kind, operands, results, groups),
+        place=user_place(op.location),
         reason=_text(op, "shardpass.cause"),
-        in_loop=in_loop,
+        times=around.times,
+        unknown_loops=around.unknown,
     )
 
 
@@ -131,12 +187,12 @@ def _bytes(types: Sequence[Any]) -> int:
     )
 
 
-def _groups(op: Any, kind: str, devices: int) -> Ints:
+def groups_of(op: Any, devices: int) -> Ints:
     """The groups that talk to one another, one a row, -1 past the end of a short one.
 
     Of a permute: the pairs of a source and another device as target.
     """
-    if kind == "collective_permute":
+    if op.name == "stablehlo.collective_permute":
         pairs: Ints = np.array(op.attributes["source_target_pairs"], dtype=np.int64).reshape(-1, 2)
         moves: Ints = pairs[pairs[:, 0] != pairs[:, 1]]
         return moves

@@ -7,8 +7,9 @@ gives main's arguments a name and no line, and functions nothing. So, after pars
 2. one that the text spells out is kept as it is when it names a line of some file (the user's Python), and
    otherwise gets the line at which the op or the argument stands. That line is found by parsing the text
    once more with every ``loc(...)`` blanked: positions stay, and the parser makes all locations up;
-3. an op of case 2 without a line stays so in a function whose own location names a line. JAX writes this for functions
-   of libraries, and gives that function the line of the user's call. The ops get it as they are inlined there.
+3. an op of case 2 without a line stays so in a function whose own location names a line, and in a private one whose own
+   location is spelled out and names none. JAX writes both for functions of libraries: the first has the line of the
+   user's call, the second is called by the first. The ops get that line as they are inlined.
 
 Cost: one walk; a second parse and walk where case 2 needs it.
 """
@@ -43,12 +44,14 @@ def name_locations(module: Any, text: str, filename: str, offset: int) -> None:
     placed_by_calls = False
     for index, (thing, location) in enumerate(_located(module)):
         text_of = str(location)  # a stack of calls is long: print it once
-        if isinstance(thing, ir.Operation) and thing.name == "func.func":
-            placed_by_calls = _PARSED.fullmatch(text_of) is None and place_of(text_of) != NOWHERE
+        is_function = isinstance(thing, ir.Operation) and thing.name == "func.func"
+        if is_function:
+            spelled = _PARSED.fullmatch(text_of) is None
+            placed_by_calls = spelled and (place_of(text_of) != NOWHERE or _is_private(thing))
         named = places.named(text_of)
         if named is not None:
             _set(thing, named)
-        elif place_of(text_of) == NOWHERE and not placed_by_calls:
+        elif place_of(text_of) == NOWHERE and (is_function or not placed_by_calls):
             vague.append((index, thing, text_of))
     if not vague:
         return
@@ -89,6 +92,10 @@ def _parse(text: str) -> Any:
         return ir.Module.parse(text)
     except ir.MLIRError:
         return None
+
+
+def _is_private(function: Any) -> bool:
+    return "sym_visibility" in function.attributes and "private" in str(function.attributes["sym_visibility"])
 
 
 def _located(module: Any) -> Iterator[tuple[Any, Any]]:

@@ -20,13 +20,13 @@ import jax
 from jax.sharding import NamedSharding, PartitionSpec
 
 from shardpass.diagnostics import Diagnostic, ShardpassError, collect
-from shardpass.ir.annotations import MESH, get_text, num_devices
-from shardpass.ir.collectives import collectives
+from shardpass.ir.context import UNNAMED, copy_module
 from shardpass.jax.hook import Mode, for_jax, using
 from shardpass.pipeline.plan import plan_module
 from shardpass.pipeline.run import run_pipeline
 from shardpass.planning.plan import ProgramPlan
-from shardpass.report.collectives import Explanation
+from shardpass.report.build import explain_module
+from shardpass.report.explanation import Explanation
 
 _UNSAID = object()
 
@@ -50,11 +50,11 @@ def partition(
         options: any other option of ``jax.jit``.
     """
     given = {"in_shardings": in_shardings, "out_shardings": out_shardings}
-    said = {name: _over(mesh, value) for name, value in given.items() if value is not _UNSAID}
+    said = {name: over(mesh, value) for name, value in given.items() if value is not _UNSAID}
     return Partitioned(jax.jit(f, **said, **options), mesh, pipeline)
 
 
-def _over(mesh: Any, shardings: Any) -> Any:
+def over(mesh: Any, shardings: Any) -> Any:
     """``shardings`` with each ``PartitionSpec`` over ``mesh``; without a mesh as they are."""
     if mesh is None:
         return shardings
@@ -116,11 +116,9 @@ class Lowered:
             return plan_module(self.stablehlo)
 
     def explain(self) -> Explanation:
-        """Each collective: bytes, axes, the line of the program, and the reason; ``str()`` of it is a table."""
-        module = self.partitioned
-        mesh = get_text(module.operation, MESH) or ""
-        name = get_text(self.stablehlo.operation, "sym_name") or "program"
-        return Explanation(name, num_devices(module) or 1, mesh, tuple(collectives(module)))
+        """Each collective: bytes, axes, the line of the program, and the reason; ``print`` it."""
+        with collect():
+            return explain_module(copy_module(self.stablehlo), UNNAMED, pipeline=for_jax(self._pipeline))
 
     def check(self) -> tuple[Diagnostic, ...]:
         """What is wrong with the program's shardings, errors first; empty where nothing is."""

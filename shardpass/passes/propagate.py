@@ -77,6 +77,13 @@ class Propagate(ModulePass):
     trace: bool = False
 
     def run(self, module: Any) -> None:
+        decision, handles = self.decided(module)
+        told = Told(decision, handles)
+        for line in (*(told.trace() if self.trace else ()), *(told.conflicts() if self.verbose else ())):
+            print(line, file=sys.stderr)
+
+    def decided(self, module: Any) -> tuple[Decision, Handles]:
+        """What is decided about ``module``, which then says so."""
         table = table_of(module, "propagate")
         program, handles = table.program, table.handles
         decision = decide(
@@ -84,9 +91,7 @@ class Propagate(ModulePass):
         )
         write(program, handles, decision.shardings)
         keep(Table(program, handles, decision.shardings))
-        told = Told(decision, handles)
-        for line in (*(told.trace() if self.trace else ()), *(told.conflicts() if self.verbose else ())):
-            print(line, file=sys.stderr)
+        return decision, handles
 
 
 def barriers(program: Program, handles: Handles) -> dict[int, str]:

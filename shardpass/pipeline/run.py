@@ -106,8 +106,13 @@ def run_pipeline(text_or_module: Any, pipeline: str, *, filename: str = UNNAMED)
 
 def run_in_place(module: Any, pipeline: str, instruments: Instruments = Instruments()) -> None:
     """As ``run_pipeline``, on ``module`` itself, which is left half-done where a pass fails."""
+    run_steps(module, resolve(pipeline, module.context), instruments)
+
+
+def run_steps(module: Any, steps: tuple[Step, ...], instruments: Instruments = Instruments()) -> None:
+    """As ``run_in_place``, of a pipeline that is resolved already (``resolve``)."""
     with module.context:
-        run = _Run(module, resolve(pipeline, module.context), instruments)
+        run = _Run(module, steps, instruments)
         manager = run.manager()
         with collect() as findings, _mlirs_findings(module.context), _no_search_for_cycles(), _deep_regions(), scope():
             failure = run.execute(manager)

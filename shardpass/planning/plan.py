@@ -10,6 +10,7 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 
+from shardpass.html_table import html_table
 from shardpass.planning.alive import Alive, alive
 from shardpass.planning.listed import Sent, listed
 from shardpass.planning.steps import BlockPlan
@@ -18,6 +19,8 @@ from shardpass.program.program import Program
 from shardpass.redistribute.terms.costs import Profile
 from shardpass.redistribute.terms.profiles import find_profile
 from shardpass.sharding import Sharding
+
+MOST_SHOWN = 40  # collectives in a notebook
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,17 @@ class ProgramPlan:
     def alive(self) -> Alive:
         """The bytes of tiles that live together on one device, op by op."""
         return alive(self.body, self.program)
+
+    def _repr_html_(self) -> str:
+        """What notebooks show: the collectives as a table, those that a device receives most by first."""
+        first = next(lines(self.body, self.collectives, self.program))
+        dearest = sorted(self.collectives, key=lambda sent: -sent.bytes * sent.times)
+        rows = [
+            ("" if sent.op is None else sent.op.called, sent.kind, sent.axes, sent.times, sent.bytes * sent.times)
+            for sent in dearest[:MOST_SHOWN]
+        ]
+        more = f"and {len(dearest) - MOST_SHOWN:,} more" if len(dearest) > MOST_SHOWN else ""
+        return html_table(first, ("op", "collective", "over", "times", "bytes received"), rows, more)
 
     def __str__(self) -> str:
         return "\n".join(lines(self.body, self.collectives, self.program))

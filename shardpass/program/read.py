@@ -36,13 +36,13 @@ from shardpass.ir.annotations import (
 )
 from shardpass.ir.effects import may_be_erased
 from shardpass.ir.locations import place_of
+from shardpass.ir.trip_counts import trip_count
 from shardpass.ir.walk import CONTROL_FLOW, inputs_of
 from shardpass.ops.model import OpModel
 from shardpass.ops.registry import OpDef, find
 from shardpass.ops.splits.prime_mesh import PrimeMesh, prime_mesh
 from shardpass.program.models import Models
 from shardpass.program.program import NOTHING_SAID, Array, Block, Op, OpKind, Program, Said
-from shardpass.program.trip_counts import trip_count
 from shardpass.program.validate import read_for
 from shardpass.sharding import Sharding, parse_sharding
 

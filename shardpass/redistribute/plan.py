@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from shardpass.element_types import ElementType
+from shardpass.html_table import html_table
 from shardpass.redistribute.problem.device_arrays import IntArray
 from shardpass.redistribute.program.ops import DeviceProgram
 from shardpass.redistribute.program.steps import Refusal, Step
@@ -75,6 +76,15 @@ class Plan:
 
         ends = LocalTile(self.source, self.source_tile), LocalTile(self.target, self.target_tile)
         return module_text(self.program, self.shape, self.element_type, self.num_devices, *ends)
+
+    def _repr_html_(self) -> str:
+        """What notebooks show: the steps as a table."""
+        first, *_, last = str(self).splitlines()
+        rows = [
+            (step.kind.value, ", ".join(step.axes), str(list(step.tile_before)), str(list(step.tile_after)), step.bytes)
+            for step in self.steps
+        ]
+        return html_table(first, ("step", "over", "tile before", "after", "bytes received"), rows, last.strip())
 
     def __str__(self) -> str:
         extent = "x".join(map(str, (*self.shape, self.element_type)))

@@ -36,9 +36,9 @@ import numpy as np
 
 from shardpass.diagnostics import ShardpassError
 from shardpass.ir.annotations import MANUAL, SHARDING, TO_FULL, TO_SHARD, custom_call_target, get_text
+from shardpass.ir.trip_counts import trip_count
 from shardpass.ir.walk import inputs_of, operation
 from shardpass.program.manual_regions import marked_scope
-from shardpass.program.trip_counts import trip_count
 from shardpass.replication.agreement import Agreement, Agreements, Ints
 from shardpass.replication.rules import Fact, Site, facts_of
 from shardpass.sharding import Sharding, parse_sharding

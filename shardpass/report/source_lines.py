@@ -17,12 +17,13 @@ from shardpass.diagnostics import Place
 LARGEST = 4 * 2**20  # bytes of a file
 
 
-def source_line(place: Place, folders: Sequence[Path]) -> str:
+def source_line(place: Place, folders: Sequence[Path], *, strip: bool = True) -> str:
     """The text at ``place``, without the space around it; "" where it may not be quoted, or is not there."""
     if not place.line or not place.file:
         return ""
     lines = _lines(place.file, tuple(folders))
-    return lines[place.line - 1].strip() if place.line <= len(lines) else ""
+    found = lines[place.line - 1] if place.line <= len(lines) else ""
+    return found.strip() if strip else found
 
 
 @lru_cache(maxsize=64)

@@ -30,6 +30,7 @@ from shardpass.sharding import coordinates
 from shardpass.sharding import digits as dg
 from shardpass.sharding.axes import Axes, check_disjoint, in_mesh_order, joined, refs
 from shardpass.sharding.digits import Ints
+from shardpass.sharding.grid import grid_html
 from shardpass.sharding.meaning import MOST_DEVICES, Key, tiled_key
 from shardpass.sharding.mesh import AxisRef, Mesh
 from shardpass.sharding.notes import PLAIN, Kind, Notes
@@ -345,6 +346,10 @@ class Sharding:
     def __str__(self) -> str:
         """Canonical ``mhlo.sharding`` text, as XLA prints it."""
         return self._text
+
+    def _repr_html_(self) -> str:
+        """What notebooks show: the text, and which devices hold each tile."""
+        return grid_html(self._text, None if self._counts is None else self.tile_index())
 
     def text(self, *, metadata: bool = False) -> str:
         """``str(self)``, with its metadata if asked for. A partial max or min without a mesh of names is told there."""

@@ -93,10 +93,13 @@ def _annotate(module: Any, annotations: Iterable[Annotation]) -> None:
 
 def _constrain(value: Any, said: Any) -> None:
     """Puts a constraint behind ``value``, for all its uses."""
-    owner = operation(value.owner)
-    block = owner.block
-    following = list(block.operations)
-    place = following.index(owner) + 1
-    with ir.InsertionPoint(following[place]), owner.location:
+    if isinstance(value.owner, ir.Block):
+        block, following, location = value.owner, value.owner.operations[0], value.location
+    else:
+        owner = operation(value.owner)
+        block, location = owner.block, owner.location
+        inside = list(block.operations)
+        following = inside[inside.index(owner) + 1]
+    with ir.InsertionPoint(following), location:
         made = make_custom_call(CONSTRAINT, value, value.type, {SHARDING: said})
     value.replace_all_uses_except(made, operation(made.owner))

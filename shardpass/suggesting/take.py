@@ -31,11 +31,23 @@ def take(given: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> tu
         import jax
 
         jitted = given if hasattr(given, "lower") else jax.jit(given)
-        given = jitted.lower(*arguments, **keywords)
+        given = _lowered(jitted, arguments, keywords)
+    if hasattr(given, "stablehlo"):  # of ``shardpass.jax.partition``
+        return take(given.stablehlo, (), {})
     if not hasattr(given, "as_text"):
         raise NOT_A_PROGRAM.error(given=f"an object of class {type(given).__name__}")
     lowered: str = given.as_text(debug_info=True)
     return lowered, UNNAMED
+
+
+def _lowered(jitted: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+    """What JAX lowers; over an abstract mesh, which has no devices, for the CPU."""
+    try:
+        return jitted.lower(*arguments, **keywords)
+    except ValueError as error:
+        if "lowering_platforms" not in str(error) or not hasattr(jitted, "trace"):
+            raise
+    return jitted.trace(*arguments, **keywords).lower(lowering_platforms=("cpu",))
 
 
 def read_mesh(given: Any) -> Mesh | None:
@@ -45,6 +57,20 @@ def read_mesh(given: Any) -> Mesh | None:
     return Mesh((str(name), int(size)) for name, size in dict(given.shape).items())
 
 
+def put_mesh(module: Any, mesh: Mesh | None, file: str) -> None:
+    """Says on ``module`` that it runs over ``mesh``, where one is given; SP803 where it says otherwise already."""
+    if mesh is None:
+        return
+    with module.context:
+        said = num_devices(module)
+        if said not in (None, 1, mesh.size):
+            where = NOWHERE if file == UNNAMED else Place(file)
+            raise MESH_SIZE.error(where, mesh=str(mesh), size=mesh.size, count=said)
+        if said is None or said == 1:
+            set_num_devices(module, mesh.size)
+            set_mesh(module, mesh)
+
+
 def imported(data: str | bytes, file: str, mesh: Mesh | None) -> Any:
     """The module ``data``, imported. ``mesh``: over which it is to be split; by default the one that it names.
 
@@ -52,16 +78,10 @@ def imported(data: str | bytes, file: str, mesh: Mesh | None) -> Any:
     devices than the module.
     """
     module = parse_module(data, file)
-    where = NOWHERE if file == UNNAMED else Place(file)
-    with module.context:
-        said = num_devices(module)
-        if mesh is not None:
-            if said not in (None, 1, mesh.size):
-                raise MESH_SIZE.error(where, mesh=str(mesh), size=mesh.size, count=said)
-            set_num_devices(module, mesh.size)
-            set_mesh(module, mesh)
+    put_mesh(module, mesh, file)
     with collect():
         run_in_place(module, "shardpass-import")
+    where = NOWHERE if file == UNNAMED else Place(file)
     with module.context:
         found = mesh_of(module)
     if found is None or found.size == 1:

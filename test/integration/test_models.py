@@ -71,7 +71,7 @@ def test_the_plan_lists_every_collective_that_is_emitted(name):
         plan = plan_module(text)
         module = shardpass.run_pipeline(text, EMITTED)
     listed = Counter((sent.kind, sent.bytes) for sent in plan.collectives)
-    assert listed == Counter((use.kind, use.bytes_received) for use in collectives(module))
+    assert listed == Counter((use.kind, use.bytes_each) for use in collectives(module))
 
 
 def test_there_are_sixty_over_every_mesh():

@@ -45,8 +45,8 @@ class TrainingStep:
     specs: Any
     inputs: tuple[int, ...]
 
-    def lower(self, size: MeshSize) -> str:
-        """StableHLO text with sdy shardings."""
+    def lower(self, size: MeshSize, *, debug_info: bool = False) -> str:
+        """StableHLO text with sdy shardings; with ``debug_info`` it names the lines of this file."""
         mesh = size.abstract()
 
         def step(parameters: Params, x: Any) -> Any:
@@ -61,7 +61,7 @@ class TrainingStep:
         batch = NamedSharding(mesh, PartitionSpec("data"))
         jitted = jax.jit(step, in_shardings=(placed, batch), out_shardings=(None, placed))
         traced = jitted.trace(shapes, jax.ShapeDtypeStruct(self.inputs, jnp.float32))
-        text: str = traced.lower(lowering_platforms=("cpu",)).as_text()
+        text: str = traced.lower(lowering_platforms=("cpu",)).as_text(debug_info=debug_info)
         return text
 
 

@@ -24,9 +24,9 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from shardpass.runtime.shardy_passes import shardy_module
 from tools.bench.hlo_traffic import traffic
 from tools.bench.real_programs import LoweredProgram, Measurable, differences, real_programs
-from tools.bench.shardy import shardy_module
 from tools.processes import ChildFailed, JsonChild, answer, environment, module_command
 
 WAYS = ("shardpass", "xla", "shardy")

@@ -1,15 +1,19 @@
 // A product over a split dimension: each device has a partial sum of the whole 8x16 result, 512 bytes, and
 // the ring over 4 devices brings it 2 * 512 * 3/4 = 768 bytes.
-// RUN: shardpass-explain %s | FileCheck %s
+// RUN: shardpass-explain %s --source %S | FileCheck %s
 // RUN: shardpass-opt %s partition --mlir-print-debuginfo | shardpass-explain - | FileCheck %s --check-prefix=AGAIN
 
-// CHECK: partial-sums.mlir: 4 devices mesh['x'=4]: 1 collective, each device receives 768 B
-// CHECK: collective {{ *}}axes {{ *}}bytes {{ *}}line {{ *}}reason
-// CHECK-NEXT: 1 {{ *}}all_reduce {{ *}}x (4) {{ *}}768 B {{ *}}{{.*}}partial-sums.mlir:[[# @LINE + 7]]:{{[0-9]+}} {{.*}}dot_general
+// CHECK: partial-sums.mlir: 4 devices, x=4
+// CHECK-NEXT: each device receives 768 B in 1 collective
+// CHECK: 100% {{ *}}768 B {{.*}}partial-sums.mlir:[[# @LINE + 11]]
+// CHECK-NEXT: 1 x all_reduce over x: %0 f32[8,16], partial over x -> P()
+// CHECK-NEXT: dot_general sums over a dimension that 'x' splits in %a (argument %a)
 // CHECK: 1 x all_reduce: 768 B
 
-// AGAIN: 4 devices mesh['x'=4]: 1 collective, each device receives 768 B
-// AGAIN: all_reduce {{ *}}x (4) {{ *}}768 B {{ *}}{{.*}}partial-sums.mlir:
+// AGAIN: 4 devices, x=4
+// AGAIN-NEXT: each device receives 768 B in 1 collective
+// AGAIN: partial-sums.mlir:
+// AGAIN-NEXT: 1 x all_reduce over x
 module attributes {mhlo.num_partitions = 4 : i32, shardpass.mesh = "mesh['x'=4]"} {
   func.func @main(%a: tensor<8x32xf32> {mhlo.sharding = "{devices=[1,4]<=[4]}"}, %b: tensor<32x16xf32> {mhlo.sharding = "{devices=[4,1]<=[4]}"}) -> (tensor<8x16xf32> {mhlo.sharding = "{replicated}"}) {
     %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : (tensor<8x32xf32>, tensor<32x16xf32>) -> tensor<8x16xf32>

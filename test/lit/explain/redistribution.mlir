@@ -1,19 +1,24 @@
 // Rows to columns over 4 devices: an all_to_all; a 4x16 tile is 256 bytes, of which 3/4 go to others. The exchange is of four 4x4 blocks.
-// RUN: shardpass-explain %s --json | FileCheck %s
-// RUN: shardpass-explain %s --html %t.html | FileCheck %s --check-prefix=TEXT
+// RUN: shardpass-explain %s --source %S --json | FileCheck %s
+// RUN: shardpass-explain %s --source %S --html %t.html | FileCheck %s --check-prefix=TEXT
 // RUN: FileCheck %s --check-prefix=HTML < %t.html
 
 // CHECK: "total_bytes_received": 192
 // CHECK: "kind": "all_to_all"
 // CHECK: "axes": "x"
+// CHECK: "bytes_each": 192
 // CHECK: "operand": "tensor<4x4x4xf32>"
 // CHECK: "result": "tensor<4x4x4xf32>"
+// CHECK: "array": "%a"
+// CHECK: "source": "P('x')"
+// CHECK: "target": "P(None, 'x')"
+// CHECK: "times": 1
 // CHECK: "bytes_received": 192
-// CHECK: "in_loop": false
-// TEXT: all_to_all {{ *}}x (4) {{ *}}192 B
+// TEXT: 192 B
+// TEXT: 1 x all_to_all over x: %a f32[16,16], P('x') -> P(None, 'x')
+// TEXT: the constraint here says P(None, 'x')
 // HTML: <title>{{.*}}redistribution.mlir: 4 devices
 // HTML: <td{{.*}}all_to_all</td>
-// HTML: tensor&lt;4x4x4xf32&gt; &rarr; tensor&lt;4x4x4xf32&gt;
 // HTML-NOT: src=
 // HTML-NOT: href=
 module attributes {mhlo.num_partitions = 4 : i32, shardpass.mesh = "mesh['x'=4]"} {

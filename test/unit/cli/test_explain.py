@@ -1,26 +1,27 @@
-"""The collectives' report: text, JSON and HTML of hostile and of empty input."""
+"""The report: text, JSON and HTML of hostile and of empty input."""
 
 import json
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 
 from shardpass.cli.explain import explain
 from shardpass.diagnostics import Place, ShardpassError
-from shardpass.ir.collectives import CollectiveUse
-from shardpass.report.collectives import Explanation, show_bytes, table, text, to_html, to_json
+from shardpass.report.explanation import Explanation
+from shardpass.report.naming import Sources
+from shardpass.report.page import to_html
+from shardpass.report.rows import BACKWARD, MemoryFacts, Row
+from shardpass.report.text import show_bytes, text
 
 
 def use(kind="all_gather", size=4096, **fields):
-    given = {
-        "kind": kind, "axes": "x", "operand": "tensor<4xf32>", "result": "tensor<8xf32>", "group_size": 2,
-        "bytes_received": size, "place": Place("m.py", 3, 1), "reason": "operand 0 of dot", "in_loop": False,
-    }  # fmt: skip
-    return CollectiveUse(**{**given, **fields})
+    given = {"axes": "x", "group_size": 2, "place": Place("m.py", 3, 1), "reason": "dot takes it whole"}
+    return Row(kind, bytes_each=size, **{**given, **fields})
 
 
-def found(*uses):
-    return Explanation("m.mlir", 4, "mesh['x'=4]", uses)
+def found(*rows, folders=(), **fields):
+    return Explanation("m.mlir", 4, (("x", 4),), rows, sources=Sources(folders), **fields)
 
 
 @pytest.mark.parametrize(
@@ -33,41 +34,85 @@ def test_bytes_have_units(count, shown):
 
 def test_the_report_counts_and_adds():
     lines = text(found(use(), use("all_reduce", 1024), use())).splitlines()
-    assert lines[0] == "m.mlir: 4 devices mesh['x'=4]: 3 collectives, each device receives 9.0 KiB"
+    assert lines[0] == "m.mlir: 4 devices, x=4"
+    assert lines[1].startswith("each device receives 9.0 KiB in 3 collectives, ")
     assert lines[-2:] == ["2 x all_gather: 8.0 KiB", "1 x all_reduce: 1.0 KiB"]
 
 
-def test_nothing_is_said_in_one_line():
-    assert text(Explanation("m.mlir", 1, "", ())) == "m.mlir: 1 device: no collectives"
+def test_nothing_is_said_in_two_lines():
+    assert text(Explanation("m.mlir", 1, (), ())) == "m.mlir: 1 device\nno collectives"
 
 
-def test_rows_are_one_line_each_where_the_width_is_free():
-    long = use(reason="because " * 40)
-    assert len(table([long, use()]).splitlines()) == 3
+def test_what_repeats_is_folded_and_the_dearest_comes_first():
+    layers = [use(array=f"p[{k}]['w']", size=100, place=Place("m.py", 9, 1)) for k in range(24)]
+    shown = text(found(use(size=3000), *layers))
+    assert "24 x all_gather over x: p[*]['w']" in shown
+    assert shown.index("m.py:3") < shown.index("m.py:9")
+    program = text(found(*layers, use(size=3000)), sort="program")
+    assert program.index("m.py:9") < program.index("m.py:3")
+    assert " 56%    2.9 KiB " in shown  # 3000 of 5400
 
 
-def test_rows_are_wrapped_and_not_cut_in_a_terminal():
-    folded = table([use(reason="word " * 30)], width=80)
-    assert all(len(line) <= 80 for line in folded.splitlines())
-    assert folded.count("word") == 30
+def test_groups_are_of_lines_axes_kinds_or_arrays():
+    report = found(use(), use("all_reduce", 10, axes="y"), use(size=6, axes="y", array="w[1]"))
+    assert [(one.key, one.bytes_received) for one in report.by_axis()] == [("x", 4096), ("y", 16)]
+    assert [(one.key, one.bytes_received) for one in report.by_line()] == [("m.py:3", 4112)]
+    assert [one.key for one in report.grouped("kind")] == ["all_gather", "all_reduce"]
+    assert [one.key for one in report.grouped("array")] == ["", "w[*]"]
+
+
+def test_no_line_is_longer_than_the_terminal_and_no_word_is_lost():
+    wide = use(
+        reason="word " * 30, array="name_of_an_array", source="P('x')", target="P(None, 'x')", direction=BACKWARD
+    )
+    shown = text(found(wide, memory=MemoryFacts(10**9, 10**9, 10**9)), 80)
+    assert all(len(line) <= 80 for line in shown.splitlines())
+    assert shown.count("word") == 30
+    assert "P('x') -> P(None, 'x')" in shown
+
+
+def test_many_lines_fit_one_screen_unless_all_are_asked_for():
+    rows = [use(size=k + 1, place=Place("m.py", k + 1, 1)) for k in range(300)]
+    lines = text(found(*rows)).splitlines()
+    assert len(lines) <= 40
+    (rest,) = [line for line in lines if line.startswith("and ")]
+    assert rest.startswith(f"and {300 - sum('m.py:' in line for line in lines)} lines more")
+    assert sum("m.py:" in line for line in text(found(*rows), top=0).splitlines()) == 300
+    assert sum("m.py:" in line for line in text(found(*rows), top=2).splitlines()) == 2
 
 
 def test_markup_in_names_is_text():
-    assert "[red]" in table([use(reason="[red]x[/red]")])
+    assert "[red]" in text(found(use(reason="[red]x[/red]")))
 
 
-def test_loops_are_pointed_out():
-    shown = text(found(use(in_loop=True)))
-    assert "4.0 KiB in a loop" in shown
-    assert "counted for one time round" in shown
+def test_loops_are_multiplied():
+    report = found(use(times=12), use(size=10))
+    assert report.total_bytes_received == 12 * 4096 + 10
+    assert report.runs == 13
+    assert "13 x all_gather" in text(report)
+
+
+def test_loops_of_unknown_length_are_told_and_a_range_is_shown():
+    report = found(use(unknown_loops=1), use(size=10), trips=100)
+    assert "1 collective in loops whose trips are not known" in text(report)
+    assert f"{show_bytes(4106)} to {show_bytes(409610)}" in text(report)
+    assert json.loads(report.json())["total_bytes_received_at_most"] == 409610
+
+
+def test_a_branch_that_is_not_the_dearest_counts_nothing():
+    report = found(use(counted=False), use(size=10))
+    assert report.total_bytes_received == 10
+    assert "in a branch that receives less" in text(report)
 
 
 def test_json_holds_plain_values():
-    read = json.loads(to_json(found(use(), use("all_reduce", 1024))))
+    read = json.loads(found(use(times=3), use("all_reduce", 1024)).json())
     assert read["devices"] == 4
-    assert read["total_bytes_received"] == 5120
+    assert read["mesh"] == {"x": 4}
+    assert read["total_bytes_received"] == 3 * 4096 + 1024
     assert read["collectives"][1]["kind"] == "all_reduce"
     assert read["collectives"][0]["file"] == "m.py"
+    assert (read["collectives"][0]["bytes_each"], read["collectives"][0]["bytes_received"]) == (4096, 3 * 4096)
 
 
 class Page(HTMLParser):
@@ -100,7 +145,7 @@ def test_the_page_is_well_formed_and_stands_alone():
 
 def test_names_cannot_break_out_of_the_page():
     evil = "<script>alert(1)</script>\"'>"
-    source = to_html(Explanation(evil, 2, evil, (use(reason=evil, axes=evil, place=Place(evil, 1, 1)),)))
+    source = to_html(Explanation(evil, 2, ((evil, 2),), (use(reason=evil, axes=evil, place=Place(evil, 1, 1)),)))
     Page(source)
     assert source.count("<script>") == 1  # the page's own
     assert source.count("alert(1)&lt;/script&gt;") >= 4
@@ -109,7 +154,7 @@ def test_names_cannot_break_out_of_the_page():
 def test_source_lines_are_shown_where_the_file_is_there(tmp_path):
     program = tmp_path / "p.py"
     program.write_text("a\nb = x < y\n")
-    assert "b = x &lt; y" in to_html(found(use(place=Place(str(program), 2, 1))), [tmp_path])
+    assert "b = x &lt; y" in to_html(found(use(place=Place(str(program), 2, 1)), folders=[tmp_path]))
 
 
 def test_what_cannot_be_partitioned_is_an_error():
@@ -132,11 +177,11 @@ def program(tmp_path, monkeypatch):
 
 
 def quoted(place, folders=None):
-    return 'class="source"' in to_html(found(use(place=place)), folders)
+    return 'class="source"' in to_html(found(use(place=place), folders=[Path.cwd()] if folders is None else folders))
 
 
 def test_a_line_below_the_working_directory_is_quoted(program):
-    assert "y = x @ w  # product" in to_html(found(use(place=Place("model.py", 2, 1))))
+    assert "y = x @ w  # product" in to_html(found(use(place=Place("model.py", 2, 1)), folders=[Path.cwd()]))
     assert quoted(Place(str(program / "work" / "model.py"), 2, 1))
 
 

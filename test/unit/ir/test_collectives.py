@@ -85,7 +85,44 @@ def test_axes_are_found_from_the_groups_where_the_op_does_not_say_them():
     assert [use.axes for use in uses(op)] == [""]
 
 
-def test_ops_in_loops_are_counted_once_and_marked():
+GATHER = (
+    f'"stablehlo.all_gather"(%a) <{{all_gather_dim = 0 : i64, {PAIRS}, {CHANNEL}}}>'
+    " : (tensor<4x8xf32>) -> tensor<8x8xf32>"
+)
+
+
+def test_what_stands_in_a_loop_runs_as_often_as_the_loop():
+    """Two loops, one in the other, of 3 and 4 trips: 12 times 128 bytes."""
+
+    def loop(name, trips, body):
+        return f"""
+          %s{name} = stablehlo.constant dense<0> : tensor<i32>
+          %r{name} = stablehlo.while(%i{name} = %s{name}) : tensor<i32> cond {{
+            %n{name} = stablehlo.constant dense<{trips}> : tensor<i32>
+            %c{name} = stablehlo.compare LT, %i{name}, %n{name} : (tensor<i32>, tensor<i32>) -> tensor<i1>
+            stablehlo.return %c{name} : tensor<i1>
+          }} do {{
+            {body}
+            %o{name} = stablehlo.constant dense<1> : tensor<i32>
+            %j{name} = stablehlo.add %i{name}, %o{name} : tensor<i32>
+            stablehlo.return %j{name} : tensor<i32>
+          }}"""
+
+    (use,) = uses(loop("a", 3, loop("b", 4, f"%0 = {GATHER}")))
+    assert (use.times, use.unknown_loops, use.bytes_each, use.bytes_received) == (12, 0, 128, 12 * 128)
+
+
+def test_of_the_branches_of_a_conditional_the_dearest_counts():
+    """One branch gathers once, the other twice; only one of them is taken."""
+    branch = "}}, {{ {} stablehlo.return %a : tensor<4x8xf32>"
+    body = "".join(branch.format(f"%x = {GATHER}" + (f" %y = {GATHER}" if twice else "")) for twice in (False, True))
+    found = uses(f"""%p = stablehlo.constant dense<true> : tensor<i1>
+      %r = "stablehlo.if"(%p) ({body.removeprefix("}, ")} }}) : (tensor<i1>) -> tensor<4x8xf32>""")
+    assert [use.counted for use in found] == [False, True, True]
+    assert total_bytes(found) == 256
+
+
+def test_a_loop_of_unknown_length_counts_once_and_is_marked():
     gather = f'"stablehlo.all_gather"(%a) <{{all_gather_dim = 0 : i64, {PAIRS}, {CHANNEL}}}>'
     found = uses(f"""
       %t = stablehlo.constant dense<true> : tensor<i1>
@@ -96,7 +133,7 @@ def test_ops_in_loops_are_counted_once_and_marked():
         stablehlo.return %i : tensor<i1>
       }}
       %1 = {gather} : (tensor<4x8xf32>) -> tensor<8x8xf32>""")
-    assert [use.in_loop for use in found] == [True, False]
+    assert [use.unknown_loops for use in found] == [1, 0]
     assert total_bytes(found) == 256
 
 

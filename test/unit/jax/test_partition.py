@@ -52,8 +52,8 @@ def test_each_step_can_be_looked_at(step):
     tiles = main_of(lowered.partitioned).attributes["function_type"].value
     assert [str(kind) for kind in tiles.inputs][-1] == "tensor<4x8xf32>"
     explained = lowered.explain()
-    assert sum(use.bytes_received for use in explained.uses) <= lowered.plan.bytes_received
-    assert {"all_reduce"} == {use.kind for use in explained.uses}
+    assert sum(use.bytes_received for use in explained.rows) <= lowered.plan.bytes_received
+    assert {"all_reduce"} == {use.kind for use in explained.rows}
     assert "test_partition.py" in str(explained)
     assert lowered.check() == ()
     compiled = lowered.compile()

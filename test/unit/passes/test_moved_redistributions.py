@@ -82,7 +82,7 @@ def test_weights_of_a_loop(weights: str) -> None:
     """One product: its weights are whole where most is alive, so they are gathered once, before the loop."""
     seen = check_text(LOOP.format(weights=weights, rows=ROWS), interpreter=True)
     assert seen.kinds
-    assert not any(use.in_loop for use in seen.collectives)
+    assert all(use.times == 1 and not use.unknown_loops for use in seen.collectives)
 
 
 def test_a_stride_along_one_row_means_nothing_along_more() -> None:

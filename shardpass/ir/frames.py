@@ -1,0 +1,66 @@
+"""The user's frame of a location: the line of the user's program among the frames that JAX writes.
+
+A location names the innermost frame first and then its callers, as far as JAX keeps them. The frame that a user can
+change is the innermost that is not of a library: of an installed package, of this one, or of Python itself. Example: of
+the frames
+
+    site-packages/flax/linen/linear.py:271, site-packages/flax/linen/module.py:1216, train.py:41
+
+it is train.py:41. Where all are of libraries, the outermost is taken, which is the nearest to the user's call.
+
+Cost: one search for each distinct location.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from shardpass.diagnostics import NOWHERE, Place
+
+_FRAME = re.compile(r'"((?:[^"\\]|\\.)*)":(\d+):(\d+)(?: to (?:(\d+))?:(\d+))?')
+_OURS = os.path.dirname(os.path.dirname(__file__)) + os.sep
+_LIBRARY = re.compile(r"[/\\](?:site|dist)-packages[/\\]|[/\\]lib[/\\]python\d[.\d]*[/\\]|^<frozen ")
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A place, and where the expression there ends; ``end_line`` is 0 where the location does not say it."""
+
+    place: Place
+    end_line: int = 0
+    end_column: int = 0
+
+
+NO_FRAME = Frame(NOWHERE)
+
+
+def user_frame(location: Any) -> Frame:
+    """The user's frame of an ``ir.Location``, or of its text; NO_FRAME where it names no line."""
+    return _user_frame(str(location))
+
+
+def user_place(location: Any) -> Place:
+    """The user's line of an ``ir.Location``, or of its text; NOWHERE where it names none."""
+    return _user_frame(str(location)).place
+
+
+def is_library(file: str) -> bool:
+    """Whether ``file`` is of an installed package, of this one, or of Python."""
+    return _LIBRARY.search(file) is not None or file.startswith(_OURS)
+
+
+@lru_cache(maxsize=65536)
+def _user_frame(text: str) -> Frame:
+    last = NO_FRAME
+    for found in _FRAME.finditer(text):
+        file, line, column, end_line, end_column = found.groups()
+        last = Frame(
+            Place(file, int(line), int(column)), int(end_line or line) if end_column else 0, int(end_column or 0)
+        )
+        if not is_library(file):
+            return last
+    return last

@@ -1,0 +1,327 @@
+"""From a module to its ``Explanation``: partitioned while it is watched, or taken as it is where it is partitioned.
+
+Numbers come from the partitioned module, which is what runs: kind, axes, bytes, trips. What they are about comes from
+the plan that it was built from (``watch``): array, shardings, reason, and the user's line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxlib.mlir import ir
+
+from shardpass.diagnostics import NOWHERE, Place, ShardpassError
+from shardpass.ir.annotations import MESH, TILED_SHARDING, Signature, get_text, main_of
+from shardpass.ir.collectives import CollectiveUse, collective_ops
+from shardpass.ir.context import UNNAMED
+from shardpass.ir.frames import user_frame
+from shardpass.ops.splits.factors import DimAxes
+from shardpass.ops.splits.prime_mesh import PrimeMesh
+from shardpass.planning.plan import ProgramPlan
+from shardpass.program.program import Block, Op
+from shardpass.redistribute.terms.costs import Profile
+from shardpass.redistribute.terms.profiles import find_profile
+from shardpass.report.explanation import Explanation
+from shardpass.report.naming import Names, Sources
+from shardpass.report.provenance import Provenance
+from shardpass.report.reasons import Reasons
+from shardpass.report.remember import memory_facts
+from shardpass.report.rows import BACKWARD, FORWARD, OpFact, Row, SettledFact, ValueFact
+from shardpass.report.specs import spec, spec_of
+from shardpass.report.times import Times
+from shardpass.report.watch import Origin, Watched, marks, watch
+from shardpass.sharding import Mesh, Sharding, TupleSharding, parse_mesh, parse_sharding
+
+PIPELINE = "partition"
+
+
+def explain_module(
+    module: Any,
+    file: str,
+    *,
+    pipeline: str = PIPELINE,
+    profile: str | Profile = "default",
+    folders: Sequence[Path] | None = None,
+) -> Explanation:
+    """The explanation of ``module``, which is partitioned in place by ``pipeline`` where it is not yet.
+
+    ``file``: what the report calls it. ``profile``: the machine whose time is modelled. ``folders``: below which files
+    of the user's program are quoted; None for any, of programs that the caller knows.
+
+    Raises ShardpassError where it cannot be partitioned, SP411 or SP414 for a profile that is none.
+    """
+    machine = find_profile(profile)
+    seen = Watched() if is_partitioned(module) else watch(module, pipeline)
+    mesh = _mesh(module)
+    file = called(module, file)
+    sources = Sources(folders)
+    ops = collective_ops(module)
+    devices = mesh.size if mesh is not None else _devices(module)
+    times = Times(machine, mesh, devices)
+    if seen.plan is None:
+        rows = [_plain_row(op, use, times) for op, use in ops]
+        return Explanation(file, devices, _axes(mesh), tuple(rows), machine.name, sources=sources)
+    told = _Told(seen, seen.plan, sources)
+    rows = [told.row(op, use, times) for op, use in ops]
+    return Explanation(
+        file,
+        devices,
+        _axes(mesh),
+        tuple(rows),
+        machine.name,
+        find_ops=told.ops,
+        memory=memory_facts(seen.plan, told.names, breadth=machine.name == "cpu"),
+        settled=_settled(seen, sources),
+        sources=sources,
+        plan=seen.plan,
+    )
+
+
+def called(module: Any, file: str) -> str:
+    """What a report calls a program: its file; of one that JAX lowered in this process, its function."""
+    name = get_text(module.operation, "sym_name") or ""
+    return name.removeprefix("jit_") if file == UNNAMED and name else file
+
+
+def is_partitioned(module: Any) -> bool:
+    """Whether @main's arguments or results say what they are tiles of."""
+    signature = Signature(main_of(module))
+    return any(TILED_SHARDING in row for row in (*signature.arguments, *signature.results))
+
+
+def _mesh(module: Any) -> Mesh | None:
+    text = get_text(module.operation, MESH)
+    try:
+        return parse_mesh(text) if text else None
+    except ShardpassError:
+        return None
+
+
+def _devices(module: Any) -> int:
+    from shardpass.ir.annotations import num_devices
+
+    return num_devices(module) or 1
+
+
+def _axes(mesh: Mesh | None) -> tuple[tuple[str, int], ...]:
+    return () if mesh is None else tuple(mesh.axes)
+
+
+def _settled(seen: Watched, sources: Sources) -> tuple[SettledFact, ...]:
+    moves = () if seen.decision is None else seen.decision.settled
+    found = []
+    for one, where in zip(moves, seen.settled_at, strict=True):
+        frame = user_frame(where)
+        told = _settled_words(one.told, sources.expression(frame) if where else "")
+        found.append(SettledFact(told, frame.place, one.before, one.after))
+    return tuple(found)
+
+
+_TOLD = re.compile(r"(?:stablehlo\.)?(.*), factor of size (\d+), (.*): (\d+) values")
+
+
+def _settled_words(told: str, expression: str) -> str:
+    """A move in words of the program: ``x @ w: its dimension of 32 is split over data, and 13 values with it``."""
+    found = _TOLD.fullmatch(told)
+    if found is None:
+        return told
+    who, size, way, count = found.groups()
+    others = int(count) - 1
+    return f"{expression or who}: a dimension of {size} is {way}" + (f", and {others} values with it" if others else "")
+
+
+# ---------------------------------------------------------------- rows
+
+
+def _plain_row(op: Any, use: CollectiveUse, times: Times) -> Row:
+    location = op.location
+    return Row(
+        use.kind,
+        use.axes,
+        use.group_size,
+        use.bytes_each,
+        use.operand,
+        use.result,
+        names=location.name_str if isinstance(location, ir.NameLoc) else "",
+        direction=BACKWARD if "transpose(" in str(location) else FORWARD,
+        place=use.place,
+        times=use.times,
+        unknown_loops=use.unknown_loops,
+        counted=use.counted,
+        seconds=times.of(op, use),
+        reason=use.reason,
+    )
+
+
+class _Told:
+    """What a watched pipeline tells of its collectives."""
+
+    def __init__(self, seen: Watched, plan: ProgramPlan, sources: Sources) -> None:
+        assert seen.shardings is not None
+        self.seen, self.plan, self.program = seen, plan, plan.program
+        self.names = Names(plan.program, seen.locations, seen.argument_locations, sources)
+        self.shardings = seen.shardings
+        provenance = Provenance(plan.program, seen.shardings, seen.said_arguments, seen.said_results)
+        self.reasons = Reasons(plan.body, self.names, provenance, seen.results, seen.said_results)
+        self.reasons.searched = seen.decision is not None and bool(seen.decision.settled)
+        self.by_number = {op.number: op for op in plan.program.body.every_op()}
+
+    def row(self, op: Any, use: CollectiveUse, times: Times) -> Row:
+        plain = _plain_row(op, use, times)
+        origins = self.seen.origins(op.location)
+        if not origins:
+            return plain
+        first = origins[0]
+        asked = self.by_number.get(first.op)
+        dims = self._dims(first, asked)
+        several = [name for name in dict.fromkeys(self._array(one) for one in origins) if name]
+        array = several[0] + (f" and {len(several) - 1} more" if len(several) > 1 else "") if several else ""
+        source, target = self._ends(first, asked, use, dims)
+        return Row(
+            use.kind,
+            use.axes,
+            use.group_size,
+            use.bytes_each,
+            use.operand,
+            use.result,
+            array=array,
+            type=self._type(first, asked),
+            source=source,
+            target=target,
+            source_text=first.source,
+            target_text=first.target,
+            direction=self._direction(first, asked, plain),
+            names=self._stack(asked, plain),
+            place=self._place(first, asked, use),
+            times=use.times,
+            unknown_loops=use.unknown_loops,
+            counted=use.counted,
+            seconds=plain.seconds,
+            reason=self.reasons.of(first, use.kind, use.axes, use.reason, dims),
+            op=None if asked is None else asked.number,
+        )
+
+    def _value(self, origin: Origin) -> int | None:
+        """The value that a collective is about."""
+        asked = self.by_number.get(origin.op)
+        if asked is None:
+            returned = self.program.body.returned
+            return returned[origin.index] if origin.op == self.program.count and origin.index < len(returned) else None
+        if origin.side == "operand":
+            values: Sequence[int] = asked.operands
+        elif origin.side == "result" and asked.blocks:
+            values = asked.blocks[-1].returned
+        else:
+            values = asked.results
+        return values[origin.index] if origin.index < len(values) else None
+
+    def _array(self, origin: Origin) -> str:
+        value = self._value(origin)
+        return "" if value is None else self.names.of(value)
+
+    def _type(self, origin: Origin, asked: Op | None) -> str:
+        value = self._value(origin)
+        array = None if value is None else self.program.arrays[value]
+        return "" if array is None else type_text(array.shape, array.element.mlir)
+
+    def _mesh(self, asked: Op | None) -> PrimeMesh:
+        return self.program.mesh if asked is None else asked.mesh
+
+    def _dims(self, origin: Origin, asked: Op | None) -> tuple[DimAxes, DimAxes] | None:
+        """Of a redistribution, the splits before and after, in the words of the op's mesh."""
+        if not origin.source:
+            return None
+        mesh = self._mesh(asked)
+        rank = len(origin.whole[0])
+        found = [self._said(text, rank, mesh) for text in (origin.source, origin.target)]
+        return None if found[0] is None or found[1] is None else (found[0], found[1])
+
+    def _said(self, text: str, rank: int, mesh: PrimeMesh) -> DimAxes | None:
+        sharding = parse_sharding(text)
+        if isinstance(sharding, TupleSharding):
+            return None
+        if not mesh.manual:
+            return mesh.dims(sharding, rank)
+        dims = self.program.mesh.dims(sharding, rank)  # stacked along a first dimension that the manual axes split
+        return None if dims is None else dims[1:]
+
+    def _ends(
+        self, origin: Origin, asked: Op | None, use: CollectiveUse, dims: tuple[DimAxes, DimAxes] | None
+    ) -> tuple[str, str]:
+        mesh = self._mesh(asked)
+        if dims is not None:
+            return spec(dims[0], mesh), spec(dims[1], mesh)
+        if origin.source:
+            return origin.source, origin.target
+        value = self._value(origin)
+        array = None if value is None else self.program.arrays[value]
+        sharding = None if value is None else self.shardings.of.get(value)
+        if array is None or not use.reason.startswith("partial results"):
+            return "", ""
+        target = spec_of(sharding or Sharding.replicated(), array.rank, mesh)
+        return f"partial over {use.axes}", target
+
+    def _direction(self, origin: Origin, asked: Op | None, plain: Row) -> str:
+        if asked is None:
+            value = self._value(origin)
+            asked = None if value is None else self.names.makers.get(value)
+        return BACKWARD if asked is not None and self.names.is_backward(asked) else plain.direction
+
+    def _stack(self, asked: Op | None, plain: Row) -> str:
+        if asked is not None:
+            return self.names.stack(asked)
+        text = plain.names
+        for mark in marks(text):
+            text = text.replace(f"/{mark}", "").replace(mark, "")
+        return text
+
+    def _place(self, origin: Origin, asked: Op | None, use: CollectiveUse) -> Place:
+        """The line of the op that asked; of a result of main, of what made it."""
+        place = NOWHERE if asked is None else self.names.frame(asked).place
+        if place == NOWHERE or asked is None:
+            value = self._value(origin)
+            maker = None if value is None else self.names.makers.get(value)
+            made = NOWHERE if maker is None else self.names.frame(maker).place
+            return made if made != NOWHERE else place if place != NOWHERE else use.place
+        return place
+
+    # ---------------------------------------------------------------- the program
+
+    def ops(self) -> tuple[OpFact, ...]:
+        """The program before it was partitioned."""
+        body = self.program.body
+        arguments = tuple(self._fact(value) for value in body.arguments if self.program.arrays[value] is not None)
+        out = [OpFact(-1, "argument", NOWHERE, FORWARD, arguments)]
+        self._ops(body, 0, out)
+        return tuple(out)
+
+    def _ops(self, block: Block, depth: int, out: list[OpFact]) -> None:
+        for op in block.ops:
+            results = tuple(self._fact(value) for value in op.results if self.program.arrays[value] is not None)
+            direction = BACKWARD if self.names.is_backward(op) else FORWARD
+            out.append(OpFact(op.number, op.called, self.names.frame(op).place, direction, results, depth))
+            for inner in op.blocks:
+                self._ops(inner, depth + 1, out)
+
+    def _fact(self, value: int) -> ValueFact:
+        array, mesh = self.program.array(value), self.program.mesh
+        sharding = self.shardings.of.get(value, Sharding.replicated())
+        dims = mesh.dims(sharding, array.rank)
+        names = tuple(tuple(str(ref).replace("'", "") for ref in mesh.refs(axes)) for axes in dims or ())
+        tile = array.shape if sharding.is_maximal or not sharding.is_tiled else sharding.tile_shape(array.shape)
+        return ValueFact(
+            self.names.of(value),
+            type_text(array.shape, array.element.mlir),
+            spec_of(sharding, array.rank, mesh),
+            names,
+            array.element.bytes(int(np.prod(tile, dtype=np.int64))),
+        )
+
+
+def type_text(shape: Sequence[int], element: str) -> str:
+    """``f32[64,128]``."""
+    return f"{element}[{','.join(map(str, shape))}]"

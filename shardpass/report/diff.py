@@ -1,0 +1,111 @@
+"""Two reports beside each other, row by row: what one program receives more than another.
+
+Rows of both are matched by line, kind, array, direction and axes, lines by what they say: a line that has only moved is
+the same. What is equal is counted and not shown.
+
+Complexity: O(rows).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from shardpass.diagnostics import NOWHERE, printable
+from shardpass.report.report import Report
+from shardpass.report.rows import BACKWARD, Row, folded_name
+from shardpass.report.text import WIDTH, counted, short, shortened, show_bytes, wrapped
+
+MOST_ROWS = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Rows that say the same of both programs, with how often they run and the bytes of each; of either may be none."""
+
+    row: Row
+    before: int
+    after: int
+    runs_before: int
+    runs_after: int
+
+    @property
+    def delta(self) -> int:
+        return self.after - self.before
+
+
+@dataclass(frozen=True)
+class Difference:
+    """``changes``: what differs, the greatest first; ``same``: rows that are equal in both."""
+
+    before: Report
+    after: Report
+    changes: tuple[Change, ...]
+    same: int
+
+    def __str__(self) -> str:
+        return printable("\n".join(_lines(self, WIDTH)))
+
+
+def difference(before: Report, after: Report) -> Difference:
+    """What changes from ``before`` to ``after``."""
+    found: dict[object, tuple[list[Row], list[Row]]] = {}
+    for place, report in enumerate((before, after)):
+        for row in report.rows:
+            found.setdefault(_key(report, row), ([], []))[place].append(row)
+    changes, same = [], 0
+    for old, new in found.values():
+        change = Change((new or old)[0], _bytes(old), _bytes(new), _runs(old), _runs(new))
+        if (change.before, change.runs_before) == (change.after, change.runs_after):
+            same += len(new)
+        else:
+            changes.append(change)
+    changes.sort(key=lambda change: -abs(change.delta))
+    return Difference(before, after, tuple(changes), same)
+
+
+def _key(report: Report, row: Row) -> object:
+    line = report.sources.line(row.place) or short(row.place)
+    return line, row.kind, row.axes, folded_name(row.array), row.direction
+
+
+def _bytes(rows: Sequence[Row]) -> int:
+    return sum(row.bytes_received for row in rows)
+
+
+def _runs(rows: Sequence[Row]) -> int:
+    return sum(row.times for row in rows if row.counted)
+
+
+def _lines(found: Difference, width: int) -> Iterator[str]:
+    before, after = found.before, found.after
+    yield f"{'':8}{'received':>12}{'collectives':>13}{'memory':>12}"
+    for name, report in (("before", before), ("after", after)):
+        memory = "-" if report.memory is None else show_bytes(report.memory.total)
+        yield shortened(
+            f"{name:8}{show_bytes(report.total_bytes_received):>12}{report.runs:>13,}{memory:>12}  {report.file}", width
+        )
+    if not found.changes:
+        yield "every row is the same"
+        return
+    yield ""
+    yield f"{'change':>11}{'before':>12}{'after':>12}"
+    for change in found.changes[:MOST_ROWS]:
+        yield from _change(change, width)
+    if len(found.changes) > MOST_ROWS:
+        yield f"and {counted(len(found.changes) - MOST_ROWS, 'change')} more"
+    if found.same:
+        yield f"{counted(found.same, 'row')} {'is' if found.same == 1 else 'are'} the same"
+
+
+def _change(change: Change, width: int) -> list[str]:
+    row = change.row
+    sign = "+" if change.delta >= 0 else "-"
+    figures = f"{sign + show_bytes(abs(change.delta)):>11}{show_bytes(change.before):>12}{show_bytes(change.after):>12}"
+    where = "" if row.place == NOWHERE else f" {short(row.place)}"
+    times = " to ".join(map(str, dict.fromkeys((change.runs_before, change.runs_after))))
+    back = ", backward" if row.direction == BACKWARD else ""
+    array = f": {folded_name(row.array)}" if row.array else ""
+    axes = f" over {row.axes}" if row.axes else ""
+    words = f"{where} {times} x {row.kind}{axes}{back}{array}".strip()
+    return wrapped(words, width, f"{figures}  ", " " * (len(figures) + 2))

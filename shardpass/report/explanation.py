@@ -1,0 +1,37 @@
+"""``Explanation``: a report that prints, shows itself in notebooks, and writes its page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from shardpass.report.against import Against, against
+from shardpass.report.diff import Difference, difference
+from shardpass.report.notebook import preformatted
+from shardpass.report.page import to_html
+from shardpass.report.report import Report
+from shardpass.report.text import text
+
+
+@dataclass(frozen=True)
+class Explanation(Report):
+    """What ``shardpass.explain`` returns; its parts are those of ``Report``."""
+
+    def __str__(self) -> str:
+        return text(self)
+
+    def _repr_html_(self) -> str:
+        return preformatted(str(self))
+
+    def diff(self, other: Report) -> Difference:
+        """What ``other`` receives more or less than this, row by row; ``print`` it."""
+        return difference(self, other)
+
+    def against(self, *ways: str) -> Against:
+        """This beside what other partitioners make of the program: "xla", "shardy"; each compiles it, in a process of
+        its own. ``print`` it."""
+        return against(self, ways or ("xla",))
+
+    def html(self, path: str | Path) -> None:
+        """Writes the report as one page that needs no other file."""
+        Path(path).write_text(to_html(self), encoding="utf-8")

@@ -1,0 +1,269 @@
+"""Values by the names that a user knows them by: the argument's path, the variable, or the expression.
+
+1. An argument of main is its path, ``params['layers'][0]['w1']``, which JAX writes into its location.
+2. A value that only another form of one (a constraint, a conversion, a reshape, a slice of a loop's step) is that one;
+   a slice is marked ``[i]``. What a scan keeps of each step is called as what it keeps.
+3. Any other value is what its op's location spans in the user's text: the variable, where the line assigns just that,
+   else the expression. ``h = jnp.tanh(x @ w)`` has the values ``x @ w`` and ``h``.
+4. What a derivative computes stands at the line that it is the derivative of. It is ``gradient of`` the one operand of
+   that line's op which has the elements that it has, else of the expression.
+
+A location may name any file. Where the program comes from a stranger, text is quoted from the folders that the user
+works in alone (``source_lines``).
+
+State: names, once each. Complexity: O(1) for a value, after one pass over the ops.
+"""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+
+from shardpass.diagnostics import Place
+from shardpass.ir.frames import NO_FRAME, Frame, user_frame
+from shardpass.program.program import Op, OpKind, Program
+from shardpass.report.rows import folded_name
+from shardpass.report.source_lines import source_line
+
+GRADIENT = "gradient of "
+LONGEST = 40  # characters of an expression that is shown
+MOST_LINES = 12  # of an expression that is read
+
+_NAME = re.compile(r'loc\("((?:[^"\\]|\\.)*)"(?!:\d)')
+_SAME = frozenset({"stablehlo.convert", "stablehlo.reshape", "stablehlo.transpose", "stablehlo.optimization_barrier"})
+_STRETCHED = frozenset({"stablehlo.broadcast_in_dim"})
+_CUT = frozenset({"stablehlo.dynamic_slice"})
+_PASSED = frozenset({OpKind.CONSTRAINT, OpKind.ENTER_REGION, OpKind.LEAVE_REGION})
+_MLIRS = re.compile(r"%[\w$.-]+")
+_FURTHEST = 32  # ops that are gone back through
+
+
+class Sources:
+    """Text of the user's files: of those below ``folders``; of any, and of notebooks, where that is None."""
+
+    def __init__(self, folders: Sequence[Path] | None = None) -> None:
+        self.folders = folders
+
+    def line(self, place: Place) -> str:
+        """The text of a line, without the space around it; "" where it may not be quoted."""
+        if not place.line:
+            return ""
+        if self.folders is None:
+            return linecache.getline(place.file, place.line).strip()
+        return source_line(place, self.folders)
+
+    def expression(self, frame: Frame) -> str:
+        """What ``frame`` spans: the variable that its line assigns it to, or its text; "" where it is not known."""
+        place = frame.place
+        if not frame.end_line:
+            return self.identifier(frame) or _starting_at(self._raw(place), place.column)
+        if not 0 <= frame.end_line - place.line < MOST_LINES:
+            return ""
+        rows = [self._raw(Place(place.file, line)) for line in range(place.line, frame.end_line + 1)]
+        if not all(row.strip() for row in rows):
+            return ""
+        return _expression(tuple(rows), place.column, frame.end_column)
+
+    def identifier(self, frame: Frame) -> str:
+        """In MLIR's text: the ``%name`` of an argument that stands there, or that its line assigns to."""
+        place = frame.place
+        row = self._raw(place) if place.file.endswith(".mlir") else ""
+        found = _MLIRS.match(row[max(0, place.column - 1) :]) or _MLIRS.match(row.lstrip())
+        return found[0] if found else ""
+
+    def _raw(self, place: Place) -> str:
+        if self.folders is None:
+            return linecache.getline(place.file, place.line)
+        return source_line(place, self.folders, strip=False)
+
+
+@lru_cache(maxsize=4096)
+def _expression(rows: tuple[str, ...], start: int, end: int) -> str:
+    """Columns count bytes of UTF-8, from 0."""
+    raw = [row.encode() for row in rows]
+    cut = [*raw]
+    cut[-1] = cut[-1][:end]
+    cut[0] = cut[0][start:]
+    text = " ".join(" ".join(part.decode(errors="replace") for part in cut).split()).replace("( ", "(")
+    before, after = raw[0][:start].decode(errors="replace"), raw[-1][end:].decode(errors="replace").strip()
+    found = re.fullmatch(r"\s*([A-Za-z_]\w*)(?:\s*:[^=]*)?\s*=\s*\(?", before)
+    if found and after in ("", ")"):
+        return found[1]
+    if len(text) <= LONGEST and _is_expression(text):
+        return text
+    return _called(text) or (text[: LONGEST - 3] + "..." if _is_expression(text) else "")
+
+
+@lru_cache(maxsize=4096)
+def _starting_at(row: str, start: int) -> str:
+    """The longest expression of the statement ``row`` that starts at a column, where the location says no end."""
+    indent = len(row) - len(row.lstrip())
+    try:
+        nodes = list(ast.walk(ast.parse(row.strip())))
+    except (SyntaxError, ValueError):
+        return ""
+    ends = [
+        node.end_col_offset or 0
+        for node in nodes
+        if isinstance(node, ast.expr) and node.col_offset + indent == start and not isinstance(node, ast.Name)
+    ]
+    return _expression((row,), start, max(ends) + indent) if ends else ""
+
+
+def _called(text: str) -> str:
+    """Of a call, what is called: ``jnp.take_along_axis(...)``."""
+    found = re.match(r"[A-Za-z_][\w.]*\(", text)
+    return f"{found[0]}...)" if found and len(found[0]) < LONGEST and text.endswith(")") else ""
+
+
+def _is_expression(text: str) -> bool:
+    try:
+        ast.parse(text, mode="eval")
+    except (SyntaxError, ValueError):
+        return False
+    return True
+
+
+class Names:
+    """The names of a program's values. ``locations`` of its ops and ``arguments`` of main's, as text."""
+
+    def __init__(
+        self,
+        program: Program,
+        locations: Sequence[str],
+        arguments: Sequence[str],
+        sources: Sources,
+    ) -> None:
+        self.program, self.locations, self.sources = program, locations, sources
+        self._known: dict[int, str] = {}
+        self._arguments = frozenset(program.body.arguments)
+        self._frames: dict[int, Frame] = {}
+        self.makers: dict[int, Op] = {}
+        self._holders: dict[int, tuple[Op, int]] = {}  # arguments of a loop's regions
+        self._forward: dict[Frame, list[Op]] | None = None
+        for place, value in enumerate(program.body.arguments):
+            self._known[value] = self._argument(arguments[place] if place < len(arguments) else "", place)
+        for op in program.body.every_op():
+            for value in op.results:
+                self.makers[value] = op
+            for block in op.blocks:
+                for place, value in enumerate(block.arguments):
+                    self._holders[value] = (op, place)
+
+    def _argument(self, location: str, place: int) -> str:
+        found = _NAME.match(location)
+        if found:
+            return found[1].replace('\\"', '"')
+        return self.sources.identifier(user_frame(location)) or f"argument {place}"
+
+    def frame(self, op: Op) -> Frame:
+        """The user's frame of an op."""
+        found = self._frames.get(op.number)
+        if found is None:
+            known = op.number < len(self.locations)
+            found = self._frames[op.number] = user_frame(self.locations[op.number]) if known else NO_FRAME
+        return found
+
+    def stack(self, op: Op) -> str:
+        """The op's name: ``jit(step)/transpose(jvp())/dot_general``."""
+        found = _NAME.match(self.locations[op.number]) if op.number < len(self.locations) else None
+        return found[1] if found else ""
+
+    def is_backward(self, op: Op) -> bool:
+        """Whether a derivative computes the op."""
+        return op.number < len(self.locations) and "transpose(" in self.locations[op.number]
+
+    def of(self, value: int) -> str:
+        """The name of a value; "" where nothing names it."""
+        found = self._known.get(value)
+        if found is None:
+            found = self._known[value] = self._find(value)
+        return found
+
+    # ---------------------------------------------------------------- how
+
+    def _find(self, value: int) -> str:
+        cut = ""
+        for _ in range(_FURTHEST):
+            if value in self._known:
+                return self._known[value] + (cut if value in self._arguments else "")
+            source = self._behind(value)
+            if source is None:
+                break
+            value, step = source
+            cut = cut or step
+        op = self.makers.get(value)
+        if op is None:
+            return self._carried(value)
+        if self.is_backward(op):
+            return self._gradient(op, value)
+        return self.sources.expression(self.frame(op))
+
+    def _behind(self, value: int) -> tuple[int, str] | None:
+        """The value that this one is another form of, and how a slice of it is marked."""
+        op = self.makers.get(value)
+        if op is None:
+            holder = self._holders.get(value)
+            if holder is None or not holder[0].is_loop:
+                return None
+            loop, place = holder
+            returned = loop.blocks[-1].returned
+            unchanged = place < len(returned) and returned[place] == loop.blocks[-1].arguments[place]
+            return (loop.operands[place], "") if unchanged else None
+        if op.is_loop:
+            return self._stacked(op, op.results.index(value))
+        if not op.operands:
+            return None
+        if op.kind in _PASSED or op.name in _SAME:
+            return op.operands[op.results.index(value) if op.name == "stablehlo.optimization_barrier" else 0], ""
+        if op.name in _STRETCHED and self._elements(op.operands[0]) > 1:
+            return op.operands[0], ""
+        return (op.operands[0], "[i]") if op.name in _CUT else None
+
+    def _stacked(self, loop: Op, place: int) -> tuple[int, str] | None:
+        """What each time round a loop puts into one of its results: what a scan keeps of every step."""
+        made = self.makers.get(loop.blocks[-1].returned[place])
+        return (made.operands[1], "") if made is not None and made.name == "stablehlo.dynamic_update_slice" else None
+
+    def _elements(self, value: int) -> int:
+        array = self.program.arrays[value]
+        return 0 if array is None else array.bytes
+
+    def _carried(self, value: int) -> str:
+        """An argument of a loop's body: the name of what the body returns in its place."""
+        holder = self._holders.get(value)
+        if holder is None:
+            return ""
+        loop, place = holder
+        start = self.of(loop.operands[place]) if loop.is_loop else ""
+        return start or self.sources.expression(self.frame(loop))
+
+    def _gradient(self, op: Op, value: int) -> str:
+        frame = self.frame(op)
+        matching = dict.fromkeys(
+            operand for forward in self._at(frame) for operand in forward.operands if self._alike(operand, value)
+        )
+        named = dict.fromkeys(folded_name(name) for name in map(self.of, matching) if name)
+        if len(named) == 1:
+            return GRADIENT + next(iter(named))
+        shown = self.sources.expression(frame)
+        return GRADIENT + shown if shown else ""
+
+    def _alike(self, one: int, other: int) -> bool:
+        first, second = self.program.arrays[one], self.program.arrays[other]
+        return (
+            first is not None and second is not None and sorted(first.shape) == sorted(second.shape) and first.rank > 0
+        )
+
+    def _at(self, frame: Frame) -> list[Op]:
+        """The forward ops whose location spans just this."""
+        if self._forward is None:
+            self._forward = {}
+            for op in self.program.body.every_op():
+                if not self.is_backward(op) and (found := self.frame(op)) is not NO_FRAME:
+                    self._forward.setdefault(found, []).append(op)
+        return self._forward.get(frame, [])

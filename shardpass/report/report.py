@@ -1,0 +1,141 @@
+"""``Report``: what is known of a program, as a value that every renderer takes."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import Any
+
+from shardpass.report.groups import AXIS, LINE, Group, group
+from shardpass.report.naming import Sources
+from shardpass.report.rows import HintFact, MemoryFacts, OpFact, Row, SettledFact
+
+
+@dataclass(frozen=True)
+class Report:
+    """The collectives of one program.
+
+    Attributes:
+        file: what the program is called.
+        devices: how many it runs on.
+        mesh: its axes with their sizes; () where the program names none.
+        rows: one for each collective, in program order.
+        profile: the name of the machine whose time is modelled.
+        memory: bytes on a device; None of a module that was partitioned already.
+        settled: what the search changed.
+        sources: reads the user's files, for those who quote them.
+        plan: the ``ProgramPlan``; None of a module that was partitioned already.
+        given: the program, as text or bytecode, for those who ask others about it.
+        find_ops: makes ``ops``.
+        trips: of loops of unknown length, what to show bytes for; None: nothing.
+        hints: annotations that save, None where they were not looked for.
+        memory_limit: bytes that a device has; None: no limit is known.
+    """
+
+    file: str
+    devices: int
+    mesh: tuple[tuple[str, int], ...]
+    rows: tuple[Row, ...]
+    profile: str = "default"
+    memory: MemoryFacts | None = None
+    settled: tuple[SettledFact, ...] = ()
+    sources: Sources = field(default_factory=Sources, repr=False, compare=False)
+    plan: Any = field(default=None, repr=False, compare=False)
+    given: str | bytes = field(default="", repr=False, compare=False)
+    find_ops: Callable[[], tuple[OpFact, ...]] = field(default=tuple, repr=False, compare=False)
+    trips: int | None = None
+    memory_limit: int | None = None
+    hints: tuple[HintFact, ...] | None = None
+
+    @cached_property
+    def ops(self) -> tuple[OpFact, ...]:
+        """The program before it was partitioned, op by op; of a module that was partitioned already nothing."""
+        return self.find_ops()
+
+    @property
+    def total_bytes_received(self) -> int:
+        """What a device receives in one run; a loop whose trips are not known counts once."""
+        return sum(row.bytes_received for row in self.rows)
+
+    @property
+    def seconds(self) -> float:
+        """What the collectives take, one after the other, by the machine's profile."""
+        return sum(row.seconds for row in self.rows)
+
+    @property
+    def runs(self) -> int:
+        """How many collectives run."""
+        return sum(row.times for row in self.rows if row.counted)
+
+    @property
+    def unknown_loops(self) -> int:
+        """Collectives in loops whose trips are not known."""
+        return sum(row.unknown_loops > 0 for row in self.rows)
+
+    def bytes_at_most(self, trips: int) -> int:
+        """``total_bytes_received`` where each loop of unknown length runs ``trips`` times."""
+        return sum(row.bytes_at_most(trips) for row in self.rows)
+
+    @property
+    def by_kind(self) -> Mapping[str, tuple[int, int]]:
+        """kind -> (how many run, bytes received by a device), most bytes first."""
+        runs: Counter[str] = Counter()
+        sizes: Counter[str] = Counter()
+        for row in self.rows:
+            runs[row.kind] += row.times if row.counted else 0
+            sizes[row.kind] += row.bytes_received
+        return {kind: (runs[kind], size) for kind, size in sizes.most_common()}
+
+    def grouped(self, by: str = LINE, sort: str = "bytes") -> tuple[Group, ...]:
+        """The rows by "line", "axis", "kind" or "array"; sorted by "bytes", "time", or their place in the "program"."""
+        return group(self.rows, by, sort)
+
+    def by_line(self) -> tuple[Group, ...]:
+        """The rows by the user's lines, most bytes first."""
+        return self.grouped(LINE)
+
+    def by_axis(self) -> tuple[Group, ...]:
+        """The rows by mesh axes, most bytes first."""
+        return self.grouped(AXIS)
+
+    @property
+    def does_not_fit(self) -> bool:
+        """Whether a device holds more than ``memory_limit``."""
+        return self.memory is not None and self.memory_limit is not None and self.memory.total > self.memory_limit
+
+    # ---------------------------------------------------------------- for programs
+
+    def json(self) -> str:
+        """Every number, for programs. Bytes are those received by one device; places count from 1, 0 is unknown."""
+        return json.dumps(self.as_dict(), indent=2)
+
+    def as_dict(self) -> dict[str, object]:
+        """What ``json`` says."""
+        found: dict[str, object] = {
+            "file": self.file,
+            "devices": self.devices,
+            "mesh": dict(self.mesh),
+            "profile": self.profile,
+            "total_bytes_received": self.total_bytes_received,
+            "seconds": self.seconds,
+            "collectives_in_loops_of_unknown_length": self.unknown_loops,
+            "collectives": [row.as_dict() for row in self.rows],
+            "settled": [{"told": one.told, "place": str(one.place), "saved": one.saved} for one in self.settled],
+        }
+        if self.trips is not None:
+            found["total_bytes_received_at_most"] = self.bytes_at_most(self.trips)
+        if self.hints is not None:
+            found["hints"] = [{**asdict(hint), "place": str(hint.place), "code": hint.code} for hint in self.hints]
+        if self.memory is not None:
+            found["memory"] = {**_memory(self.memory), "limit": self.memory_limit, "fits": not self.does_not_fit}
+        return found
+
+
+def _memory(memory: MemoryFacts) -> dict[str, object]:
+    fields = asdict(memory)
+    fields["peak_place"] = str(memory.peak_place)
+    fields["holdings"] = [{**asdict(one), "place": str(one.place)} for one in memory.holdings]
+    return {**fields, "total": memory.total}

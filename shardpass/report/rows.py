@@ -1,0 +1,202 @@
+"""What a report knows: a row for each collective of a program as it runs, and an account of its memory.
+
+``Explanation`` is the value that every renderer takes (``text``, ``page``, JSON). It holds plain values, so that a
+renderer needs neither MLIR nor a plan:
+
+    rows        one for each collective of the partitioned program, in program order
+    ops         the program before it was partitioned, op by op, with the sharding of each value; rows point into it
+    memory      bytes alive on a device at each of these ops
+    settled     where the search found a cheaper sharding than propagation did
+
+Bytes are those that one device receives from others. ``Row.bytes_received`` is of one run of the program: what stands
+in a loop is multiplied by its trips. In a loop whose trips are not known a row counts once, and
+``Row.bytes_at_most(trips)`` says what it is for so many.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from shardpass.diagnostics import NOWHERE, Place
+
+FORWARD, BACKWARD = "forward", "backward"
+
+_INDEX = re.compile(r"\[\d+\]")
+
+
+def folded_name(name: str) -> str:
+    """``params['layers'][*]['w1']`` for a name with indices of lists."""
+    return _INDEX.sub("[*]", name)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One collective.
+
+    Attributes:
+        kind: "all_gather", "all_reduce", "all_to_all", "collective_permute", "reduce_scatter", ...
+        axes: the mesh axes that it works over, "data" or "data,model"; "" where its groups follow none.
+        group_size: devices that talk to one another.
+        array: by its name: an argument's path, the user's variable or expression; "" where nothing names it.
+        type: of the whole array, "f32[64,128]"; "" where not known.
+        source, target: shardings before and after, as ``P('data', None)``; of partial results the source says
+            "partial over 'data'". "" where not known.
+        source_text, target_text: the same as ``parse_sharding`` takes it; "" for other rows than redistributions.
+        direction: FORWARD, or BACKWARD of what a derivative computes.
+        names: the name stack, "jit(step)/transpose(jvp())/dot_general".
+        place: the user's line.
+        operand, result: types of the tiles, "tensor<4x8xf32>".
+        bytes_each: what a device receives each time.
+        times: how often it runs; a loop whose trips are not known counts once.
+        unknown_loops: how many such loops it stands in.
+        counted: False in a branch of a conditional of which another branch receives more.
+        seconds: modelled, of all times together.
+        reason: why, in one sentence.
+        op: the number of the op in ``Explanation.ops`` that asked for it; None where not known.
+    """
+
+    kind: str
+    axes: str
+    group_size: int
+    bytes_each: int
+    operand: str = ""
+    result: str = ""
+    array: str = ""
+    type: str = ""
+    source: str = ""
+    target: str = ""
+    source_text: str = ""
+    target_text: str = ""
+    direction: str = FORWARD
+    names: str = ""
+    place: Place = NOWHERE
+    times: int = 1
+    unknown_loops: int = 0
+    counted: bool = True
+    seconds: float = 0.0
+    reason: str = ""
+    op: int | None = None
+
+    @property
+    def bytes_received(self) -> int:
+        """What a device receives in one run of the program."""
+        return self.bytes_each * self.times if self.counted else 0
+
+    def bytes_at_most(self, trips: int) -> int:
+        """``bytes_received`` where each loop of unknown length runs ``trips`` times."""
+        return self.bytes_received * int(trips**self.unknown_loops)
+
+    def as_dict(self) -> dict[str, object]:
+        """For JSON: plain values; ``place`` as file, line, column."""
+        fields: dict[str, object] = {name: getattr(self, name) for name in self.__slots__ if name != "place"}
+        place = {"file": self.place.file, "line": self.place.line, "column": self.place.column}
+        return {**fields, "bytes_received": self.bytes_received, **place}
+
+
+@dataclass(frozen=True, slots=True)
+class ValueFact:
+    """A value: its name, its type as "f32[64,128]", its sharding for people, and the axes that split each dimension."""
+
+    name: str
+    type: str
+    sharding: str
+    dims: tuple[tuple[str, ...], ...]
+    bytes: int  # of a device's tile
+
+
+@dataclass(frozen=True, slots=True)
+class OpFact:
+    """An op of the program before it was partitioned, or with ``name`` "argument" main's arguments, numbered -1."""
+
+    number: int
+    name: str
+    place: Place
+    direction: str
+    results: tuple[ValueFact, ...]
+    depth: int = 0  # how many loops and branches it stands in
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """A value that is alive where most is: its name, its bytes on a device, and the line that makes it."""
+
+    name: str
+    type: str
+    bytes: int
+    place: Place = NOWHERE
+    count: int = 1  # of equal ones, together ``bytes``
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryFacts:
+    """Bytes on one device.
+
+    Attributes:
+        arguments, results: of main.
+        temporaries: the most that lives beside these at once.
+        at: (number of an op, bytes alive while it runs, all told), in order.
+        peak_op: the op at the peak, None where there is none.
+        peak_place: its line.
+        holdings: what is alive there, most bytes first.
+    """
+
+    arguments: int
+    results: int
+    temporaries: int
+    at: tuple[tuple[int, int], ...] = ()
+    peak_op: int | None = None
+    peak_place: Place = NOWHERE
+    holdings: tuple[Holding, ...] = ()
+
+    @property
+    def total(self) -> int:
+        return self.arguments + self.results + self.temporaries
+
+
+@dataclass(frozen=True, slots=True)
+class SettledFact:
+    """A sharding that the search changed: what, where, and the price of the program before and after, in bytes."""
+
+    told: str
+    place: Place
+    before: float
+    after: float
+
+    @property
+    def saved(self) -> float:
+        return self.before - self.after
+
+
+@dataclass(frozen=True, slots=True)
+class HintFact:
+    """An annotation that saves, as planned with it.
+
+    Attributes:
+        kind: "line", a constraint in the program; or "argument", an in_sharding.
+        name: the variable or expression, or the arguments' paths.
+        spec: what to write, ``P('data', None)``; ``now``: how it is split without it.
+        place: of a line.
+        before, after: bytes that a device receives in one run.
+        memory: by which the peak rises; negative where it falls.
+    """
+
+    kind: str
+    name: str
+    spec: str
+    now: str
+    place: Place
+    before: int
+    after: int
+    memory: int
+
+    @property
+    def saves(self) -> int:
+        return self.before - self.after
+
+    @property
+    def code(self) -> str:
+        """What to write."""
+        if self.kind == "argument":
+            return f"in_shardings: {self.name} = {self.spec}"
+        return f"with_sharding_constraint({self.name}, {self.spec})"

@@ -1,0 +1,34 @@
+"""Shardings for people, as JAX writes them: ``P('data', None)``; a part of an axis is ``'data:(1)2'``."""
+
+from __future__ import annotations
+
+from shardpass.ops.splits.factors import Axes, DimAxes
+from shardpass.ops.splits.prime_mesh import PrimeMesh
+from shardpass.sharding import Sharding
+
+
+def spec(dims: DimAxes, mesh: PrimeMesh) -> str:
+    """``dims`` without the dimensions at the end that nothing splits."""
+    length = max((place + 1 for place, axes in enumerate(dims) if axes), default=0)
+    return f"P({', '.join(_entry(mesh, axes) for axes in dims[:length])})"
+
+
+def spec_of(sharding: Sharding, rank: int, mesh: PrimeMesh) -> str:
+    """A sharding of an array of ``rank``; its own text where the mesh cannot say it."""
+    dims = mesh.dims(sharding, rank)
+    return str(sharding) if dims is None else spec(dims, mesh)
+
+
+def axes_text(mesh: PrimeMesh, axes: Axes) -> str:
+    """``'data'``, or ``'data' and 'model'``."""
+    names = [f"'{ref}'".replace("''", "'") for ref in map(_plain, mesh.refs(axes))]
+    return " and ".join(names) if len(names) < 3 else ", ".join(names)
+
+
+def _plain(ref: object) -> str:
+    return str(ref).replace("'", "").replace('"', "")
+
+
+def _entry(mesh: PrimeMesh, axes: Axes) -> str:
+    names = [f"'{_plain(ref)}'" for ref in mesh.refs(axes)]
+    return "None" if not names else names[0] if len(names) == 1 else f"({', '.join(names)})"

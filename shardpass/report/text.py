@@ -1,0 +1,232 @@
+"""The report as text for a terminal: at most 80 columns unless told otherwise, and one screen unless told otherwise.
+
+First what matters of the whole: bytes, time, memory. Then groups, by line unless asked otherwise, the dearest first;
+under each its rows, those that repeat as one, with the reason. What does not fit is summed up in the last line.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+
+from shardpass.diagnostics import NOWHERE, Place, printable
+from shardpass.report.groups import LINE, Folded, Group
+from shardpass.report.report import Report
+from shardpass.report.rows import BACKWARD, MemoryFacts
+
+WIDTH = 80
+SCREEN = 40  # lines that a report takes unless all is asked for
+MOST_HOLDINGS = 6  # at the peak of memory that are shown where it does not fit
+MOST_SETTLED = 2
+BRIEF = 6  # lines that are kept for groups in brief
+MOST_ROWS = 2  # of a group that are shown where not all are
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+
+
+def text(found: Report, width: int = WIDTH, *, by: str = LINE, sort: str = "bytes", top: int | None = None) -> str:
+    """The report in ``width`` columns. ``top``: how many groups are shown, 0 for all; None: what one screen holds."""
+    lines = list(_head(found, width))
+    if found.rows:
+        lines += _groups(found, found.grouped(by, sort), width, by, top, SCREEN - len(lines) - _below(found))
+        lines += ["", *_totals(found)]
+    lines += [*_settled(found, width), *_hints(found, width)]
+    return printable("\n".join(lines))
+
+
+def _below(found: Report) -> int:
+    """Lines that stand under the groups, at most."""
+    settled = 2 + 2 * min(MOST_SETTLED, len(found.settled)) if found.settled else 0
+    hints = 2 + 3 * len(found.hints) if found.hints is not None else 0
+    return 1 + len(found.by_kind) + settled + hints
+
+
+# ---------------------------------------------------------------- the whole
+
+
+def _head(found: Report, width: int) -> Iterator[str]:
+    """The program, its bytes, time and memory."""
+    over = "".join(f" {name}={size}" for name, size in found.mesh)
+    yield shortened(f"{found.file}: {counted(found.devices, 'device')}{',' if over else ''}{over}", width)
+    if not found.rows:
+        yield "no collectives"
+    else:
+        received = show_bytes(found.total_bytes_received)
+        if found.trips is not None and found.unknown_loops:
+            received += f" to {show_bytes(found.bytes_at_most(found.trips))}"
+        yield f"each device receives {received} in {counted(found.runs, 'collective')}, {_time(found)}"
+    if found.unknown_loops:
+        most = "" if found.trips is None else f"; with {found.trips} the greater number"
+        yield from wrapped(
+            f"{counted(found.unknown_loops, 'collective')} in loops whose trips are not known count once{most}", width
+        )
+    memory = found.memory
+    if memory is not None:
+        where = "" if memory.peak_place == NOWHERE else f", most at {short(memory.peak_place)}"
+        parts = ", ".join(
+            f"{name} {show_bytes(size)}"
+            for name, size in (
+                ("arguments", memory.arguments),
+                ("results", memory.results),
+                ("temporaries", memory.temporaries),
+            )
+        )
+        yield from wrapped(f"memory of a device: {show_bytes(memory.total)} ({parts}{where})", width)
+        if found.does_not_fit:
+            yield from _too_much(found, memory, width)
+
+
+def _too_much(found: Report, memory: MemoryFacts, width: int) -> Iterator[str]:
+    """What does not fit: by how much, and what takes most."""
+    limit = found.memory_limit or 0
+    over = memory.total - limit
+    yield f"  does not fit {show_bytes(limit)}: {show_bytes(over)} too much; at the peak"
+    for one in memory.holdings[:MOST_HOLDINGS]:
+        times = f"{one.count} x " if one.count > 1 else ""
+        where = "" if one.place == NOWHERE else f" of {short(one.place)}"
+        yield from wrapped(
+            f"{show_bytes(one.bytes):>10}  {times}{one.name or '-'} {one.type}{where}", width, "", " " * 14
+        )
+
+
+def _time(found: Report) -> str:
+    return f"{show_seconds(found.seconds)} by profile {found.profile}"
+
+
+def _totals(found: Report) -> Iterator[str]:
+    """By kind of collective."""
+    for kind, (count, size) in found.by_kind.items():
+        yield f"{count} x {kind}: {show_bytes(size)}"
+
+
+def _settled(found: Report, width: int) -> Iterator[str]:
+    """What the search changed, most first."""
+    paying = [one for one in found.settled if round(one.saved) > 0]
+    moves = sorted(paying, key=lambda one: -one.saved)[:MOST_SETTLED]
+    if moves:
+        yield ""
+        yield "the search settled, beyond what propagation finds:"
+    for one in moves:
+        where = "" if one.place == NOWHERE else f"{short(one.place)}: "
+        words = f"{where}{one.told}: saves what {show_bytes(round(one.saved))} cost"
+        yield from wrapped(words, width, "  ", "    ")
+
+
+def _hints(found: Report, width: int) -> Iterator[str]:
+    if found.hints is None:
+        return
+    yield ""
+    yield "what would save, planned again with it:" if found.hints else "no single annotation was found that saves"
+    for hint in found.hints:
+        where = "" if hint.place == NOWHERE else f"{short(hint.place)}: "
+        words = f"{where}{hint.name} is {hint.now}, not {hint.spec}; {hint.code} saves {show_bytes(hint.saves)}"
+        yield from wrapped(f"{words} of {show_bytes(hint.before)}", width, "  ", "    ")
+
+
+# ---------------------------------------------------------------- groups
+
+
+def _groups(found: Report, groups: tuple[Group, ...], width: int, by: str, top: int | None, room: int) -> Iterator[str]:
+    """The groups: all rows of each with ``top`` 0, else the dearest rows; those that do not fit, as one line each."""
+    total = max(1, found.total_bytes_received)
+    shown = groups[:top] if top else groups
+    most = None if top == 0 else MOST_ROWS
+    whole = 0
+    for one in shown:
+        lines = list(_group(found, one, width, by, total, most))
+        if top is None and whole and len(lines) > room - min(BRIEF, len(shown) - whole):
+            break
+        whole += 1
+        room -= len(lines)
+        yield from lines
+    brief = 0 if top else max(0, room - 3) if top is None else 0
+    rest = shown[whole:]
+    if brief and rest:
+        yield ""
+        yield from (_heading(found, one, width, by, total) for one in rest[:brief])
+    left = (*rest[brief:], *groups[len(shown) :])
+    if left:
+        size = sum(group.bytes_received for group in left)
+        yield ""
+        yield f"and {counted(len(left), by)} more: {show_bytes(size)}, {_share(size, total)} (--top 0 shows all)"
+
+
+def _heading(found: Report, one: Group, width: int, by: str, total: int) -> str:
+    size = one.bytes_received
+    figures = f"{_share(size, total):>4} {show_bytes(size):>10} {show_seconds(one.seconds):>8}"
+    key = one.key or "-"
+    if by == LINE and one.place != NOWHERE:
+        source = found.sources.line(one.place)
+        key = short(one.place) + (f"  {source}" if source else "")
+    return shortened(f"{figures}  {key}", width)
+
+
+def _group(found: Report, one: Group, width: int, by: str, total: int, most: int | None) -> Iterator[str]:
+    yield ""
+    yield _heading(found, one, width, by, total)
+    rows = one.folded
+    count = len(rows) if most is None else most
+    for row in rows[:count]:
+        yield from _row(row, width, by, alone=len(rows) == 1)
+    if rows[count:]:
+        left = sum(row.bytes_received for row in rows[count:])
+        yield f"     and {len(rows) - count} more here: {show_bytes(left)}"
+
+
+def _row(one: Folded, width: int, by: str, alone: bool) -> Iterator[str]:
+    row = one.row
+    axes = f" over {row.axes}" if row.axes else ""
+    size = "" if alone else f" {show_bytes(one.bytes_received)}"
+    back = ", backward" if row.direction == BACKWARD else ""
+    other = "" if row.counted else ", in a branch that receives less"
+    unknown = " in a loop of unknown length" if row.unknown_loops else ""
+    line = "" if by == LINE or row.place == NOWHERE else f" at {short(row.place)}"
+    head = f"{one.runs} x {row.kind}{axes}{size}{unknown}{back}{other}{line}"
+    what = " ".join(filter(None, (one.array, row.type)))
+    ways = f"{row.source or '-'} -> {row.target or '-'}" if row.source or row.target else ""
+    parts = ", ".join(filter(None, (what, ways)))
+    yield from wrapped(f"{head}: {parts}" if parts else head, width, "   ", "       ")
+    if row.reason:
+        yield from wrapped(row.reason, width, "       ", "       ")
+
+
+# ---------------------------------------------------------------- words
+
+
+def wrapped(words: str, width: int, first: str = "", rest: str = "  ") -> list[str]:
+    """Lines of at most ``width`` columns; a word is broken only where it alone is longer."""
+    return textwrap.wrap(words, width, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
+
+
+def shortened(words: str, width: int) -> str:
+    """``words`` cut to ``width`` columns."""
+    return words if len(words) <= width else words[: width - 3] + "..."
+
+
+def short(place: Place) -> str:
+    """``train.py:41``: without folders and column; "-" for nowhere."""
+    return "-" if place == NOWHERE else f"{place.file.replace(chr(92), '/').rsplit('/', 1)[-1]}:{place.line}"
+
+
+def counted(number: int, what: str) -> str:
+    """``1 device``, ``2 devices``."""
+    return f"{number:,} {what if number == 1 else 'axes' if what == 'axis' else what + 's'}"
+
+
+def _share(part: int, total: int) -> str:
+    return f"{100 * part / total:.0f}%"
+
+
+def show_bytes(count: int) -> str:
+    """``count`` bytes with a unit, three digits or so: '48.0 KiB'."""
+    size, unit = float(count), 0
+    while size >= 1024 and unit < len(_UNITS) - 1:
+        size, unit = size / 1024, unit + 1
+    return f"{count} B" if unit == 0 else f"{size:.1f} {_UNITS[unit]}"
+
+
+def show_seconds(seconds: float) -> str:
+    """Three figures or so: 12.3 us, 4.56 ms."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds * 1e6:.3g} us"

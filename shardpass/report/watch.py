@@ -1,0 +1,201 @@
+"""A pipeline that is watched while it partitions: each collective of its outcome is traced to what asked for it.
+
+Problem: a collective of the final module has a kind and bytes, but says little of why it is there, and on the way to it
+redistributions move past other ops, out of loops, and into one another.
+
+Three passes of the pipeline are replaced by ones that do the same and keep what they know:
+
+1. propagation: its ``Decision``;
+2. partition: its plan, and the location of every op is marked with the op's number, ``sp@12``, so that whatever is
+   built for the op says so, and goes on saying so wherever it is moved. ``partition.emit`` adds ``operand_1`` to what
+   it builds for an operand, and ``ir.locations.joined`` keeps the names of all that are joined. The end of a block is
+   marked as the op that holds it, that of main with the number of ops;
+3. redistribution: each ``custom_call @shardpass.redistribute`` is marked too, ``r@7``, and remembered with its ends.
+
+``origins`` reads the marks off a location. A pipeline without these passes, or a module that is partitioned already,
+leaves no marks: its collectives are known by what their ops say alone.
+
+Cost: one location for each op and each redistribution, beside the pipeline.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from jaxlib.mlir import ir
+
+from shardpass.ir import annotations as names
+from shardpass.ir.locations import named
+from shardpass.ir.walk import every_op
+from shardpass.partition.emit import emit
+from shardpass.partition.splices import spliced_table
+from shardpass.passes.partition import Partition
+from shardpass.passes.propagate import Propagate
+from shardpass.passes.redistribute import Redistribute
+from shardpass.pipeline.base import ModulePass
+from shardpass.pipeline.resolve import Step, resolve
+from shardpass.pipeline.run import run_steps
+from shardpass.planning.plan import ProgramPlan
+from shardpass.planning.planner import plan_program
+from shardpass.planning.search import Decision
+from shardpass.program.program import NOTHING_SAID
+from shardpass.program.shardings import Shardings
+
+_MARK = re.compile(r"sp@(\d+)(?:/(operand|result)_(\d+))?")
+_MOVE = re.compile(r"r@(\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """What asked for a collective: an op of the plan's program, by number, and which of its values.
+
+    ``side``: "operand" or "result", "" for a collective of the op's own. ``source``, ``target``: texts of the shardings
+    between which a redistribution goes, "" for other collectives; ``whole``: the type of its array.
+    """
+
+    op: int
+    side: str = ""
+    index: int = 0
+    source: str = ""
+    target: str = ""
+    whole: Any = None
+
+
+@dataclass
+class Watched:
+    """What was seen. ``plan`` is None where the pipeline has no pass that plans.
+
+    Attributes:
+        decision: of propagation; ``settled_at``: the locations of the ops that the search's moves name.
+        said_arguments, said_results: the places of those that the user annotated.
+        locations: of each op of the plan's program, before it was marked.
+        argument_locations: of main's arguments; ``results``: what JAX calls its results, "" where it does not say.
+        moves: the redistributions by their marks.
+    """
+
+    decision: Decision | None = None
+    settled_at: tuple[str, ...] = ()
+    said_arguments: frozenset[int] = frozenset()
+    said_results: frozenset[int] = frozenset()
+    plan: ProgramPlan | None = None
+    shardings: Shardings | None = None
+    locations: tuple[str, ...] = ()
+    argument_locations: tuple[str, ...] = ()
+    results: tuple[str, ...] = ()
+    moves: list[Origin] = field(default_factory=list)
+
+    def origins(self, location: Any) -> tuple[Origin, ...]:
+        """What asked for the op at ``location``: several where small collectives were joined."""
+        text = location.name_str if isinstance(location, ir.NameLoc) else ""
+        moves = [self.moves[int(number)] for number in _MOVE.findall(text)]
+        return tuple(dict.fromkeys(moves)) or tuple(dict.fromkeys(_origins(text)))
+
+
+def _origins(text: str) -> list[Origin]:
+    return [Origin(int(number), side, int(index or 0)) for number, side, index in _MARK.findall(text)]
+
+
+def watch(module: Any, pipeline: str) -> Watched:
+    """Runs ``pipeline`` on ``module``, in place. Raises as ``run_in_place``."""
+    seen = Watched()
+    watched = [_watched(step, seen) for step in resolve(pipeline, module.context)]
+    run_steps(module, tuple(watched))
+    return seen
+
+
+def _watched(step: Step, seen: Watched) -> Step:
+    replaced: dict[type[ModulePass], Callable[[Any, Any, Watched], Any]] = {
+        Propagate: _propagate,
+        Partition: _partition,
+        Redistribute: _redistribute,
+    }
+    does = replaced.get(type(step.own)) if step.own is not None else None
+    return step if does is None else Step(step.text, _Instead(step.own, lambda module: does(step.own, module, seen)))
+
+
+@dataclass(frozen=True)
+class _Instead(ModulePass):
+    """``does`` in the place of ``own``, under its name."""
+
+    own: Any
+    does: Callable[[Any], Any]
+
+    name = "watched"
+    summary = "a pass, watched"
+
+    @property
+    def keeps_table(self) -> bool:  # type: ignore[override]
+        """As ``own``: what it read serves the passes that follow."""
+        return bool(self.own.keeps_table)
+
+    def run(self, module: Any) -> bool | None:
+        found: bool | None = self.does(module)
+        return found
+
+    def __str__(self) -> str:
+        return str(self.own)
+
+
+def _propagate(own: Propagate, module: Any, seen: Watched) -> None:
+    decision, handles = own.decided(module)
+    seen.decision = decision
+    program = decision.found.program
+    seen.said_arguments = frozenset(k for k, value in enumerate(program.body.arguments) if value in program.said)
+    seen.said_results = frozenset(k for k, said in enumerate(program.results_said) if said is not NOTHING_SAID)
+    seen.settled_at = tuple("" if one.op is None else str(handles.ops[one.op].location) for one in decision.settled)
+
+
+def _partition(own: Partition, module: Any, seen: Watched) -> None:
+    table = spliced_table(module)
+    handles = table.handles
+    seen.shardings = table.found()
+    seen.plan = plan_program(table.program, seen.shardings)
+    seen.argument_locations = tuple(str(argument.location) for argument in handles.arguments[None])
+    seen.results = tuple(
+        names.text(row["jax.result_info"]) if "jax.result_info" in row else "" for row in handles.signature.results
+    )
+    texts: dict[Any, str] = {}
+    found = []
+    for number, op in enumerate(handles.ops):
+        location = op.location
+        key = location.attr
+        if key not in texts:
+            texts[key] = str(location)
+        found.append(texts[key])
+        op.location = marked(location, f"sp@{number}")
+    seen.locations = tuple(found)
+    for holder, end in handles.ends.items():
+        end.location = marked(end.location, f"sp@{table.program.count if holder is None else holder[0]}")
+    emit(seen.plan, handles)
+
+
+def _redistribute(own: Redistribute, module: Any, seen: Watched) -> bool:
+    for op in every_op(module.operation):
+        if op.name == "stablehlo.custom_call" and names.custom_call_target(op) == names.REDISTRIBUTE:
+            location = op.location
+            text = location.name_str if isinstance(location, ir.NameLoc) else ""
+            for first in _origins(text)[:1]:
+                move = _move(first, op.attributes)
+                op.location = marked(location, f"r@{len(seen.moves)}")
+                seen.moves.append(move)
+    return own.run(module)
+
+
+def _move(first: Origin, attributes: Any) -> Origin:
+    source, target = (names.text(attributes[name]) for name in (names.FROM, names.TO))
+    whole = ir.TypeAttr(attributes[names.GLOBAL_TYPE]).value
+    return Origin(first.op, first.side, first.index, source, target, (tuple(whole.shape), str(whole.element_type)))
+
+
+def marked(location: Any, mark: str) -> Any:
+    """``location``, its name followed by ``mark``."""
+    name, stack = named(location)
+    return ir.Location.name(f"{name}/{mark}" if name else mark, stack)
+
+
+def marks(text: str) -> Sequence[str]:
+    """The marks in a name, for those who show names without them."""
+    return [found[0] for found in (*_MARK.finditer(text), *_MOVE.finditer(text))]

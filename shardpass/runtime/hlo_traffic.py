@@ -1,0 +1,127 @@
+"""What the collectives of optimised HLO send, by kind: of a program that another partitioner made.
+
+Bytes are those that one device receives, its own data not counted; shapes in HLO are a device's, g devices in a group:
+
+    all-gather, all-to-all  result * (g-1)/g      reduce-scatter  result * (g-1)
+    collective-permute      result                all-reduce      2 * result * (g-1)/g
+    collective-broadcast    result
+
+Cases: a loop's body counts as often as XLA knows it to run, else once; of a conditional's branches the dearest counts;
+an asynchronous pair counts at its start, by the half of its type that is the result. (``tools/bench/hlo_traffic.py`` is
+a witness of the same numbers and shares no code with this.)
+
+Cost: one pass over the text, one over the graph of computations.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+
+from shardpass.runtime.hlo import collectives_in
+
+_HEAD = re.compile(r"^(ENTRY )?%?([\w.\-]+) .*\{$")
+_LINE = re.compile(r"^\s*(?:ROOT )?%?[\w.\-]+ = (\(.*?\)|\S+) ([\w\-]+)\((.*)$")
+_SHAPE = re.compile(r"\b(pred|token|[a-z]+(\d+)\w*)\[([\d,]*)\]")
+_COMMENT = re.compile(r"/\*.*?\*/")
+_TRIPS = re.compile(r'"known_trip_count":\{"n":"(\d+)"\}')
+_CALLED = re.compile(r"(?:to_apply|body|condition)=%?([\w.\-]+)")
+_BRANCHES = re.compile(r"branch_computations=\{([^}]*)\}|(?:true|false)_computation=%?([\w.\-]+)")
+
+
+@dataclass
+class Received:
+    """By kind, in StableHLO's names: how many collectives run, and the bytes that a device receives by them."""
+
+    runs: Counter[str] = field(default_factory=Counter)
+    bytes: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def total(self) -> int:
+        return sum(self.bytes.values())
+
+    def add(self, other: Received, times: int = 1) -> None:
+        for kind, count in other.runs.items():
+            self.runs[kind] += count * times
+            self.bytes[kind] += other.bytes[kind] * times
+
+
+def received(hlo: str, devices: int) -> Received:
+    """Counts one run of ``hlo``."""
+    computations, entry = _computations(hlo)
+    known: dict[str, Received] = {}
+
+    def of(name: str) -> Received:
+        if name not in known:
+            known[name] = Received()
+            for line in computations.get(name, ()):
+                _count(line, known[name])
+        return known[name]
+
+    def _count(line: str, found: Received) -> None:
+        match = _LINE.match(line)
+        if match is None:
+            return
+        kind, op, rest = match.groups()
+        exchange = next(collectives_in(line, devices), None)
+        if exchange is not None:
+            size = _received(exchange.kind, _result_bytes(kind, op), exchange.groups)
+            if size is not None:
+                found.runs[exchange.kind] += 1
+                found.bytes[exchange.kind] += size
+        elif op == "while":
+            trips = _TRIPS.search(rest)
+            for name in _CALLED.findall(rest):
+                found.add(of(name), int(trips[1]) if trips else 1)
+        elif op == "conditional":
+            found.add(max(map(of, _branches(rest)), key=lambda branch: branch.total, default=Received()))
+        elif op == "call":
+            for name in _CALLED.findall(rest):
+                found.add(of(name))
+
+    return of(entry)
+
+
+def _computations(hlo: str) -> tuple[Mapping[str, Sequence[str]], str]:
+    found: dict[str, list[str]] = {}
+    entry, lines = "", None
+    for raw in hlo.splitlines():
+        head = None if raw[:1].isspace() else _HEAD.match(raw)
+        if head is not None:
+            lines = found.setdefault(head[2], [])
+            entry = head[2] if head[1] else entry
+        elif raw.startswith("}"):
+            lines = None
+        elif lines is not None:
+            lines.append(_COMMENT.sub("", raw))
+    return found, entry
+
+
+def _branches(rest: str) -> list[str]:
+    return [name.strip().lstrip("%") for pair in _BRANCHES.findall(rest) for name in ",".join(pair).split(",") if name]
+
+
+def _result_bytes(kind: str, op: str) -> int:
+    shapes = _SHAPE.findall(kind)
+    if op.endswith("-start") and len(shapes) > 1:
+        shapes = shapes[len(shapes) // 2 :]
+    bits = {"pred": 8, "token": 0}
+    return sum(
+        -(-prod(int(n) for n in dims.split(",") if n) * (bits[name] if name in bits else int(width)) // 8)
+        for name, width, dims in shapes
+    )
+
+
+def _received(kind: str, size: int, groups: tuple[tuple[int, ...], ...]) -> int | None:
+    """None where nothing moves."""
+    group = max(map(len, groups), default=0)
+    if group < 2:
+        return None
+    if kind in ("collective_permute", "collective_broadcast"):
+        return size
+    if kind == "reduce_scatter":
+        return size * (group - 1)
+    return size * (group - 1) * (2 if kind == "all_reduce" else 1) // group

@@ -1,0 +1,114 @@
+"""``shardpass.explain``: the report of a function, of what JAX made of it, of a module, or of a file."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from shardpass.diagnostics import collect
+from shardpass.diagnostics.table_suggest import SHARDINGS_OF_WHAT
+from shardpass.ir.context import parse_module
+from shardpass.pipeline.run import run_in_place
+from shardpass.planning.machine import Machine
+from shardpass.redistribute.terms.limit import read_limit
+from shardpass.redistribute.terms.profiles import find_profile
+from shardpass.report.build import PIPELINE, explain_module, is_partitioned
+from shardpass.report.explanation import Explanation
+from shardpass.report.naming import Sources
+from shardpass.report.rows import HintFact
+from shardpass.sharding import Mesh
+from shardpass.suggesting.hints import find_hints
+from shardpass.suggesting.take import put_mesh, read_mesh, take
+
+UNSAID = object()
+
+
+def explain(
+    f: Any,
+    *args: Any,
+    mesh: Any = None,
+    in_shardings: Any = UNSAID,
+    out_shardings: Any = UNSAID,
+    profile: str = "default",
+    trips: int | None = None,
+    memory_limit: int | str | None = None,
+    effort: int = 1,
+    hints: bool = False,
+    **kwargs: Any,
+) -> Explanation:
+    """What each device of the partitioned program receives and holds, by the line of ``f`` that it comes from.
+
+    ``f``: a function with its arguments (arrays or ``jax.ShapeDtypeStruct``), what ``jax.jit``,
+    ``shardpass.jax.partition`` or ``lower`` returned, a module, its text, or the path of a file that holds one.
+
+    Args:
+        mesh: a jax Mesh or AbstractMesh, over which each ``PartitionSpec`` here is said; by default the one that the
+            program names.
+        in_shardings, out_shardings: as ``jax.jit`` takes them, or trees of ``PartitionSpec``; of a function.
+        profile: the machine whose time is modelled, as ``shardpass-explain --profile`` takes it.
+        trips: of loops whose trips are not known, the number to show bytes for too.
+        memory_limit: of a device, bytes or text as "16GiB"; the report says what does not fit.
+        effort: of ``shardpass-propagate``: 0 propagates alone, 1 searches, 2 looks longer.
+        hints: look for annotations that save; each is tried by planning again, which takes longer than the report.
+
+    Raises ShardpassError: SP801 and SP803, what lowering raises, and what the pipeline ``partition`` raises.
+    """
+    limit = None if memory_limit is None else read_limit(memory_limit)
+    given = {"in_shardings": in_shardings, "out_shardings": out_shardings}
+    said = {name: value for name, value in given.items() if value is not UNSAID}
+    data, file = take(_jitted(f, mesh, said), args, kwargs)
+    folders = [Path.cwd()] if _is_file(f) else None
+    module = parse_module(data, file)
+    if not is_partitioned(module):
+        put_mesh(module, read_mesh(mesh), file)
+    given_text = data if mesh is None else str(module.operation.get_asm(enable_debug_info=True))
+    with collect():
+        found = explain_module(module, file, pipeline=pipeline(effort), profile=profile, folders=folders)
+    allowed = None if limit is None or limit == "max" else int(limit)
+    advice = with_hints(data, file, read_mesh(mesh), effort, profile, folders) if hints else None
+    return dataclasses.replace(found, trips=trips, memory_limit=allowed, hints=advice, given=given_text)
+
+
+def with_hints(
+    data: str | bytes,
+    file: str,
+    mesh: Mesh | None,
+    effort: int,
+    profile: str,
+    folders: Sequence[Path] | None,
+) -> tuple[HintFact, ...]:
+    """The annotations that save most in the program ``data``; none of one that is partitioned already."""
+    module = parse_module(data, file)
+    if is_partitioned(module):
+        return ()
+    machine = Machine(find_profile(profile) if profile != "default" else None)
+    with collect():
+        put_mesh(module, mesh, file)
+        run_in_place(module, "shardpass-import")
+        return find_hints(module, effort, machine, Sources(folders))
+
+
+def pipeline(effort: int) -> str:
+    """The pipeline "partition", its propagation at ``effort``."""
+    return PIPELINE if effort == 1 else f"{PIPELINE}{{effort={effort}}}"
+
+
+def _is_file(f: Any) -> bool:
+    """Whether ``f`` names a file, which a stranger may have written, and not a program of this process."""
+    return isinstance(f, str | bytes | os.PathLike)
+
+
+def _jitted(f: Any, mesh: Any, said: dict[str, Any]) -> Any:
+    """``f`` under ``jax.jit`` with the shardings that are ``said``; anything but a function as it is."""
+    if not callable(f) or hasattr(f, "lower") or hasattr(f, "as_text"):
+        if said:
+            raise SHARDINGS_OF_WHAT.error(given=f"an object of class {type(f).__name__}", names=" and ".join(said))
+        return f
+    import jax
+
+    from shardpass.jax.partition import over
+
+    return jax.jit(f, **{name: over(mesh, value) for name, value in said.items()})

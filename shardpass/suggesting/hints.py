@@ -1,0 +1,306 @@
+"""What if: for the lines that cost most, the annotation that would save most, each tried by planning again.
+
+Problem: a report tells where bytes go. Its reader wants to know what to write, and a guess that does not save is worse
+than none.
+
+1. Candidates: values at the dearest lines (``MOST_LINES``), those that flow into and out of them, and arguments. Each
+   with the specs that are likely: what a search gives it (a search from the same program decides otherwise where
+   propagation alone was led astray), whole, each of its dimensions split over each axis of the mesh, and each pair of
+   dimensions over each pair of axes.
+2. Each is tried on the folded program (``planning.fold``): propagated, or searched, as the report's pipeline does, and
+   planned; its price is compared. At most ``TRIES``.
+3. The best of each value, cheapest first, is planned as the pipeline does, on the whole program. What saves no bytes
+   there, makes the plan dearer, or holds more memory (``MORE_MEMORY``), is no hint.
+
+A constraint is put on the value and, as JAX does, on its gradient.
+
+Example: with rows of x over 'data' and rows of w over 'data', ``y = x @ w`` sums partial results. The hint is
+``w = with_sharding_constraint(w, P())``: gathering it costs a tenth.
+
+Complexity: candidates x (propagation and plan of the folded program), and ``VERIFIED`` plans of the whole one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+from shardpass.diagnostics import NOWHERE, Place
+from shardpass.ir.frames import Frame
+from shardpass.ops.splits.factors import Axes, DimAxes
+from shardpass.ops.splits.prime_mesh import PrimeMesh
+from shardpass.passes.propagate import barriers
+from shardpass.planning.cost import costs, price
+from shardpass.planning.limited import Task
+from shardpass.planning.machine import Machine
+from shardpass.planning.moves import whole_axes
+from shardpass.planning.planner import plan_program
+from shardpass.planning.search import SMALL, Search, decide
+from shardpass.program.program import Array, Op, OpKind, Program
+from shardpass.program.read import Handles, read_program
+from shardpass.program.shardings import Shardings
+from shardpass.propagation.program import Propagated
+from shardpass.report.naming import GRADIENT, Names, Sources
+from shardpass.report.rows import HintFact, folded_name
+from shardpass.report.specs import spec
+from shardpass.sharding import Sharding
+from shardpass.suggesting.apply import planned
+from shardpass.suggesting.places import ARGUMENT, LINE, Group
+from shardpass.suggesting.specs import sayable
+from shardpass.suggesting.trials import Annotation, annotated
+
+MOST_LINES = 6  # the dearest lines whose values are candidates
+TRIES = {0: 400, 1: 24, 2: 12}  # by the effort of each trial
+VERIFIED = 6  # candidates that are planned on the whole program
+MOST_HINTS = 3
+LEAST = 0.01  # of all bytes, that a hint saves
+MORE_MEMORY = 1.05  # the peak that a hint may lead to, beside that of the program as it is
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    annotation: Annotation
+    price: float
+
+
+def find_hints(imported: Any, effort: int, machine: Machine, sources: Sources) -> tuple[HintFact, ...]:
+    """The hints for an imported module, those that save most first."""
+    with imported.context:
+        return _Hints(imported, effort, machine, sources).run()
+
+
+class _Hints:
+    """One search for hints. State: the program, folded, and the plan as it is."""
+
+    def __init__(self, module: Any, effort: int, machine: Machine, sources: Sources) -> None:
+        self.module, self.effort, self.machine = module, effort, machine
+        self.propagate = f"shardpass-propagate{{effort={effort}}}"
+        self.program, self.handles = read_program(module, "propagate")
+        self.task = Task.of(self.program, barriers(self.program, self.handles), max(1, effort), machine)
+        self.names = _names(self.program, self.handles, sources)
+        self.base = planned(module, (), self.propagate)
+        self.before = price(self.base, machine)
+        self.shardings = decide(self.program, self.task.barriers, effort, machine.profile).shardings.of
+        self.at = self._lines()
+        self.written = self._written()
+        self.gradients = self._cotangents()
+
+    def run(self) -> tuple[HintFact, ...]:
+        if self.program.mesh.mesh.size < 2 or not self.base.bytes_received:
+            return ()
+        found: list[HintFact] = []
+        for candidate in self._ranked()[:VERIFIED]:
+            hint = self._verified(candidate.annotation)
+            if hint is not None and (hint.place, hint.code) not in {(one.place, one.code) for one in found}:
+                found.append(hint)
+        found.sort(key=lambda hint: -hint.saves)
+        return tuple(found[:MOST_HINTS])
+
+    # ---------------------------------------------------------------- tried on the folded program
+
+    def _ranked(self) -> list[_Candidate]:
+        """The best candidate of each value that is cheaper than the program as it is, cheapest first."""
+        as_it_is = self._tried(None)
+        best: dict[Group, _Candidate] = {}
+        left = TRIES[self.effort]
+        for annotation in self._candidates():
+            if not left:
+                break
+            left -= 1
+            cost = self._tried(annotation)
+            known = best.get(annotation.group)
+            if cost < as_it_is * (1 - LEAST / 10) and (known is None or cost < known.price):
+                best[annotation.group] = _Candidate(annotation, cost)
+        return sorted(best.values(), key=lambda candidate: candidate.price)
+
+    def _tried(self, annotation: Annotation | None) -> float:
+        """The price of the folded program with ``annotation``, decided as the pipeline decides."""
+        task = self.task
+        program = task.folded.program
+        said = program if annotation is None else annotated(program, [annotation], task.folded)
+        if self.effort:
+            folded = dataclasses.replace(task.folded, program=said)
+            search = Search(task.program, task.barriers, self.effort, task.machine, folded, task.decided)
+            search.run()
+            return search.best.price
+        shardings = Propagated(said, task.barriers).shardings
+        plan = plan_program(said, shardings, task.decided, folded=True)
+        return sum(costs(plan, self.machine, task.folded.times, task.folded.result_times).values())
+
+    # ---------------------------------------------------------------- candidates
+
+    def _candidates(self) -> Iterator[Annotation]:
+        """The likeliest first: what a search chooses, at the dearest lines and of arguments; then every simple spec."""
+        groups = self._groups()
+        chosen = self._searched() if self.effort == 0 or self.task.folded.program.count <= SMALL else self.shardings
+        seen: set[tuple[Group, DimAxes]] = set()
+        for of_group in (lambda group: [self._dims(chosen, group)], lambda group: _simple(group, self.program.mesh)):
+            for group in groups:
+                for dims in of_group(group):
+                    if (group, dims) not in seen and dims != self._dims(self.shardings, group):
+                        seen.add((group, dims))
+                        yield Annotation(group, dims)
+
+    def _searched(self) -> Mapping[int, Sharding]:
+        """What a search, one step of effort further than the pipeline's, gives every value."""
+        task = self.task
+        further = min(2, self.effort + 1)
+        search = Search(task.program, task.barriers, further, task.machine, task.folded, task.decided)
+        search.run()
+        found: Shardings = search.unfolded()
+        return found.of
+
+    def _dims(self, shardings: Mapping[int, Sharding], group: Group) -> DimAxes:
+        rank, mesh = group.array.rank, self.program.mesh
+        dims = mesh.dims(shardings.get(group.values[0], Sharding.replicated()), rank) or ((),) * rank
+        return sayable(dims, group.array.shape, mesh)
+
+    def _groups(self) -> list[Group]:
+        """Values that a user can constrain: of the dearest lines first; and arguments of which nothing is said."""
+        cost = costs(self.base, self.machine)
+        sent: dict[Place, float] = {}
+        for one in self.base.collectives:
+            if one.op is not None:
+                place = self._line(one.op)
+                sent[place] = sent.get(place, 0.0) + one.bytes * one.times
+        for op in self.program.body.every_op():
+            sent[self._line(op)] = sent.get(self._line(op), 0.0) + cost.get(op.number, 0.0) * 1e-6
+        sent.pop(NOWHERE, None)
+        dearest = sorted(sent, key=lambda place: -sent[place])[:MOST_LINES]
+        found: dict[tuple[int, ...], Group] = {}
+        for value in (v for place in dearest for op in self.at.get(place, ()) for v in (*op.results, *op.operands)):
+            group = self._group(value)
+            if group is not None:
+                found.setdefault(group.values, group)
+        for value in self.program.body.arguments:
+            group = self._group(value)
+            if group is not None:
+                found.setdefault(group.values, group)
+        return list(found.values())
+
+    def _lines(self) -> Mapping[Place, list[Op]]:
+        """The forward ops of each line."""
+        at: dict[Place, list[Op]] = {}
+        for op in self.program.body.every_op():
+            if op.kind is OpKind.SPLIT and not self.names.is_backward(op):
+                at.setdefault(self._line(op), []).append(op)
+        return at
+
+    def _line(self, op: Op) -> Place:
+        place = self.names.frame(op).place
+        return NOWHERE if place == NOWHERE else Place(place.file, place.line)
+
+    def _group(self, value: int) -> Group | None:
+        """A value with all that one annotation names; None where it cannot be, or need not be, constrained."""
+        program, array, names = self.program, self.program.arrays[value], self.names
+        name = names.of(value)
+        if array is None or not array.rank or not name or name.startswith(GRADIENT) or "..." in name:
+            return None
+        if value in program.body.arguments:
+            folded = self.task.folded.of
+            alike = [other for other in program.body.arguments if folded[other] == folded[value]]
+            kind = LINE if value in program.said else ARGUMENT
+            return Group(kind, tuple(alike), tuple(map(names.of, alike)), array, self._first_use(value))
+        maker = names.makers.get(value)
+        key = None if maker is None else (self._line(maker), name, array)
+        if key is None or value not in self.written.get(key, ()):
+            return None
+        values = dict.fromkeys((*self.written[key], *self.gradients.get((name, array), ())))
+        return Group(LINE, tuple(values), (name,), array, key[0])
+
+    def _written(self) -> Mapping[tuple[Place, str, Array], list[int]]:
+        """The values that an expression of the user's text is: by its line, its text and its type.
+
+        An expression may be several ops, of a library's function, say; its value is the one that others use. A line of
+        a layer stands for the values of all layers.
+        """
+        users: dict[int, set[Frame]] = {}
+        for op in self.program.body.every_op():
+            if not self.names.is_backward(op):
+                for value in op.operands:
+                    users.setdefault(value, set()).add(self.names.frame(op))
+        found: dict[tuple[Place, str, Array], list[int]] = {}
+        for place, ops in self.at.items():
+            for op in ops:
+                for value in op.results if op.operands and not op.mesh.manual else ():
+                    array, name = self.program.arrays[value], self.names.of(value)
+                    outside = users.get(value, set()) - {self.names.frame(op)}
+                    if array is not None and outside and value not in self.program.said:
+                        found.setdefault((place, name, array), []).append(value)
+        return found
+
+    def _first_use(self, value: int) -> Place:
+        """The line that reads an argument first."""
+        found = (self._line(op) for op in self.program.body.every_op() if value in op.operands)
+        return next((place for place in found if place != NOWHERE), NOWHERE)
+
+    def _cotangents(self) -> Mapping[tuple[str, Array], list[int]]:
+        """The gradients of values, by the value's name and type."""
+        found: dict[tuple[str, Array], list[int]] = {}
+        for value, op in self.names.makers.items():
+            array = self.program.arrays[value]
+            if array is not None and op.kind is OpKind.SPLIT and op.operands and self.names.is_backward(op):
+                name = self.names.of(value)
+                if name.startswith(GRADIENT):
+                    found.setdefault((name.removeprefix(GRADIENT), array), []).append(value)
+        return found
+
+    # ---------------------------------------------------------------- verified on the whole program
+
+    def _verified(self, annotation: Annotation) -> HintFact | None:
+        """What ``annotation`` saves in the plan that the passes make with it."""
+        plan = planned(self.module, [annotation], self.propagate)
+        total, after = self.base.bytes_received, plan.bytes_received
+        if total - after < LEAST * total or price(plan, self.machine) >= self.before:
+            return None
+        if plan.alive.peak > self.base.alive.peak * MORE_MEMORY:
+            return None
+        group, mesh = annotation.group, self.program.mesh
+        now = self._dims(self.shardings, group)
+        names = dict.fromkeys(folded_name(name) if len(group.names) > 1 else name for name in group.names)
+        return HintFact(
+            group.kind,
+            ", ".join(list(names)[:4]),
+            spec(annotation.dims, mesh),
+            spec(now, mesh),
+            group.place,
+            total,
+            after,
+            plan.alive.peak - self.base.alive.peak,
+        )
+
+
+def _names(program: Program, handles: Handles, sources: Sources) -> Names:
+    texts: dict[Any, str] = {}
+    locations = []
+    for op in handles.ops:
+        location = op.location
+        key = location.attr
+        if key not in texts:
+            texts[key] = str(location)
+        locations.append(texts[key])
+    arguments = [str(argument.location) for argument in handles.arguments[None]]
+    return Names(program, locations, arguments, sources)
+
+
+def _simple(group: Group, mesh: PrimeMesh) -> Iterator[DimAxes]:
+    """Whole; each dimension over each axis; each pair of dimensions over each pair of axes."""
+    shape = group.array.shape
+    axes = [one for one in whole_axes(mesh) if one]
+    rank = len(shape)
+    yield ((),) * rank
+    for axis in axes:
+        for dim in range(rank):
+            if shape[dim] % mesh.count(axis) == 0:
+                yield _split(rank, {dim: axis})
+    for first, second in ((a, b) for a in axes for b in axes if a is not b):
+        for one, other in combinations(range(rank), 2):
+            if shape[one] % mesh.count(first) == 0 and shape[other] % mesh.count(second) == 0:
+                yield _split(rank, {one: first, other: second})
+
+
+def _split(rank: int, by: Mapping[int, Axes]) -> DimAxes:
+    return tuple(by.get(dim, ()) for dim in range(rank))

@@ -1,0 +1,37 @@
+"""The examples of docs/explain.md print what the page says, and the sums that it works out are right."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "explain.md").read_text()
+EXAMPLES = re.findall(r"```python\n(.*?)```.*?```text\n(.*?)```", PAGE, re.DOTALL)
+
+
+@pytest.mark.parametrize(("code", "printed"), EXAMPLES, ids=["report", "hints"])
+def test_the_example_prints_what_the_page_says(code: str, printed: str, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(code)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "train.py"]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == printed
+
+
+def test_the_sum_by_hand() -> None:
+    """Twelve rings over four devices, each of a tile of 1024 x 256 numbers that two devices share."""
+    assert 12 * 2 * (1024 * 256 * 4 // 2) * 3 // 4 == 9 * 2**20
+    assert "all_reduce over data 9.0 MiB" in PAGE
+
+
+def test_the_report_fits_one_screen() -> None:
+    lines = EXAMPLES[0][1].splitlines()
+    assert len(lines) <= 40
+    assert max(map(len, lines)) <= 80

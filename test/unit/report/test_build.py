@@ -1,0 +1,211 @@
+"""Rows of small JAX programs: what they are about, whose line it is, and why. Bytes come from arithmetic here."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import pytest
+from jax.sharding import AbstractMesh, AxisType, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+import shardpass
+from shardpass.ir.collectives import collectives
+from shardpass.report.explanation import Explanation
+
+DATA, MODEL = 4, 2
+MESH = AbstractMesh((DATA, MODEL), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
+FILE = __file__
+
+
+def array(*shape: int) -> Any:
+    return jax.ShapeDtypeStruct(shape, jnp.float32)
+
+
+def explained(f: Any, *given: Any, effort: int = 0, **more: Any) -> Explanation:
+    return shardpass.explain(f, *given, mesh=MESH, effort=effort, **more)
+
+
+def line_of(f: Any, text: str) -> int:
+    """The line of this file at which ``f`` says ``text``."""
+    lines, first = inspect.getsourcelines(f)
+    return first + next(k for k, line in enumerate(lines) if text in line)
+
+
+def pin(x: Any, *spec: Any) -> Any:
+    return jax.lax.with_sharding_constraint(x, NamedSharding(MESH, P(*spec)))
+
+
+def contraction(x: Any, w: Any) -> Any:
+    h = x @ w
+    return jnp.tanh(h)
+
+
+def test_partial_sums_name_the_operand_that_splits_the_contraction() -> None:
+    """A partial [32,64] of f32 on each device; the ring over 2 devices brings 2 * 8192 * 1/2 bytes."""
+    found = explained(contraction, array(32, 128), array(128, 64), in_shardings=(P(None, "model"), P("model")))
+    (row,) = found.rows
+    assert (row.kind, row.axes, row.bytes_each, row.times) == ("all_reduce", "model", 32 * 64 * 4, 1)
+    assert (row.array, row.type) == ("h", "f32[32,64]")
+    assert (row.source, row.target) == ("partial over model", "P()")
+    assert (row.place.file, row.place.line) == (FILE, line_of(contraction, "h = x @ w"))
+    assert row.reason == "dot_general sums over a dimension that 'model' splits in x (argument x)"
+    assert row.direction == "forward"
+    assert row.names == "jit(contraction)/dot_general"
+
+
+def gathered(x: Any, w: Any) -> Any:
+    return pin(x, "data") @ pin(w)
+
+
+def test_a_constraint_is_named_as_the_reason() -> None:
+    """w, [128,64] of f32 in 4 tiles, is made whole: 3/4 of it is received."""
+    found = explained(gathered, array(32, 128), array(128, 64), in_shardings=(P("data"), P("data")))
+    (row,) = found.rows
+    assert (row.kind, row.array, row.source, row.target) == ("all_gather", "w", "P('data')", "P()")
+    assert row.bytes_received == 128 * 64 * 4 * 3 // 4
+    assert row.reason == "the constraint here says P()"
+
+
+def two_operands(x: Any, w: Any) -> Any:
+    return pin(x @ w, "data")
+
+
+def test_an_operand_that_is_moved_says_for_whom() -> None:
+    """Rows of x and rows of w over one axis; the result's constraint keeps x split, so w is gathered."""
+    found = explained(two_operands, array(256, 64), array(64, 64), in_shardings=(P("data"), P("data")))
+    (row,) = found.rows
+    assert (row.array, row.target) == ("w", "P()")
+    assert row.reason.startswith("dot_general splits x over 'data' (argument x), so it takes this as P()")
+
+
+def loss(w: Any, x: Any) -> Any:
+    return jnp.mean(jnp.tanh(x @ w) ** 2)
+
+
+def test_what_a_derivative_computes_is_backward_and_named_by_its_value() -> None:
+    """The gradient of w sums over the batch: an all_reduce of [64,64] over 4 devices."""
+    found = explained(jax.grad(loss), array(64, 64), array(256, 64), in_shardings=(P(), P("data")))
+    (row,) = [row for row in found.rows if row.bytes_received > 1000]
+    assert (row.kind, row.direction, row.array) == ("all_reduce", "backward", "gradient of w")
+    assert row.bytes_received == 2 * 64 * 64 * 4 * 3 // 4
+    assert row.place.line == line_of(loss, "x @ w")
+
+
+def layer(h: Any, w: Any) -> Any:
+    return jnp.tanh(h @ pin(w))
+
+
+def layers(x: Any, weights: Any) -> Any:
+    for w in weights:
+        x = layer(x, w)
+    return x
+
+
+def test_layers_that_repeat_are_folded() -> None:
+    weights = [array(64, 64)] * 6
+    found = explained(layers, array(32, 64), weights, in_shardings=(P("data"), [P("data", None)] * 6))
+    (group,) = found.by_line()
+    assert group.place.line == line_of(pin, "with_sharding_constraint")
+    (folded,) = group.folded
+    assert (folded.row.kind, folded.array, folded.runs) == ("all_gather", "weights[*]", 6)
+    assert group.bytes_received == 6 * 64 * 64 * 4 * 3 // 4  # each device has a quarter of each weight
+
+
+def scanned(x: Any, weights: Any) -> Any:
+    def body(h: Any, w: Any) -> Any:
+        z = h @ w
+        return jnp.tanh(pin(z)), None
+
+    return jax.lax.scan(body, x, weights)[0]
+
+
+def test_a_loop_multiplies() -> None:
+    """12 trips, each an all_gather of half of z, [32,64]."""
+    found = explained(scanned, array(32, 64), array(12, 64, 64), in_shardings=(P(), P(None, None, "model")))
+    (row,) = found.rows
+    assert (row.kind, row.array, row.times) == ("all_gather", "z", 12)
+    assert row.bytes_received == found.total_bytes_received == 12 * 32 * 64 * 4 // 2
+    assert "12 x all_gather over model: z" in str(found)
+
+
+def until(x: Any, w: Any) -> Any:
+    def going(state: Any) -> Any:
+        return jnp.sum(state) < 1e9
+
+    return jax.lax.while_loop(going, lambda h: pin(h @ w), x)
+
+
+def test_a_loop_of_unknown_length_says_so_and_shows_a_range() -> None:
+    given = {"in_shardings": (P(), P(None, "model"))}
+    found = explained(until, array(64, 64), array(64, 64), trips=10, **given)
+    assert found.unknown_loops
+    once = found.total_bytes_received
+    inside = sum(row.bytes_received for row in found.rows if row.unknown_loops)
+    assert found.bytes_at_most(10) == once + 9 * inside
+    assert "in loops whose trips are not known count once; with 10 the greater number" in " ".join(str(found).split())
+
+
+def returned(x: Any) -> Any:
+    return x + 1.0
+
+
+def test_a_result_says_who_wants_it_so() -> None:
+    found = explained(returned, array(64, 64), in_shardings=P("data"), out_shardings=P(None, "data"))
+    (row,) = found.rows
+    assert row.kind == "all_to_all"
+    assert (row.source, row.target) == ("P('data')", "P(None, 'data')")
+    assert "P(None, 'data')" in row.reason
+
+
+def test_every_row_points_to_an_op_of_the_program() -> None:
+    found = explained(jax.grad(loss), array(64, 64), array(256, 64), in_shardings=(P("model"), P("data")))
+    numbers = {op.number: op for op in found.ops}
+    assert found.rows
+    assert {row.op for row in found.rows} <= numbers.keys()
+    x = found.ops[0].results[1]
+    assert (x.name, x.type, x.sharding, x.dims) == ("x", "f32[256,64]", "P('data')", (("data",), ()))
+    assert x.bytes == 256 * 64 * 4 // DATA
+
+
+def test_groups_add_up_to_the_whole() -> None:
+    found = explained(jax.grad(loss), array(64, 64), array(256, 64), in_shardings=(P("model"), P("data")))
+    for by in ("line", "axis", "kind", "array"):
+        assert sum(group.bytes_received for group in found.grouped(by)) == found.total_bytes_received
+
+
+def test_time_follows_the_profile() -> None:
+    given = (array(32, 128), array(128, 64))
+    shardings = {"in_shardings": (P(None, "model"), P("model"))}
+    slow = explained(contraction, *given, profile="ethernet", **shardings)
+    assert slow.seconds == pytest.approx(50e-6 + 32 * 64 * 4 / 3e9)  # its latency and bandwidth
+    assert slow.seconds > explained(contraction, *given, profile="v5p", **shardings).seconds
+
+
+def test_a_module_that_is_partitioned_already_is_taken_as_it_is() -> None:
+    lowered = jax.jit(contraction, in_shardings=tuple(NamedSharding(MESH, s) for s in (P(None, "model"), P("model"))))
+    text = lowered.trace(array(32, 128), array(128, 64)).lower(lowering_platforms=("cpu",)).as_text(debug_info=True)
+    module = shardpass.run_pipeline(text, "partition")
+    (row,) = shardpass.explain(module).rows
+    assert (row.axes, row.bytes_received) == ("model", collectives(module)[0].bytes_received)
+    assert row.place.line == line_of(contraction, "h = x @ w")
+
+
+def test_what_the_search_settles_is_told_with_its_line() -> None:
+    """Rows of x are whole and rows of w split: propagation alone sums [512,64] in each layer, the search does not."""
+
+    def deep(x: Any, w: Any) -> Any:
+        for _ in range(3):
+            x = x + jnp.tanh(x @ w)
+        return x
+
+    given = (array(512, 64), array(64, 64))
+    shardings = {"in_shardings": (P(), P("data"))}
+    alone, searched = (explained(deep, *given, effort=effort, **shardings) for effort in (0, 1))
+    assert searched.total_bytes_received < alone.total_bytes_received
+    assert alone.settled == ()
+    assert any(one.saved > 0 for one in searched.settled)
+    assert "the search settled, beyond what propagation finds:" in str(searched)
+    assert "the search settled" not in str(alone)

@@ -1,0 +1,141 @@
+"""shardpass.explain takes a program in every form in which users have it, and says the same of each."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import pytest
+from jax.sharding import AbstractMesh, AxisType, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+import shardpass
+import shardpass.jax as spj
+from shardpass.cli.explain import main
+from shardpass.diagnostics import ShardpassError
+
+MESH = AbstractMesh((8,), ("d",), axis_types=(AxisType.Auto,))
+X, W = jax.ShapeDtypeStruct((64, 128), jnp.float32), jax.ShapeDtypeStruct((128, 32), jnp.float32)
+SPECS = (P(None, "d"), P("d"))
+RECEIVED = 2 * 64 * 32 * 4 * 7 // 8  # an all_reduce of the product
+
+
+def product(x: Any, w: Any) -> Any:
+    return jnp.tanh(x @ w)
+
+
+def lowered() -> Any:
+    jitted = jax.jit(product, in_shardings=tuple(NamedSharding(MESH, spec) for spec in SPECS))
+    return jitted.trace(X, W).lower(lowering_platforms=("cpu",))
+
+
+def received(given: Any, *arguments: Any, **more: Any) -> int:
+    found = shardpass.explain(given, *arguments, effort=0, **more)
+    assert {(row.kind, row.axes) for row in found.rows} == {("all_reduce", "d")}
+    assert all(row.place.file == __file__ for row in found.rows)
+    return found.total_bytes_received
+
+
+def test_a_function() -> None:
+    assert received(product, X, W, mesh=MESH, in_shardings=SPECS) == RECEIVED
+
+
+def test_what_lower_returns() -> None:
+    assert received(lowered()) == RECEIVED
+
+
+def test_what_jit_returns() -> None:
+    mesh = jax.make_mesh((8,), ("d",), axis_types=(AxisType.Auto,))
+    jitted = jax.jit(product, in_shardings=tuple(NamedSharding(mesh, spec) for spec in SPECS))
+    assert received(jitted, X, W) == RECEIVED
+    assert received(spj.partition(product, mesh=mesh, in_shardings=SPECS).lower(X, W)) == RECEIVED
+
+
+def test_text_a_module_and_a_file(tmp_path: Path) -> None:
+    text = lowered().as_text(debug_info=True)
+    file = tmp_path / "product.mlir"
+    file.write_text(text)
+    assert received(text) == received(file) == received(str(file)) == RECEIVED
+    assert received(lowered().compiler_ir("stablehlo")) == RECEIVED
+
+
+def test_a_mesh_for_a_program_that_names_none() -> None:
+    found = shardpass.explain(product, X, W, mesh=MESH)
+    assert found.devices == 8
+    assert shardpass.explain(product, X, W).devices == 1
+
+
+def test_shardings_are_those_of_a_function() -> None:
+    with pytest.raises(ShardpassError, match="SP806"):
+        shardpass.explain(lowered(), in_shardings=SPECS)
+
+
+def test_what_is_no_program() -> None:
+    with pytest.raises(ShardpassError, match="SP801"):
+        shardpass.explain(17)
+
+
+def test_it_prints_shows_itself_and_writes_its_page(tmp_path: Path) -> None:
+    found = shardpass.explain(product, X, W, mesh=MESH, in_shardings=SPECS, effort=0)
+    assert str(found).startswith("product: 8 devices, d=8\n")
+    assert "with <" not in found._repr_html_()
+    assert found._repr_html_().startswith("<pre")
+    found.html(tmp_path / "page.html")
+    assert "test_explain.py" in (tmp_path / "page.html").read_text()
+    read = json.loads(found.json())
+    assert read["total_bytes_received"] == RECEIVED
+    assert read["collectives"][0]["array"] == "x @ w"
+
+
+def test_plans_and_shardings_show_themselves_as_tables() -> None:
+    plan = shardpass.plan_redistribution((8, 8), "f32", "{devices=[2,2]<=[4]}", "{devices=[4,1]<=[4]}")
+    assert "all_to_all" in plan._repr_html_()
+    cells = plan.source._repr_html_()
+    assert [cells.count(f">{device}</td>") for device in range(4)] == [1, 1, 1, 1]
+    assert shardpass.parse_sharding("{replicated}")._repr_html_() == "<div><code>{replicated}</code></div>"
+    found = shardpass.explain(product, X, W, mesh=MESH, in_shardings=SPECS, effort=0)
+    assert "all_reduce" in found.plan._repr_html_()
+
+
+def test_others_beside_it() -> None:
+    """XLA's partitioner, in a process of its own, makes the same all_reduce of this; what fails says why."""
+    found = shardpass.explain(lowered(), effort=0).against("xla")
+    (xla,) = found.peers
+    assert xla.kinds == {"all_reduce": (1, RECEIVED)}
+    assert "received" in str(found)
+
+
+def test_the_command_compares_two_programs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first, second = tmp_path / "a.mlir", tmp_path / "b.mlir"
+    first.write_text(lowered().as_text(debug_info=True))
+    whole = jax.jit(product, in_shardings=(NamedSharding(MESH, P("d")), NamedSharding(MESH, P())))
+    second.write_text(whole.trace(X, W).lower(lowering_platforms=("cpu",)).as_text(debug_info=True))
+    assert main([str(first), "--effort", "0", "--diff", str(second)]) == 0
+    shown = capsys.readouterr().out
+    assert "-14.0 KiB" in shown  # RECEIVED goes
+    assert "1 to 0 x all_reduce over d" in " ".join(shown.split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--against", "gspmd"], "'gspmd' is no partitioner: give xla, shardy, or xla,shardy"),
+        (["--trips", "many"], "'many' is no number"),
+        (["--group-by", "moon"], "invalid choice: 'moon'"),
+    ],
+)
+def test_bad_usage(arguments: list[str], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "product.mlir"
+    file.write_text(lowered().as_text(debug_info=True))
+    assert main([str(file), *arguments]) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_a_limit_that_is_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "product.mlir"
+    file.write_text(lowered().as_text(debug_info=True))
+    assert main([str(file), "--memory-limit", "plenty"]) == 1
+    assert "SP412" in capsys.readouterr().err
