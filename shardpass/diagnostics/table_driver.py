@@ -149,6 +149,21 @@ CANNOT_CONVERT = Code(
     "protos are converted by jaxlib; the reason is in its words.",
 )
 
+CANNOT_EMIT = Code(
+    "SP133",
+    "this module cannot be written as {what}: {reason}",
+    remedy="{hint}",
+    explanation="`--emit vhlo` and `--emit hlo` are made by jaxlib's converters; the reason is in their words.",
+)
+
+PORTABLE_VERSION = Code(
+    "SP134",
+    "this jaxlib writes no portable StableHLO of version {version}",
+    remedy="give a version from {oldest} to {newest}",
+    explanation="A portable artefact is written for one version of StableHLO, and newer ones read it. The StableHLO "
+    "in jaxlib knows the versions from its oldest to its own.",
+)
+
 NO_REPRODUCER = Code(
     "SP128",
     "this file names no pipeline in a line `// configuration: --pass-pipeline='...'`",

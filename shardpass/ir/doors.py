@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import enum
 import re
-import subprocess
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -27,6 +26,7 @@ from jaxlib.mlir import ir
 
 from shardpass.diagnostics import Place
 from shardpass.diagnostics.table_driver import CANNOT_CONVERT, EMPTY
+from shardpass.ir.child import said_last, served_by
 from shardpass.ir.dialects import make_context
 from shardpass.ir.walk import every_op
 
@@ -36,6 +36,7 @@ _OF_LAYOUTS = ("xla_shape", "result_layout")
 MAGIC = b"ML\xefR"
 _PORTABLE = re.compile(rb"ML\xefR.StableHLO_v([0-9.]+)", re.DOTALL)
 _HLO_TEXT = re.compile(rb"(?:\s+|//[^\n]*\n|/\*.*?\*/)*HloModule\s", re.DOTALL)
+_UNTYPED = re.compile(r"#stablehlo\.channel_handle<handle = ([1-9]\d*), type = 0>")
 
 
 class Format(enum.Enum):
@@ -71,15 +72,9 @@ def module_of(data: bytes, found: Format, filename: str, context: Any) -> Any:
     place = Place(filename)
     if found is Format.EMPTY:
         raise EMPTY.error(place)
-    child = subprocess.run(
-        [sys.executable, "-c", f"from shardpass.ir.doors import serve; serve({found.name!r})"],
-        input=data,
-        capture_output=True,
-        check=False,
-    )
+    child = served_by("shardpass.ir.doors", "serve", found.name, data=data)
     if child.returncode:
-        reason = _reason(child.stderr.decode("utf-8", "replace")) or f"its process ended with {child.returncode}"
-        raise CANNOT_CONVERT.error(place, what=found.value, reason=reason, how=_hint(found, data))
+        raise CANNOT_CONVERT.error(place, what=found.value, reason=said_last(child), how=_hint(found, data))
     with context:
         return ir.Module.parse(child.stdout)
 
@@ -90,17 +85,21 @@ def serve(name: str) -> None:
     made.operation.write_bytecode(sys.stdout.buffer)
 
 
-def _reason(said: str) -> str:
-    """The line of what the child said that tells most: the last that names an error, or the last."""
-    rows = [row.strip() for row in said.splitlines() if row.strip()]
-    told = [row for row in rows if "error" in row.lower() and not row.startswith("File ")]
-    return " ".join((told or rows or [""])[-1].split())[:400]
-
-
 def _of_portable(data: bytes, context: Any) -> Any:
     from jaxlib.mlir.dialects import stablehlo as hlo
 
-    return hlo.deserialize_portable_artifact(context, data)
+    module = hlo.deserialize_portable_artifact(context, data)
+    with context:
+        for op in every_op(module.operation):
+            _type_channel(op)
+    return module
+
+
+def _type_channel(op: Any) -> None:
+    """A portable artefact keeps the number of a collective's channel and not its type: 1, between devices."""
+    if "channel_handle" in op.attributes and (found := _UNTYPED.fullmatch(str(op.attributes["channel_handle"]))):
+        typed = f"#stablehlo.channel_handle<handle = {found[1]}, type = 1>"
+        op.attributes["channel_handle"] = ir.Attribute.parse(typed)
 
 
 def _of_export(data: bytes, context: Any) -> Any:

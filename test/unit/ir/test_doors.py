@@ -84,6 +84,29 @@ def test_what_jax_export_writes_itself(files: dict[Format, bytes]) -> None:
     assert "stablehlo.sine" in str(parse_module(data))
 
 
+def test_what_jit_lowers_is_taken_as_it_is(lowered: jax.stages.Lowered) -> None:
+    """The module in JAX's hands stays whole."""
+    module = shardpass.run_pipeline(lowered, "partition")
+    assert "%arg0: tensor<2x4xf32>" in str(module)
+    assert "%arg0: tensor<8x4xf32>" in lowered.as_text()
+
+
+def test_what_is_no_program() -> None:
+    with pytest.raises(TypeError, match=r"or a jax\.stages\.Lowered, not int"):
+        shardpass.run_pipeline(3, "partition")
+
+
+def test_collectives_of_a_portable_artefact_have_their_channels() -> None:
+    """VHLO keeps the number of a channel alone, and XLA needs the type of channels between devices."""
+    mesh = jax.make_mesh((4,), ("x",), axis_types=(AxisType.Auto,), devices=jax.devices()[:4])
+    summed = jax.shard_map(lambda x: jax.lax.psum(x, "x"), mesh=mesh, in_specs=P("x"), out_specs=P())
+    x = np.arange(8, dtype=np.float32)
+    data = bytes(export.export(jax.jit(summed))(x).mlir_module_serialized)
+    assert format_of(data) is Format.PORTABLE
+    made = shardpass.compile(shardpass.run_pipeline(data, "partition"))(x)[0]
+    np.testing.assert_array_equal(np.asarray(made), x.reshape(4, 2).sum(0))
+
+
 def test_an_hlo_proto_around_a_module(files: dict[Format, bytes]) -> None:
     """--xla_dump_hlo_as_proto writes an HloProto, whose first field is the module."""
     module = files[Format.HLO_PROTO]
@@ -180,7 +203,7 @@ def test_a_folder_names_the_modules_in_it(tmp_path: Path, capsys: pytest.Capture
     assert "name a file in it (a.mlir, module_0001.jit_step.before_optimizations.txt)" in said
 
 
-@pytest.mark.parametrize("name", ["opt", "check", "explain", "run"])
+@pytest.mark.parametrize("name", ["opt", "check", "check_replication", "explain", "run", "suggest"])
 @pytest.mark.parametrize("arguments", [[], ["-"]])
 def test_stdin_with_or_without_a_dash(name: str, arguments: list[str], files: dict[Format, bytes]) -> None:
     partitioned = str(shardpass.run_pipeline(files[Format.TEXT], "partition")).encode()
