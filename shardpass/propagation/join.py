@@ -96,6 +96,8 @@ def join(
     for side, dim_map in zip(sides, maps, strict=True):
         found = project(rule, dim_map, side.facts.shape, side.dims, sizes) if any(side.dims) else {}
         for factor, axes in found.items():
+            if rule.factors[factor].blocked:
+                continue
             held = votes.setdefault(factor, {})
             held[axes] = held.get(axes, 0) + side.facts.bytes
         said.append(found)
