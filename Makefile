@@ -25,7 +25,7 @@ $(STAMP): $(PLAIN)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
 	@touch $@
 
-.PHONY: setup demo lint unit lit test package bench fuzz-redistribute fuzz-partition validate docs clean
+.PHONY: setup demo lint unit lit test package bench fuzz-redistribute fuzz-partition validate docs site clean
 setup: $(STAMP) ## make the virtual environment
 
 demo: $(PLAIN) ## partition a real training step for 4x2 devices, run it, and compare with one device
@@ -64,6 +64,18 @@ validate: $(STAMP) ## the rules of all ops, proved by brute force (half an hour)
 docs: $(STAMP) ## write the generated pages under docs/
 	$(BIN)/python -m tools.docs.make_docs
 	$(BIN)/python -m tools.docs.make_ops_docs
+
+# the site needs no jax: its tools have an environment of their own
+SITE := $(VENV)/.site
+$(SITE)/.installed: pyproject.toml
+	@$(PYTHON) -m venv $(SITE)
+	@$(SITE)/bin/python -m pip install --quiet --disable-pip-version-check \
+	  $$($(PYTHON) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["docs"])')
+	@touch $@
+
+site: $(SITE)/.installed ## the site, from docs/ to out/site; any warning is an error
+	@NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --strict --clean # --quiet would let warnings pass
+	@echo "out/site/index.html"
 
 clean: ## remove environments and caches
 	rm -rf .venv .venv-* build out *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

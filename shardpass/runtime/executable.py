@@ -67,7 +67,7 @@ class Executable:
         return [p.whole(tiles) for p, tiles in zip(self._results, results, strict=True)]
 
     def run_tiles(self, *placed: Any) -> list[list[Any]]:
-        """As ``run``, but returns each device's own tile: [result][device], padding and all."""
+        """As ``run``, but returns each device's own tile: ``[result][device]``, padding and all."""
         return self._execute([p.operand(i, a) for i, (p, a) in enumerate(zip(self._arguments, placed, strict=True))])
 
     def _execute(self, arguments: list[Any]) -> list[list[Any]]:
