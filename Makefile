@@ -25,7 +25,7 @@ $(STAMP): $(PLAIN)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
 	@touch $@
 
-.PHONY: setup demo lint unit lit test package bench fuzz-redistribute fuzz-partition validate docs site clean
+.PHONY: setup demo lint unit lit test package bench fuzz-redistribute fuzz-partition fuzz-faults validate docs site lock clean
 setup: $(STAMP) ## make the virtual environment
 
 demo: $(PLAIN) ## partition a real training step for 4x2 devices, run it, and compare with one device
@@ -58,6 +58,9 @@ fuzz-redistribute: $(STAMP) ## redistributions by the thousand, held to laws (lo
 fuzz-partition: $(STAMP) ## 5,000 random programs, partitioned and compared with one device (half an hour)
 	$(BIN)/python -m tools.fuzz.partition --programs 5000
 
+fuzz-faults: $(STAMP) ## interrupt, starve and mislead the commands, 290 times (seven minutes)
+	$(BIN)/python -m tools.fuzz.faults
+
 validate: $(STAMP) ## the rules of all ops, proved by brute force (half an hour)
 	$(BIN)/python -m tools.prove.validate_rules --reference
 
@@ -76,6 +79,10 @@ $(SITE)/.installed: pyproject.toml
 site: $(SITE)/.installed ## the site, from docs/ to out/site; any warning is an error
 	@NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --strict --clean # --quiet would let warnings pass
 	@echo "out/site/index.html"
+
+lock: ## requirements-dev.lock anew, from pyproject.toml, by uv
+	@uv pip compile --quiet pyproject.toml --all-extras --python-version 3.11 --python-platform linux \
+	  --custom-compile-command 'make lock' --output-file requirements-dev.lock
 
 clean: ## remove environments and caches
 	rm -rf .venv .venv-* build out *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

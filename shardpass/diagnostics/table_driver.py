@@ -132,6 +132,15 @@ NO_MEMORY = Code(
     explanation="Python could not allocate what it needed. Large constants in a module are the usual cause.",
 )
 
+NOT_A_NAME = Code(
+    "SP135",
+    "{name} met a name or a text of the module that is not UTF-8",
+    remedy="print the module with shardpass-opt, which shows such bytes as \\FF, and name the symbol, the call's "
+    "target or the annotation in letters",
+    explanation="MLIR lets symbols and strings be any bytes. The names of functions, calls and axes, and the texts of "
+    "annotations, are read as text.",
+)
+
 EMPTY = Code(
     "SP126",
     "there is nothing in this file",

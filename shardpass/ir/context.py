@@ -12,6 +12,7 @@ from jaxlib.mlir import ir
 
 from shardpass.diagnostics import Diagnostic, Place, ShardpassError
 from shardpass.diagnostics.table_driver import NOT_MLIR, NOT_TEXT, TOO_DEEP
+from shardpass.ir.bytecode import all_text
 from shardpass.ir.depth import MOST, too_deep
 from shardpass.ir.diagnostics import from_mlir
 from shardpass.ir.dialects import make_context as make_context
@@ -34,7 +35,8 @@ def parse_module(text: str | bytes, filename: str = UNNAMED, context: Any = None
     """
     data = text if isinstance(text, bytes) else text[:FIRST].encode("utf-8", "replace")
     format_ = format_of(data)
-    if format_ not in (Format.TEXT, Format.BYTECODE):
+    odd = format_ is Format.BYTECODE and isinstance(text, bytes) and not all_text(text)
+    if odd or format_ not in (Format.TEXT, Format.BYTECODE):
         whole = text if isinstance(text, bytes) else text.encode("utf-8", "replace")
         if format_ is not Format.EMPTY or not whole.strip():
             context = make_context() if context is None else context

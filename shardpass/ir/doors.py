@@ -9,7 +9,8 @@
 6. An HLO proto (``*.hlo.pb``, ``as_serialized_hlo_module_proto()``) has the fields of an ``HloModuleProto``, or is an
    ``HloProto`` around one. XLA makes StableHLO of it.
 
-3 to 6 are converted in a process of their own: jaxlib ends its process on some files that are torn.
+3 to 6 are converted in a process of their own: jaxlib ends its process on some files that are torn. So is bytecode with
+strings that are no text (``bytecode``).
 
 The formats of protocol buffers and FlatBuffers are read as far as it takes to tell them apart: no library is needed.
 """
@@ -26,6 +27,7 @@ from jaxlib.mlir import ir
 
 from shardpass.diagnostics import Place
 from shardpass.diagnostics.table_driver import CANNOT_CONVERT, EMPTY
+from shardpass.ir import shardy_in_hlo
 from shardpass.ir.child import said_last, served_by
 from shardpass.ir.dialects import make_context
 from shardpass.ir.walk import every_op
@@ -65,7 +67,7 @@ def format_of(data: bytes) -> Format:
 
 
 def module_of(data: bytes, found: Format, filename: str, context: Any) -> Any:
-    """The ``ir.Module`` of what is neither MLIR text nor bytecode, in ``context``.
+    """The ``ir.Module`` of what is not MLIR text, in ``context``.
 
     Raises ShardpassError: SP126 for an empty file, SP127 where jaxlib does not read it.
     """
@@ -85,6 +87,11 @@ def serve(name: str) -> None:
     made.operation.write_bytecode(sys.stdout.buffer)
 
 
+def _of_bytecode(data: bytes, context: Any) -> Any:
+    with context:
+        return ir.Module.parse(data)
+
+
 def _of_portable(data: bytes, context: Any) -> Any:
     from jaxlib.mlir.dialects import stablehlo as hlo
 
@@ -96,7 +103,7 @@ def _of_portable(data: bytes, context: Any) -> Any:
 
 
 def _type_channel(op: Any) -> None:
-    """A portable artefact keeps the number of a collective's channel and not its type: 1, between devices."""
+    """Portable artefacts and HLO keep the number of a collective's channel and not its type: 1, between devices."""
     if "channel_handle" in op.attributes and (found := _UNTYPED.fullmatch(str(op.attributes["channel_handle"]))):
         typed = f"#stablehlo.channel_handle<handle = {found[1]}, type = 1>"
         op.attributes["channel_handle"] = ir.Attribute.parse(typed)
@@ -121,8 +128,10 @@ def _of_proto(proto: bytes, context: Any) -> Any:
 
     with context:
         module = ir.Module.parse(jax_private.hlo_proto_to_mlir(proto))
+        shardy_in_hlo.restore(module)
         for op in every_op(module.operation):
             _drop_notes(op)
+            _type_channel(op)
     return module
 
 
@@ -160,6 +169,7 @@ def _replace(attributes: Any, kept: dict[str, Any]) -> None:
 
 
 _HOW = {
+    Format.BYTECODE: _of_bytecode,
     Format.PORTABLE: _of_portable,
     Format.EXPORT: _of_export,
     Format.HLO_TEXT: _of_hlo_text,
@@ -173,6 +183,8 @@ def _hint(found: Format, data: bytes) -> str:
             "give the module before XLA's optimizations (module_*.before_optimizations.txt of --xla_dump_to), or "
             "jax.jit(f).lower(...).as_text(debug_info=True)"
         )
+    if found is Format.BYTECODE:
+        return "it is torn, or of another version of MLIR: write it again, with a jaxlib as old as this one"
     version = _PORTABLE.search(data)
     said = version[1].decode() if version else "an unknown version"
     return (

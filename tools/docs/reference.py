@@ -19,7 +19,7 @@ INPUT = (
 )
 STATUS = (
     "Exit status: 0, success; 1, bad input, with one error on stderr that names its place and a remedy; 2, bad usage; "
-    "130, interrupted; 141, the reader of the output went away."
+    "130, interrupted (ended by SIGINT); 141, the reader of the output went away."
 )
 
 
