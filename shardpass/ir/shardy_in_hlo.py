@@ -69,7 +69,7 @@ def _said(attributes: Any) -> dict[str, str]:
 
 
 def _target(op: Any) -> str:
-    return ir.StringAttr(op.attributes["call_target_name"]).value
+    return str(ir.StringAttr(op.attributes["call_target_name"]).value)
 
 
 def _annotated(attributes: Any, text: str) -> None:

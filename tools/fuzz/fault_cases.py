@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import enum
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 
@@ -179,7 +179,7 @@ module @"{said}" attributes {{mhlo.num_partitions = 4 : i32}} {{
 
 
 SCRIPT = "<script>alert(1)</script>"
-_ODD = {
+_ODD: dict[str, Callable[[], str]] = {
     "arguments": _arguments,
     "results": _results,
     "deep-regions": _regions,
