@@ -24,22 +24,19 @@ import argparse
 import contextlib
 import os
 import random
-import re
 import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
-from tools.fuzz.fault_cases import COMMANDS, FORMATS, SCRIPT, UNWRITABLE, Case, Fault, cases, odd_module
+from tools.fuzz.fault_cases import COMMANDS, FORMATS, UNWRITABLE, Case, Fault, cases, odd_module
+from tools.fuzz.fault_laws import OLD, Ended, Usual, of_ends, of_output
 from tools.processes import environment
 
 SECONDS = 120
-OLD = b"what was there before\n"
-CODE = re.compile(r"\[SP\d{3}\]")
 MODULE = """
 module attributes {mhlo.num_partitions = 4 : i32} {
   func.func @main(%x: tensor<64x64xf32> {mhlo.sharding = "{devices=[4,1]<=[4]}"})
@@ -77,23 +74,6 @@ module._Run._callable = counted
 """
 
 
-@dataclass(frozen=True)
-class Ended:
-    status: int
-    out: bytes
-    err: str
-    seconds: float
-    stray: bool
-
-
-@dataclass(frozen=True)
-class Usual:
-    """What a command does when nothing happens."""
-
-    output: bytes | None
-    seconds: float
-
-
 class Faults:
     """Runs cases in folders below ``root``."""
 
@@ -113,12 +93,12 @@ class Faults:
             target.write_bytes(OLD)
         before = set(os.listdir(folder))
         ended = self._run(case, given, target, usual)
-        found = list(_laws_of_ends(case, ended))
+        found = list(of_ends(case, ended))
         left = set(os.listdir(folder)) - before
         if left:
             found.append(f"left behind: {', '.join(sorted(left))}")
         if exists:
-            found += _laws_of_output(case, target.read_bytes(), ended, usual)
+            found += of_output(case, target.read_bytes(), ended, usual)
         return found
 
     # ---------------------------------------------------------------- inputs
@@ -310,47 +290,6 @@ def _kill_children(process: subprocess.Popen[bytes], after: float) -> None:
                 for child in children:
                     os.kill(child, signal.SIGKILL)
                 return
-
-
-# ---------------------------------------------------------------- laws
-
-
-def _laws_of_ends(case: Case, ended: Ended) -> list[str]:
-    found = []
-    allowed = {0, 1}
-    if case.fault in (Fault.INTERRUPT, Fault.BETWEEN):
-        allowed = {0, 130, -signal.SIGINT}
-    elif case.fault is Fault.LEAVES:
-        allowed = {0, 141}
-    elif case.fault is Fault.UNWRITABLE:
-        allowed = {1}
-    if ended.status not in allowed:
-        found.append(f"status {ended.status}, not of {sorted(allowed)}: {ended.err[-300:]}")
-    if ended.status == 1 and not CODE.search(ended.err):
-        found.append(f"an error without a code: {ended.err[-300:]!r}")
-    if "internal error" in ended.err:
-        found.append(f"an internal error: {ended.err[-300:]!r}")
-    if "Traceback" in ended.err:
-        found.append(f"a traceback: {ended.err[-500:]}")
-    if "\x1b" in ended.err or b"\x1b" in ended.out:
-        found.append("an escape sequence reaches the terminal")
-    if ended.stray:
-        found.append("a process stays behind")
-    return found
-
-
-def _laws_of_output(case: Case, now: bytes, ended: Ended, usual: Usual) -> list[str]:
-    found = []
-    judged = case.fault not in (Fault.TORN, Fault.CHANGED)
-    if now != OLD and judged and now != usual.output:
-        found.append(f"the output is neither the old one nor whole: {len(now)} bytes")
-    if ended.status == 0 and now == OLD and COMMANDS[case.command][1]:
-        found.append("status 0, and no output")
-    if ended.status != 0 and now != OLD and case.fault not in (Fault.INTERRUPT, Fault.LEAVES):
-        found.append(f"status {ended.status}, and yet an output")
-    if case.command == "html" and SCRIPT.encode() in now:
-        found.append("an element that the input named is in the page")
-    return found
 
 
 def main() -> int:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tools.fuzz import fault_laws as laws
 from tools.fuzz import faults
 from tools.fuzz.fault_cases import COMMANDS, Case, Fault, cases
 
@@ -33,22 +34,22 @@ def test_no_law_is_broken(case: Case, injected: faults.Faults) -> None:
 @pytest.mark.parametrize(
     ("ended", "law"),
     [
-        (faults.Ended(0, b"", "", 1, True), "stays behind"),
-        (faults.Ended(-11, b"", "", 1, False), "status -11"),
-        (faults.Ended(1, b"", "error: no", 1, False), "without a code"),
-        (faults.Ended(1, b"", "error: internal error in x [SP199]", 1, False), "internal error"),
-        (faults.Ended(1, b"", "Traceback (most recent call last): [SP199]", 1, False), "traceback"),
-        (faults.Ended(0, b"\x1b[31m", "", 1, False), "escape sequence"),
+        (laws.Ended(0, b"", "", 1, True), "stays behind"),
+        (laws.Ended(-11, b"", "", 1, False), "status -11"),
+        (laws.Ended(1, b"", "error: no", 1, False), "without a code"),
+        (laws.Ended(1, b"", "error: internal error in x [SP199]", 1, False), "internal error"),
+        (laws.Ended(1, b"", "Traceback (most recent call last): [SP199]", 1, False), "traceback"),
+        (laws.Ended(0, b"\x1b[31m", "", 1, False), "escape sequence"),
     ],
 )
-def test_a_broken_law_is_seen(ended: faults.Ended, law: str) -> None:
-    assert any(law in found for found in faults._laws_of_ends(Case(0, Fault.SIZE, "opt"), ended))
+def test_a_broken_law_is_seen(ended: laws.Ended, law: str) -> None:
+    assert any(law in found for found in laws.of_ends(Case(0, Fault.SIZE, "opt"), ended))
 
 
 def test_a_part_of_an_output_is_seen(tmp_path: Path) -> None:
-    usual, case = faults.Usual(b"all of it", 1), Case(0, Fault.FULL, "opt")
-    done, failed = faults.Ended(0, b"", "", 1, False), faults.Ended(1, b"", "[SP121]", 1, False)
-    assert faults._laws_of_output(case, b"all of it", done, usual) == []
-    assert faults._laws_of_output(case, faults.OLD, failed, usual) == []
-    assert faults._laws_of_output(case, b"all", failed, usual)
-    assert faults._laws_of_output(case, faults.OLD, done, usual)
+    usual, case = laws.Usual(b"all of it", 1), Case(0, Fault.FULL, "opt")
+    done, failed = laws.Ended(0, b"", "", 1, False), laws.Ended(1, b"", "[SP121]", 1, False)
+    assert laws.of_output(case, b"all of it", done, usual) == []
+    assert laws.of_output(case, laws.OLD, failed, usual) == []
+    assert laws.of_output(case, b"all", failed, usual)
+    assert laws.of_output(case, laws.OLD, done, usual)
