@@ -1,7 +1,7 @@
 """What a file holds, found out from its bytes, and how it becomes MLIR.
 
 1. MLIR text: what is UTF-8 and nothing of the following. MLIR's parser reads it.
-2. MLIR bytecode opens with ``ML\\xefR`` and the name of who wrote it. MLIR's parser reads it.
+2. MLIR bytecode opens with ``ML\\xefR`` and the name of who wrote it. MLIR's reader reads it.
 3. Portable StableHLO (VHLO; ``Exported.mlir_module_serialized``) is bytecode that ``StableHLO_v1.2.3`` wrote. StableHLO
    brings it up to date.
 4. ``jax.export`` (``Exported.serialize()``) is a FlatBuffer with a portable artefact inside.
@@ -9,8 +9,8 @@
 6. An HLO proto (``*.hlo.pb``, ``as_serialized_hlo_module_proto()``) has the fields of an ``HloModuleProto``, or is an
    ``HloProto`` around one. XLA makes StableHLO of it.
 
-3 to 6 are converted in a process of their own: jaxlib ends its process on some files that are torn. So is bytecode with
-strings that are no text (``bytecode``).
+2 to 6 are read in a process of their own, which hands on what it read: jaxlib ends its process, or harms its memory, on
+some files that are torn. (Of 6,000 samples of bytecode in which up to four bytes were changed, one in 300.)
 
 The formats of protocol buffers and FlatBuffers are read as far as it takes to tell them apart: no library is needed.
 """
@@ -26,7 +26,7 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from shardpass.diagnostics import Place
-from shardpass.diagnostics.table_driver import CANNOT_CONVERT, EMPTY
+from shardpass.diagnostics.table_driver import CANNOT_CONVERT, EMPTY, NOT_MLIR
 from shardpass.ir import shardy_in_hlo
 from shardpass.ir.child import said_last, served_by
 from shardpass.ir.dialects import make_context
@@ -78,7 +78,11 @@ def module_of(data: bytes, found: Format, filename: str, context: Any) -> Any:
     if child.returncode:
         raise CANNOT_CONVERT.error(place, what=found.value, reason=said_last(child), how=_hint(found, data))
     with context:
-        return ir.Module.parse(child.stdout)
+        try:
+            return ir.Module.parse(child.stdout)
+        except ir.MLIRError as error:
+            said = [str(d.message).partition(". If this is intended")[0] for d in error.error_diagnostics]
+            raise NOT_MLIR.error(place, reason="; ".join(said)) from None
 
 
 def serve(name: str) -> None:
@@ -88,6 +92,7 @@ def serve(name: str) -> None:
 
 
 def _of_bytecode(data: bytes, context: Any) -> Any:
+    context.allow_unregistered_dialects = True  # whether they are allowed is asked where the module is taken over
     with context:
         return ir.Module.parse(data)
 
