@@ -26,7 +26,7 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from shardpass.diagnostics import Place
-from shardpass.diagnostics.table_driver import CANNOT_CONVERT, EMPTY, NOT_MLIR
+from shardpass.diagnostics.table_driver import CANNOT_CONVERT, EMPTY
 from shardpass.ir import shardy_in_hlo
 from shardpass.ir.child import said_last, served_by
 from shardpass.ir.dialects import make_context
@@ -74,25 +74,26 @@ def module_of(data: bytes, found: Format, filename: str, context: Any) -> Any:
     place = Place(filename)
     if found is Format.EMPTY:
         raise EMPTY.error(place)
-    child = served_by("shardpass.ir.doors", "serve", found.name, data=data)
+    allowed = "unregistered" if context.allow_unregistered_dialects else ""
+    child = served_by("shardpass.ir.doors", "serve", found.name, allowed, data=data)
     if child.returncode:
         raise CANNOT_CONVERT.error(place, what=found.value, reason=said_last(child), how=_hint(found, data))
     with context:
-        try:
-            return ir.Module.parse(child.stdout)
-        except ir.MLIRError as error:
-            said = [str(d.message).partition(". If this is intended")[0] for d in error.error_diagnostics]
-            raise NOT_MLIR.error(place, reason="; ".join(said)) from None
+        return ir.Module.parse(child.stdout)
 
 
-def serve(name: str) -> None:
-    """The child process: a file of the format ``name`` on stdin, MLIR bytecode on stdout."""
-    made = _HOW[Format[name]](sys.stdin.buffer.read(), make_context())
+def serve(name: str, allowed: str) -> None:
+    """The child process: a file of the format ``name`` on stdin, MLIR bytecode on stdout.
+
+    ``allowed``: "unregistered" or nothing, of the dialects of bytecode.
+    """
+    context = make_context()
+    context.allow_unregistered_dialects = bool(allowed)
+    made = _HOW[Format[name]](sys.stdin.buffer.read(), context)
     made.operation.write_bytecode(sys.stdout.buffer)
 
 
 def _of_bytecode(data: bytes, context: Any) -> Any:
-    context.allow_unregistered_dialects = True  # whether they are allowed is asked where the module is taken over
     with context:
         return ir.Module.parse(data)
 
@@ -189,7 +190,10 @@ def _hint(found: Format, data: bytes) -> str:
             "jax.jit(f).lower(...).as_text(debug_info=True)"
         )
     if found is Format.BYTECODE:
-        return "it is torn, or of another version of MLIR: write it again, with a jaxlib as old as this one"
+        return (
+            "it is torn, of another version of MLIR, or has dialects that jaxlib lacks: write it again with a jaxlib as "
+            "old as this one; shardpass-opt takes such dialects with --allow-unregistered-dialect"
+        )
     version = _PORTABLE.search(data)
     said = version[1].decode() if version else "an unknown version"
     return (
