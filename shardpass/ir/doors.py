@@ -191,8 +191,8 @@ def _hint(found: Format, data: bytes) -> str:
         )
     if found is Format.BYTECODE:
         return (
-            "it is torn, of another version of MLIR, or has dialects that jaxlib lacks: write it again with a jaxlib as "
-            "old as this one; shardpass-opt takes such dialects with --allow-unregistered-dialect"
+            "it is torn, of another version of MLIR, or has dialects that jaxlib lacks: write it again with a jaxlib "
+            "as old as this one; shardpass-opt takes such dialects with --allow-unregistered-dialect"
         )
     version = _PORTABLE.search(data)
     said = version[1].decode() if version else "an unknown version"

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,7 +38,7 @@ from shardpass.ops.model import OpModel
 from shardpass.ops.splits.factors import Axes, DimAxes, pair_rules
 from shardpass.ops.splits.prime_mesh import PrimeMesh
 from shardpass.planning.distances import Distances
-from shardpass.planning.eliminate import Table, least
+from shardpass.planning.eliminate import Costs, Table, least
 from shardpass.planning.estimate import Estimate
 from shardpass.planning.fold import passes
 from shardpass.planning.prices import Prices
@@ -48,6 +48,7 @@ from shardpass.propagation.engine import Value
 from shardpass.propagation.program import Propagated
 
 FEW = 64  # splits of one value that are looked at
+AGAIN = 1e-3  # of a reshard's price, for values that any device makes again: they had better be as their users are
 CHANGE = 1.0  # bytes for each value that changes: among equals, the nearest
 
 
@@ -76,7 +77,7 @@ class Solver:
             present[variable] = domain.index(dims) if dims in domain else 0
             if len(domain) > 1:
                 stays.append(Table((variable,), CHANGE * (np.arange(len(domain)) != present[variable])))
-        answer = least([*self.network.tables, *stays], present)
+        answer = least([*self.network.tables, *stays], {**_ways_at(self.network.tables, present), **present})
         out = {}
         for variable, domain in self.network.domains.items():
             dims = domain[answer.values.get(variable, present[variable])]
@@ -84,6 +85,17 @@ class Solver:
                 if dims != self.engine.values[index].dims:
                     out[index] = dims
         return out
+
+
+def _ways_at(tables: Sequence[Table], present: Mapping[int, int]) -> dict[int, int]:
+    """The best value of each variable that is not ``present``, where all others have their present ones."""
+    costs: dict[int, Costs] = {}
+    for table in tables:
+        free = [variable for variable in table.variables if variable not in present]
+        if len(free) == 1:
+            at = tuple([present.get(variable, slice(None)) for variable in table.variables])
+            costs[free[0]] = costs.get(free[0], 0.0) + table.costs[at]
+    return {variable: int(np.argmin(cost)) for variable, cost in costs.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +113,9 @@ class _Network:
         self.found, self.estimate, self.distances, self.axes = found, estimate, distances, axes
         self.program = estimate.program
         self.tables: list[Table] = []
-        self.present: dict[int, int] = {}
         self.domains: dict[int, tuple[DimAxes, ...]] = {}
         self.members: dict[int, list[int]] = {}  # of a variable that stands for several values of the engine
+        self.present: dict[int, int] = {}  # of copies: the choice that changes nothing
         self._leaders: dict[int, int] = {}  # of these values, the variable
         self._copies: dict[int, _Place] = {}  # of a fixed value, the copy that its users may share
         self._before: dict[int, tuple[_Place, int]] = {}  # of a constraint's result: its operand; whether it is made
@@ -129,7 +141,6 @@ class _Network:
 
     def _new(self) -> int:
         self._next += 1
-        self.present[self._next] = 0
         return self._next
 
     def _place(self, index: int) -> _Place:
@@ -138,7 +149,6 @@ class _Network:
         domain = self.domains.get(variable)
         if domain is None:
             domain = self.domains[variable] = self._domain(self.found.engine.values[variable], variable)
-            self.present[variable] = 0
         return _Place(variable, domain)
 
     def _of(self, value: int) -> _Place | None:
@@ -179,6 +189,7 @@ class _Network:
         if len(splits) > FEW:
             return
         copy = self._copies[value] = _Place(self._new(), (place.domain[0], *splits))
+        self.present[copy.variable] = 0  # no other copy
         costs = self.distances.of(array, self.estimate.meshes[value], place.domain, copy.domain)[0]
         self.tables.append(Table((copy.variable,), costs * self._times(value)))
 
@@ -223,6 +234,7 @@ class _Network:
             return
         array, mesh = self.program.array(value), self.estimate.meshes[value]
         made = self._new()
+        self.present[made] = 1
         costs = self.distances.of(array, mesh, source.domain, target.domain)[:, 0] * self._times(value)
         self.tables.append(Table((source.variable, made), np.stack([np.zeros_like(costs), costs], axis=1)))
         self._before[result] = (source, made)
@@ -238,8 +250,10 @@ class _Network:
     def _taken(self, value: int, variable: int, wanted: Sequence[DimAxes | None], times: float) -> None:
         """The table of ``value`` and a variable which takes it as ``wanted`` says."""
         source = self._of(value)
-        if source is None or source.variable == variable or value in self.estimate.free:
+        if source is None or source.variable == variable:
             return
+        if value in self.estimate.free:
+            times *= AGAIN
         array, mesh = self.program.array(value), self.estimate.meshes[value]
         read = [dims is not None for dims in wanted]
         targets = [dims if dims is not None else ((),) * array.rank for dims in wanted]
