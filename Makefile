@@ -25,7 +25,7 @@ $(STAMP): $(PLAIN)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
 	@touch $@
 
-.PHONY: setup demo lint unit lit test package bench fuzz-redistribute fuzz-partition validate distributed docs clean
+.PHONY: setup demo lint unit lit test package bench fuzz-redistribute fuzz-partition fuzz-faults validate distributed docs site lock clean
 setup: $(STAMP) ## make the virtual environment
 
 demo: $(PLAIN) ## partition a real training step for 4x2 devices, run it, and compare with one device
@@ -58,6 +58,9 @@ fuzz-redistribute: $(STAMP) ## redistributions by the thousand, held to laws (lo
 fuzz-partition: $(STAMP) ## 5,000 random programs, partitioned and compared with one device (half an hour)
 	$(BIN)/python -m tools.fuzz.partition --programs 5000
 
+fuzz-faults: $(STAMP) ## interrupt, starve and mislead the commands, 290 times (seven minutes)
+	$(BIN)/python -m tools.fuzz.faults
+
 validate: $(STAMP) ## the rules of all ops, proved by brute force (half an hour)
 	$(BIN)/python -m tools.prove.validate_rules --reference
 
@@ -67,6 +70,22 @@ distributed: $(STAMP) ## 2 processes of 4 devices beside one of 8, on all exampl
 docs: $(STAMP) ## write the generated pages under docs/
 	$(BIN)/python -m tools.docs.make_docs
 	$(BIN)/python -m tools.docs.make_ops_docs
+
+# the site needs no jax: its tools have an environment of their own
+SITE := $(VENV)/.site
+$(SITE)/.installed: pyproject.toml
+	@$(PYTHON) -m venv $(SITE)
+	@$(SITE)/bin/python -m pip install --quiet --disable-pip-version-check \
+	  $$($(PYTHON) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["docs"])')
+	@touch $@
+
+site: $(SITE)/.installed ## the site, from docs/ to out/site; any warning is an error
+	@NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --strict --clean # --quiet would let warnings pass
+	@echo "out/site/index.html"
+
+lock: ## requirements-dev.lock anew, from pyproject.toml, by uv
+	@uv pip compile --quiet pyproject.toml --all-extras --python-version 3.11 --python-platform linux \
+	  --custom-compile-command 'make lock' --output-file requirements-dev.lock
 
 clean: ## remove environments and caches
 	rm -rf .venv .venv-* build out *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from shardpass.cli.common import argument_parser, guarded, read_input
+from shardpass.cli.common import MODULE_HELP, argument_parser, guarded, read_module
 from shardpass.cli.findings import FORMATS, summary
 from shardpass.diagnostics import Severity, collect
 from shardpass.diagnostics.table_passes import NOT_REPLICATED
@@ -25,7 +25,7 @@ def _run(argv: Sequence[str]) -> int:
         "leaves out: errors, with the way back to where devices first differ, on stderr. Takes SDY's regions and "
         "GSPMD's.",
     )
-    parser.add_argument("module", metavar="MODULE", help="MLIR text or bytecode with StableHLO; - is stdin")
+    parser.add_argument("module", nargs="?", metavar="MODULE", help=MODULE_HELP)
     parser.add_argument("--format", choices=tuple(FORMATS), default="text", help="text (default), json, or sarif 2.1.0")
     parser.add_argument(
         "--print-varying", action="store_true", help="also print over which axes of the mesh each value may vary"
@@ -33,7 +33,7 @@ def _run(argv: Sequence[str]) -> int:
     args = parser.parse_args(argv)
     if args.print_varying and args.format != "text":
         parser.error(f"--print-varying and --format {args.format} both write to stdout")
-    data, file = read_input(args.module)
+    data, file = read_module(parser, args.module)
     from shardpass.cli.check import run_and_collect
 
     found = [d for d in run_and_collect(data, file, PIPELINE) if d.severity is Severity.ERROR]

@@ -45,12 +45,16 @@ MODULE_HELP = (
 def guarded(body: Callable[[Sequence[str]], int], argv: Sequence[str] | None = None) -> int:
     """Runs a command's ``body`` on its arguments and returns its exit status, whatever happens.
 
-    Errors are printed on stderr here; ``argv`` is the process's own arguments unless given.
+    Errors are printed on stderr here; ``argv`` is the process's own arguments unless given. Without it the process is
+    this command, and Ctrl-C ends it as a signal does: an exception may arise in the middle of an import, of a pass that
+    MLIR called, or of XLA, none of which expects it. Whoever gives ``argv`` gets 130.
     """
     _fill_closed_streams()
+    ends = interrupts_end_the_process() if argv is None else contextlib.nullcontext()
     try:
         try:
-            status = body(sys.argv[1:] if argv is None else argv)
+            with ends:
+                status = body(sys.argv[1:] if argv is None else argv)
         except SystemExit as leaving:  # argparse: --help, bad usage
             status = leaving.code if isinstance(leaving.code, int) else 2
         sys.stdout.flush()
@@ -145,6 +149,25 @@ def interrupts_end_the_process() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@contextlib.contextmanager
+def _interrupts_wait() -> Iterator[None]:
+    """Inside, Ctrl-C waits for the end: a file that is being written stays no part of itself."""
+    import signal
+    import threading
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, frame: came.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if came:
+            signal.raise_signal(signal.SIGINT)
 
 
 def make_console(width: int | None = None) -> Console:
@@ -298,16 +321,17 @@ def _replace(target: str, data: bytes) -> None:
     from tempfile import mkstemp
 
     folder, last = os.path.split(target)
-    descriptor, name = mkstemp(prefix=f".{last}.", dir=folder)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-        os.chmod(name, stat.S_IMODE(mode) if mode is not None else 0o666 & ~_umask())
-        os.replace(name, target)
-    except BaseException:
-        if os.path.exists(name):
-            os.unlink(name)
-        raise
+    with _interrupts_wait():
+        descriptor, name = mkstemp(prefix=f".{last}.", dir=folder)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(data)
+            os.chmod(name, stat.S_IMODE(mode) if mode is not None else 0o666 & ~_umask())
+            os.replace(name, target)
+        except BaseException:
+            if os.path.exists(name):
+                os.unlink(name)
+            raise
 
 
 def _umask() -> int:

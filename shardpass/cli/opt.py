@@ -50,7 +50,22 @@ def _parser() -> argparse.ArgumentParser:
     add("--show-dialects", action="store_true", help="list the dialects that jaxlib has, and exit")
     add("--mlir-timing", action="store_true", help="print the time that each pass took")
     add("--mlir-print-debuginfo", action="store_true", help="print the location of each op")
-    add("--emit-bytecode", action="store_true", help="write MLIR bytecode")
+    add(
+        "--emit-bytecode",
+        action="store_const",
+        dest="emit",
+        const=("bytecode", ""),
+        default=argparse.SUPPRESS,
+        help="as --emit bytecode",
+    )
+    add(
+        "--emit",
+        type=_form,
+        default=("stablehlo", ""),
+        metavar="FORM",
+        help="what to write: stablehlo, which is MLIR text (default); bytecode; vhlo, a portable StableHLO artefact, "
+        "of an older version as in vhlo=1.8.0; or hlo, which is HLO text",
+    )
     return parser
 
 
@@ -58,6 +73,15 @@ def _count(text: str) -> int:
     if not re.fullmatch(r"[0-9]{1,18}", text):
         raise argparse.ArgumentTypeError(f"{text[:20]!r} is not a number of elements")
     return int(text)
+
+
+def _form(text: str) -> tuple[str, str]:
+    """The form that --emit names, and its version."""
+    found = re.fullmatch(r"(stablehlo|bytecode|vhlo|hlo)|vhlo=([0-9]{1,9}(?:\.[0-9]{1,9}){2})", text)
+    if found is None:
+        shown = text if len(text) <= 20 else f"{text[:20]}..."
+        raise argparse.ArgumentTypeError(f"{shown!r} is none of stablehlo, bytecode, vhlo, vhlo=1.8.0, hlo")
+    return found[1] or "vhlo", found[2] or ""
 
 
 def _truth(text: str) -> bool:
@@ -85,10 +109,11 @@ def _run(argv: Sequence[str]) -> int:
         parser.error("--run-reproducer takes the pipeline from the file")
     if args.pipeline is not None and args.pass_pipeline is not None:
         parser.error("the pipeline is given twice: as PIPELINE and with --pass-pipeline")
-    if args.emit_bytecode and args.output == "-" and sys.stdout.isatty():
+    form, _ = args.emit
+    if form in ("bytecode", "vhlo") and args.output == "-" and sys.stdout.isatty():
         parser.error("bytecode would garble the terminal: give -o FILE")
-    if args.emit_bytecode and args.split_input_file:
-        parser.error("--emit-bytecode writes one module, --split-input-file makes several")
+    if form != "stablehlo" and args.split_input_file:
+        parser.error(f"--emit {form} writes one module, --split-input-file makes several")
     from shardpass.cli.opt_driver import Driver
 
     return Driver(args).run()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import io
 import re
 import sys
 from collections.abc import Iterator, Sequence
@@ -15,6 +14,7 @@ from shardpass.diagnostics import Diagnostic, Place, ShardpassError, collect, re
 from shardpass.diagnostics.table_driver import NO_REPRODUCER
 from shardpass.ir.context import decode, make_context, parse_module
 from shardpass.ir.doors import Format, format_of
+from shardpass.ir.written import Form, written
 from shardpass.pipeline.resolve import resolve
 from shardpass.pipeline.run import Instruments, run_in_place
 
@@ -150,10 +150,9 @@ class Driver:
         )
 
     def _print(self, module: Any) -> str | bytes:
-        if self.args.emit_bytecode:
-            buffer = io.BytesIO()
-            module.operation.write_bytecode(buffer)
-            return buffer.getvalue()
+        form, version = self.args.emit
+        if form != "stablehlo":
+            return written(module, Form[form], version)
         return self._instruments().printed(module).rstrip("\n") + "\n"
 
     def _text(self, module: Any) -> str:

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from shardpass.cli.common import argument_parser, guarded, read_input
+from shardpass.cli.common import MODULE_HELP, argument_parser, guarded, read_module
 
 if TYPE_CHECKING:
     from shardpass.sharding import Mesh
@@ -24,14 +24,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(argv: Sequence[str]) -> int:
     parser = argument_parser("shardpass-suggest", DESCRIPTION)
     add = parser.add_argument
-    add("module", metavar="MODULE", help="MLIR text or bytecode with StableHLO; - is stdin")
+    add("module", nargs="?", metavar="MODULE", help=MODULE_HELP)
     add("--mesh", metavar="AXES", help="the mesh, as in data=4,model=2 (default: the one that MODULE names)")
     add("--memory-limit", metavar="BYTES", help="of a device, as in 16GiB (default: none)")
     add("--effort", type=_effort, default=1, metavar="N", help="1 searches, 2 looks longer (default: 1)")
     add("--profile", default="", metavar="P", help="the machine: default, cpu, a100, h100, tpu-v5p, or a file P.json")
     add("--json", action="store_true", help="print JSON")
     args = parser.parse_args(argv)
-    data, file = read_input(args.module)
+    data, file = read_module(parser, args.module)
 
     from shardpass.suggesting.suggest import suggest_module
 

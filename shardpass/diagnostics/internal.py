@@ -6,21 +6,25 @@ import os
 import traceback
 
 from shardpass.diagnostics.core import ShardpassError
-from shardpass.diagnostics.table_driver import INTERNAL, NO_MEMORY, TOO_DEEP
+from shardpass.diagnostics.table_driver import INTERNAL, NO_MEMORY, NOT_A_NAME, TOO_DEEP
 
 TRACEBACK = "SHARDPASS_TRACEBACK"
+_NO_TEXT = "str_from_cstr_and_size(): conversion error"  # what MLIR's bindings say where a string is no UTF-8
 
 
 def internal_error(where: str, error: Exception) -> ShardpassError:
     """``error``, which should never have come this far, as a diagnostic that says ``where`` it arose.
 
-    Two exceptions tell of the input or the machine rather than of a fault: SP124 for what nests too deep, SP125 where
-    there is no memory. The traceback is shown only where the environment says SHARDPASS_TRACEBACK=1.
+    Three exceptions tell of the input or the machine rather than of a fault: SP124 for what nests too deep, SP125 where
+    there is no memory, SP135 for strings that are no text. The traceback is shown only where the environment says
+    SHARDPASS_TRACEBACK=1.
     """
     if isinstance(error, RecursionError):
         return TOO_DEEP.error(name=where, reason=str(error))
     if isinstance(error, MemoryError):
         return NO_MEMORY.error(name=where)
+    if isinstance(error, UnicodeDecodeError) or _NO_TEXT in str(error):
+        return NOT_A_NAME.error(name=where)
     shown = ""
     if os.environ.get(TRACEBACK, "0") not in ("", "0"):
         shown = "".join(traceback.format_exception(error)).rstrip()

@@ -132,6 +132,15 @@ NO_MEMORY = Code(
     explanation="Python could not allocate what it needed. Large constants in a module are the usual cause.",
 )
 
+NOT_A_NAME = Code(
+    "SP135",
+    "{name} met a name or a text of the module that is not UTF-8",
+    remedy="print the module with shardpass-opt, which shows such bytes as \\FF, and name the symbol, the call's "
+    "target or the annotation in letters",
+    explanation="MLIR lets symbols and strings be any bytes. The names of functions, calls and axes, and the texts of "
+    "annotations, are read as text.",
+)
+
 EMPTY = Code(
     "SP126",
     "there is nothing in this file",
@@ -147,6 +156,21 @@ CANNOT_CONVERT = Code(
     remedy="{how}",
     explanation="What a file is shows in its first bytes. Portable StableHLO, jax.export artefacts, HLO text and HLO "
     "protos are converted by jaxlib; the reason is in its words.",
+)
+
+CANNOT_EMIT = Code(
+    "SP133",
+    "this module cannot be written as {what}: {reason}",
+    remedy="{hint}",
+    explanation="`--emit vhlo` and `--emit hlo` are made by jaxlib's converters; the reason is in their words.",
+)
+
+PORTABLE_VERSION = Code(
+    "SP134",
+    "this jaxlib writes no portable StableHLO of version {version}",
+    remedy="give a version from {oldest} to {newest}",
+    explanation="A portable artefact is written for one version of StableHLO, and newer ones read it. The StableHLO "
+    "in jaxlib knows the versions from its oldest to its own.",
 )
 
 NO_REPRODUCER = Code(

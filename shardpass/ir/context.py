@@ -22,11 +22,14 @@ FIRST = 65536  # characters of a text that tell HLO from MLIR
 UNNAMED = "-"  # MLIR's name for text that came from no file
 
 
-def parse_module(text: str | bytes, filename: str = UNNAMED, context: Any = None, *, first_line: int = 1) -> Any:
+def parse_module(
+    text: str | bytes, filename: str = UNNAMED, context: Any = None, *, first_line: int = 1, trusted: bool = False
+) -> Any:
     """Parses MLIR's text or bytecode, or what else ``doors`` knows, to an ``ir.Module``.
 
     ``filename`` is what diagnostics and locations call the text; ``first_line`` is the line of the file at
-    which the text starts. Without ``context`` a fresh one is made; the module keeps it alive.
+    which the text starts. Without ``context`` a fresh one is made; the module keeps it alive. ``trusted``: bytecode is
+    of this process's own making, and is read in it.
 
     Raises ShardpassError: SP101 with MLIR's own message, at its place, where the text is not valid; SP102 for bytes
     that are nothing known; SP124 where it nests so deep that the parser would end the process; SP126 where it is empty;
@@ -34,7 +37,7 @@ def parse_module(text: str | bytes, filename: str = UNNAMED, context: Any = None
     """
     data = text if isinstance(text, bytes) else text[:FIRST].encode("utf-8", "replace")
     format_ = format_of(data)
-    if format_ not in (Format.TEXT, Format.BYTECODE):
+    if format_ is not Format.TEXT and not (trusted and format_ is Format.BYTECODE):
         whole = text if isinstance(text, bytes) else text.encode("utf-8", "replace")
         if format_ is not Format.EMPTY or not whole.strip():
             context = make_context() if context is None else context

@@ -110,6 +110,16 @@ def hlo_proto_to_mlir(proto: bytes) -> bytes:
     return made
 
 
+def mlir_to_hlo_text(module: bytes) -> str:
+    """HLO text with all its constants, of MLIR bytecode with StableHLO. Raises XLA's own error.
+
+    Leans on ``jaxlib._jax.mlir.mlir_module_to_xla_computation`` and ``XlaComputation.as_hlo_text``.
+    """
+    computation = _jax.mlir.mlir_module_to_xla_computation(module, use_tuple_args=False, return_tuple=False)
+    text: str = computation.as_hlo_text(True)
+    return text
+
+
 Compile = Callable[..., Any]
 
 

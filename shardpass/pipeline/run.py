@@ -86,20 +86,23 @@ class Instruments:
 def run_pipeline(text_or_module: Any, pipeline: str, *, filename: str = UNNAMED) -> Any:
     """Runs ``pipeline`` and returns the resulting ``ir.Module``; the input stays as it is.
 
-    ``text_or_module`` is MLIR text, bytecode, or an ``ir.Module``; ``pipeline`` a named pipeline
-    (``import``, ``propagate``, ``check``, ``partition``), a list of passes, or MLIR's textual form.
+    ``text_or_module`` is MLIR text, bytecode, or another format that ``shardpass.ir.doors`` reads, an ``ir.Module``, or
+    what ``jax.jit(f).lower(...)`` returns; ``pipeline`` a named
+    pipeline (``import``, ``propagate``, ``check``, ``partition``), a list of passes, or MLIR's textual form.
     ``filename`` is what diagnostics call the text. Warnings and remarks go to stderr, or to the innermost
     ``shardpass.diagnostics.collect()``.
 
     Raises ShardpassError with every finding where the text, the pipeline or a pass fails, TypeError where
     the first argument is something else.
     """
-    if isinstance(text_or_module, str | bytes):
-        module = parse_module(text_or_module, filename)
-    elif isinstance(text_or_module, ir.Module):
-        module = copy_module(text_or_module)
+    given = text_or_module.compiler_ir("stablehlo") if hasattr(text_or_module, "compiler_ir") else text_or_module
+    if isinstance(given, str | bytes):
+        module = parse_module(given, filename)
+    elif isinstance(given, ir.Module):
+        module = copy_module(given)
     else:
-        raise TypeError(f"run_pipeline takes MLIR text, bytecode or an ir.Module, not {type(text_or_module).__name__}")
+        what = type(given).__name__
+        raise TypeError(f"run_pipeline takes MLIR text, bytecode, an ir.Module or a jax.stages.Lowered, not {what}")
     run_in_place(module, pipeline)
     return module
 

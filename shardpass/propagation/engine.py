@@ -10,7 +10,8 @@ elements.
 
 Cases, in this order:
 
-1. The user's priorities (SDY): a dimension of priority p takes part from turn p on; each turn runs all rounds.
+1. The user's priorities (SDY): a dimension of priority p takes part from turn p on, with the axes that the user gave
+   it and, where it is open, those that it is given; each turn runs all rounds.
 2. Rounds of ops: those that pass shardings through; then contractions and reductions; then expansions (broadcasts,
    iota, constants), so that arrays that the program computes decide before those that it makes up. Each round is a
    fixpoint: a step joins the splits of its values (``join``), and every step that touches a changed value is looked at
@@ -111,6 +112,7 @@ class Propagation:
         self._journal: list[tuple[int, DimAxes, int]] = []  # changes since ``restore``: value, split and state before
         self._known: dict[tuple[object, ...], Outcome] = {}
         self._states: dict[tuple[Facts, DimAxes], int] = {}
+        self._known_facts: dict[Facts, Facts] = {}
 
     def add_value(self, value: Value) -> int:
         self.values.append(value)
@@ -130,6 +132,7 @@ class Propagation:
             for value in self.values:
                 if priority in value.by_priority:
                     given = value.by_priority[priority]
+                    value.facts = self._facts(value, priority)
                     self._set(value, tuple(given.get(dim, axes) for dim, axes in enumerate(value.dims)))
             self._rounds(everything=True)
 
@@ -249,19 +252,22 @@ class Propagation:
 
     def _begin(self) -> None:
         """Facts and states of all values: equal ones are the same."""
-        known: dict[Facts, Facts] = {}
         for value in self.values:
-            waiting = frozenset(a for given in value.by_priority.values() for axes in given.values() for a in axes)
-            facts = Facts(
-                value.shape,
-                value.bytes,
-                value.fixed,
-                value.open_dims,
-                value.replicated_axes | waiting,
-                value.divisible_only,
-            )
-            value.facts = known.setdefault(facts, facts)
+            value.facts = self._facts(value, 0)
             self._set(value, value.dims)
+
+    def _facts(self, value: Value, turn: int) -> Facts:
+        """In the turn of a priority; equal facts are the same."""
+        waiting = [given for priority, given in value.by_priority.items() if priority > turn]
+        facts = Facts(
+            value.shape,
+            value.bytes,
+            value.fixed,
+            value.open_dims.difference(*waiting),
+            value.replicated_axes.union(a for given in waiting for axes in given.values() for a in axes),
+            value.divisible_only,
+        )
+        return self._known_facts.setdefault(facts, facts)
 
     def _reduced_later(self, step: Step, factor: int, axes: Axes) -> int:
         """Bytes of the values that are joined along ``factor`` were it split over ``axes``: here, or further on.

@@ -96,6 +96,8 @@ def join(
     for side, dim_map in zip(sides, maps, strict=True):
         found = project(rule, dim_map, side.facts.shape, side.dims, sizes) if any(side.dims) else {}
         for factor, axes in found.items():
+            if rule.factors[factor].blocked:
+                continue
             held = votes.setdefault(factor, {})
             held[axes] = held.get(axes, 0) + side.facts.bytes
         said.append(found)
@@ -130,6 +132,8 @@ def _taken(
         if place in frozen:
             continue
         mine = {f for factors in dim_map for f in factors}
+        if side.facts.fixed:  # what a dimension that stays as it is cannot take is left to those that are open
+            mine = {f for dim in side.facts.open_dims for f in dim_map[dim]}
         here = [f for f in order if f in mine]
         if len(tied & mine) > 1 and not side.facts.fixed:
             waits = True

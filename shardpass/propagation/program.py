@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from shardpass.ops.splits.factors import DimAxes, Rule, pair_rules
-from shardpass.ops.splits.prime_mesh import PrimeMesh
+from shardpass.ops.splits.prime_mesh import PrimeMesh, prime_mesh
 from shardpass.program.program import NOTHING_SAID, Block, Op, OpKind, Program, Said
 from shardpass.program.shardings import Shardings
 from shardpass.propagation.engine import Propagation, Step, Value, border, describe, tie
@@ -187,17 +187,20 @@ class Propagated:
 
 
 def _replicated_axes(replicated_along: Sharding | None, mesh: PrimeMesh) -> frozenset[int]:
-    """The sub-axes that must not split a value further; all, where the mesh cannot say which."""
+    """The sub-axes that must not split a value further; all, where the mesh cannot say which.
+
+    The text names them as of the whole mesh, in a manual region too.
+    """
     if replicated_along is None:
         return frozenset()
-    numbers = mesh.dims(replicated_along, 1)
+    numbers = prime_mesh(mesh.mesh).dims(replicated_along, 1)
     return frozenset(range(len(mesh.sizes)) if numbers is None else numbers[0])
 
 
 def _wait_for_turn(known: Value, given: tuple[int, ...]) -> None:
     """Dimensions of a priority above 0 wait for their round."""
     for dim, priority in enumerate(given):
-        if priority and known.dims[dim]:
+        if priority and (known.dims[dim] or dim in known.open_dims):
             known.by_priority.setdefault(priority, {})[dim] = known.dims[dim]
     waiting = {dim for dims in known.by_priority.values() for dim in dims}
     known.dims = tuple(() if dim in waiting else axes for dim, axes in enumerate(known.dims))

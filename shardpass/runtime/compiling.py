@@ -69,7 +69,7 @@ def own_copy(module: Any) -> Any:
     """A module of our own, in a context of its own."""
     if isinstance(module, (str, bytes)):
         return parse_module(module)
-    return parse_module(bytecode(module))
+    return parse_module(bytecode(module), trusted=True)
 
 
 def bytecode(module: Any) -> bytes:

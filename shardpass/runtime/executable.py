@@ -74,7 +74,7 @@ class Executable:
         return [p.whole(tiles) for p, tiles in zip(self._results, results, strict=True)]
 
     def run_tiles(self, *placed: Any) -> list[list[Any]]:
-        """As ``run``, but returns each device's own tile: [result][device], padding and all.
+        """As ``run``, but returns each device's own tile: ``[result][device]``, padding and all.
 
         None in place of what a device of another process holds.
         """

@@ -87,9 +87,9 @@ def run_tiles(
 def _own_copy(module: Any) -> Any:
     context = make_context()
     _stablehlo.register_interpreter_dialect(context)
-    if not isinstance(module, (str, bytes)):
-        module = module.operation.get_asm(binary=True)
-    return parse_module(module, context=context)
+    if isinstance(module, (str, bytes)):
+        return parse_module(module, context=context)
+    return parse_module(module.operation.get_asm(binary=True), context=context, trusted=True)
 
 
 # --- the module around the program

@@ -66,7 +66,7 @@ def suggest(
     ``f``: a function with its arguments (arrays or ``jax.ShapeDtypeStruct``), what ``jax.jit`` or ``lower`` returned, a
     module, or the path of one. ``mesh``: a jax Mesh or AbstractMesh; by default the one that the module names.
     ``memory_limit``: of a device, bytes or text as "16GiB". ``effort``: 1, or 2 to look longer. ``profile``: of the
-    machine, as ``shardpass-propagate{profile=...}`` takes it.
+    machine, as ``shardpass-propagate{machine=...}`` takes it.
 
     Raises ShardpassError: SP801 to SP804, SP411 to SP414, and what lowering and import raise.
     """
@@ -94,7 +94,7 @@ def suggest_module(
 
 def _propagate(effort: int, profile: str) -> str:
     options = [f"effort={effort}"] if effort != 1 else []
-    options += [f"profile={profile}"] if profile else []
+    options += [f"machine={profile}"] if profile else []
     return "shardpass-propagate" + (f"{{{' '.join(options)}}}" if options else "")
 
 

@@ -63,3 +63,13 @@ def test_classifiers_are_of_versions_that_are_tested() -> None:
     said = [c.rpartition(" ")[2] for c in PROJECT["classifiers"] if re.search(r":: 3\.\d+$", c)]
     assert said == ["3.11", "3.12", "3.13"]
     assert f"{sys.version_info[0]}.{sys.version_info[1]}" in said
+
+
+def test_the_lock_file_has_what_the_package_and_its_extras_need() -> None:
+    """After a change of pyproject.toml: ``make lock``."""
+    locked = dict(re.findall(r"^([\w.-]+)==([\w.]+)$", (ROOT / "requirements-dev.lock").read_text(), re.MULTILINE))
+    wanted = [*PROJECT["dependencies"], *(d for extra in PROJECT["optional-dependencies"].values() for d in extra)]
+    for said in wanted:
+        name, low = re.match(r"([\w.-]+)[^>]*>=([\d.]+)", said).groups()
+        assert name in locked, f"{name} is not in requirements-dev.lock: run `make lock`"
+        assert numbers(locked[name]) >= numbers(low), f"{name} {locked[name]} is older than {said}: run `make lock`"

@@ -1,4 +1,4 @@
-"""Writes the pages under docs/ that are generated from the program: diagnostics and passes (ops: make_ops_docs.py).
+"""Writes the pages under docs/ that are generated from the program; those of ops: make_ops_docs.py.
 
 python -m tools.docs.make_docs           write them
 python -m tools.docs.make_docs --check   exit 1 if one of them is stale, and say which
@@ -19,6 +19,7 @@ from shardpass.diagnostics import Code
 from shardpass.pipeline import registry
 from shardpass.pipeline.documentation import PassPage, page_of
 from shardpass.pipeline.named import NAMED
+from tools.docs.reference import commands_page, python_page
 from tools.processes import ROOT
 
 DOCS = ROOT / "docs"
@@ -135,6 +136,8 @@ def _pass(page: PassPage) -> list[str]:
 PAGES: Mapping[str, Callable[[], str]] = {
     "diagnostics.md": diagnostics_page,
     "passes.md": passes_page,
+    "reference/commands.md": commands_page,
+    "reference/python.md": python_page,
 }
 
 

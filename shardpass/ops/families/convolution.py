@@ -28,7 +28,7 @@ from shardpass.ir.tensors import dense_i64, i64_array, ints, shape_of
 from shardpass.ops.families.reduce_window import padding_of
 from shardpass.ops.halo.plans import Line, Slide, plan_slide
 from shardpass.ops.halo.reach import Reach, split_reaches, windowed_factor
-from shardpass.ops.halo.windows import slide
+from shardpass.ops.halo.windows import extend, fitted
 from shardpass.ops.model import LocalPlan, OpModel, Shape, Site, Split
 from shardpass.ops.registry import define
 from shardpass.ops.splits.factors import Kind, Priority, Rule, RuleBuilder
@@ -116,7 +116,7 @@ class ConvolutionOp(OpModel[ConvolutionPlan]):
         for reach in split_reaches(self.reaches, LHS, split):
             line = Line.of(split.mesh, reach.dim, split.operands[LHS][reach.dim], "windows across tiles")
             found = plan_slide(line, shape, element_type(self.element), reach)
-            shape[reach.dim] = found.length
+            shape[reach.dim] = found.halo.window.width
             padding[numbered[reach.dim]], dilation[numbered[reach.dim]] = found.padding, found.dilation
             slides.append(found)
         named = (
@@ -128,15 +128,18 @@ class ConvolutionOp(OpModel[ConvolutionPlan]):
             split,
             tuple(c for one in slides for c in one.halo.collectives),
             slides=tuple(slides),
-            trim=trimmed(len(shape), dims, padding, dilation),
+            trim=trimmed(shape, dims, padding, dilation),
             groups=tuple((name, -(-groups // parts)) for name, groups in named if groups > 1),
         )
 
     def emit(self, plan: ConvolutionPlan, site: Site) -> Sequence[Any]:
         op, value = site.op, site.op.operands[LHS]
         with site.before():
+            zero = zeros(value.type.element_type)
             for one in plan.slides:
-                value = slide(site, value, one, zeros(value.type.element_type))
+                value = extend(site, value, one.halo, zero)
+            for one in plan.slides:
+                value = fitted(site, value, one, zero)
             op.operands[LHS] = plan.trim.of(value)
         if self.numbers.spatial:
             _write(op, plan.trim)
@@ -145,15 +148,28 @@ class ConvolutionOp(OpModel[ConvolutionPlan]):
         return site.keep()
 
 
-def trimmed(rank: int, dims: Sequence[Spatial], padding: Sequence[tuple[int, int]], dilation: Sequence[int]) -> Trim:
-    """The negative ones of ``padding``, and the rest of ``padding`` and ``dilation``; ``rank``: of the input."""
-    low, high, interior = [0] * rank, [0] * rank, [0] * rank
+def trimmed(
+    shape: Sequence[int], dims: Sequence[Spatial], padding: Sequence[tuple[int, int]], dilation: Sequence[int]
+) -> Trim:
+    """The negative ones of ``padding``, and the rest of ``padding`` and ``dilation``; ``shape``: of the input.
+
+    Whole elements are cut, so that the op dilates what is left: with 31 places between two elements, padding of -40
+    takes the elements at 0 and 32, and the next one, at 64, has 24 places before it. Where nothing would be left the
+    places are cut, of an input that is dilated first.
+    """
+    low, high, interior = [0] * len(shape), [0] * len(shape), [0] * len(shape)
     left, steps = list(padding), list(dilation)
     for index, about in enumerate(dims):
         before, after = padding[index]
-        if min(before, after) < 0:
-            at = about.places[LHS]
-            low[at], high[at], interior[at] = min(before, 0), min(after, 0), dilation[index] - 1
+        if min(before, after) >= 0:
+            continue
+        at, step = about.places[LHS], dilation[index]
+        taken = tuple(max(0, -(side // step)) for side in (before, after))
+        if sum(taken) < shape[at]:
+            low[at], high[at] = -taken[0], -taken[1]
+            left[index] = (before + taken[0] * step, after + taken[1] * step)
+        else:
+            low[at], high[at], interior[at] = min(before, 0), min(after, 0), step - 1
             left[index], steps[index] = (max(before, 0), max(after, 0)), 1
     return Trim(tuple(low), tuple(high), tuple(interior), tuple(left), tuple(steps))
 
@@ -170,7 +186,7 @@ def cut_first(op: Any) -> list[Any] | None:
     """
     dims = spatial_dims(op, hlo.ConvDimensionNumbers(op.attributes["dimension_numbers"]))
     padding, dilation = [(about.low, about.high) for about in dims], [about.input_dilation for about in dims]
-    trim = trimmed(len(shape_of(op.operands[LHS])), dims, padding, dilation)
+    trim = trimmed(shape_of(op.operands[LHS]), dims, padding, dilation)
     value = trim.of(op.operands[LHS])
     if value == op.operands[LHS]:
         return None

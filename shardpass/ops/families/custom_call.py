@@ -5,7 +5,8 @@ A target's rule is, in this order:
 1. what a family (or a third party) said of it with ``define_target``, unless that is None;
 2. the count of leading batch dimensions that JAX writes on its linear algebra (``num_batch_dims``);
 3. the user's own ``sdy.sharding_rule``, as ``custom_partitioning`` writes it: a factor that every result has and that
-   is not said to be special passes through; every other one is taken whole.
+   is not said to be special passes through; every other one is taken whole. Along a factor of ``blocked_propagation``
+   the call stays local where operands and results are split alike, and no split is handed on.
 
 Calls with side effects are never split by 2 or 3: a callback would run once for each tile.
 """
@@ -79,16 +80,12 @@ def said_rule(op: Any) -> Rule | None:
     """The rule of the call's ``sdy.sharding_rule``."""
     said = sdy.OpShardingRuleAttr(op.attributes[SHARDING_RULE])
     operands, results = ([_mapping(t) for t in side] for side in (said.operand_mappings, said.result_mappings))
-    special = {
-        *said.reduction_factors,
-        *said.need_replication_factors,
-        *said.permutation_factors,
-        *said.blocked_propagation_factors,
-    }
+    special = {*said.reduction_factors, *said.need_replication_factors, *said.permutation_factors}
+    blocked = set(said.blocked_propagation_factors)
     build = RuleBuilder([len(m) for m in operands], [len(m) for m in results])
     for number, size in enumerate(said.factor_sizes):
         through = number not in special and all(any(number in dim for dim in m) for m in results)
-        build.factor(size, Kind.PARALLEL if through else Kind.REPLICATED)
+        build.factor(size, Kind.PARALLEL if through else Kind.REPLICATED, blocked=number in blocked)
     _write(build.operand, operands)
     _write(build.result, results)
     return build.build()

@@ -31,7 +31,7 @@ from shardpass.ops.halo.moving import Along
 from shardpass.ops.halo.plans import Line, Slide, gather, plan_slide
 from shardpass.ops.halo.reach import Reach, split_reaches, windowed_factor
 from shardpass.ops.halo.transfers import Window, tile_window
-from shardpass.ops.halo.windows import overwrite_outside, slide
+from shardpass.ops.halo.windows import extend, fitted, overwrite_outside
 from shardpass.ops.model import LocalPlan, OpModel, Shape, Site, Split
 from shardpass.ops.reducers import combiner_of, is_identity
 from shardpass.ops.registry import define
@@ -154,7 +154,7 @@ class ReduceWindowOp(OpModel[ReduceWindowPlan]):
                 found = plan_slide(line, shape, element_type(element), reach)
                 slides.append((index, found))
             padding[reach.dim], dilation[reach.dim] = found.padding, found.dilation
-            shape[reach.dim] = found.length
+            shape[reach.dim] = found.halo.window.width
         scans, windows = self._scans(split), [about.window for about in self.dims]
         for scan in scans:
             dim, tile = scan.line.dim, scan.window.width
@@ -186,7 +186,9 @@ class ReduceWindowOp(OpModel[ReduceWindowPlan]):
         op, count = site.op, len(self.elements)
         with site.before():
             for index, found in plan.slides:
-                op.operands[index] = slide(site, op.operands[index], found, op.operands[count + index])
+                op.operands[index] = extend(site, op.operands[index], found.halo, op.operands[count + index])
+            for index, found in plan.slides:
+                op.operands[index] = fitted(site, op.operands[index], found, op.operands[count + index])
             for scan in plan.scans:
                 if scan.backward:  # padding lies at the end, where these scans begin
                     op.operands[0] = overwrite_outside(

@@ -105,11 +105,6 @@ class Slide:
     dilation: int
     fit: Fit | None
 
-    @property
-    def length(self) -> int:
-        """Size of the dimension once the windows are there."""
-        return self.halo.window.width if self.fit is None else self.fit.width
-
 
 @dataclass(frozen=True, slots=True)
 class Rounds:

@@ -50,9 +50,11 @@ def extend(site: Site, value: Any, halo: Halo, fill: Any | None) -> Any:
     return overwrite_outside(site, found, halo.line, halo.size, window, fill, below=below, above=above)
 
 
-def slide(site: Site, value: Any, plan: Slide, fill: Any) -> Any:
-    """The windows along which the op slides; beyond the array and between its elements stands ``fill``."""
-    value = extend(site, value, plan.halo, fill)
+def fitted(site: Site, value: Any, plan: Slide, fill: Any) -> Any:
+    """``value``, with its windows, as the op slides along it; between its elements and around them stands ``fill``.
+
+    Follows the windows of all dimensions: what is exchanged along one holds no places between elements of another.
+    """
     if plan.fit is None:
         return value
     line, fit = plan.halo.line, plan.fit

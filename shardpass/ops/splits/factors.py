@@ -47,11 +47,13 @@ class Factor:
     """An index of the loop nest. ``elastic``: the dimensions that map to it may differ in size (windows, pads):
 
     each is split into tiles of its own, and the rewrite exchanges what their borders differ by.
+    ``blocked``: a split of one dimension is no reason to split the others that map to it: propagation stops here.
     """
 
     size: int
     kind: Kind = Kind.PARALLEL
     elastic: bool = False
+    blocked: bool = False
 
     def covers(self, size: int) -> bool:
         """Whether a dimension of ``size`` is all of this factor, and so may be split unevenly."""
@@ -88,8 +90,8 @@ class RuleBuilder:
         self._operands: list[list[tuple[int, ...]]] = [[()] * rank for rank in operand_ranks]
         self._results: list[list[tuple[int, ...]]] = [[()] * rank for rank in result_ranks]
 
-    def factor(self, size: int, kind: Kind = Kind.PARALLEL, *, elastic: bool = False) -> int:
-        self._factors.append(Factor(size, kind, elastic))
+    def factor(self, size: int, kind: Kind = Kind.PARALLEL, *, elastic: bool = False, blocked: bool = False) -> int:
+        self._factors.append(Factor(size, kind, elastic, blocked))
         return len(self._factors) - 1
 
     def operand(self, index: int, dim: int, *factors: int) -> None:

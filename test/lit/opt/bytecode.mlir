@@ -8,7 +8,7 @@
 // CHECK: loc("{{.*}}bytecode.mlir":[[# @LINE + 5]]:8)
 // CSE: func.func @main
 // CSE-NOT: stablehlo.add
-// USAGE: error: --emit-bytecode writes one module
+// USAGE: error: --emit bytecode writes one module
 func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
   %0 = stablehlo.add %a, %a : tensor<4xf32>
   return %a : tensor<4xf32>

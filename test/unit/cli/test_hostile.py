@@ -167,3 +167,26 @@ def test_elements_that_are_missing() -> None:
     (found,) = caught.value.diagnostics
     assert (found.code, found.place.line) == ("SP234", 3)
     assert "dense_resource<blob>" in found.message
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        'func.func @"\\FFother"(%x: tensor<2xf32>) -> tensor<2xf32> { return %x : tensor<2xf32> }\n'
+        "func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> { return %x : tensor<2xf32> }",
+        'func.func @main(%x: tensor<2xf32> {mhlo.sharding = "{replicated}\\FF"}) -> tensor<2xf32> '
+        "{ return %x : tensor<2xf32> }",
+        "func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> "
+        '{ %0 = stablehlo.custom_call @"\\FFcall"(%x) : (tensor<2xf32>) -> tensor<2xf32> return %0 : tensor<2xf32> }',
+    ],
+    ids=["function", "annotation", "call"],
+)
+def test_names_that_are_no_text_are_an_error_with_a_remedy(
+    body: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "m.mlir"
+    path.write_text(body)
+    assert opt.main([str(path), "partition"]) == 1
+    said = capsys.readouterr().err
+    assert "that is not UTF-8 [SP135]" in said
+    assert "internal" not in said

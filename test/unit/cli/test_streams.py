@@ -163,7 +163,47 @@ def test_ctrl_c_ends_a_run_at_once(delay: float, module: Path) -> None:
     assert time.monotonic() - started < 20
     if delay > 0.02:  # before, it is Python itself that starts
         assert "Traceback" not in err
+    else:
+        assert process.returncode in (-signal.SIGINT, 130, 1)
+        return
     assert process.returncode in (-signal.SIGINT, 130) or (process.returncode == 0 and "PASS" in out)
+
+
+@pytest.mark.parametrize("came", [0, 1, 3])
+def test_ctrl_c_while_a_file_is_written_waits_for_its_end(came: int, tmp_path: Path) -> None:
+    """The file is whole, nothing lies beside it, and then the process ends as interrupted."""
+    code = (
+        f"{HEAR}import os\n"
+        "from shardpass.cli import common\n"
+        "def body(argv):\n"
+        "    whole = os.fdopen\n"
+        "    def interrupted(*rest):\n"
+        f"        for _ in range({came}): os.kill(os.getpid(), signal.SIGINT)\n"
+        "        return whole(*rest)\n"
+        "    os.fdopen = interrupted\n"
+        "    common.write_output(sys.argv[1], 'all of it')\n"
+        "    return 7\n"
+        "sys.exit(common.guarded(body))\n"
+    )
+    done = run([sys.executable, "-c", code, str(tmp_path / "out")])
+    assert (done.returncode, done.stderr) == (-signal.SIGINT if came else 7, "")
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("out", "all of it")]
+
+
+def test_ctrl_c_while_a_native_module_is_imported_is_an_interrupt_and_no_internal_error() -> None:
+    """NumPy's C code turns an exception in its import into an ImportError of its own."""
+    code = (
+        f"{HEAR}import os\n"
+        "from shardpass.cli import common\n"
+        "def body(argv):\n"
+        "    try:\n"
+        "        os.kill(os.getpid(), signal.SIGINT)\n"
+        "    except KeyboardInterrupt:\n"
+        "        raise ImportError('numpy failed to import') from None\n"
+        "sys.exit(common.guarded(body))\n"
+    )
+    done = run([sys.executable, "-c", code])
+    assert (done.returncode, done.stderr) == (-signal.SIGINT, "")
 
 
 def test_ctrl_c_while_a_command_is_imported_is_silent() -> None:

@@ -84,6 +84,71 @@ def test_what_jax_export_writes_itself(files: dict[Format, bytes]) -> None:
     assert "stablehlo.sine" in str(parse_module(data))
 
 
+FOUR_TWO = jax.make_mesh((4, 2), ("x", "y"), axis_types=(AxisType.Auto,) * 2, devices=jax.devices()[:8])
+
+
+def regions(x: jax.Array, w: jax.Array) -> tuple[jax.Array, ...]:
+    """Manual regions of two results and of one, one in another, and one that takes nothing."""
+
+    def both(x: jax.Array, w: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return jax.lax.psum(x @ w, "y"), x
+
+    def outer(x: jax.Array) -> jax.Array:
+        doubled = jax.shard_map(
+            lambda t: t * jax.lax.psum(1.0, "y"), in_specs=P(None, "y"), out_specs=P(None, "y"), axis_names={"y"}
+        )(x)
+        return doubled + jax.lax.axis_index("x").astype(np.float32)
+
+    on = {"mesh": FOUR_TWO}
+    product, same = jax.shard_map(both, **on, in_specs=(P("x", "y"), P("y")), out_specs=(P("x"), P("x", "y")))(x, w)
+    inner = jax.shard_map(outer, **on, in_specs=P("x"), out_specs=P("x"), axis_names={"x"})(x)
+    numbers = jax.shard_map(lambda: jax.lax.axis_index("x")[None], **on, in_specs=(), out_specs=P("x"))()
+    return jax.lax.with_sharding_constraint(product, NamedSharding(FOUR_TWO, P(None, "x"))), same, inner, numbers
+
+
+@pytest.mark.parametrize("kind", [Format.HLO_TEXT, Format.HLO_PROTO], ids=lambda kind: kind.name)
+def test_manual_regions_and_the_names_of_axes_come_through_hlo(kind: Format) -> None:
+    """XLA writes Shardy's regions and meshes as calls and texts; a dump of a program with shard_map has no others."""
+    rng = np.random.default_rng(1)
+    x, w = rng.integers(-4, 4, (8, 16)).astype(np.float32), rng.integers(-4, 4, (16, 32)).astype(np.float32)
+    columns = NamedSharding(FOUR_TWO, P(None, "y"))
+    lowered = jax.jit(regions, in_shardings=(None, columns), out_shardings=(columns, None, None, None)).lower(x, w)
+    hlo = lowered.compiler_ir("hlo")
+    data = hlo.as_hlo_text().encode() if kind is Format.HLO_TEXT else hlo.as_serialized_hlo_module_proto()
+    text = str(parse_module(data))
+    assert text.count("sdy.manual_computation") == lowered.as_text().count("sdy.manual_computation") >= 4
+    assert "xla.sdy" not in text
+    module = shardpass.run_pipeline(data, "partition")
+    assert "shardpass.mesh = \"mesh['x'=4,'y'=2]\"" in str(module)
+    made = [np.asarray(value) for value in shardpass.compile(module)(x, w)]
+    inner = x * 2 + np.repeat(np.arange(4), 2)[:, None]
+    for found, expected in zip(made, (x @ w, x, inner, np.arange(4)), strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_what_jit_lowers_is_taken_as_it_is(lowered: jax.stages.Lowered) -> None:
+    """The module in JAX's hands stays whole."""
+    module = shardpass.run_pipeline(lowered, "partition")
+    assert "%arg0: tensor<2x4xf32>" in str(module)
+    assert "%arg0: tensor<8x4xf32>" in lowered.as_text()
+
+
+def test_what_is_no_program() -> None:
+    with pytest.raises(TypeError, match=r"or a jax\.stages\.Lowered, not int"):
+        shardpass.run_pipeline(3, "partition")
+
+
+def test_collectives_of_a_portable_artefact_have_their_channels() -> None:
+    """VHLO keeps the number of a channel alone, and XLA needs the type of channels between devices."""
+    mesh = jax.make_mesh((4,), ("x",), axis_types=(AxisType.Auto,), devices=jax.devices()[:4])
+    summed = jax.shard_map(lambda x: jax.lax.psum(x, "x"), mesh=mesh, in_specs=P("x"), out_specs=P())
+    x = np.arange(8, dtype=np.float32)
+    data = bytes(export.export(jax.jit(summed))(x).mlir_module_serialized)
+    assert format_of(data) is Format.PORTABLE
+    made = shardpass.compile(shardpass.run_pipeline(data, "partition"))(x)[0]
+    np.testing.assert_array_equal(np.asarray(made), x.reshape(4, 2).sum(0))
+
+
 def test_an_hlo_proto_around_a_module(files: dict[Format, bytes]) -> None:
     """--xla_dump_hlo_as_proto writes an HloProto, whose first field is the module."""
     module = files[Format.HLO_PROTO]
@@ -145,11 +210,46 @@ def test_a_torn_file_is_named_and_ends_no_process(kind: Format, files: dict[Form
     assert found.remedy
 
 
+def test_bytecode_with_bytes_for_a_name_ends_no_process(files: dict[Format, bytes], tmp_path: Path) -> None:
+    """MLIR's complaint quotes the string, and jaxlib ends the process where it is no text."""
+    data = files[Format.BYTECODE]
+    for name in (b"stablehlo", b"main", b"mhlo.sharding", b"func"):
+        codes = []
+        try:
+            shardpass.run_pipeline(data.replace(name, b"\xff" + name[1:]), "partition", filename="torn")
+        except ShardpassError as error:
+            codes = [error.diagnostics[0].code]
+        # without its annotation the program is partitioned all the same
+        assert codes in ([[]] if name == b"mhlo.sharding" else [["SP101"], ["SP127"], ["SP135"], ["SP203"]]), name
+
+
+def test_an_attribute_may_hold_any_bytes() -> None:
+    attributes = 'attributes {a.b = "\\FF\\00"}'
+    text = f"func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {attributes} {{ return %x : tensor<2xf32> }}"
+    buffer = io.BytesIO()
+    parse_module(text).operation.write_bytecode(buffer)
+    assert "\\FF\\00" in str(parse_module(buffer.getvalue()))
+
+
+def test_bytecode_of_a_dialect_that_nobody_has(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text, data = tmp_path / "m.mlir", tmp_path / "m.mlirbc"
+    text.write_text('"foreign.op"() : () -> ()')
+    allow = "--allow-unregistered-dialect"
+    assert opt.main([str(text), allow, "--emit", "bytecode", "-o", str(data)]) == 0
+    assert opt.main([str(data), allow]) == 0
+    assert '"foreign.op"()' in capsys.readouterr().out
+    assert opt.main([str(data)]) == 1
+    said = capsys.readouterr().err
+    assert "dialect 'foreign' is unknown" in said
+    assert "[SP127]" in said
+    assert str(data) in said
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_torn_files_end_in_documented_errors(seed: int, files: dict[Format, bytes]) -> None:
     rng = np.random.default_rng(seed)
     codes = set()
-    for kind in (Format.PORTABLE, Format.HLO_PROTO):
+    for kind in (Format.BYTECODE, Format.PORTABLE, Format.HLO_PROTO):
         data = bytearray(files[kind])
         for place in rng.integers(0, len(data), 3):
             data[place] = int(rng.integers(0, 256))
@@ -180,7 +280,7 @@ def test_a_folder_names_the_modules_in_it(tmp_path: Path, capsys: pytest.Capture
     assert "name a file in it (a.mlir, module_0001.jit_step.before_optimizations.txt)" in said
 
 
-@pytest.mark.parametrize("name", ["opt", "check", "explain", "run"])
+@pytest.mark.parametrize("name", ["opt", "check", "check_replication", "explain", "run", "suggest"])
 @pytest.mark.parametrize("arguments", [[], ["-"]])
 def test_stdin_with_or_without_a_dash(name: str, arguments: list[str], files: dict[Format, bytes]) -> None:
     partitioned = str(shardpass.run_pipeline(files[Format.TEXT], "partition")).encode()

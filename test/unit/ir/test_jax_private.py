@@ -1,6 +1,7 @@
 """What shardpass leans on in JAX's private parts. A failure here names what moved; mend shardpass/ir/jax_private.py."""
 
 import inspect
+import io
 
 import jax
 import numpy as np
@@ -46,6 +47,17 @@ def test_refusals_are_runtime_errors():
 
 def test_sharding_text():
     assert jax_private.parses_as_sharding("{devices=[2,1]<=[2,1]T(0,1)}") == "{devices=[2,1]<=[2]}"
+
+
+def test_hlo_text_of_mlir():
+    table = "%0 = stablehlo.constant dense<[7, 8, 9]> : tensor<3xi32>"
+    text = f"func.func @main() -> tensor<3xi32> {{ {table} return %0 : tensor<3xi32> }}"
+    with jax_private.make_ir_context():
+        from jaxlib.mlir import ir
+
+        buffer = io.BytesIO()
+        ir.Module.parse(text).operation.write_bytecode(buffer)
+    assert "constant({7, 8, 9})" in jax_private.mlir_to_hlo_text(buffer.getvalue()), VERSION
 
 
 def test_compile_hook():

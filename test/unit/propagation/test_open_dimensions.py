@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -92,3 +93,60 @@ func.func private @f(%x: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@m, [{"x"
     module = shardpass.run_pipeline(text, "propagate")
     assert str(module).count('mhlo.sharding = "{devices=[2,2]<=[4]}"') >= 3  # the argument, the constraint, the op
     assert "replicate" not in str(module)
+
+
+WHO_IS_FIRST = """
+sdy.mesh @m = <["x"=2]>
+func.func @main(%a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@m, [{"x"}, {}]>},
+    %b: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@m, [{}, {"x"}]>}) -> tensor<8x8xf32> {
+  %0 = stablehlo.add %a, %b {sdy.sharding = #sdy.sharding_per_value<[<@m, [DIMENSIONS]>]>} : tensor<8x8xf32>
+  return %0 : tensor<8x8xf32>
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("dimensions", "split"),
+    [("{?}p1, {?}", 1), ("{?}, {?}p1", 0), ("{?}p2, {?}p1", 1), ("{?}, {}", 0), ("{}, {?}", 1), ("{?}, {?}", 0)],
+)
+def test_an_open_dimension_waits_for_its_turn(dimensions: str, split: int) -> None:
+    """Rows of one operand and columns of the other want the one axis: the result gives it to whose turn comes first.
+
+    Shardy's own propagation is asked too.
+    """
+    text = WHO_IS_FIRST.replace("DIMENSIONS", dimensions)
+    module = shardpass.run_pipeline(text, "shardpass-import,shardpass-propagate{effort=0}")
+    said = re.search(r'stablehlo\.add.*mhlo\.sharding = "(.*?)"', str(module))
+    assert said is not None
+    found = parse_sharding(said[1]).tile_counts(2)  # type: ignore[union-attr]
+    assert [int(n) for n in found] == [2 if dim == split else 1 for dim in range(2)]
+    theirs = shardpass.run_pipeline(text, "builtin.module(sdy-propagation-pipeline)")
+    dims = '{"x"}, {}' if split == 0 else '{}, {"x"}'
+    assert f"stablehlo.add %arg0, %arg1 {{sdy.sharding = #sdy.sharding_per_value<[<@m, [{dims}]>]>}}" in str(theirs)
+
+
+REGION = """
+sdy.mesh @m = <["a"=2, "b"=2, "c"=2]>
+func.func @main(%x: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@m, [{"a"}, {}]>})
+    -> (tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@m, [{"a"}, {?}]>}) {
+  %0 = sdy.manual_computation(%x) in_shardings=[<@m, [{"a"}, {?}], replicated={"c"}>]
+      out_shardings=[<@m, [{"a"}, {?}], replicated={"c"}>] manual_axes={"a"} (%tile: tensor<4x8xf32>) {
+    %2 = stablehlo.negate %tile {sdy.sharding = #sdy.sharding_per_value<[<@m, [{}, {"b", "c"}]>]>} : tensor<4x8xf32>
+    sdy.return %2 : tensor<4x8xf32>
+  } : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  %1 = stablehlo.abs %0 : tensor<8x8xf32>
+  return %1 : tensor<8x8xf32>
+}
+"""
+
+
+def test_free_axes_leave_a_region_but_for_those_it_keeps() -> None:
+    """Columns over b and c inside: b splits the region's result outside too, c is to replicate it."""
+    module = shardpass.run_pipeline(REGION, "shardpass-import,shardpass-propagate{effort=0}")
+    said = re.search(r'stablehlo\.abs.*mhlo\.sharding = "(.*?)"', str(module))
+    assert said is not None
+    expected = shardpass.Sharding.tiled(shardpass.Mesh([("a", 2), ("b", 2), ("c", 2)]), [("a",), ("b",)])
+    assert parse_sharding(said[1]) == expected
+    x = np.arange(64, dtype=np.float32).reshape(8, 8)
+    (made,) = shardpass.compile(shardpass.run_pipeline(REGION, "partition"))(x)
+    np.testing.assert_array_equal(np.asarray(made), x)

@@ -142,6 +142,12 @@ def test_replication_breaks_the_limit_and_weights_are_split() -> None:
     assert any("'data'" in one.spec for one in found.advice)
 
 
+def test_a_machine_may_be_named() -> None:
+    """The machine is the search's, which is a pass with an option for it."""
+    found = shardpass.suggest(mlp_loss, WEIGHTS, array(512, 256), array(512, 256), mesh=EIGHT, profile="h100")
+    assert found.plan is not None
+
+
 def test_it_is_as_cheap_as_an_expert() -> None:
     """FSDP as an expert writes it: weights and momentum in rows or columns over data, and the batch."""
     found = shardpass.suggest(adam_step, *MLP, mesh=EIGHT, memory_limit="3MiB")

@@ -14,6 +14,7 @@ from support.differential import check_text, draw
 from support.split import check_split
 
 import shardpass
+from shardpass.ir.collectives import collectives
 
 RNG = np.random.default_rng(7)
 KERNEL = (3, 3, 8, 4)
@@ -169,3 +170,33 @@ def test_padding_that_cuts_on_one_side_and_pads_on_the_other(groups, sharding):
             for j in range(3):
                 want[:, o, i, j] = (part[:, :, i : i + 2, j : j + 4] * k[o]).sum((1, 2, 3))
     np.testing.assert_allclose(np.asarray(got), want, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("cropped", [(-6, 78), (-40, 44), (3, -70), (-33, -33), (31, 31), (-340, -380)])
+@pytest.mark.parametrize("split", [("x",), ("x", "y")])
+def test_what_lies_between_elements_is_not_sent(cropped: tuple[int, int], split: tuple[str, ...]) -> None:
+    """31 places lie between two of 24 elements: no device receives more than the elements that it lacks of the input.
+
+    The witness dilates and crops first: XLA on CPU reads past an input that is cropped on one side alone.
+    """
+    rank = len(split)
+    sizes, kernel = (24, 10)[:rank], (16, 11)[:rank]
+    padding, steps = [cropped, (-3, 7)][:rank], (32, 4)[:rank]
+    numbers = ("NHC", "HIO", "NHC") if rank == 1 else ("NHWC", "HWIO", "NHWC")
+
+    def dilated(x: Any, k: Any) -> Any:
+        return lax.conv_general_dilated(x, k, (1,) * rank, padding, lhs_dilation=steps, dimension_numbers=numbers)
+
+    def padded(x: Any, k: Any) -> Any:
+        sides = [(0, 0, 0), *((*side, step - 1) for side, step in zip(padding, steps, strict=True)), (0, 0, 0)]
+        whole = lax.pad(x, np.float32(0), sides)
+        return lax.conv_general_dilated(whole, k, (1,) * rank, "VALID", dimension_numbers=numbers)
+
+    x, k = draw(RNG, (2, *sizes, 3), np.float32), draw(RNG, (*kernel, 3, 2), np.float32)
+    devices = np.array(jax.devices()[: 2**rank]).reshape((2,) * rank)
+    rows = jax.sharding.NamedSharding(jax.sharding.Mesh(devices, ("x", "y")[:rank]), P(None, *split))
+    module = shardpass.run_pipeline(jax.jit(dilated, in_shardings=(rows, None)).lower(x, k), "partition{effort=0}")
+    (made,) = shardpass.compile(module)(x, k)
+    np.testing.assert_allclose(np.asarray(made), np.asarray(jax.jit(padded)(x, k)), rtol=1e-5, atol=1e-5)
+    with module.context:
+        assert sum(use.bytes_received for use in collectives(module) if "result" not in use.reason) <= x.size * 4

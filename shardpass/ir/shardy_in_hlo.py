@@ -1,0 +1,169 @@
+"""What HLO holds of Shardy's dialect, as ops of the dialect again.
+
+Problem. JAX hands XLA programs in Shardy's dialect. HLO has no word for it, so XLA writes it into custom calls and
+``frontend_attributes`` on the way to HLO, and reads it again before it propagates. A dump of HLO has these:
+
+| HLO | here |
+|---|---|
+| ``xla.sdy.meshes`` of the module | ``sdy.mesh`` |
+| ``xla.sdy.sharding`` of an op, an argument | ``sdy.sharding``, in place of the list of devices beside it |
+| ``@Sharding`` with ``xla.sdy.sharding``, ``@xla.sdy.FuncResultSharding`` | ``sdy.sharding_constraint`` |
+| ``@xla.sdy.GlobalToLocalShape``, a call of ``@xla.sdy.manual_computation_body``, ``@xla.sdy.LocalToGlobalShape`` | \
+``sdy.manual_computation`` |
+
+Invariant: a program without ``xla.sdy.meshes`` is left as it is. Cost: O(ops).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from jaxlib.mlir import ir
+
+from shardpass.ir.walk import every_op, operation
+
+FRONTEND, SHARDING = "mhlo.frontend_attributes", "mhlo.sharding"
+PREFIX = "xla.sdy."
+MESHES, TEXT = PREFIX + "meshes", PREFIX + "sharding"
+CONSTRAINTS = ("Sharding", PREFIX + "FuncResultSharding")
+BODY, ENTER, LEAVE = PREFIX + "manual_computation_body", PREFIX + "GlobalToLocalShape", PREFIX + "LocalToGlobalShape"
+
+
+def restore(module: Any) -> None:
+    """Rewrites ``module``, which XLA's importer made. Raises MLIRError for a text that is no attribute of Shardy's."""
+    meshes = _said(module.operation.attributes).get(MESHES)
+    if meshes is None:
+        return
+    functions = {operation(f).attributes["sym_name"].value: operation(f) for f in module.body.operations}
+    with ir.InsertionPoint.at_block_begin(module.body), ir.Location.unknown():
+        for entry in ir.DictAttr(ir.Attribute.parse(meshes)):
+            name = ir.StringAttr.get(entry.name)
+            ir.Operation.create("sdy.mesh", attributes={"sym_name": name, "mesh": entry.attr})
+    calls = []
+    for op in list(every_op(module.operation)):
+        said = _said(op.attributes)
+        if op.name == "func.func":
+            _arguments(op)
+        elif op.name == "func.call":
+            calls.append(op)
+        elif TEXT in said and op.name == "stablehlo.custom_call" and _target(op) in CONSTRAINTS:
+            _constraint(op)
+        elif TEXT in said:
+            _annotated(op.attributes, said[TEXT])
+    for call in calls:  # a computation stands before those that call it, so regions are made from the inside out
+        callee = ir.FlatSymbolRefAttr(call.attributes["callee"]).value
+        if callee.startswith(BODY):
+            _region(call, functions[callee])
+    for name, function in functions.items():
+        if name.startswith(BODY):
+            function.erase()
+
+
+def _said(attributes: Any) -> dict[str, str]:
+    """The texts of Shardy's in the frontend attributes."""
+    if FRONTEND not in attributes:
+        return {}
+    entries = ir.DictAttr(attributes[FRONTEND])
+    return {e.name: ir.StringAttr(e.attr).value for e in entries if e.name.startswith(PREFIX)}
+
+
+def _target(op: Any) -> str:
+    return str(ir.StringAttr(op.attributes["call_target_name"]).value)
+
+
+def _annotated(attributes: Any, text: str) -> None:
+    attributes["sdy.sharding"] = ir.Attribute.parse(text)
+    if SHARDING in attributes:
+        del attributes[SHARDING]
+
+
+def _arguments(function: Any) -> None:
+    for side in ("arg_attrs", "res_attrs"):
+        if side in function.attributes:
+            rows = [{entry.name: entry.attr for entry in ir.DictAttr(row)} for row in function.attributes[side]]
+            for row in rows:
+                if (text := _said(row).get(TEXT)) is not None:
+                    _annotated(row, text)
+            function.attributes[side] = ir.ArrayAttr.get([ir.DictAttr.get(row) for row in rows])
+
+
+def _constraint(op: Any) -> None:
+    (sharding,) = _shardings(_said(op.attributes)[TEXT])
+    with ir.InsertionPoint(op), op.location:
+        value = op.operands[0]
+        made = ir.Operation.create("sdy.sharding_constraint", [value.type], [value], {"sharding": sharding})
+    op.results[0].replace_all_uses_with(made.results[0])
+    op.erase()
+
+
+def _shardings(text: str) -> list[Any]:
+    """Of each value: a call has one for each of its results."""
+    from jaxlib.mlir.dialects import sdy
+
+    return list(sdy.TensorShardingPerValueAttr(ir.Attribute.parse(text)).shardings)
+
+
+def _region(call: Any, function: Any) -> None:
+    """The call of a body between its conversions becomes a region, with the function's block as its own."""
+    from jaxlib.mlir.dialects import sdy
+
+    entered = [_source(value) for value in call.operands]
+    left = next((operation(use.owner) for result in call.results for use in result.uses), None)
+    attributes = [_said(op.attributes) for op in (*[op for op, _ in entered[:1]], *([left] if left else []))]
+    into = _shardings(attributes[0][PREFIX + "in_shardings"]) if entered else []
+    outof = attributes[-1].get(PREFIX + "out_shardings", "#sdy.sharding_per_value<[]>")
+    wholes = list(_values(left)) if left is not None else []
+    body = operation(function.clone(ip=ir.InsertionPoint(function)))
+    with ir.InsertionPoint(call), call.location:
+        made = ir.Operation.create(
+            "sdy.manual_computation",
+            [value.type for value in wholes],
+            [op.operands[index] for op, index in entered],
+            {
+                "in_shardings": sdy.TensorShardingPerValueAttr.get([into[index] for _, index in entered]),
+                "out_shardings": ir.Attribute.parse(outof),
+                "manual_axes": ir.Attribute.parse(attributes[0][PREFIX + "manual_axes"]),
+            },
+            regions=1,
+        )
+    body.regions[0].blocks[0].append_to(made.regions[0])
+    body.erase()
+    block = made.regions[0].blocks[0]
+    give = operation(block.operations[len(block.operations) - 1])
+    with ir.InsertionPoint(give), give.location:
+        ir.Operation.create("sdy.return", [], list(give.operands))
+    give.erase()
+    for value, result in zip(wholes, made.results, strict=True):
+        value.replace_all_uses_with(result)
+    _erase_unused([left] if left is not None else [])
+    call.erase()
+    _erase_unused([op for op, _ in entered[:1]])  # one conversion makes all tiles
+
+
+def _source(tile: Any) -> tuple[Any, int]:
+    """The conversion that gives a region its ``tile``, and the place of the tile among what it converts."""
+    owner = operation(tile.owner)
+    if owner.name == "stablehlo.get_tuple_element":
+        return operation(owner.operands[0].owner), ir.IntegerAttr(owner.attributes["index"]).value
+    return owner, 0
+
+
+def _values(left: Any) -> Iterator[Any]:
+    """The whole values that a conversion gives: its result, or the elements of its tuple, which all are taken."""
+    if not str(left.results[0].type).startswith("tuple<"):
+        yield left.results[0]
+        return
+    taken = {}
+    for use in left.results[0].uses:
+        element = operation(use.owner)
+        taken[ir.IntegerAttr(element.attributes["index"]).value] = element.results[0]
+    yield from (taken[index] for index in sorted(taken))
+
+
+def _erase_unused(ops: list[Any]) -> None:
+    """``ops`` and the elements of their tuples."""
+    for op in ops:
+        for use in [use for result in op.results for use in result.uses]:
+            operation(use.owner).erase()
+        op.erase()

@@ -1,0 +1,125 @@
+"""The reference pages of commands and of the Python names, from the parsers and from the public surface."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, NoReturn
+from unittest import mock
+
+import shardpass
+from tools.processes import ROOT
+
+INPUT = (
+    "Every command takes a module in any of the formats below, as a file or on stdin. What a file is shows in its "
+    "bytes: MLIR text, MLIR bytecode, a portable StableHLO artefact (VHLO), a `jax.export` artefact, HLO text, or an "
+    "HLO proto, as `--xla_dump_to` writes them too."
+)
+STATUS = (
+    "Exit status: 0, success; 1, bad input, with one error on stderr that names its place and a remedy; 2, bad usage; "
+    "130, interrupted (ended by SIGINT); 141, the reader of the output went away."
+)
+
+
+class _Caught(BaseException):
+    def __init__(self, parser: argparse.ArgumentParser) -> None:
+        self.parser = parser
+
+
+def commands() -> Mapping[str, argparse.ArgumentParser]:
+    """The parser of each command of the package, by its name."""
+    found = re.findall(r'^(shardpass[\w-]*) = "([\w.]+):main"$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
+    return {name: _parser_of(importlib.import_module(module)) for name, module in found}
+
+
+def _parser_of(module: Any) -> argparse.ArgumentParser:
+    """What ``main`` of a command reads its arguments with: whatever reads them ends in ``parse_known_args``."""
+
+    def caught(parser: argparse.ArgumentParser, *_: object, **__: object) -> NoReturn:
+        raise _Caught(parser)
+
+    with mock.patch.object(argparse.ArgumentParser, "parse_known_args", caught):
+        try:
+            module.main([])
+        except _Caught as found:
+            return found.parser
+    raise AssertionError(f"{module.__name__}.main reads no arguments")
+
+
+def commands_page() -> str:
+    lines = ["# Commands", "", INPUT, "", STATUS, ""]
+    for name, parser in commands().items():
+        lines += [f"## {name}", "", *_plain(parser.description or ""), ""]
+        lines += ["| argument | |", "|---|---|"]
+        lines += [f"| {shown} | {_cell(text)} |" for shown, text in _arguments(parser)]
+        lines += ["", *_plain(parser.epilog or ""), ""]
+    return "\n".join(lines)
+
+
+def _arguments(parser: argparse.ArgumentParser) -> Iterator[tuple[str, str]]:
+    for action in parser._actions:
+        if "--help" in action.option_strings or action.help == argparse.SUPPRESS:
+            continue
+        value = str(action.metavar or "")
+        if not value and action.choices:
+            value = "{" + ",".join(map(str, action.choices)) + "}"
+        takes = action.nargs != 0 and value
+        if action.option_strings:
+            words = [f"{word} {value}" if takes else word for word in action.option_strings]
+        else:
+            words = [f"[{value}]" if action.nargs == "?" else value]
+        yield ", ".join(f"`{word}`" for word in words), (action.help or "") % {"default": action.default}
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*")
+
+
+def _plain(text: str) -> list[str]:
+    return [_cell(text)] if text else []
+
+
+PYTHON = {
+    "Programs": ("run_pipeline", "compile", "Executable", "suggest", "explain"),
+    "Shardings": (
+        "parse_sharding",
+        "Sharding",
+        "TupleSharding",
+        "Mesh",
+        "AxisRef",
+        "ShardingError",
+        "ShardingParseError",
+    ),
+    "Redistribution": ("plan_redistribution", "Plan"),
+    "Errors": ("ShardpassError", "Diagnostic"),
+}
+JAX = ("use", "install", "uninstall", "stats", "redistribute", "partition")
+
+
+def python_page() -> str:
+    """The names of the public surface, each as a request to mkdocstrings, which writes what their docstrings say."""
+    public = shardpass._PUBLIC
+    known = {name for names in PYTHON.values() for name in names}
+    sections = {**PYTHON, "More": tuple(sorted(set(public) - known))}
+    lines = [
+        "# Python",
+        "",
+        "Each name here is imported from `shardpass`, and stays where it is. What is not named may move.",
+        "",
+    ]
+    for title, names in sections.items():
+        if shown := [name for name in names if name in public]:
+            lines += [f"## {title}", ""]
+            for name in shown:
+                lines += [f"::: {public[name]}.{name}", ""]
+    lines += [
+        "## Inside JAX",
+        "",
+        "Of `shardpass.jax`; the page [Use shardpass inside JAX](../jax.md) has examples.",
+        "",
+    ]
+    for name in JAX:
+        lines += [f"::: {getattr(importlib.import_module('shardpass.jax'), name).__module__}.{name}", ""]
+    return "\n".join(lines)
