@@ -249,6 +249,8 @@ class _Import:
             if len(said) and marked_scope(op) is None:
                 op.attributes[SHARDING] = self._attributes(said[0], 0, op.location, None)[SHARDING]
             return
+        if marked_scope(op) == MANUAL:
+            return  # every value is a tile there; JAX gives results of callbacks a mesh without axes
         found = [
             self._attributes(s, _rank(r.type), op.location, marked_scope(op))
             for s, r in zip(said, op.results, strict=True)

@@ -15,7 +15,7 @@ The order of the steps matters. Each says which others it must follow:
 5. ``inline_calls``. From here on only ``main`` is read.
    ``hold_resources`` then: constants whose elements stand beside the module get them.
 6. ``split_variadic``. After 5, since each new collective needs a channel of its own: two copies of a body that was
-   split before would share channels.
+   split before would share channels. ``type_channels`` follows: exported programs leave the type of channels open.
 7. Drop the constraints of a reducer's scalars, which say nothing. After 4, which makes such constraints.
 8. Read ``unspecified_dims``, which a constraint's ``backend_config`` holds, and open the dimensions of constraints that
    leave partial sums. After 4 and 5, which make constraints.
@@ -46,6 +46,7 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from shardpass.diagnostics.table_passes import PARTITIONED_ALREADY, TOO_MANY_DEVICES
+from shardpass.importing.channel_types import type_channels
 from shardpass.importing.constraints import (
     CUSTOM_CALL,
     drop_constraints_in_reducers,
@@ -132,6 +133,7 @@ class Import(ModulePass):
         if not lists.names.isdisjoint(VARIADIC):
             split_variadic(module)
             lists.changed()
+        type_channels(lists)
         drop_constraints_in_reducers(lists)
         read_unspecified_dims(lists)
         open_unreduced_constraints(lists)
