@@ -53,7 +53,7 @@ UNSUPPORTED_SHARDING = Code(
     "the sharding {text} is {what}, which is not supported on {where}",
     "{hint}",
     explanation="Outside of a manual region every value is a whole array, so its sharding must say which tile each "
-    "device holds. `{manual}`, manual axes and partial sums do not say that.",
+    "device holds. `{manual}`, manual axes, and partial sums without axes do not say that.",
 )
 SCOPE_OFF_MESH = Code(
     "SP209",

@@ -30,6 +30,7 @@ BARRIER = "shardpass.barrier"  # on a constraint: the one way that shardings may
 SAID = (SHARDING, UNSPECIFIED, PRIORITIES, REPLICATED)  # all that the user says of a value's sharding
 FROM, TO, GLOBAL_TYPE = "shardpass.from", "shardpass.to", "shardpass.global_type"
 TILED_SHARDING = "shardpass.sharding"  # of a partitioned module's arguments and results
+PARTIAL = "shardpass.partial"  # of an argument or result that holds summands: the sharding of the sum (see importing)
 MANUAL = "{manual}"
 ONCE = "shardpass.once"  # on a call of the host: the one device that makes it
 CAUSE, AXES = "shardpass.cause", "shardpass.axes"  # on a collective: why it is there, and over which axes

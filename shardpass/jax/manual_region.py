@@ -6,21 +6,26 @@ partitioner leaves alone.
 
 Cases: Shardy's annotations (`sdy.manual_computation` over all axes of one mesh) and GSPMD's
 (`SPMDFullToShardShape` and `SPMDShardToFullShape` around each argument and result).
+
+An argument or result that holds summands (``importing.partial_sums``) is the partial sum again that JAX knows: its tile
+[1, ...] is reshaped inside of the region. Only Shardy's annotations say that.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import func, sdy
+from jaxlib.mlir.dialects import stablehlo as hlo
 
 from shardpass.diagnostics import table_jax
 from shardpass.ir import annotations as names
 from shardpass.ir.locations import first_names, named
-from shardpass.ir.tensors import every_op, operation
+from shardpass.ir.tensors import every_op, operation, retype
 from shardpass.ir.walk import CONTROL_FLOW
 from shardpass.runtime.partitioned_signature import Boundary, Signature, read_signature
 from shardpass.sharding import Mesh, Sharding, common_mesh, parse_mesh, sdy_text
@@ -38,7 +43,7 @@ def wrap(module: Any, original: Any, *, shardy: bool) -> Signature:
         ShardpassError: SP604 (a boundary that does not divide), SP605 (Shardy has no word for a sharding), and
             as ``read_signature``.
     """
-    signature = read_signature(module)
+    signature = _without_summands(module, read_signature(module, partial_sums=shardy))
     for boundary in (*signature.arguments, *signature.results):
         if not boundary.even:
             shape, sharding = list(boundary.shape), boundary.sharding
@@ -55,6 +60,40 @@ def wrap(module: Any, original: Any, *, shardy: bool) -> Signature:
 
 
 Rows = list[dict[str, Any]]
+
+
+def _without_summands(module: Any, signature: Signature) -> Signature:
+    """Main takes and returns partial sums in place of arrays of summands; the signature that it has then."""
+    boundaries = (*signature.arguments, *signature.results)
+    if all(boundary.partial is None for boundary in boundaries):
+        return signature
+    main = operation(names.main_of(module))
+    (block,) = main.regions[0].blocks
+    last = operation(block.operations[len(block.operations) - 1])
+    with module.context, ir.Location.unknown():
+        for argument, boundary in zip(block.arguments, signature.arguments, strict=True):
+            if boundary.partial is not None:
+                kind = argument.type
+                argument.set_type(retype(kind, kind.shape[1:]))
+                with ir.InsertionPoint.at_block_begin(block):
+                    one = hlo.reshape(kind, argument)
+                argument.replace_all_uses_except(one, [operation(one.owner)])
+        for index, boundary in enumerate(signature.results):
+            if boundary.partial is not None:
+                value = last.operands[index]
+                with ir.InsertionPoint(last):
+                    last.operands[index] = hlo.reshape(retype(value.type, value.type.shape[1:]), value)
+        types = [a.type for a in block.arguments], [value.type for value in last.operands]
+        main.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(*types))
+    sides = [tuple(map(_summed, side)) for side in (signature.arguments, signature.results)]
+    return replace(signature, arguments=sides[0], results=sides[1])
+
+
+def _summed(boundary: Boundary) -> Boundary:
+    """The boundary of the value whose summands ``boundary`` is of."""
+    if boundary.partial is None:
+        return boundary
+    return replace(boundary, shape=boundary.shape[1:], sharding=boundary.partial, partial=None)
 
 
 def _kept(rows: Rows, context: Any) -> Rows:

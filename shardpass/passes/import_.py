@@ -17,8 +17,9 @@ The order of the steps matters. Each says which others it must follow:
 6. ``split_variadic``. After 5, since each new collective needs a channel of its own: two copies of a body that was
    split before would share channels. ``type_channels`` follows: exported programs leave the type of channels open.
 7. Drop the constraints of a reducer's scalars, which say nothing. After 4, which makes such constraints.
-8. Read ``unspecified_dims``, which a constraint's ``backend_config`` holds, and open the dimensions of constraints that
-   leave partial sums. After 4 and 5, which make constraints.
+8. Read ``unspecified_dims``, which a constraint's ``backend_config`` holds. After 4 and 5, which make constraints.
+   ``stack_partial_sums`` follows, which says partial sums at borders in whole arrays, and then the dimensions of
+   constraints that leave partial sums are opened.
 9. ``expand_ops``: ops that are defined by others are written out. Before 10, so that what is written out is marked too.
 10. ``mark_manual``: the ops of manual regions. After 5: a region's ops are found by following values from its entry to
     its exit, which must not hide in a callee.
@@ -57,6 +58,7 @@ from shardpass.importing.erase_and_copy import erase_unused_and_copy_constants
 from shardpass.importing.find_mesh import device_count, find_mesh
 from shardpass.importing.host_calls import mark_host_calls
 from shardpass.importing.inline_calls import inline_calls
+from shardpass.importing.partial_sums import stack_partial_sums
 from shardpass.importing.read_annotations import read_annotations, refuse_wrong_shardings
 from shardpass.importing.read_sdy import MOST_DEVICES, import_sdy
 from shardpass.importing.refuse_unsupported import refuse_ops, refuse_types
@@ -136,12 +138,13 @@ class Import(ModulePass):
         type_channels(lists)
         drop_constraints_in_reducers(lists)
         read_unspecified_dims(lists)
+        signature = Signature(main)
+        stack_partial_sums(main, signature, lists)
         open_unreduced_constraints(lists)
         expand_ops(lists)
         _mark_manual(main, lists)
         mark_host_calls(lists)
         erase_unused_and_copy_constants(lists)
-        signature = Signature(main)
         found, replicated_along = read_annotations(main, signature, lists)
         count = device_count(module, found, sdy_mesh)
         if count > MOST_DEVICES:
