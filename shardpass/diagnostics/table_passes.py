@@ -335,6 +335,21 @@ TOO_LONG = Code(
     explanation="Ops that move elements along a split dimension compute on each device where its tile begins, as i32. "
     "Elementwise ops take arrays of any size.",
 )
+BAD_CALL_RULE = Code(
+    "SP307",
+    "the rule '{rule}' of a custom call cannot be read: {reason}",
+    "name each dimension of the operands and results, as in 'i j, j k -> i k' with reduction_factors=('j',)",
+    explanation="`shardpass.ops.register_custom_call` takes rules in the manner of einsum: names of dimensions with "
+    "spaces between, a comma between operands or results, and one arrow. `...` stands for leading dimensions of any "
+    "number, and `(a b)` for a dimension of several factors.",
+)
+CALL_RULE_MISFIT = Code(
+    "SP308",
+    "the rule '{rule}' does not fit this call of @{target}: {reason}",
+    "correct the rule that was given to shardpass.ops.register_custom_call; `...` takes leading dimensions",
+    explanation="Each dimension of the call's operands and results must be one of the rule, and a factor has one size "
+    "wherever it stands.",
+)
 INTERNAL_SHAPE = Code(
     "SP399",
     "the partitioner made {op} with the shape {found} instead of {expected}; this is a fault of shardpass",

@@ -4,7 +4,7 @@ Problem. ``jax.debug.print``, ``io_callback`` and ``pure_callback`` lower to a c
 once, on the device that its sharding ``{maximal device=0}`` names. Computed on every device, as calls without a rule
 are, it would run as often as there are devices.
 
-Cases, for a custom call that has a side effect or calls Python back:
+Cases, for a custom call that has a side effect or calls Python back, of a target that has no model of its own:
 
 1. outside of manual regions: its sharding goes, and ``shardpass.once = 0`` says the device. Partitioning gives the call
    whole operands and puts it under ``if partition_id == 0``; its results, zero elsewhere, are summed;
@@ -25,6 +25,7 @@ from shardpass.ir.annotations import MANUAL, ONCE, SHARDING, custom_call_target,
 from shardpass.ir.effects import calls_host
 from shardpass.ir.locations import place_of
 from shardpass.ir.walk import OpLists, named
+from shardpass.ops.families.custom_call import is_defined
 from shardpass.program.manual_regions import marked_scope
 from shardpass.sharding import Sharding, TupleSharding, parse_sharding
 
@@ -38,9 +39,10 @@ def mark_host_calls(lists: OpLists) -> None:
     Raises ShardpassError (SP238) for a call of case 3.
     """
     for op in named(lists.blocks, (CUSTOM_CALL,)) if CUSTOM_CALL in lists.names else ():
-        if not calls_host(op):
+        target = custom_call_target(op)
+        if not calls_host(op) or is_defined(target):
             continue
-        scope, target = marked_scope(op), custom_call_target(op)
+        scope = marked_scope(op)
         if scope == MANUAL:
             continue
         if scope is not None or target.startswith(PARTITIONED):
