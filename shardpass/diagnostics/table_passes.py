@@ -350,6 +350,14 @@ CALL_RULE_MISFIT = Code(
     explanation="Each dimension of the call's operands and results must be one of the rule, and a factor has one size "
     "wherever it stands.",
 )
+CUSTOM_PARTITIONING = Code(
+    "SP309",
+    "this call of a custom_partitioning {reason}",
+    "partition the program in the process that lowered it; the partition function must take the shardings that it is "
+    "given, or return others",
+    explanation="`jax.experimental.custom_partitioning` keeps the functions of its author in the process. A text names "
+    "them by a number, and only `shardpass.jax`, or `run_pipeline` on the module that JAX lowered, can call them.",
+)
 INTERNAL_SHAPE = Code(
     "SP399",
     "the partitioner made {op} with the shape {found} instead of {expected}; this is a fault of shardpass",

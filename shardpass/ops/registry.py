@@ -42,6 +42,7 @@ FAMILIES = (
     "rng",
     "map",
     "custom_call",
+    "custom_partitioning",
     "xla_targets",
     "fft_cholesky",
     "triangular_solve",
