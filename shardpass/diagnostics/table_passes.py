@@ -152,8 +152,9 @@ STRANGE_TYPE = Code(
 NOT_AN_ARRAY = Code(
     "SP225",
     "{where} of @main has the type {type}, but only arrays have tiles that devices can hold",
-    "pass the elements of a tuple one by one; replace ordered effects in JAX, which pass a token, by unordered ones",
-    explanation="Arguments and results of @main must be arrays. Tuples, tokens and futures are not.",
+    "pass the elements of a tuple one by one; let tokens order Python callbacks alone",
+    explanation="Arguments and results of @main must be arrays. Tuples and futures are not. Tokens are taken where "
+    "nothing but control flow and JAX's Python callbacks uses them, as ordered `io_callback`s do.",
 )
 OUTSIDE_REGIONS = Code(
     "SP226",
@@ -177,9 +178,9 @@ FOREIGN_OP = Code(
 HOST_CALL = Code(
     "SP238",
     "`custom_call @{target}` calls the host and {reason}, where shardpass cannot tell which devices make the call",
-    "call it outside of the region, or on whole arrays (partitioned=False)",
-    explanation="A callback runs once, on whole arrays, or inside of a fully manual region on each device. JAX can "
-    "also ask for a callback on local shards.",
+    "call it outside of the region, or make the region manual over all axes",
+    explanation="A callback runs once, on whole arrays, or on each device: inside of a fully manual region, or where "
+    "JAX asks for local shards (`partitioned=True`).",
 )
 TOO_MANY_OPS = Code(
     "SP229",

@@ -43,6 +43,7 @@ FAMILIES = (
     "map",
     "custom_call",
     "custom_partitioning",
+    "host_targets",
     "xla_targets",
     "fft_cholesky",
     "triangular_solve",

@@ -7,7 +7,7 @@ with ``mhlo.sharding`` in canonical text on values, and one mesh in whose axes a
 The order of the steps matters. Each says which others it must follow:
 
 1. Refuse a module that was partitioned already: its shardings mean tiles, and every later message would mislead.
-2. ``refuse_types``: no later step is prepared for dynamic shapes or strange types.
+2. ``number_tokens``, then ``refuse_types``: no later step is prepared for dynamic shapes or strange types.
 3. Read the mesh that the module names. (Before 4, which erases ``sdy.mesh``.)
 4. ``import_sdy``: SDY becomes ``mhlo.sharding`` and custom calls. Before 5, since a callee's ``sdy.sharding`` must
    become a constraint at each call, and since the ops of a manual computation get their scope here, which 5 hands on to
@@ -64,6 +64,7 @@ from shardpass.importing.read_sdy import MOST_DEVICES, import_sdy
 from shardpass.importing.refuse_unsupported import refuse_ops, refuse_types
 from shardpass.importing.resource_constants import hold_resources
 from shardpass.importing.split_variadic import VARIADIC, split_variadic
+from shardpass.importing.tokens import number_tokens
 from shardpass.importing.write_out import expand_ops
 from shardpass.ir.annotations import (
     GLOBAL_TYPE,
@@ -126,6 +127,7 @@ class Import(ModulePass):
         main = main_of(module)
         _refuse_partitioned(main, Signature(main))
         lists = OpLists(module.operation)
+        number_tokens(module, main, lists)
         refuse_types(lists, main)
         prefer = mesh_of(module)
         sdy_mesh = import_sdy(module, lists)

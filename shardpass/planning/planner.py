@@ -194,12 +194,12 @@ class _Planner:
             operands.append((value, self._bring(value, target, cause)))
         remarks = (Remark("SP301", None, None, (), (), gathered),) if gathered and op.once is None else ()
         results = []
-        for value in op.results:
+        for place, value in enumerate(op.results):
             type_ = self.program.arrays[value]
             if type_ is not None:
                 wanted = self.wanted(value, type_, op.mesh)
                 made = ResultChoice.of(((),) * type_.rank, op.mesh)
-                if op.once is not None:
+                if op.once is not None and place not in op.order:
                     made = self._summed(made, type_, wanted, op.mesh)
                 results.append(self._result(op, value, type_, made, wanted))
         return WholePlan(op, tuple(operands), tuple(results), remarks)
