@@ -20,6 +20,7 @@ from shardpass.ops.splits.factors import Axes, DimAxes, Kind, Rule, used_axes
 from shardpass.ops.splits.prime_mesh import PrimeMesh
 from shardpass.ops.tiles.masking import has_identity
 from shardpass.planning.copies import Copies, Held
+from shardpass.planning.machine import DEFAULT
 from shardpass.planning.prices import Prices
 from shardpass.planning.steps import Mask, Remark
 from shardpass.program.program import Array
@@ -125,6 +126,7 @@ class Choices:
             lambda i, dims: self.copies.price(held[i], mesh.sharding(dims)),
             deliver,
             lambda factors: [c.bytes for c in local(factors).collectives],
+            lambda factors: DEFAULT.work(rule, local(factors).split),
         )
         operands = [
             OperandChoice(mesh.sharding(dims), masks(rule, index, held[index].shape, dims, mesh))

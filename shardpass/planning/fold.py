@@ -160,7 +160,7 @@ def _fold(program: Program, colours: list[int], alike: dict[int, Hashable]) -> F
             number = program.count + len(parts)
             parts[number] = op.number
             one, made = (op.operands[place],), (op.results[place],)
-            yield replace(op, number=number, operands=one, results=made, model=_passes(rule))
+            yield replace(op, number=number, operands=one, results=made, model=passes(rule))
 
     def folded(block: Block) -> Block:
         arguments = tuple(dict.fromkeys(represent(v) for v in block.arguments))
@@ -194,6 +194,6 @@ def _fold(program: Program, colours: list[int], alike: dict[int, Hashable]) -> F
 
 
 @lru_cache(maxsize=1024)
-def _passes(rule: Rule) -> OpModel[LocalPlan]:
+def passes(rule: Rule) -> OpModel[LocalPlan]:
     """What one operand of a barrier is: passed on as it is."""
     return Pointwise(rule)

@@ -43,6 +43,7 @@ from shardpass.planning.machine import Machine
 from shardpass.planning.moves import FAR, NEAR, Move, Moves, Reach, sub_axes, whole_axes
 from shardpass.planning.planner import plan_program
 from shardpass.planning.prices import Prices
+from shardpass.planning.solve import Solver
 from shardpass.planning.space import Space, space_of
 from shardpass.planning.weights import right_operands_late
 from shardpass.program.program import Program
@@ -54,9 +55,11 @@ from shardpass.redistribute.terms.costs import Profile
 TRIES = {1: 400, 2: 6000}  # moves that a search may try, by effort
 SMALL = 64  # ops of a folded program that is searched closely with effort 1 too, as that takes no time
 DEAR = 1e-3  # with effort 1 moves start at ops that have this part of the price
+ROUNDS = 3  # solutions of all values at once, each from the end of the one before
 DETOURS = 12  # moves that do not pay by themselves, after which others are looked for
 SURE = 0.02  # a gain of this part of the price needs no plan of the whole program to be believed
 LEAST_OF_ALL = 1e-6  # with effort 2 every gain counts
+PART = 1e-3  # of a small program's price, which counts there
 LEAST = LATENCY_BYTES  # a gain below one collective's latency changes nothing that a user would notice
 
 
@@ -121,7 +124,7 @@ def decide(program: Program, barriers: Mapping[int, str], effort: int, profile: 
     found = Propagated(program, barriers)
     if taken is not None:
         before, after = (price(plan_program(program, s), machine) for s in (found.shardings, taken.shardings))
-        if after <= before - LEAST:
+        if after <= before - search.least:
             return taken
     return Decision(found.shardings, found, (), search.tried, search.found)
 
@@ -165,9 +168,11 @@ class Search:
         self.tried = 0
         self.budget = TRIES[min(effort, max(TRIES))]
         self.close = effort > 1 or self.folded.program.count <= SMALL
-        self.least = LEAST if effort < 2 else LEAST_OF_ALL
         self.settled: list[Settled] = []
         self.first = self.best = self._point()
+        self.least = LEAST if effort < 2 else LEAST_OF_ALL
+        if self.close:
+            self.least = min(self.least, PART * self.first.price)
 
     def run(self) -> None:
         """Descends from the start, and from others where ``effort`` asks for them; ``best`` is the cheapest point."""
@@ -175,6 +180,7 @@ class Search:
         if self.effort > 1:
             self._from_weights_last()
         if self.close:
+            self._at_once()
             while self.tried < self.budget and self._detour():
                 pass
 
@@ -189,6 +195,21 @@ class Search:
         then, best = self._descend(start, self.close)
         if best.price <= self.best.price - self.least:
             self.best, self.settled = best, [told, *then]
+
+    def _at_once(self) -> None:
+        """All values at once (``solve``), and a descent from there, as long as that leads to a cheaper point."""
+        solver = Solver(self.found, self.estimate, whole_axes(self.folded.program.mesh))
+        for _ in range(ROUNDS):
+            before = self.best
+            self.engine.restore(before.splits)
+            splits = solver.solve()
+            self.engine.assign(splits, settle=False)
+            start = self._point()
+            told = Settled(f"{len(splits)} values at once", None, before.price, start.price)
+            then, best = self._descend(start, self.close)
+            if best.price > before.price - self.least:
+                return
+            self.best, self.settled = best, [*self.settled, told, *then]
 
     def _detour(self) -> bool:
         """Goes a step that does not pay, and descends from there; whether that led to a cheaper point."""

@@ -28,7 +28,7 @@ Complexity: O(values) candidates, each settled and priced in O(values x dimensio
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -153,6 +153,7 @@ def assign(
     bring: Move,
     deliver: Move,
     sends: Callable[[dict[int, Axes]], Sequence[int]],
+    works: Callable[[dict[int, Axes]], float],
 ) -> Assignment:
     """The cheapest split. ``bring(i, dims)`` and ``deliver(i, dims)`` price operand i's and result i's move.
 
@@ -161,7 +162,6 @@ def assign(
     if rule.independent and len(operands) > 1:
         return _assign_pairs(rule, operands, results, mesh, bring, deliver)
     best: Assignment | None = None
-    nest = prod(max(1, factor.size) for factor in rule.factors)
     for assigned in candidates(rule, operands, results, mesh.sizes):
         inputs = tuple(unproject(rule, s.dim_map, s.shape, assigned, mesh.sizes) for s in operands)
         outputs = tuple(unproject(rule, s.dim_map, s.shape, assigned, mesh.sizes) for s in results)
@@ -171,8 +171,7 @@ def assign(
             reached, steps = complete(results[i], dims, partial, rule.combiner, mesh) if partial else (dims, ())
             moves += [sum(step.bytes for step in steps), deliver(i, reached)]
         moves += sends(assigned)
-        work = nest // prod(mesh.count(axes) for axes in assigned.values())
-        price = sum(moves) + LATENCY_BYTES * sum(map(bool, moves)) + work / WORK_PER_BYTE
+        price = sum(moves) + LATENCY_BYTES * sum(map(bool, moves)) + works(assigned)
         if best is None or price < best.price:
             best = Assignment(assigned, inputs, outputs, partial, price)
     assert best is not None  # there is always the candidate that splits nothing
@@ -196,12 +195,19 @@ def _assign_pairs(
             lambda _, dims, index=index: bring(index, dims),  # type: ignore[misc]
             lambda _, dims, index=index: deliver(index, dims),  # type: ignore[misc]
             lambda _: (),
+            lambda assigned, one=one: elements(one, assigned, mesh) / WORK_PER_BYTE,  # type: ignore[misc]
         )
         factors.update((numbers[f], axes) for f, axes in chosen.factors.items())
         inputs += chosen.operands
         outputs += chosen.results
         price += chosen.price
     return Assignment(factors, tuple(inputs), tuple(outputs), (), price)
+
+
+def elements(rule: Rule, assigned: Mapping[int, Axes], mesh: PrimeMesh) -> int:
+    """Points of the loop nest of an op with ``rule`` on one device."""
+    nest = prod(max(1, factor.size) for factor in rule.factors)
+    return nest // prod(mesh.count(axes) for axes in assigned.values())
 
 
 def _partial(rule: Rule, assigned: dict[int, Axes]) -> Axes:

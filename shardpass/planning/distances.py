@@ -1,0 +1,96 @@
+"""What reshards cost, many at once: from each of some splits of an array to each of others, by a formula.
+
+A device has one tile and wants another; it receives what of the wanted tile it does not have. Along a dimension, let
+the axes that both splits begin with be the common part. The wanted tile lies in that part on both sides; of it a device
+has one part in as many as the rest of its own axes count, or all if there is no rest, or if the wanted split goes on
+where its own ends. Over all dimensions these fractions are multiplied.
+
+Example, ``f32[8,8]`` on d=4, from rows to columns over d: the wanted tile has 16 elements; along the rows a device has
+a quarter of it, along the columns all: 12 elements are received, 48 bytes. A planner of redistributions receives at
+least that, and for nearly all pairs no more (where tiles only change their owners, up to the whole tile).
+
+Complexity: O(splits^2 x dimensions), in NumPy; a table is made once for each type and each pair of lists of splits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from shardpass.ops.splits.factors import Axes, DimAxes
+from shardpass.ops.splits.prime_mesh import PrimeMesh
+from shardpass.planning.machine import MANY, Machine
+from shardpass.program.program import Array
+
+Costs = np.ndarray[Any, Any]
+
+
+class Distances:
+    """Tables of prices on ``machine``, for splits over ``axes`` as wholes."""
+
+    def __init__(self, machine: Machine, axes: Sequence[Axes]) -> None:
+        self.machine, self.axes = machine, axes
+        self._known: dict[Any, Costs] = {}
+        self._kept: dict[tuple[Axes, Axes, PrimeMesh], float] = {}
+
+    def of(self, array: Array, mesh: PrimeMesh, sources: Sequence[DimAxes], targets: Sequence[DimAxes]) -> Costs:
+        """[sources, targets]: the price of one reshard."""
+        key = (array, mesh.manual, tuple(sources), tuple(targets))
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = self._priced(self._received(array, mesh, *key[2:]), mesh, *key[2:])
+        return found
+
+    def _received(self, array: Array, mesh: PrimeMesh, sources: Sequence[DimAxes], targets: Sequence[DimAxes]) -> Costs:
+        """Bytes that a device receives."""
+        kept = np.ones((len(sources), len(targets)))
+        elements = np.ones(len(targets))
+        for dim, size in enumerate(array.shape):
+            from_axes, rows = _distinct([dims[dim] for dims in sources])
+            to_axes, columns = _distinct([dims[dim] for dims in targets])
+            table = [[self._fraction(one, other, mesh) for other in to_axes] for one in from_axes]
+            kept *= np.array(table)[rows[:, None], columns[None, :]]
+            elements *= np.array([-(-size // mesh.count(axes)) for axes in to_axes])[columns]
+        received: Costs = (1 - kept) * elements[None, :] * (array.element.bits / 8)
+        return received
+
+    def _fraction(self, source: Axes, target: Axes, mesh: PrimeMesh) -> float:
+        """How much of the wanted tile a device has, along one dimension."""
+        key = (source, target, mesh)
+        found = self._kept.get(key)
+        if found is None:
+            common = 0
+            while common < min(len(source), len(target)) and source[common] == target[common]:
+                common += 1
+            found = self._kept[key] = 1 / mesh.count(source[common:])
+        return found
+
+    def _priced(
+        self, received: Costs, mesh: PrimeMesh, sources: Sequence[DimAxes], targets: Sequence[DimAxes]
+    ) -> Costs:
+        """One collective, over the slowest of the axes that stand elsewhere, or no longer."""
+        price = np.zeros_like(received)
+        for axes in self.axes:
+            latency = self.machine.send(1, axes, mesh) - 1
+            each = (self.machine.send(MANY, axes, mesh) - latency) / MANY
+            at, to = (np.array([_place(dims, axes) for dims in side]) for side in (sources, targets))
+            moved = at[:, None] != to[None, :]
+            price = np.maximum(price, np.where(moved & (received > 0), latency + each * received, 0.0))
+        return price
+
+
+def _distinct(axes: Sequence[Axes]) -> tuple[list[Axes], Costs]:
+    """The distinct ones, and for each the place of its like."""
+    places: dict[Axes, int] = {}
+    rows = np.array([places.setdefault(one, len(places)) for one in axes])
+    return list(places), rows
+
+
+def _place(dims: DimAxes, axes: Axes) -> int:
+    """Where ``axes`` stand: a number for the dimension and what stands before them there; -1 for nowhere."""
+    for dim, taken in enumerate(dims):
+        if axes[0] in taken:
+            return dim * 64 + taken.index(axes[0])
+    return -1

@@ -1,0 +1,149 @@
+"""The cheapest assignment of a sum of small tables, by eliminating one variable after another.
+
+Problem: variables with few values each, and a cost that is a sum of tables, each over few of the variables. The least
+sum, and an assignment that has it (min-sum elimination; Dechter 1999, "Bucket elimination").
+
+State: the tables that are left. A variable is eliminated by adding up the tables that it stands in and taking the
+least over it; what is left is one table over its neighbours, and beside it the value that is best for each of their
+assignments. The variable whose table becomes smallest is next.
+
+Cases:
+
+1. No table grows above ``limit`` entries: the result is exact.
+2. All tables would: of the neighbours of the next variable, the one with most neighbours is held at the value that the
+   caller gives as its present one, and elimination goes on. The result is then the best with the held ones as they are.
+
+Invariant: with ``held`` empty the result is a least sum; always it is at most the sum at the present values.
+Complexity: O(variables x limit) at worst; for a chain, O(variables x values^2).
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+import numpy as np
+
+Costs = np.ndarray[Any, Any]
+
+LIMIT = 1 << 20  # entries of one table
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Costs by the values of ``variables``, one dimension each, in their order; no variable stands twice."""
+
+    variables: tuple[int, ...]
+    costs: Costs
+
+
+@dataclass(frozen=True)
+class Least:
+    """The best value of each variable; those that were ``held`` were not chosen."""
+
+    values: Mapping[int, int]
+    held: frozenset[int]
+
+
+def least(tables: Sequence[Table], present: Mapping[int, int], limit: int = LIMIT) -> Least:
+    """The assignment with the least sum of ``tables``. ``present``: of each variable, a value that it may keep."""
+    return _Elimination(tables, present, limit).run()
+
+
+@dataclass
+class _Elimination:
+    tables: Sequence[Table]
+    present: Mapping[int, int]
+    limit: int
+    sizes: dict[int, int] = field(default_factory=dict)
+    standing: dict[int, dict[int, Table]] = field(default_factory=dict)  # by variable, its tables by their number
+    count: int = 0
+    best: list[tuple[int, tuple[int, ...], Costs]] = field(default_factory=list)  # variable, neighbours, best values
+    held: dict[int, int] = field(default_factory=dict)
+
+    def run(self) -> Least:
+        for variable in self.present:
+            self.standing[variable] = {}
+        for table in self.tables:
+            for variable, size in zip(table.variables, table.costs.shape, strict=True):
+                self.sizes[variable] = size
+            self._add(table)
+        queue = [(self._size(variable), variable) for variable in self.standing if variable in self.sizes]
+        heapq.heapify(queue)
+        while queue:
+            size, variable = heapq.heappop(queue)
+            if variable not in self.standing:
+                continue
+            now = self._size(variable)
+            if now != size:  # its neighbours changed since it was queued
+                heapq.heappush(queue, (now, variable))
+                continue
+            near = self._neighbours(variable)
+            if now > self.limit:
+                dear = max(near, key=lambda one: (len(self._neighbours(one)), one))
+                self._hold(dear)
+                heapq.heappush(queue, (self._size(variable), variable))
+                continue
+            self._eliminate(variable, near)
+            for other in near:
+                heapq.heappush(queue, (self._size(other), other))
+        return Least(self._values(), frozenset(self.held))
+
+    def _add(self, table: Table) -> None:
+        self.count += 1
+        for variable in table.variables:
+            self.standing[variable][self.count] = table
+
+    def _remove(self, variable: int) -> list[Table]:
+        """All tables of ``variable``, which are gone then."""
+        found = self.standing[variable]
+        for number, table in list(found.items()):
+            for other in table.variables:
+                self.standing[other].pop(number, None)
+        return list(found.values())
+
+    def _neighbours(self, variable: int) -> tuple[int, ...]:
+        found = {other for table in self.standing[variable].values() for other in table.variables}
+        found.discard(variable)
+        return tuple(sorted(found))
+
+    def _size(self, variable: int) -> int:
+        return prod([self.sizes[other] for other in self._neighbours(variable)]) * self.sizes[variable]
+
+    def _eliminate(self, variable: int, near: tuple[int, ...]) -> None:
+        total = _sum([*self.standing[variable].items()], (*near, variable), self.sizes)
+        self._remove(variable)
+        del self.standing[variable]
+        choice = np.argmin(total, axis=-1)
+        self.best.append((variable, near, choice))
+        self._add(Table(near, np.take_along_axis(total, choice[..., None], axis=-1)[..., 0])) if near else None
+
+    def _hold(self, variable: int) -> None:
+        value = self.held[variable] = self.present[variable]
+        tables = self._remove(variable)
+        del self.standing[variable]
+        for table in tables:
+            place = table.variables.index(variable)
+            left = table.variables[:place] + table.variables[place + 1 :]
+            if left:
+                self._add(Table(left, np.take(table.costs, value, axis=place)))
+
+    def _values(self) -> dict[int, int]:
+        values = dict(self.held)
+        for variable, near, choice in reversed(self.best):
+            values[variable] = int(choice[tuple(values[other] for other in near)])
+        return values
+
+
+def _sum(tables: Sequence[tuple[int, Table]], order: tuple[int, ...], sizes: Mapping[int, int]) -> Costs:
+    """The sum of tables as one over the variables in ``order``."""
+    total = np.zeros([sizes[variable] for variable in order])
+    for _, table in tables:
+        places = [order.index(variable) for variable in table.variables]
+        turned = np.transpose(table.costs, np.argsort(places))
+        shape = [sizes[one] if one in table.variables else 1 for one in order]
+        total += turned.reshape(shape)
+    return total

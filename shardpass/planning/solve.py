@@ -1,0 +1,282 @@
+"""The shardings of all values of a small program at once: the least sum of what its ops and reshards cost.
+
+Problem: a search by moves stops where no single move pays, and the best assignment may be two or three moves away. The
+price of a program is nearly a sum of local terms (``estimate``), so that it can be minimised as one (``eliminate``).
+Alpa (Zheng et al. 2022) does this with an integer program; programs are nearly trees, which elimination solves at once.
+
+Variables: of each open value its split; of each op its *way* (``ways``); of a value that the user fixed, and that
+several ops take, one copy that they may share. Tables:
+
+1. a way: its own cost;
+2. a way and an operand: the reshard from the operand's split, or from the shared copy where that is nearer;
+3. a way and a result: the reshard to the result's split;
+4. two values that hold one array (constraints, what regions take and return, results of main): the reshard between.
+
+What a loop carries is one variable: its result, and the argument of each of its blocks.
+
+Left out, and left to the planner: that users of an open value share a reshard. So the answer is a proposal, which a
+plan has to confirm. Values whose splits cannot be listed (of manual regions, with more than ``FEW`` splits) keep their
+present one.
+
+Example: ``(x @ w0) @ w1`` on d=4 with nothing but w0 fixed, in columns over d: the variables are x, w1, both results
+and both ways; the least sum splits w1's rows over d, and sums the last result.
+
+Complexity: O(ops x ways x splits of a value) for the tables, and that of ``eliminate``.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from shardpass.ops.model import OpModel
+from shardpass.ops.splits.factors import Axes, DimAxes, pair_rules
+from shardpass.ops.splits.prime_mesh import PrimeMesh
+from shardpass.planning.distances import Distances
+from shardpass.planning.eliminate import Table, least
+from shardpass.planning.estimate import Estimate
+from shardpass.planning.fold import passes
+from shardpass.planning.ways import Way, orders, ways
+from shardpass.program.program import Op, OpKind
+from shardpass.propagation.engine import Value
+from shardpass.propagation.program import Propagated
+
+FEW = 64  # splits of one value that are looked at
+CHANGE = 1.0  # bytes for each value that changes: among equals, the nearest
+
+
+class Solver:
+    """The tables of one program; they are made once, and solved from any point of the engine.
+
+    ``axes`` are given to dimensions as wholes. Members of sharding groups are no matter of single ops: a program with
+    groups gets no answers.
+    """
+
+    def __init__(self, found: Propagated, estimate: Estimate, axes: Sequence[Axes]) -> None:
+        self.engine = found.engine
+        self.network = _Network(found, estimate, Distances(estimate.machine, axes), axes)
+        if not found.groups:
+            self.network.read()
+
+    def solve(self) -> dict[int, DimAxes]:
+        """The splits that the least sum gives to values of the engine, where they are not the present ones."""
+        present = dict(self.network.present)
+        stays = []
+        for variable, domain in self.network.domains.items():
+            dims = self.engine.values[variable].dims
+            present[variable] = domain.index(dims) if dims in domain else 0
+            if len(domain) > 1:
+                stays.append(Table((variable,), CHANGE * (np.arange(len(domain)) != present[variable])))
+        answer = least([*self.network.tables, *stays], present)
+        out = {}
+        for variable, domain in self.network.domains.items():
+            dims = domain[answer.values.get(variable, present[variable])]
+            for index in self.network.members.get(variable, [variable]):
+                if dims != self.engine.values[index].dims:
+                    out[index] = dims
+        return out
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a value stands in the tables: its variable with the splits that it may have."""
+
+    variable: int
+    domain: tuple[DimAxes, ...]
+
+
+class _Network:
+    """The tables of one program. Numbers of variables: those of the engine's values, and above them all others."""
+
+    def __init__(self, found: Propagated, estimate: Estimate, distances: Distances, axes: Sequence[Axes]) -> None:
+        self.found, self.estimate, self.distances, self.axes = found, estimate, distances, axes
+        self.program = estimate.program
+        self.tables: list[Table] = []
+        self.present: dict[int, int] = {}
+        self.domains: dict[int, tuple[DimAxes, ...]] = {}
+        self.members: dict[int, list[int]] = {}  # of a variable that stands for several values of the engine
+        self._leaders: dict[int, int] = {}  # of these values, the variable
+        self._copies: dict[int, _Place] = {}  # of a fixed value, the copy that its users may share
+        self._every: dict[tuple[int, ...], tuple[DimAxes, ...]] = {}
+        self._ways: dict[Any, tuple[Way, ...]] = {}
+        self._next = len(found.engine.values)
+
+    def read(self) -> None:
+        ops = self.estimate.ops.values()
+        for op, _ in ops:
+            if op.is_loop:
+                self._carry(op)
+        for value, count in Counter(value for op, _ in ops for value in {*op.operands}).items():
+            if count > 1:
+                self._share(value)
+        for op, often in ops:
+            self._op(op, often)
+        for value, slot in zip(self.program.body.returned, self.found.results, strict=True):
+            if slot is not None:
+                self._same(value, self._place(slot), self._times(value))
+
+    # ---------------------------------------------------------------- variables
+
+    def _new(self) -> int:
+        self._next += 1
+        self.present[self._next] = 0
+        return self._next
+
+    def _place(self, index: int) -> _Place:
+        """Of a value of the engine."""
+        variable = self._leaders.get(index, index)
+        domain = self.domains.get(variable)
+        if domain is None:
+            domain = self.domains[variable] = self._domain(self.found.engine.values[variable], variable)
+            self.present[variable] = 0
+        return _Place(variable, domain)
+
+    def _of(self, value: int) -> _Place | None:
+        """Of a value of the program; None for one that has no split."""
+        index = self.found.index.get(value)
+        return None if index is None or index in self.found.own else self._place(index)
+
+    def _carry(self, op: Op) -> None:
+        for place, result in enumerate(op.results):
+            same = [self.found.index.get(value) for value in (result, *[b.arguments[place] for b in op.blocks])]
+            indices = dict.fromkeys(index for index in same if index is not None)
+            if len(indices) == len(same) and not any(index in self._leaders for index in indices):
+                leader = next(iter(indices))
+                self.members[leader] = list(indices)
+                self._leaders.update(dict.fromkeys(indices, leader))
+
+    def _domain(self, value: Value, variable: int) -> tuple[DimAxes, ...]:
+        """The splits that a value may have; the present one alone where they cannot be listed."""
+        if value.fixed or self.found.meshes[variable].manual:
+            return (value.dims,)
+        every = [dims for dims in self._splits(value.shape) if _allowed(value, dims, self.program.mesh)]
+        return tuple(every) if 0 < len(every) <= FEW else (value.dims,)
+
+    def _splits(self, shape: tuple[int, ...]) -> tuple[DimAxes, ...]:
+        """Every split of an array of ``shape`` over whole axes into no more parts than it has elements."""
+        found = self._every.get(shape)
+        if found is None:
+            found = self._every[shape] = tuple(_every(shape, self.axes, self.program.mesh))
+        return found
+
+    def _share(self, value: int) -> None:
+        """A copy of ``value``, which the user fixed, for several users."""
+        place = self._of(value)
+        array = self.program.array(value)
+        if place is None or len(place.domain) > 1 or value in self.estimate.free or not array.bytes:
+            return
+        splits = self._splits(array.shape)
+        if len(splits) > FEW:
+            return
+        copy = self._copies[value] = _Place(self._new(), (place.domain[0], *splits))
+        costs = self.distances.of(array, self.estimate.meshes[value], place.domain, copy.domain)[0]
+        self.tables.append(Table((copy.variable,), costs * self._times(value)))
+
+    def _times(self, value: int) -> float:
+        return self.estimate.times.get(value, 1.0)
+
+    # ---------------------------------------------------------------- tables
+
+    def _op(self, op: Op, often: float) -> None:
+        if op.kind is OpKind.SPLIT:
+            assert op.model is not None
+            if not op.model.rule.independent:
+                self._split(op.model, op, op.operands, op.results, often)
+                return
+            for place, (rule, _) in enumerate(pair_rules(op.model.rule)):
+                self._split(passes(rule), op, (op.operands[place],), (op.results[place],), often)
+        elif op.kind is OpKind.CONSTRAINT:
+            self._same(op.operands[0], self._of(op.results[0]), self._times(op.operands[0]))
+        elif op.kind is OpKind.CONTROL_FLOW:
+            results = [self._of(value) for value in op.results]
+            for value, result in zip(op.operands, results, strict=False):
+                if op.is_loop:
+                    self._same(value, result, self._times(value))
+            for block in op.blocks[op.is_loop :]:
+                for value, result in zip(block.returned, results, strict=True):
+                    self._same(value, result, self._times(value))
+        else:
+            self._whole(op)
+
+    def _same(self, value: int, target: _Place | None, times: float) -> None:
+        """``value`` is brought to what ``target`` is."""
+        if target is not None:
+            self._taken(value, target.variable, target.domain, times)
+
+    def _whole(self, op: Op) -> None:
+        """An op that takes its operands whole."""
+        for value in op.operands if op.kind is OpKind.WHOLE else ():
+            array = self.program.arrays[value]
+            if array is not None:
+                variable = self._new()
+                self._taken(value, variable, (((),) * array.rank,), self._times(value))
+
+    def _taken(self, value: int, variable: int, wanted: Sequence[DimAxes | None], times: float) -> None:
+        """The table of ``value`` and a variable which takes it as ``wanted`` says."""
+        source = self._of(value)
+        if source is None or source.variable == variable or value in self.estimate.free:
+            return
+        array, mesh = self.program.array(value), self.estimate.meshes[value]
+        read = [dims is not None for dims in wanted]
+        targets = [dims if dims is not None else ((),) * array.rank for dims in wanted]
+        costs = self.distances.of(array, mesh, source.domain, targets) * times * np.array(read)
+        self.tables.append(Table((source.variable, variable), costs))
+        copy = self._copies.get(value)
+        if copy is not None:
+            self.tables.pop()
+            shared = self.distances.of(array, mesh, copy.domain, targets) * times * np.array(read)
+            self.tables.append(Table((copy.variable, variable), np.minimum(shared, costs[0])))
+
+    def _split(
+        self, model: OpModel[Any], op: Op, operands: Sequence[int], results: Sequence[int], often: float
+    ) -> None:
+        types = [self.program.array(value) for value in operands]
+        made = [self.program.array(value) for value in results]
+        key = (model, op.mesh.manual, *types, *made)
+        found = self._ways.get(key)
+        if found is None:
+            axes = [each for each in self.axes if not set(each) & set(op.mesh.manual)]
+            found = self._ways[key] = ways(model, op.mesh, axes, types, made, self.estimate.machine)
+        if not found:
+            for value in (*operands, *results):
+                self._hold(value)
+            return
+        variable = self._new()
+        self.tables.append(Table((variable,), often * np.array([way.cost for way in found])))
+        for place, value in enumerate(operands):
+            self._taken(value, variable, [way.operands[place] for way in found], self._times(value))
+        for place, value in enumerate(results):
+            target = self._of(value)
+            if target is not None:
+                sources = [way.results[place] for way in found]
+                costs = self.distances.of(made[place], op.mesh, sources, target.domain)
+                self.tables.append(Table((variable, target.variable), often * costs))
+
+    def _hold(self, value: int) -> None:
+        """The value keeps its present split, as an op around has too many ways to be looked at."""
+        place = self._of(value)
+        if place is not None and len(place.domain) > 1:
+            present = self.found.engine.values[place.variable].dims
+            costs = np.array([0.0 if dims == present else np.inf for dims in place.domain])
+            self.tables.append(Table((place.variable,), costs))
+
+
+def _every(shape: tuple[int, ...], axes: Sequence[Axes], mesh: PrimeMesh) -> list[DimAxes]:
+    out = []
+    for chosen in itertools.product(range(-1, len(shape)), repeat=len(axes)):
+        taken = [[each for place, each in zip(chosen, axes, strict=True) if place == dim] for dim in range(len(shape))]
+        for dims in itertools.product(*[orders(one, len(axes)) for one in taken]):
+            if all(mesh.count(one) <= size for one, size in zip(dims, shape, strict=True)):
+                out.append(dims)
+    return out
+
+
+def _allowed(value: Value, dims: DimAxes, mesh: PrimeMesh) -> bool:
+    used = {axis for one in dims for axis in one}
+    even = all(size % mesh.count(one) == 0 for size, one in zip(value.shape, dims, strict=True))
+    return not used & value.facts.taken and (even or not value.divisible_only)

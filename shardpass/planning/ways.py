@@ -1,0 +1,126 @@
+"""How one op may run: each split of its factors over whole axes, with what it takes, makes, and costs by itself.
+
+A *way* is a distribution of mesh axes over the factors of the op's rule that all its values can say exactly, and, where
+results are partial sums, one way to complete them: scattered as far as one of the result's splits asks for.
+
+Example, ``[m,k] x [k,n]`` on data=4, model=2: three factors and two axes give 16 distributions, each axis on m, k, n or
+none. Data on k makes partial sums over data: they are summed on all devices, or scattered along rows or columns.
+
+State: none. Complexity: O((factors + 1)^axes) splits an op; callers keep what they got, by ``OpModel``.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from shardpass.ops.model import OpModel, Split
+from shardpass.ops.splits.assign import Side, complete, settle
+from shardpass.ops.splits.factors import Axes, DimAxes, Kind, Rule
+from shardpass.ops.splits.partial import partial_axes
+from shardpass.ops.splits.prime_mesh import PrimeMesh
+from shardpass.planning.choose import maskable
+from shardpass.planning.copies import Held
+from shardpass.planning.machine import Machine
+from shardpass.program.program import Array
+
+MOST = 256  # distributions of one op
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One way to run an op. ``operands``: the split in which each is taken, None where it is not read."""
+
+    cost: float
+    operands: tuple[DimAxes | None, ...]
+    results: tuple[DimAxes, ...]
+
+
+def ways(
+    model: OpModel[Any],
+    mesh: PrimeMesh,
+    axes: Sequence[Axes],
+    types: Sequence[Array],
+    made: Sequence[Array],
+    machine: Machine,
+) -> tuple[Way, ...]:
+    """All ways of an op with operands of ``types`` and results ``made``; none where there are too many.
+
+    ``axes`` are given as wholes.
+    """
+    held = [Held(0, array, mesh.replicated(array.rank), None, mesh) for array in types]
+    rule = maskable(model.rule, held)
+    places = [number for number, factor in enumerate(rule.factors) if factor.kind is not Kind.REPLICATED]
+    if (len(places) + 1) ** len(axes) > MOST:
+        return ()
+    shapes = tuple(array.shape for array in types), tuple(array.shape for array in made)
+    cheapest: dict[tuple[Any, Any], Way] = {}
+    for factors in _distributions(rule, places, axes, mesh, _sides(rule, types, made)):
+        split = Split.of(rule, mesh, factors, *shapes)
+        local = model.plan(split)
+        cost = sum(machine.send(one.bytes, one.axes, mesh) for one in local.collectives) + machine.work(rule, split)
+        operands = tuple(None if index in local.ignored else dims for index, dims in enumerate(split.operands))
+        for results, more in _completed(rule, split, made, machine, axes):
+            known = cheapest.get((operands, results))
+            if known is None or cost + more < known.cost:
+                cheapest[operands, results] = Way(cost + more, operands, results)
+    return tuple(cheapest.values())
+
+
+def _sides(rule: Rule, types: Sequence[Array], made: Sequence[Array]) -> list[Side]:
+    pairs = (*zip(types, rule.operands, strict=True), *zip(made, rule.results, strict=True))
+    return [Side(array.shape, dim_map, None, array.element) for array, dim_map in pairs]
+
+
+def _distributions(
+    rule: Rule, places: Sequence[int], axes: Sequence[Axes], mesh: PrimeMesh, sides: Sequence[Side]
+) -> Iterator[dict[int, Axes]]:
+    """Every distribution of ``axes`` over the factors at ``places`` that all sides can say."""
+    for chosen in itertools.product((None, *places), repeat=len(axes)):
+        taken: dict[int, list[Axes]] = {}
+        for place, each in zip(chosen, axes, strict=True):
+            if place is not None:
+                taken.setdefault(place, []).append(each)
+        for ordered in itertools.product(*[orders(one, len(axes)) for one in taken.values()]):
+            factors = dict(zip(taken, ordered, strict=True))
+            fits = all(mesh.count(one) <= rule.factors[factor].size for factor, one in factors.items())
+            if fits and settle(rule, sides, factors, mesh.sizes) == factors:
+                yield factors
+
+
+def orders(taken: Sequence[Axes], count: int) -> list[Axes]:
+    """The orders in which a dimension may be split over the axes that it has taken, of ``count`` axes of the mesh.
+
+    Where the mesh has more than two, the order is that of the mesh: the others are many, and seldom wanted.
+    """
+    chosen = itertools.permutations(taken) if count <= 2 else [tuple(taken)]
+    return [tuple(axis for each in one for axis in each) for one in chosen]
+
+
+def _completed(
+    rule: Rule, split: Split, made: Sequence[Array], machine: Machine, axes: Sequence[Axes]
+) -> list[tuple[tuple[DimAxes, ...], float]]:
+    """The splits in which results can come out, and what completing them costs."""
+    mesh = split.mesh
+    partial = () if rule.self_completing else partial_axes(rule, split.factors)
+    if not partial:
+        return [(split.results, 0.0)]
+    summed = [each for each in axes if each[0] in partial]
+    found: dict[tuple[DimAxes, ...], float] = {}
+    for places in itertools.product(range(-1, made[0].rank), repeat=len(summed)):
+        results: list[DimAxes] = []
+        cost = 0.0
+        for array, dim_map, dims in zip(made, rule.results, split.results, strict=True):
+            wanted = list(dims)
+            for place, each in zip(places, summed, strict=True):
+                if 0 <= place < len(wanted):
+                    wanted[place] = (*wanted[place], *each)
+            side = Side(array.shape, dim_map, tuple(wanted), array.element)
+            reached, steps = complete(side, dims, partial, rule.combiner, mesh)
+            results.append(reached)
+            cost += sum([machine.send(step.bytes, step.axes, mesh) for step in steps])
+        key = tuple(results)
+        found[key] = min(cost, found.get(key, cost))
+    return list(found.items())
