@@ -148,8 +148,10 @@ class _Planner:
     def _split(self, op: Op) -> SplitPlan:
         held = [self.copies.held[value] for value in op.operands]
         types = [self.program.array(value) for value in op.results]
-        wanted = [self.wanted(v, t, op.mesh) for v, t in zip(op.results, types, strict=True)]
         assert op.model is not None
+        wanted = [self.wanted(v, t, op.mesh) for v, t in zip(op.results, types, strict=True)]
+        if op.model.looks_on:
+            wanted = [one.sharding for one in held]
         choice = self.choices.of(op.model, op.mesh, held, types, wanted)
         self.movers.made_by(op)
         operands = []

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from jaxlib.mlir import ir
 
@@ -40,6 +40,7 @@ def with_results(op: Any) -> None:
 @dataclass(frozen=True, eq=False)
 class PartitionedCallback(OpModel[LocalPlan]):
     rule: Rule
+    looks_on: ClassVar[bool] = True
 
     def plan(self, split: Split) -> LocalPlan:
         return LocalPlan(split)
@@ -71,6 +72,7 @@ def partitioned_callback(op: Any) -> OpModel[Any] | None:
 @dataclass(frozen=True, eq=False)
 class Inspected(OpModel[LocalPlan]):
     rule: Rule
+    looks_on: ClassVar[bool] = True
 
     def plan(self, split: Split) -> LocalPlan:
         return LocalPlan(split)

@@ -27,13 +27,17 @@ def inspect(x):
     return x
 
 
+def here(x, *spec):
+    """What is not said, shardpass may split in another way than XLA."""
+    return jax.lax.with_sharding_constraint(x, NamedSharding(MESH, P(*spec)))
+
+
 def of_values(x):
-    y = jax.lax.with_sharding_constraint(inspect(x * 2) > 3, NamedSharding(MESH, P("b", None)))
-    return inspect(y), inspect(x.sum())
+    return inspect(here(inspect(here(x * 2, "a", "b")) > 3, "b", None)), inspect(x.sum())
 
 
 def in_a_loop(x):
-    return jax.lax.scan(lambda c, _: (inspect(c) + 1, None), x, None, length=2)[0]
+    return jax.lax.scan(lambda c, _: (here(inspect(c) + 1, "a", "b"), None), x, None, length=2)[0]
 
 
 @pytest.mark.parametrize("function", [of_values, in_a_loop])
@@ -70,14 +74,15 @@ def told_of_a_sum(x):
 
 
 def told_of_two(x):
-    jax.debug.callback(note, x, x.T, partitioned=True)
+    """Of the second, tiles that two devices of ``a`` have in common, though its operand is split further."""
+    jax.debug.callback(note, x, here(x.T, "b", None), partitioned=True)
     return x
 
 
 def told_in_a_loop(x):
     def body(c, _):
         jax.debug.callback(note, c, partitioned=True)
-        return jax.lax.with_sharding_constraint(c + 1, NamedSharding(MESH, P("a", "b"))), None
+        return here(c + 1, "a", "b"), None
 
     return jax.lax.scan(body, x, None, length=2)[0]
 
