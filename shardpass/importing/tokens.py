@@ -48,8 +48,11 @@ CALLBACKS = ("xla_ffi_python_cpu_callback", "xla_ffi_python_gpu_callback")
 
 def number_tokens(module: Any, main: Any, lists: OpLists) -> None:
     """Rewrites the tokens of ``module``, whose ops ``lists`` holds, in place."""
-    blocks = [inside.block for inside in lists.blocks]
-    values = [value for block in blocks for value in block.arguments if is_token(value.type)]
+    types = {value.type for inside in lists.blocks for op in inside.ops for value in op.results}
+    types |= {value.type for inside in lists.blocks for value in inside.block.arguments}
+    if not any(map(is_token, types)):
+        return
+    values = [value for inside in lists.blocks for value in inside.block.arguments if is_token(value.type)]
     holders = []
     for inside in lists.blocks:
         for op in inside.ops:
@@ -57,7 +60,7 @@ def number_tokens(module: Any, main: Any, lists: OpLists) -> None:
             values += made
             if made or any(is_token(value.type) for value in op.operands):
                 holders.append(op)
-    if not values or not all(map(_is_known, holders)):
+    if not all(map(_is_known, holders)):
         return
     number = ir.RankedTensorType.get([], ir.IntegerType.get_signless(32))
     for op in holders:
