@@ -127,6 +127,11 @@ class Choices:
             deliver,
             lambda factors: [c.bytes for c in local(factors).collectives],
             lambda factors: DEFAULT.work(rule, local(factors).split),
+            [
+                replace(side, dims=mesh.dims(copy, h.type.rank))
+                for h, side in zip(held, inputs, strict=True)
+                for copy in self.copies.of(h)[1:]
+            ],
         )
         operands = [
             OperandChoice(mesh.sharding(dims), masks(rule, index, held[index].shape, dims, mesh))

@@ -1,4 +1,7 @@
-"""What reshards cost, many at once: from each of some splits of an array to each of others, by a formula.
+"""What reshards cost, many at once: from each of some splits of an array to each of others.
+
+Planning each pair takes too long where there are many (121 pairs of a matrix on two axes), so it is done for small
+programs alone, and a formula serves the others.
 
 A device has one tile and wants another; it receives what of the wanted tile it does not have. Along a dimension, let
 the axes that both splits begin with be the common part. The wanted tile lies in that part on both sides; of it a device
@@ -22,16 +25,17 @@ import numpy as np
 from shardpass.ops.splits.factors import Axes, DimAxes
 from shardpass.ops.splits.prime_mesh import PrimeMesh
 from shardpass.planning.machine import MANY, Machine
+from shardpass.planning.prices import Prices
 from shardpass.program.program import Array
 
 Costs = np.ndarray[Any, Any]
 
 
 class Distances:
-    """Tables of prices on ``machine``, for splits over ``axes`` as wholes."""
+    """Tables of prices on ``machine``, for splits over ``axes`` as wholes. ``prices``: where pairs are planned."""
 
-    def __init__(self, machine: Machine, axes: Sequence[Axes]) -> None:
-        self.machine, self.axes = machine, axes
+    def __init__(self, machine: Machine, axes: Sequence[Axes], prices: Prices | None = None) -> None:
+        self.machine, self.axes, self.prices = machine, axes, prices
         self._known: dict[Any, Costs] = {}
         self._kept: dict[tuple[Axes, Axes, PrimeMesh], float] = {}
 
@@ -45,6 +49,10 @@ class Distances:
 
     def _received(self, array: Array, mesh: PrimeMesh, sources: Sequence[DimAxes], targets: Sequence[DimAxes]) -> Costs:
         """Bytes that a device receives."""
+        if self.prices is not None:
+            to = [mesh.sharding(dims) for dims in targets]
+            rows = [[self.prices.move(array, mesh.sharding(dims), one, mesh) for one in to] for dims in sources]
+            return np.array(rows, dtype=float).reshape(len(sources), len(targets))
         kept = np.ones((len(sources), len(targets)))
         elements = np.ones(len(targets))
         for dim, size in enumerate(array.shape):

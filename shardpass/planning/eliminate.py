@@ -11,9 +11,9 @@ Cases:
 
 1. No table grows above ``limit`` entries: the result is exact.
 2. All tables would: of the neighbours of the next variable, the one with most neighbours is held at the value that the
-   caller gives as its present one, and elimination goes on. The result is then the best with the held ones as they are.
+   caller gives as its present one, and elimination goes on. Variables without a present value are never held.
 
-Invariant: with ``held`` empty the result is a least sum; always it is at most the sum at the present values.
+Invariant: the result is a least sum of those in which the ``held`` variables have their present values.
 Complexity: O(variables x limit) at worst; for a chain, O(variables x values^2).
 """
 
@@ -49,7 +49,7 @@ class Least:
 
 
 def least(tables: Sequence[Table], present: Mapping[int, int], limit: int = LIMIT) -> Least:
-    """The assignment with the least sum of ``tables``. ``present``: of each variable, a value that it may keep."""
+    """The assignment with the least sum of ``tables``. ``present``: values at which variables may be held."""
     return _Elimination(tables, present, limit).run()
 
 
@@ -65,27 +65,26 @@ class _Elimination:
     held: dict[int, int] = field(default_factory=dict)
 
     def run(self) -> Least:
-        for variable in self.present:
-            self.standing[variable] = {}
         for table in self.tables:
             for variable, size in zip(table.variables, table.costs.shape, strict=True):
                 self.sizes[variable] = size
+                self.standing.setdefault(variable, {})
             self._add(table)
-        queue = [(self._size(variable), variable) for variable in self.standing if variable in self.sizes]
+        queue = [(self._size(variable), variable) for variable in self.standing]
         heapq.heapify(queue)
         while queue:
             size, variable = heapq.heappop(queue)
             if variable not in self.standing:
                 continue
             now = self._size(variable)
-            if now != size:  # its neighbours changed since it was queued
+            if now > size:  # its neighbours changed since it was queued
                 heapq.heappush(queue, (now, variable))
                 continue
             near = self._neighbours(variable)
-            if now > self.limit:
-                dear = max(near, key=lambda one: (len(self._neighbours(one)), one))
-                self._hold(dear)
-                heapq.heappush(queue, (self._size(variable), variable))
+            held = [one for one in (*near, variable) if one in self.present] if now > self.limit else []
+            if held:
+                self._hold(max(held, key=lambda one: (len(self._neighbours(one)), one)))
+                heapq.heappush(queue, (0, variable))
                 continue
             self._eliminate(variable, near)
             for other in near:
@@ -99,10 +98,10 @@ class _Elimination:
 
     def _remove(self, variable: int) -> list[Table]:
         """All tables of ``variable``, which are gone then."""
-        found = self.standing[variable]
-        for number, table in list(found.items()):
+        found = dict(self.standing[variable])
+        for number, table in found.items():
             for other in table.variables:
-                self.standing[other].pop(number, None)
+                del self.standing[other][number]
         return list(found.values())
 
     def _neighbours(self, variable: int) -> tuple[int, ...]:

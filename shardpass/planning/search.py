@@ -198,7 +198,8 @@ class Search:
 
     def _at_once(self) -> None:
         """All values at once (``solve``), and a descent from there, as long as that leads to a cheaper point."""
-        solver = Solver(self.found, self.estimate, whole_axes(self.folded.program.mesh))
+        axes = whole_axes(self.folded.program.mesh)
+        solver = Solver(self.found, self.estimate, axes, self.decided.prices if self.close else None)
         for _ in range(ROUNDS):
             before = self.best
             self.engine.restore(before.splits)

@@ -5,7 +5,7 @@ price of a program is nearly a sum of local terms (``estimate``), so that it can
 Alpa (Zheng et al. 2022) does this with an integer program; programs are nearly trees, which elimination solves at once.
 
 Variables: of each open value its split; of each op its *way* (``ways``); of a value that the user fixed, and that
-several ops take, one copy that they may share. Tables:
+several ops take, one copy that they may share; of a constraint, whether its result is made. Tables:
 
 1. a way: its own cost;
 2. a way and an operand: the reshard from the operand's split, or from the shared copy where that is nearer;
@@ -41,25 +41,30 @@ from shardpass.planning.distances import Distances
 from shardpass.planning.eliminate import Table, least
 from shardpass.planning.estimate import Estimate
 from shardpass.planning.fold import passes
+from shardpass.planning.prices import Prices
 from shardpass.planning.ways import Way, orders, ways
 from shardpass.program.program import Op, OpKind
 from shardpass.propagation.engine import Value
 from shardpass.propagation.program import Propagated
 
 FEW = 64  # splits of one value that are looked at
+AGAIN = 1e-3  # of a reshard's price, for values that any device makes again: they had better be as their users are
 CHANGE = 1.0  # bytes for each value that changes: among equals, the nearest
 
 
 class Solver:
     """The tables of one program; they are made once, and solved from any point of the engine.
 
-    ``axes`` are given to dimensions as wholes. Members of sharding groups are no matter of single ops: a program with
+    ``axes`` are given to dimensions as wholes. ``prices``: reshards are planned for the tables. Members of sharding
+    groups are no matter of single ops: a program with
     groups gets no answers.
     """
 
-    def __init__(self, found: Propagated, estimate: Estimate, axes: Sequence[Axes]) -> None:
+    def __init__(
+        self, found: Propagated, estimate: Estimate, axes: Sequence[Axes], prices: Prices | None = None
+    ) -> None:
         self.engine = found.engine
-        self.network = _Network(found, estimate, Distances(estimate.machine, axes), axes)
+        self.network = _Network(found, estimate, Distances(estimate.machine, axes, prices), axes)
         if not found.groups:
             self.network.read()
 
@@ -97,11 +102,12 @@ class _Network:
         self.found, self.estimate, self.distances, self.axes = found, estimate, distances, axes
         self.program = estimate.program
         self.tables: list[Table] = []
-        self.present: dict[int, int] = {}
         self.domains: dict[int, tuple[DimAxes, ...]] = {}
         self.members: dict[int, list[int]] = {}  # of a variable that stands for several values of the engine
+        self.present: dict[int, int] = {}  # of copies: the choice that changes nothing
         self._leaders: dict[int, int] = {}  # of these values, the variable
         self._copies: dict[int, _Place] = {}  # of a fixed value, the copy that its users may share
+        self._before: dict[int, tuple[_Place, int]] = {}  # of a constraint's result: its operand; whether it is made
         self._every: dict[tuple[int, ...], tuple[DimAxes, ...]] = {}
         self._ways: dict[Any, tuple[Way, ...]] = {}
         self._next = len(found.engine.values)
@@ -124,7 +130,6 @@ class _Network:
 
     def _new(self) -> int:
         self._next += 1
-        self.present[self._next] = 0
         return self._next
 
     def _place(self, index: int) -> _Place:
@@ -133,7 +138,6 @@ class _Network:
         domain = self.domains.get(variable)
         if domain is None:
             domain = self.domains[variable] = self._domain(self.found.engine.values[variable], variable)
-            self.present[variable] = 0
         return _Place(variable, domain)
 
     def _of(self, value: int) -> _Place | None:
@@ -174,6 +178,7 @@ class _Network:
         if len(splits) > FEW:
             return
         copy = self._copies[value] = _Place(self._new(), (place.domain[0], *splits))
+        self.present[copy.variable] = 0  # no other copy
         costs = self.distances.of(array, self.estimate.meshes[value], place.domain, copy.domain)[0]
         self.tables.append(Table((copy.variable,), costs * self._times(value)))
 
@@ -191,7 +196,7 @@ class _Network:
             for place, (rule, _) in enumerate(pair_rules(op.model.rule)):
                 self._split(passes(rule), op, (op.operands[place],), (op.results[place],), often)
         elif op.kind is OpKind.CONSTRAINT:
-            self._same(op.operands[0], self._of(op.results[0]), self._times(op.operands[0]))
+            self._constraint(*op.operands, *op.results)
         elif op.kind is OpKind.CONTROL_FLOW:
             results = [self._of(value) for value in op.results]
             for value, result in zip(op.operands, results, strict=False):
@@ -208,6 +213,21 @@ class _Network:
         if target is not None:
             self._taken(value, target.variable, target.domain, times)
 
+    def _constraint(self, value: int, result: int) -> None:
+        """``result`` is ``value`` under another split. Users may take either; what nobody takes is not made."""
+        source, target = self._of(value), self._of(result)
+        if value in self._before:
+            source = self._before[value][0]
+        if source is None or target is None or len(target.domain) > 1 or value in self.estimate.free:
+            self._same(value, target, self._times(value))
+            return
+        array, mesh = self.program.array(value), self.estimate.meshes[value]
+        made = self._new()
+        self.present[made] = 1
+        costs = self.distances.of(array, mesh, source.domain, target.domain)[:, 0] * self._times(value)
+        self.tables.append(Table((source.variable, made), np.stack([np.zeros_like(costs), costs], axis=1)))
+        self._before[result] = (source, made)
+
     def _whole(self, op: Op) -> None:
         """An op that takes its operands whole."""
         for value in op.operands if op.kind is OpKind.WHOLE else ():
@@ -219,18 +239,26 @@ class _Network:
     def _taken(self, value: int, variable: int, wanted: Sequence[DimAxes | None], times: float) -> None:
         """The table of ``value`` and a variable which takes it as ``wanted`` says."""
         source = self._of(value)
-        if source is None or source.variable == variable or value in self.estimate.free:
+        if source is None or source.variable == variable:
             return
+        if value in self.estimate.free:
+            times *= AGAIN
         array, mesh = self.program.array(value), self.estimate.meshes[value]
         read = [dims is not None for dims in wanted]
         targets = [dims if dims is not None else ((),) * array.rank for dims in wanted]
-        costs = self.distances.of(array, mesh, source.domain, targets) * times * np.array(read)
-        self.tables.append(Table((source.variable, variable), costs))
-        copy = self._copies.get(value)
-        if copy is not None:
-            self.tables.pop()
-            shared = self.distances.of(array, mesh, copy.domain, targets) * times * np.array(read)
-            self.tables.append(Table((copy.variable, variable), np.minimum(shared, costs[0])))
+        weight = times * np.array(read)
+        costs = self.distances.of(array, mesh, source.domain, targets) * weight
+        if value in self._before and self._before[value][0].variable != variable:
+            before, made = self._before[value]
+            other = self.distances.of(array, mesh, before.domain, targets) * weight
+            either = np.stack([other, np.minimum(other, costs)], axis=1)
+            self.tables.append(Table((before.variable, made, variable), either))
+        elif value in self._copies:
+            copy = self._copies[value]
+            shared = self.distances.of(array, mesh, copy.domain, targets) * weight
+            self.tables.append(Table((copy.variable, variable), np.minimum(shared, costs)))
+        else:
+            self.tables.append(Table((source.variable, variable), costs))
 
     def _split(
         self, model: OpModel[Any], op: Op, operands: Sequence[int], results: Sequence[int], often: float

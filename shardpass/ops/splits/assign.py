@@ -11,7 +11,11 @@ Candidates, each settled (every operand and result can say it exactly, ``settle`
 3. the first value of 1 and 2 alone: an operand may be gathered rather than its partial products summed;
 4. of each of these, sub-axes that stand on a factor which cannot be split moved to one that can (``_moved``): an
    all_to_all rather than a gather;
-5. no split at all.
+5. of the first candidate, the sub-axes of a factor that all devices of them would work on alike, moved to a contracted
+   one (``_contracted``): with few rows, reading a share of the weights is worth the sum;
+6. no split at all.
+
+A copy of an operand that is at hand under another split suggests candidates as the operand itself does.
 
 Price of a candidate, in bytes that a device receives: to bring the operands there, for the op's own collectives, to
 complete partial results (``complete``), and to bring the results to the sharding they must have; LATENCY_BYTES for each
@@ -124,19 +128,32 @@ def _moved(rule: Rule, order: Sequence[Side], filled: dict[int, Axes], sizes: Se
     return out
 
 
+def _contracted(rule: Rule, filled: dict[int, Axes]) -> list[dict[int, Axes]]:
+    """``filled`` with the sub-axes of one parallel factor on a reduced one."""
+    reduced = [f for f, about in enumerate(rule.factors) if about.kind is Kind.REDUCTION]
+    out = []
+    for factor, axes in filled.items():
+        if rule.factors[factor].kind is Kind.PARALLEL:
+            rest = {f: taken for f, taken in filled.items() if f != factor}
+            out += [{**rest, to: (*rest.get(to, ()), *axes)} for to in reduced]
+    return out
+
+
 def candidates(
-    rule: Rule, operands: Sequence[Side], results: Sequence[Side], sizes: Sequence[int]
+    rule: Rule, operands: Sequence[Side], results: Sequence[Side], sizes: Sequence[int], copies: Sequence[Side] = ()
 ) -> list[dict[int, Axes]]:
-    """Distinct settled splits, the result's first; the last is no split at all."""
+    """Distinct settled splits, the result's first; the last is no split at all. ``copies``: of operands, at hand."""
     orders = [[*results, *operands]]
     orders += [[side, *(s for s in operands if s is not side), *results] for side in operands if side.dims]
+    orders += [[copy, *results] for copy in copies if copy.dims]
     found: list[dict[int, Axes]] = []
     sides = [*operands, *results]
     for order in orders:
         # the first side alone too: an operand may be gathered rather than its partial products summed
         for part in (order, order[:1]):
             filled = _fill(rule, part, sizes)
-            for option in (filled, *_moved(rule, part, filled, sizes)):
+            contracted = _contracted(rule, filled) if order is orders[0] and part is order else []
+            for option in (filled, *_moved(rule, part, filled, sizes), *contracted):
                 settled = settle(rule, sides, option, sizes)
                 if settled not in found:
                     found.append(settled)
@@ -154,15 +171,17 @@ def assign(
     deliver: Move,
     sends: Callable[[dict[int, Axes]], Sequence[int]],
     works: Callable[[dict[int, Axes]], float],
+    copies: Sequence[Side] = (),
 ) -> Assignment:
     """The cheapest split. ``bring(i, dims)`` and ``deliver(i, dims)`` price operand i's and result i's move.
 
-    ``sends``: bytes of each collective of the op's own under a split.
+    ``sends``: bytes of each collective of the op's own under a split; ``works``: the price of its work on one device.
+    ``copies``: operands again, split as a copy of them that is at hand.
     """
     if rule.independent and len(operands) > 1:
         return _assign_pairs(rule, operands, results, mesh, bring, deliver)
     best: Assignment | None = None
-    for assigned in candidates(rule, operands, results, mesh.sizes):
+    for assigned in candidates(rule, operands, results, mesh.sizes, copies):
         inputs = tuple(unproject(rule, s.dim_map, s.shape, assigned, mesh.sizes) for s in operands)
         outputs = tuple(unproject(rule, s.dim_map, s.shape, assigned, mesh.sizes) for s in results)
         partial = () if rule.self_completing else _partial(rule, assigned)

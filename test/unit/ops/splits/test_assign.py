@@ -65,6 +65,7 @@ def choose(
         lambda i, dims: received(shapes[i], (left, right)[i], dims),
         lambda i, dims: received(shapes[2], dims, result),
         lambda factors: (),
+        lambda factors: m * k * n / prod(mesh.count(axes) for axes in factors.values()) / WORK_PER_BYTE,
     )
 
 
