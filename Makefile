@@ -25,7 +25,7 @@ $(STAMP): $(PLAIN)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
 	@touch $@
 
-.PHONY: setup demo lint unit lit test package bench fuzz-redistribute fuzz-partition validate docs clean
+.PHONY: setup demo lint unit lit test package bench fuzz-redistribute fuzz-partition validate distributed docs clean
 setup: $(STAMP) ## make the virtual environment
 
 demo: $(PLAIN) ## partition a real training step for 4x2 devices, run it, and compare with one device
@@ -48,7 +48,7 @@ test: lint unit lit ## everything that CI runs
 package: ## build wheel and source distribution, install each in an empty environment, and try them
 	@$(PYTHON) tools/package/try_package.py
 
-BENCHMARKS := compile models redistribute sharding startup simulate_scale underspecified
+BENCHMARKS := collective_matmul compile models redistribute sharding startup simulate_scale underspecified
 bench: $(STAMP) ## the benchmarks (long)
 	@for b in $(BENCHMARKS); do echo "== tools/bench/$$b.py"; $(BIN)/python -m tools.bench.$$b || exit 1; done
 
@@ -60,6 +60,9 @@ fuzz-partition: $(STAMP) ## 5,000 random programs, partitioned and compared with
 
 validate: $(STAMP) ## the rules of all ops, proved by brute force (half an hour)
 	$(BIN)/python -m tools.prove.validate_rules --reference
+
+distributed: $(STAMP) ## 2 processes of 4 devices beside one of 8, on all examples and 20 models (five minutes)
+	$(BIN)/python -m tools.prove.distributed
 
 docs: $(STAMP) ## write the generated pages under docs/
 	$(BIN)/python -m tools.docs.make_docs

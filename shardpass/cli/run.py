@@ -22,6 +22,7 @@ from shardpass.cli.common import (
 )
 from shardpass.diagnostics import NOWHERE, Place, printable
 from shardpass.diagnostics import table_runtime as table
+from shardpass.runtime.process_environment import COUNT
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -39,7 +40,12 @@ the collectives; with --check, also how far the results are from those of the un
 def main(argv: Sequence[str] | None = None) -> int:
     """Returns the exit status: 0, 1 bad input or a failed check, 2 bad usage."""
     with interrupts_end_the_process():
-        return guarded(_run, argv)
+        status = guarded(_run, argv)
+    if COUNT in os.environ:
+        from shardpass.runtime.processes import leave
+
+        leave(status)
+    return status
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -51,7 +57,7 @@ def _parser() -> argparse.ArgumentParser:
         "--devices",
         type=device_count(MOST_VIRTUAL),
         metavar="N",
-        help="number of virtual CPU devices (default: as many as MODULE needs)",
+        help="number of virtual CPU devices (default: as many as MODULE needs; several processes have their own)",
     )
     add(
         "--check",
@@ -74,14 +80,14 @@ def _run(argv: Sequence[str]) -> int:
     module = _partitioned(data, file, args.pipeline)
     if args.check and args.pipeline is None:
         raise table.CHECK_NEEDS_WHOLE.error(Place(file) if file else NOWHERE, file=file)
-    _make_devices(args.devices or _needed(module))
+    first = _make_devices(args.devices or _needed(module))
 
     from shardpass.runtime.run_report import try_out
 
     trial = try_out(module, original=data if args.check else None, seed=args.seed, interpreter=args.interpreter)
-    if args.json:
+    if args.json and first:
         print(json.dumps(trial.as_dict(), indent=2))
-    else:
+    elif first:
         print_trial(trial, file)
     _fail(trial, file)
     return 0
@@ -105,11 +111,18 @@ def _needed(module: Any) -> int:
     return int(module.operation.attributes[NUM_PARTITIONS].value)
 
 
-def _make_devices(count: int) -> None:
+def _make_devices(count: int) -> bool:
+    """Makes ``count`` devices, or takes those of several processes; whether this process is the one that reports."""
     import jax
 
     jax.config.update("jax_platforms", "cpu")
+    if COUNT in os.environ:
+        from shardpass.runtime.processes import join
+
+        if join():
+            return bool(jax.process_index() == 0)
     jax.config.update("jax_num_cpu_devices", count)
+    return True
 
 
 def _fail(trial: Trial, file: str) -> None:

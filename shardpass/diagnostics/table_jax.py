@@ -22,13 +22,6 @@ STRICT = Code(
     explanation="Inside `shardpass.jax.use(strict=True)` a program that would be left to XLA is an error.",
 )
 
-MANY_PROCESSES = Code(
-    "SP603",
-    "the devices of the program belong to {processes} processes",
-    remedy="use shardpass.jax in programs of a single process",
-    explanation="The hook partitions only programs whose devices all belong to the process in which it runs.",
-)
-
 UNEVEN = Code(
     "SP604",
     "{where} has shape {shape}, which its sharding {sharding} does not divide",

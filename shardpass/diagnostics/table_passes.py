@@ -365,3 +365,35 @@ INTERNAL_SHAPE = Code(
     "report the fault with the module",
     explanation="A check after each op that the partitioner rewrote found a shape that is not the tile's.",
 )
+
+MATMUL_LOOP = Code(
+    "SP310",
+    "{kind} of {type} is done in turn with {products}, in {count} blocks: a device holds {held} bytes of it in place "
+    "of {whole}; modelled time {in_turn} us in place of {apart} us ({profile})",
+    "give matmul-one-way to hold fewer tiles, or matmul-loops=off to leave the two apart",
+    severity=Severity.REMARK,
+    explanation="`shardpass-collective-matmul` writes a collective and the matrix products beside it as a loop of "
+    "collective_permutes and partial products. The time is that of the collective and its products, under the profile "
+    "that `matmul-loops` names. What a device holds is the tiles that travel and, where each is a term of a sum, one "
+    "term of that sum.",
+)
+
+MATMUL_LEFT = Code(
+    "SP311",
+    "{kind} of {type} and {products} stay apart: in turn, in {count} blocks, they would take {in_turn} us in place of "
+    "{apart} us ({profile}), and hold {held} bytes in place of {whole}",
+    "give matmul-loops=all to build the loop, or matmul-loops=memory where it holds less",
+    severity=Severity.REMARK,
+    explanation="A loop of collective_permutes has a latency for each round, and reads the other operand of the "
+    "product again and again. With a machine it is built only where the modelled time is less, with "
+    "`matmul-loops=memory` where it holds less, and with `matmul-loops=all` always.",
+)
+
+MATMUL_PEAK = Code(
+    "SP312",
+    "with {count} collectives in turn with products, {after} bytes are alive at once in place of {before}",
+    "compile the module and read memory_stats() for what XLA needs",
+    severity=Severity.REMARK,
+    explanation="The most bytes of values that are alive at one op of the block, arguments and results not counted, "
+    "before and after `shardpass-collective-matmul`.",
+)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shardpass.diagnostics.core import Code
+from shardpass.diagnostics.core import Code, ShardpassError
 
 NOT_PARTITIONED = Code(
     "SP501",
@@ -72,7 +72,7 @@ TOO_FEW_DEVICES = Code(
     "SP510",
     "the program is for {needed} devices, and there are {available} ({platform})",
     remedy="give `--devices {needed}`, or call jax.config.update('jax_num_cpu_devices', {needed}) before JAX is first "
-    "used, or pass devices=",
+    "used, or pass devices=; of several processes, give each more devices",
     explanation="JAX creates its devices once, when it is first used. A number that is set later has no effect.",
 )
 
@@ -155,4 +155,62 @@ ADDED_BY_XLA = Code(
     remedy="report this with the module: a per-device program should leave XLA nothing to partition",
     explanation="Every value of a partitioned module is manual, so the collectives of the compiled program must be "
     "those of the module. Reports do not count the bytes of a collective that XLA adds.",
+)
+
+
+class Disagreement(ShardpassError):
+    """The processes of a program do not run the same program: none of them may go on."""
+
+
+PROGRAMS_DIFFER = Code(
+    "SP560",
+    "the processes have different partitioned programs of `{name}`: {found}",
+    remedy="run the same Python program with the same versions in every process; constants of the program, and the "
+    "order of sets and of files in a folder, must not depend on the process",
+    explanation="Before XLA compiles a program over the devices of several processes, each process shows the others a "
+    "hash of the partitioned module. Collectives of different programs would wait for each other, or mix their data. "
+    "`none (SPnnn)` in place of a hash says that the process could not partition the program.",
+    exception=Disagreement,
+)
+
+NOBODY_CAME = Code(
+    "SP561",
+    "the other processes did not compile `{name}` within {seconds} s: {reason}",
+    remedy="call the same functions, in the same order, in every process; look at the output of the process that is "
+    "missing",
+    explanation="A program over the devices of several processes is compiled by each of them. One that does not "
+    "reach the call, or has ended, would let the others wait in the first collective.",
+    exception=Disagreement,
+)
+
+PROCESS_LOST = Code(
+    "SP562",
+    "another process of the program is gone: {reason}",
+    remedy="look at the output of the process that ended first, then start all processes again",
+    explanation="A collective over several processes failed, as the connection to one of them was closed. The process "
+    "was killed (often by the system, for want of memory), or it ended with an error of its own.",
+)
+
+UNSHARED = Code(
+    "SP563",
+    "the program is for {needed} devices, which {processes} processes cannot share equally",
+    remedy="start as many processes as divide {needed}, or pass devices=",
+    explanation="Where there are more devices than a program needs, it runs on the first of each process, the same "
+    "number of each.",
+)
+
+CANNOT_JOIN = Code(
+    "SP564",
+    "this process cannot join the others: {reason}",
+    remedy="start the processes with `python -m tools.run_distributed`, or set JAX_COORDINATOR_ADDRESS (host:port of "
+    "process 0), SHARDPASS_PROCESSES and SHARDPASS_PROCESS in each",
+    explanation="The processes of a program find each other at the address of process 0, before JAX is first used.",
+)
+
+PROCESS_ENDED = Code(
+    "SP565",
+    "process {index} of {count} {how} after {seconds:.0f} s; the others were stopped",
+    remedy="look at the lines that begin with [{index}]",
+    explanation="`tools/run_distributed.py` stops all processes of a program when one of them fails: the others would "
+    "wait for it in a collective.",
 )

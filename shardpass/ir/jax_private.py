@@ -12,6 +12,7 @@ import jax
 import numpy as np
 from jax._src import compiler as _compiler
 from jax._src import custom_partitioning as _custom
+from jax._src import distributed as _distributed
 from jax._src.interpreters import mlir as _jax_mlir
 from jaxlib import _jax
 from jaxlib import xla_client as _xla
@@ -201,3 +202,26 @@ def _result_shape(results: Sequence[Tensor]) -> Any:
 
 def _unpacked(sharding: Any, count: int) -> list[str]:
     return [repr(part) for part in (sharding.tuple_elements() if count > 1 else [sharding])]
+
+
+def wait_for_processes(name: str, seconds: float, processes: Sequence[int] | None = None) -> None:
+    """Returns when all ``processes`` (of the program: all) have come here with ``name``, which may be used once.
+
+    Leans on ``jax._src.distributed.global_state.client`` and its ``wait_at_barrier``. Raises XLA's own error (a
+    RuntimeError) where one does not come in time, and names it.
+    """
+    client: Any = _distributed.global_state.client
+    chosen = None if processes is None else list(processes)
+    client.wait_at_barrier(name, int(1000 * seconds), chosen)
+
+
+def exchange(topic: str, key: str, text: str, processes: Sequence[int], seconds: float) -> list[str]:
+    """The texts of all ``processes`` on ``topic``, which may be used once; this one's is ``text``.
+
+    Leans on ``jax._src.distributed.global_state.client``: ``key_value_set``, ``key_value_dir_get`` and as
+    ``wait_for_processes``.
+    """
+    client: Any = _distributed.global_state.client
+    client.key_value_set(f"{topic}/{key}", text)
+    wait_for_processes(topic, seconds, processes)
+    return [found for _, found in client.key_value_dir_get(topic)]

@@ -27,13 +27,17 @@ from jaxlib.mlir import ir
 
 from shardpass.diagnostics import Diagnostic, ShardpassError, collect, table_jax
 from shardpass.diagnostics.internal import internal_error
+from shardpass.diagnostics.table_runtime import Disagreement
 from shardpass.ir import annotations as names
 from shardpass.ir import jax_private
+from shardpass.ir.context import make_context
 from shardpass.jax.manual_region import wrap
 from shardpass.passes.whole_axes import WholeAxes
-from shardpass.pipeline.run import NAMED, run_in_place
+from shardpass.pipeline.resolve import resolve
+from shardpass.pipeline.run import run_in_place
 from shardpass.runtime.compiling import bytecode, own_copy
 from shardpass.runtime.partitioned_signature import Signature
+from shardpass.runtime.processes import agreed
 from shardpass.sharding import parse_sharding
 
 
@@ -86,12 +90,14 @@ def using(mode: Mode) -> Iterator[None]:
         yield
 
 
+@functools.lru_cache(maxsize=64)
 def for_jax(pipeline: str) -> str:
-    """``pipeline``, named or textual, for a program whose arguments and results are arrays of JAX.
+    """``pipeline``, named (with or without options) or textual, for a program of arrays of JAX.
 
-    Open ones are split over whole axes, evenly, once shardings are propagated.
+    Open arguments and results are split over whole axes, evenly, once shardings are propagated.
     """
-    return re.sub(r"(?=shardpass-(?:check|partition)\b)", f"{WholeAxes.name},", NAMED.get(pipeline, pipeline), count=1)
+    passes = ",".join(map(str, resolve(pipeline, make_context())))
+    return re.sub(r"(?=shardpass-(?:check|partition)\b)", f"{WholeAxes.name},", passes, count=1)
 
 
 def install() -> None:
@@ -149,9 +155,11 @@ def _compile(backend: Any, computation: Any, devices: Any, options: Any, *rest: 
         return _original(backend, computation, devices, options, *rest, **more)
     try:
         shardy = options.executable_build_options.use_shardy_partitioner
-        ours, signature = partitioned(computation, devices, shardy=shardy)
+        ours, signature = agreed(computation, devices.flat, lambda: partitioned(computation, shardy=shardy))
         loaded = _original(backend, ours, devices, options, *rest, **more)
         _refuse_other_shardings(loaded, signature)
+    except Disagreement:  # between processes: XLA in this one alone would be no better
+        raise
     except Exception as error:
         _fall_back(computation, error)
         return _original(backend, computation, devices, options, *rest, **more)
@@ -159,17 +167,14 @@ def _compile(backend: Any, computation: Any, devices: Any, options: Any, *rest: 
     return loaded
 
 
-def partitioned(computation: Any, devices: Any, *, shardy: bool) -> tuple[Any, Signature]:
+def partitioned(computation: Any, *, shardy: bool) -> tuple[Any, Signature]:
     """The module that JAX lowered, partitioned, as one manual region over whole arrays, in the same context.
 
     Returned with the arguments and results of main, tiled.
 
     Raises:
-        ShardpassError: SP603-SP605, or what the pipeline raises.
+        ShardpassError: SP604, SP605, or what the pipeline raises.
     """
-    processes = {device.process_index for device in devices.flat}
-    if len(processes) > 1:
-        raise table_jax.MANY_PROCESSES.error(processes=len(processes))
     module = own_copy(computation)
     with collect():  # remarks of passes are for those who ask, not for every compile
         run_in_place(module, for_jax(_inside_use.value.pipeline))

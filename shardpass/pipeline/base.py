@@ -97,6 +97,7 @@ class ModulePass(abc.ABC):
 
     name: ClassVar[str]
     summary: ClassVar[str]
+    example: ClassVar[str] = ""  # the options with which the page's Input becomes its Output
     keeps_table: ClassVar[bool] = False  # the pass leaves every op as it is (``program.table``)
 
     @abc.abstractmethod

@@ -20,7 +20,7 @@ _OPTION = re.compile(r"(\w[\w-]*): (.*)")
 
 @dataclass(frozen=True, slots=True)
 class PassPage:
-    """``options`` pairs each option with its text; ``input`` and ``output`` are MLIR."""
+    """``options`` pairs each option with its text; ``input`` and ``output`` are MLIR, with the options ``example``."""
 
     name: str
     summary: str
@@ -28,6 +28,7 @@ class PassPage:
     options: tuple[tuple[Option, str], ...]
     input: str
     output: str
+    example: str = ""
 
 
 def page_of(cls: type[ModulePass]) -> PassPage:
@@ -46,8 +47,8 @@ def page_of(cls: type[ModulePass]) -> PassPage:
     if lacking or texts:
         unknown = f"; it describes options that do not exist: {', '.join(texts)}" if texts else ""
         raise ValueError(f"the docstring of {cls.__qualname__} lacks {', '.join(lacking) or 'nothing'}{unknown}")
-    snippets = (textwrap.dedent(sections[name]).strip("\n") for name in ("Input", "Output"))
-    return PassPage(cls.name, cls.summary, description, options, *snippets)
+    before, after = (textwrap.dedent(sections[name]).strip("\n") for name in ("Input", "Output"))
+    return PassPage(cls.name, cls.summary, description, options, before, after, cls.example)
 
 
 def _option_texts(section: str) -> dict[str, str]:

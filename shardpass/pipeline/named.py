@@ -9,5 +9,6 @@ NAMED: Mapping[str, str] = {
     "propagate": "shardpass-import,shardpass-propagate",
     "check": "shardpass-import,shardpass-propagate,shardpass-check",
     "partition": "shardpass-import,shardpass-propagate,shardpass-check,shardpass-partition,"
-    "shardpass-defer,shardpass-hoist,shardpass-redistribute,canonicalize,cse,shardpass-combine,cse,shardpass-join",
+    "shardpass-defer,shardpass-hoist,shardpass-redistribute,canonicalize,cse,shardpass-collective-matmul,"
+    "shardpass-combine,cse,shardpass-join",
 }

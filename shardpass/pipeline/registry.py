@@ -29,6 +29,7 @@ _OWN: Mapping[str, str] = {
     "shardpass-defer": "shardpass.passes.defer:Defer",
     "shardpass-hoist": "shardpass.passes.hoist:Hoist",
     "shardpass-redistribute": "shardpass.passes.redistribute:Redistribute",
+    "shardpass-collective-matmul": "shardpass.passes.collective_matmul:CollectiveMatmul",
     "shardpass-combine": "shardpass.passes.combine:Combine",
     "shardpass-join": "shardpass.passes.join:Join",
 }

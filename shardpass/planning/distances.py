@@ -56,11 +56,11 @@ class Distances:
         kept = np.ones((len(sources), len(targets)))
         elements = np.ones(len(targets))
         for dim, size in enumerate(array.shape):
-            from_axes, rows = _distinct([dims[dim] for dims in sources])
-            to_axes, columns = _distinct([dims[dim] for dims in targets])
+            from_axes, row = _distinct([dims[dim] for dims in sources])
+            to_axes, column = _distinct([dims[dim] for dims in targets])
             table = [[self._fraction(one, other, mesh) for other in to_axes] for one in from_axes]
-            kept *= np.array(table)[rows[:, None], columns[None, :]]
-            elements *= np.array([-(-size // mesh.count(axes)) for axes in to_axes])[columns]
+            kept *= np.array(table)[row[:, None], column[None, :]]
+            elements *= np.array([-(-size // mesh.count(axes)) for axes in to_axes])[column]
         received: Costs = (1 - kept) * elements[None, :] * (array.element.bits / 8)
         return received
 

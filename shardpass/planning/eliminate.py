@@ -29,7 +29,7 @@ import numpy as np
 
 Costs = np.ndarray[Any, Any]
 
-LIMIT = 1 << 20  # entries of one table
+LIMIT = 1 << 18  # entries of one table
 
 
 @dataclass(frozen=True, slots=True)

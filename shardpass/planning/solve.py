@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,7 +38,7 @@ from shardpass.ops.model import OpModel
 from shardpass.ops.splits.factors import Axes, DimAxes, pair_rules
 from shardpass.ops.splits.prime_mesh import PrimeMesh
 from shardpass.planning.distances import Distances
-from shardpass.planning.eliminate import Table, least
+from shardpass.planning.eliminate import Costs, Table, least
 from shardpass.planning.estimate import Estimate
 from shardpass.planning.fold import passes
 from shardpass.planning.prices import Prices
@@ -77,7 +77,7 @@ class Solver:
             present[variable] = domain.index(dims) if dims in domain else 0
             if len(domain) > 1:
                 stays.append(Table((variable,), CHANGE * (np.arange(len(domain)) != present[variable])))
-        answer = least([*self.network.tables, *stays], present)
+        answer = least([*self.network.tables, *stays], {**_ways_at(self.network.tables, present), **present})
         out = {}
         for variable, domain in self.network.domains.items():
             dims = domain[answer.values.get(variable, present[variable])]
@@ -85,6 +85,17 @@ class Solver:
                 if dims != self.engine.values[index].dims:
                     out[index] = dims
         return out
+
+
+def _ways_at(tables: Sequence[Table], present: Mapping[int, int]) -> dict[int, int]:
+    """The best value of each variable that is not ``present``, where all others have their present ones."""
+    costs: dict[int, Costs] = {}
+    for table in tables:
+        free = [variable for variable in table.variables if variable not in present]
+        if len(free) == 1:
+            at = tuple([present.get(variable, slice(None)) for variable in table.variables])
+            costs[free[0]] = costs.get(free[0], 0.0) + table.costs[at]
+    return {variable: int(np.argmin(cost)) for variable, cost in costs.items()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from shardpass.ir.locations import first_names, place_of
 from shardpass.ir.walk import OpLists, named
 from shardpass.runtime.executable import Executable, first_line
 from shardpass.runtime.partitioned_signature import Signature, read_signature
+from shardpass.runtime.processes import agreed, first_of_each
 
 # what JAX says of buffers that XLA may overwrite: a placed array must outlive the run
 DONATION = ("tf.aliasing_output", "jax.buffer_donor", "mhlo.layout_mode")
@@ -25,16 +26,17 @@ def compile(module: Any, devices: Sequence[Any] | None = None) -> Executable:
     """Compiles a partitioned module (text, bytecode or ``ir.Module``), which is left unchanged.
 
     ``devices``: as many jax devices as the module has partitions, in the program's order; by default the first
-    of ``jax.devices()``.
+    of ``jax.devices()``, of several processes the first of each. Those processes must all compile it.
 
     Raises:
         ShardpassError: SP101 (not MLIR), SP501-SP507 (not a valid partitioned module), SP510 (too few devices),
-            SP508 (it calls Python back), SP511 (XLA refuses it).
+            SP508 (it calls Python back), SP511 (XLA refuses it), SP560, SP561, SP563 (between processes).
     """
     copy = own_copy(module)
     refuse_callbacks(copy)
     signature = read_signature(copy)
     chosen = choose_devices(signature.num_devices, devices)
+    agreed(copy, chosen, lambda: (copy, signature))
     return load(copy, signature, chosen)
 
 
@@ -85,9 +87,9 @@ def drop_donation(module: Any) -> None:
 
 
 def choose_devices(needed: int, devices: Sequence[Any] | None) -> tuple[Any, ...]:
-    """The devices to run on. Raises ShardpassError (SP510) where there are too few."""
+    """The devices to run on. Raises ShardpassError (SP510) where there are too few; SP563."""
     available = tuple(jax.devices() if devices is None else devices)
     if len(available) < needed:
         platform = available[0].platform if available else "none"
         raise table_runtime.TOO_FEW_DEVICES.error(needed=needed, available=len(available), platform=platform)
-    return available[:needed]
+    return tuple(first_of_each(available, needed)) if devices is None else available[:needed]

@@ -5,10 +5,14 @@ for each boundary the JAX sharding that says the same.
 
 Invariants: on CPU no call returns before its results are there. Several executions with collectives in flight
 would starve XLA's threads on a small machine until it aborts the process.
+
+Where the devices belong to several processes, all of them make the same calls. Arrays are global: a process gives, and
+gets, the tiles of its own devices.
 """
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Sequence
 from typing import Any
@@ -20,9 +24,12 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from shardpass.diagnostics import table_runtime
 from shardpass.ir import jax_private
 from shardpass.runtime.partitioned_signature import Boundary, Signature
+from shardpass.runtime.processes import everywhere, whole_value
 from shardpass.runtime.tiles import check_arguments, join, pad, said
 
 _in_flight = threading.Lock()
+# Gloo's words, and those of XLA's coordination service
+_LOST = re.compile(r"[Cc]onnection (closed|reset) by peer|tasks are unhealthy|Socket closed|Broken pipe")
 
 
 class Executable:
@@ -55,10 +62,10 @@ class Executable:
         """Runs the program on what ``place`` returned, or on results of runs with the same sharding.
 
         Returns whole jax.Arrays, sharded as the program left them; one that its devices do not divide comes
-        back on the first device, since JAX has no sharding for it.
+        back on the first device, since JAX has no sharding for it (over several processes, a copy on each device).
 
         Raises:
-            ShardpassError: SP520, SP522 (arguments), SP512 (XLA stopped).
+            ShardpassError: SP520, SP522 (arguments), SP512 (XLA stopped), SP562 (another process is gone).
         """
         if len(placed) != len(self._arguments):
             raise table_runtime.WRONG_ARGUMENT_COUNT.error(expected=len(self._arguments), given=len(placed))
@@ -67,19 +74,32 @@ class Executable:
         return [p.whole(tiles) for p, tiles in zip(self._results, results, strict=True)]
 
     def run_tiles(self, *placed: Any) -> list[list[Any]]:
-        """As ``run``, but returns each device's own tile: [result][device], padding and all."""
+        """As ``run``, but returns each device's own tile: [result][device], padding and all.
+
+        None in place of what a device of another process holds.
+        """
         return self._execute([p.operand(i, a) for i, (p, a) in enumerate(zip(self._arguments, placed, strict=True))])
 
     def _execute(self, arguments: list[Any]) -> list[list[Any]]:
         try:
             if self.devices[0].platform != "cpu":
-                return jax_private.execute(self._loaded, arguments)
+                return self._by_device(jax_private.execute(self._loaded, arguments))
             with _in_flight:
                 results = jax_private.execute(self._loaded, arguments)
                 jax.block_until_ready(results)
-                return results
+                return self._by_device(results)
         except RuntimeError as error:
-            raise table_runtime.RUN_FAILED.error(reason=first_line(error)) from None
+            reason = first_line(error)
+            code = table_runtime.PROCESS_LOST if _LOST.search(reason) else table_runtime.RUN_FAILED
+            raise code.error(reason=reason) from None
+
+    def _by_device(self, results: list[list[Any]]) -> list[list[Any]]:
+        """XLA returns the tiles of this process's devices alone."""
+        here = [device.process_index == jax.process_index() for device in self.devices]
+        if all(here):
+            return results
+        rows = [iter(tiles) for tiles in results]
+        return [[next(tiles) if mine else None for mine in here] for tiles in rows]
 
     def hlo_text(self) -> str:
         """The optimised HLO that runs on each device."""
@@ -104,6 +124,7 @@ class _Placement:
     def __init__(self, boundary: Boundary, devices: tuple[Any, ...]) -> None:
         self.boundary = boundary
         self.devices = devices
+        self.here = all(device.process_index == jax.process_index() for device in devices)
         self.holders = boundary.holders(len(devices))
         axes = tuple(f"dim{k}" for k in range(len(boundary.shape)))
         grid = np.array(devices, dtype=object)[self.holders]
@@ -115,8 +136,11 @@ class _Placement:
     def place(self, array: Any, padding: Any) -> Any:
         with jax.enable_x64(True):  # an f64 program keeps its f64
             if not self.boundary.even:
-                array = pad(np.asarray(array), self.boundary, padding)
-            return jax.device_put(array, self.sharding)
+                array = pad(whole_value(array), self.boundary, padding)
+            if self.here or (isinstance(array, jax.Array) and not array.is_fully_addressable):
+                return jax.device_put(array, self.sharding)
+            held = np.asarray(array)  # by every process: device_put would compare the copies of all
+            return jax.make_array_from_callback(held.shape, self.sharding, lambda index: held[index])
 
     def operand(self, index: int, array: Any) -> Any:
         """What XLA takes: the buffers in the program's device order."""
@@ -136,19 +160,30 @@ class _Placement:
             return array
         held = {shard.device: shard.data for shard in array.addressable_shards}
         # each device's buffer as if it were one of many copies: no shape to fit together, rank 0 included
-        buffers = [held[device] for device in self.devices]
+        buffers = [held[device] for device in self.devices if device in held]
         return jax.make_array_from_single_device_arrays(boundary.tile, self.per_device, buffers)
 
     def whole(self, tiles: list[Any]) -> Any:
         boundary = self.boundary
         if boundary.sharding.is_maximal:
-            return tiles[self.order[0]]
-        if boundary.even:
-            return jax.make_array_from_single_device_arrays(
-                boundary.shape, self.sharding, [tiles[device] for device in self.order]
-            )
+            return tiles[self.order[0]] if self.here else self._from_one(tiles)
+        if boundary.even or not self.here:
+            held = [tiles[device] for device in self.order if tiles[device] is not None]
+            padded = jax.make_array_from_single_device_arrays(boundary.padded, self.sharding, held)
+            kept = tuple(slice(size) for size in boundary.shape)
+            return padded if boundary.even else everywhere(padded, lambda array: array[kept])
         with jax.enable_x64(True):
             return jax.device_put(join([np.asarray(tile) for tile in tiles], boundary), self.devices[0])
+
+    def _from_one(self, tiles: list[Any]) -> Any:
+        """Copies on all devices of what one of them holds, as other processes cannot address that one."""
+        with jax.enable_x64(True):
+            rows = [tile[None] for tile in tiles if tile is not None]
+            by_device = NamedSharding(self.per_device.mesh, PartitionSpec("device"))
+            shape = (len(self.devices), *self.boundary.tile)
+            stacked = jax.make_array_from_single_device_arrays(shape, by_device, rows)
+        source = int(self.order[0])
+        return everywhere(stacked, lambda array: array[source])
 
 
 def _told(array: Any) -> str:

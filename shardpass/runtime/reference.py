@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import jax
 from jaxlib.mlir import ir
 
 from shardpass.diagnostics import table_runtime
@@ -32,7 +33,7 @@ def compile_single(module: Any, device: Any = None) -> Executable:
     """
     copy = own_copy(module)
     place = place_of(copy.operation.location)
-    devices = choose_devices(1, None if device is None else [device])
+    devices = choose_devices(1, jax.local_devices() if device is None else [device])
     with copy.context, ir.Location.unknown():
         strip(copy)
         kind = names.main_of(copy).attributes["function_type"].value

@@ -16,6 +16,7 @@ from shardpass.runtime.compare import Difference, compare
 from shardpass.runtime.hlo import Exchange, added_by_xla
 from shardpass.runtime.inputs import poison, random_inputs
 from shardpass.runtime.partitioned_signature import Boundary, Signature, read_signature, tensor_type
+from shardpass.runtime.processes import whole_value
 from shardpass.runtime.tiles import Array
 from shardpass.sharding import Mesh, parse_mesh
 
@@ -109,7 +110,7 @@ def try_out(module: Any, *, original: Any = None, seed: int = 0, interpreter: bo
         from shardpass.runtime.compiling import compile
 
         executable = compile(module)
-        results = [np.asarray(r) for r in executable.run(*executable.place(*inputs, padding=poison))]
+        results = [whole_value(r) for r in executable.run(*executable.place(*inputs, padding=poison))]
         added = tuple(added_by_xla(executable.hlo_text(), module))
     return Trial(
         engine=INTERPRETER if interpreter else XLA,
@@ -133,7 +134,7 @@ def check(original: Any, inputs: Sequence[Array], results: Sequence[Array]) -> C
         if error.code != table_runtime.MANUAL_REGION.id:
             raise
         reference, executable = BY_XLA, compile_by_xla(original)
-    return Check(reference, tuple(compare(results, executable(*inputs))))
+    return Check(reference, tuple(compare(results, [whole_value(r) for r in executable(*inputs)])))
 
 
 def mesh_of(module: Any) -> Mesh | None:

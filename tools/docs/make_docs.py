@@ -126,7 +126,8 @@ def _pass(page: PassPage) -> list[str]:
             default = str(option.default).lower() if option.type is bool else option.default
             lines.append(f"| `{option.spelling}` | {option.type.__name__} | `{default}` | {text} |")
         lines.append("")
-    for title, snippet in (("Input", page.input), ("Output", page.output)):
+    output = f"Output, with `{page.example}`" if page.example else "Output"
+    for title, snippet in (("Input", page.input), (output, page.output)):
         lines += [f"{title}:", "", "```mlir", snippet, "```", ""]
     return lines
 

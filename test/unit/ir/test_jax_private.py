@@ -109,3 +109,13 @@ def test_reference_interpreter():
         arguments = [ir.DenseElementsAttr.get(np.array(row, np.int32)) for row in ([1, 2], [3, 4])]
         results = [np.array(result).tolist() for result in _stablehlo.eval_module(module, arguments)]
     assert results == [[-1, -2], [-3, -4]], VERSION
+
+
+def test_distributed_client():
+    """What wait_for_processes and exchange call; test/integration/test_processes.py runs them."""
+    from jax._src import distributed
+    from jaxlib import _jax
+
+    assert hasattr(distributed.global_state, "client"), f"jax._src.distributed.global_state.client moved in {VERSION}"
+    for method in ("wait_at_barrier", "key_value_set", "key_value_dir_get"):
+        assert hasattr(_jax.DistributedRuntimeClient, method), f"DistributedRuntimeClient.{method} is gone in {VERSION}"

@@ -17,7 +17,7 @@ def test_the_output_is_what_the_pass_makes_of_the_input(name):
     context = make_context()
     module = parse_module(page.input, "input", context)
     expected = parse_module(page.output, "output", context)
-    run_in_place(module, name)
+    run_in_place(module, name + page.example)
     assert str(module) == str(expected)
 
 

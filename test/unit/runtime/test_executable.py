@@ -280,3 +280,24 @@ def test_what_the_interpreter_refuses_is_said():
     )
     with pytest.raises(ShardpassError, match="SP540"):
         interpret(text, np.zeros((8, 8), np.float32))
+
+
+def test_a_lost_process_is_told_from_a_failing_program(monkeypatch):
+    exe = compile(identity("f32", (4, 2), (8, 8), "{devices=[2,4]<=[8]}"))
+    placed = exe.place(np.zeros((8, 8), np.float32))
+    for reason, code in (
+        (
+            "UNKNOWN: Gloo all-reduce failed: [pair.cc:538] Read error [127.0.0.1]:29: Connection reset by peer",
+            "SP562",
+        ),
+        ("RESOURCE_EXHAUSTED: Out of memory", "SP512"),
+    ):
+
+        def fail(*args, reason=reason):
+            raise jax.errors.JaxRuntimeError(reason)
+
+        monkeypatch.setattr("shardpass.ir.jax_private.execute", fail)
+        with pytest.raises(ShardpassError) as stopped:
+            exe.run(*placed)
+        assert stopped.value.code == code
+        assert reason in str(stopped.value)

@@ -1,0 +1,121 @@
+"""Products beside a collective that a loop can do in turn with it.
+
+1. An all_gather whose every use is an operand of a product: each product takes the tiles as they come.
+2. A product whose one use is a reduce_scatter of sums: each block is summed on its way to the device that keeps it.
+
+A product is in one loop. Of several that could have it, the one of the larger array takes it: the array that is not
+made. An all_gather with a use that is no product stays, since its result exists anyway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxlib.mlir import ir
+
+from shardpass.ir.order import bytes_of
+from shardpass.ir.tensors import operation, shape_of
+from shardpass.ir.walk import OpList, named
+from shardpass.ops.reducers import combiner_of
+from shardpass.partition.matmul_loops.gathered import ALL_GATHER, BETWEEN, Gathered, gathered
+from shardpass.partition.matmul_loops.product import Blocks, Product, product_of
+
+DOT, REDUCE_SCATTER = "stablehlo.dot_general", "stablehlo.reduce_scatter"
+Ints = np.ndarray[Any, np.dtype[np.int64]]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A product of a loop: its op, and how it is cut. ``tiles``: of an all_gather."""
+
+    op: Any
+    product: Product
+    blocks: Blocks
+    tiles: Gathered | None
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A collective and the products that could be done in turn with it."""
+
+    collective: Any
+    groups: Ints
+    parts: tuple[Part, ...]
+
+    @property
+    def is_gather(self) -> bool:
+        return bool(self.collective.name == ALL_GATHER)
+
+    @property
+    def count(self) -> int:
+        """Devices of a group: tiles, or blocks."""
+        return int(self.groups.shape[1])
+
+    @property
+    def whole(self) -> Any:
+        """The array that is not made: what is gathered, or what is scattered."""
+        return self.collective.results[0] if self.is_gather else self.collective.operands[0]
+
+    @property
+    def bytes(self) -> int:
+        return bytes_of(self.whole.type)
+
+
+def candidates(inside: OpList, devices: int) -> list[Candidate]:
+    """Of the block, the one of the largest array first; a product may be in several."""
+    found = [_gather(op, devices) for op in named([inside], (ALL_GATHER,))]
+    found += [_scatter(op, devices) for op in named([inside], (REDUCE_SCATTER,))]
+    return sorted(filter(None, found), key=lambda candidate: -candidate.bytes)
+
+
+def _groups(op: Any, devices: int) -> Ints | None:
+    """Groups of at least two that hold every device."""
+    groups: Ints = np.array(op.attributes["replica_groups"], dtype=np.int64)
+    whole = groups.ndim == 2 and sorted(groups.ravel().tolist()) == list(range(devices))
+    return groups if whole and groups.shape[1] > 1 else None
+
+
+def _gather(op: Any, devices: int) -> Candidate | None:
+    groups = _groups(op, devices)
+    if groups is None or len(op.operands) != 1:
+        return None
+    parts: list[Part] = []
+    for user, index in _products(op.results[0]):
+        if user is None or any(part.op == user for part in parts) or user.block != op.block:
+            return None
+        tiles = gathered(user.operands[index])
+        if tiles is None:
+            return None
+        product = product_of(user)
+        parts.append(Part(user, product, product.along(index, tiles.dim), tiles))
+    return Candidate(op, groups, tuple(parts)) if parts else None
+
+
+def _products(value: Any) -> Iterator[tuple[Any, int]]:
+    """The products that take ``value``, in whatever form, and as which operand; None for other uses."""
+    for use in value.uses:
+        user = operation(use.owner)
+        if user.name in BETWEEN:
+            yield from _products(user.results[0])
+        else:
+            yield (user, use.operand_number) if user.name == DOT else (None, 0)
+
+
+def _scatter(op: Any, devices: int) -> Candidate | None:
+    groups = _groups(op, devices)
+    if groups is None or len(op.operands) != 1 or combiner_of(op) != "add":
+        return None
+    value = op.operands[0]
+    if isinstance(value.owner, ir.Block) or len(list(value.uses)) != 1:
+        return None
+    made = operation(value.owner)
+    if made.name != DOT or made.block != op.block:
+        return None
+    product = product_of(made)
+    dim = op.attributes["scatter_dimension"].value
+    if shape_of(value)[dim] % groups.shape[1]:
+        return None
+    return Candidate(op, groups, (Part(made, product, product.along_result(dim), None),))
