@@ -13,8 +13,8 @@ MESH = jax.make_mesh((4, 2), ("a", "b"), axis_types=(AxisType.Auto,) * 2, device
 RING = [(i, (i + 1) % 4) for i in range(4)]
 
 
-def over_a(tile, out=P("a")):
-    return jax.shard_map(tile, in_specs=P("a"), out_specs=out, axis_names={"a"}, check_vma=False)
+def over_a(tile):
+    return jax.shard_map(tile, in_specs=P("a"), out_specs=P("a"), axis_names={"a"}, check_vma=False)
 
 
 def uneven(tile):
