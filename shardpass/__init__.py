@@ -1,7 +1,7 @@
 """shardpass: partition StableHLO programs across devices, in Python that people can read.
 
-The public surface is what this module names. Each name, and the module ``shardpass.jax``, is loaded when it is first
-used, so that ``import shardpass`` is quick and needs no JAX.
+The public surface is what this module names. Each name, and each module such as ``shardpass.jax``, is loaded when it is
+first used, so that ``import shardpass`` is quick and needs no JAX.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from shardpass import jax as jax
+    from shardpass import ops as ops
     from shardpass.diagnostics import Diagnostic as Diagnostic
     from shardpass.diagnostics import ShardpassError as ShardpassError
     from shardpass.pipeline.run import run_pipeline as run_pipeline
@@ -49,7 +50,7 @@ _PUBLIC = {
     "suggest": "shardpass.suggesting.suggest",
 }
 
-_MODULES = ("jax", "onnx")
+_MODULES = ("jax", "onnx", "ops")
 
 __all__ = ["__version__", *_MODULES, *_PUBLIC]
 

@@ -53,7 +53,7 @@ UNSUPPORTED_SHARDING = Code(
     "the sharding {text} is {what}, which is not supported on {where}",
     "{hint}",
     explanation="Outside of a manual region every value is a whole array, so its sharding must say which tile each "
-    "device holds. `{manual}`, manual axes and partial sums do not say that.",
+    "device holds. `{manual}`, manual axes, and partial sums without axes do not say that.",
 )
 SCOPE_OFF_MESH = Code(
     "SP209",
@@ -152,8 +152,9 @@ STRANGE_TYPE = Code(
 NOT_AN_ARRAY = Code(
     "SP225",
     "{where} of @main has the type {type}, but only arrays have tiles that devices can hold",
-    "pass the elements of a tuple one by one; replace ordered effects in JAX, which pass a token, by unordered ones",
-    explanation="Arguments and results of @main must be arrays. Tuples, tokens and futures are not.",
+    "pass the elements of a tuple one by one; let tokens order Python callbacks alone",
+    explanation="Arguments and results of @main must be arrays. Tuples and futures are not. Tokens are taken where "
+    "nothing but control flow and JAX's Python callbacks uses them, as ordered `io_callback`s do.",
 )
 OUTSIDE_REGIONS = Code(
     "SP226",
@@ -177,9 +178,9 @@ FOREIGN_OP = Code(
 HOST_CALL = Code(
     "SP238",
     "`custom_call @{target}` calls the host and {reason}, where shardpass cannot tell which devices make the call",
-    "call it outside of the region, or on whole arrays (partitioned=False)",
-    explanation="A callback runs once, on whole arrays, or inside of a fully manual region on each device. JAX can "
-    "also ask for a callback on local shards.",
+    "call it outside of the region, or make the region manual over all axes",
+    explanation="A callback runs once, on whole arrays, or on each device: inside of a fully manual region, or where "
+    "JAX asks for local shards (`partitioned=True`).",
 )
 TOO_MANY_OPS = Code(
     "SP229",
@@ -334,6 +335,29 @@ TOO_LONG = Code(
     "give the array more dimensions, each of at most 2147483647 elements, or leave this dimension unsplit",
     explanation="Ops that move elements along a split dimension compute on each device where its tile begins, as i32. "
     "Elementwise ops take arrays of any size.",
+)
+BAD_CALL_RULE = Code(
+    "SP307",
+    "the rule '{rule}' of a custom call cannot be read: {reason}",
+    "name each dimension of the operands and results, as in 'i j, j k -> i k' with reduction_factors=('j',)",
+    explanation="`shardpass.ops.register_custom_call` takes rules in the manner of einsum: names of dimensions with "
+    "spaces between, a comma between operands or results, and one arrow. `...` stands for leading dimensions of any "
+    "number, and `(a b)` for a dimension of several factors.",
+)
+CALL_RULE_MISFIT = Code(
+    "SP308",
+    "the rule '{rule}' does not fit this call of @{target}: {reason}",
+    "correct the rule that was given to shardpass.ops.register_custom_call; `...` takes leading dimensions",
+    explanation="Each dimension of the call's operands and results must be one of the rule, and a factor has one size "
+    "wherever it stands.",
+)
+CUSTOM_PARTITIONING = Code(
+    "SP309",
+    "this call of a custom_partitioning {reason}",
+    "partition the program in the process that lowered it; the partition function must take the shardings that it is "
+    "given, or return others",
+    explanation="`jax.experimental.custom_partitioning` keeps the functions of its author in the process. A text names "
+    "them by a number, and only `shardpass.jax`, or `run_pipeline` on the module that JAX lowered, can call them.",
 )
 INTERNAL_SHAPE = Code(
     "SP399",

@@ -102,7 +102,7 @@ def _copies(op: Any) -> list[Any]:
     copies = []
     with ir.InsertionPoint(op):
         for user, position in [(use.owner, use.operand_number) for use in uses]:
-            copy = op.clone()
+            copy = operation(op.clone())
             operation(user).operands[position] = copy.results[0]
             copies.append(copy)
     return copies

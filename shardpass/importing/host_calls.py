@@ -4,12 +4,13 @@ Problem. ``jax.debug.print``, ``io_callback`` and ``pure_callback`` lower to a c
 once, on the device that its sharding ``{maximal device=0}`` names. Computed on every device, as calls without a rule
 are, it would run as often as there are devices.
 
-Cases, for a custom call that has a side effect or calls Python back:
+Cases, for a custom call that has a side effect or calls Python back, of a target that has no model of its own:
 
 1. outside of manual regions: its sharding goes, and ``shardpass.once = 0`` says the device. Partitioning gives the call
    whole operands and puts it under ``if partition_id == 0``; its results, zero elsewhere, are summed;
 2. in a region that is manual over all axes: every device makes it, as JAX means it. It is left;
-3. in a region that is manual over some axes, or where JAX asks for local shards (``partitioned=True``): refused, SP238.
+3. on local shards (``partitioned=True``): every device makes it with its tiles (``ops.families.host_targets``);
+4. in a region that is manual over some axes: refused, SP238.
 
 On one device nothing is marked. O(ops of custom calls).
 """
@@ -25,27 +26,36 @@ from shardpass.ir.annotations import MANUAL, ONCE, SHARDING, custom_call_target,
 from shardpass.ir.effects import calls_host
 from shardpass.ir.locations import place_of
 from shardpass.ir.walk import OpLists, named
+from shardpass.ops.families.custom_call import is_defined
+from shardpass.ops.families.host_targets import PARTITIONED, with_results
 from shardpass.program.manual_regions import marked_scope
 from shardpass.sharding import Sharding, TupleSharding, parse_sharding
 
 CUSTOM_CALL = "stablehlo.custom_call"
-PARTITIONED = "xla_ffi_partitioned_python"  # the beginning of the target of a callback on local shards
 
 
 def mark_host_calls(lists: OpLists) -> None:
     """Marks the calls of case 1 in the function whose ops ``lists`` holds.
 
-    Raises ShardpassError (SP238) for a call of case 3.
+    Raises ShardpassError (SP238) for a call of case 4.
     """
     for op in named(lists.blocks, (CUSTOM_CALL,)) if CUSTOM_CALL in lists.names else ():
-        if not calls_host(op):
+        target = custom_call_target(op)
+        if not calls_host(op) or (is_defined(target) and target not in PARTITIONED):
             continue
-        scope, target = marked_scope(op), custom_call_target(op)
+        scope = marked_scope(op)
         if scope == MANUAL:
             continue
-        if scope is not None or target.startswith(PARTITIONED):
-            reason = "works on local shards" if scope is None else "stands in a region that is manual over some axes"
+        if scope is not None:
+            reason = "stands in a region that is manual over some axes"
             raise HOST_CALL.error(place_of(op.location), target=target, reason=reason)
+        if target in PARTITIONED:
+            if SHARDING in op.attributes:
+                del op.attributes[SHARDING]
+            if not len(op.results):
+                with_results(op)
+                lists.changed()
+            continue
         device = _device(op)
         if SHARDING in op.attributes:
             del op.attributes[SHARDING]

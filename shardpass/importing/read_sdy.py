@@ -7,7 +7,7 @@ counterpart that names devices:
 |---|---|
 | ``sdy.sharding`` | ``mhlo.sharding``, ``shardpass.unspecified_dims``, ``.priorities``, ``.replicated`` |
 | ``sdy.sharding_constraint``, ``sdy.reshard`` | ``custom_call @Sharding`` |
-| ``sdy.manual_computation`` | ``@SPMDFullToShardShape``, the body, ``@SPMDShardToFullShape``; partial sums are summed |
+| ``sdy.manual_computation`` | ``@SPMDFullToShardShape``, the body, ``@SPMDShardToFullShape`` |
 | ``sdy.sharding_group`` | ``custom_call @Sharding`` with ``{unknown shard_as N}`` |
 | ``sdy.propagation_barrier`` | ``custom_call @Sharding`` with ``{unknown}`` and ``shardpass.barrier`` |
 | ``sdy.propagation_edges``, ``sdy.sharding_origins`` | nothing: notes of Shardy's debugging |
@@ -34,7 +34,7 @@ Cost: O(ops), two look-ups of an attribute for an op without SDY.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from math import prod
 from typing import Any
 
@@ -59,7 +59,6 @@ from shardpass.ir.annotations import (
 )
 from shardpass.ir.collectives import OPS
 from shardpass.ir.locations import Within, place_of
-from shardpass.ir.reductions import all_reduce, channels
 from shardpass.ir.tensors import dense_i64
 from shardpass.ir.walk import OpLists, operation
 from shardpass.program.manual_regions import marked_scope, set_scope
@@ -92,7 +91,6 @@ class _Import:
         self.read: dict[tuple[Any, int, str | None], dict[str, Any]] = {}
         self.manual: dict[str | None, frozenset[str]] = {None: frozenset()}  # scope -> names of its axes
         self.functions: dict[str, str] = {}
-        self.channels: Iterator[int] | None = None  # numbers that no collective has
         self.changed = False  # whether ops were made, moved or erased
 
     def run(self, lists: OpLists) -> Mesh | None:
@@ -174,7 +172,8 @@ class _Import:
         said = sharding
         if manual and sharding.mesh is not None:
             dims = tuple(tuple(a for a in axes if a.name not in manual) for axes in sharding.dims)
-            said = Sharding.tiled(sharding.mesh, dims or ((),) * rank, manual=sorted(manual))
+            partial = [a for a in sharding.unreduced if a.name not in manual]
+            said = Sharding.tiled(sharding.mesh, dims or ((),) * rank, unreduced=partial, manual=sorted(manual))
         return {SHARDING: ir.StringAttr.get(str(said)), **notes_of(sharding, rank, manual)}
 
     def _signature(self, function: Any, block: Any, scope: str | None) -> None:
@@ -249,6 +248,8 @@ class _Import:
             if len(said) and marked_scope(op) is None:
                 op.attributes[SHARDING] = self._attributes(said[0], 0, op.location, None)[SHARDING]
             return
+        if marked_scope(op) == MANUAL:
+            return  # every value is a tile there; JAX gives results of callbacks a mesh without axes
         found = [
             self._attributes(s, _rank(r.type), op.location, marked_scope(op))
             for s, r in zip(said, op.results, strict=True)
@@ -311,34 +312,14 @@ class _Import:
                 within.move(inner)
                 self._mark(inner, scope)
             for result, value, sharding in zip(op.results, list(terminator.operands), outof, strict=True):
-                summed, value = self._summed(sharding, value, scope)
                 tile = self._constrained_border(value, sharding, scope)
                 whole = tile if scope == around else self._call(TO_FULL, tile, result.type, sharding, around)
-                if summed is not None:
-                    operation(whole.owner).attributes[SHARDING] = ir.StringAttr.get(str(summed))
                 result.replace_all_uses_with(whole)
         terminator.erase()
         op.erase()
 
     def _constrained_border(self, value: Any, sharding: Any, scope: str | None) -> Any:
         return self._call(CONSTRAINT, value, value.type, sharding, scope)
-
-    def _summed(self, attribute: Any, value: Any, scope: str | None) -> tuple[Sharding | None, Any]:
-        """A partial sum that leaves a region that is manual over all axes: the sharding that it has once it is summed.
-
-        None, and ``value`` as it is, for what is not partial. Example: the shards of ``out_specs=P("x",
-        unreduced={"y"})`` are summed over y by an all_reduce, and leave as ``P("x")``.
-        """
-        if scope != MANUAL:
-            return None, value
-        said = self._parse(str(attribute), ir.Location.current)
-        if not said.unreduced or said.reduction != "sum" or said.mesh is None:
-            return None, value
-        self.channels = self.channels or channels(self.module)
-        groups = Sharding.tiled(said.mesh, ()).groups(said.unreduced)
-        total = all_reduce(value, groups, "add", next(self.channels))
-        self._mark(operation(total), scope)
-        return Sharding.tiled(said.mesh, said.dims), total.results[0]
 
     def _call(self, target: str, value: Any, kind: Any, sharding: Any, scope: str | None) -> Any:
         """A conversion or constraint whose result is in ``scope`` and split as ``sharding`` says, less manual axes."""

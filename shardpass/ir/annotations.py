@@ -30,7 +30,11 @@ BARRIER = "shardpass.barrier"  # on a constraint: the one way that shardings may
 SAID = (SHARDING, UNSPECIFIED, PRIORITIES, REPLICATED)  # all that the user says of a value's sharding
 FROM, TO, GLOBAL_TYPE = "shardpass.from", "shardpass.to", "shardpass.global_type"
 TILED_SHARDING = "shardpass.sharding"  # of a partitioned module's arguments and results
+PARTIAL = "shardpass.partial"  # of an argument or result that holds summands: the sharding of the sum (see importing)
 MANUAL = "{manual}"
+TOKENS = "shardpass.tokens"  # on the module: at which places main took and returned tokens
+INSPECTED = "shardpass.inspected"  # on the module: shardings of which JAX is to tell the user
+ORDER = "shardpass.order"  # on a call of the host: those of its results that only order calls
 ONCE = "shardpass.once"  # on a call of the host: the one device that makes it
 CAUSE, AXES = "shardpass.cause", "shardpass.axes"  # on a collective: why it is there, and over which axes
 

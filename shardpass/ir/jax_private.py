@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import jax
 import numpy as np
 from jax._src import compiler as _compiler
+from jax._src import custom_partitioning as _custom
 from jax._src import distributed as _distributed
 from jax._src.interpreters import mlir as _jax_mlir
 from jaxlib import _jax
@@ -132,6 +134,84 @@ def compile_hook() -> Compile:
 def set_compile_hook(function: Compile) -> None:
     """Replaces the function of ``compile_hook``. JAX's callers look it up in the module on every call."""
     _compiler.compile_or_get_cached = function
+
+
+# --- jax.experimental.custom_partitioning
+
+Tensor = tuple[Any, tuple[int, ...]]  # dtype and shape
+
+
+def call_partition(
+    key: str,
+    operands: Sequence[Tensor],
+    operand_shardings: Sequence[str],
+    results: Sequence[Tensor],
+    result_shardings: Sequence[str],
+) -> tuple[bytes, list[str], list[str]]:
+    """Calls the partition function of a ``custom_partitioning``, known by its ``key``, as XLA's partitioner does.
+
+    Returns the module of one device, and the shardings of the operands and results that it works on. Raises KeyError
+    for a key that this process does not know, or whatever the function raises.
+
+    Leans on ``jax._src.custom_partitioning._custom_partitioning_partition`` and ``_sharding_callbacks``.
+    """
+    known = _known(key)
+    parsed = [_xla.HloSharding.from_string(text) for text in result_shardings]
+    module, takes, gives = _custom._custom_partitioning_partition(
+        [_shape(tensor) for tensor in operands],
+        [_xla.HloSharding.from_string(text) for text in operand_shardings],
+        _result_shape(results),
+        _custom._pack_result_sharding(_result_shape(results), parsed),
+        known,
+    )
+    return module, [repr(sharding) for sharding in takes], _unpacked(gives, len(results))
+
+
+def call_infer_sharding(
+    key: str, operands: Sequence[Tensor], split: tuple[int, int], results: Sequence[Tensor]
+) -> list[str]:
+    """What ``infer_sharding_from_operands`` says of the results where ``split`` = (operand, dimension) is split.
+
+    The dimension is split over the first axis of the function's mesh. Raises as ``call_partition``, and LookupError
+    where no such function was given, or no mesh is known.
+
+    Leans on ``_custom_partitioning_infer_sharding_from_operands``, and ``mesh`` of what ``_sharding_callbacks`` holds.
+    """
+    known = _known(key)
+    info = _custom._sharding_callbacks[known]
+    if info.infer_sharding_from_operands is None or info.mesh.empty:
+        raise LookupError("no function, or no mesh")
+    axis = next(name for name, size in info.mesh.shape.items() if size > 1)
+    shardings = []
+    for index, (_, shape) in enumerate(operands):
+        spec = [axis if (index, dim) == split else None for dim in range(len(shape))]
+        named = jax.sharding.NamedSharding(info.mesh, jax.sharding.PartitionSpec(*spec))
+        shardings.append(named._to_xla_hlo_sharding(len(shape)))
+    found = _custom._custom_partitioning_infer_sharding_from_operands(
+        [_shape(tensor) for tensor in operands], shardings, _result_shape(results), known
+    )
+    return _unpacked(found, len(results))
+
+
+def _known(key: str) -> bytes:
+    name = key.encode()
+    if name not in _custom._sharding_callbacks:
+        raise KeyError(key)
+    return name
+
+
+def _shape(tensor: Tensor) -> Any:
+    dtype, shape = tensor
+    return _xla.Shape.array_shape(np.dtype(dtype), shape)
+
+
+def _result_shape(results: Sequence[Tensor]) -> Any:
+    shapes = [_shape(tensor) for tensor in results]
+    return shapes[0] if len(shapes) == 1 else _xla.Shape.tuple_shape(shapes)
+
+
+def _unpacked(sharding: Any, count: int) -> list[str]:
+    return [repr(part) for part in (sharding.tuple_elements() if count > 1 else [sharding])]
 
 
 def wait_for_processes(name: str, seconds: float, processes: Sequence[int] | None = None) -> None:

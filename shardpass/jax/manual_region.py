@@ -6,6 +6,8 @@ partitioner leaves alone.
 
 Cases: Shardy's annotations (`sdy.manual_computation` over all axes of one mesh) and GSPMD's
 (`SPMDFullToShardShape` and `SPMDShardToFullShape` around each argument and result).
+
+Partial sums and tokens, which JAX's main has beside whole arrays, come back by ``beside_arrays``.
 """
 
 from __future__ import annotations
@@ -20,10 +22,12 @@ from jaxlib.mlir.dialects import func, sdy
 from shardpass.diagnostics import table_jax
 from shardpass.ir import annotations as names
 from shardpass.ir.locations import first_names, named
-from shardpass.ir.tensors import every_op, operation
+from shardpass.ir.tensors import every_op, operation, splat
 from shardpass.ir.walk import CONTROL_FLOW
+from shardpass.jax.beside_arrays import Rows, tokens_of, with_tokens, without_summands
+from shardpass.ops.tiles.summing import zero_text
 from shardpass.runtime.partitioned_signature import Boundary, Signature, read_signature
-from shardpass.sharding import Mesh, Sharding, common_mesh, parse_mesh, sdy_text
+from shardpass.sharding import Mesh, Sharding, common_mesh, parse_mesh, parse_sharding, sdy_text
 
 MESH_NAME = "shardpass_mesh"
 
@@ -38,23 +42,51 @@ def wrap(module: Any, original: Any, *, shardy: bool) -> Signature:
         ShardpassError: SP604 (a boundary that does not divide), SP605 (Shardy has no word for a sharding), and
             as ``read_signature``.
     """
-    signature = read_signature(module)
+    signature = without_summands(module, read_signature(module, partial_sums=shardy))
     for boundary in (*signature.arguments, *signature.results):
         if not boundary.even:
             shape, sharding = list(boundary.shape), boundary.sharding
             raise table_jax.UNEVEN.error(where=boundary.where, shape=shape, sharding=sharding)
     kept = names.Signature(names.main_of(original))
+    tokens = tokens_of(module)
     with module.context, ir.Location.unknown():
         first_names(module.operation)
-        rows = (_kept(kept.arguments, module.context), _kept(kept.results, module.context))
-        (_by_shardy if shardy else _by_gspmd)(module, signature, *rows)
+        sides = [_kept(side, module.context) for side in (kept.arguments, kept.results)]
+        arguments, results = (
+            [row for place, row in enumerate(side) if place not in places]
+            for side, places in zip(sides, tokens, strict=True)
+        )
+        (_by_shardy if shardy else _by_gspmd)(module, signature, arguments, results)
+        if names.INSPECTED in module.operation.attributes:
+            _inspect(module, signature, shardy=shardy)
+        if any(tokens):
+            with_tokens(module, sides, tokens)
         for name in [n for n in module.operation.attributes if n.startswith("shardpass.")]:
             del module.operation.attributes[name]
     module.operation.verify()
     return signature
 
 
-Rows = list[dict[str, Any]]
+def _inspect(module: Any, signature: Signature, *, shardy: bool) -> None:
+    """Adds ``@InspectSharding`` calls of whole arrays that have the shardings which partitioning chose.
+
+    XLA tells the user's functions, to which the calls lead, and drops the calls and their arrays of zeros.
+    """
+    (block,) = operation(names.main_of(module)).regions[0].blocks
+    end = operation(block.operations[len(block.operations) - 1])
+    mesh = _one_mesh(module, signature)
+    for row in module.operation.attributes[names.INSPECTED]:
+        kind, sharding = row["type"].value, parse_sharding(row["sharding"].value)
+        with ir.InsertionPoint(end):
+            value = splat(kind, zero_text(kind.element_type))
+            if shardy:
+                text = _sdy("an inspected array", kind.rank, sharding, mesh)
+                value = sdy.ShardingConstraintOp(value, ir.Attribute.parse(text)).result
+            else:
+                value = _custom_call(names.CONSTRAINT, value, kind, ir.StringAttr.get(str(sharding)))
+            attributes = {"call_target_name": ir.StringAttr.get("InspectSharding"), "backend_config": row["config"]}
+            attributes["has_side_effect"] = ir.BoolAttr.get(True)
+            ir.Operation.create("stablehlo.custom_call", [kind], [value], attributes)
 
 
 def _kept(rows: Rows, context: Any) -> Rows:
@@ -81,8 +113,8 @@ def _annotate(function: Any, arguments: Rows, results: Rows) -> None:
 def _by_shardy(module: Any, signature: Signature, arguments: Rows, results: Rows) -> None:
     program = names.main_of(module)
     mesh = _one_mesh(module, signature)
-    into = [_sdy(b, mesh) for b in signature.arguments]
-    out = [_sdy(b, mesh) for b in signature.results]
+    into = [_sdy(b.where, len(b.shape), b.sharding, mesh) for b in signature.arguments]
+    out = [_sdy(b.where, len(b.shape), b.sharding, mesh) for b in signature.results]
     with ir.InsertionPoint.at_block_begin(module.body):
         sdy.MeshOp(MESH_NAME, ir.Attribute.parse(_mesh_text(mesh)))
     with ir.InsertionPoint(program):
@@ -151,14 +183,13 @@ def _one_mesh(module: Any, signature: Signature) -> Mesh:
     return found if found is not None else Mesh((("devices", signature.num_devices),))
 
 
-def _sdy(boundary: Boundary, mesh: Mesh) -> str:
-    """The sharding as Shardy's attribute; every dimension is said, and closed."""
-    sharding = boundary.sharding
+def _sdy(where: str, rank: int, sharding: Any, mesh: Mesh) -> str:
+    """The sharding of an array of ``rank`` as Shardy's attribute; every dimension is said, and closed."""
     if sharding.is_replicated:
-        sharding = Sharding.tiled(mesh, [()] * len(boundary.shape))
+        sharding = Sharding.tiled(mesh, [()] * rank)
     named = sharding.on(mesh) if sharding.is_tiled or sharding.is_replicated else None
     if named is None:
-        raise table_jax.NO_AXES.error(where=boundary.where, sharding=boundary.sharding)
+        raise table_jax.NO_AXES.error(where=where, sharding=sharding)
     return sdy_text(named, MESH_NAME)
 
 

@@ -1,0 +1,15 @@
+"""A model of each op of StableHLO and CHLO. For other packages: ``register_custom_call``, and the modules beneath."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+_PUBLIC = {"register_custom_call": "shardpass.ops.families.call_rules"}
+
+
+def __getattr__(name: str) -> Any:
+    """Loaded when it is asked for: the families need the rest of this package first."""
+    if name not in _PUBLIC:
+        raise AttributeError(f"module 'shardpass.ops' has no attribute {name!r}")
+    return getattr(importlib.import_module(_PUBLIC[name]), name)

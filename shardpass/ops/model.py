@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 from jaxlib.mlir import ir
@@ -122,9 +122,13 @@ P = TypeVar("P", bound=LocalPlan)
 
 
 class OpModel(abc.ABC, Generic[P]):
-    """One op, read: frozen, made by the ``read`` of its family. Equal ops of a program share one model."""
+    """One op, read: frozen, made by the ``read`` of its family. Equal ops of a program share one model.
+
+    ``looks_on``: the op tells somebody about its operands, so that it takes each as it is; result i is operand i.
+    """
 
     rule: Rule
+    looks_on: ClassVar[bool] = False
 
     @abc.abstractmethod
     def plan(self, split: Split) -> P:

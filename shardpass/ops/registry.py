@@ -42,6 +42,8 @@ FAMILIES = (
     "rng",
     "map",
     "custom_call",
+    "custom_partitioning",
+    "host_targets",
     "xla_targets",
     "fft_cholesky",
     "triangular_solve",

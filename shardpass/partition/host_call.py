@@ -18,7 +18,7 @@ from typing import Any
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
 
-from shardpass.ir.annotations import MANUAL, ONCE, SHARDING
+from shardpass.ir.annotations import MANUAL, ONCE, ORDER, SHARDING
 from shardpass.ir.tensors import operation, splat
 from shardpass.ops.tiles.summing import zero_text
 
@@ -39,7 +39,8 @@ def on_one_device(op: Any, device: int) -> list[Any]:
         with ir.InsertionPoint(call):
             end = operation(hlo.return_(list(op.results)))
     op.move_before(end)
-    if ONCE in op.attributes:
-        del op.attributes[ONCE]
+    for name in (ONCE, ORDER):
+        if name in op.attributes:
+            del op.attributes[name]
     op.attributes[SHARDING] = ir.StringAttr.get(MANUAL)  # XLA would give the call to a device of its own choice
     return list(condition.results)

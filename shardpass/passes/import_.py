@@ -7,7 +7,7 @@ with ``mhlo.sharding`` in canonical text on values, and one mesh in whose axes a
 The order of the steps matters. Each says which others it must follow:
 
 1. Refuse a module that was partitioned already: its shardings mean tiles, and every later message would mislead.
-2. ``refuse_types``: no later step is prepared for dynamic shapes or strange types.
+2. ``number_tokens``, then ``refuse_types``: no later step is prepared for dynamic shapes or strange types.
 3. Read the mesh that the module names. (Before 4, which erases ``sdy.mesh``.)
 4. ``import_sdy``: SDY becomes ``mhlo.sharding`` and custom calls. Before 5, since a callee's ``sdy.sharding`` must
    become a constraint at each call, and since the ops of a manual computation get their scope here, which 5 hands on to
@@ -15,10 +15,11 @@ The order of the steps matters. Each says which others it must follow:
 5. ``inline_calls``. From here on only ``main`` is read.
    ``hold_resources`` then: constants whose elements stand beside the module get them.
 6. ``split_variadic``. After 5, since each new collective needs a channel of its own: two copies of a body that was
-   split before would share channels.
+   split before would share channels. ``type_channels`` follows: exported programs leave the type of channels open.
 7. Drop the constraints of a reducer's scalars, which say nothing. After 4, which makes such constraints.
-8. Read ``unspecified_dims``, which a constraint's ``backend_config`` holds, and open the dimensions of constraints that
-   leave partial sums. After 4 and 5, which make constraints.
+8. Read ``unspecified_dims``, which a constraint's ``backend_config`` holds. After 4 and 5, which make constraints.
+   ``stack_partial_sums`` follows, which says partial sums at borders in whole arrays, and then the dimensions of
+   constraints that leave partial sums are opened.
 9. ``expand_ops``: ops that are defined by others are written out. Before 10, so that what is written out is marked too.
 10. ``mark_manual``: the ops of manual regions. After 5: a region's ops are found by following values from its entry to
     its exit, which must not hide in a callee.
@@ -46,6 +47,7 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from shardpass.diagnostics.table_passes import PARTITIONED_ALREADY, TOO_MANY_DEVICES
+from shardpass.importing.channel_types import type_channels
 from shardpass.importing.constraints import (
     CUSTOM_CALL,
     drop_constraints_in_reducers,
@@ -56,11 +58,13 @@ from shardpass.importing.erase_and_copy import erase_unused_and_copy_constants
 from shardpass.importing.find_mesh import device_count, find_mesh
 from shardpass.importing.host_calls import mark_host_calls
 from shardpass.importing.inline_calls import inline_calls
+from shardpass.importing.partial_sums import stack_partial_sums
 from shardpass.importing.read_annotations import read_annotations, refuse_wrong_shardings
 from shardpass.importing.read_sdy import MOST_DEVICES, import_sdy
 from shardpass.importing.refuse_unsupported import refuse_ops, refuse_types
 from shardpass.importing.resource_constants import hold_resources
 from shardpass.importing.split_variadic import VARIADIC, split_variadic
+from shardpass.importing.tokens import number_tokens
 from shardpass.importing.write_out import expand_ops
 from shardpass.ir.annotations import (
     GLOBAL_TYPE,
@@ -123,6 +127,7 @@ class Import(ModulePass):
         main = main_of(module)
         _refuse_partitioned(main, Signature(main))
         lists = OpLists(module.operation)
+        number_tokens(module, main, lists)
         refuse_types(lists, main)
         prefer = mesh_of(module)
         sdy_mesh = import_sdy(module, lists)
@@ -132,14 +137,16 @@ class Import(ModulePass):
         if not lists.names.isdisjoint(VARIADIC):
             split_variadic(module)
             lists.changed()
+        type_channels(lists)
         drop_constraints_in_reducers(lists)
         read_unspecified_dims(lists)
+        signature = Signature(main)
+        stack_partial_sums(main, signature, lists)
         open_unreduced_constraints(lists)
         expand_ops(lists)
         _mark_manual(main, lists)
         mark_host_calls(lists)
         erase_unused_and_copy_constants(lists)
-        signature = Signature(main)
         found, replicated_along = read_annotations(main, signature, lists)
         count = device_count(module, found, sdy_mesh)
         if count > MOST_DEVICES:

@@ -148,8 +148,10 @@ class _Planner:
     def _split(self, op: Op) -> SplitPlan:
         held = [self.copies.held[value] for value in op.operands]
         types = [self.program.array(value) for value in op.results]
-        wanted = [self.wanted(v, t, op.mesh) for v, t in zip(op.results, types, strict=True)]
         assert op.model is not None
+        wanted = [self.wanted(v, t, op.mesh) for v, t in zip(op.results, types, strict=True)]
+        if op.model.looks_on:
+            wanted = [one.sharding for one in held]
         choice = self.choices.of(op.model, op.mesh, held, types, wanted)
         self.movers.made_by(op)
         operands = []
@@ -194,12 +196,12 @@ class _Planner:
             operands.append((value, self._bring(value, target, cause)))
         remarks = (Remark("SP301", None, None, (), (), gathered),) if gathered and op.once is None else ()
         results = []
-        for value in op.results:
+        for place, value in enumerate(op.results):
             type_ = self.program.arrays[value]
             if type_ is not None:
                 wanted = self.wanted(value, type_, op.mesh)
                 made = ResultChoice.of(((),) * type_.rank, op.mesh)
-                if op.once is not None:
+                if op.once is not None and place not in op.order:
                     made = self._summed(made, type_, wanted, op.mesh)
                 results.append(self._result(op, value, type_, made, wanted))
         return WholePlan(op, tuple(operands), tuple(results), remarks)

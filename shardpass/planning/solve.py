@@ -185,6 +185,8 @@ class _Network:
         array = self.program.array(value)
         if place is None or len(place.domain) > 1 or value in self.estimate.free or not array.bytes:
             return
+        if self.estimate.meshes[value].manual:  # splits here are of the whole mesh
+            return
         splits = self._splits(array.shape)
         if len(splits) > FEW:
             return

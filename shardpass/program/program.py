@@ -65,6 +65,7 @@ class Op:
         pure: the op has no effect but its results.
         blocks: of CONTROL_FLOW.
         once: of a call of the host, the one device that makes it; None of every other op.
+        order: of such a call, the places of results that only order calls, which every device knows.
         trips: how often a loop's body runs; None where it is not known, 1 for other ops.
     """
 
@@ -83,6 +84,7 @@ class Op:
     blocks: tuple[Block, ...] = ()
     trips: int | None = 1
     once: int | None = None
+    order: tuple[int, ...] = ()
 
     @property
     def is_loop(self) -> bool:

@@ -19,6 +19,7 @@ from shardpass.ir.annotations import (
     MANUAL,
     MESH,
     ONCE,
+    ORDER,
     PRIORITIES,
     REPLICATED,
     SCOPE,
@@ -36,6 +37,7 @@ from shardpass.ir.annotations import (
 )
 from shardpass.ir.effects import may_be_erased
 from shardpass.ir.locations import place_of
+from shardpass.ir.tensors import ints
 from shardpass.ir.trip_counts import trip_count
 from shardpass.ir.walk import CONTROL_FLOW, inputs_of
 from shardpass.ops.model import OpModel
@@ -205,6 +207,7 @@ class _Reader:
         ranked: bool,
     ) -> Op:
         once = ir.IntegerAttr(op.attributes[ONCE]).value if target and ONCE in op.attributes else None
+        order = ints(op.attributes[ORDER]) if target and ORDER in op.attributes else ()
         entry = find(op.name) if once is None else None
         captured: tuple[int, ...] = ()
         if len(op.regions):
@@ -220,7 +223,19 @@ class _Reader:
             return Op(number, op.name, OpKind.SPLIT, operands, results, mesh, model, (), "", target, cheap, pure)
         why = _why_whole(entry, ranked, captured, target) if once is None else f"device {once} alone makes this call"
         return Op(
-            number, op.name, OpKind.WHOLE, operands, results, mesh, None, captured, why, target, pure=pure, once=once
+            number,
+            op.name,
+            OpKind.WHOLE,
+            operands,
+            results,
+            mesh,
+            None,
+            captured,
+            why,
+            target,
+            pure=pure,
+            once=once,
+            order=order,
         )
 
     def _scope(self, attributes: Any, op: Any) -> PrimeMesh:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -25,12 +25,16 @@ from shardpass.sharding import Sharding, parse_sharding
 
 @dataclass(frozen=True, slots=True)
 class Boundary:
-    """An argument or result of main: the whole array, and the tile that a device holds of it."""
+    """An argument or result of main: the whole array, and the tile that a device holds of it.
+
+    ``partial``: the array holds the summands of a value along dimension 0; the sharding of the value.
+    """
 
     where: str  # "argument 3"
     element: ElementType
     shape: tuple[int, ...]  # of the whole array
     sharding: Sharding
+    partial: Sharding | None = None
 
     @property
     def counts(self) -> tuple[int, ...]:
@@ -87,8 +91,11 @@ class Signature:
     results: tuple[Boundary, ...]
 
 
-def read_signature(module: Any) -> Signature:
+def read_signature(module: Any, *, partial_sums: bool = False) -> Signature:
     """Reads and checks the contract.
+
+    ``partial_sums``: the caller knows what to do with arguments and results that are partial sums, each array of
+    summands as ``Boundary.partial`` says; otherwise they have no value outside of the program (SP504).
 
     Raises:
         ShardpassError: SP501 (an annotation is missing), SP502 (a type is no tile of its whole), SP503 (another
@@ -112,6 +119,10 @@ def read_signature(module: Any) -> Signature:
         tuple(_read_all("argument", kind.inputs, annotated.arguments, devices, place)),
         tuple(_read_all("result", kind.results, annotated.results, devices, place)),
     )
+    boundaries = (*signature.arguments, *signature.results)
+    summands = None if partial_sums else next((b for b in boundaries if b.partial is not None), None)
+    if summands is not None:
+        raise table_runtime.NO_GLOBAL_VALUE.error(place, where=summands.where, sharding=summands.partial)
     check_body(module, devices)
     return signature
 
@@ -143,6 +154,9 @@ def _read(where: str, local: Any, row: dict[str, Any], devices: int, place: Plac
         raise table_runtime.BAD_BOUNDARY.error(
             place, where=where, local=local, whole=whole, sharding=sharding, tile=tile
         )
+    if names.PARTIAL in row:
+        partial = parse_sharding(names.text(row[names.PARTIAL]))
+        return replace(boundary, partial=partial if isinstance(partial, Sharding) else None)
     return boundary
 
 

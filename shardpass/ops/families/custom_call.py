@@ -2,11 +2,12 @@
 
 A target's rule is, in this order:
 
-1. what a family (or a third party) said of it with ``define_target``, unless that is None;
+1. what a family (or a third party) said of it with ``define_target``, which ``ops.register_custom_call`` calls for
+   rules that are text;
 2. the count of leading batch dimensions that JAX writes on its linear algebra (``num_batch_dims``);
-3. the user's own ``sdy.sharding_rule``, as ``custom_partitioning`` writes it: a factor that every result has and that
-   is not said to be special passes through; every other one is taken whole. Along a factor of ``blocked_propagation``
-   the call stays local where operands and results are split alike, and no split is handed on.
+3. the user's own ``sdy.sharding_rule``: a factor that an operand and every result have and that is not said to be
+   special passes through; every other one is taken whole. Along a factor of ``blocked_propagation`` the call stays
+   local where operands and results are split alike, and no split is handed on.
 
 Calls with side effects are never split by 2 or 3: a callback would run once for each tile.
 """
@@ -37,6 +38,11 @@ def define_target(name: str, read: Read) -> None:
     ``LocalCall(rule)`` leaves the call as it is on tiles: its attributes must not depend on split dimensions.
     """
     _targets[name] = read
+
+
+def is_defined(name: str) -> bool:
+    """Whether calls of ``name`` have a model of their own, side effects or not."""
+    return name in _targets
 
 
 def leading(op: Any, count: int) -> Rule | None:
@@ -84,7 +90,8 @@ def said_rule(op: Any) -> Rule | None:
     blocked = set(said.blocked_propagation_factors)
     build = RuleBuilder([len(m) for m in operands], [len(m) for m in results])
     for number, size in enumerate(said.factor_sizes):
-        through = number not in special and all(any(number in dim for dim in m) for m in results)
+        taken = any(number in dim for m in operands for dim in m)
+        through = taken and number not in special and all(any(number in dim for dim in m) for m in results)
         build.factor(size, Kind.PARALLEL if through else Kind.REPLICATED, blocked=number in blocked)
     _write(build.operand, operands)
     _write(build.result, results)

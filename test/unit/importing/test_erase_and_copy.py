@@ -45,3 +45,27 @@ def test_ops_that_hold_regions_are_erased_whole(turn: int) -> None:
     for gone in ("stablehlo.reduce", "stablehlo.sort", "stablehlo.map", "stablehlo.abs"):
         assert gone not in text
     assert "stablehlo.negate" in text
+
+
+REGION = """
+module {
+  sdy.mesh @mesh = <["x"=2]>
+  func.func @main(%x: tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<4xf32> {
+    %0 = sdy.manual_computation(%x) in_shardings=[<@mesh, [{"x"}]>] out_shardings=[<@mesh, [{"x"}]>]
+        manual_axes={"x"} (%t: tensor<2xf32>) {
+      %c = stablehlo.constant dense<[1.0, 2.0]> : tensor<2xf32>
+      %1 = stablehlo.add %t, %c : tensor<2xf32>
+      %2 = stablehlo.multiply %1, %c : tensor<2xf32>
+      %3 = stablehlo.add %2, %c : tensor<2xf32>
+      sdy.return %3 : tensor<2xf32>
+    } : (tensor<4xf32>) -> tensor<4xf32>
+    return %0 : tensor<4xf32>
+  }
+}
+"""
+
+
+def test_constants_of_a_manual_region_are_copied() -> None:
+    """A copy of a constant is an op as any other to the steps that follow."""
+    text = str(shardpass.run_pipeline(REGION, "import"))
+    assert text.count("stablehlo.constant") == 3

@@ -2,6 +2,7 @@
 
 import inspect
 import io
+import weakref
 
 import jax
 import numpy as np
@@ -80,6 +81,19 @@ def test_compile_hook_sees_every_compile():
         jax_private.set_compile_hook(original)
     assert len(seen) >= 1, f"jax.jit no longer compiles through compile_or_get_cached in {VERSION}"
     assert any("stablehlo.multiply" in str(module) for module in seen)
+
+
+def test_custom_partitioning():
+    """The registry of callbacks, by key, and the two functions that XLA calls with one."""
+    from jax._src import custom_partitioning as custom
+
+    assert isinstance(custom._sharding_callbacks, weakref.WeakValueDictionary), VERSION
+    partition = list(inspect.signature(custom._custom_partitioning_partition).parameters)
+    assert partition == ["arg_shapes", "arg_shardings", "result_shape", "result_sharding", "backend_string"], VERSION
+    infer = list(inspect.signature(custom._custom_partitioning_infer_sharding_from_operands).parameters)
+    assert infer == ["arg_shapes", "arg_shardings", "result_shape", "backend_string"], VERSION
+    with pytest.raises(KeyError):
+        jax_private.call_partition("no key", [], [], [], [])
 
 
 def test_reference_interpreter():

@@ -54,6 +54,15 @@ def per_device(x):
     return jax.shard_map(body, mesh=EIGHT, in_specs=P("x"), out_specs=P("x"))(x)
 
 
+def pure_per_device(x):
+    body = lambda tile: jax.pure_callback(told_tile, kind(2), tile)  # noqa: E731
+    return jax.shard_map(body, mesh=EIGHT, in_specs=P("x"), out_specs=P("x"))(x)
+
+
+def told_tile(a):
+    return np.asarray(a) * np.float32(3)
+
+
 def element(x):
     return jax.pure_callback(np.sin, kind(), x, vmap_method="expand_dims")
 
@@ -79,6 +88,7 @@ PROGRAMS = {
     "in a loop": looped,
     "in a branch": branched,
     "on each device of a shard_map": per_device,
+    "pure, on each device of a shard_map": pure_per_device,
     "differentiated": jax.grad(lambda x: (jax.debug.callback(note, x.sum()), (x**2).sum())[1]),
 }
 

@@ -7,9 +7,11 @@ import pytest
 from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
+import shardpass
 import shardpass.jax as spj
 from shardpass.diagnostics import ShardpassError
 from shardpass.ir.annotations import main_of
+from shardpass.ops.families import custom_call
 
 MESH = jax.make_mesh((4, 2), ("a", "b"), axis_types=(AxisType.Auto,) * 2, devices=jax.devices()[:8])
 
@@ -62,6 +64,14 @@ def test_each_step_can_be_looked_at(step):
     assert "all-reduce" in compiled.as_text()
 
 
+def test_what_is_moved_for_a_result_is_of_the_users_line():
+    """A result's place is that of the call, which lies in this file and not in shardpass."""
+    turned = spj.partition(lambda x: x * 2, mesh=MESH, in_shardings=P("a"), out_shardings=P(None, "a"))
+    (use,) = turned.lower(X).explain().uses
+    assert use.reason == "result 0 of the program"
+    assert use.place.file.endswith("test_partition.py")
+
+
 def test_another_pipeline():
     given = NamedSharding(MESH, P("a", "b"))
     pipeline = "shardpass-import,shardpass-propagate,shardpass-partition,shardpass-redistribute{planner=rink}"
@@ -79,10 +89,9 @@ def test_an_open_result_is_one_of_jax():
     np.testing.assert_array_equal(np.asarray(cut(x)), x[:12] * 2)
 
 
-def test_it_raises_where_use_would_fall_back():
-    def told(x):
-        jax.debug.callback(lambda _: None, x, partitioned=True)
-        return x
-
+def test_it_raises_where_use_would_fall_back(monkeypatch):
+    """A wrong rule of a target that the program calls."""
+    monkeypatch.setattr(custom_call, "_targets", dict(custom_call._targets))
+    shardpass.ops.register_custom_call("lapack_spotrf_ffi", "i -> i")
     with pytest.raises(ShardpassError, match="SP607"):
-        spj.partition(told, mesh=MESH, in_shardings=P("a"))(np.arange(8.0, dtype=np.float32))
+        spj.partition(jnp.linalg.cholesky, mesh=MESH, in_shardings=P("a"))(np.eye(8, dtype=np.float32))

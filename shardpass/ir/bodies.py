@@ -1,0 +1,68 @@
+"""The body of another module's ``@main``, moved into place: how a per-device function of the user's becomes ops here.
+
+Its calls are inlined first, each with a copy of the function it names. JAX lowers no function that calls itself.
+Collectives get channels that the receiving module has not used, and annotations go: every value is a tile already.
+
+O(ops that the result has).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import stablehlo as hlo
+
+from shardpass.ir.annotations import SHARDING, main_of
+from shardpass.ir.reductions import WITH_CHANNELS
+from shardpass.ir.tensors import every_op, operation
+
+CALLEE = {"func.call": "callee", "stablehlo.composite": "decomposition"}
+ANNOTATIONS = (SHARDING, "sdy.sharding")
+DEVICE_TO_DEVICE = 1
+
+
+def move_body(module: Any, before: Any, arguments: Sequence[Any], channels: Iterator[int]) -> list[Any]:
+    """Moves the ops of ``module``'s main before the op ``before``; the values that main returns.
+
+    ``module`` is of the same context as ``before``, and is spent afterwards.
+    """
+    main = operation(main_of(module))
+    _inline(module, main)
+    for op in every_op(main):
+        for name in ANNOTATIONS:
+            if name in op.attributes:
+                del op.attributes[name]
+        if op.name in WITH_CHANNELS and "channel_handle" in op.attributes:
+            op.attributes["channel_handle"] = hlo.ChannelHandle.get(next(channels), DEVICE_TO_DEVICE)
+    return _moved(main, before, arguments)
+
+
+def _inline(module: Any, main: Any) -> None:
+    functions = {
+        op.attributes["sym_name"].value: operation(op) for op in module.body.operations if "sym_name" in op.attributes
+    }
+    todo = [op for op in every_op(main) if op.name in CALLEE]
+    while todo:
+        call = todo.pop()
+        copy = functions[ir.FlatSymbolRefAttr(call.attributes[CALLEE[call.name]]).value].clone()
+        todo += [op for op in every_op(copy) if op.name in CALLEE]
+        values = _moved(copy, call, list(call.operands))
+        for result, value in zip(call.results, values, strict=True):
+            result.replace_all_uses_with(value)
+        call.erase()
+        copy.erase()
+
+
+def _moved(function: Any, before: Any, arguments: Sequence[Any]) -> list[Any]:
+    """Moves the ops of ``function``'s block before ``before``, its arguments replaced; what it returns."""
+    (block,) = function.regions[0].blocks
+    for argument, value in zip(block.arguments, arguments, strict=True):
+        argument.replace_all_uses_with(value)
+    *body, end = [operation(op) for op in block.operations]
+    for op in body:
+        op.move_before(before)
+    returned = list(end.operands)
+    end.erase()
+    return returned

@@ -1,0 +1,108 @@
+"""What JAX's main has beside whole arrays: partial sums and tokens, which import has made arrays of, come back.
+
+1. An argument or result that holds summands (``importing.partial_sums``) is the partial sum again that JAX knows: its
+   tile [1, ...] is reshaped inside of the region. Only Shardy's annotations say partial sums.
+2. A token (``importing.tokens``) is an argument or result again, at the place where it was. The one that goes out is
+   the one that came in: the runtime sets it when the program is done, and nothing inside waits for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import func
+from jaxlib.mlir.dialects import stablehlo as hlo
+
+from shardpass.ir import annotations as names
+from shardpass.ir.tensors import ints, operation, retype
+from shardpass.runtime.partitioned_signature import Boundary, Signature
+
+Rows = list[dict[str, Any]]
+
+
+def without_summands(module: Any, signature: Signature) -> Signature:
+    """Main takes and returns partial sums in place of arrays of summands; the signature that it has then."""
+    boundaries = (*signature.arguments, *signature.results)
+    if all(boundary.partial is None for boundary in boundaries):
+        return signature
+    main = operation(names.main_of(module))
+    (block,) = main.regions[0].blocks
+    last = operation(block.operations[len(block.operations) - 1])
+    with module.context, ir.Location.unknown():
+        for argument, boundary in zip(block.arguments, signature.arguments, strict=True):
+            if boundary.partial is not None:
+                kind = argument.type
+                argument.set_type(retype(kind, kind.shape[1:]))
+                with ir.InsertionPoint.at_block_begin(block):
+                    one = hlo.reshape(kind, argument)
+                argument.replace_all_uses_except(one, [operation(one.owner)])
+        for index, boundary in enumerate(signature.results):
+            if boundary.partial is not None:
+                value = last.operands[index]
+                with ir.InsertionPoint(last):
+                    last.operands[index] = hlo.reshape(retype(value.type, value.type.shape[1:]), value)
+        types = [a.type for a in block.arguments], [value.type for value in last.operands]
+        main.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(*types))
+    sides = [tuple(map(_summed, side)) for side in (signature.arguments, signature.results)]
+    return replace(signature, arguments=sides[0], results=sides[1])
+
+
+def _summed(boundary: Boundary) -> Boundary:
+    """The boundary of the value whose summands ``boundary`` is of."""
+    if boundary.partial is None:
+        return boundary
+    return replace(boundary, shape=boundary.shape[1:], sharding=boundary.partial, partial=None)
+
+
+def tokens_of(module: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The places at which main took and returned tokens before import."""
+    attributes = module.operation.attributes
+    if names.TOKENS not in attributes:
+        return (), ()
+    taken, given = attributes[names.TOKENS]
+    return ints(taken), ints(given)
+
+
+def with_tokens(module: Any, sides: Sequence[Rows], tokens: Sequence[Sequence[int]]) -> None:
+    """Main takes and returns tokens again, at the places ``tokens``: each that goes out is one that came in.
+
+    ``sides``: all attributes of the arguments and results of the main that JAX lowered.
+    """
+    old = names.main_of(module)
+    kind = old.attributes["function_type"].value
+    annotated = names.Signature(old)
+    token = ir.Type.parse("!stablehlo.token")
+    types, rows = [], []
+    for side, known, said, places in zip(
+        (kind.inputs, kind.results), (annotated.arguments, annotated.results), sides, tokens, strict=True
+    ):
+        types.append(_inserted(list(side), places, [token] * len(places)))
+        rows.append(_inserted(known, places, [said[place] for place in places]))
+    operation(old).attributes["sym_name"] = ir.StringAttr.get("main_without_tokens")
+    with ir.InsertionPoint(old):
+        main = func.FuncOp("main", ir.FunctionType.get(*types), visibility="public")
+    block = main.add_entry_block()
+    arrays = [argument for place, argument in enumerate(block.arguments) if place not in tokens[0]]
+    for before, after in zip(old.arguments, arrays, strict=True):
+        before.replace_all_uses_with(after)
+    *body, last = [operation(op) for op in operation(old).regions[0].blocks[0].operations]
+    passed = [block.arguments[place] for place in tokens[0]][: len(tokens[1])]
+    with ir.InsertionPoint(block):
+        end = operation(func.ReturnOp(_inserted(list(last.operands), tokens[1], passed)))
+    for op in body:
+        op.move_before(end)
+    operation(old).erase()
+    annotated = names.Signature(main)
+    annotated.arguments, annotated.results = rows
+    annotated.write()
+
+
+def _inserted(items: list[Any], places: Sequence[int], more: Sequence[Any]) -> list[Any]:
+    """``items`` with ``more`` at ``places``, which ascend."""
+    found = list(items)
+    for place, item in zip(places, more, strict=True):
+        found.insert(place, item)
+    return found

@@ -1,0 +1,104 @@
+"""Custom calls of JAX that tell the host about tiles: they are split as their operands are.
+
+1. ``@xla_ffi_partitioned_python_*_callback`` (``jax.debug.callback(..., partitioned=True)``): each device calls Python
+   with its tiles. Import gives the call results that nothing uses, one for each operand, so that operand i and result i
+   are a pair that has nothing to do with the others; here they go again.
+2. ``@InspectSharding`` (``jax.debug.inspect_array_sharding``): calls nobody at run time. What partitioning chose is
+   written in ``shardpass.inspected`` on the module: the call's configuration, which leads to the user's function, the
+   type of the array, and its sharding. Who compiles for JAX tells the function (``shardpass.jax``); nobody else can.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from jaxlib.mlir import ir
+
+from shardpass.ir.annotations import INSPECTED
+from shardpass.ir.tensors import shape_of
+from shardpass.ops.families.custom_call import define_target, leading
+from shardpass.ops.model import LocalPlan, OpModel, Site, Split
+from shardpass.ops.splits.factors import Rule, RuleBuilder
+from shardpass.sharding import Sharding
+
+PARTITIONED = ("xla_ffi_partitioned_python_cpu_callback", "xla_ffi_partitioned_python_gpu_callback")
+LAYOUTS = "result_layouts"
+
+
+def with_results(op: Any) -> None:
+    """Gives a callback on local shards a result for each operand."""
+    attributes = {name: op.attributes[name] for name in op.attributes}
+    if "operand_layouts" in attributes:
+        attributes[LAYOUTS] = attributes["operand_layouts"]
+    with ir.InsertionPoint(op), op.location:
+        ir.Operation.create(op.name, [v.type for v in op.operands], list(op.operands), attributes)
+    op.erase()
+
+
+@dataclass(frozen=True, eq=False)
+class PartitionedCallback(OpModel[LocalPlan]):
+    rule: Rule
+    looks_on: ClassVar[bool] = True
+
+    def plan(self, split: Split) -> LocalPlan:
+        return LocalPlan(split)
+
+    def emit(self, plan: LocalPlan, site: Site) -> Sequence[Any]:
+        site.discard()
+        op = site.op
+        attributes = {name: op.attributes[name] for name in op.attributes}
+        if LAYOUTS in attributes:
+            attributes[LAYOUTS] = ir.ArrayAttr.get([])
+        with site.before():
+            ir.Operation.create(op.name, [], list(op.operands), attributes)
+        return list(op.operands)
+
+
+def partitioned_callback(op: Any) -> OpModel[Any] | None:
+    shapes = [shape_of(value) for value in op.operands]
+    if len(op.results) != len(shapes):
+        return None
+    build = RuleBuilder([len(s) for s in shapes], [len(s) for s in shapes])
+    for index, shape in enumerate(shapes):
+        for dim, size in enumerate(shape):
+            factor = build.factor(size)
+            build.operand(index, dim, factor)
+            build.result(index, dim, factor)
+    return PartitionedCallback(build.build(independent=True))
+
+
+@dataclass(frozen=True, eq=False)
+class Inspected(OpModel[LocalPlan]):
+    rule: Rule
+    looks_on: ClassVar[bool] = True
+
+    def plan(self, split: Split) -> LocalPlan:
+        return LocalPlan(split)
+
+    def emit(self, plan: LocalPlan, site: Site) -> Sequence[Any]:
+        site.discard()
+        op, split = site.op, plan.split
+        module = op
+        while module.parent is not None:
+            module = module.parent
+        known = list(module.attributes[INSPECTED]) if INSPECTED in module.attributes else []
+        sharding = Sharding.tiled(split.mesh.mesh, [split.mesh.refs(axes) for axes in split.operands[0]])
+        row = {
+            "config": op.attributes["backend_config"],
+            "type": ir.TypeAttr.get(op.results[0].type),
+            "sharding": ir.StringAttr.get(str(sharding)),
+        }
+        module.attributes[INSPECTED] = ir.ArrayAttr.get([*known, ir.DictAttr.get(row)])
+        return [op.operands[0]]
+
+
+def inspected(op: Any) -> OpModel[Any] | None:
+    rule = leading(op, len(shape_of(op.results[0]))) if len(op.operands) == len(op.results) == 1 else None
+    return None if rule is None else Inspected(rule)
+
+
+for _target in PARTITIONED:
+    define_target(_target, partitioned_callback)
+define_target("InspectSharding", inspected)
