@@ -50,8 +50,14 @@ class Copies:
         self._journal: list[tuple[int, tuple[Sharding, ...]]] = []
 
     def hold(self, value: int, type: Array, sharding: Sharding, mesh: PrimeMesh, array: int | None = None) -> None:
-        """``value`` is held under ``sharding`` from now on. ``array``: a value that holds the same array."""
+        """``value`` is held under ``sharding`` from now on. ``array``: a value that holds the same array.
+
+        A value of a folded program may be made by several ops: copies that one of them left are not the others'.
+        """
         root = value if array is None else self.held[array].array
+        if array is None and value in self.held:
+            self._journal.append((root, self._at_hand.get(root, ())))
+            self._at_hand[root] = ()
         self.held[value] = Held(root, type, sharding, mesh.dims(sharding, type.rank), mesh)
         self.add(root, sharding)
 

@@ -173,12 +173,14 @@ class _Planner:
         """Holds ``value``, computed as ``made`` says, under ``wanted``."""
         computed = made.computed
         reshard = None
+        alike = value not in self.copies.held or self.copies.has(value, computed)  # all ops that make it make this copy
         self.copies.hold(value, type_, wanted, op.mesh)
         if computed is not wanted and computed != wanted:
             price = self.prices.move(type_, computed, wanted, op.mesh)
             cause = self._explained(f"result of {op.name}", op)
             reshard = Reshard(Copy(value, computed), wanted, type_, op.mesh, price, cause)
-            self.copies.add(value, computed)
+            if alike:
+                self.copies.add(value, computed)
         return ResultPlan(value, made.dims, made.completions, computed, wanted, reshard)
 
     def _whole(self, op: Op) -> WholePlan:

@@ -6,7 +6,8 @@ op that made it, while that is cheaper. (XLA calls it rematerialization where a 
 here it saves bytes on the network.)
 
 State: ``makers``, the op that made an array, for each op that is cheap (``OpDef.cheap``), parallel along every
-dimension, and has one result.
+dimension, and has one result. A value that several ops make, as in a folded program (``fold``), has no maker: the ops of
+a chain that stand for one another would be left out.
 
 The price of computing a value again is what its operands receive, each moved or computed again in turn, a latency for
 each of them that moves but the first, and the op's work on the tile (``splits.assign`` has the rates). It is asked only
@@ -39,9 +40,16 @@ class Movers:
         self.copies = copies
         self.makers: dict[int, Op] = {}
         self._plain: dict[Rule, bool] = {}
+        self._made: set[int] = set()
 
     def made_by(self, op: Op) -> None:
         """Notes that ``op`` may be computed again, where it may."""
+        again = self._made.intersection(op.results)
+        self._made.update(op.results)
+        if again:  # in a folded program: one op that makes the value is not all that leads to it
+            for value in again:
+                self.makers.pop(value, None)
+            return
         if not op.cheap or len(op.results) != 1 or op.model is None:
             return
         rule = op.model.rule
