@@ -63,7 +63,6 @@ ROUNDS = 3  # solutions of all values at once, each from the end of the one befo
 DETOURS = 12  # moves that do not pay by themselves, after which others are looked for
 SURE = 0.02  # a gain of this part of the price needs no plan of the whole program to be believed
 LEAST_OF_ALL = 1e-6  # with effort 2 every gain counts
-PART = 1e-3  # of a small program's price, which counts there
 LEAST = LATENCY_BYTES  # a gain below one collective's latency changes nothing that a user would notice
 
 
@@ -175,8 +174,6 @@ class Search:
         self.settled: list[Settled] = []
         self.first = self.best = self._point()
         self.least = LEAST if effort < 2 else LEAST_OF_ALL
-        if self.close:
-            self.least = min(self.least, PART * self.first.price)
 
     def run(self) -> None:
         """Descends from the start, and from others where ``effort`` asks for them; ``best`` is the cheapest point."""

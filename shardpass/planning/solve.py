@@ -134,8 +134,12 @@ class _Network:
         for op, often in ops:
             self._op(op, often)
         for value, slot in zip(self.program.body.returned, self.found.results, strict=True):
-            if slot is not None:
-                self._same(value, self._place(slot), self._times(value))
+            if slot is None:
+                continue
+            values, index = self.found.engine.values, self.found.index.get(value)
+            if index is not None and values[index].fixed:  # what the user fixed leaves as it was fixed
+                self.domains[slot] = (values[slot].dims,)
+            self._same(value, self._place(slot), self._times(value))
 
     # ---------------------------------------------------------------- variables
 

@@ -67,8 +67,8 @@ def test_each_step_can_be_looked_at(step):
 def test_what_is_moved_for_a_result_is_of_the_users_line():
     """A result's place is that of the call, which lies in this file and not in shardpass."""
     turned = spj.partition(lambda x: x * 2, mesh=MESH, in_shardings=P("a"), out_shardings=P(None, "a"))
-    (use,) = turned.lower(X).explain().uses
-    assert use.reason == "result 0 of the program"
+    (use,) = turned.lower(X).explain().rows
+    assert use.reason == "result 0 is given back as P(None, 'a'), as annotated"
     assert use.place.file.endswith("test_partition.py")
 
 

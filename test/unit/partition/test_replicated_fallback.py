@@ -21,7 +21,7 @@ ROWS, COLUMNS = "{devices=[4,1]<=[4]}", "{devices=[1,2,2]<=[4] last_tile_dim_rep
 
 def remarks(text: str) -> list[Diagnostic]:
     with collect() as found:
-        shardpass.run_pipeline(text, "partition")
+        shardpass.run_pipeline(text, "partition{effort=0}")
     return [d for d in found if d.severity == Severity.REMARK]
 
 
