@@ -45,11 +45,11 @@ def forced(rule: Rule, split: dict[int, Axes]) -> Iterator[list[bool]]:
     """The partitioner takes ``split`` for the op with ``rule``; the list that is yielded says whether it did."""
     original, taken = assignment.candidates, [False]
 
-    def only(asked: Rule, operands: Any, results: Any, sizes: Any) -> list[dict[int, Axes]]:
+    def only(asked: Rule, operands: Any, results: Any, sizes: Any, *copies: Any) -> list[dict[int, Axes]]:
         if (asked.operands, asked.results) != (rule.operands, rule.results):
-            return original(asked, operands, results, sizes)
+            return original(asked, operands, results, sizes, *copies)
         if any(asked.factors[f].kind is Kind.REPLICATED for f in split):
-            return original(asked, operands, results, sizes)  # the partitioner itself gave the split up
+            return original(asked, operands, results, sizes, *copies)  # the partitioner itself gave the split up
         taken[0] = True
         return [split]
 

@@ -1,7 +1,7 @@
 // Batch over the major axis of a 2x2 mesh, input features over the minor one: as in a contraction, features leave
 // partial sums over their axis alone, and the batch stays split.
-// RUN: shardpass-opt %s partition | FileCheck %s
-// RUN: shardpass-run %s partition --devices 4 --check
+// RUN: shardpass-opt %s "partition{effort=0}" | FileCheck %s
+// RUN: shardpass-run %s "partition{effort=0}" --devices 4 --check
 
 // CHECK-LABEL: func.func @main(
 // CHECK: %[[PART:.*]] = stablehlo.convolution(
