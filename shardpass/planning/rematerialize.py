@@ -6,8 +6,8 @@ op that made it, while that is cheaper. (XLA calls it rematerialization where a 
 here it saves bytes on the network.)
 
 State: ``makers``, the op that made an array, for each op that is cheap (``OpDef.cheap``), parallel along every
-dimension, and has one result. A value that several ops make, as in a folded program (``fold``), has no maker: the ops of
-a chain that stand for one another would be left out.
+dimension, and has one result. A value that several ops make, as in a folded program (``fold``), has no maker: the ops
+of a chain that stand for one another would be left out.
 
 The price of computing a value again is what its operands receive, each moved or computed again in turn, a latency for
 each of them that moves but the first, and the op's work on the tile (``splits.assign`` has the rates). It is asked only
