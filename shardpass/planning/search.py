@@ -15,7 +15,7 @@ its plan (``cost``).
    planned, and the first whose plan is cheaper becomes the next point. It ends when no move of any op pays, or when the
    budget of moves is spent.
 3. All values at once: the assignment with the least sum of local terms (``solve``), and a descent from there. Of large
-   programs on several axes with ``effort`` 2 alone, as it would take longer than all the rest.
+   programs with ``effort`` 2 alone, as it would take longer than all the rest.
 4. Detours, of small programs or with ``effort`` 2: a step that does not pay, and a descent from there.
 5. The cheapest point gives all values of the program their shardings. Where it gains little, the plans of the whole
    program decide, so that a folded program's small errors never make anything dearer.
@@ -57,7 +57,7 @@ from shardpass.redistribute.terms.costs import Profile
 
 TRIES = {1: 400, 2: 6000}  # moves that a search may try, by effort
 SMALL = 64  # ops of a folded program that is searched closely with effort 1 too, as that takes no time
-MEDIUM = 256  # ops of a folded program whose values are decided at once with effort 1, on several axes
+MEDIUM = 256  # ops of a folded program whose values are decided at once with effort 1
 DEAR = 1e-3  # with effort 1 moves start at ops that have this part of the price
 ROUNDS = 3  # solutions of all values at once, each from the end of the one before
 DETOURS = 12  # moves that do not pay by themselves, after which others are looked for
@@ -189,8 +189,7 @@ class Search:
     @property
     def _solvable(self) -> bool:
         """Whether deciding all values at once takes about as long as the descent, or is asked for."""
-        one_axis = len(whole_axes(self.folded.program.mesh)) == 1
-        return self.effort > 1 or one_axis or self.folded.program.count <= MEDIUM
+        return self.effort > 1 or self.folded.program.count <= MEDIUM
 
     def _from_weights_last(self) -> None:
         """The other start; its end becomes the best point where it is cheaper."""
