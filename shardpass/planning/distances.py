@@ -24,11 +24,10 @@ import numpy as np
 
 from shardpass.ops.splits.factors import Axes, DimAxes
 from shardpass.ops.splits.prime_mesh import PrimeMesh
+from shardpass.planning.eliminate import Costs
 from shardpass.planning.machine import MANY, Machine
 from shardpass.planning.prices import Prices
 from shardpass.program.program import Array
-
-Costs = np.ndarray[Any, Any]
 
 
 class Distances:

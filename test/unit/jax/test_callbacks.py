@@ -16,14 +16,6 @@ EIGHT = Mesh(np.array(jax.devices()[:8]), ("x",))
 SEEN = []
 
 
-@pytest.fixture(params=[True, False], ids=["shardy", "gspmd"])
-def shardy(request):
-    before = jax.config.jax_use_shardy_partitioner
-    jax.config.update("jax_use_shardy_partitioner", request.param)
-    yield request.param
-    jax.config.update("jax_use_shardy_partitioner", before)
-
-
 def note(a):
     SEEN.append(np.asarray(a).tolist())
 

@@ -19,14 +19,6 @@ X = np.arange(128, dtype=np.float32).reshape(8, 16) % 7
 CALLS = []
 
 
-@pytest.fixture(params=[True, False], ids=["shardy", "gspmd"])
-def shardy(request):
-    before = jax.config.jax_use_shardy_partitioner
-    jax.config.update("jax_use_shardy_partitioner", request.param)
-    yield request.param
-    jax.config.update("jax_use_shardy_partitioner", before)
-
-
 def axes_of(argument):
     """The axis of each dimension."""
     spec = tuple(argument.sharding.spec)

@@ -14,14 +14,6 @@ X = np.arange(128, dtype=np.float32).reshape(8, 16) % 7
 SEEN = []
 
 
-@pytest.fixture(params=[True, False], ids=["shardy", "gspmd"])
-def shardy(request):
-    before = jax.config.jax_use_shardy_partitioner
-    jax.config.update("jax_use_shardy_partitioner", request.param)
-    yield request.param
-    jax.config.update("jax_use_shardy_partitioner", before)
-
-
 def inspect(x):
     jax.debug.inspect_array_sharding(x, callback=lambda sharding: SEEN.append(sharding.spec))
     return x

@@ -17,12 +17,7 @@ _OP = re.compile(rf"^\s*(?:ROOT )?%?[\w.\-]+ = (?:\(.*?\)|\S+) ({_COLLECTIVE}|[\
 _PART = re.compile(r"/(operand|result)_\d+(?=$|/)")
 
 
-@pytest.fixture(params=[True, False], ids=["shardy", "gspmd"], autouse=True)
-def shardy(request):
-    before = jax.config.jax_use_shardy_partitioner
-    jax.config.update("jax_use_shardy_partitioner", request.param)
-    yield request.param
-    jax.config.update("jax_use_shardy_partitioner", before)
+pytestmark = pytest.mark.usefixtures("shardy")
 
 
 def array(*spec):

@@ -9,13 +9,7 @@ from jax.sharding import PartitionSpec as P
 
 import shardpass.jax as spj
 
-
-@pytest.fixture(params=[True, False], ids=["shardy", "gspmd"], autouse=True)
-def shardy(request):
-    before = jax.config.jax_use_shardy_partitioner
-    jax.config.update("jax_use_shardy_partitioner", request.param)
-    yield request.param
-    jax.config.update("jax_use_shardy_partitioner", before)
+pytestmark = pytest.mark.usefixtures("shardy")
 
 
 def mesh_of(**axes):

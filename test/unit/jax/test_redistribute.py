@@ -27,14 +27,6 @@ def make_mesh(axes, kind=AxisType.Auto, devices=None):
 MESH = make_mesh({"x": 4, "y": 2})
 
 
-@pytest.fixture(params=[True, False], ids=["shardy", "gspmd"])
-def shardy(request):
-    before = jax.config.jax_use_shardy_partitioner
-    jax.config.update("jax_use_shardy_partitioner", request.param)
-    yield request.param
-    jax.config.update("jax_use_shardy_partitioner", before)
-
-
 def on(*spec, mesh=MESH):
     return NamedSharding(mesh, P(*spec))
 
