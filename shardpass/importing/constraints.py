@@ -62,8 +62,9 @@ def open_unreduced_constraints(lists: OpLists) -> None:
         if custom_call_target(op) != CONSTRAINT or "unreduced" not in (said := get_text(op, SHARDING) or ""):
             continue
         sharding = parse_sharding(said)
-        if isinstance(sharding, Sharding) and sharding.unreduced and sharding.mesh is not None:
-            reduced = Sharding.tiled(sharding.mesh, sharding.dims, manual=sharding.manual)
+        if isinstance(sharding, Sharding) and (sharding.unreduced or sharding.is_unreduced):
+            mesh, dims, manual = sharding.mesh, sharding.dims, sharding.manual
+            reduced = Sharding.replicated() if mesh is None else Sharding.tiled(mesh, dims, manual=manual)
             op.attributes[SHARDING] = ir.StringAttr.get(str(reduced))
             op.attributes[UNSPECIFIED] = i64_array(range(op.results[0].type.rank))
 

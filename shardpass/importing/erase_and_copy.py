@@ -8,7 +8,8 @@ Problem. Propagation gives each value one sharding. Three habits of programs mis
    summed, for nobody. It is erased, with the ops that only it uses.
 3. A constant that serves several ops: ``%c`` in ``x + %c`` (split by rows) and ``y * %c`` (split by columns) would tie
    ``x`` and ``y`` together, which have nothing to do with each other. ``%c`` becomes two ops. So do an iota
-   and a scalar that is spread by ``broadcast_in_dim``; a scalar itself has no dimension and is left.
+   and a scalar that is spread by ``broadcast_in_dim``; a scalar itself has no dimension and is left. So is a
+   constant of a sharding group (``jax.experimental.shard_alike``): all that uses it shall see what the group decides.
 
 Invariants. The function computes the same. The order of the ops that stay is as it was; copies stand before the op that
 they copy. Inner blocks are treated before outer ones, since an op is erased together with its blocks.
@@ -23,6 +24,7 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from shardpass.importing.fold_slices import SliceFolding
+from shardpass.ir.annotations import CONSTRAINT, SHARDING, custom_call_target, get_text
 from shardpass.ir.effects import may_be_erased
 from shardpass.ir.walk import CONTROL_FLOW, OpList, OpLists, operation
 
@@ -96,13 +98,18 @@ def _has_dims(value: Any) -> bool:
 
 def _copies(op: Any) -> list[Any]:
     """Copies of ``op`` before it, one for each use of its result but the first that MLIR lists."""
-    uses = iter(op.results[0].uses)
-    if next(uses, None) is None:
+    uses = [(operation(use.owner), use.operand_number) for use in op.results[0].uses]
+    if len(uses) < 2 or any(_is_in_group(user) for user, _ in uses):
         return []
     copies = []
     with ir.InsertionPoint(op):
-        for user, position in [(use.owner, use.operand_number) for use in uses]:
+        for user, position in uses[1:]:
             copy = operation(op.clone())
-            operation(user).operands[position] = copy.results[0]
+            user.operands[position] = copy.results[0]
             copies.append(copy)
     return copies
+
+
+def _is_in_group(user: Any) -> bool:
+    """Whether the op ties its operand to the sharding of other values."""
+    return custom_call_target(user) == CONSTRAINT and " shard_" in (get_text(user, SHARDING) or "")

@@ -51,28 +51,34 @@ from shardpass.ir.tensors import i64_array, ints, operation, retype, shape_of
 from shardpass.ir.walk import OpLists, named
 from shardpass.program.manual_regions import marked_scope, set_scope
 from shardpass.sharding import Sharding, common_mesh, parse_sharding
+from shardpass.sharding.common import unreduced_over_all
 
 CUSTOM_CALL = "stablehlo.custom_call"
 
 
-def stack_partial_sums(main: Any, signature: Signature, lists: OpLists) -> None:
-    """Rewrites the borders of ``main``, whose ops ``lists`` holds, in place."""
+def stack_partial_sums(main: Any, signature: Signature, lists: OpLists, devices: int | None) -> None:
+    """Rewrites the borders of ``main``, whose ops ``lists`` holds, in place.
+
+    ``devices``: of the program, for ``{unreduced}``, which names none.
+    """
     summands = Summands()
     calls = [op for op in named(lists.blocks, (CUSTOM_CALL,)) if custom_call_target(op) in (TO_SHARD, TO_FULL)]
-    changed = _arguments(main, signature, summands)
+    changed = _arguments(main, signature, summands, devices)
     for op in calls:
         rewrite = _entry if custom_call_target(op) == TO_SHARD else _exit
-        changed |= rewrite(op, summands)
-    changed |= _results(main, signature, summands)
+        changed |= rewrite(op, summands, devices)
+    changed |= _results(main, signature, summands, devices)
     if changed:
         lists.changed()
 
 
-def _said(attributes: Any) -> Sharding | None:
-    """The sharding, where it is a partial sum over axes of a mesh."""
+def _said(attributes: Any, value: Any, devices: int | None) -> Sharding | None:
+    """The sharding of ``value``, where it is a partial sum over axes of a mesh."""
     if SHARDING not in attributes or "unreduced" not in (found := text(attributes[SHARDING])):
         return None
     said = parse_sharding(found)
+    if isinstance(said, Sharding) and devices is not None:
+        said = unreduced_over_all(said, len(shape_of(value)), devices)
     if not isinstance(said, Sharding) or said.mesh is None or not said.unreduced or said.reduction != "sum":
         return None
     return said
@@ -96,10 +102,10 @@ def _count(said: Sharding) -> int:
 # ---------------------------------------------------------------- main
 
 
-def _arguments(main: Any, signature: Signature, summands: Summands) -> bool:
+def _arguments(main: Any, signature: Signature, summands: Summands, devices: int | None) -> bool:
     block, changed = main.regions[0].blocks[0], False
     for argument, row in zip(block.arguments, signature.arguments, strict=True):
-        said = _said(row)
+        said = _said(row, argument, devices)
         if said is None:
             continue
         with ir.InsertionPoint.at_block_begin(block), argument.location:
@@ -113,10 +119,10 @@ def _arguments(main: Any, signature: Signature, summands: Summands) -> bool:
     return changed
 
 
-def _results(main: Any, signature: Signature, summands: Summands) -> bool:
+def _results(main: Any, signature: Signature, summands: Summands, devices: int | None) -> bool:
     end, changed = _end(main), False
     for index, row in enumerate(signature.results):
-        said = _said(row)
+        said = _said(row, end.operands[index], devices)
         if said is None:
             continue
         with ir.InsertionPoint(end), end.location:
@@ -158,12 +164,12 @@ def _manual_part(said: Sharding, scope: str | None) -> Sharding | None:
     return Sharding.tiled(on.mesh, on.dims, unreduced=axes, manual=on.manual) if axes else None
 
 
-def _entry(op: Any, summands: Summands) -> bool:
+def _entry(op: Any, summands: Summands, devices: int | None) -> bool:
     """Case 3. The constraint before the entry says the partial sum."""
     value = op.operands[0]
     if isinstance(value.owner, ir.Block) or custom_call_target(constraint := operation(value.owner)) != CONSTRAINT:
         return False
-    said, scope = _said(constraint.attributes), marked_scope(op)
+    said, scope = _said(constraint.attributes, value, devices), marked_scope(op)
     said = None if said is None else _manual_part(said, scope)
     if said is None:
         return False
@@ -184,9 +190,9 @@ def _entry(op: Any, summands: Summands) -> bool:
     return True
 
 
-def _exit(op: Any, summands: Summands) -> bool:
+def _exit(op: Any, summands: Summands, devices: int | None) -> bool:
     """Case 4. The exit itself says the partial sum."""
-    value, said = op.operands[0], _said(op.attributes)
+    value, said = op.operands[0], _said(op.attributes, op.results[0], devices)
     if said is None:
         return False
     scope = None if isinstance(value.owner, ir.Block) else marked_scope(operation(value.owner))

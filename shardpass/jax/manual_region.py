@@ -194,7 +194,7 @@ def _sdy(where: str, rank: int, sharding: Any, mesh: Mesh) -> str:
     """The sharding of an array of ``rank`` as Shardy's attribute; every dimension is said, and closed."""
     if sharding.is_replicated:
         sharding = Sharding.tiled(mesh, [()] * rank)
-    named = sharding.on(mesh) if sharding.is_tiled or sharding.is_replicated else None
+    named = sharding.on(mesh) if sharding.is_tiled or sharding.is_replicated or sharding.unreduced else None
     if named is None:
         raise table_jax.NO_AXES.error(where=where, sharding=sharding)
     return sdy_text(named, MESH_NAME)

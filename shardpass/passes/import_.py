@@ -141,7 +141,7 @@ class Import(ModulePass):
         drop_constraints_in_reducers(lists)
         read_unspecified_dims(lists)
         signature = Signature(main)
-        stack_partial_sums(main, signature, lists)
+        stack_partial_sums(main, signature, lists, num_devices(module) or (sdy_mesh.size if sdy_mesh else None))
         open_unreduced_constraints(lists)
         expand_ops(lists)
         _mark_manual(main, lists)

@@ -21,6 +21,7 @@ from shardpass.ir.collectives import OPS
 from shardpass.ir.locations import place_of
 from shardpass.ir.tensors import every_op, operation
 from shardpass.sharding import Sharding, parse_sharding
+from shardpass.sharding.common import unreduced_over_all
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +157,8 @@ def _read(where: str, local: Any, row: dict[str, Any], devices: int, place: Plac
         )
     if names.PARTIAL in row:
         partial = parse_sharding(names.text(row[names.PARTIAL]))
-        return replace(boundary, partial=partial if isinstance(partial, Sharding) else None)
+        if isinstance(partial, Sharding):
+            return replace(boundary, partial=unreduced_over_all(partial, len(boundary.shape) - 1, devices))
     return boundary
 
 

@@ -47,6 +47,14 @@ def common_mesh(shardings: Iterable[Sharding], prefer: Mesh | None = None) -> Me
     return _common_mesh(tuple(written), prefer)
 
 
+def unreduced_over_all(sharding: Sharding, rank: int, devices: int) -> Sharding:
+    """``{unreduced}``, which names no mesh, as the partial sum over one axis of all ``devices``; others as they are."""
+    if not sharding.is_unreduced or sharding.mesh is not None:
+        return sharding
+    mesh = Mesh((("axis_0", devices),))
+    return Sharding.tiled(mesh, ((),) * rank, unreduced=("axis_0",), reduction=sharding.reduction)
+
+
 _AxesOnMesh = tuple[Mesh, tuple[Axes, ...]]  # the lists of axes of one sharding, and the mesh of which they are
 
 

@@ -10,7 +10,8 @@ from shardpass.diagnostics import table_redistribute as table
 from shardpass.element_types import ELEMENT_TYPES, ElementType, element_type
 from shardpass.redistribute.problem.problem import Distribution, Problem
 from shardpass.redistribute.problem.tiling import Tiling, tiling_of
-from shardpass.sharding import AxisRef, Mesh, Sharding, TupleSharding, parse_sharding
+from shardpass.sharding import AxisRef, Sharding, TupleSharding, parse_sharding
+from shardpass.sharding.common import unreduced_over_all
 
 MOST_BYTES = 1 << 55  # bytes received are counted in 64 bits
 
@@ -30,7 +31,7 @@ def make_problem(
     if size >= MOST_BYTES:
         raise table.SHAPE.error(text="x".join(map(str, shape)), reason=f"it has {size} bytes, too many to count")
     devices = _devices(given_source, given_target, num_devices)
-    given_source, given_target = (_with_mesh(s, len(shape), devices) for s in (given_source, given_target))
+    given_source, given_target = (unreduced_over_all(s, len(shape), devices) for s in (given_source, given_target))
     sides = (_distribution(given_source, shape, devices), _distribution(given_target, shape, devices))
     problem = Problem(tuple(shape), find_element_type(element), *sides, devices)
     kept = problem.is_kept or _summed_axes(given_target) <= _summed_axes(given_source)
@@ -58,14 +59,6 @@ def _sharding(given: Sharding | TupleSharding | str, side: str) -> Sharding:
     if isinstance(sharding, TupleSharding) or sharding.is_manual or sharding.is_unknown or sharding.manual:
         raise table.NO_TILES.error(side=side, sharding=str(sharding))
     return sharding
-
-
-def _with_mesh(sharding: Sharding, rank: int, devices: int) -> Sharding:
-    """``{unreduced}``, which names no devices, over all of them."""
-    if not sharding.is_unreduced or sharding.mesh is not None:
-        return sharding
-    mesh = Mesh((("axis_0", devices),))
-    return Sharding.tiled(mesh, ((),) * rank, unreduced=("axis_0",), reduction=sharding.reduction)
 
 
 def _devices(source: Sharding, target: Sharding, asked: int | None) -> int:

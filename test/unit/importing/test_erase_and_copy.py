@@ -69,3 +69,25 @@ def test_constants_of_a_manual_region_are_copied() -> None:
     """A copy of a constant is an op as any other to the steps that follow."""
     text = str(shardpass.run_pipeline(REGION, "import"))
     assert text.count("stablehlo.constant") == 3
+
+
+GROUP = """
+module attributes {mhlo.num_partitions = 4 : i32} {
+  sdy.mesh @mesh = <["x"=4]>
+  func.func @main(%x: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<8xf32> {
+    %0 = stablehlo.iota dim = 0 : tensor<8xf32>
+    sdy.sharding_group %x group_id=0 : tensor<8xf32>
+    sdy.sharding_group %0 group_id=0 : tensor<8xf32>
+    %1 = stablehlo.negate %0 : tensor<8xf32>
+    return %1 : tensor<8xf32>
+  }
+}
+"""
+
+
+def test_a_constant_of_a_sharding_group_is_one_for_all_uses() -> None:
+    """A copy would stand alone in the group, and what is computed from the other would know nothing of it."""
+    text = str(shardpass.run_pipeline(GROUP, "shardpass-import,shardpass-propagate"))
+    assert text.count("stablehlo.iota") == 1
+    (negated,) = (line for line in text.splitlines() if "stablehlo.negate" in line)
+    assert '"{devices=[4]<=[4]}"' in negated

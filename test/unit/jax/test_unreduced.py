@@ -160,3 +160,34 @@ def test_a_partial_sum_that_is_argument_and_result_is_never_summed():
         np.testing.assert_array_equal(whole(found), 2 * (X @ W))
     assert "all-reduce" not in hlo
     assert "reduce-scatter" not in hlo
+
+
+LINE = jax.make_mesh((8,), ("a",), axis_types=(AxisType.Explicit,), devices=jax.devices()[:8])
+
+
+def products(x, w):
+    return jnp.einsum("ij,jk->ik", x, w, out_sharding=P(unreduced={"a"}))
+
+
+def products_of_tiles(x, w):
+    specs = {"in_specs": (P(None, "a"), P("a")), "out_specs": P(unreduced={"a"})}
+    return jax.shard_map(lambda x, w: jax.lax.pcast(x @ w, "a", to="unreduced"), **specs)(x, w)
+
+
+def inside(x, w):
+    specs = {"in_specs": P(unreduced={"a"}), "out_specs": P()}
+    return jax.shard_map(lambda t: jax.lax.psum(t, "a"), **specs)(products(x, w))
+
+
+@pytest.mark.parametrize("function", [products, products_of_tiles, inside])
+def test_partial_sums_over_all_devices(function):
+    """XLA's text of these, `{unreduced}`, names no mesh."""
+    with jax.set_mesh(LINE), spj.use(strict=True):
+        x, w = (jax.device_put(array, P(*spec)) for array, spec in ((X, (None, "a")), (W, ("a", None))))
+        found = jax.jit(function)(x, w)
+        again = jax.jit(lambda y: y + y)(found)
+    assert found.sharding.spec == again.sharding.spec
+    assert found.sharding.spec.unreduced == (set() if function is inside else {"a"})
+    with jax.set_mesh(LINE):
+        np.testing.assert_array_equal(whole(found), X @ W)
+        np.testing.assert_array_equal(whole(again), 2 * (X @ W))
