@@ -186,6 +186,8 @@ def partitioned(computation: Any, *, shardy: bool) -> tuple[Any, Signature]:
 def _refuse_other_shardings(loaded: Any, signature: Signature) -> None:
     """Compares the shardings that XLA reports with those that it was given; JAX would raise later, at the call.
 
+    Of an array without elements XLA makes a constant, and reports ``{replicated}``; plain JAX takes it so as well.
+
     Raises ShardpassError (SP606) at the first that differs.
     """
     rows = zip(jax_private.boundary_shardings(loaded), (signature.arguments, signature.results), strict=True)
@@ -193,7 +195,9 @@ def _refuse_other_shardings(loaded: Any, signature: Signature) -> None:
         if len(reported) != len(boundaries):
             continue  # XLA says nothing of them
         for text, boundary in zip(reported, boundaries, strict=True):
-            if text != str(boundary.sharding) and parse_sharding(text) != boundary.sharding:
+            if text == str(boundary.sharding) or 0 in boundary.shape:
+                continue
+            if parse_sharding(text) != boundary.sharding:
                 wanted = str(boundary.sharding)
                 raise table_jax.OTHER_SHARDING.error(where=boundary.where, found=text, wanted=wanted)
 
