@@ -19,7 +19,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -32,7 +32,9 @@ from shardpass.ir import annotations as names
 from shardpass.ir import jax_private
 from shardpass.ir.context import make_context
 from shardpass.jax.manual_region import wrap
+from shardpass.passes.propagate import Propagate
 from shardpass.passes.whole_axes import WholeAxes
+from shardpass.pipeline.base import ModulePass
 from shardpass.pipeline.resolve import resolve
 from shardpass.pipeline.run import run_in_place
 from shardpass.runtime.compiling import bytecode, own_copy
@@ -94,10 +96,15 @@ def using(mode: Mode) -> Iterator[None]:
 def for_jax(pipeline: str) -> str:
     """``pipeline``, named (with or without options) or textual, for a program of arrays of JAX.
 
-    Open arguments and results are split over whole axes, evenly, once shardings are propagated.
+    Open arguments and results are split over whole axes, evenly, once shardings are propagated; results that follow
+    from a constraint are as it says.
     """
-    passes = ",".join(map(str, resolve(pipeline, make_context())))
+    passes = ",".join(str(_settling(step.own) or step) for step in resolve(pipeline, make_context()))
     return re.sub(r"(?=shardpass-(?:check|partition)\b)", f"{WholeAxes.name},", passes, count=1)
+
+
+def _settling(own: ModulePass | None) -> ModulePass | None:
+    return replace(own, settle_results=True) if isinstance(own, Propagate) else own
 
 
 def install() -> None:

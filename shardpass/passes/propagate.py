@@ -47,6 +47,9 @@ class Propagate(ModulePass):
             that `python -m tools.bench.calibrate` writes
         fit: the most bytes that may be alive on a device at once, such as 16GiB, arguments included: among shardings
             under which the plan holds no more, the cheapest; "none" sets no limit
+        settle-results: what main returns keeps the sharding that propagation gives it, where that follows from what the
+            user fixed through ops that change no dimension; as in JAX, where a constraint says so what a function
+            returns. Without a limit of memory
         verbose: print each factor for which values of one op hold different splits, on stderr: which split won, with
             the bytes of the values that hold it (two factors that contend for one axis are not printed)
         trace: print each change on stderr: the op, and which of its values was split further over which axes; and what
@@ -79,6 +82,7 @@ class Propagate(ModulePass):
     effort: int = 1
     machine: str = ""
     fit: str = "none"
+    settle_results: bool = False
     verbose: bool = False
     trace: bool = False
 
@@ -100,7 +104,7 @@ class Propagate(ModulePass):
     def _decided(self, program: Program, directions: dict[int, str]) -> Decision:
         profile, limit = find_profile(self.machine) if self.machine else None, read_limit(self.fit)
         if limit is None:
-            return decide(program, directions, self.effort, profile)
+            return decide(program, directions, self.effort, profile, settle_results=self.settle_results)
         if limit == "max":  # which limits redistributions
             raise OPTION_TYPE.error(
                 option="fit", name=self.name, type="bytes, as in 16GiB", value="max", default="none"

@@ -53,6 +53,7 @@ from shardpass.program.program import Program
 from shardpass.program.shardings import Shardings
 from shardpass.propagation.engine import describe
 from shardpass.propagation.program import Propagated
+from shardpass.propagation.settled import settle
 from shardpass.redistribute.terms.costs import Profile
 
 TRIES = {1: 400, 2: 6000}  # moves that a search may try, by effort
@@ -105,18 +106,28 @@ class Decision:
         return None if self.searched is None else space_of(self.searched.engine)
 
 
-def decide(program: Program, barriers: Mapping[int, str], effort: int, profile: Profile | None = None) -> Decision:
+def decide(
+    program: Program,
+    barriers: Mapping[int, str],
+    effort: int,
+    profile: Profile | None = None,
+    *,
+    settle_results: bool = False,
+) -> Decision:
     """The shardings of all values of ``program``.
 
     ``barriers``: of constraints (by op) the direction in which shardings pass. ``effort``: 0 propagates and does no
     more; 1 searches; 2 searches from several starts, over parts of axes too, and longer. ``profile``: of the machine
-    (``machine``).
+    (``machine``). ``settle_results``: those that follow from what the user fixed stay as they are propagated
+    (``propagation.settled``).
     """
     if effort < 1:
         found = Propagated(program, barriers)
         return Decision(found.shardings, found)
     machine = Machine(profile)
     search = Search(program, barriers, effort, machine)
+    if settle_results:
+        search.settle_results()
     search.run()
     chosen = search.unfolded() if search.settled else None
     taken = (
@@ -172,8 +183,13 @@ class Search:
         self.budget = TRIES[min(effort, max(TRIES))]
         self.close = effort > 1 or self.folded.program.count <= SMALL
         self.settled: list[Settled] = []
+        self.results: tuple[int, ...] = ()  # of main, values of the engine that are settled
         self.first = self.best = self._point()
         self.least = LEAST if effort < 2 else LEAST_OF_ALL
+
+    def settle_results(self) -> None:
+        """Fixes main's results that follow from what the user fixed, before ``run``."""
+        self.results = settle(self.engine, [result for result in self.found.results if result is not None])
 
     def run(self) -> None:
         """Descends from the start, and from others where ``effort`` asks for them; ``best`` is the cheapest point."""
@@ -196,7 +212,10 @@ class Search:
         late = right_operands_late(self.folded.program)
         if late is None:
             return
-        self.engine.restore(Propagated(late, self.found.barriers).engine.snapshot())
+        splits = list(Propagated(late, self.found.barriers).engine.snapshot())
+        for result in self.results:
+            splits[result] = self.first.splits[result]
+        self.engine.restore(tuple(splits))
         start = self._point()
         told = Settled("right operands of products take part last", None, self.first.price, start.price)
         then, best = self._descend(start, self.close)

@@ -26,6 +26,7 @@ as often as there are sub-axes, so O(values x sub-axes) steps, of which only dis
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -255,6 +256,13 @@ class Propagation:
         for value in self.values:
             value.facts = self._facts(value, 0)
             self._set(value, value.dims)
+
+    def fix(self, index: int) -> None:
+        """From here on the split that was found for the value is as the user's word."""
+        value = self.values[index]
+        value.fixed = True
+        value.facts = self._facts(value, sys.maxsize)
+        self._set(value, value.dims)
 
     def _facts(self, value: Value, turn: int) -> Facts:
         """In the turn of a priority; equal facts are the same."""

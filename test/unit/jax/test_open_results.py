@@ -53,6 +53,29 @@ def test_an_open_result_has_a_sharding_of_the_users_mesh(axes, spec, shape, func
         jax.device_put(mine, mine.sharding)  # refused by JAX where the tiles do not divide
 
 
+def here(x, *spec):
+    return jax.lax.with_sharding_constraint(x, NamedSharding(mesh_of(**GRID), P(*spec)))
+
+
+FOLLOWING = {
+    "elementwise": (lambda x: here(x, "a") * 2 + 1, P("a")),
+    "replicated": (lambda x: jnp.exp(here(x)), P()),
+    "transposed": (lambda x: (here(x, "b", "a") * 2).T, P("a", "b")),
+    "with an open dimension": (lambda x: here(x, P.UNCONSTRAINED, "a") * 2, P(None, "a")),
+    "mapped": (jax.vmap(lambda row: here(row, "a") * 2), P(None, "a")),
+    "carried by a loop": (lambda x: jax.lax.fori_loop(0, 2, lambda i, c: c * 2, here(x, "b")), P("b")),
+}
+
+
+@pytest.mark.parametrize(("function", "spec"), FOLLOWING.values(), ids=FOLLOWING)
+def test_a_result_that_follows_from_a_constraint_is_as_it_says(function, spec):
+    """It costs a gather, where a result split over both axes would cost nothing: that is what was asked for."""
+    x = jax.device_put(np.ones((16, 16), np.float32), NamedSharding(mesh_of(**GRID), P("a", "b")))
+    assert jax.jit(lambda x: function(x))(x).sharding.spec == spec  # plain JAX
+    with spj.use(strict=True):
+        assert jax.jit(lambda x: function(x))(x).sharding.spec == spec
+
+
 def test_a_result_with_another_sharding_than_was_asked_for_falls_back(monkeypatch):
     """XLA's answer is looked at before JAX gets it: JAX would raise."""
     from shardpass.jax import hook

@@ -1,0 +1,62 @@
+"""Results that follow from what the user fixed: a search for cheaper shardings leaves them as propagation found them.
+
+Problem. ``f = jax.jit(lambda x: with_sharding_constraint(x, P("x")) * 2)`` says nothing of its result, and propagation
+gives it ``P("x")``. With an argument split over two axes a search would rather split the result over both, as that
+sends nothing. But this is how people say what a function returns, and JAX's own tests rely on it.
+
+A result follows from a fixed value where a chain of ops leads from one to the other, in each of which all dimensions of
+the result are dimensions of the operand, split alike: elementwise ops, transposes, what loops carry.
+
+Example, x=2, y=2: ``constraint [x, -] -> multiply [x, -] -> transpose [-, x] -> return`` settles the result; the
+product of two fixed matrices does not, as its rows and columns are those of different operands.
+
+Complexity: O(steps), each looked at once for all results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from shardpass.ops.splits.factors import Factor, Kind
+from shardpass.propagation.engine import Propagation, Step
+
+
+def settle(engine: Propagation, results: Iterable[int]) -> tuple[int, ...]:
+    """Fixes those of ``results`` (values of the engine, propagated) that follow from what the user fixed."""
+    following = tuple(each for each in results if not engine.values[each].fixed and _follows(engine, each))
+    for result in following:
+        engine.fix(result)
+    return following
+
+
+def _follows(engine: Propagation, result: int) -> bool:
+    todo, seen = [result], {result}
+    while todo:
+        index = todo.pop()
+        for number in engine.values[index].steps:
+            for before in _same_dims(engine, engine.steps[number], index):
+                known = engine.values[before]
+                if known.fixed and len(known.open_dims) < len(known.shape):
+                    return True
+                if before not in seen:
+                    seen.add(before)
+                    todo.append(before)
+    return False
+
+
+def _same_dims(engine: Propagation, step: Step, index: int) -> Iterator[int]:
+    """The operands of ``step`` that have all dimensions of its result ``index``, split as they are."""
+    rule, count = step.rule, len(step.rule.operands)
+    if index not in step.values[count:] or not all(map(_is_plain, rule.factors)):
+        return
+    known = engine.values[index]
+    dim_map = rule.results[step.values[count:].index(index)]
+    wanted = {factors: axes for factors, axes in zip(dim_map, known.dims, strict=True) if factors}
+    for before, operand in zip(step.values[:count], rule.operands, strict=True):
+        found = {factors: axes for factors, axes in zip(operand, engine.values[before].dims, strict=True) if factors}
+        if found == wanted:
+            yield before
+
+
+def _is_plain(factor: Factor) -> bool:
+    return factor.kind is Kind.PARALLEL and not factor.elastic and not factor.blocked
