@@ -108,7 +108,7 @@ def _arguments(main: Any, signature: Signature, summands: Summands, devices: int
         said = _said(row, argument, devices)
         if said is None:
             continue
-        with ir.InsertionPoint.at_block_begin(block), argument.location:
+        with ir.InsertionPoint.at_block_begin(block), _where_used(argument):
             argument.set_type(retype(argument.type, (_count(said), *shape_of(argument))))
             total = summands.total(argument)
         argument.replace_all_uses_except(total, [operation(total.owner)])
@@ -117,6 +117,12 @@ def _arguments(main: Any, signature: Signature, summands: Summands, devices: int
     if changed:
         _retype(main)
     return changed
+
+
+def _where_used(argument: Any) -> Any:
+    """The place of the first use: it is there that the program asks for the sum."""
+    uses = [operation(use.owner) for use in argument.uses]  # MLIR lists the last that was made first
+    return uses[-1].location if uses else argument.location
 
 
 def _results(main: Any, signature: Signature, summands: Summands, devices: int | None) -> bool:

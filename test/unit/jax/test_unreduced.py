@@ -148,6 +148,8 @@ def test_an_argument_that_is_a_partial_sum_is_completed_as_is_wanted(spec, kinds
             found, hlo = jitted(partial), jitted.lower(partial).compile().as_text()
     np.testing.assert_array_equal(np.asarray(found), X @ W)
     assert set(re.findall(r" (all-reduce|reduce-scatter|all-gather|all-to-all)\(", hlo)) in kinds
+    collectives = [line for line in hlo.splitlines() if re.search(r" (all-reduce|reduce-scatter|all-to-all)\(", line)]
+    assert all('op_name="jit(<lambda>)/reshard' in line for line in collectives)  # where the program asks for it
 
 
 def test_a_partial_sum_that_is_argument_and_result_is_never_summed():
