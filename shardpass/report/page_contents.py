@@ -7,7 +7,7 @@ which of them are its own by their numbers.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -25,6 +25,7 @@ Plain = dict[str, Any]
 def contents(found: Report) -> Plain:
     """The report as the page's scripts read it."""
     folded = fold(found.rows)
+    numbers = {id(row): number for number, one in enumerate(folded) for row in one.rows}
     ways = Ways(found)
     return {
         "file": found.file,
@@ -40,11 +41,11 @@ def contents(found: Report) -> Plain:
         "runs": found.runs,
         "memory": _memory(found),
         "rows": [_row(one, found, ways) for one in folded],
-        "groups": {by: [_group(one, by, found, folded) for one in found.grouped(by)] for by in GROUPINGS},
+        "groups": {by: [_group(one, by, found, numbers) for one in found.grouped(by)] for by in GROUPINGS},
         "bars": _bars(found),
         "ways": ways.found,
         "program": sections(found),
-        "course": course(found),
+        "course": course(found, numbers),
         "settled": [
             {"told": one.told, "saved": one.saved, "place": _short(one.place)}
             for one in sorted(found.settled, key=lambda one: -one.saved)
@@ -98,8 +99,7 @@ def _axes(row: Row) -> list[str]:
     return row.axes.split(",") if row.axes else []
 
 
-def _group(one: Group, by: str, found: Report, folded: tuple[Folded, ...]) -> Plain:
-    numbers = {id(each.row): number for number, each in enumerate(folded)}
+def _group(one: Group, by: str, found: Report, numbers: Mapping[int, int]) -> Plain:
     title = place(one.place) if by == LINE else {"place": one.key, "full": one.key}
     return {
         **title,

@@ -10,7 +10,7 @@ it split otherwise in one of the layers, the line would have a second.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from shardpass.diagnostics import NOWHERE
@@ -71,11 +71,12 @@ def _add(op: OpFact, values: dict[object, Plain]) -> None:
 # ---------------------------------------------------------------- from op to op
 
 
-def course(found: Report) -> Plain | None:
+def course(found: Report, numbers: Mapping[int, int]) -> Plain | None:
     """Memory and traffic by the number of the op; None of a module that was partitioned already.
 
-    ``memory``: [op, bytes alive], which hold until the next. ``traffic``: [op, row's axes, backward, bytes, place] of
-    each collective. ``places``: [op, place] where ops of another line begin. ``backward``, ``loops``: ranges of ops.
+    ``memory``: [op, bytes alive], which hold until the next. ``traffic``: [op, row, bytes] of each collective, where
+    ``numbers`` has the row by the ``id`` of a ``Row``. ``places``: [op, place] where ops of another line begin.
+    ``backward``, ``loops``: ranges of ops.
     """
     ops = [op for op in found.ops if op.number >= 0]
     if not ops or found.memory is None:
@@ -84,15 +85,11 @@ def course(found: Report) -> Plain | None:
     return {
         "end": end,
         "memory": _curve(found.memory, end),
-        "traffic": [
-            [end if row.op is None else row.op, row.axes.split(",") if row.axes else [], row.direction == BACKWARD,
-             row.bytes_received, row.kind]
-            for row in found.rows
-        ],
+        "traffic": [[end if row.op is None else row.op, numbers[id(row)], row.bytes_received] for row in found.rows],
         "places": list(_places(ops)),
         "backward": _ranges(ops, [op.direction == BACKWARD for op in ops]),
         "loops": _ranges(ops, [op.depth > 0 for op in ops]),
-    }  # fmt: skip
+    }
 
 
 def _curve(memory: MemoryFacts, end: int) -> list[list[int]]:

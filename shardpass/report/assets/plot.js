@@ -23,7 +23,7 @@ function plot() {
   drawn.addEventListener("pointerdown", follow);
   return el("section", {}, el("h2", {}, "Memory and traffic over the program"), el("div.plot", {}, drawn), told, holdings());
 }
-const TOLD = "Point at the plot: the line that runs there, what is alive, and what is received.";
+const TOLD = "Point at the plot: the line that runs there, what is alive, and what is received. A bar opens its row of the table.";
 // a limit far above is not drawn: the curve would be flat
 const fits = (limit, total) => limit !== null && limit < 2 * total ? limit : 0;
 
@@ -36,7 +36,10 @@ function tellOp(course, op) {
   const where = op === course.end ? "results" : (before(course.places, op) || [0, ""])[1] || "no line is known";
   const alive = (before(course.memory, op) || course.memory[0] || [0, 0])[1];
   const here = course.traffic.filter(([at]) => at === op);
-  const received = here.map(([, axes,, bytes, kind]) => `${kind} over ${axes.join(", ") || "no axis"} ${showBytes(bytes)}`);
+  const received = here.map(([, number, bytes]) => {
+    const row = data.rows[number];
+    return `${row.kind} over ${row.axes.join(", ") || "no axis"} ${showBytes(bytes)}`;
+  });
   return `op ${op}, ${where}: ${showBytes(alive)} alive${received.length ? `; received: ${received.join(", ")}` : ""}`;
 }
 
@@ -79,17 +82,19 @@ function memoryCurve(course, x, most) {
 
 function trafficBars(course, x) {
   const stacks = new Map();
-  for (const [op, axes, back, bytes] of course.traffic) {
+  for (const [op, number, bytes] of course.traffic) {
     const stack = stacks.get(op) || stacks.set(op, []).get(op);
-    stack.push({axes, back, bytes});
+    stack.push({number, bytes});
   }
   const heights = [...stacks.values()].map(stack => total(stack, "bytes"));
   const {lines, y} = scaleLines(TRAFFIC_TOP, TRAFFIC, Math.max(1, ...heights)), bars = [];
   const wide = Math.max(3, Math.min(14, x(1) - x(0)));
   for (const [op, stack] of stacks) {
     let low = 0;
-    for (const {axes, bytes} of stack) {
-      bars.push(painted(svg("rect", {x: x(op + 0.5) - wide / 2, y: y(low + bytes), width: wide, height: Math.max(0, y(low) - y(low + bytes))}), axes));
+    for (const {number, bytes} of stack) {
+      const bar = svg("rect.bar", {x: x(op + 0.5) - wide / 2, y: y(low + bytes), width: wide,
+        height: Math.max(0, y(low) - y(low + bytes)), onclick: () => showRow(number)});
+      bars.push(painted(bar, data.rows[number].axes));
       low += bytes;
     }
   }

@@ -10,7 +10,8 @@ const COLUMNS = [
   ["line", "line of your program", row => row.place || "", 1],
 ];
 const OPENED = 3; // groups that stand open at first: the dearest
-const view = {by: "line", sort: "bytes", way: -1, filter: "", open: new Set(), rows: new Set()};
+const MOST_LINES = 300; // that are shown until more are asked for
+const view = {by: "line", sort: "bytes", way: -1, filter: "", open: new Set(), rows: new Set(), most: MOST_LINES};
 
 function words_of(row) {
   return [row.kind, ...row.axes, row.array, row.type, row.source, row.target, row.full, row.line, row.reason, row.names,
@@ -56,14 +57,14 @@ const direction = back => el(`span.way.${back ? "backward" : "forward"}`, {}, ba
 function groupRow(group) {
   const open = isOpen(group), back = group.bytes ? Math.round(100 * group.backward / group.bytes) : 0;
   const button = el("button.fold", {type: "button", "aria-expanded": String(open)}, group.place || "no line is known");
-  const line = el("tr.group", {onclick: () => toggle(view.open, group, open)}, shareCell(group, group.rows),
+  const line = el("tr.group", {onclick: () => toggle(group, open)}, shareCell(group, group.rows),
     el("td.number", {}, showSeconds(group.seconds)), el("td.number", {}, `${group.runs.toLocaleString("en")}\u00d7`),
     el("td.wide", {colspan: 4}, button, group.line ? el("code.source", {}, group.line) : null),
     el("td", {}, el("span.quiet.small", {}, `${counted(group.rows.length, "row")}, ${back}% backward`)));
   return [line, ...(open ? group.rows.flatMap(collectiveRow) : [])];
 }
 const isOpen = group => view.open.has(`${view.by} ${group.number}`);
-function toggle(_, group, open) {
+function toggle(group, open) {
   const key = `${view.by} ${group.number}`;
   if (open) view.open.delete(key); else view.open.add(key);
   draw();
@@ -96,10 +97,14 @@ function heads() {
 
 const table = el("table", {id: "collectives"}, el("thead"), el("tbody"));
 const told = el("p.quiet.small", {role: "status", id: "left"});
+const rest = el("button", {type: "button", id: "more", onclick: () => { view.most *= 4; draw(); }}, "show more");
 function draw() {
-  const groups = shownGroups(), rows = groups.flatMap(group => group.rows), focus = focused();
+  const groups = shownGroups(), rows = groups.flatMap(group => group.rows), focus = focused(), lines = [];
+  const parts = view.by === "none" ? rows.map(row => () => collectiveRow(row)) : groups.map(group => () => groupRow(group));
+  for (const part of parts) { if (lines.length >= view.most) break; lines.push(...part()); }
+  rest.hidden = lines.length < view.most;
   table.tHead.replaceChildren(heads());
-  table.tBodies[0].replaceChildren(...groups.flatMap(view.by === "none" ? group => group.rows.flatMap(collectiveRow) : groupRow));
+  table.tBodies[0].replaceChildren(...lines.slice(0, view.most));
   told.textContent = view.filter ? `${counted(rows.length, "row")} of ${data.rows.length}, ${showBytes(total(rows, "bytes"))} of ${showBytes(data.bytes)}` : "";
   if (focus >= 0) table.querySelectorAll("button")[focus]?.focus(); // what was drawn again keeps the keyboard's place
 }
@@ -131,7 +136,7 @@ function collectives() {
   draw();
   return el("section", {}, el("h2", {}, "What each line costs"),
     el("p.quiet", {}, "The dearest first. A row opens: why the collective is there, and what it does as a picture. Collectives that repeat, of layers say, are one row."),
-    el("div.tools", {}, el("label", {}, "filter", filter), el("label", {}, "grouped by", choose), all), told, table);
+    el("div.tools", {}, el("label", {}, "filter", filter), el("label", {}, "grouped by", choose), all), told, table, el("p", {}, rest));
 }
 function openDearest() {
   view.open = new Set((data.groups[view.by] || []).slice(0, OPENED).map((_, number) => `${view.by} ${number}`));
