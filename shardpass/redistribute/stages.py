@@ -74,13 +74,19 @@ def drawn_dimensions(plan: Plan) -> tuple[int | None, int | None]:
 
 
 def covered(state: State, device: int, dim: int) -> Intervals:
-    """The part of one dimension that the device holds, as intervals."""
+    """The part of one dimension that the device holds, as intervals that do not touch."""
     digits = [digit for axis in state.axes for digit in axis if digit.dim == dim]
     low = int(state.base[device, dim])
     run_length = math.prod((d.size for d in digits if d.stride == 1), start=1)
     others: Axis = tuple(d for d in digits if d.stride != 1)
-    intervals = []
-    for places in itertools.product(*(range(d.size) for d in others)):
-        at = low + sum(p * d.stride for p, d in zip(places, others, strict=True))
-        intervals.append((at, at + run_length))
-    return tuple(sorted(intervals))
+    starts = [
+        low + sum(p * d.stride for p, d in zip(places, others, strict=True))
+        for places in itertools.product(*(range(d.size) for d in others))
+    ]
+    found: list[tuple[int, int]] = []
+    for start in sorted(starts):
+        if found and found[-1][1] == start:
+            found[-1] = (found[-1][0], start + run_length)
+        else:
+            found.append((start, start + run_length))
+    return tuple(found)

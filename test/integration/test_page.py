@@ -12,12 +12,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from shardpass.cli.explain import explain
 from shardpass.diagnostics import Place
 from shardpass.report.explanation import Explanation
-from shardpass.report.rows import Row
+from shardpass.report.rows import HintFact, Row
 from tools.docs import browser as chromium
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -299,6 +300,72 @@ def test_a_value_shows_its_layout_on_the_mesh(opened: Opened) -> None:
     )
     assert strips == [f"data = {k}" for k in range(4)] + [f"model = {k % 2}" for k in range(8)]
     assert "256/data/model" in texts(page, ".value-row")[0]
+
+
+LAYOUTS = [
+    ((8, 12), (("x",), ("y",))),
+    ((12, 5), (("y", "x"), ())),
+    ((24,), (("x", "z", "y"),)),
+    ((4, 6, 8), ((), ("y",), ("x", "z"))),
+    ((12, 6), ((), ("z", "y"))),
+]
+
+
+def test_layouts_are_those_of_jax(opened: Opened) -> None:
+    """Of meshes of three axes, by JAX's map from devices to indices."""
+    import jax
+    from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+    sizes = (("x", 2), ("y", 3), ("z", 2))
+    mesh = Mesh(np.array(jax.devices("cpu")[:12]).reshape(2, 3, 2), [name for name, _ in sizes])
+    row = Row("all_gather", "x", 2, 10)
+    page = opened(
+        Explanation(
+            "layouts",
+            12,
+            sizes,
+            tuple(
+                replace(
+                    row, array=f"a{k}", type=f"f32[{','.join(map(str, shape))}]", source_dims=dims, target_dims=dims
+                )
+                for k, (shape, dims) in enumerate(LAYOUTS)
+            ),
+        )
+    )
+    for number, (shape, dims) in enumerate(LAYOUTS):
+        click(page, "tr.row", number)
+        picture = drawn(page, "tr.detail svg")[2 * number]
+        sharding = NamedSharding(mesh, PartitionSpec(*(axes or None for axes in dims)))
+        holders: dict[tuple[str, ...], list[int]] = {}
+        for place, device in enumerate(mesh.devices.flat):
+            index = sharding.devices_indices_map(shape)[device]
+            tile = tuple(f"{part.start or 0}:{part.stop or size}" for part, size in zip(index, shape, strict=True))
+            holders.setdefault(tile, []).append(place)
+        split = [k for k, axes in enumerate(dims) if axes]
+        parts = [sorted({tile[k] for tile in holders}, key=lambda part: int(part.split(":")[0])) for k in split]
+        heads = parts[0] if len(parts) == 1 else [*parts[1], *parts[0]]
+        order = sorted(holders, key=lambda tile: [int(part.split(":")[0]) for part in tile])
+        assert picture[1:] == [*heads, *(runs(holders[tile]) for tile in order)]
+
+
+def runs(numbers: list[int]) -> str:
+    """``0-2 5``, runs of two with a blank between."""
+    out: list[list[int]] = []
+    for number in sorted(numbers):
+        if out and out[-1][-1] == number - 1:
+            out[-1].append(number)
+        else:
+            out.append([number])
+    return " ".join(f"{run[0]}-{run[-1]}" if len(run) > 2 else " ".join(map(str, run)) for run in out)
+
+
+def test_hints_and_a_limit_are_shown(opened: Opened, step: Explanation) -> None:
+    hint = HintFact("line", "h", "P('data')", "P()", Place("m.py", 3, 1), 4096, 1024, 0)
+    assert step.memory is not None
+    page = opened(replace(step, hints=(hint,), memory_limit=step.memory.total - 1024))
+    assert "m.py:3: h is P(); with_sharding_constraint(h, P('data')) saves 3.0 KiB of 4.0 KiB" in texts(page, "li")
+    assert "1.0 KiB too much" in texts(page, "main .bad")[0]
+    assert any(text.startswith("limit ") for text in texts(page, ".plot text"))
 
 
 def test_what_no_axis_splits_is_said_in_words(opened: Opened, step: Explanation) -> None:
