@@ -1,16 +1,27 @@
 // Memory and traffic over the program, on one axis: the number of the op, in the program's order.
-const WIDE = 1000, LEFT = 74, RIGHT = 12, MEMORY_TOP = 44, MEMORY = 190, TRAFFIC_TOP = 292, TRAFFIC = 110;
+const LEFT = 74, RIGHT = 12, MEMORY_TOP = 62, MEMORY = 190, TRAFFIC_TOP = 320, TRAFFIC = 110, HIGH = 486;
+let WIDE = 1000; // as the page is: letters keep their size
 
 function plot() {
   const course = data.course;
   if (!course) return null;
+  const told = el("p.told.small", {}, TOLD), holder = el("div.plot");
+  new ResizeObserver(([{contentRect}]) => {
+    const wide = Math.max(300, Math.floor(contentRect.width));
+    if (wide === WIDE && holder.firstChild) return;
+    WIDE = wide;
+    holder.replaceChildren(drawnPlot(course, told));
+  }).observe(holder);
+  return el("section", {}, el("h2", {}, "Memory and traffic over the program"), holder, told, holdings());
+}
+
+function drawnPlot(course, told) {
   const x = op => LEFT + (WIDE - LEFT - RIGHT) * op / (course.end + 1);
   const most = Math.max(data.memory.total, ...course.memory.map(([, size]) => size), fits(data.memory.limit, data.memory.total));
-  const drawn = svg("svg", {viewBox: `0 0 ${WIDE} 452`, role: "img", "aria-label": "memory and traffic over the program"},
+  const drawn = svg("svg", {viewBox: `0 0 ${WIDE} ${HIGH}`, role: "img", "aria-label": "memory and traffic over the program"},
     shades(course, x), memoryCurve(course, x, most), trafficBars(course, x), bottom(course, x));
   const cursor = svg("line.cursor", {y1: MEMORY_TOP, y2: TRAFFIC_TOP + TRAFFIC, x1: -9, x2: -9});
   drawn.append(cursor);
-  const told = el("p.told.small", {}, TOLD);
   const follow = event => {
     const box = drawn.getBoundingClientRect(), at = (event.clientX - box.left) * WIDE / box.width;
     const op = Math.floor((at - LEFT) / (WIDE - LEFT - RIGHT) * (course.end + 1));
@@ -21,7 +32,7 @@ function plot() {
   };
   drawn.addEventListener("pointermove", follow);
   drawn.addEventListener("pointerdown", follow);
-  return el("section", {}, el("h2", {}, "Memory and traffic over the program"), el("div.plot", {}, drawn), told, holdings());
+  return drawn;
 }
 const TOLD = "Point at the plot: the line that runs there, what is alive, and what is received. A bar opens its row of the table.";
 // a limit far above is not drawn: the curve would be flat
@@ -71,13 +82,12 @@ function memoryCurve(course, x, most) {
     return `${k ? "L" : `M${x(op)} ${y(0)}L`}${x(op)} ${y(size)}L${x(next)} ${y(size)}`;
   }).join("") + (points.length ? `L${x(course.end + 1)} ${y(0)}Z` : "");
   const peak = points.find(([, size]) => size === Math.max(...points.map(point => point[1])));
-  const right = peak && x(peak[0]) > WIDE * 0.7;
+  const words = peak && `peak ${showBytes(peak[1])}${memory.place ? ` at ${memory.place}` : ""}`;
   const mark = peak && svg("g", {}, svg("circle", {cx: x(peak[0] + 0.5), cy: y(peak[1]), r: 4, class: "paint none"}),
-    svg("text", {x: x(peak[0] + 0.5) + (right ? -8 : 8), y: y(peak[1]) - 6, "text-anchor": right ? "end" : "start"},
-      `peak ${showBytes(peak[1])}${memory.place ? ` at ${memory.place}` : ""}`));
+    svg("text", {x: Math.min(x(peak[0] + 0.5) + 8, WIDE - RIGHT - 7 * words.length), y: y(peak[1]) - 7}, words));
   const limit = fits(memory.limit, memory.total) ? svg("g", {}, svg("line.limit", {x1: LEFT, x2: WIDE - RIGHT, y1: y(memory.limit), y2: y(memory.limit)}),
-    svg("text", {x: LEFT + 6, y: y(memory.limit) - 5}, `limit ${showBytes(memory.limit)}`)) : null;
-  return [title(18, "Bytes alive on a device", "lower is better"), ...lines, svg("path.memory", {d: path}), mark, limit].filter(Boolean);
+    svg("text", {x: WIDE - RIGHT - 4, y: y(memory.limit) - 5, "text-anchor": "end"}, `limit ${showBytes(memory.limit)}`)) : null;
+  return [title(16, "Bytes alive on a device", "lower is better"), ...lines, svg("path.memory", {d: path}), mark, limit].filter(Boolean);
 }
 
 function trafficBars(course, x) {
@@ -98,24 +108,26 @@ function trafficBars(course, x) {
       low += bytes;
     }
   }
-  return [title(TRAFFIC_TOP - 18, "Bytes received by a device", "coloured by mesh axis, all trips of a loop together; lower is better"), ...lines, ...bars];
+  return [title(TRAFFIC_TOP - 34, "Bytes received by a device", "coloured by mesh axis, all trips of a loop together; lower is better"), ...lines, ...bars];
 }
 
 function title(y, words, better) {
-  return svg("text", {x: 0, y}, svg("tspan", {"font-weight": 600}, words), svg("tspan", {dx: 8, class: "quiet"}, better));
+  return svg("g", {}, svg("text", {x: 0, y, "font-weight": 600}, words), svg("text.quiet", {x: 0, y: y + 15}, better));
 }
 
 function bottom(course, x) {
   const y = TRAFFIC_TOP + TRAFFIC, step = Math.max(1, 10 ** Math.floor(Math.log10(course.end + 1)));
-  const every = (course.end + 1) / step > 5 ? step : (course.end + 1) / step > 2 ? step / 2 : step / 5;
+  const fine = (course.end + 1) / step > 5 ? step : (course.end + 1) / step > 2 ? step / 2 : step / 5;
+  const every = WIDE < 600 ? 2 * fine : fine;
   const marks = [];
   for (let op = 0; op <= course.end; op += Math.max(1, Math.round(every))) {
     marks.push(svg("line.base", {x1: x(op), x2: x(op), y1: y, y2: y + 4}),
       svg("text.quiet", {x: x(op), y: y + 17, "text-anchor": "middle"}, `${op}`));
   }
-  const words = `op, in the program's order${course.backward.length ? "; shaded: backward, what a derivative computes" : ""}`;
+  const shaded = course.backward.length ? "shaded: backward, what a derivative computes" : "";
+  const middle = {x: (LEFT + WIDE) / 2, "text-anchor": "middle"};
   return [svg("line.base", {x1: LEFT, x2: WIDE - RIGHT, y1: y, y2: y}), ...marks,
-    svg("text.quiet", {x: (LEFT + WIDE) / 2, y: y + 36, "text-anchor": "middle"}, words)];
+    svg("text.quiet", {...middle, y: y + 34}, "op, in the program's order"), svg("text.quiet", {...middle, y: y + 50}, shaded)];
 }
 
 function holdings() {
