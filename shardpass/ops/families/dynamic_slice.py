@@ -41,6 +41,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
 
 from shardpass.ir.tensors import i64_array, retype, shape_of
+from shardpass.ops.families.static_windows import updated_slice
 from shardpass.ops.model import LocalPlan, OpModel, Shape, Site, Split
 from shardpass.ops.registry import define
 from shardpass.ops.splits.factors import Axes, Kind, Priority, Rule, RuleBuilder
@@ -263,6 +264,7 @@ define(
 define(
     "stablehlo.dynamic_update_slice",
     dynamic_update_slice,
+    expand=updated_slice,
     note="every dimension; along an updated dimension, each device writes the elements of the update that fall into "
     "its tile",
 )
