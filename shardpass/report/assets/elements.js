@@ -23,24 +23,32 @@ function filled(made, classes, attributes, children) {
 
 // as Python rounds: the even one of two that are as near
 function oneDigit(value) {
-  const tenths = value * 10, low = Math.floor(tenths);
+  const tenths = value * 10,
+    low = Math.floor(tenths);
   const rounded = tenths - low === 0.5 ? low + (low % 2) : Math.round(tenths);
   return (rounded / 10).toFixed(1);
 }
 function showBytes(count) {
   const units = ["B", "KiB", "MiB", "GiB", "TiB"];
-  let size = count, unit = 0;
-  while (size >= 1024 && unit < units.length - 1) { size /= 1024; unit += 1; }
+  let size = count,
+    unit = 0;
+  while (size >= 1024 && unit < units.length - 1) {
+    size /= 1024;
+    unit += 1;
+  }
   return unit === 0 ? `${count} B` : `${oneDigit(size)} ${units[unit]}`;
 }
 function showSeconds(seconds) {
-  for (const [unit, size] of [["s", 1], ["ms", 1e-3]]) {
+  for (const [unit, size] of [
+    ["s", 1],
+    ["ms", 1e-3],
+  ]) {
     if (seconds >= size) return `${Number((seconds / size).toPrecision(3))} ${unit}`;
   }
   return `${Number((seconds * 1e6).toPrecision(3))} \u00b5s`;
 }
 const counted = (number, what) => `${number.toLocaleString("en")} ${what}${number === 1 ? "" : "s"}`;
-const share = part => data.bytes ? Math.round(100 * part / data.bytes) + "%" : "0%";
+const share = part => (data.bytes ? Math.round((100 * part) / data.bytes) + "%" : "0%");
 
 // a button that opens what stands after it; made(): what it opens, built when it is first wanted
 function folding(button, holder, made) {
@@ -48,7 +56,10 @@ function folding(button, holder, made) {
   button.setAttribute("aria-expanded", "false");
   holder.hidden = true;
   button.addEventListener("click", () => {
-    if (!built) { holder.append(...[made()].flat()); built = true; }
+    if (!built) {
+      holder.append(...[made()].flat());
+      built = true;
+    }
     holder.hidden = !holder.hidden;
     button.setAttribute("aria-expanded", String(!holder.hidden));
   });
