@@ -236,7 +236,7 @@ def _slice_model(source: Shape, target: Shape, combiner: str) -> DynamicSlice:
         joins = bool(combiner) and part > 0 and size <= at.LARGEST
         build.operand(0, dim, build.factor(size, Kind.REDUCTION if joins else Kind.REPLICATED))
         build.result(0, dim, build.factor(part, Kind.REPLICATED))
-    return DynamicSlice(build.build(Priority.CONTRACTION, combiner, masks=True))
+    return DynamicSlice(build.build(Priority.CONTRACTION, combiner, masks=True, in_part=True))
 
 
 def dynamic_update_slice(op: Any) -> OpModel[Any]:
@@ -252,7 +252,7 @@ def _update_model(target: Shape, update: Shape) -> DynamicUpdateSlice:
         build.operand(0, dim, factor)
         build.result(0, dim, factor)
         build.operand(1, dim, factor if size == part else build.factor(part, Kind.REPLICATED))
-    return DynamicUpdateSlice(build.build())
+    return DynamicUpdateSlice(build.build(in_part=True))
 
 
 define(

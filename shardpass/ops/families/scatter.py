@@ -227,7 +227,7 @@ class _ScatterRule:
     def build(self, widths: Shape) -> Rule:
         self._rows()
         self._windows(widths)
-        return self.builder.build(Priority.CONTRACTION, self.combiner, masks=True)
+        return self.builder.build(Priority.CONTRACTION, self.combiner, masks=True, in_part=True)
 
     def _rows(self) -> None:
         """The dimensions that tell the updates apart."""
