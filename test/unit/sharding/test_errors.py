@@ -34,6 +34,7 @@ TEXTS = [
     ("{devices=[2,2]0,1,9,3}", "SP006", 19, "device 2 is missing, device 9", "counted from 0"),
     ("{devices=[2,0]0,1}", "SP007", 11, "tile count 0 of dimension 1", "has the tile count 1"),
     ("{devices=[1]<=[0]}", "SP008", 16, "size 0", ""),
+    ("{devices=[3,20]<=[3,0]T(0,1) last_tile_dim_replicate}", "SP008", 19, "size 0", ""),
     ("{devices=[4,2]<=[2,4]T(0,0)}", "SP009", 18, "not a permutation", ""),
     ("{devices=[4,2]<=[2,4]T(1,2)}", "SP009", 24, "T(1,2) is not a permutation of 0 to 1", ""),
     ("{devices=[4,2]<=[2,4]T(1,0,1)}", "SP010", 18, "2 dimensions but T(..) names 3", ""),
