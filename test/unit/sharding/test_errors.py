@@ -37,6 +37,7 @@ TEXTS = [
     ("{devices=[3,20]<=[3,0]T(0,1) last_tile_dim_replicate}", "SP008", 19, "size 0", ""),
     ("{devices=[4,2]<=[2,4]T(0,0)}", "SP009", 18, "not a permutation", ""),
     ("{devices=[4,2]<=[2,4]T(1,2)}", "SP009", 24, "T(1,2) is not a permutation of 0 to 1", ""),
+    ("{devices=[4,1]<=[2,2,1]T(1,2,2) last_tile_dim_replicate}", "SP009", 18, "T(1,2,2) is not a permutation", ""),
     ("{devices=[4,2]<=[2,4]T(1,0,1)}", "SP010", 18, "2 dimensions but T(..) names 3", ""),
     ("{manual devices=[2]0,1}", "SP011", 2, "{manual} names no devices", "leave out"),
     ("{shard_as 3}", "SP011", 2, "no tile counts", "write replicated"),
