@@ -9,7 +9,8 @@ from shardpass.diagnostics.core import ShardpassError
 from shardpass.diagnostics.table_driver import INTERNAL, NO_MEMORY, NOT_A_NAME, TOO_DEEP
 
 TRACEBACK = "SHARDPASS_TRACEBACK"
-_NO_TEXT = "str_from_cstr_and_size(): conversion error"  # what MLIR's bindings say where a string is no UTF-8
+# what MLIR's bindings say where a string is no UTF-8: jaxlib 0.10, 0.12
+_NO_TEXT = ("str_from_cstr_and_size(): conversion error", "nanobind::str(): conversion error")
 
 
 def internal_error(where: str, error: Exception) -> ShardpassError:
@@ -23,7 +24,7 @@ def internal_error(where: str, error: Exception) -> ShardpassError:
         return TOO_DEEP.error(name=where, reason=str(error))
     if isinstance(error, MemoryError):
         return NO_MEMORY.error(name=where)
-    if isinstance(error, UnicodeDecodeError) or _NO_TEXT in str(error):
+    if isinstance(error, UnicodeDecodeError) or any(said in str(error) for said in _NO_TEXT):
         return NOT_A_NAME.error(name=where)
     shown = ""
     if os.environ.get(TRACEBACK, "0") not in ("", "0"):

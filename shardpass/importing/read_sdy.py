@@ -38,10 +38,8 @@ from collections.abc import Callable, Iterable
 from math import prod
 from typing import Any
 
-import numpy as np
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
-from jaxlib.mlir.dialects import stablehlo as hlo
 
 from shardpass.diagnostics import ShardpassError
 from shardpass.diagnostics.table_passes import TOO_MANY_DEVICES
@@ -59,12 +57,11 @@ from shardpass.ir.annotations import (
 )
 from shardpass.ir.collectives import OPS
 from shardpass.ir.locations import Within, place_of
-from shardpass.ir.tensors import dense_i64
+from shardpass.ir.replica_groups import GROUPS, list_devices
 from shardpass.ir.walk import OpLists, operation
 from shardpass.program.manual_regions import marked_scope, set_scope
 from shardpass.program.validate import at_place
-from shardpass.sharding import AxisRef, Mesh, Sharding, parse_sdy
-from shardpass.sharding.axes import check_disjoint
+from shardpass.sharding import Mesh, Sharding, parse_sdy
 from shardpass.sharding.notations.sdy import mesh_or_device
 
 SDY_SHARDING = "sdy.sharding"
@@ -147,7 +144,7 @@ class _Import:
                 for left in LEFT_OVER:
                     if left in attributes:
                         del attributes[left]
-                if name in OPS and "replica_groups" in attributes:
+                if name in OPS and GROUPS in attributes:
                     self._replica_groups(op)
 
     def _attributes(self, attribute: Any, rank: int, location: Any, scope: str | None = None) -> dict[str, Any]:
@@ -195,27 +192,10 @@ class _Import:
 
     def _replica_groups(self, op: Any) -> None:
         """Groups said with axes of an ``sdy.mesh`` (as newer JAX does) become lists of devices."""
-        said = op.attributes["replica_groups"]
-        if not str(said).startswith("#stablehlo.replica_group_mesh_axes"):
-            return
         try:
-            op.attributes["replica_groups"] = dense_i64(self._groups(hlo.ReplicaGroupMeshAxesAttr(said)))
+            list_devices(op, self.meshes)
         except ShardpassError as error:
-            raise at_place(error, str(said), place_of(op.location)) from None
-
-    def _groups(self, said: Any) -> Any:
-        """The lists of devices. Raises ShardingError for axes that the mesh lacks, or that are named twice."""
-        name = str(said.mesh).removeprefix("@").strip('"')
-        mesh = self.meshes[name] if name in self.meshes else _stablehlo_mesh(hlo.MeshAttr(said.mesh))
-        if isinstance(mesh, int):  # of one device
-            return np.array([[mesh]])
-        axes = []
-        for axis in map(hlo.AxisRefAttr, said.axes):
-            part = axis.sub_axis_info
-            part = None if part is None else hlo.SubAxisInfoAttr(part)
-            axes.append(AxisRef(axis.name) if part is None else AxisRef(axis.name, part.pre_size, part.size))
-        check_disjoint(mesh, [((mesh.ref(axis),), "the replica groups") for axis in axes])
-        return Sharding.tiled(mesh, ()).groups(axes)
+            raise at_place(error, str(op.attributes[GROUPS]), place_of(op.location)) from None
 
     def _group(self, op: Any) -> None:
         number = ir.IntegerAttr(op.attributes["group_id"]).value
@@ -367,12 +347,6 @@ def _mesh(attribute: Any, name: str, location: Any) -> Mesh | int:
 def _refuse_large(what: str, count: int, location: Any) -> None:
     if count > MOST_DEVICES:
         raise TOO_MANY_DEVICES.error(place_of(location), what=what, count=count, most=MOST_DEVICES)
-
-
-def _stablehlo_mesh(mesh: Any) -> Mesh | int:
-    axes = [(axis.name, axis.size) for axis in map(hlo.MeshAxisAttr, mesh.axes)]
-    ids = [] if mesh.device_ids is None else list(map(int, ir.DenseIntElementsAttr(mesh.device_ids)))
-    return mesh_or_device(axes, ids)
 
 
 def _rank(kind: Any) -> int:

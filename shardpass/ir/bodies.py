@@ -16,6 +16,7 @@ from jaxlib.mlir.dialects import stablehlo as hlo
 
 from shardpass.ir.annotations import SHARDING, main_of
 from shardpass.ir.reductions import WITH_CHANNELS
+from shardpass.ir.replica_groups import list_devices_in
 from shardpass.ir.tensors import every_op, operation
 
 CALLEE = {"func.call": "callee", "stablehlo.composite": "decomposition"}
@@ -29,6 +30,7 @@ def move_body(module: Any, before: Any, arguments: Sequence[Any], channels: Iter
     ``module`` is of the same context as ``before``, and is spent afterwards.
     """
     main = operation(main_of(module))
+    list_devices_in(module)  # the meshes stay behind
     _inline(module, main)
     for op in every_op(main):
         for name in ANNOTATIONS:

@@ -5,7 +5,7 @@ Problem. JAX hands XLA programs in Shardy's dialect. HLO has no word for it, so 
 
 | HLO | here |
 |---|---|
-| ``xla.sdy.meshes`` of the module | ``sdy.mesh`` |
+| ``xla.sdy.meshes`` of the module | ``sdy.mesh``, where there is none yet |
 | ``xla.sdy.sharding`` of an op, an argument | ``sdy.sharding``, in place of the list of devices beside it |
 | ``@Sharding`` with ``xla.sdy.sharding``, ``@xla.sdy.FuncResultSharding`` | ``sdy.sharding_constraint`` |
 | ``@xla.sdy.GlobalToLocalShape``, a call of ``@xla.sdy.manual_computation_body``, ``@xla.sdy.LocalToGlobalShape`` | \
@@ -38,6 +38,8 @@ def restore(module: Any) -> None:
     functions = {operation(f).attributes["sym_name"].value: operation(f) for f in module.body.operations}
     with ir.InsertionPoint.at_block_begin(module.body), ir.Location.unknown():
         for entry in ir.DictAttr(ir.Attribute.parse(meshes)):
+            if entry.name in functions:  # replica groups name this mesh, and XLA of jaxlib 0.12 has made it for them
+                continue
             name = ir.StringAttr.get(entry.name)
             ir.Operation.create("sdy.mesh", attributes={"sym_name": name, "mesh": entry.attr})
     calls = []

@@ -124,7 +124,7 @@ def _by_shardy(module: Any, signature: Signature, arguments: Rows, results: Rows
     with ir.InsertionPoint(block):
         region = sdy.ManualComputationOp(
             types[1],
-            list(block.arguments),
+            [_kept_partial(*row) for row in zip(block.arguments, signature.arguments, into, strict=True)],
             ir.Attribute.parse(_per_value(into)),
             ir.Attribute.parse(_per_value(out)),
             ir.Attribute.parse(f"#sdy<manual_axes{{{', '.join(_quoted(name) for name, _ in mesh.axes)}}}>"),
@@ -144,6 +144,13 @@ def _by_shardy(module: Any, signature: Signature, arguments: Rows, results: Rows
     for row, text in zip((*arguments, *results), (*into, *out), strict=True):
         row["sdy.sharding"] = ir.Attribute.parse(text)
     _annotate(main, arguments, results)
+
+
+def _kept_partial(value: Any, boundary: Boundary, text: str) -> Any:
+    """``value``, an argument. Shardy of jaxlib 0.12 refuses a partial sum that enters a region without a constraint."""
+    if not boundary.sharding.unreduced:
+        return value
+    return sdy.ShardingConstraintOp(value, ir.Attribute.parse(text)).result
 
 
 def _name_region(region: Any) -> None:

@@ -97,6 +97,14 @@ class Split:
         """Elements of the largest tile of a result."""
         return max([prod(tile) for tile in self.result_tiles], default=0)
 
+    @cached_property
+    def largest_beside_first(self) -> int:
+        """Elements of the largest tile, less those of operand 0 and of results of its shape, which take its place."""
+        operands = [self.operand_tile(index) for index in range(1, len(self.operands))]
+        rows = zip(self.result_tiles, self.result_shapes, strict=True)
+        results = [tile for tile, shape in rows if shape != self.operand_shapes[0]]
+        return max([prod(tile) for tile in (*operands, *results)], default=0)
+
     def operand_tile(self, index: int) -> Shape:
         """Shape of operand ``index`` on one device."""
         return self.mesh.tile(self.operand_shapes[index], self.operands[index])

@@ -45,7 +45,8 @@ FAMILIES = (
     "custom_partitioning",
     "host_targets",
     "xla_targets",
-    "fft_cholesky",
+    "cholesky",
+    "fft",
     "triangular_solve",
 )
 

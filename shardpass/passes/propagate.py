@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from jaxlib.mlir import ir
 
+from shardpass.diagnostics.table_driver import OPTION_TYPE
 from shardpass.ir.annotations import (
     BARRIER,
     CONFLICT,
@@ -18,12 +19,14 @@ from shardpass.ir.annotations import (
 from shardpass.ir.locations import place_of
 from shardpass.pipeline.base import ModulePass
 from shardpass.pipeline.registry import register
+from shardpass.planning.limited import decide_within
 from shardpass.planning.search import Decision, decide
 from shardpass.program.program import OpKind, Program
 from shardpass.program.read import Handles
 from shardpass.program.shardings import Shardings
 from shardpass.program.table import Table, keep, table_of
 from shardpass.propagation.engine import describe
+from shardpass.redistribute.terms.limit import read_limit
 from shardpass.redistribute.terms.profiles import find_profile
 from shardpass.sharding import Sharding
 
@@ -42,6 +45,8 @@ class Propagate(ModulePass):
         machine: the machine on which the plan is to be cheap: "" for one of low latency, so that small programs are
             decided as large ones; or "default", "cpu", "a100", "h100", "v5p", "ethernet", "pod", or a file NAME.json
             that `python -m tools.bench.calibrate` writes
+        fit: the most bytes that may be alive on a device at once, such as 16GiB, arguments included: among shardings
+            under which the plan holds no more, the cheapest; "none" sets no limit
         verbose: print each factor for which values of one op hold different splits, on stderr: which split won, with
             the bytes of the values that hold it (two factors that contend for one axis are not printed)
         trace: print each change on stderr: the op, and which of its values was split further over which axes; and what
@@ -73,6 +78,7 @@ class Propagate(ModulePass):
 
     effort: int = 1
     machine: str = ""
+    fit: str = "none"
     verbose: bool = False
     trace: bool = False
 
@@ -86,12 +92,20 @@ class Propagate(ModulePass):
         """What is decided about ``module``, which then says so."""
         table = table_of(module, "propagate")
         program, handles = table.program, table.handles
-        decision = decide(
-            program, barriers(program, handles), self.effort, find_profile(self.machine) if self.machine else None
-        )
+        decision = self._decided(program, barriers(program, handles))
         write(program, handles, decision.shardings)
         keep(Table(program, handles, decision.shardings))
         return decision, handles
+
+    def _decided(self, program: Program, directions: dict[int, str]) -> Decision:
+        profile, limit = find_profile(self.machine) if self.machine else None, read_limit(self.fit)
+        if limit is None:
+            return decide(program, directions, self.effort, profile)
+        if limit == "max":  # which limits redistributions
+            raise OPTION_TYPE.error(
+                option="fit", name=self.name, type="bytes, as in 16GiB", value="max", default="none"
+            )
+        return decide_within(limit, program, directions, self.effort, profile)
 
 
 def barriers(program: Program, handles: Handles) -> dict[int, str]:

@@ -25,19 +25,23 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from shardpass.diagnostics.table_suggest import LIMIT_TOO_LOW
 from shardpass.ops.splits.factors import DimAxes
 from shardpass.planning.choose import Decided
+from shardpass.planning.cost import price
 from shardpass.planning.estimate import Estimate
 from shardpass.planning.fold import Folded, fold
 from shardpass.planning.footprint import Footprint, NearPeak
 from shardpass.planning.machine import Machine
 from shardpass.planning.planner import plan_program
 from shardpass.planning.prices import Prices
-from shardpass.planning.search import DEAR, Point, Search
+from shardpass.planning.search import DEAR, Decision, Point, Search, Settled, decide
 from shardpass.planning.starts import Start, starts
 from shardpass.program.program import Program, Said
 from shardpass.program.shardings import Shardings
 from shardpass.propagation.program import Propagated
+from shardpass.redistribute.terms.costs import Profile
+from shardpass.redistribute.terms.limit import show_bytes
 from shardpass.sharding import Sharding
 
 PER_EXCESS = 1000.0  # bytes received that a byte above the limit is worth: any price for a plan that fits
@@ -196,3 +200,28 @@ def search_within(search: LimitedSearch, limit: int | None) -> Fitting:
         search.tighten(peak - limit if left > 1 else limit)
     assert least is not None
     return least
+
+
+def decide_within(
+    limit: int, program: Program, barriers: Mapping[int, str], effort: int, profile: Profile | None = None
+) -> Decision:
+    """As ``decide``, with at most ``limit`` bytes alive at once in the plan.
+
+    Where the cheapest shardings keep the limit, they are the answer. Raises ShardpassError (SP804), with the least that
+    was found, where none do; ``effort`` 0 looks for no others.
+    """
+    free = decide(program, barriers, effort, profile)
+    cheapest = plan_program(program, free.shardings)
+    if cheapest.alive.peak <= limit:
+        return free
+    least, machine = cheapest.alive.peak, Machine(profile)
+    if effort:
+        search = LimitedSearch(Task.of(program, barriers, effort, machine), Limit(limit))
+        found = search_within(search, limit)
+        if found.peak <= limit:
+            told = f"all values, to hold {show_bytes(found.peak)} in place of {show_bytes(least)}"
+            settled = Settled(told, None, price(cheapest, machine), found.price)
+            tried = free.tried + search.tried
+            return Decision(found.shardings, free.found, (*free.settled, settled), tried, search.found)
+        least = min(least, found.peak)
+    raise LIMIT_TOO_LOW.error(limit=show_bytes(limit), least=show_bytes(least), bytes=least)

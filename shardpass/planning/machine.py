@@ -5,7 +5,8 @@
 2. A reshard: the collectives of its redistribution plan.
 3. The work of an op: the greater of two terms, as a device computes while it reads and writes. The elements of its
    largest result (of an op that reduces, of its largest tile), and the points of its loop nest: an add costs its
-   elements, a slice those that it takes, a product of large matrices its multiplications.
+   elements, a slice those that it takes, a product of large matrices its multiplications. Of an array that is looked up
+   or updated at indices (gather, scatter, and slices at positions) only what is taken or written counts.
 
 Without a profile a collective's latency is that of 512 bytes, an element costs a quarter of a byte, a point a 64th: a
 link of 50 GB/s beside 1 TB/s of memory, at 5 bytes an element, and 3.2 tera-multiplications a second. The latency is
@@ -79,6 +80,8 @@ class Machine:
         """What an op with ``rule`` computes on one device under ``split``."""
         if rule.independent:  # no operand has anything to do with another: elements alone
             return sum([prod(tile) for tile in split.result_tiles]) * self.element
+        if rule.in_part:
+            return split.largest_beside_first * self.element
         points = prod([max(1, factor.size) for factor in rule.factors]) / split.count
         reduces = any(factor.kind is Kind.REDUCTION for factor in rule.factors)
         touched = min(points, split.largest_tile) if reduces else split.largest_result

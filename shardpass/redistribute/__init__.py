@@ -8,6 +8,7 @@ Its layers, the lowest first; each imports those above it in this list and none 
     plan         ``Plan``, the answer
     candidates/  one file for each way to build a program for a problem
     planner      ``plan_redistribution``: builds the candidates, chooses one, proves it
+    stages       what devices hold after each step of a plan
     drawing      a plan as SVG
 
 MLIR is touched by ``program.lower`` and its parts and by ``program.module`` alone, which are imported when a plan is

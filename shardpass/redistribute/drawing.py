@@ -7,54 +7,27 @@ to scale: each dimension is cut where any tile begins or ends.
 from __future__ import annotations
 
 import itertools
-import math
-from dataclasses import dataclass
 from html import escape
 
 import numpy as np
 
-from shardpass.redistribute.candidates.sums import half_added, stacked
 from shardpass.redistribute.plan import Plan
-from shardpass.redistribute.problem.checks import make_problem
-from shardpass.redistribute.program import ops
-from shardpass.redistribute.program.digits import Axis
-from shardpass.redistribute.program.ends import held_under
-from shardpass.redistribute.program.simulate import run
 from shardpass.redistribute.program.state import State
+from shardpass.redistribute.stages import Intervals, covered, drawn_dimensions, stages
 
 PANEL, GAP, TOP, MOST_CELLS = 260, 50, 116, 32
 LETTER = 7  # the width of one, about
 MOST_TESTS = 1 << 19  # of a device against a cell, per panel
 _PALETTE = ("#8dd3c7", "#ffffb3", "#bebada", "#fb8072", "#80b1d3", "#fdb462", "#b3de69", "#fccde5")
-_SHOWN = {
-    ops.DynamicSlice: "dynamic_slice",
-    ops.AllToAll: "all_to_all",
-    ops.Permute: "collective_permute",
-    ops.ChunkRounds: "collective_permute, in rounds",
-    ops.Slide: "collective_permute, borders slide",
-    ops.AllGather: "all_gather",
-    ops.AllReduce: "all_reduce",
-    ops.ReduceScatter: "reduce_scatter",
-    ops.EndBoxExchange: "exchange",
-}
-
-Intervals = tuple[tuple[int, int], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Stage:
-    title: str
-    axes: str
-    state: State
 
 
 def plan_svg(plan: Plan) -> str:
     """The SVG document, as text."""
-    stages = _stages(plan)
-    dims = _drawn_dimensions(plan)
+    found = stages(plan)
+    dims = drawn_dimensions(plan)
     extent = "x".join(map(str, (*plan.shape, plan.element_type)))
     heads = [f"{extent} from {plan.source}", f"to {plan.target}"]
-    width = max(len(stages) * (PANEL + GAP), LETTER * max(map(len, heads))) + GAP
+    width = max(len(found) * (PANEL + GAP), LETTER * max(map(len, heads))) + GAP
     height = TOP + PANEL + 60
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" font-family="sans-serif">',
@@ -63,7 +36,7 @@ def plan_svg(plan: Plan) -> str:
         _text(GAP, 44, heads[1], 13),
         _text(GAP, 64, f"{plan.bytes_received} bytes received, at least {plan.lower_bound_bytes}", 12),
     ]
-    for k, stage in enumerate(stages):
+    for k, stage in enumerate(found):
         x = GAP + k * (PANEL + GAP)
         parts.append(_text(x, TOP - 24, stage.title, 13))
         parts.append(_text(x, TOP - 9, stage.axes, 11))
@@ -76,52 +49,9 @@ def plan_svg(plan: Plan) -> str:
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 
-def _stages(plan: Plan) -> list[_Stage]:
-    problem = make_problem(plan.shape, plan.element_type.mlir, plan.source, plan.target, plan.num_devices)
-    state = held_under(problem.source)
-    stages = [_Stage("source", "x".join(map(str, plan.source_tile)), state)]
-    if stacked(problem) or half_added(problem):  # it moves as an array of one more dimension: only the ends are drawn
-        return [*stages, _Stage("target", "of each sum", held_under(problem.target))]
-    pending: list[ops.Op] = []
-    for op in plan.program:
-        pending.append(op)
-        if isinstance(op, ops.BeginBoxExchange | ops.BoxRound):
-            continue
-        state = run(tuple(pending), state, plan.shape)
-        pending = []
-        if name := _SHOWN.get(type(op)):
-            axes = ", ".join(getattr(op, "axes", ()))
-            stages.append(_Stage(name, f"over {axes}" if axes else "", state))
-    return stages
-
-
-def _drawn_dimensions(plan: Plan) -> tuple[int | None, int | None]:
-    """The two dimensions that the shardings split most, in order; None where there are fewer."""
-    rank = len(plan.shape)
-    splits = [
-        max(n // max(1, tile[i]) for tile in (plan.source_tile, plan.target_tile)) for i, n in enumerate(plan.shape)
-    ]
-    chosen = sorted(sorted(range(rank), key=lambda i: (-splits[i], i))[:2])
-    padded: list[int | None] = [*chosen, None, None]
-    return padded[0], padded[1]
-
-
-def _covered(state: State, device: int, dim: int) -> Intervals:
-    """The part of one dimension that the device holds, as intervals."""
-    digits = [digit for axis in state.axes for digit in axis if digit.dim == dim]
-    low = int(state.base[device, dim])
-    run_length = math.prod((d.size for d in digits if d.stride == 1), start=1)
-    others: Axis = tuple(d for d in digits if d.stride != 1)
-    intervals = []
-    for places in itertools.product(*(range(d.size) for d in others)):
-        at = low + sum(p * d.stride for p, d in zip(places, others, strict=True))
-        intervals.append((at, at + run_length))
-    return tuple(sorted(intervals))
-
-
 def _panel(x: int, state: State, shape: tuple[int, ...], dims: tuple[int | None, int | None]) -> list[str]:
     devices = [d for d in range(len(state.base)) if state.real[d]]
-    cover = {(d, i): _covered(state, d, i) for d in devices for i in range(len(shape))}
+    cover = {(d, i): covered(state, d, i) for d in devices for i in range(len(shape))}
     seen = [
         d for d in devices if all(any(a <= 0 < b for a, b in cover[d, i]) for i in range(len(shape)) if i not in dims)
     ]

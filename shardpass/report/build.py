@@ -31,8 +31,8 @@ from shardpass.report.naming import Names, Sources
 from shardpass.report.provenance import Provenance
 from shardpass.report.reasons import Reasons
 from shardpass.report.remember import memory_facts
-from shardpass.report.rows import BACKWARD, FORWARD, OpFact, Row, SettledFact, ValueFact
-from shardpass.report.specs import spec, spec_of
+from shardpass.report.rows import BACKWARD, FORWARD, Dims, OpFact, Row, SettledFact, ValueFact
+from shardpass.report.specs import axes_of, spec, spec_of
 from shardpass.report.times import Times
 from shardpass.report.watch import Origin, Watched, marks, watch
 from shardpass.sharding import Mesh, Sharding, TupleSharding, parse_mesh, parse_sharding
@@ -182,6 +182,7 @@ class _Told:
         several = [name for name in dict.fromkeys(self._array(one) for one in origins) if name]
         array = several[0] + (f" and {len(several) - 1} more" if len(several) > 1 else "") if several else ""
         source, target = self._ends(first, asked, use, dims)
+        source_dims, target_dims = self._split(first, asked, use, dims)
         return replace(
             plain,
             array=array,
@@ -190,6 +191,8 @@ class _Told:
             target=target,
             source_text=first.source,
             target_text=first.target,
+            source_dims=source_dims,
+            target_dims=target_dims,
             direction=self._direction(first, asked, plain),
             names=self._stack(asked, plain),
             place=self._place(first, asked, use),
@@ -257,6 +260,24 @@ class _Told:
         target = spec_of(sharding or Sharding.replicated(), array.rank, mesh)
         return f"partial over {use.axes}", target
 
+    def _split(
+        self, origin: Origin, asked: Op | None, use: CollectiveUse, dims: tuple[DimAxes, DimAxes] | None
+    ) -> tuple[Dims | None, Dims | None]:
+        """The axes of each dimension before and after; of partial results each summand is split as their sum is."""
+        mesh = self._mesh(asked)
+        if dims is not None:
+            return axes_of(dims[0], mesh), axes_of(dims[1], mesh)
+        value = None if origin.source else self._value(origin)
+        array = None if value is None else self.program.arrays[value]
+        if value is None or array is None or not use.reason.startswith("partial results"):
+            return None, None
+        known = mesh.dims(self.shardings.of.get(value) or Sharding.replicated(), array.rank)
+        if known is None:
+            return None, None
+        after = axes_of(known, mesh)
+        added = set(use.axes.split(","))
+        return tuple(tuple(axis for axis in axes if axis not in added) for axes in after), after
+
     def _direction(self, origin: Origin, asked: Op | None, plain: Row) -> str:
         if asked is None:
             value = self._value(origin)
@@ -303,13 +324,12 @@ class _Told:
         array, mesh = self.program.array(value), self.program.mesh
         sharding = self.shardings.of.get(value, Sharding.replicated())
         dims = mesh.dims(sharding, array.rank)
-        names = tuple(tuple(str(ref).replace("'", "") for ref in mesh.refs(axes)) for axes in dims or ())
         tile = array.shape if sharding.is_maximal or not sharding.is_tiled else sharding.tile_shape(array.shape)
         return ValueFact(
             self.names.of(value),
             type_text(array.shape, array.element.mlir),
             spec_of(sharding, array.rank, mesh),
-            names,
+            axes_of(dims or (), mesh),
             array.element.bytes(int(np.prod(tile, dtype=np.int64))),
         )
 

@@ -18,7 +18,7 @@ PROGRAM, BYTES, TIME = "program", "bytes", "time"
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """Rows that say the same: ``row`` is the first of them, ``runs`` how often they run together."""
+    """Rows that say the same, ``rows``: ``row`` is the first of them, ``runs`` how often they run together."""
 
     row: Row
     array: str  # with ``[*]`` for indices that differ
@@ -26,6 +26,7 @@ class Folded:
     runs: int
     bytes_received: int
     seconds: float
+    rows: tuple[Row, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,7 @@ def _folded(rows: Sequence[Row]) -> Folded:
         sum(row.times for row in rows),
         sum(row.bytes_received for row in rows),
         sum(row.seconds for row in rows),
+        tuple(rows),
     )
 
 

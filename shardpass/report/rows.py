@@ -22,6 +22,8 @@ from shardpass.diagnostics import NOWHERE, Place
 
 FORWARD, BACKWARD = "forward", "backward"
 
+Dims = tuple[tuple[str, ...], ...]  # of an array: the axes that split each dimension, major to minor
+
 _INDEX = re.compile(r"\[\d+\]")
 
 
@@ -42,6 +44,8 @@ class Row:
         type: of the whole array, "f32[64,128]"; "" where not known.
         source, target: shardings before and after, as ``P('data', None)``; of partial results the source says
             "partial over 'data'". "" where not known.
+        source_dims, target_dims: the axes that split each dimension before and after, as of a ``ValueFact``; None where
+            not known. Of partial results those that split each summand.
         source_text, target_text: the same as ``parse_sharding`` takes it; "" for other rows than redistributions.
         direction: FORWARD, or BACKWARD of what a derivative computes.
         names: the name stack, "jit(step)/transpose(jvp())/dot_general".
@@ -68,6 +72,8 @@ class Row:
     target: str = ""
     source_text: str = ""
     target_text: str = ""
+    source_dims: Dims | None = None
+    target_dims: Dims | None = None
     direction: str = FORWARD
     names: str = ""
     place: Place = NOWHERE
@@ -129,7 +135,7 @@ class ValueFact:
     name: str
     type: str
     sharding: str
-    dims: tuple[tuple[str, ...], ...]
+    dims: Dims
     bytes: int  # of a device's tile
 
 

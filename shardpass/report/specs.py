@@ -19,6 +19,11 @@ def spec_of(sharding: Sharding, rank: int, mesh: PrimeMesh) -> str:
     return str(sharding) if dims is None else spec(dims, mesh)
 
 
+def axes_of(dims: DimAxes, mesh: PrimeMesh) -> tuple[tuple[str, ...], ...]:
+    """The names of the axes that split each dimension; a part of an axis is ``data:(1)2``."""
+    return tuple(tuple(_plain(ref) for ref in mesh.refs(axes)) for axes in dims)
+
+
 def axes_text(mesh: PrimeMesh, axes: Axes) -> str:
     """``'data'``, or ``'data' and 'model'``."""
     names = [f"'{ref}'".replace("''", "'") for ref in map(_plain, mesh.refs(axes))]

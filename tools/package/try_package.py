@@ -117,7 +117,7 @@ def try_installed(file: Path, folder: Path) -> None:
     for name in COMMANDS:
         call(python.with_name(f"shardpass-{name}"), "--version", cwd=empty)
     example = ROOT / "examples" / "mlp_train_step.mlir"
-    call(python.with_name("shardpass-explain"), example, cwd=empty)
+    call(python.with_name("shardpass-explain"), example, "--html", "page.html", cwd=empty)
     call(python, "-I", "-c", TRY, cwd=empty)
 
 

@@ -41,6 +41,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
 
 from shardpass.ir.tensors import i64_array, retype, shape_of
+from shardpass.ops.families.static_windows import updated_slice
 from shardpass.ops.model import LocalPlan, OpModel, Shape, Site, Split
 from shardpass.ops.registry import define
 from shardpass.ops.splits.factors import Axes, Kind, Priority, Rule, RuleBuilder
@@ -235,7 +236,7 @@ def _slice_model(source: Shape, target: Shape, combiner: str) -> DynamicSlice:
         joins = bool(combiner) and part > 0 and size <= at.LARGEST
         build.operand(0, dim, build.factor(size, Kind.REDUCTION if joins else Kind.REPLICATED))
         build.result(0, dim, build.factor(part, Kind.REPLICATED))
-    return DynamicSlice(build.build(Priority.CONTRACTION, combiner, masks=True))
+    return DynamicSlice(build.build(Priority.CONTRACTION, combiner, masks=True, in_part=True))
 
 
 def dynamic_update_slice(op: Any) -> OpModel[Any]:
@@ -251,7 +252,7 @@ def _update_model(target: Shape, update: Shape) -> DynamicUpdateSlice:
         build.operand(0, dim, factor)
         build.result(0, dim, factor)
         build.operand(1, dim, factor if size == part else build.factor(part, Kind.REPLICATED))
-    return DynamicUpdateSlice(build.build())
+    return DynamicUpdateSlice(build.build(in_part=True))
 
 
 define(
@@ -263,6 +264,7 @@ define(
 define(
     "stablehlo.dynamic_update_slice",
     dynamic_update_slice,
+    expand=updated_slice,
     note="every dimension; along an updated dimension, each device writes the elements of the update that fall into "
     "its tile",
 )

@@ -167,7 +167,7 @@ def _model(
             build.operand(0, dim, build.factor(size, Kind.REDUCTION if joins else Kind.REPLICATED))
         if dim in walked:
             build.result(0, walked[dim], build.factor(part, Kind.REPLICATED))
-    return Gather(build.build(Priority.CONTRACTION, combiner, masks=True), dims, sizes, whole)
+    return Gather(build.build(Priority.CONTRACTION, combiner, masks=True, in_part=True), dims, sizes, whole)
 
 
 define(

@@ -48,6 +48,7 @@ from jaxlib.mlir.dialects import stablehlo as hlo
 
 from shardpass.ir.offsets import device_value
 from shardpass.ir.tensors import operation, shape_of, splat_text
+from shardpass.ops.families.static_windows import scattered
 from shardpass.ops.indexing.counted_columns import counted_dims
 from shardpass.ops.indexing.dimension_numbers import IndexedDims
 from shardpass.ops.indexing.local_columns import LocalColumn
@@ -226,7 +227,7 @@ class _ScatterRule:
     def build(self, widths: Shape) -> Rule:
         self._rows()
         self._windows(widths)
-        return self.builder.build(Priority.CONTRACTION, self.combiner, masks=True)
+        return self.builder.build(Priority.CONTRACTION, self.combiner, masks=True, in_part=True)
 
     def _rows(self) -> None:
         """The dimensions that tell the updates apart."""
@@ -278,5 +279,6 @@ define(
     note="batch and window dimensions; scattered dimensions, with each device applying the updates that fall into its "
     "tile; dimensions of the updates if the body is add, multiply, minimum or maximum (partial results); with any "
     "other body, such as one that overwrites, every device needs all updates in their order",
+    expand=scattered,
     context_free=False,  # it follows the indices back to an iota, and the operand to a constant
 )

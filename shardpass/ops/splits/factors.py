@@ -74,6 +74,7 @@ class Rule:
     ``self_completing``: the family's rewrite completes partial results itself; the partitioner adds no reduction.
     ``masks``: the rewrite deals with padding along REDUCTION factors itself.
     ``independent``: operand i and result i have nothing to do with the others, and may be split over the same axes.
+    ``in_part``: operand 0 is read, or updated in place, where indices say, so neither it nor the loop nest is work.
     """
 
     factors: tuple[Factor, ...]
@@ -84,6 +85,7 @@ class Rule:
     self_completing: bool = False
     masks: bool = False
     independent: bool = False
+    in_part: bool = False
 
 
 class RuleBuilder:
@@ -114,10 +116,12 @@ class RuleBuilder:
         self_completing: bool = False,
         masks: bool = False,
         independent: bool = False,
+        in_part: bool = False,
     ) -> Rule:
         operands, results = tuple(map(tuple, self._operands)), tuple(map(tuple, self._results))
         factors = tuple(self._factors)
-        return Rule(factors, operands, results, priority, combiner, self_completing, masks, independent)
+        flags = (self_completing, masks, independent, in_part)
+        return Rule(factors, operands, results, priority, combiner, *flags)
 
 
 @lru_cache(maxsize=1024)

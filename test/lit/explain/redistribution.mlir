@@ -12,13 +12,16 @@
 // CHECK: "array": "%a"
 // CHECK: "source": "P('x')"
 // CHECK: "target": "P(None, 'x')"
+// CHECK: "source_dims"
 // CHECK: "times": 1
 // CHECK: "bytes_received": 192
 // TEXT: 192 B
 // TEXT: 1 x all_to_all over x: %a f32[16,16], P('x') -> P(None, 'x')
 // TEXT: the constraint here says P(None, 'x')
-// HTML: <title>{{.*}}redistribution.mlir: 4 devices
-// HTML: <td{{.*}}all_to_all</td>
+// HTML: <title>{{.*}}redistribution.mlir: what its devices receive and hold</title>
+// HTML: 1 x all_to_all over x: %a f32[16,16]
+// HTML: "kind":"all_to_all","axes":["x"]
+// HTML-SAME: "before":{{\[\["x"\],\[\]\]}},"after":{{\[\[\],\["x"\]\]}}
 // HTML-NOT: src=
 // HTML-NOT: href=
 module attributes {mhlo.num_partitions = 4 : i32, shardpass.mesh = "mesh['x'=4]"} {

@@ -1,6 +1,9 @@
 """The report: text, JSON and HTML of hostile and of empty input."""
 
+import base64
+import hashlib
 import json
+import re
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -11,7 +14,7 @@ from shardpass.diagnostics import Place, ShardpassError
 from shardpass.report.explanation import Explanation
 from shardpass.report.naming import Sources
 from shardpass.report.page import to_html
-from shardpass.report.rows import BACKWARD, MemoryFacts, Row
+from shardpass.report.rows import BACKWARD, HintFact, MemoryFacts, Row
 from shardpass.report.text import show_bytes, text
 
 
@@ -116,13 +119,14 @@ def test_json_holds_plain_values():
 
 
 class Page(HTMLParser):
-    """Checks that tags close in order, and keeps the rows' cells."""
+    """Checks that tags close in order, and reads the page's data."""
 
     def __init__(self, source):
         super().__init__()
-        self.open, self.cells, self.tags = [], 0, set()
+        self.open, self.tags, self.scripts, self.title = [], set(), [], ""
         self.feed(source)
         self.close()
+        self.data = json.loads(self.scripts[0])
 
     def handle_starttag(self, tag, attrs):
         self.tags.add(tag)
@@ -131,30 +135,78 @@ class Page(HTMLParser):
 
     def handle_endtag(self, tag):
         assert self.open.pop() == tag
-        self.cells += tag == "td"
+
+    def handle_data(self, data):
+        if self.open[-1:] == ["script"]:
+            self.scripts.append(data)
+        if self.open[-1:] == ["title"]:
+            self.title += data
 
 
 def test_the_page_is_well_formed_and_stands_alone():
     source = to_html(found(use(), use()))
     page = Page(source)
     assert page.open == []
-    assert page.cells == 14
+    assert len(page.scripts) == 2  # the data, and what draws it
+    assert len(page.data["rows"]) == 1
     assert not page.tags & {"link", "img", "iframe"}
-    assert "http" not in source
+    assert not re.search(r"https?:|src=|href=|@import|url\(['\"]?[^#'\"]", source.replace("url(#stripes-${key})", ""))
+
+
+def test_the_page_allows_its_own_script_and_style_alone():
+    """The hashes of the policy are those of the elements, as a browser takes them: of the text between the tags."""
+    source = to_html(found(use()))
+    (policy,) = re.findall(r'Content-Security-Policy"\s*content="([^"]*)"', source)
+    assert policy.startswith("default-src 'none'; ")
+    for element, rule in (("style", "style-src"), ("script", "script-src")):
+        (body,) = re.findall(rf"<{element}>(.*?)</{element}>", source, re.DOTALL)
+        digest = base64.b64encode(hashlib.sha256(body.encode()).digest()).decode()
+        assert f"{rule} 'sha256-{digest}'" in policy
+
+
+def test_the_page_is_the_same_each_time():
+    assert to_html(found(use(), use("all_reduce"))) == to_html(found(use(), use("all_reduce")))
+
+
+def test_the_page_has_the_numbers_of_the_report():
+    """By addition here: what repeats is one row, and each grouping holds every byte once."""
+    rows = [use(times=3, seconds=1.0), use("all_reduce", 10, axes="y", direction=BACKWARD, seconds=0.5), use(times=3)]
+    data = Page(to_html(found(*rows))).data
+    assert (data["bytes"], data["seconds"], data["runs"]) == (2 * 3 * 4096 + 10, 1.5, 7)
+    assert [(row["kind"], row["count"], row["runs"], row["bytes"]) for row in data["rows"]] == [
+        ("all_gather", 2, 6, 24576),
+        ("all_reduce", 1, 1, 10),
+    ]
+    for groups in data["groups"].values():
+        assert sum(group["bytes"] for group in groups) == data["bytes"]
+        assert sorted(number for group in groups for number in group["rows"]) == [0, 1]
+    forward, backward = data["bars"]["direction"]
+    assert (forward["bytes"], backward["bytes"]) == (24576, 10)
+    assert backward["parts"] == [{"axes": ["y"], "bytes": 10}]
+
+
+def test_a_limit_and_hints_are_on_the_page():
+    hint = HintFact("line", "x", "P('x')", "P()", Place("m.py", 3, 1), 100, 40, 0)
+    data = Page(to_html(found(use(), memory=MemoryFacts(5, 6, 7), memory_limit=10, hints=(hint,)))).data
+    assert (data["memory"]["total"], data["memory"]["limit"]) == (18, 10)
+    assert [(one["code"], one["saves"]) for one in data["hints"]] == [("with_sharding_constraint(x, P('x'))", 60)]
 
 
 def test_names_cannot_break_out_of_the_page():
     evil = "<script>alert(1)</script>\"'>"
     source = to_html(Explanation(evil, 2, ((evil, 2),), (use(reason=evil, axes=evil, place=Place(evil, 1, 1)),)))
-    Page(source)
-    assert source.count("<script>") == 1  # the page's own
-    assert source.count("alert(1)&lt;/script&gt;") >= 4
+    page = Page(source)
+    assert source.count("<script") == source.count("</script") == 2  # the page's own
+    assert page.title.startswith(evil)
+    (row,) = page.data["rows"]
+    assert (page.data["file"], row["reason"], row["axes"], row["full"]) == (evil, evil, [evil], f"{evil}:1:1")
 
 
 def test_source_lines_are_shown_where_the_file_is_there(tmp_path):
     program = tmp_path / "p.py"
     program.write_text("a\nb = x < y\n")
-    assert "b = x &lt; y" in to_html(found(use(place=Place(str(program), 2, 1)), folders=[tmp_path]))
+    (row,) = Page(to_html(found(use(place=Place(str(program), 2, 1)), folders=[tmp_path]))).data["rows"]
+    assert row["line"] == "b = x < y"
 
 
 def test_what_cannot_be_partitioned_is_an_error():
@@ -177,7 +229,8 @@ def program(tmp_path, monkeypatch):
 
 
 def quoted(place, folders=None):
-    return 'class="source"' in to_html(found(use(place=place), folders=[Path.cwd()] if folders is None else folders))
+    (row,) = Page(to_html(found(use(place=place), folders=[Path.cwd()] if folders is None else folders))).data["rows"]
+    return bool(row["line"])
 
 
 def test_a_line_below_the_working_directory_is_quoted(program):

@@ -1,18 +1,13 @@
-"""fft, cholesky, and the factorizations that JAX calls: split on batch dimensions. Solves: ``triangular_solve``."""
+"""cholesky, and the factorizations that JAX calls: split on batch dimensions. Others: ``triangular_solve``, ``fft``."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from shardpass.ir.tensors import ints, shape_of
+from shardpass.ir.tensors import shape_of
 from shardpass.ops.families.custom_call import LocalCall, define_target, leading
 from shardpass.ops.model import OpModel, Pointwise
 from shardpass.ops.registry import define
-
-
-def fft(op: Any) -> OpModel[Any] | None:
-    """The dimensions that are not transformed are a batch."""
-    return _batch(op, len(ints(op.attributes["fft_length"])))
 
 
 def cholesky(op: Any) -> OpModel[Any] | None:
@@ -44,5 +39,4 @@ TARGETS = (
 for _target in TARGETS:
     define_target(_target, matrices)
 
-define("stablehlo.fft", fft, note="every dimension that is not transformed")
 define("stablehlo.cholesky", cholesky, note="batch dimensions")

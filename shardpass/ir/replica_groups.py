@@ -1,0 +1,69 @@
+"""Replica groups said with the axes of a mesh, as lists of devices.
+
+With jaxlib 0.12 JAX writes ``#stablehlo.replica_group_mesh_axes<mesh = @m, axes = [...]>`` on a collective, and keeps
+the mesh ``@m`` at the top of the module. Example, on ``@m = ["x"=2, "y"=2]``: the axes ``["y"]`` are the groups
+``[[0, 1], [2, 3]]``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import sdy
+from jaxlib.mlir.dialects import stablehlo as hlo
+
+from shardpass.ir.collectives import OPS
+from shardpass.ir.tensors import dense_i64
+from shardpass.ir.walk import every_op, operation
+from shardpass.sharding import AxisRef, Mesh, Sharding
+from shardpass.sharding.axes import check_disjoint
+from shardpass.sharding.notations.sdy import mesh_or_device
+
+GROUPS = "replica_groups"
+
+
+def list_devices(op: Any, meshes: Mapping[str, Mesh | int]) -> None:
+    """Writes the groups of ``op``, a collective, as lists; ``meshes``: by name, and of one without axes its device.
+
+    Raises ShardingError for axes that the mesh lacks, or that are named twice.
+    """
+    said = op.attributes[GROUPS]
+    if str(said).startswith("#stablehlo.replica_group_mesh_axes"):
+        op.attributes[GROUPS] = dense_i64(_groups(hlo.ReplicaGroupMeshAxesAttr(said), meshes))
+
+
+def list_devices_in(module: Any) -> None:
+    """``list_devices`` for all collectives of ``module``, whose meshes are its own. Raises as that does."""
+    meshes = {}
+    for op in module.body.operations:
+        if operation(op).name == "sdy.mesh":
+            mesh = sdy.MeshAttr(op.attributes["mesh"])
+            axes = [(axis.name, axis.size) for axis in map(sdy.MeshAxisAttr, mesh.axes)]
+            meshes[op.attributes["sym_name"].value] = mesh_or_device(axes, mesh.device_ids)
+    for op in every_op(module.operation):
+        if op.name in OPS and GROUPS in op.attributes:
+            list_devices(op, meshes)
+
+
+def _groups(said: Any, meshes: Mapping[str, Mesh | int]) -> Any:
+    name = str(said.mesh).removeprefix("@").strip('"')
+    mesh = meshes[name] if name in meshes else _written_out(hlo.MeshAttr(said.mesh))
+    if isinstance(mesh, int):
+        return np.array([[mesh]])
+    axes = []
+    for axis in map(hlo.AxisRefAttr, said.axes):
+        part = axis.sub_axis_info
+        part = None if part is None else hlo.SubAxisInfoAttr(part)
+        axes.append(AxisRef(axis.name) if part is None else AxisRef(axis.name, part.pre_size, part.size))
+    check_disjoint(mesh, [((mesh.ref(axis),), "the replica groups") for axis in axes])
+    return Sharding.tiled(mesh, ()).groups(axes)
+
+
+def _written_out(mesh: Any) -> Mesh | int:
+    """The mesh that stands in the attribute itself."""
+    axes = [(axis.name, axis.size) for axis in map(hlo.MeshAxisAttr, mesh.axes)]
+    ids = [] if mesh.device_ids is None else list(map(int, ir.DenseIntElementsAttr(mesh.device_ids)))
+    return mesh_or_device(axes, ids)

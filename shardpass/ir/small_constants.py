@@ -1,0 +1,55 @@
+"""Integers that a program is known to hold before it runs: positions that JAX writes out of constants."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from jaxlib.mlir import ir
+
+from shardpass.ir.tensors import ints, shape_of, splat_text
+from shardpass.ir.walk import operation
+
+MOST = 64  # elements; positions are few
+_RESHAPING = ("stablehlo.reshape", "stablehlo.convert")
+
+
+def known_integers(value: Any) -> npt.NDArray[np.int64] | None:
+    """The elements of ``value``, which is of integers; None where they are not known, or many.
+
+    Follows constants through broadcasts, reshapes, conversions and concatenates. O(ops followed).
+    """
+    shape = shape_of(value)
+    if isinstance(value.owner, ir.Block) or int(np.prod(shape)) > MOST:
+        return None
+    op = operation(value.owner)
+    if op.name == "stablehlo.constant":
+        return _of_constant(op, shape)
+    parts = [known_integers(operand) for operand in op.operands] if op.name in _COMPOSED else [None]
+    known = [part for part in parts if part is not None]
+    if len(known) < len(parts):
+        return None
+    if op.name in _RESHAPING:
+        return known[0].reshape(shape)
+    if op.name == "stablehlo.concatenate":
+        return np.concatenate(known, ir.IntegerAttr(op.attributes["dimension"]).value)
+    view = [1] * len(shape)
+    for size, dim in zip(known[0].shape, ints(op.attributes["broadcast_dimensions"]), strict=True):
+        view[dim] = size
+    return np.array(np.broadcast_to(known[0].reshape(view), shape))
+
+
+_COMPOSED = (*_RESHAPING, "stablehlo.concatenate", "stablehlo.broadcast_in_dim")
+
+
+def _of_constant(op: Any, shape: tuple[int, ...]) -> npt.NDArray[np.int64] | None:
+    if not isinstance(op.results[0].type.element_type, ir.IntegerType):
+        return None
+    text = splat_text(op)
+    try:
+        if text is not None:
+            return np.full(shape, int(text))
+        return np.array(op.attributes["value"], np.int64).reshape(shape)
+    except (TypeError, ValueError, OverflowError):  # true and false; elements that stand beside the module
+        return None

@@ -1,0 +1,106 @@
+// The headline: four numbers, and bars of bytes by direction and by kind of collective.
+function card(title, value, note, id) {
+  return el(
+    "div.card",
+    {id},
+    el("div.quiet.small", {}, title),
+    el("div.value", {}, value),
+    el("div.quiet.small", {}, note),
+  );
+}
+
+function headline() {
+  const memory = data.memory,
+    received = showBytes(data.bytes) + (data.most === null || !data.unknown ? "" : ` to ${showBytes(data.most)}`);
+  const parts = memory && [
+    ["arguments", memory.arguments],
+    ["results", memory.results],
+    ["temporaries", memory.temporaries],
+  ];
+  return el(
+    "section.cards",
+    {"aria-label": "the whole program"},
+    card("bytes received by a device", received, "in one run; lower is better", "card-bytes"),
+    card(
+      "modelled time of collectives",
+      showSeconds(data.seconds),
+      `profile ${data.profile}; lower is better`,
+      "card-time",
+    ),
+    memory &&
+      card(
+        "peak memory of a device",
+        showBytes(memory.total),
+        `${parts.map(([name, size]) => `${name} ${showBytes(size)}`).join(", ")}; lower is better`,
+        "card-memory",
+      ),
+    card(
+      "collectives that run",
+      data.runs.toLocaleString("en"),
+      "in one run, loops multiplied; fewer is better",
+      "card-runs",
+    ),
+  );
+}
+
+function remarks() {
+  const memory = data.memory,
+    out = [];
+  if (data.unknown) {
+    const most = data.trips === null ? "" : `; with ${data.trips} trips the greater number`;
+    out.push(
+      el("p.bad", {}, `${counted(data.unknown, "collective")} in loops whose trips are not known count once${most}`),
+    );
+  }
+  if (memory && memory.limit !== null && memory.total > memory.limit) {
+    out.push(
+      el("p.bad", {}, `does not fit ${showBytes(memory.limit)}: ${showBytes(memory.total - memory.limit)} too much`),
+    );
+  }
+  return out;
+}
+
+function barChart(title, bars) {
+  const scale = ticks(Math.max(...bars.map(bar => bar.bytes), 1)),
+    most = scale[scale.length - 1];
+  const lines = bars.flatMap(bar => [
+    el("span", {}, bar.name),
+    el("span.number", {}, `${showBytes(bar.bytes)}, ${bar.runs.toLocaleString("en")}\u00d7`),
+    el(
+      "span.track",
+      {title: bar.parts.map(p => `${p.axes.join(", ") || "no axis"}: ${showBytes(p.bytes)}`).join("\n")},
+      bar.parts
+        .filter(part => part.bytes)
+        .map(part => {
+          const piece = coloured(el("span.part"), part.axes);
+          piece.style.width = `${(100 * part.bytes) / most}%`;
+          return piece;
+        }),
+    ),
+  ]);
+  return el(
+    "section.card.chart",
+    {},
+    el("h3", {}, title),
+    el(
+      "div.bars",
+      {},
+      lines,
+      el(
+        "span.scale",
+        {"aria-hidden": "true"},
+        scale.map(tick => el("span", {}, showBytes(tick))),
+      ),
+      el("span.axis-title", {}, "bytes that a device receives in one run, coloured by mesh axis; shorter is better"),
+    ),
+  );
+}
+
+function charts() {
+  return el(
+    "div.charts",
+    {},
+    barChart("Forward and backward", data.bars.direction),
+    barChart("By kind of collective", data.bars.kind),
+  );
+}

@@ -1,0 +1,46 @@
+// The page from top to bottom.
+function advice() {
+  const where = one => (one.place ? `${one.place}: ` : "");
+  const hints = (data.hints || []).map(hint =>
+    el(
+      "li",
+      {},
+      `${where(hint)}${hint.name} is ${hint.now}; `,
+      el("code", {}, hint.code),
+      ` saves ${showBytes(hint.saves)} of ${showBytes(hint.before)}`,
+    ),
+  );
+  const none = data.hints && !hints.length ? el("p", {}, "No single annotation was found that saves.") : null;
+  const settled = data.settled.map(one =>
+    el("li", {}, `${where(one)}${one.told}: saves what ${showBytes(Math.round(one.saved))} cost`),
+  );
+  return [
+    data.hints
+      ? el("section", {}, el("h2", {}, "What would save, planned again with it"), none, el("ul", {}, hints))
+      : null,
+    settled.length
+      ? el("section", {}, el("h2", {}, "What the search settled, beyond what propagation finds"), el("ul", {}, settled))
+      : null,
+  ];
+}
+
+document
+  .getElementById("head")
+  .append(
+    el("h1", {}, data.file),
+    el("p", {}, counted(data.devices, "device"), data.mesh.length ? ", mesh " : "", legend()),
+  );
+const [hints, settled] = advice();
+const page = document.getElementById("page");
+page.append(
+  ...[
+    headline(),
+    ...remarks(),
+    data.rows.length ? charts() : null,
+    collectives(),
+    hints,
+    plot(),
+    programSection() || el("p.quiet", {}, "The module was partitioned already: its program is not known."),
+    settled,
+  ].filter(Boolean),
+);

@@ -1,0 +1,150 @@
+"""What the page shows, as plain values for JSON: a report's own numbers, put into the order of the page.
+
+Sums are those of the report: its totals, its groups. Rows that repeat are one, as in the text, and each group says
+which of them are its own by their numbers.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from shardpass.diagnostics import NOWHERE, Place
+from shardpass.report.groups import GROUPINGS, KIND, LINE, Folded, Group, fold
+from shardpass.report.page_program import course, sections
+from shardpass.report.page_steps import Ways
+from shardpass.report.report import Report
+from shardpass.report.rows import BACKWARD, FORWARD, Row
+from shardpass.report.text import short
+
+Plain = dict[str, Any]
+
+
+def contents(found: Report) -> Plain:
+    """The report as the page's scripts read it."""
+    folded = fold(found.rows)
+    numbers = {id(row): number for number, one in enumerate(folded) for row in one.rows}
+    ways = Ways(found)
+    return {
+        "file": found.file,
+        "devices": found.devices,
+        "mesh": [list(axis) for axis in found.mesh],
+        "ids": ways.ids,
+        "profile": found.profile,
+        "bytes": found.total_bytes_received,
+        "most": None if found.trips is None else found.bytes_at_most(found.trips),
+        "trips": found.trips,
+        "unknown": found.unknown_loops,
+        "seconds": found.seconds,
+        "runs": found.runs,
+        "memory": _memory(found),
+        "rows": [_row(one, found, ways) for one in folded],
+        "groups": {by: [_group(one, by, found, numbers) for one in found.grouped(by)] for by in GROUPINGS},
+        "bars": _bars(found),
+        "ways": ways.found,
+        "program": sections(found),
+        "course": course(found, numbers),
+        "settled": [
+            {"told": one.told, "saved": one.saved, "place": _short(one.place)}
+            for one in sorted(found.settled, key=lambda one: -one.saved)
+            if round(one.saved) > 0
+        ],
+        "hints": None if found.hints is None else [{**asdict(h), **place(h.place), "code": h.code, "saves": h.saves}
+                                                   for h in found.hints],
+    }  # fmt: skip
+
+
+def place(where: Place) -> Plain:
+    """A place: as it is shown, and in full."""
+    return {"place": _short(where), "full": "" if where == NOWHERE else str(where)}
+
+
+def _short(where: Place) -> str:
+    return "" if where == NOWHERE else short(where)
+
+
+def _row(one: Folded, found: Report, ways: Ways) -> Plain:
+    row = one.row
+    return {
+        "kind": row.kind,
+        "axes": _axes(row),
+        "size": row.group_size,
+        "array": one.array,
+        "type": row.type,
+        "source": row.source,
+        "target": row.target,
+        "before": row.source_dims,
+        "after": row.target_dims,
+        "backward": row.direction == BACKWARD,
+        "names": row.names,
+        **place(row.place),
+        "line": found.sources.line(row.place),
+        "reason": row.reason,
+        "count": one.count,
+        "runs": one.runs,
+        "times": row.times,
+        "each": row.bytes_each,
+        "bytes": one.bytes_received,
+        "seconds": one.seconds,
+        "counted": row.counted,
+        "unknown": row.unknown_loops,
+        "op": row.op,
+        "way": ways.of(row),
+    }
+
+
+def _axes(row: Row) -> list[str]:
+    return row.axes.split(",") if row.axes else []
+
+
+def _group(one: Group, by: str, found: Report, numbers: Mapping[int, int]) -> Plain:
+    title = place(one.place) if by == LINE else {"place": one.key, "full": one.key}
+    return {
+        **title,
+        "line": found.sources.line(one.place) if by == LINE else "",
+        "bytes": one.bytes_received,
+        "backward": one.backward_bytes,
+        "seconds": one.seconds,
+        "runs": one.runs,
+        "rows": [numbers[id(each.row)] for each in one.folded],
+    }
+
+
+def _bars(found: Report) -> Plain:
+    """Bytes by direction and by kind, each in parts by axes."""
+    ways = {way: [row for row in found.rows if row.direction == way] for way in (FORWARD, BACKWARD)}
+    return {
+        "direction": [_bar(way, rows) for way, rows in ways.items()],
+        "kind": [_bar(group.key, group.rows) for group in found.grouped(KIND)],
+    }
+
+
+def _bar(name: str, rows: Iterable[Row]) -> Plain:
+    parts: Counter[str] = Counter()
+    runs = 0
+    for row in rows:
+        parts[row.axes] += row.bytes_received
+        runs += row.times if row.counted else 0
+    split = [{"axes": axes.split(",") if axes else [], "bytes": size} for axes, size in sorted(parts.items())]
+    return {"name": name, "bytes": parts.total(), "runs": runs, "parts": split}
+
+
+def _memory(found: Report) -> Plain | None:
+    memory = found.memory
+    if memory is None:
+        return None
+    return {
+        "arguments": memory.arguments,
+        "results": memory.results,
+        "temporaries": memory.temporaries,
+        "total": memory.total,
+        "limit": found.memory_limit,
+        "peak": memory.peak_op,
+        **place(memory.peak_place),
+        "holdings": [
+            {"name": one.name, "type": one.type, "bytes": one.bytes, "count": one.count, **place(one.place)}
+            for one in memory.holdings
+        ],
+    }
