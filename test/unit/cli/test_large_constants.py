@@ -143,3 +143,22 @@ def test_many_elements_that_are_missing() -> None:
     with pytest.raises(ShardpassError) as caught:
         shardpass.run_pipeline(text, "shardpass-import")
     assert [d.code for d in caught.value.diagnostics] == ["SP234"]
+
+
+def test_peak_of_text_with_a_large_constant(tmp_path: Path) -> None:
+    """Its elements are one string of 16 MiB; a location has ``//`` and no line, so that strings are told apart."""
+    count = 2 * MIB
+    kind = f"tensor<{count}xf32>"
+    program = """func.func @main(%x: {kind}) -> {kind} {{
+  %c = stablehlo.constant dense<{value}> : {kind} loc("https://example.org")
+{lines}  return %c : {kind}
+}}
+"""
+    lines = "".join(f"  %{i} = stablehlo.sine %x : {kind}\n" for i in range(3000))
+    for name, value in (("small", "0.0"), ("large", '"0x' + "0000803F00000040" * (count // 2) + '"')):
+        (tmp_path / name).write_text(program.format(kind=kind, value=value, lines=lines))
+    small, large = (
+        peak(str(tmp_path / name), "partition", "--emit", "bytecode", "-o", str(tmp_path / "out"))
+        for name in ("small", "large")
+    )
+    assert large - small <= 8 * count * 8  # of the text; a regular expression took 100 times as much
