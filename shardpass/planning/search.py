@@ -60,7 +60,7 @@ SMALL = 64  # ops of a folded program that is searched closely with effort 1 too
 MEDIUM = 256  # ops of a folded program whose values are decided at once with effort 1
 DEAR = 1e-3  # with effort 1 moves start at ops that have this part of the price
 ROUNDS = 3  # solutions of all values at once, each from the end of the one before
-DETOURS = 12  # moves that do not pay by themselves, after which others are looked for
+DETOURS = {1: 12, 2: 40}  # moves that do not pay by themselves, after which others are looked for, by effort
 SURE = 0.02  # a gain of this part of the price needs no plan of the whole program to be believed
 LEAST_OF_ALL = 1e-6  # with effort 2 every gain counts
 LEAST = LATENCY_BYTES  # a gain below one collective's latency changes nothing that a user would notice
@@ -170,6 +170,7 @@ class Search:
         self.spliced = _spliced(self.folded.program)
         self.tried = 0
         self.budget = TRIES[min(effort, max(TRIES))]
+        self.detours = DETOURS[min(effort, max(DETOURS))]
         self.close = effort > 1 or self.folded.program.count <= SMALL
         self.settled: list[Settled] = []
         self.first = self.best = self._point()
@@ -224,7 +225,7 @@ class Search:
         base = self.best
         self._rebase(base)
         options = [option for op in self._dear(base) for option in self._options(op, (*FAR, *NEAR))]
-        for _, _, move in sorted(options, key=lambda option: option[:2])[:DETOURS]:
+        for _, _, move in sorted(options, key=lambda option: option[:2])[: self.detours]:
             self.engine.restore(base.splits)
             self.engine.assign(move.splits, settle=move.settles)
             over = self._point()
