@@ -287,7 +287,38 @@ def _in_folder(path: str) -> str:
     return f"it is a folder: name a file in it ({shown})"
 
 
-def write_output(path: str, data: str | bytes) -> None:
+Writer = Callable[["Pieces"], None]
+"""Writes what is too large to be held at once, piece by piece."""
+
+
+class Pieces:
+    """Writes pieces to ``file``. What fails is raised at the end: C++ hands the pieces out, and knows no exceptions."""
+
+    def __init__(self, file: Any) -> None:
+        self.file = file
+        self.failed: Exception | None = None
+        self.last = b""
+
+    def write(self, piece: bytes) -> None:
+        if self.failed is None and piece:
+            try:
+                rest = memoryview(piece)
+                while rest:  # with PYTHONUNBUFFERED a write to a pipe may take a part only
+                    rest = rest[self.file.write(rest) :]
+                self.last = piece[-1:]
+            except Exception as error:
+                self.failed = error
+
+    def written(self, data: bytes | Writer) -> None:
+        if callable(data):
+            data(self)
+        else:
+            self.write(data)
+        if self.failed is not None:
+            raise self.failed
+
+
+def write_output(path: str, data: str | bytes | Writer) -> None:
     """Writes ``data`` to the file ``path`` ("-": stdout), all of it or, where that fails, nothing.
 
     The file is written beside its place and renamed. Raises ShardpassError (SP121) where that is impossible.
@@ -295,9 +326,7 @@ def write_output(path: str, data: str | bytes) -> None:
     raw = data.encode() if isinstance(data, str) else data
     if path == "-":
         sys.stdout.flush()
-        rest = memoryview(raw)
-        while rest:  # with PYTHONUNBUFFERED a write to a pipe may take a part only
-            rest = rest[sys.stdout.buffer.write(rest) :]
+        Pieces(sys.stdout.buffer).written(raw)
         sys.stdout.buffer.flush()
         return
     try:
@@ -310,13 +339,13 @@ def write_output(path: str, data: str | bytes) -> None:
         raise CANNOT_WRITE.error(Place(path), reason=_reason(error), hint=hint) from None
 
 
-def _replace(target: str, data: bytes) -> None:
+def _replace(target: str, data: bytes | Writer) -> None:
     mode = os.stat(target).st_mode if os.path.exists(target) else None
     if mode is not None and not stat.S_ISREG(mode):
         if stat.S_ISDIR(mode):
             raise IsADirectoryError("it is a directory")
         with open(target, "wb") as device:  # a device or a pipe cannot be replaced
-            device.write(data)
+            Pieces(device).written(data)
         return
     from tempfile import mkstemp
 
@@ -325,7 +354,7 @@ def _replace(target: str, data: bytes) -> None:
         descriptor, name = mkstemp(prefix=f".{last}.", dir=folder)
         try:
             with os.fdopen(descriptor, "wb") as file:
-                file.write(data)
+                Pieces(file).written(data)
             os.chmod(name, stat.S_IMODE(mode) if mode is not None else 0o666 & ~_umask())
             os.replace(name, target)
         except BaseException:

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from shardpass.cli.common import read_input, write_output
+from shardpass.cli.common import Pieces, Writer, read_input, write_output
 from shardpass.diagnostics import Diagnostic, Place, ShardpassError, collect, report
 from shardpass.diagnostics.table_driver import NO_REPRODUCER
 from shardpass.ir.context import decode, make_context, parse_module
-from shardpass.ir.doors import Format, format_of
+from shardpass.ir.doors import BytecodeFile, Format, format_of
 from shardpass.ir.written import Form, written
 from shardpass.pipeline.resolve import resolve
 from shardpass.pipeline.run import Instruments, run_in_place
@@ -26,7 +26,7 @@ _MARKER = re.compile(r"^// -----[ \t]*\r?$", re.MULTILINE)
 class Part:
     """One module of the input: its text (or bytecode), and the line of the file at which it starts."""
 
-    text: str | bytes
+    text: str | bytes | BytecodeFile
     first_line: int
 
 
@@ -43,7 +43,7 @@ def split_input(text: str) -> Iterator[Part]:
 class Driver:
     args: argparse.Namespace
 
-    def pipeline_of(self, text: str | bytes) -> str | None:
+    def pipeline_of(self, text: str | bytes | BytecodeFile) -> str | None:
         """The pipeline of the command line, or with --run-reproducer of the file."""
         if not self.args.run_reproducer:
             return self.pipeline
@@ -58,9 +58,7 @@ class Driver:
         return chosen if self.args.pass_pipeline is None else self.args.pass_pipeline
 
     def run(self) -> int:
-        data, file = read_input(self.args.module)
-        text = format_of(data) in (Format.TEXT, Format.EMPTY)
-        whole: str | bytes = decode(data, file) if text else data
+        whole, file = self._input()
         parts = [Part(whole, 1)]
         if isinstance(whole, str) and self.args.split_input_file:
             parts = list(split_input(whole))
@@ -73,6 +71,14 @@ class Driver:
             self._write(done)
         return 1 if failed else 0
 
+    def _input(self) -> tuple[str | bytes | BytecodeFile, str]:
+        path = self.args.module
+        large = BytecodeFile.at(path)
+        if large is not None:
+            return large, path
+        data, file = read_input(path)
+        return (decode(data, file) if format_of(data) in (Format.TEXT, Format.EMPTY) else data), file
+
     def _check_pipeline(self, pipeline: str) -> None:
         """A wrong pipeline, or name of a pass, is one error, not one for each part, and no comment can expect it."""
         context = make_context()
@@ -80,7 +86,7 @@ class Driver:
         for name in (*self.args.mlir_print_ir_before, *self.args.mlir_print_ir_after):
             resolve(name, context)
 
-    def _part(self, part: Part, file: str) -> str | bytes | None:
+    def _part(self, part: Part, file: str) -> str | bytes | Writer | None:
         """What the part becomes; None where it failed (its diagnostics are printed then)."""
         if not (self.args.verify_diagnostics and isinstance(part.text, str)):
             try:
@@ -91,12 +97,12 @@ class Driver:
                 return None
         return self._verified(part, part.text, file)
 
-    def _verified(self, part: Part, text: str, file: str) -> str | bytes | None:
+    def _verified(self, part: Part, text: str, file: str) -> str | bytes | Writer | None:
         from shardpass.cli.expectations import compare, read_expectations
 
         expected = read_expectations(text, file, part.first_line)
         errors: tuple[Diagnostic, ...] = ()
-        result: str | bytes = ""
+        result: str | bytes | Writer = ""
         with collect() as found:
             try:
                 result = self._transform(part, file)
@@ -107,8 +113,8 @@ class Driver:
             report(complaint)
         return None if complaints else result
 
-    def _transform(self, part: Part, file: str) -> str | bytes:
-        if self.args.split_input_file and not part.text.strip():
+    def _transform(self, part: Part, file: str) -> str | bytes | Writer:
+        if self.args.split_input_file and isinstance(part.text, str) and not part.text.strip():
             return ""  # what stands before the first marker, or behind the last one, may be nothing
         context = make_context()
         context.allow_unregistered_dialects = self.args.allow_unregistered_dialect
@@ -116,7 +122,7 @@ class Driver:
         pipeline = self.pipeline_of(part.text)
         if pipeline is not None:
             self._run(module, pipeline)
-        return self._print(module)
+        return self._print(module, large=isinstance(part.text, BytecodeFile))
 
     def _run(self, module: Any, pipeline: str) -> None:
         file = self.args.mlir_pass_pipeline_crash_reproducer
@@ -149,20 +155,29 @@ class Driver:
             verify_each=self.args.verify_each,
         )
 
-    def _print(self, module: Any) -> str | bytes:
+    def _print(self, module: Any, large: bool) -> str | bytes | Writer:
         form, version = self.args.emit
+        if form == "bytecode":
+            return lambda pieces: module.operation.write_bytecode(pieces)
         if form != "stablehlo":
             return written(module, Form[form], version)
+        if large:
+            return lambda pieces: self._print_to(pieces, module)
         return self._instruments().printed(module).rstrip("\n") + "\n"
+
+    def _print_to(self, pieces: Pieces, module: Any) -> None:
+        self._instruments().print_to(pieces, module)
+        if pieces.last != b"\n":
+            pieces.write(b"\n")
 
     def _text(self, module: Any) -> str:
         """All of ``module``, locations and large constants too."""
         text: str = module.operation.get_asm(enable_debug_info=True)
         return text.rstrip("\n") + "\n"
 
-    def _write(self, results: Sequence[str | bytes]) -> None:
+    def _write(self, results: Sequence[str | bytes | Writer]) -> None:
         texts = [r for r in results if isinstance(r, str)]
         if len(texts) == len(results):
             write_output(self.args.output, "\n// -----\n".join(t for t in texts if t))
-        else:
-            write_output(self.args.output, b"".join(r for r in results if isinstance(r, bytes)))
+        else:  # one module: no other form has several
+            write_output(self.args.output, results[0])

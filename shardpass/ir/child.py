@@ -4,12 +4,24 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import BinaryIO
 
 
 def served_by(module: str, function: str, *arguments: str, data: bytes) -> subprocess.CompletedProcess[bytes]:
     """Calls ``function`` of ``module`` on texts in a fresh Python, with ``data`` on stdin; what comes on stdout."""
-    code = f"from {module} import {function}; {function}(*{arguments!r})"
-    return subprocess.run([sys.executable, "-c", code], input=data, capture_output=True, check=False)
+    return subprocess.run(_command(module, function, arguments), input=data, capture_output=True, check=False)
+
+
+def served_by_files(
+    module: str, function: str, *arguments: str, given: BinaryIO, taken: BinaryIO
+) -> subprocess.CompletedProcess[bytes]:
+    """As ``served_by``, of files: nothing that is read or written passes through this process."""
+    command = _command(module, function, arguments)
+    return subprocess.run(command, stdin=given, stdout=taken, stderr=subprocess.PIPE, check=False)
+
+
+def _command(module: str, function: str, arguments: tuple[str, ...]) -> list[str]:
+    return [sys.executable, "-c", f"from {module} import {function}; {function}(*{arguments!r})"]
 
 
 def said_last(child: subprocess.CompletedProcess[bytes]) -> str:

@@ -15,15 +15,19 @@ from shardpass.diagnostics.table_driver import NOT_MLIR, NOT_TEXT, TOO_DEEP
 from shardpass.ir.depth import MOST, too_deep
 from shardpass.ir.diagnostics import from_mlir
 from shardpass.ir.dialects import make_context as make_context
-from shardpass.ir.doors import MAGIC, Format, format_of, module_of
+from shardpass.ir.doors import FIRST, MAGIC, BytecodeFile, Format, format_of, module_of, module_of_file
 from shardpass.ir.text_locations import name_locations
 
-FIRST = 65536  # characters of a text that tell HLO from MLIR
 UNNAMED = "-"  # MLIR's name for text that came from no file
 
 
 def parse_module(
-    text: str | bytes, filename: str = UNNAMED, context: Any = None, *, first_line: int = 1, trusted: bool = False
+    text: str | bytes | BytecodeFile,
+    filename: str = UNNAMED,
+    context: Any = None,
+    *,
+    first_line: int = 1,
+    trusted: bool = False,
 ) -> Any:
     """Parses MLIR's text or bytecode, or what else ``doors`` knows, to an ``ir.Module``.
 
@@ -35,6 +39,8 @@ def parse_module(
     that are nothing known; SP124 where it nests so deep that the parser would end the process; SP126 where it is empty;
     SP127 where jaxlib cannot convert it.
     """
+    if isinstance(text, BytecodeFile):
+        return module_of_file(text, filename, make_context() if context is None else context)
     data = text if isinstance(text, bytes) else text[:FIRST].encode("utf-8", "replace")
     format_ = format_of(data)
     if format_ is not Format.TEXT and not (trusted and format_ is Format.BYTECODE):

@@ -20,14 +20,16 @@ _OPEN, _CLOSE = b"([{<", b")]}>"
 _STEP = np.zeros(256, np.int8)
 _STEP[list(_OPEN)] = 1
 _STEP[list(_CLOSE)] = -1
-_STRING_OR_COMMENT = re.compile(rb'"(?:[^"\\\n]|\\.)*"|//[^\n]*')
+# possessive: the elements of a large constant are one string, and a way back from each character is memory
+_STRING_OR_COMMENT = re.compile(rb'"(?:[^"\\\n]++|\\.)*+"|//[^\n]*')
+_ELEMENTS = re.compile(rb'"0x[0-9A-Fa-f]{64,}+"')
 
 
 def too_deep(text: str) -> tuple[int, int] | None:
     """(line from 1, depth there) of the first place that nests deeper than ``MOST``; None where no place does."""
     if sum(text.count(chr(bracket)) for bracket in _OPEN) <= MOST:
         return None
-    raw = text.encode()
+    raw = _ELEMENTS.sub(b'""', text.encode())
     if b"//" in raw:
         raw = _STRING_OR_COMMENT.sub(lambda found: b" " * len(found[0]), raw)
     data = np.frombuffer(raw, np.uint8)

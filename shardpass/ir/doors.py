@@ -10,7 +10,8 @@
    ``HloProto`` around one. XLA makes StableHLO of it.
 
 2 to 6 are read in a process of their own, which hands on what it read: jaxlib ends its process, or harms its memory, on
-some files that are torn. (Of 6,000 samples of bytecode in which up to four bytes were changed, one in 300.)
+some files that are torn. (Of 6,000 samples of bytecode in which up to four bytes were changed, one in 300.) A large
+file of bytecode (``BytecodeFile``) goes from file to file there, so that its constants are never objects of Python.
 
 The formats of protocol buffers and FlatBuffers are read as far as it takes to tell them apart: no library is needed.
 """
@@ -18,9 +19,12 @@ The formats of protocol buffers and FlatBuffers are read as far as it takes to t
 from __future__ import annotations
 
 import enum
+import os
 import re
 import sys
+import tempfile
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from jaxlib.mlir import ir
@@ -28,7 +32,7 @@ from jaxlib.mlir import ir
 from shardpass.diagnostics import Place
 from shardpass.diagnostics.table_driver import CANNOT_CONVERT, EMPTY
 from shardpass.ir import shardy_in_hlo
-from shardpass.ir.child import said_last, served_by
+from shardpass.ir.child import said_last, served_by, served_by_files
 from shardpass.ir.dialects import make_context
 from shardpass.ir.walk import every_op
 
@@ -36,6 +40,8 @@ FRONTEND = "mhlo.frontend_attributes"
 _OF_LAYOUTS = ("xla_shape", "result_layout")
 
 MAGIC = b"ML\xefR"
+FIRST = 65536  # bytes of a file that tell what it is
+LARGE = 16 << 20
 _PORTABLE = re.compile(rb"ML\xefR.StableHLO_v([0-9.]+)", re.DOTALL)
 _HLO_TEXT = re.compile(rb"(?:\s+|//[^\n]*\n|/\*.*?\*/)*HloModule\s", re.DOTALL)
 _UNTYPED = re.compile(r"#stablehlo\.channel_handle<handle = ([1-9]\d*), type = 0>")
@@ -51,6 +57,24 @@ class Format(enum.Enum):
     EXPORT = "a jax.export artefact"
     HLO_TEXT = "HLO text"
     HLO_PROTO = "an HLO proto"
+
+
+@dataclass(frozen=True, slots=True)
+class BytecodeFile:
+    """A file of MLIR bytecode that is too large to be held beside what it becomes."""
+
+    path: str
+
+    @staticmethod
+    def at(path: str) -> BytecodeFile | None:
+        """The file ``path`` if it is one of at least ``LARGE`` bytes."""
+        try:
+            if not os.path.isfile(path) or os.path.getsize(path) < LARGE:
+                return None
+            with open(path, "rb") as file:
+                return BytecodeFile(path) if format_of(file.read(FIRST)) is Format.BYTECODE else None
+        except (OSError, ValueError):  # who reads it will say why
+            return None
 
 
 def format_of(data: bytes) -> Format:
@@ -82,6 +106,19 @@ def module_of(data: bytes, found: Format, filename: str, context: Any) -> Any:
         return ir.Module.parse(child.stdout)
 
 
+def module_of_file(given: BytecodeFile, filename: str, context: Any) -> Any:
+    """As ``module_of``, by way of a file that is gone afterwards. Raises ShardpassError (SP127)."""
+    allowed = "unregistered" if context.allow_unregistered_dialects else ""
+    with tempfile.TemporaryFile() as made:
+        with open(given.path, "rb") as file:
+            child = served_by_files("shardpass.ir.doors", "serve_file", allowed, given=file, taken=made)
+        if child.returncode:
+            what, how = Format.BYTECODE, _hint(Format.BYTECODE, b"")
+            raise CANNOT_CONVERT.error(Place(filename), what=what.value, reason=said_last(child), how=how)
+        with context:
+            return ir.Module.parseFile(f"/dev/fd/{made.fileno()}")
+
+
 def serve(name: str, allowed: str) -> None:
     """The child process: a file of the format ``name`` on stdin, MLIR bytecode on stdout.
 
@@ -91,6 +128,13 @@ def serve(name: str, allowed: str) -> None:
     context.allow_unregistered_dialects = bool(allowed)
     made = _HOW[Format[name]](sys.stdin.buffer.read(), context)
     made.operation.write_bytecode(sys.stdout.buffer)
+
+
+def serve_file(allowed: str) -> None:
+    """As ``serve`` of bytecode, where stdin is a file: MLIR maps it into memory."""
+    with make_context() as context:
+        context.allow_unregistered_dialects = bool(allowed)
+        ir.Module.parseFile("/dev/fd/0").operation.write_bytecode(sys.stdout.buffer)
 
 
 def _of_bytecode(data: bytes, context: Any) -> Any:

@@ -27,7 +27,7 @@ from shardpass.ir.locations import place_of
 
 _PARSED = re.compile(r'loc\("-":(\d+):(\d+)\)')
 _NAME = re.compile(r'loc\(("(?:[^"\\]|\\.)*")\)')
-_STRING = r'"(?:[^"\\\n]|\\.)*"'
+_STRING = r'"(?:[^"\\\n]++|\\.)*+"'  # possessive: the elements of a constant may be a string of 2 GiB
 # a string, a comment, or the start of a location with the alias that it may define
 _SPELLED = re.compile(rf"{_STRING}|//[^\n]*|(?:#[\w$.-]+\s*=\s*)?(?<![\w@%.$#-])loc\(")
 _BRACKET = re.compile(rf"{_STRING}|[()]")

@@ -74,13 +74,19 @@ class Instruments:
 
     def printed(self, module: Any) -> str:
         """``module`` as it is shown."""
-        return str(
-            module.operation.get_asm(
-                enable_debug_info=self.debug_info,
-                large_elements_limit=self.elide_larger,
-                print_generic_op_form=self.generic,
-            )
-        )
+        return str(module.operation.get_asm(**self._form))
+
+    def print_to(self, pieces: Any, module: Any) -> None:
+        """As ``printed``, in many pieces of bytes: the whole is never there at once."""
+        module.operation.print(file=pieces, binary=True, **self._form)
+
+    @property
+    def _form(self) -> dict[str, Any]:
+        return {
+            "enable_debug_info": self.debug_info,
+            "large_elements_limit": self.elide_larger,
+            "print_generic_op_form": self.generic,
+        }
 
 
 def run_pipeline(text_or_module: Any, pipeline: str, *, filename: str = UNNAMED) -> Any:

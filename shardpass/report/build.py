@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -182,13 +183,8 @@ class _Told:
         array = several[0] + (f" and {len(several) - 1} more" if len(several) > 1 else "") if several else ""
         source, target = self._ends(first, asked, use, dims)
         source_dims, target_dims = self._split(first, asked, use, dims)
-        return Row(
-            use.kind,
-            use.axes,
-            use.group_size,
-            use.bytes_each,
-            use.operand,
-            use.result,
+        return replace(
+            plain,
             array=array,
             type=self._type(first, asked),
             source=source,
@@ -200,10 +196,6 @@ class _Told:
             direction=self._direction(first, asked, plain),
             names=self._stack(asked, plain),
             place=self._place(first, asked, use),
-            times=use.times,
-            unknown_loops=use.unknown_loops,
-            counted=use.counted,
-            seconds=plain.seconds,
             reason=self.reasons.of(first, use.kind, use.axes, use.reason, dims),
             op=None if asked is None else asked.number,
         )

@@ -8,10 +8,11 @@ Complexity: O(rows).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from shardpass.diagnostics import NOWHERE, printable
+from shardpass.report.groups import Group
 from shardpass.report.report import Report
 from shardpass.report.rows import BACKWARD, Row, folded_name
 from shardpass.report.text import WIDTH, counted, short, shortened, show_bytes, wrapped
@@ -54,10 +55,12 @@ def difference(before: Report, after: Report) -> Difference:
         for row in report.rows:
             found.setdefault(_key(report, row), ([], []))[place].append(row)
     changes, same = [], 0
-    for old, new in found.values():
-        change = Change((new or old)[0], _bytes(old), _bytes(new), _runs(old), _runs(new))
+    for rows in found.values():
+        old, new = (Group("", tuple(some)) for some in rows)
+        first = (new.rows or old.rows)[0]
+        change = Change(first, old.bytes_received, new.bytes_received, old.runs, new.runs)
         if (change.before, change.runs_before) == (change.after, change.runs_after):
-            same += len(new)
+            same += len(new.rows)
         else:
             changes.append(change)
     changes.sort(key=lambda change: -abs(change.delta))
@@ -67,14 +70,6 @@ def difference(before: Report, after: Report) -> Difference:
 def _key(report: Report, row: Row) -> object:
     line = report.sources.line(row.place) or short(row.place)
     return line, row.kind, row.axes, folded_name(row.array), row.direction
-
-
-def _bytes(rows: Sequence[Row]) -> int:
-    return sum(row.bytes_received for row in rows)
-
-
-def _runs(rows: Sequence[Row]) -> int:
-    return sum(row.times for row in rows if row.counted)
 
 
 def _lines(found: Difference, width: int) -> Iterator[str]:

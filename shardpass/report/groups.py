@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from shardpass.diagnostics import NOWHERE, Place
-from shardpass.report.rows import BACKWARD, Row, folded_name
+from shardpass.report.rows import Row, Totals, folded_name
 
 LINE, AXIS, KIND, ARRAY = "line", "axis", "kind", "array"
 PROGRAM, BYTES, TIME = "program", "bytes", "time"
@@ -30,29 +30,12 @@ class Folded:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class Group(Totals):
     """The rows of one line, axis, kind or array."""
 
     key: str
     rows: tuple[Row, ...]
     place: Place = NOWHERE  # of a line
-
-    @property
-    def bytes_received(self) -> int:
-        return sum(row.bytes_received for row in self.rows)
-
-    @property
-    def seconds(self) -> float:
-        return sum(row.seconds for row in self.rows)
-
-    @property
-    def runs(self) -> int:
-        """How often its collectives run, together."""
-        return sum(row.times for row in self.rows if row.counted)
-
-    @property
-    def backward_bytes(self) -> int:
-        return sum(row.bytes_received for row in self.rows if row.direction == BACKWARD)
 
     @property
     def folded(self) -> tuple[Folded, ...]:

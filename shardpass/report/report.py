@@ -11,11 +11,11 @@ from typing import Any
 
 from shardpass.report.groups import AXIS, LINE, Group, group
 from shardpass.report.naming import Sources
-from shardpass.report.rows import HintFact, MemoryFacts, OpFact, Row, SettledFact
+from shardpass.report.rows import HintFact, MemoryFacts, OpFact, Row, SettledFact, Totals
 
 
 @dataclass(frozen=True)
-class Report:
+class Report(Totals):
     """The collectives of one program.
 
     Attributes:
@@ -57,18 +57,8 @@ class Report:
 
     @property
     def total_bytes_received(self) -> int:
-        """What a device receives in one run; a loop whose trips are not known counts once."""
-        return sum(row.bytes_received for row in self.rows)
-
-    @property
-    def seconds(self) -> float:
-        """What the collectives take, one after the other, by the machine's profile."""
-        return sum(row.seconds for row in self.rows)
-
-    @property
-    def runs(self) -> int:
-        """How many collectives run."""
-        return sum(row.times for row in self.rows if row.counted)
+        """``bytes_received``."""
+        return self.bytes_received
 
     @property
     def unknown_loops(self) -> int:

@@ -100,6 +100,34 @@ class Row:
         return {**fields, "bytes_received": self.bytes_received, **place}
 
 
+class Totals:
+    """What ``rows`` come to together; of a report, or of a part of one."""
+
+    __slots__ = ()
+
+    rows: tuple[Row, ...]
+
+    @property
+    def bytes_received(self) -> int:
+        """What a device receives in one run; a loop whose trips are not known counts once."""
+        return sum(row.bytes_received for row in self.rows)
+
+    @property
+    def backward_bytes(self) -> int:
+        """The part of ``bytes_received`` that derivatives receive."""
+        return sum(row.bytes_received for row in self.rows if row.direction == BACKWARD)
+
+    @property
+    def seconds(self) -> float:
+        """What the collectives take, one after the other, by the machine's profile."""
+        return sum(row.seconds for row in self.rows)
+
+    @property
+    def runs(self) -> int:
+        """How many collectives run."""
+        return sum(row.times for row in self.rows if row.counted)
+
+
 @dataclass(frozen=True, slots=True)
 class ValueFact:
     """A value: its name, its type as "f32[64,128]", its sharding for people, and the axes that split each dimension."""

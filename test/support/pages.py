@@ -4,7 +4,7 @@ What a fenced block is, is in its first line:
 
 | block | |
 |---|---|
-| ```` ```python ```` | is run; all such blocks of a page share their names, and have 8 CPU devices |
+| ```` ```python ```` | is run; all such blocks of a page share their names; the page says how many devices it has |
 | ```` ```bash ```` | each line is run as a command: those of shardpass, ``python``, ``head`` and the like |
 | ```` ```text ```` | what the block before it prints; ``...`` stands for anything, on a line of its own or within one |
 | any with ``title="name"`` | is written to the file ``name`` |
@@ -54,12 +54,10 @@ def run(page: Path, folder: Path) -> list[tuple[Block, str]]:
         elif block.language in ("python", "bash"):
             steps.append((block.language, f"{page.name}, line {block.line}", block.text))
     environment = {
-        **os.environ,
+        **{name: value for name, value in os.environ.items() if name not in ("XLA_FLAGS", "TF_CPP_MIN_LOG_LEVEL")},
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         "PYTHONPATH": str(ROOT),
         "JAX_PLATFORMS": "cpu",
-        "XLA_FLAGS": "--xla_force_host_platform_device_count=8",
-        "TF_CPP_MIN_LOG_LEVEL": "3",
         "COLUMNS": "120",
         "EXAMPLES": str(ROOT / "examples"),
     }

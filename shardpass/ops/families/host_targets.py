@@ -19,8 +19,8 @@ from jaxlib.mlir import ir
 from shardpass.ir.annotations import INSPECTED
 from shardpass.ir.tensors import shape_of
 from shardpass.ops.families.custom_call import define_target, leading
-from shardpass.ops.model import LocalPlan, OpModel, Site, Split
-from shardpass.ops.splits.factors import Rule, RuleBuilder
+from shardpass.ops.model import LocalPlan, OpModel, Pointwise, Site
+from shardpass.ops.splits.factors import RuleBuilder
 from shardpass.sharding import Sharding
 
 PARTITIONED = ("xla_ffi_partitioned_python_cpu_callback", "xla_ffi_partitioned_python_gpu_callback")
@@ -38,12 +38,8 @@ def with_results(op: Any) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class PartitionedCallback(OpModel[LocalPlan]):
-    rule: Rule
+class PartitionedCallback(Pointwise):
     looks_on: ClassVar[bool] = True
-
-    def plan(self, split: Split) -> LocalPlan:
-        return LocalPlan(split)
 
     def emit(self, plan: LocalPlan, site: Site) -> Sequence[Any]:
         site.discard()
@@ -70,12 +66,8 @@ def partitioned_callback(op: Any) -> OpModel[Any] | None:
 
 
 @dataclass(frozen=True, eq=False)
-class Inspected(OpModel[LocalPlan]):
-    rule: Rule
+class Inspected(Pointwise):
     looks_on: ClassVar[bool] = True
-
-    def plan(self, split: Split) -> LocalPlan:
-        return LocalPlan(split)
 
     def emit(self, plan: LocalPlan, site: Site) -> Sequence[Any]:
         site.discard()

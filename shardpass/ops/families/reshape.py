@@ -8,7 +8,10 @@ State: ``Group``, a run of operand dimensions and the run of result dimensions w
    over its leading dimension in tiles of its own, and rows change places as one flat dimension (``transfers``). Where
    the tiles happen to hold the same elements nothing moves either. 6x4 -> 8x3 on 2 devices: 3 rows of 4 are 4 rows of
    3, and nothing moves; on 4 devices the tiles hold 2 rows of 4 (8, 8, 8 and no elements) and become 2 rows of 3:
-   devices 1, 2 and 3 get 2, 4 and 6 elements from the device before, in one round.
+   devices 1, 2 and 3 get 2, 4 and 6 elements from the device before, in one round;
+3. both: exchanged, but one leading dimension is an odd multiple of the other (12 -> 3x4). Split over as many parts as
+   the smaller has rows, 3, the rows stay, and what follows them nests: on 3x2 devices 12 in six tiles is 3x4 in 3 rows
+   of two halves. Over any other number of devices it is exchanged.
 """
 
 from __future__ import annotations
@@ -86,7 +89,7 @@ class ReshapeOp(OpModel[ReshapePlan]):
         shape = flat = [prod(tile[d] for d in group.source) for group in self.groups]
         for rows in self.rows:
             axes = split.factors[rows.factor]
-            if axes:
+            if axes and split.mesh.count(axes) != self.rule.factors[rows.factor].full:
                 line = Line.of(split.mesh, rows.group, axes, "a reshape across tiles")
                 width = rows.width(line.count)
                 rounds.append(plan_rounds(line, shape, element_type(self.element), rows.exchange(line.count), width))
@@ -168,12 +171,19 @@ def _reshape(source: Shape, target: Shape, element: str) -> ReshapeOp:
 
 def _exchange(build: RuleBuilder, number: int, group: Group, left: Sequence[int], right: Sequence[int]) -> Rows:
     first, second = (next(d for d, n in enumerate(side) if n > 1) for side in (left, right))
-    factor = windowed_factor(build, left[first], right[second])
+    common = gcd(left[first], right[second])
+    nests = common > 1 and common in (left[first], right[second])
+    factor = windowed_factor(build, left[first], right[second], full=common if nests else 0)
     build.operand(0, group.source[first], factor)
     build.result(0, group.target[second], factor)
-    for dim in range(first + 1, len(left)):
+    inner = reshape_factors(left, right)[1:] if nests else ()
+    for i, j, size in inner:
+        part = build.factor(size)
+        build.operand(0, group.source[i], part)
+        build.result(0, group.target[j], part)
+    for dim in {*range(first + 1, len(left))} - {i for i, _, _ in inner}:
         build.operand(0, group.source[dim], build.factor(left[dim], Kind.REPLICATED))
-    for dim in range(second + 1, len(right)):
+    for dim in {*range(second + 1, len(right))} - {j for _, j, _ in inner}:
         build.result(0, group.target[dim], build.factor(right[dim], Kind.REPLICATED))
     return Rows(number, factor, left[first], right[second], prod(left))
 

@@ -107,6 +107,6 @@ def split_reaches(reaches: Sequence[Reach], operand: int, split: Split) -> list[
     return sorted(found, key=lambda r: (r.drifts(split.mesh.count(dims[r.dim])), r.dim))
 
 
-def windowed_factor(build: RuleBuilder, *sizes: int, kind: Kind = Kind.PARALLEL) -> int:
+def windowed_factor(build: RuleBuilder, *sizes: int, kind: Kind = Kind.PARALLEL, full: int = 0) -> int:
     """One factor for dimensions of different sizes, each of which splits into tiles of its own."""
-    return build.factor(max(sizes), kind, elastic=len(set(sizes)) > 1)
+    return build.factor(max(sizes), kind, elastic=len(set(sizes)) > 1, full=full)

@@ -12,7 +12,9 @@ The two directions:
 
 Invariants: no sub-axis stands twice in one tensor. A dimension that is one whole factor may be split unevenly
 (ceil tiles); a dimension of several factors, or of a factor that is only its major part, only evenly. The next
-factor of a dimension may be split only when the one before it is split completely.
+factor of a dimension may be split only when the one before it is split completely. An elastic factor that others follow
+(``full``) may be split unevenly too, and is split completely by ``full`` parts exactly: a dimension of 12 that holds 3
+rows of 4 takes any sub-axes as tiles of its own, but (3, 2) as 3 rows and halves of rows.
 """
 
 from __future__ import annotations
@@ -48,12 +50,14 @@ class Factor:
 
     each is split into tiles of its own, and the rewrite exchanges what their borders differ by.
     ``blocked``: a split of one dimension is no reason to split the others that map to it: propagation stops here.
+    ``full``: the parts of a complete split of an elastic factor that others follow in a dimension; else 0.
     """
 
     size: int
     kind: Kind = Kind.PARALLEL
     elastic: bool = False
     blocked: bool = False
+    full: int = 0
 
     def covers(self, size: int) -> bool:
         """Whether a dimension of ``size`` is all of this factor, and so may be split unevenly."""
@@ -92,8 +96,10 @@ class RuleBuilder:
         self._operands: list[list[tuple[int, ...]]] = [[()] * rank for rank in operand_ranks]
         self._results: list[list[tuple[int, ...]]] = [[()] * rank for rank in result_ranks]
 
-    def factor(self, size: int, kind: Kind = Kind.PARALLEL, *, elastic: bool = False, blocked: bool = False) -> int:
-        self._factors.append(Factor(size, kind, elastic, blocked))
+    def factor(
+        self, size: int, kind: Kind = Kind.PARALLEL, *, elastic: bool = False, blocked: bool = False, full: int = 0
+    ) -> int:
+        self._factors.append(Factor(size, kind, elastic, blocked, full))
         return len(self._factors) - 1
 
     def operand(self, index: int, dim: int, *factors: int) -> None:
@@ -148,17 +154,28 @@ def project(rule: Rule, dim_map: DimMap, shape: Sequence[int], dims: DimAxes, si
         if len(factors) == 1 and rule.factors[factors[0]].covers(size):
             out[factors[0]] = axes
             continue
-        rest = list(axes)
-        for factor in factors:
-            taken, left = [], rule.factors[factor].size
-            while rest and left % sizes[rest[0]] == 0:
-                left //= sizes[rest[0]]
-                taken.append(rest.pop(0))
-            if taken:
-                out[factor] = tuple(taken)
-            if left > 1:
-                break
+        nested, rest = _nested(rule, factors, axes, sizes)
+        if rest and rule.factors[factors[0]].full:
+            out[factors[0]] = axes
+        else:
+            out.update(nested)
     return out
+
+
+def _nested(rule: Rule, factors: Sequence[int], axes: Axes, sizes: Sequence[int]) -> tuple[dict[int, Axes], list[int]]:
+    """``axes`` dealt out to ``factors``, each filled evenly before the next, and those that none can take."""
+    out: dict[int, Axes] = {}
+    rest = list(axes)
+    for factor in factors:
+        taken, left = [], rule.factors[factor].full or rule.factors[factor].size
+        while rest and left % sizes[rest[0]] == 0:
+            left //= sizes[rest[0]]
+            taken.append(rest.pop(0))
+        if taken:
+            out[factor] = tuple(taken)
+        if left > 1:
+            break
+    return out, rest
 
 
 def unproject(
@@ -171,16 +188,17 @@ def unproject(
         whole = len(factors) == 1 and rule.factors[factors[0]].covers(size)
         axes: list[int] = []
         for factor in factors:
-            left = rule.factors[factor].size
+            full = rule.factors[factor].full
+            left, count = full or rule.factors[factor].size, 1
             stopped = False
             for axis in assigned.get(factor, ()):
-                if axis in used or (not whole and left % sizes[axis]):
+                if axis in used or (not (whole or full) and left % sizes[axis]):
                     stopped = True
                     break
-                left //= sizes[axis]
+                left, count = left // sizes[axis], count * sizes[axis]
                 used.add(axis)
                 axes.append(axis)
-            if stopped or left > 1:
+            if stopped or (count != full if full else left > 1):
                 break
         out.append(tuple(axes))
     return tuple(out)

@@ -2,7 +2,8 @@
 
 XLA fills a list of too few devices with 0, and cuts off a list of too many; an iota keeps its numbers (``xla_iota``).
 Such a sharding prints, and has no mesh. Where XLA divides by zero, or lists the devices of an iota that has too few,
-its process dies, and there is nothing to print.
+its process dies, and there is nothing to print; nor where it reads behind the end of the iota's shape, and makes of the
+text what memory holds.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ def without_meaning(tiles: Tiles) -> Sharding | None:
         return _of_list(tiles)
     try:
         text = iota_form(tiles)
-    except ZeroDivisionError:
+    except (ZeroDivisionError, IndexError):
         return None
     return None if text is None else Sharding(Kind.TILED, notes=Notes(text=text))
 

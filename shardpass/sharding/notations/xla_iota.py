@@ -159,7 +159,7 @@ def _sorted_last(iota: Iota) -> Iota | None:
     taken, split = 0, None
     for p in reversed(perm):
         if shape[p] <= left:
-            if math.fmod(left, shape[p]):
+            if not shape[p] or math.fmod(left, shape[p]):  # XLA divides by an empty dimension, and dies
                 return None
             left = int(left / shape[p])
             taken += 1

@@ -32,6 +32,8 @@ def unary(make: Maker) -> bool:
     at = make.pick(lambda f: f.type.element in EXACT_UNARY[name] and (f.exact or name in ("negate", "abs")))
     if at is None:
         return False
+    if name == "count_leading_zeros" and not _unsigned(make, at):
+        at = make.elementwise("abs", [at])  # of negative constants jaxlib 0.10 counts wrong: 0 becomes -32
     make.elementwise(name, [at], bound=max(1.0, make.facts[at].bound))
     return True
 

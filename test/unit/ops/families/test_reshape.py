@@ -55,6 +55,48 @@ def test_tiles_that_hold_the_same_elements_stay() -> None:
     assert seen.kinds == []
 
 
+@pytest.mark.parametrize(
+    ("source", "given", "target", "made"),
+    [
+        ((12,), P(("x", "y")), (3, 4), P("x", "y")),
+        ((3, 4), P("x", "y"), (12,), P(("x", "y"))),
+        ((3, 2, 2), P("x", "y"), (6, 2), P(("x", "y"))),
+        ((2, 6), P(None, ("x", "y")), (2, 3, 2), P(None, "x", "y")),
+        ((3, 8, 5), P("x", "y"), (24, 5), P(("x", "y"))),
+        ((9, 4), P("x", "y"), (3, 3, 4), P("x", None, None)),  # 9 rows in three: what follows them is whole
+    ],
+)
+def test_an_odd_factor_nests_where_the_mesh_has_it(
+    source: tuple[int, ...], given: P, target: tuple[int, ...], made: P
+) -> None:
+    """Three parts are the rows, and two the halves of a row: both sides hold the same elements."""
+    mesh = {"x": 3, "y": 2}
+    same = _tiles(source, given, mesh) == _tiles(target, made, mesh)
+    seen = check_split(lambda x: x.reshape(target) + 1, [draw(RNG, source, np.float32)], [given], (3, 2), [made])
+    assert (seen.kinds == []) is same
+
+
+def _tiles(shape: tuple[int, ...], spec: P, mesh: dict[str, int]) -> list[list[int]]:
+    """The row-major numbers of the elements on each device, by NumPy."""
+    whole, found = np.arange(prod(shape)).reshape(shape), []
+    for place in np.ndindex(*mesh.values()):
+        at, part = dict(zip(mesh, place, strict=True)), whole
+        for dim, said in enumerate(spec):
+            axes = (said,) if isinstance(said, str) else said or ()
+            index = 0
+            for axis in axes:
+                index = index * mesh[axis] + at[axis]
+            part = np.split(part, prod(mesh[axis] for axis in axes), dim)[index]
+        found.append(part.ravel().tolist())
+    return found
+
+
+def test_an_odd_factor_is_exchanged_where_the_mesh_has_it_not() -> None:
+    """12 over 2 devices are 6 elements each, and 3 rows of 4 are 2 rows and 1: two elements move."""
+    seen = check_split(lambda x: x.reshape(3, 4) + 1, [draw(RNG, (12,), np.float32)], [P("x")], (2,), [P("x")])
+    assert (seen.kinds, [one.bytes_received for one in seen.collectives]) == (["collective_permute"], [2 * 4])
+
+
 def test_groups() -> None:
     assert groups_of((6, 4, 5), (8, 3, 5)) == [Group((0, 1), (0, 1)), Group((2,), (2,))]
     assert groups_of((1, 6), (6, 1)) == [Group((0,), ()), Group((1,), (0, 1))]
