@@ -120,9 +120,19 @@ def _arguments(main: Any, signature: Signature, summands: Summands, devices: int
 
 
 def _where_used(argument: Any) -> Any:
-    """The place of the first use: it is there that the program asks for the sum."""
-    uses = [operation(use.owner) for use in argument.uses]  # MLIR lists the last that was made first
-    return uses[-1].location if uses else argument.location
+    """The place of the first use: it is there that the program asks for the sum.
+
+    Newer JAX first says of the argument once more that it is a partial sum, which asks for nothing.
+    """
+    value, where = argument, argument.location
+    while uses := [operation(use.owner) for use in value.uses]:
+        op = uses[-1]  # MLIR lists the last that was made first
+        where = op.location
+        repeats = custom_call_target(op) == CONSTRAINT and "unreduced" in text(op.attributes[SHARDING])
+        if not repeats:
+            break
+        value = op.results[0]
+    return where
 
 
 def _results(main: Any, signature: Signature, summands: Summands, devices: int | None) -> bool:
