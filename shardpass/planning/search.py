@@ -194,6 +194,8 @@ class Search:
 
     def run(self) -> None:
         """Descends from the start, and from others where ``effort`` asks for them; ``best`` is the cheapest point."""
+        if all(value.fixed and not value.open_dims for value in self.engine.values):
+            return  # the user said all
         self.settled, self.best = self._descend(self.first, self.close)
         if self.effort > 1:
             self._from_weights_last()

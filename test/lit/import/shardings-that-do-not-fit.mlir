@@ -40,7 +40,7 @@ func.func @main(
 module attributes {mhlo.num_partitions = 2 : i32} {
   func.func @main(
       // expected-error@below {{which is not supported on argument 0 [SP208]}}
-      %x: tensor<4xf32> {mhlo.sharding = "{unreduced}"}) -> tensor<4xf32> {
+      %x: tensor<4xf32> {mhlo.sharding = "{devices=[1,2]<=[2] last_tile_dims={manual}}"}) -> tensor<4xf32> {
     return %x : tensor<4xf32>
   }
 }
