@@ -28,7 +28,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any, BinaryIO
@@ -53,6 +53,7 @@ class Child:
     process: subprocess.Popen[bytes]
     ended: int | None = None
     pending: dict[int, bytes] = field(default_factory=dict)  # by file: the beginning of a line
+    owed: dict[int, int] = field(default_factory=dict)  # by file: ends of chatter that are to come
 
     def poll(self) -> bool:
         """Whether it has just ended. What it left in its group is killed before it is reaped."""
@@ -194,11 +195,11 @@ class Run:
             if not data:  # closed; None does not come after select
                 self.streams.unregister(stream)
                 stream.close()
-                _show(child.index, [before] if before else [], out)
+                _show(child.index, _without_chatter(child, key.fd, [before] if before else []), out)
                 continue
             *lines, rest = (before + data).split(b"\n")
             child.pending[key.fd] = rest
-            _show(child.index, lines, out)
+            _show(child.index, _without_chatter(child, key.fd, lines), out)
 
     # --- being ended
 
@@ -225,9 +226,21 @@ class Run:
             keeper.wait()
 
 
-def _show(index: int, lines: Sequence[bytes], out: Any) -> None:
+def _without_chatter(child: Child, file: int, lines: Iterable[bytes]) -> Iterator[bytes]:
+    """``lines`` less what Gloo says. Its threads write at once: where two stand in one line, an end of one follows."""
+    for line in lines:
+        said, owed = line.count(_CHATTER), child.owed.get(file, 0)
+        if said:
+            child.owed[file] = owed + said - 1
+        elif owed and not line.strip(b" 0123456789"):
+            child.owed[file] = owed - 1
+        else:
+            yield line
+
+
+def _show(index: int, lines: Iterable[bytes], out: Any) -> None:
     with contextlib.suppress(BrokenPipeError):
-        for line in (line for line in lines if _CHATTER not in line):
+        for line in lines:
             out.write(f"[{index}] {line.decode(errors='backslashreplace')}\n")
         out.flush()
 

@@ -71,6 +71,26 @@ def test_each_line_begins_with_its_process() -> None:
     assert done.returncode == 0
 
 
+TWO_THREADS_AT_ONCE = """
+said = "[Gloo] Rank 1 is connected to 1 peer ranks. Expected number of connected peer ranks is : "
+print(said + "1", flush=True)
+print(flush=True)
+print(said + said + "11", flush=True)
+print(flush=True)
+print(said + said + "1", flush=True)
+print("1", flush=True)
+print("mine", flush=True)
+print(flush=True)
+print("7", flush=True)
+"""
+
+
+def test_what_gloo_says_is_left_out_also_where_its_threads_interleave() -> None:
+    """Lines of the program's own stay, empty ones and numbers too."""
+    output, _ = launch(sys.executable, "-c", TWO_THREADS_AT_ONCE, processes=1).communicate(timeout=30)
+    assert output.splitlines() == ["[0] ", "[0] mine", "[0] ", "[0] 7"]
+
+
 def test_the_status_is_that_of_the_first_that_fails() -> None:
     text = 'import os, sys, time; time.sleep(30 * int(os.environ["SHARDPASS_PROCESS"])); sys.exit(7)'
     begun = time.monotonic()
