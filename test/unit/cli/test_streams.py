@@ -161,12 +161,12 @@ def test_ctrl_c_ends_a_run_at_once(delay: float, module: Path) -> None:
         started = time.monotonic()
         out, err = process.communicate(timeout=60)
     assert time.monotonic() - started < 20
-    if delay > 0.02:  # before, it is Python itself that starts
+    ended = {-signal.SIGINT, 130}
+    if delay > 0.02:
         assert "Traceback" not in err
-    else:
-        assert process.returncode in (-signal.SIGINT, 130, 1)
-        return
-    assert process.returncode in (-signal.SIGINT, 130) or (process.returncode == 0 and "PASS" in out)
+    else:  # it is Python itself that starts: it tells of the signal in its own way, and loses it now and then
+        ended.add(1)
+    assert process.returncode in ended or (process.returncode == 0 and "PASS" in out)
 
 
 @pytest.mark.parametrize("came", [0, 1, 3])
