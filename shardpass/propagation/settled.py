@@ -10,7 +10,8 @@ the result are dimensions of the operand, split alike: elementwise ops, transpos
 Example, x=2, y=2: ``constraint [x, -] -> multiply [x, -] -> transpose [-, x] -> return`` settles the result; the
 product of two fixed matrices does not, as its rows and columns are those of different operands.
 
-Complexity: O(steps), each looked at once for all results.
+Complexity: O(steps) for all results from which no chain leads to a fixed value, and the steps of the search for each
+of the others, which ends at the first fixed value.
 """
 
 from __future__ import annotations
@@ -23,13 +24,15 @@ from shardpass.propagation.engine import Propagation, Step
 
 def settle(engine: Propagation, results: Iterable[int]) -> tuple[int, ...]:
     """Fixes those of ``results`` (values of the engine, propagated) that follow from what the user fixed."""
-    following = tuple(each for each in results if not engine.values[each].fixed and _follows(engine, each))
+    dead: set[int] = set()
+    following = tuple(each for each in results if not engine.values[each].fixed and _follows(engine, each, dead))
     for result in following:
         engine.fix(result)
     return following
 
 
-def _follows(engine: Propagation, result: int) -> bool:
+def _follows(engine: Propagation, result: int, dead: set[int]) -> bool:
+    """Whether a chain leads to a fixed value. ``dead`` collects the values from which none does."""
     todo, seen = [result], {result}
     while todo:
         index = todo.pop()
@@ -38,9 +41,10 @@ def _follows(engine: Propagation, result: int) -> bool:
                 known = engine.values[before]
                 if known.fixed and len(known.open_dims) < len(known.shape):
                     return True
-                if before not in seen:
+                if before not in seen and before not in dead:
                     seen.add(before)
                     todo.append(before)
+    dead |= seen
     return False
 
 

@@ -7,7 +7,7 @@ which of them are its own by their numbers.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -116,19 +116,17 @@ def _bars(found: Report) -> Plain:
     """Bytes by direction and by kind, each in parts by axes."""
     ways = {way: [row for row in found.rows if row.direction == way] for way in (FORWARD, BACKWARD)}
     return {
-        "direction": [_bar(way, rows) for way, rows in ways.items()],
-        "kind": [_bar(group.key, group.rows) for group in found.grouped(KIND)],
+        "direction": [_bar(Group(way, tuple(rows))) for way, rows in ways.items()],
+        "kind": list(map(_bar, found.grouped(KIND))),
     }
 
 
-def _bar(name: str, rows: Iterable[Row]) -> Plain:
+def _bar(group: Group) -> Plain:
     parts: Counter[str] = Counter()
-    runs = 0
-    for row in rows:
+    for row in group.rows:
         parts[row.axes] += row.bytes_received
-        runs += row.times if row.counted else 0
     split = [{"axes": axes.split(",") if axes else [], "bytes": size} for axes, size in sorted(parts.items())]
-    return {"name": name, "bytes": parts.total(), "runs": runs, "parts": split}
+    return {"name": group.key, "bytes": group.bytes_received, "runs": group.runs, "parts": split}
 
 
 def _memory(found: Report) -> Plain | None:

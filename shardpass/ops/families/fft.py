@@ -47,16 +47,12 @@ def in_two(op: Any) -> list[Any] | None:
     batch = shape_of(operand)[: kind.rank - len(lengths)]
     if len(lengths) < 2 or prod(batch) > 1 or max(prod(shape_of(operand)), prod(kind.shape)) < LEAST:
         return None
-    how = _type(op)
+    how = hlo.FftTypeAttr(op.attributes["fft_type"]).value
     first = len(batch)
     if how == "IRFFT":
         return [_transform(kind, _along(operand, first, "IFFT"), how, lengths[1:])]
     rest = _transform(kind, operand, how, lengths[1:])
     return [_along(rest, first, _REAL.get(how, how))]
-
-
-def _type(op: Any) -> str:
-    return str(op.attributes["fft_type"]).rstrip(">").split()[-1]
 
 
 def _transform(kind: Any, value: Any, how: str, lengths: tuple[int, ...]) -> Any:

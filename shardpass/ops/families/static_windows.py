@@ -55,16 +55,13 @@ def scattered(op: Any) -> list[Any] | None:
     starts = _starts(op, target, indices, update)
     if starts is None or not _worthwhile(target, update):
         return None
+    overwrites, combiner, element = _overwrites(op), combiner_of(op), target.type.element_type
+    text = at.nothing_text(element) if overwrites or combiner == "add" else identity_text(combiner, element)
+    if text is None or not (overwrites or combiner in _COMBINE) or (combiner == "add" and str(element) == "i1"):
+        return None
     window = hlo.reshape(retype(update.type, _window(op, target, update)), update)
-    if _overwrites(op):
+    if overwrites:
         return [_overwritten(target, window, starts)]
-    combiner = combiner_of(op)
-    if combiner not in _COMBINE:
-        return None
-    element = target.type.element_type
-    text = at.nothing_text(element) if combiner == "add" else identity_text(combiner, element)
-    if text is None or (combiner == "add" and str(element) == "i1"):
-        return None
     return [_COMBINE[combiner](target, _padded(target, window, starts, text))]
 
 
@@ -111,12 +108,8 @@ def _overwritten(target: Any, update: Any, starts: Sequence[int]) -> Any:
     for dim, (start, size, n) in enumerate(zip(starts, shape_of(update), shape, strict=True)):
         if size == n:
             continue
-        along = hlo.iota(at.i32([n]), 0)
-        inside = hlo.and_(
-            at.compare("GE", along, splat(at.i32([n]), start)),
-            at.compare("LT", along, splat(at.i32([n]), start + size)),
-        )
-        inside = hlo.broadcast_in_dim(at.i1(shape), inside, i64_array([dim]))
+        along = hlo.subtract(hlo.iota(at.i32([n]), 0), splat(at.i32([n]), start))
+        inside = hlo.broadcast_in_dim(at.i1(shape), at.within(along, size), i64_array([dim]))
         mask = inside if mask is None else hlo.and_(mask, inside)
     if mask is None:
         return update
