@@ -167,9 +167,13 @@ def _compile(backend: Any, computation: Any, devices: Any, options: Any, *rest: 
         _refuse_other_shardings(loaded, signature)
     except Disagreement:  # between processes: XLA in this one alone would be no better
         raise
-    except Exception as error:
+    except ShardpassError as error:
         _fall_back(computation, error)
         return _original(backend, computation, devices, options, *rest, **more)
+    except Exception as error:
+        plain = _original(backend, computation, devices, options, *rest, **more)  # raises what JAX would raise, such as
+        _fall_back(computation, error)  # for compiler options that there are not: that is no fallback
+        return plain
     _count("partitioned")
     return loaded
 
