@@ -21,7 +21,7 @@ from jaxlib.mlir.dialects import func, sdy
 
 from shardpass.diagnostics import table_jax
 from shardpass.ir import annotations as names
-from shardpass.ir.locations import first_names, named
+from shardpass.ir.locations import first_names, named, parsed
 from shardpass.ir.tensors import every_op, operation, splat
 from shardpass.ir.walk import CONTROL_FLOW
 from shardpass.jax.beside_arrays import Rows, tokens_of, with_tokens, without_summands
@@ -77,7 +77,7 @@ def _inspect(module: Any, signature: Signature, *, shardy: bool) -> None:
     mesh = _one_mesh(module, signature)
     for row in module.operation.attributes[names.INSPECTED]:
         kind, sharding = row["type"].value, parse_sharding(row["sharding"].value)
-        with ir.InsertionPoint(end):
+        with ir.InsertionPoint(end), parsed(row["place"].value):
             value = splat(kind, zero_text(kind.element_type))
             if shardy:
                 text = _sdy("an inspected array", kind.rank, sharding, mesh)
