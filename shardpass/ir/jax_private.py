@@ -138,6 +138,21 @@ def set_compile_hook(function: Compile) -> None:
     _compiler.compile_or_get_cached = function
 
 
+@contextmanager
+def read_as_shardy(options: Any, shardy: bool) -> Iterator[None]:
+    """Inside the block the ``CompileOptions`` of a compile say whether annotations are Shardy's, or else GSPMD's.
+
+    Leans on ``executable_build_options.use_shardy_partitioner``.
+    """
+    build = options.executable_build_options
+    before = build.use_shardy_partitioner
+    build.use_shardy_partitioner = shardy
+    try:
+        yield
+    finally:
+        build.use_shardy_partitioner = before
+
+
 def raised_while_inspecting(error: Exception) -> bool:
     """Whether XLA raised ``error`` as a function that the user gave to ``inspect_array_sharding`` raised an exception.
 

@@ -164,8 +164,10 @@ def _compile(backend: Any, computation: Any, devices: Any, options: Any, *rest: 
     with jax_private.failing_once():
         try:
             shardy = options.executable_build_options.use_shardy_partitioner
-            ours, signature = agreed(computation, devices.flat, lambda: partitioned(computation, shardy=shardy))
-            loaded = _original(backend, ours, devices, options, *rest, **more)
+            make = functools.partial(partitioned, computation, shardy=shardy)
+            ours, (signature, in_shardy) = agreed(computation, devices.flat, make)
+            with jax_private.read_as_shardy(options, in_shardy):
+                loaded = _original(backend, ours, devices, options, *rest, **more)
             _refuse_other_shardings(loaded, signature)
         except Disagreement:  # between processes: XLA in this one alone would be no better
             raise
@@ -180,10 +182,10 @@ def _compile(backend: Any, computation: Any, devices: Any, options: Any, *rest: 
     return loaded
 
 
-def partitioned(computation: Any, *, shardy: bool) -> tuple[Any, Signature]:
+def partitioned(computation: Any, *, shardy: bool) -> tuple[Any, tuple[Signature, bool]]:
     """The module that JAX lowered, partitioned, as one manual region over whole arrays, in the same context.
 
-    Returned with the arguments and results of main, tiled.
+    Returned with the arguments and results of main, tiled, and whether its annotations are Shardy's.
 
     Raises:
         ShardpassError: SP604, SP605, or what the pipeline raises.
