@@ -203,9 +203,15 @@ class Search:
             self._from_weights_last()
         if self._solvable:
             self._at_once()
-        if self.close:
+        if self.close and self._sends():
             while self.tried < self.budget and self._detour():
                 pass
+
+    def _sends(self) -> bool:
+        """Whether anything is sent at the best point: a program that sends nothing has no detour to gain by."""
+        self.engine.restore(self.best.splits)
+        plan = plan_program(self.folded.program, self.found.table(), self.decided, folded=True)
+        return bool(plan.collectives)
 
     @property
     def _solvable(self) -> bool:
