@@ -171,15 +171,19 @@ def _compile(backend: Any, computation: Any, devices: Any, options: Any, *rest: 
             _refuse_other_shardings(loaded, signature)
         except Disagreement:  # between processes: XLA in this one alone would be no better
             raise
+        except ShardpassError as error:
+            told = _fall_back(computation, error)
+            loaded = _original(backend, computation, devices, options, *rest, **more)
         except Exception as error:
             if jax_private.raised_while_inspecting(error):
                 raise
-            told = _fall_back(computation, error)
-            loaded = _original(backend, computation, devices, options, *rest, **more)
-            warnings.warn(told, FallbackWarning, stacklevel=_users_level())
+            loaded = _original(backend, computation, devices, options, *rest, **more)  # raises what JAX would raise,
+            told = _fall_back(computation, error)  # as for compiler options that there are not: that is no fallback
+        else:
+            _count("partitioned")
             return loaded
-    _count("partitioned")
-    return loaded
+        warnings.warn(told, FallbackWarning, stacklevel=_users_level())
+        return loaded
 
 
 def partitioned(computation: Any, *, shardy: bool) -> tuple[Any, tuple[Signature, bool]]:

@@ -133,10 +133,12 @@ class OpModel(abc.ABC, Generic[P]):
     """One op, read: frozen, made by the ``read`` of its family. Equal ops of a program share one model.
 
     ``looks_on``: the op tells somebody about its operands, so that it takes each as it is; result i is operand i.
+    ``shows_tiles``: and what it tells are the tiles, so that which they are is no matter of cost.
     """
 
     rule: Rule
     looks_on: ClassVar[bool] = False
+    shows_tiles: ClassVar[bool] = False
 
     @abc.abstractmethod
     def plan(self, split: Split) -> P:

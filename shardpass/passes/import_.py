@@ -7,7 +7,8 @@ with ``mhlo.sharding`` in canonical text on values, and one mesh in whose axes a
 The order of the steps matters. Each says which others it must follow:
 
 1. Refuse a module that was partitioned already: its shardings mean tiles, and every later message would mislead.
-2. ``number_tokens``, then ``refuse_types``: no later step is prepared for dynamic shapes or strange types.
+2. ``number_tokens`` and ``begin_at_once``, then ``refuse_types``: no later step is prepared for dynamic shapes or
+   strange types.
 3. Read the mesh that the module names. (Before 4, which erases ``sdy.mesh``.)
 4. ``import_sdy``: SDY becomes ``mhlo.sharding`` and custom calls. Before 5, since a callee's ``sdy.sharding`` must
    become a constraint at each call, and since the ops of a manual computation get their scope here, which 5 hands on to
@@ -56,6 +57,7 @@ from shardpass.importing.constraints import (
 )
 from shardpass.importing.erase_and_copy import erase_unused_and_copy_constants
 from shardpass.importing.find_mesh import device_count, find_mesh
+from shardpass.importing.futures import begin_at_once
 from shardpass.importing.host_calls import mark_host_calls
 from shardpass.importing.inline_calls import inline_calls
 from shardpass.importing.partial_sums import stack_partial_sums
@@ -128,6 +130,7 @@ class Import(ModulePass):
         _refuse_partitioned(main, Signature(main))
         lists = OpLists(module.operation)
         number_tokens(module, main, lists)
+        begin_at_once(lists)
         refuse_types(lists, main)
         prefer = mesh_of(module)
         sdy_mesh = import_sdy(module, lists)

@@ -194,5 +194,7 @@ class Told:
 
     def _where(self, step: int) -> str:
         found = self.engine.steps[step]
-        place = "" if found.op is None else str(place_of(self.handles.ops[found.op].location)) + ": "
-        return place + found.name
+        if found.op is None:
+            return found.name
+        whole = self.decision.parts.get(found.op, found.op)
+        return f"{place_of(self.handles.ops[whole].location)}: {found.name}"

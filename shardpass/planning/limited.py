@@ -222,6 +222,6 @@ def decide_within(
             told = f"all values, to hold {show_bytes(found.peak)} in place of {show_bytes(least)}"
             settled = Settled(told, None, price(cheapest, machine), found.price)
             tried = free.tried + search.tried
-            return Decision(found.shardings, free.found, (*free.settled, settled), tried, search.found)
+            return Decision(found.shardings, free.found, (*free.settled, settled), tried, search.found, free.parts)
         least = min(least, found.peak)
     raise LIMIT_TOO_LOW.error(limit=show_bytes(limit), least=show_bytes(least), bytes=least)

@@ -33,8 +33,8 @@ the folded program. None grows with the number of equal layers but the fold.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from shardpass.ops.splits.assign import LATENCY_BYTES
 from shardpass.ops.splits.factors import DimAxes
@@ -93,7 +93,7 @@ class Decision:
     """What was decided. ``found``: the propagation that it starts from, with its trace.
 
     ``settled``: the moves that were taken, in order; ``tried``: how many were looked at; ``searched``: the folded
-    program that was searched.
+    program that was searched. ``parts``: of an op of ``found`` that is a part of one of the program, that op's number.
     """
 
     shardings: Shardings
@@ -101,6 +101,7 @@ class Decision:
     settled: tuple[Settled, ...] = ()
     tried: int = 0
     searched: Propagated | None = None
+    parts: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def space(self) -> Space | None:
@@ -132,9 +133,11 @@ def decide(
         search.settle_results()
     search.run()
     chosen = search.unfolded() if search.settled else None
-    taken = (
-        None if chosen is None else Decision(chosen, search.found, tuple(search.settled), search.tried, search.found)
-    )
+    if chosen is None:
+        taken = None
+    else:
+        found, parts = search.found, search.folded.parts
+        taken = Decision(chosen, found, tuple(search.settled), search.tried, found, parts)
     if taken is not None and search.best.price < search.first.price * (1 - SURE):
         return taken
     found = Propagated(program, barriers)
@@ -171,6 +174,7 @@ class Search:
         folded: Folded | None = None,
         decided: Decided | None = None,
     ) -> None:
+        self.program = program
         self.machine = machine
         self.effort = effort
         self.folded: Folded = folded or fold(program, barriers)
@@ -186,13 +190,26 @@ class Search:
         self.detours = DETOURS[min(effort, max(DETOURS))]
         self.close = effort > 1 or self.folded.program.count <= SMALL
         self.settled: list[Settled] = []
-        self.results: tuple[int, ...] = ()  # of main, values of the engine that are settled
+        self.results: tuple[int, ...] = ()  # of main, and what is shown: values of the engine that are settled
         self.first = self.best = self._point()
         self.least = LEAST if effort < 2 else LEAST_OF_ALL
 
     def settle_results(self) -> None:
-        """Fixes main's results that follow from what the user fixed, before ``run``."""
-        self.results = settle(self.engine, [result for result in self.found.results if result is not None])
+        """Fixes main's results that follow from what the user fixed, and tiles that are shown, before ``run``."""
+        shown = tuple(dict.fromkeys(self._shown()))
+        for value in shown:
+            self.engine.fix(value)
+        results = settle(self.engine, [result for result in self.found.results if result is not None])
+        self.results = (*shown, *results)
+
+    def _shown(self) -> Iterator[int]:
+        """The values of the engine whose tiles an op shows to the user, and that are not fixed."""
+        for op in self.program.body.every_op():
+            if op.model is not None and op.model.shows_tiles:
+                for value in op.operands:
+                    index = self.found.index.get(self.folded.of[value])
+                    if index is not None and not self.engine.values[index].fixed:
+                        yield index
 
     def run(self) -> None:
         """Descends from the start, and from others where ``effort`` asks for them; ``best`` is the cheapest point."""

@@ -4,7 +4,7 @@
     python -m tools.bench.redistribute                          a sample on every mesh
     python -m tools.bench.redistribute --mesh 2x2x2 --problems 50 --min-mb 8 --max-mb 64
     python -m tools.bench.redistribute --hard corpora/hard_reshards.json
-    python -m tools.bench.redistribute --profile cpu            planned for the machine that it runs on
+    python -m tools.bench.redistribute --profile default        planned for another machine than it runs on
 
 Problems are sampled as in section 8 of Rink et al.: every mesh axis is replicated or put on one dimension, on
 either side at random. Four programs are made for each: planner rink, planner best, XLA's own
@@ -169,26 +169,13 @@ def print_planning(console: Any, rows: list[dict[str, Any]]) -> None:
     )
 
 
-def scatter(results: list[dict[str, Any]], path: str) -> None:
-    """The picture of figure 14a: a point for each problem, best against each other way."""
+def picture(results: list[dict[str, Any]], path: str) -> None:
+    from tools.bench.redistribute_picture import draw
+
     try:
-        import matplotlib as mpl
+        draw(results, path)
     except ImportError:
         print("no picture: matplotlib is not installed", file=sys.stderr)
-        return
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
-
-    figure, axes = plt.subplots(figsize=(6, 6))
-    for way, colour in (("xla", "tab:blue"), ("shardy", "tab:orange"), ("rink", "tab:green")):
-        points = [(r["ways"][way]["ms"], r["ways"]["best"]["ms"]) for r in results if {way, "best"} <= set(r["ways"])]
-        if points:
-            axes.scatter(*zip(*points, strict=True), s=12, label=way, color=colour)
-    low, high = axes.get_xlim()
-    axes.plot([max(low, 0.1), high], [max(low, 0.1), high], color="grey")
-    axes.set(xscale="log", yscale="log", xlabel="the other way, ms", ylabel="best, ms")
-    axes.legend()
-    figure.savefig(path)
 
 
 def main() -> int:
@@ -202,9 +189,9 @@ def main() -> int:
     parser.add_argument("--name", action="append", help="only this problem, as it is called in a report")
     parser.add_argument("--hard", metavar="FILE", help="only the problems of this file")
     parser.add_argument("--repeats", type=int, default=9)
-    parser.add_argument("--profile", default="default", help="that plans are made for: a name, or a JSON file")
+    parser.add_argument("--profile", default="cpu", help="that plans are made for: a name, or a JSON file")
     parser.add_argument("--out", metavar="FILE", help="write every number as JSON")
-    parser.add_argument("--picture", metavar="FILE", help="draw the scatter of times")
+    parser.add_argument("--picture", metavar="FILE", help="draw bytes and times, a point for each problem")
     parser.add_argument("--child", choices=("shardy", "measure"), help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.child:
@@ -225,7 +212,7 @@ def main() -> int:
     if arguments.out:
         Path(arguments.out).write_text(json.dumps(results, indent=1))
     if arguments.picture:
-        scatter(results, arguments.picture)
+        picture(results, arguments.picture)
     return 0
 
 

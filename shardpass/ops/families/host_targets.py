@@ -2,7 +2,8 @@
 
 1. ``@xla_ffi_partitioned_python_*_callback`` (``jax.debug.callback(..., partitioned=True)``): each device calls Python
    with its tiles. Import gives the call results that nothing uses, one for each operand, so that operand i and result i
-   are a pair that has nothing to do with the others; here they go again.
+   are a pair that has nothing to do with the others; here they go again. The user sees the tiles: they are those of
+   propagation, as in plain JAX, whatever a search would find cheaper (``settle-results``).
 2. ``@InspectSharding`` (``jax.debug.inspect_array_sharding``): calls nobody at run time. What partitioning chose is
    written in ``shardpass.inspected`` on the module: the call's configuration, which leads to the user's function, the
    type of the array, its sharding, and where the call stands. Who compiles for JAX tells the function
@@ -41,6 +42,7 @@ def with_results(op: Any) -> None:
 @dataclass(frozen=True, eq=False)
 class PartitionedCallback(Pointwise):
     looks_on: ClassVar[bool] = True
+    shows_tiles: ClassVar[bool] = True
 
     def emit(self, plan: LocalPlan, site: Site) -> Sequence[Any]:
         site.discard()

@@ -196,7 +196,7 @@ PROFILES: Mapping[str, Profile] = {
             2e9,
             "virtual devices of one CPU, through XLA's client",
             products=2e10,
-            runs=3e7,
+            runs=1.5e7,
             elements=2e9,
             places=2.5e8,
             gathers_by_pieces=True,

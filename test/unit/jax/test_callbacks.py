@@ -14,6 +14,7 @@ from shardpass.diagnostics import ShardpassError
 
 EIGHT = Mesh(np.array(jax.devices()[:8]), ("x",))
 SEEN = []
+TILES = {"partitioned": True}
 
 
 def note(a):
@@ -122,3 +123,23 @@ def test_the_text_of_a_program_that_calls_python_is_refused(name):
     module = shardpass.run_pipeline(jax.jit(PROGRAMS[name]).lower(x).as_text(), "partition")
     with pytest.raises(ShardpassError, match=r"SP508"):
         shardpass.compile(module)
+
+
+def test_tiles_that_are_shown_are_those_of_plain_jax(shardy):
+    """A row of a split array is brought whole, the next operand is split; a search would split both."""
+    pair = NamedSharding(Mesh(np.array(jax.devices()[:2]), ("x",)), P("x"))
+    rows = jax.device_put(np.arange(4).reshape(2, 2), pair)
+    columns = jax.device_put(np.arange(4).reshape(2, 2) + 6, pair)
+
+    def shown(row, column):
+        jax.debug.callback(lambda *tiles: SEEN.append([np.asarray(t).tolist() for t in tiles]), row, column, **TILES)
+
+    def tiles():
+        SEEN.clear()
+        jax.jit(jax.vmap(shown, in_axes=(0, 1)))(rows, columns)
+        jax.effects_barrier()
+        return sorted(SEEN)
+
+    wanted = tiles()
+    with spj.use():
+        assert tiles() == wanted

@@ -309,6 +309,14 @@ def test_outside_of_jit(mesh, counts):
     assert counts.fallback == 0
 
 
+def test_what_jax_would_raise_too_is_no_fallback(mesh, counts):
+    lowered = jax.jit(lambda x: x * 2).lower(placed(mesh, np.ones(8, np.float32), "data"))
+    for strict in (False, True):
+        with spj.use(strict=strict), pytest.raises(jax.errors.JaxRuntimeError, match="No such compile option"):
+            lowered.compile(compiler_options={"no_such_option": "1"})
+    assert counts.fallback == 0
+
+
 def test_the_warning_stands_at_the_users_call(mesh, refused):
     x = placed(mesh, np.arange(8.0, dtype=np.float32), "data")
     with spj.use(), pytest.warns(spj.FallbackWarning) as caught:

@@ -135,6 +135,6 @@ def test_sums_do_not_travel_as_bits():
 
 def test_profiles_say_what_local_work_takes():
     cpu = PROFILES["cpu"].local
-    assert (cpu.runs, cpu.gathers_by_pieces, cpu.floats_as_bits) == (3e7, True, True)
+    assert (cpu.runs, cpu.gathers_by_pieces, cpu.floats_as_bits) == (1.5e7, True, True)
     default = PROFILES["default"]
     assert default.local == usual_prices(default.copies)

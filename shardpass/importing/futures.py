@@ -1,0 +1,72 @@
+"""Collectives that are started in one place and waited for in another become collectives.
+
+Problem. ``psum_start(x, "i").done()`` lowers to two ops, and between them stands a value of type
+``!stablehlo.future<tensor<4xf32>>``, which calls may take and return. A future has no tile.
+
+Here a future is the array that it will be: what is started is done at once, where it was started.
+
+| before | after |
+|---|---|
+| ``%f = async_start(%x) ({ all_reduce })`` | ``%f = all_reduce(%x)`` |
+| ``%y = async_done(%f)`` | ``%f`` in place of ``%y`` |
+| an argument or a result of a call that is a future | the array |
+
+Nothing is lost but the place of the wait: XLA itself starts collectives early and waits for them late.
+
+A future of several arrays, and one that no ``async_start`` of the program has made, is left, and refused (SP224).
+O(ops).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jaxlib.mlir import ir
+
+from shardpass.ir.walk import OpLists, named
+
+START, DONE = "stablehlo.async_start", "stablehlo.async_done"
+
+
+def begin_at_once(lists: OpLists) -> None:
+    """Rewrites the futures of the module whose ops ``lists`` holds, in place."""
+    if START not in lists.names:
+        return
+    starts, dones = named(lists.blocks, (START,)), named(lists.blocks, (DONE,))
+    arrays: dict[Any, Any] = {}
+    for start in starts:
+        given = _end_of(start).operands
+        if len(given) != 1:
+            return
+        arrays[start.results[0].type] = given[0].type
+    for inside in lists.blocks:
+        for value in (*inside.block.arguments, *(result for op in inside.ops for result in op.results)):
+            if value.type in arrays:
+                value.set_type(arrays[value.type])
+    for op in lists.blocks[0].ops:
+        if op.name == "func.func":
+            kind = ir.TypeAttr(op.attributes["function_type"]).value
+            kinds = [[arrays.get(of, of) for of in side] for side in (kind.inputs, kind.results)]
+            op.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(*kinds))
+    for start in starts:
+        _put_in_place(start)
+    for done in dones:
+        done.results[0].replace_all_uses_with(done.operands[0])
+        done.erase()
+    lists.changed()
+
+
+def _end_of(start: Any) -> Any:
+    return [view.operation for view in start.regions[0].blocks[0].operations][-1]
+
+
+def _put_in_place(start: Any) -> None:
+    """The body of ``start`` takes its place."""
+    block = start.regions[0].blocks[0]
+    for argument, operand in zip(block.arguments, start.operands, strict=True):
+        argument.replace_all_uses_with(operand)
+    *body, end = [view.operation for view in block.operations]
+    for op in body:
+        op.move_before(start)
+    start.results[0].replace_all_uses_with(end.operands[0])
+    start.erase()
