@@ -48,7 +48,7 @@ test: lint unit lit ## everything that CI runs
 package: ## build wheel and source distribution, install each in an empty environment, and try them
 	@$(PYTHON) tools/package/try_package.py
 
-BENCHMARKS := collective_matmul compile models redistribute sharding startup simulate_scale underspecified
+BENCHMARKS := collective_matmul compile hook models redistribute sharding startup simulate_scale underspecified
 bench: $(STAMP) ## the benchmarks (long)
 	@for b in $(BENCHMARKS); do echo "== tools/bench/$$b.py"; $(BIN)/python -m tools.bench.$$b || exit 1; done
 

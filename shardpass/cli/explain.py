@@ -65,6 +65,13 @@ def _parser() -> argparse.ArgumentParser:
         help="of shardpass-propagate: 0 propagates alone, 1 searches (default), 2 looks longer",
     )
     add(
+        "--matmul-loops",
+        default="off",
+        metavar="WHICH",
+        help="do products in turn with the collective beside them: off (default), all, memory (where it holds less), "
+        "or a machine as --profile takes it (where it saves time)",
+    )
+    add(
         "--profile",
         default="default",
         metavar="P",
@@ -102,10 +109,11 @@ def _run(argv: Sequence[str]) -> int:
 
     data, file = read_module(parser, args.module)
     folders = [Path.cwd(), *map(Path, args.source)]
-    found = explain(data, file, profile=args.profile, effort=args.effort, folders=folders)
+    taken = {"profile": args.profile, "effort": args.effort, "matmul_loops": args.matmul_loops, "folders": folders}
+    found = explain(data, file, **taken)
     found = replace(found, trips=args.trips, memory_limit=args.memory_limit, given=data)
     if args.diff is not None:
-        other = explain(*read_input(args.diff), profile=args.profile, effort=args.effort, folders=folders)
+        other = explain(*read_input(args.diff), **taken)
         print(found.diff(other))
         return 0
     if args.against is not None:
@@ -142,6 +150,7 @@ def explain(
     *,
     profile: str = "default",
     effort: int = 1,
+    matmul_loops: str = "off",
     folders: Sequence[Path] | None = None,
 ) -> Explanation:
     """The collectives of the module ``data``, partitioned first where it is not.
@@ -152,7 +161,8 @@ def explain(
     from shardpass.report.build import explain_module
     from shardpass.suggesting.explain import pipeline
 
-    return explain_module(parse_module(data, file), file, pipeline=pipeline(effort), profile=profile, folders=folders)
+    passes = pipeline(effort, matmul_loops)
+    return explain_module(parse_module(data, file), file, pipeline=passes, profile=profile, folders=folders)
 
 
 if __name__ == "__main__":

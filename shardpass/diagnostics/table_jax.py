@@ -33,9 +33,10 @@ UNEVEN = Code(
 NO_AXES = Code(
     "SP605",
     "{where} has the sharding {sharding}, which the axes of one mesh cannot express",
-    remedy="set jax_use_shardy_partitioner to False: GSPMD's annotations express any order of devices",
-    explanation="Shardy's annotations name axes of a mesh. A sharding over an arbitrary order of devices has no such "
-    "axes.",
+    remedy="give all arguments and results one order of devices, or complete the partial sums before",
+    explanation="Shardy's annotations name axes of a mesh, which has one order of devices. Where arguments and results "
+    "have several, the program is handed to XLA with GSPMD's annotations. These say no partial sums, nor has Shardy a "
+    "word for an array that one device alone holds.",
 )
 
 OTHER_SHARDING = Code(

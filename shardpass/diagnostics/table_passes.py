@@ -397,3 +397,13 @@ MATMUL_PEAK = Code(
     explanation="The most bytes of values that are alive at one op of the block, arguments and results not counted, "
     "before and after `shardpass-collective-matmul`.",
 )
+
+MATMUL_NOT_BUILT = Code(
+    "SP313",
+    "the plan does this product in turn with its {kind}, but a later pass moved the {kind} or gave it another use",
+    "name the passes without shardpass-defer, -hoist and cse, to see which one it was",
+    severity=Severity.REMARK,
+    explanation="`shardpass-partition` plans which products are done in turn with a collective; "
+    "`shardpass-collective-matmul` builds these loops after passes that move and merge collectives. A loop whose "
+    "collective is no longer beside its products is left out: the plan's memory and time are those with it.",
+)

@@ -36,6 +36,9 @@ TOKENS = "shardpass.tokens"  # on the module: at which places main took and retu
 INSPECTED = "shardpass.inspected"  # on the module: shardings of which JAX is to tell the user
 ORDER = "shardpass.order"  # on a call of the host: those of its results that only order calls
 ONCE = "shardpass.once"  # on a call of the host: the one device that makes it
+# on a product that the plan does in turn with a collective: "all_gather 1", which operand, or "reduce_scatter"; on the
+# module: how many such loops the plan has
+IN_TURN = "shardpass.in_turn"
 CAUSE, AXES = "shardpass.cause", "shardpass.axes"  # on a collective: why it is there, and over which axes
 
 CONSTRAINT = "Sharding"  # targets of custom calls

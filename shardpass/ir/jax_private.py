@@ -5,7 +5,9 @@ Works with jax 0.10.2 and 0.12. What each function leans on stands in its docstr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import jax
@@ -136,6 +138,33 @@ def set_compile_hook(function: Compile) -> None:
     _compiler.compile_or_get_cached = function
 
 
+@contextmanager
+def read_as_shardy(options: Any, shardy: bool) -> Iterator[None]:
+    """Inside the block the ``CompileOptions`` of a compile say whether annotations are Shardy's, or else GSPMD's.
+
+    Leans on ``executable_build_options.use_shardy_partitioner``.
+    """
+    build = options.executable_build_options
+    before = build.use_shardy_partitioner
+    build.use_shardy_partitioner = shardy
+    try:
+        yield
+    finally:
+        build.use_shardy_partitioner = before
+
+
+def raised_while_inspecting(error: Exception) -> bool:
+    """Whether XLA raised ``error`` as a function that the user gave to ``inspect_array_sharding`` raised an exception.
+
+    JAX reads the sharding before it calls the function; where it cannot, the sharding is at fault, and not the user.
+
+    Leans on XLA's words, which quote the traceback, and on ``parse_flatten_op_sharding``.
+    """
+    text = str(error)
+    asked = isinstance(error, jax.errors.JaxRuntimeError) and "Error calling inspect_sharding:" in text
+    return asked and ", in parse_flatten_op_sharding" not in text
+
+
 # --- jax.experimental.custom_partitioning
 
 Tensor = tuple[Any, tuple[int, ...]]  # dtype and shape
@@ -150,21 +179,79 @@ def call_partition(
 ) -> tuple[bytes, list[str], list[str]]:
     """Calls the partition function of a ``custom_partitioning``, known by its ``key``, as XLA's partitioner does.
 
-    Returns the module of one device, and the shardings of the operands and results that it works on. Raises KeyError
-    for a key that this process does not know, or whatever the function raises.
+    Returns the module of one device, and the shardings of the operands and results that it works on. Raises whatever
+    the function raises.
 
-    Leans on ``jax._src.custom_partitioning._custom_partitioning_partition`` and ``_sharding_callbacks``.
+    Leans on ``jax._src.custom_partitioning._custom_partitioning_partition``, ``_sharding_callbacks`` and ``partition``
+    of what these hold.
     """
     known = _known(key)
     parsed = [_xla.HloSharding.from_string(text) for text in result_shardings]
-    module, takes, gives = _custom._custom_partitioning_partition(
-        [_shape(tensor) for tensor in operands],
-        [_xla.HloSharding.from_string(text) for text in operand_shardings],
-        _result_shape(results),
-        _custom._pack_result_sharding(_result_shape(results), parsed),
-        known,
-    )
+    with _remembering(_custom._sharding_callbacks[known]):
+        module, takes, gives = _custom._custom_partitioning_partition(
+            [_shape(tensor) for tensor in operands],
+            [_xla.HloSharding.from_string(text) for text in operand_shardings],
+            _result_shape(results),
+            _custom._pack_result_sharding(_result_shape(results), parsed),
+            known,
+        )
     return module, [repr(sharding) for sharding in takes], _unpacked(gives, len(results))
+
+
+_failed: ContextVar[list[tuple[Any, Any]] | None] = ContextVar("_failed", default=None)
+
+
+@contextmanager
+def failing_once() -> Iterator[None]:
+    """Inside the block a partition function that raised raises the same again where it is asked the same.
+
+    So XLA, which asks next, gets the answer without a second call; where it asks otherwise, the function is called.
+    """
+    kept: list[tuple[Any, Any]] = []
+    token = _failed.set(kept)
+    try:
+        yield
+    finally:
+        _failed.reset(token)
+        for info, function in kept:
+            info.partition = function
+
+
+@contextmanager
+def _remembering(info: Any) -> Iterator[None]:
+    """Inside of ``failing_once``: notes what the partition function of ``info`` is asked, and what it then raises."""
+    kept, function = _failed.get(), info.partition
+    if kept is None:
+        yield
+        return
+    asked: list[Any] = []
+
+    def noted(*arguments: Any) -> Any:
+        asked.append(arguments)
+        return function(*arguments)
+
+    info.partition = noted
+    try:
+        yield
+    except Exception as error:
+        raised, trace = error, error.__traceback__
+        while trace is not None and trace.tb_next is not None and trace.tb_frame.f_code.co_filename == __file__:
+            trace = trace.tb_next
+
+        def again(*arguments: Any) -> Any:
+            if [arguments] == asked:
+                raise raised.with_traceback(trace)
+            return function(*arguments)
+
+        info.partition = again
+        kept.append((info, function))
+        raise
+    info.partition = function
+
+
+def knows_partition(key: str) -> bool:
+    """Whether this process lowered the call whose functions have the name ``key``."""
+    return key.encode() in _custom._sharding_callbacks
 
 
 def call_infer_sharding(
@@ -173,7 +260,7 @@ def call_infer_sharding(
     """What ``infer_sharding_from_operands`` says of the results where ``split`` = (operand, dimension) is split.
 
     The dimension is split over the first axis of the function's mesh. Raises as ``call_partition``, and LookupError
-    where no such function was given, or no mesh is known.
+    for a key that this process does not know, where no such function was given, or no mesh is known.
 
     Leans on ``_custom_partitioning_infer_sharding_from_operands``, and ``mesh`` of what ``_sharding_callbacks`` holds.
     """

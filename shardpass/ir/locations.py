@@ -44,6 +44,11 @@ def named(location: Any) -> tuple[str, Any]:
     return (location.name_str, location.child_loc) if isinstance(location, ir.NameLoc) else ("", location)
 
 
+def parsed(text: str) -> Any:
+    """The location that prints as ``text``, in the current context. The bindings read one only behind an op."""
+    return ir.Module.parse(f"module {{}} {text}").operation.location
+
+
 def named_below(location: Any, suffix: str) -> Any:
     """``location`` with ``suffix`` behind its op's name, as ``jit(f)/dot_general/operand_1``."""
     name, stack = named(location)

@@ -5,7 +5,8 @@ inside ``use()``, which is part of JAX's cache key, so that a function compiled 
 ``_reasons`` counts, by code and function, what was left to XLA.
 
 Invariants: whatever fails here, the program is compiled as JAX would have compiled it, with a warning that says why;
-the module that JAX lowered is never changed.
+the module that JAX lowered is never changed. Where XLA fails then, or a function of the user that is called while the
+program is compiled, JAX's own error is what the user sees, and nothing beside.
 """
 
 from __future__ import annotations
@@ -160,28 +161,35 @@ def _compile(backend: Any, computation: Any, devices: Any, options: Any, *rest: 
     if options.num_partitions == 1:
         _count("passed_through")
         return _original(backend, computation, devices, options, *rest, **more)
-    try:
-        shardy = options.executable_build_options.use_shardy_partitioner
-        ours, signature = agreed(computation, devices.flat, lambda: partitioned(computation, shardy=shardy))
-        loaded = _original(backend, ours, devices, options, *rest, **more)
-        _refuse_other_shardings(loaded, signature)
-    except Disagreement:  # between processes: XLA in this one alone would be no better
-        raise
-    except ShardpassError as error:
-        _fall_back(computation, error)
-        return _original(backend, computation, devices, options, *rest, **more)
-    except Exception as error:
-        plain = _original(backend, computation, devices, options, *rest, **more)  # raises what JAX would raise, such as
-        _fall_back(computation, error)  # for compiler options that there are not: that is no fallback
-        return plain
-    _count("partitioned")
-    return loaded
+    with jax_private.failing_once():
+        try:
+            shardy = options.executable_build_options.use_shardy_partitioner
+            make = functools.partial(partitioned, computation, shardy=shardy)
+            ours, (signature, in_shardy) = agreed(computation, devices.flat, make)
+            with jax_private.read_as_shardy(options, in_shardy):
+                loaded = _original(backend, ours, devices, options, *rest, **more)
+            _refuse_other_shardings(loaded, signature)
+        except Disagreement:  # between processes: XLA in this one alone would be no better
+            raise
+        except ShardpassError as error:
+            told = _fall_back(computation, error)
+            loaded = _original(backend, computation, devices, options, *rest, **more)
+        except Exception as error:
+            if jax_private.raised_while_inspecting(error):
+                raise
+            loaded = _original(backend, computation, devices, options, *rest, **more)  # raises what JAX would raise,
+            told = _fall_back(computation, error)  # as for compiler options that there are not: that is no fallback
+        else:
+            _count("partitioned")
+            return loaded
+        warnings.warn(told, FallbackWarning, stacklevel=_users_level())
+        return loaded
 
 
-def partitioned(computation: Any, *, shardy: bool) -> tuple[Any, Signature]:
+def partitioned(computation: Any, *, shardy: bool) -> tuple[Any, tuple[Signature, bool]]:
     """The module that JAX lowered, partitioned, as one manual region over whole arrays, in the same context.
 
-    Returned with the arguments and results of main, tiled.
+    Returned with the arguments and results of main, tiled, and whether its annotations are Shardy's.
 
     Raises:
         ShardpassError: SP604, SP605, or what the pipeline raises.
@@ -213,8 +221,8 @@ def _refuse_other_shardings(loaded: Any, signature: Signature) -> None:
                 raise table_jax.OTHER_SHARDING.error(where=boundary.where, found=text, wanted=wanted)
 
 
-def _fall_back(computation: Any, error: Exception) -> None:
-    """Counts the program and warns of it at the user's call; raises ShardpassError (SP607) under ``strict``."""
+def _fall_back(computation: Any, error: Exception) -> str:
+    """Counts the program; what is to be told of it. Raises ShardpassError (SP607) under ``strict``."""
     known = error if isinstance(error, ShardpassError) else internal_error("shardpass.jax", error)
     reason: Diagnostic = known.diagnostics[0]
     name = (names.get_text(computation.operation, "sym_name") or "a program").removeprefix("jit_")
@@ -225,7 +233,7 @@ def _fall_back(computation: Any, error: Exception) -> None:
         _counts["fallback"] += 1
         _reasons.setdefault(reason.code, Counter())[name] += 1
     told = str(table_jax.FALLBACK.at(reason.place, name=name, reason=why, remedy=remedy))
-    warnings.warn(told.replace("warning: ", "", 1), FallbackWarning, stacklevel=_users_level())
+    return told.replace("warning: ", "", 1)
 
 
 def _users_level() -> int:

@@ -5,7 +5,10 @@ its arguments and results are annotated with their shardings, and everything bet
 partitioner leaves alone.
 
 Cases: Shardy's annotations (`sdy.manual_computation` over all axes of one mesh) and GSPMD's
-(`SPMDFullToShardShape` and `SPMDShardToFullShape` around each argument and result).
+(`SPMDFullToShardShape` and `SPMDShardToFullShape` around each argument and result). A region of Shardy's has one
+mesh, and with it one order of devices; where arguments and results have several, GSPMD's annotations say them.
+Example, 4 devices: `jax.device_put(x, ...)` to the same devices in the reverse order takes `{devices=[4]3,2,1,0}` and
+returns `{devices=[4]<=[4]}`. Nothing else in the module is Shardy's by then, so XLA may read all of it as GSPMD's.
 
 Partial sums and tokens, which JAX's main has beside whole arrays, come back by ``beside_arrays``.
 """
@@ -21,7 +24,7 @@ from jaxlib.mlir.dialects import func, sdy
 
 from shardpass.diagnostics import table_jax
 from shardpass.ir import annotations as names
-from shardpass.ir.locations import first_names, named
+from shardpass.ir.locations import first_names, named, parsed
 from shardpass.ir.tensors import every_op, operation, splat
 from shardpass.ir.walk import CONTROL_FLOW
 from shardpass.jax.beside_arrays import Rows, tokens_of, with_tokens, without_summands
@@ -32,15 +35,18 @@ from shardpass.sharding import Mesh, Sharding, common_mesh, parse_mesh, parse_sh
 MESH_NAME = "shardpass_mesh"
 
 
-def wrap(module: Any, original: Any, *, shardy: bool) -> Signature:
-    """Rewrites a partitioned ``ir.Module`` in place to take and return whole arrays; what it took and returned before.
+def wrap(module: Any, original: Any, *, shardy: bool) -> tuple[Signature, bool]:
+    """Rewrites a partitioned ``ir.Module`` in place to take and return whole arrays.
+
+    Returned are what it took and returned before, and whether it has Shardy's annotations: where ``shardy`` asks for
+    them and they can say the shardings.
 
     ``original``: the module that JAX lowered; its main's attributes other than shardings (donation, names of
     results) are taken over.
 
     Raises:
-        ShardpassError: SP604 (a boundary that does not divide), SP605 (Shardy has no word for a sharding), and
-            as ``read_signature``.
+        ShardpassError: SP604 (a boundary that does not divide), SP605 (a partial sum, which GSPMD has no word for,
+            beside a sharding for which Shardy has none), and as ``read_signature``.
     """
     signature = without_summands(module, read_signature(module, partial_sums=shardy))
     for boundary in (*signature.arguments, *signature.results):
@@ -49,6 +55,7 @@ def wrap(module: Any, original: Any, *, shardy: bool) -> Signature:
             raise table_jax.UNEVEN.error(where=boundary.where, shape=shape, sharding=sharding)
     kept = names.Signature(names.main_of(original))
     tokens = tokens_of(module)
+    shardy = shardy and (_has_partial_sums(signature) or _says_all(_one_mesh(module, signature), signature))
     with module.context, ir.Location.unknown():
         first_names(module.operation)
         sides = [_kept(side, module.context) for side in (kept.arguments, kept.results)]
@@ -64,7 +71,7 @@ def wrap(module: Any, original: Any, *, shardy: bool) -> Signature:
         for name in [n for n in module.operation.attributes if n.startswith("shardpass.")]:
             del module.operation.attributes[name]
     module.operation.verify()
-    return signature
+    return signature, shardy
 
 
 def _inspect(module: Any, signature: Signature, *, shardy: bool) -> None:
@@ -77,7 +84,7 @@ def _inspect(module: Any, signature: Signature, *, shardy: bool) -> None:
     mesh = _one_mesh(module, signature)
     for row in module.operation.attributes[names.INSPECTED]:
         kind, sharding = row["type"].value, parse_sharding(row["sharding"].value)
-        with ir.InsertionPoint(end):
+        with ir.InsertionPoint(end), parsed(row["place"].value):
             value = splat(kind, zero_text(kind.element_type))
             if shardy:
                 text = _sdy("an inspected array", kind.rank, sharding, mesh)
@@ -183,11 +190,23 @@ def _one_mesh(module: Any, signature: Signature) -> Mesh:
     """The pipeline's mesh where it says every boundary, else the coarsest that does."""
     text = names.get_text(module.operation, names.MESH)
     prefer = parse_mesh(text) if text else None
-    shardings = [b.sharding for b in (*signature.arguments, *signature.results) if b.sharding.is_tiled]
-    if prefer is not None and all(sharding.on(prefer) is not None for sharding in shardings):
+    if prefer is not None and _says_all(prefer, signature):
         return prefer
+    shardings = _tiled(signature)
     found = common_mesh(shardings, prefer)
     return found if found is not None else Mesh((("devices", signature.num_devices),))
+
+
+def _has_partial_sums(signature: Signature) -> bool:
+    return any(b.sharding.unreduced for b in (*signature.arguments, *signature.results))
+
+
+def _says_all(mesh: Mesh, signature: Signature) -> bool:
+    return all(sharding.on(mesh) is not None for sharding in _tiled(signature))
+
+
+def _tiled(signature: Signature) -> list[Sharding]:
+    return [b.sharding for b in (*signature.arguments, *signature.results) if b.sharding.is_tiled]
 
 
 def _sdy(where: str, rank: int, sharding: Any, mesh: Mesh) -> str:

@@ -20,9 +20,11 @@ import jax
 from jax.sharding import NamedSharding, PartitionSpec
 
 from shardpass.diagnostics import Diagnostic, ShardpassError, collect
-from shardpass.ir.context import UNNAMED, copy_module
+from shardpass.ir.context import UNNAMED, copy_module, make_context
 from shardpass.jax.hook import Mode, for_jax, using
+from shardpass.passes.partition import Partition
 from shardpass.pipeline.plan import plan_module
+from shardpass.pipeline.resolve import resolve
 from shardpass.pipeline.run import run_pipeline
 from shardpass.planning.plan import ProgramPlan
 from shardpass.report.build import explain_module
@@ -111,9 +113,11 @@ class Lowered:
 
     @cached_property
     def plan(self) -> ProgramPlan:
-        """What partitioning decides about each op, with bytes; of the named pipeline ``partition``."""
+        """What partitioning decides about each op, with bytes; of the named pipeline ``partition``, with its loops."""
         with collect():
-            return plan_module(self.stablehlo)
+            steps = (step.own for step in resolve(self._pipeline, make_context()))
+            own = next((step for step in steps if isinstance(step, Partition)), Partition())
+            return plan_module(self.stablehlo, matmul_loops=own.matmul_loops, matmul_one_way=own.matmul_one_way)
 
     def explain(self) -> Explanation:
         """Each collective: bytes, axes, the line of the program, and the reason; ``print`` it."""

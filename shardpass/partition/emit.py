@@ -80,11 +80,23 @@ class _Emitter:
                 _describe(signature.results[index], self._whole_type(body.returned[index]), target)
         for op in reversed(self.dead):
             op.erase()
+        self._mark_loops()
         main = self.handles.main
         inputs = [a.type for a in self.handles.arguments[None]]
         results = [v.type for v in end.operands]
         main.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, results))
         signature.write()
+
+    def _mark_loops(self) -> None:
+        """Says on products which of them a later pass does in turn with a collective."""
+        if self.plan.loops is None:
+            return
+        for loop in self.plan.loops:
+            for number, side in loop.products:
+                text = loop.kind if side is None else f"{loop.kind} {side}"
+                self.handles.ops[number].attributes[names.IN_TURN] = ir.StringAttr.get(text)
+        count = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), len(self.plan.loops))
+        self.handles.module.operation.attributes[names.IN_TURN] = count
 
     def _fresh_channels(self) -> Iterator[int]:
         """Channel numbers that no collective of the user's has; the module is searched only where there may be one."""

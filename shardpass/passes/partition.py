@@ -9,7 +9,12 @@ from shardpass.partition.emit import emit
 from shardpass.partition.splices import spliced_table
 from shardpass.pipeline.base import ModulePass
 from shardpass.pipeline.registry import register
+from shardpass.planning.loop_price import OFF, LoopTerms
+from shardpass.planning.loops import with_loops
+from shardpass.planning.plan import ProgramPlan
 from shardpass.planning.planner import plan_program
+from shardpass.program.program import Program
+from shardpass.program.shardings import Shardings
 
 
 @register
@@ -21,6 +26,11 @@ class Partition(ModulePass):
     through ``custom_call @shardpass.redistribute``; partial sums are completed by ``all_reduce``, or by
     ``reduce_scatter`` where the result is split over the same axes. An op without a rule is computed whole on every
     device, with a remark. Arguments and results say their whole type and sharding.
+
+    Options:
+        matmul-loops: which products are done in turn with the collective beside them, as
+            ``shardpass-collective-matmul`` has it: the plan lists them, and that pass builds them
+        matmul-one-way: as of that pass
 
     Input:
 
@@ -49,6 +59,14 @@ class Partition(ModulePass):
     name = "shardpass-partition"
     summary = "whole arrays become tiles; changes of sharding are made explicit"
 
+    matmul_loops: str = OFF
+    matmul_one_way: bool = False
+    shared = frozenset({"matmul-loops", "matmul-one-way"})
+
     def run(self, module: Any) -> None:
         table = spliced_table(module)
-        emit(plan_program(table.program, table.found()), table.handles)
+        emit(self.planned(table.program, table.found()), table.handles)
+
+    def planned(self, program: Program, shardings: Shardings) -> ProgramPlan:
+        """What the pass builds."""
+        return with_loops(plan_program(program, shardings), LoopTerms(self.matmul_loops, self.matmul_one_way))

@@ -99,6 +99,7 @@ class ModulePass(abc.ABC):
     summary: ClassVar[str]
     example: ClassVar[str] = ""  # the options with which the page's Input becomes its Output
     keeps_table: ClassVar[bool] = False  # the pass leaves every op as it is (``program.table``)
+    shared: ClassVar[frozenset[str]] = frozenset()  # options that a named pipeline gives to every pass that has them
 
     @abc.abstractmethod
     def run(self, module: Any) -> bool | None:

@@ -106,7 +106,7 @@ def _steps(element: Element, source: _Source) -> tuple[Step, ...]:
 
 
 def _named(element: Element, source: _Source) -> tuple[Step, ...]:
-    """The passes of a named pipeline. Each option goes to the one pass of it that has one of this name."""
+    """The passes of a named pipeline. Each option goes to the one pass that has it, or to all that share it."""
     given = split_options(element.options or "", source.text, element.options_offset)
     steps = resolve(NAMED[element.name], source.context)
     if not given:
@@ -118,7 +118,7 @@ def _named(element: Element, source: _Source) -> tuple[Step, ...]:
             takes = ", ".join(sorted({str(option) for _, options in takers for option in options.values()}))
             error = {"kind": "pipeline", "name": element.name, "option": said.key, "takes": takes}
             raise source.error(UNKNOWN_OPTION, said.offset, **error)
-        if len(passes) > 1:
+        if len(passes) > 1 and not all(_spelling(said) in own.shared for own, _ in takers if own.name in passes):
             several = " or ".join(passes)
             raise source.error(WHOSE_OPTION, said.offset, name=element.name, option=said.key, passes=several)
     made = {

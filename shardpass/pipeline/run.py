@@ -126,7 +126,7 @@ def run_steps(module: Any, steps: tuple[Step, ...], instruments: Instruments = I
         with collect() as findings, _mlirs_findings(module.context), _no_search_for_cycles(), _deep_regions(), scope():
             failure = run.execute(manager)
     if failure is not None or any(d.severity is Severity.ERROR for d in findings):
-        raise _everything(findings, failure)
+        raise _everything(findings, failure) from (None if failure is None else failure.__cause__)
     for finding in findings:
         report(finding)
 

@@ -10,6 +10,7 @@ State: one walk in order over the plan's steps with the copies that each makes a
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 
@@ -56,10 +57,10 @@ class _Event:
     inside: int = 0
 
 
-def alive(body: BlockPlan, program: Program) -> Alive:
-    """The account of a whole program."""
+def alive(body: BlockPlan, program: Program, beside: Mapping[int, int] | None = None) -> Alive:
+    """The account of a whole program. ``beside``: bytes that ops need beside operands and results, by number."""
     arguments = [Copy(value, sharding) for value, sharding in body.arguments]
-    at, _ = _walk(body, program, frozenset(arguments))
+    at, _ = _walk(body, program, frozenset(arguments), beside or {})
     held = sum(_bytes(copy, program) for copy in arguments)
     returned = {operand.copy for operand in body.returned if operand is not None}
     return Alive(tuple((n, held + count) for n, count in at), held, sum(_bytes(c, program) for c in returned))
@@ -71,11 +72,13 @@ def _bytes(copy: Copy, program: Program) -> int:
     return type_.element.bytes(prod(shape))
 
 
-def _walk(block: BlockPlan, program: Program, outer: frozenset[Copy]) -> tuple[list[tuple[int, int]], int]:
+def _walk(
+    block: BlockPlan, program: Program, outer: frozenset[Copy], beside: Mapping[int, int]
+) -> tuple[list[tuple[int, int]], int]:
     """(op number, bytes alive) in order, what is of outside not counted; and the most of them."""
     events: list[_Event] = []
     for plan in block.ops:
-        _events(plan, program, events)
+        _events(plan, program, events, beside)
     uses = tuple(operand.copy for operand in block.returned if operand is not None)
     for operand in block.returned:
         if operand is not None:
@@ -102,13 +105,14 @@ def _walk(block: BlockPlan, program: Program, outer: frozenset[Copy]) -> tuple[l
     return out, max((count for _, count in out), default=0)
 
 
-def _events(plan: OpPlan, program: Program, events: list[_Event]) -> None:
+def _events(plan: OpPlan, program: Program, events: list[_Event], beside: Mapping[int, int]) -> None:
     number = plan.op.number
     match plan:
         case SplitPlan():
             for operand in plan.operands:
                 _steps(operand, number, events)
-            _computed(number, tuple(o.copy for o in plan.operands), plan.results, events, _partial(plan, program))
+            inside = _partial(plan, program) + beside.get(number, 0)
+            _computed(number, tuple(o.copy for o in plan.operands), plan.results, events, inside)
         case WholePlan():
             for _, operand in plan.operands:
                 _steps(operand, number, events)
@@ -126,7 +130,7 @@ def _events(plan: OpPlan, program: Program, events: list[_Event]) -> None:
         case ControlFlowPlan():
             for operand in plan.operands:
                 _steps(operand, number, events)
-            inside = max((_walk(block, program, frozenset())[1] for block in plan.blocks), default=0)
+            inside = max((_walk(block, program, frozenset(), beside)[1] for block in plan.blocks), default=0)
             carried = tuple(operand.copy for operand in plan.operands)
             made = tuple(Copy(v, s) for v, s in zip(plan.op.results, plan.shardings, strict=True))
             events.append(_Event(number, made, carried, inside))

@@ -20,6 +20,7 @@ from shardpass.planning.steps import (
     ConstraintPlan,
     ControlFlowPlan,
     LeftOutPlan,
+    MatmulLoop,
     OperandPlan,
     OpPlan,
     Recompute,
@@ -59,9 +60,17 @@ class Sent:
     reshard: Reshard | None = None
     plan: Plan | None = None
     first: bool = True  # of the steps of one redistribution
+    last: bool = True
+    loop: MatmulLoop | None = None  # of which it is one permute
 
     def seconds(self, profile: Profile) -> float:
-        """What the collective takes once, by ``profile``: of a redistribution the whole, at its first step."""
+        """What the collective takes once, by ``profile``: of a redistribution the whole, at its first step.
+
+        Of a loop, its share in what the loop takes beyond its products.
+        """
+        if self.loop is not None:
+            pair = self.loop.pair
+            return self.loop.price(profile).beside / ((pair.count - 1) * len(pair.parts))
         if self.plan is None or self.reshard is None:
             return profile.latency + self.bytes / profile.bandwidth
         return profile.seconds(self.plan.steps, sub_axes_of(self.reshard.mesh.mesh)) if self.first else 0.0
@@ -155,9 +164,7 @@ def _on(sharding: Sharding, mesh: PrimeMesh) -> Sharding:
 
 def _reshard(reshard: Reshard, op: Op | None, times: Times) -> Iterator[Sent]:
     plan = redistribution(reshard)
-    first = True
-    for step in plan.steps:
-        if step.kind != "dynamic_slice":
-            axes = ",".join(step.axes)
-            yield Sent(op, step.kind, axes, step.bytes, times.number, times.known, reshard.cause, reshard, plan, first)
-            first = False
+    sent = [step for step in plan.steps if step.kind != "dynamic_slice"]
+    for k, step in enumerate(sent):
+        axes, ends = ",".join(step.axes), (k == 0, k == len(sent) - 1)
+        yield Sent(op, step.kind, axes, step.bytes, times.number, times.known, reshard.cause, reshard, plan, *ends)

@@ -13,7 +13,8 @@ from functools import cached_property
 from shardpass.html_table import html_table
 from shardpass.planning.alive import Alive, alive
 from shardpass.planning.listed import Sent, listed
-from shardpass.planning.steps import BlockPlan
+from shardpass.planning.loop_account import held_in_turn, in_turn, sent_in_turn
+from shardpass.planning.steps import BlockPlan, MatmulLoop
 from shardpass.planning.text import lines
 from shardpass.program.program import Program
 from shardpass.redistribute.terms.costs import Profile
@@ -25,16 +26,21 @@ MOST_SHOWN = 40  # collectives in a notebook
 
 @dataclass(frozen=True)
 class ProgramPlan:
-    """The plan of a whole program. ``returned``: the shardings of main's results, None for tokens."""
+    """The plan of a whole program.
+
+    ``returned``: the shardings of main's results, None for tokens. ``loops``: the products that are done in turn with
+    a collective (``loops``); None where that was not asked for.
+    """
 
     program: Program
     body: BlockPlan
     returned: tuple[Sharding | None, ...]
+    loops: tuple[MatmulLoop, ...] | None = None
 
     @cached_property
     def collectives(self) -> tuple[Sent, ...]:
         """Every collective that the plan sends, in program order."""
-        return tuple(listed(self.body, self.program.mesh))
+        return tuple(sent_in_turn(listed(self.body, self.program.mesh), self.loops or ()))
 
     @property
     def bytes_received(self) -> int:
@@ -55,14 +61,22 @@ class ProgramPlan:
         return sum(not sent.times_known for sent in self.collectives)
 
     def seconds(self, profile: str | Profile = "default") -> float:
-        """What the collectives take, one after the other, on the machine that ``profile`` describes."""
+        """What the collectives take, one after the other, on the machine that ``profile`` describes.
+
+        Of those in turn with products, what the two take beyond the products alone.
+        """
         machine = find_profile(profile)
         return sum(sent.seconds(machine) * sent.times for sent in self.collectives)
 
     @cached_property
     def alive(self) -> Alive:
         """The bytes of tiles that live together on one device, op by op."""
-        return alive(self.body, self.program)
+        loops = self.loops or ()
+        return alive(in_turn(self.body, loops), self.program, held_in_turn(loops))
+
+    def with_loops(self, loops: tuple[MatmulLoop, ...]) -> ProgramPlan:
+        """The same plan, with these products in turn with their collectives."""
+        return ProgramPlan(self.program, self.body, self.returned, loops)
 
     def _repr_html_(self) -> str:
         """What notebooks show: the collectives as a table, those that a device receives most by first."""

@@ -58,6 +58,8 @@ from shardpass.redistribute.terms.costs import Profile
 
 TRIES = {1: 400, 2: 6000}  # moves that a search may try, by effort
 SMALL = 64  # ops of a folded program that is searched closely with effort 1 too, as that takes no time
+TINY = 8  # ops of a folded program for which reshards are planned before all values are decided at once
+PLANNED = 1100  # such reshards, with effort 1
 MEDIUM = 256  # ops of a folded program whose values are decided at once with effort 1
 DEAR = 1e-3  # with effort 1 moves start at ops that have this part of the price
 ROUNDS = 3  # solutions of all values at once, each from the end of the one before
@@ -218,9 +220,15 @@ class Search:
             self._from_weights_last()
         if self._solvable:
             self._at_once()
-        if self.close:
+        if self.close and self._sends():
             while self.tried < self.budget and self._detour():
                 pass
+
+    def _sends(self) -> bool:
+        """Whether anything is sent at the best point: a program that sends nothing has no detour to gain by."""
+        self.engine.restore(self.best.splits)
+        plan = plan_program(self.folded.program, self.found.table(), self.decided, folded=True)
+        return bool(plan.collectives)
 
     @property
     def _solvable(self) -> bool:
@@ -245,7 +253,9 @@ class Search:
     def _at_once(self) -> None:
         """All values at once (``solve``), and a descent from there, as long as that leads to a cheaper point."""
         axes = whole_axes(self.folded.program.mesh)
-        solver = Solver(self.found, self.estimate, axes, self.decided.prices if self.close else None)
+        tiny = self.folded.program.count <= TINY
+        prices = self.decided.prices if tiny or self.effort > 1 else None
+        solver = Solver(self.found, self.estimate, axes, prices, math.inf if self.effort > 1 else PLANNED)
         for _ in range(ROUNDS):
             before = self.best
             self.engine.restore(before.splits)

@@ -27,6 +27,7 @@ Complexity: O(ops x ways x splits of a value) for the tables, and that of ``elim
 from __future__ import annotations
 
 import itertools
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -55,16 +56,20 @@ CHANGE = 1.0  # bytes for each value that changes: among equals, the nearest
 class Solver:
     """The tables of one program; they are made once, and solved from any point of the engine.
 
-    ``axes`` are given to dimensions as wholes. ``prices``: reshards are planned for the tables. Members of sharding
-    groups are no matter of single ops: a program with
-    groups gets no answers.
+    ``axes`` are given to dimensions as wholes. ``prices``: up to ``most`` reshards are planned for the tables. Members
+    of sharding groups are no matter of single ops: a program with groups gets no answers.
     """
 
     def __init__(
-        self, found: Propagated, estimate: Estimate, axes: Sequence[Axes], prices: Prices | None = None
+        self,
+        found: Propagated,
+        estimate: Estimate,
+        axes: Sequence[Axes],
+        prices: Prices | None = None,
+        most: float = math.inf,
     ) -> None:
         self.engine = found.engine
-        self.network = _Network(found, estimate, Distances(estimate.machine, axes, prices), axes)
+        self.network = _Network(found, estimate, Distances(estimate.machine, axes, prices, most), axes)
         if not found.groups:
             self.network.read()
 

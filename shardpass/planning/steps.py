@@ -23,7 +23,10 @@ from shardpass.ops.model import LocalPlan
 from shardpass.ops.splits.assign import Completion
 from shardpass.ops.splits.factors import Axes, DimAxes
 from shardpass.ops.splits.prime_mesh import PrimeMesh
+from shardpass.planning.loop_price import Pair, Price, held, price
 from shardpass.program.program import Array, Op
+from shardpass.redistribute.problem.sub_axes import SubAxes
+from shardpass.redistribute.terms.costs import Profile
 from shardpass.sharding import Sharding
 
 
@@ -187,6 +190,37 @@ class LeftOutPlan:
 
     op: Op
     steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MatmulLoop:
+    """A collective, and the products that are done in turn with it (``planning.loops``).
+
+    ``kind``: "all_gather" or "reduce_scatter". ``at``: the op for which the collective is there; ``step``: of a
+    gather, the reshard of which it is the last step. ``products``: numbers of dot_generals, and which operand of each
+    is gathered. ``between``: ops between the gather and its products. ``profile``: the machine by whose time the loop
+    was taken.
+    """
+
+    kind: str
+    at: int
+    step: Reshard | None
+    products: tuple[tuple[int, int | None], ...]
+    between: tuple[int, ...]
+    axes: str
+    pair: Pair
+    both_ways: bool
+    sub_axes: SubAxes
+    profile: Profile
+
+    @property
+    def held(self) -> int:
+        """Bytes that the loop holds in place of ``pair.bytes``."""
+        return held(self.pair, self.both_ways)
+
+    def price(self, profile: Profile) -> Price:
+        """The modelled time on the machine ``profile``."""
+        return price(self.pair, profile, self.sub_axes, self.both_ways)
 
 
 OpPlan = SplitPlan | WholePlan | ConstraintPlan | BorderPlan | UntouchedPlan | ControlFlowPlan | LeftOutPlan

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from shardpass.planning.listed import Sent
-from shardpass.planning.steps import BlockPlan, ControlFlowPlan, SplitPlan
+from shardpass.planning.steps import BlockPlan, ControlFlowPlan, MatmulLoop, SplitPlan
 from shardpass.program.program import Program
 
 
@@ -17,7 +17,9 @@ def lines(body: BlockPlan, collectives: Sequence[Sent], program: Program) -> Ite
     """The text, line by line."""
     total = sum(sent.bytes * sent.times for sent in collectives)
     runs = sum(sent.times for sent in collectives)
-    yield f"{program.count} ops on {program.mesh.mesh}: {runs} collectives, {sized(total)} received by a device"
+    loops = len({id(sent.loop) for sent in collectives if sent.loop is not None})
+    head = f"{program.count} ops on {program.mesh.mesh}: {runs} collectives, {sized(total)} received by a device"
+    yield head + (f", {loops} in turn with products" if loops else "")
     splits = dict(_splits(body, program))
     last: object = ()
     for sent in collectives:
@@ -28,12 +30,25 @@ def lines(body: BlockPlan, collectives: Sequence[Sent], program: Program) -> Ite
             else:
                 yield f"{sent.op.number} {sent.op.called}: {splits.get(sent.op.number, 'as its operands are')}"
         yield f"   {_told(sent)}"
+        if sent.loop is not None:
+            yield f"      {_loop(sent.loop)}"
 
 
 def _told(sent: Sent) -> str:
     times = "" if sent.times == 1 else f" x{sent.times}"
     unknown = "" if sent.times_known else " in a loop of unknown length"
     return f"{sent.kind} over {sent.axes}: {sized(sent.bytes)}{times}{unknown} ({sent.cause})"
+
+
+def _loop(loop: MatmulLoop) -> str:
+    """Which products a loop is of, what it holds and how long it takes, and both without it."""
+    numbers = " and ".join(str(number) for number, _ in loop.products)
+    cost = loop.price(loop.profile)
+    ways = "both ways round" if loop.both_ways else "one way round"
+    return (
+        f"in place of {loop.kind}, in turn with {numbers}, {ways}: holds {sized(loop.held)} for "
+        f"{sized(loop.pair.bytes)}, {cost.in_turn * 1e6:.1f} us for {cost.apart * 1e6:.1f} us ({loop.profile.name})"
+    )
 
 
 def _splits(block: BlockPlan, program: Program) -> Iterator[tuple[int, str]]:

@@ -31,7 +31,7 @@ from shardpass.report.naming import Names, Sources
 from shardpass.report.provenance import Provenance
 from shardpass.report.reasons import Reasons
 from shardpass.report.remember import memory_facts
-from shardpass.report.rows import BACKWARD, FORWARD, Dims, OpFact, Row, SettledFact, ValueFact
+from shardpass.report.rows import BACKWARD, FORWARD, Dims, LoopFact, OpFact, Row, SettledFact, ValueFact
 from shardpass.report.specs import axes_of, spec, spec_of
 from shardpass.report.times import Times
 from shardpass.report.watch import Origin, Watched, marks, watch
@@ -79,6 +79,7 @@ def explain_module(
         settled=_settled(seen, sources),
         sources=sources,
         plan=seen.plan,
+        loops=told.loops(),
     )
 
 
@@ -199,6 +200,17 @@ class _Told:
             reason=self.reasons.of(first, use.kind, use.axes, use.reason, dims),
             op=None if asked is None else asked.number,
         )
+
+    def loops(self) -> tuple[LoopFact, ...]:
+        """The plan's products in turn with collectives."""
+        found = []
+        for loop in self.plan.loops or ():
+            first = self.by_number[loop.products[0][0]]
+            cost = loop.price(loop.profile)
+            place, count = self.names.frame(first).place, len(loop.products)
+            seconds = cost.in_turn, cost.apart
+            found.append(LoopFact(loop.kind, place, count, loop.held, loop.pair.bytes, *seconds, loop.profile.name))
+        return tuple(found)
 
     def _value(self, origin: Origin) -> int | None:
         """The value that a collective is about."""

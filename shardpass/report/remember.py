@@ -31,6 +31,7 @@ from math import prod
 from shardpass.diagnostics import NOWHERE, Place
 from shardpass.ops.families import elementwise
 from shardpass.planning.listed import redistribution
+from shardpass.planning.loop_account import held_in_turn, in_turn
 from shardpass.planning.plan import ProgramPlan
 from shardpass.planning.steps import (
     BlockPlan,
@@ -105,7 +106,8 @@ class Account:
         self.named: list[Copy | int] = []  # of each buffer, its copy; of a partial result, its value
         self.sizes: list[int] = []
         self._numbers: dict[Copy, Buffer] = {}
-        self.body = plan.body
+        self.body = in_turn(plan.body, plan.loops or ())
+        self.beside = held_in_turn(plan.loops or ())
         self.arguments = [self.number(Copy(value, sharding)) for value, sharding in self.body.arguments]
         self.results = {self.number(operand.copy) for operand in self.body.returned if operand is not None}
 
@@ -247,7 +249,7 @@ class Account:
             else:
                 made.append(whole)
         kind = ALIAS if isinstance(plan, BorderPlan) else _kind(op.name)
-        out.append(_Moment(op.number, made, uses, kind, op.name in DEAR))
+        out.append(_Moment(op.number, made, uses, kind, op.name in DEAR, self.beside.get(op.number, 0)))
         out += [_Moment(op.number, [whole], [part]) for part, whole in joined]
         for result in results:
             if result is not None and result.reshard is not None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from shardpass.report.groups import AXIS, LINE, Group, group
 from shardpass.report.naming import Sources
-from shardpass.report.rows import HintFact, MemoryFacts, OpFact, Row, SettledFact, Totals
+from shardpass.report.rows import HintFact, LoopFact, MemoryFacts, OpFact, Row, SettledFact, Totals
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,7 @@ class Report(Totals):
         given: the program, as text or bytecode, for those who ask others about it.
         find_ops: makes ``ops``.
         trips: of loops of unknown length, what to show bytes for; None: nothing.
+        loops: products that are done in turn with a collective; the time of their permutes passes behind products.
         hints: annotations that save, None where they were not looked for.
         memory_limit: bytes that a device has; None: no limit is known.
     """
@@ -49,6 +50,7 @@ class Report(Totals):
     trips: int | None = None
     memory_limit: int | None = None
     hints: tuple[HintFact, ...] | None = None
+    loops: tuple[LoopFact, ...] = ()
 
     @cached_property
     def ops(self) -> tuple[OpFact, ...]:
@@ -115,6 +117,8 @@ class Report(Totals):
             "collectives": [row.as_dict() for row in self.rows],
             "settled": [{"told": one.told, "place": str(one.place), "saved": one.saved} for one in self.settled],
         }
+        if self.loops:
+            found["products_in_turn"] = [{**asdict(loop), "place": str(loop.place)} for loop in self.loops]
         if self.trips is not None:
             found["total_bytes_received_at_most"] = self.bytes_at_most(self.trips)
         if self.hints is not None:

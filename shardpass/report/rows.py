@@ -189,6 +189,29 @@ class MemoryFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class LoopFact:
+    """Products that are done in turn with a collective.
+
+    Attributes:
+        kind: the collective in whose place it is.
+        place: the line of the first product.
+        products: how many there are.
+        held: bytes that a device holds in place of ``whole``, the array that is not made.
+        in_turn, apart: modelled seconds of the loop, and of the collective and the products one after the other.
+        profile: the machine by whose time it was taken.
+    """
+
+    kind: str
+    place: Place
+    products: int
+    held: int
+    whole: int
+    in_turn: float
+    apart: float
+    profile: str
+
+
+@dataclass(frozen=True, slots=True)
 class SettledFact:
     """A sharding that the search changed: what, where, and the price of the program before and after, in bytes."""
 

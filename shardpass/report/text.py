@@ -28,7 +28,7 @@ def text(found: Report, width: int = WIDTH, *, by: str = LINE, sort: str = "byte
     lines = list(_head(found, width))
     if found.rows:
         lines += _groups(found, found.grouped(by, sort), width, by, top, SCREEN - len(lines) - _below(found))
-        lines += ["", *_totals(found)]
+        lines += ["", *_totals(found), *_loops(found, width)]
     lines += [*_settled(found, width), *_hints(found, width)]
     return printable("\n".join(lines))
 
@@ -37,7 +37,8 @@ def _below(found: Report) -> int:
     """Lines that stand under the groups, at most."""
     settled = 2 + 2 * min(MOST_SETTLED, len(found.settled)) if found.settled else 0
     hints = 2 + 3 * len(found.hints) if found.hints is not None else 0
-    return 1 + len(found.by_kind) + settled + hints
+    loops = 2 + 2 * len(found.loops) if found.loops else 0
+    return 1 + len(found.by_kind) + loops + settled + hints
 
 
 # ---------------------------------------------------------------- the whole
@@ -96,6 +97,20 @@ def _totals(found: Report) -> Iterator[str]:
     """By kind of collective."""
     for kind, (count, size) in found.by_kind.items():
         yield f"{count} x {kind}: {show_bytes(size)}"
+
+
+def _loops(found: Report, width: int) -> Iterator[str]:
+    """Products in turn with collectives, those of the largest array first."""
+    if found.loops:
+        yield ""
+        yield from wrapped("products in turn with a collective, whose time passes behind them:", width)
+    for loop in sorted(found.loops, key=lambda one: -one.whole):
+        where = "" if loop.place == NOWHERE else f"{short(loop.place)}: "
+        words = (
+            f"{where}{counted(loop.products, 'product')} with {loop.kind}: holds {show_bytes(loop.held)} for "
+            f"{show_bytes(loop.whole)}, {show_seconds(loop.in_turn)} for {show_seconds(loop.apart)} ({loop.profile})"
+        )
+        yield from wrapped(words, width, "  ", "    ")
 
 
 def _settled(found: Report, width: int) -> Iterator[str]:

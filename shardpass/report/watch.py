@@ -39,7 +39,6 @@ from shardpass.pipeline.base import ModulePass
 from shardpass.pipeline.resolve import Step, resolve
 from shardpass.pipeline.run import run_steps
 from shardpass.planning.plan import ProgramPlan
-from shardpass.planning.planner import plan_program
 from shardpass.planning.search import Decision
 from shardpass.program.program import NOTHING_SAID
 from shardpass.program.shardings import Shardings
@@ -152,7 +151,7 @@ def _partition(own: Partition, module: Any, seen: Watched) -> None:
     table = spliced_table(module)
     handles = table.handles
     seen.shardings = table.found()
-    seen.plan = plan_program(table.program, seen.shardings)
+    seen.plan = own.planned(table.program, seen.shardings)
     seen.argument_locations = tuple(str(argument.location) for argument in handles.arguments[None])
     seen.results = tuple(
         names.text(row["jax.result_info"]) if "jax.result_info" in row else "" for row in handles.signature.results

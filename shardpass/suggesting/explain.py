@@ -11,7 +11,9 @@ from typing import Any
 from shardpass.diagnostics import collect
 from shardpass.diagnostics.table_suggest import SHARDINGS_OF_WHAT
 from shardpass.ir.context import parse_module
+from shardpass.pipeline.base import show_value
 from shardpass.pipeline.run import run_in_place
+from shardpass.planning.loop_price import OFF
 from shardpass.planning.machine import Machine
 from shardpass.redistribute.terms.limit import read_limit
 from shardpass.redistribute.terms.profiles import find_profile
@@ -37,6 +39,7 @@ def explain(
     memory_limit: int | str | None = None,
     effort: int = 1,
     hints: bool = False,
+    matmul_loops: str = OFF,
     **kwargs: Any,
 ) -> Explanation:
     """What each device of the partitioned program receives and holds, by the line of ``f`` that it comes from.
@@ -53,6 +56,7 @@ def explain(
         memory_limit: of a device, bytes or text as "16GiB"; the report says what does not fit.
         effort: of ``shardpass-propagate``: 0 propagates alone, 1 searches, 2 looks longer.
         hints: look for annotations that save; each is tried by planning again, which takes longer than the report.
+        matmul_loops: which products are done in turn with the collective beside them, as the pipeline's option.
 
     Raises ShardpassError: SP801 and SP803, what lowering raises, and what the pipeline ``partition`` raises.
     """
@@ -66,7 +70,7 @@ def explain(
         put_mesh(module, read_mesh(mesh), file)
     given_text = data if mesh is None else str(module.operation.get_asm(enable_debug_info=True))
     with collect():
-        found = explain_module(module, file, pipeline=pipeline(effort), profile=profile, folders=folders)
+        found = explain_module(module, file, pipeline=pipeline(effort, matmul_loops), profile=profile, folders=folders)
     allowed = None if limit is None or limit == "max" else int(limit)
     advice = with_hints(data, file, read_mesh(mesh), effort, profile, folders) if hints else None
     return dataclasses.replace(found, trips=trips, memory_limit=allowed, hints=advice, given=given_text)
@@ -91,9 +95,11 @@ def with_hints(
         return find_hints(module, effort, machine, Sources(folders))
 
 
-def pipeline(effort: int) -> str:
-    """The pipeline "partition", its propagation at ``effort``."""
-    return PIPELINE if effort == 1 else f"{PIPELINE}{{effort={effort}}}"
+def pipeline(effort: int, matmul_loops: str = OFF) -> str:
+    """The pipeline "partition", its propagation at ``effort``, its products in turn as ``matmul_loops`` says."""
+    given = [] if effort == 1 else [f"effort={effort}"]
+    given += [] if matmul_loops == OFF else [f"matmul-loops={show_value(matmul_loops)}"]
+    return f"{PIPELINE}{{{' '.join(given)}}}" if given else PIPELINE
 
 
 def _is_file(f: Any) -> bool:

@@ -16,11 +16,14 @@ from jax.sharding import PartitionSpec as P
 
 import shardpass
 import shardpass.jax as spj
+from shardpass.cli import explain as command
 from shardpass.diagnostics import collect
 from shardpass.jax.hook import for_jax
+from shardpass.pipeline.plan import plan_module
 from shardpass.runtime import compile_single
 from shardpass.runtime.compare import compare
 from shardpass.runtime.hlo import added_by_xla
+from shardpass.runtime.hlo_traffic import received
 
 SHAPES = (256, 1024), (1024, 256), (256, 256)  # two weights, a batch
 MESHES = [(8, 1), (4, 2), (2, 4)]
@@ -105,3 +108,139 @@ def test_inside_jax():
     np.testing.assert_allclose(np.asarray(step(x, w)), (x @ w)[:12] * 2, rtol=1e-5, atol=1e-5)
     assert "collective_permute" in str(step.lower(x, w).partitioned)
     assert "shardpass-whole-axes,shardpass-check" in for_jax("partition{matmul-loops=all}")
+
+
+# ---------------------------------------------------------------- the plan
+
+
+@forms
+@pytest.mark.parametrize("which", ["all", "memory", "default", "h100"])
+@pytest.mark.parametrize("shape", MESHES, ids=str)
+def test_what_the_plan_lists_is_what_is_built(shape, backward, which):
+    """As many loops, over arrays of the same bytes, as the pass finds; and XLA's permutes move these bytes."""
+    plan = plan_module(lowered(shape, backward), matmul_loops=which)
+    module, remarks = partitioned(shape, backward, f"{{matmul-loops={which}}}")
+    built = [str(remark) for remark in remarks if remark.code == "SP310"]
+    assert "SP313" not in [remark.code for remark in remarks]
+    assert len(built) == len(plan.loops)
+    for loop in plan.loops:
+        cost = loop.price(loop.profile)
+        held = f"a device holds {loop.held} bytes of it in place of {loop.pair.bytes}"
+        seconds = f"modelled time {cost.in_turn * 1e6:.1f} us in place of {cost.apart * 1e6:.1f} us"
+        found = next(told for told in built if f"{loop.kind} of " in told and held in told and seconds in told)
+        built.remove(found)
+    assert "shardpass.in_turn" not in str(module)
+    hlo = shardpass.compile(module).hlo_text()
+    planned = [sent for sent in plan.collectives if sent.loop is not None]
+    moved = sum(sent.bytes * sent.times for sent in planned)
+    assert received(hlo, 8).bytes.get("collective_permute", 0) == moved
+    assert moved == sum(
+        len(loop.pair.parts) * loop.pair.bytes * (loop.pair.count - 1) // loop.pair.count for loop in plan.loops
+    )
+
+
+def test_memory_and_time_in_the_plan():
+    """Over 8 devices, by arithmetic. Tiles of a weight have 2**17 bytes, and four of them are held of each.
+
+    A gathered weight has 1 MiB. While the second product runs, the hidden values f32[32,1024] and the result
+    f32[32,256] are alive with the arguments: the weights' tiles and x f32[32,256].
+    """
+    tile, hidden, row = 2**17, 32 * 1024 * 4, 32 * 256 * 4
+    arguments = 2 * tile + row
+    apart, in_turn = (plan_module(lowered((8, 1), False), matmul_loops=which) for which in ("off", "all"))
+    assert apart.loops is None
+    # x @ w1: its rows are contracted, so that a term of hidden's size is held beside the sum
+    assert [loop.held for loop in in_turn.loops] == [4 * tile + hidden, 4 * tile]
+    first, second = arguments + 4 * tile + 2 * hidden, arguments + 4 * tile + hidden + row
+    assert in_turn.alive.peak == max(first, second)
+    assert apart.alive.peak >= arguments + 2 * 8 * tile + hidden
+    # the default machine: 10 us and 50 GB/s; the products take longer than their tiles
+    collective = 10e-6 + 7 * tile / 50e9
+    assert apart.seconds() == pytest.approx(2 * collective)
+    # a block takes a tile and hidden values whole, and an eighth of a row of 256: the contracted one, or the result
+    touched = tile + hidden + row // 8
+    for loop in in_turn.loops:
+        cost = loop.price(loop.profile)
+        assert cost.collective == pytest.approx(collective)
+        hop = 10e-6 + tile / 50e9
+        each = max(32 * 1024 * 256 / 8 / loop.profile.products, touched / loop.profile.copies)
+        rounds = [max(hop, blocks * each) for blocks in (2, 2, 2, 1)]
+        assert cost.in_turn == pytest.approx(each + sum(rounds))
+    beside = sum(loop.price(loop.profile).beside for loop in in_turn.loops)
+    assert in_turn.seconds() == pytest.approx(beside)
+
+
+def test_the_plans_memory_beside_xlas():
+    """XLA's buffers of the forward layer: within a third of the plan, and falling as the plan says."""
+    found = []
+    for which in ("off", "all"):
+        plan = plan_module(lowered((8, 1), False), matmul_loops=which)
+        stats = shardpass.compile(partitioned((8, 1), False, f"{{matmul-loops={which}}}")[0]).memory_stats()
+        xla = stats.temp_size_in_bytes + stats.argument_size_in_bytes + stats.output_size_in_bytes
+        assert 0.67 * xla < plan.alive.peak < 1.33 * xla
+        found.append((plan.alive.peak, xla))
+    assert found[1][0] < 0.6 * found[0][0]
+    assert found[1][1] < 0.6 * found[0][1]
+
+
+def test_the_plan_is_told(tmp_path, capsys):
+    text = lowered((8, 1), False)
+    told = str(plan_module(text, matmul_loops="all"))
+    assert "2 in turn with products" in told
+    assert "in place of all_gather, in turn with 2, both ways round: holds 640.0 KiB for 1.0 MiB" in told
+    assert "in turn" not in str(plan_module(text))
+    file = tmp_path / "layer.mlir"
+    file.write_text(text)
+    assert command.main([str(file), "--matmul-loops", "all"]) == 0
+    report = " ".join(capsys.readouterr().out.split())
+    assert "products in turn with a collective" in report
+    assert "1 product with all_gather: holds 640.0 KiB for 1.0 MiB" in report
+    found = shardpass.explain(text, matmul_loops="all")
+    assert [loop.held for loop in found.loops] == [5 * 2**17, 4 * 2**17]
+    assert '"products_in_turn"' in found.json()
+    assert found.memory.total < shardpass.explain(text).memory.total
+
+
+def test_the_plan_of_a_function_has_its_loops():
+    mesh = jax.make_mesh((8,), ("x",), axis_types=(AxisType.Auto,), devices=jax.devices()[:8])
+    split = P("x", None)
+
+    def plan(pipeline):
+        function = spj.partition(lambda x, w: x @ w, mesh=mesh, in_shardings=(split, split), pipeline=pipeline)
+        return function.lower(np.ones((16, 64), np.float32), np.ones((64, 32), np.float32)).plan
+
+    assert plan("partition").loops is None
+    assert plan("partition{matmul-loops=default}").loops == ()  # a product this small does not pay
+    assert len(plan("partition{matmul-loops=all}").loops) == 1
+
+
+def test_collectives_that_the_user_wrote_are_none_of_the_plan():
+    """In a shard_map; the pass decides on them, by the option that the pipeline was given."""
+    mesh = jax.make_mesh((8,), ("x",), axis_types=(AxisType.Auto,), devices=jax.devices()[:8])
+
+    def function(x, w):
+        return jax.lax.all_gather(x, "x", axis=0, tiled=True) @ w
+
+    manual = jax.shard_map(function, mesh=mesh, in_specs=(P("x"), P()), out_specs=P(), check_vma=False)
+    x, w = np.arange(64.0, dtype=np.float32).reshape(8, 8), np.ones((8, 4), np.float32)
+    text = jax.jit(manual).lower(x, w).as_text()
+    assert plan_module(text, matmul_loops="all").loops == ()
+    with collect() as remarks:
+        module = shardpass.run_pipeline(text, "partition{matmul-loops=all}")
+    assert [remark.code for remark in remarks if remark.code.startswith("SP31")] == ["SP310", "SP312"]
+    np.testing.assert_allclose(np.asarray(shardpass.compile(module)(x, w)[0]), x @ w, rtol=1e-6)
+
+
+def test_a_loop_that_a_later_pass_undoes_is_told():
+    """Of two plans of one text: the marks of the product stay where the gather is gone."""
+    with collect():
+        module = shardpass.run_pipeline(
+            lowered((8, 1), False),
+            "shardpass-import,shardpass-propagate,shardpass-partition{matmul-loops=all}",
+        )
+    assert str(module).count('shardpass.in_turn = "all_gather 1"') == 2
+    assert "shardpass.in_turn = 2 : i64" in str(module)
+    with collect() as remarks:  # nothing is gathered yet
+        left = shardpass.run_pipeline(str(module), "shardpass-collective-matmul")
+    assert [remark.code for remark in remarks] == ["SP313", "SP313"]
+    assert "in_turn" not in str(left)

@@ -3,6 +3,7 @@
 
     python -m tools.bench.collective_matmul                  meshes 8x1 and 4x2, forward and backward
     python -m tools.bench.collective_matmul --markdown docs/collective_matmul.md
+    python -m tools.bench.collective_matmul --plan           what the plan says, beside XLA's memory; nothing is run
 
 The layer is ``relu(x @ w1) @ w2``: x f32[1024,1024] is split by batch over x, the hidden values by batch over x and
 by column over y. The weights, f32[1024,4096] and f32[4096,1024], are split over both axes in two dimensions, and
@@ -37,6 +38,8 @@ XLAS = (
     ("XLA, xla_jf_spmd_threshold_for_windowed_einsum_mib=0", "xla_jf_spmd_threshold_for_windowed_einsum_mib"),
     ("XLA, xla_gpu_threshold_for_windowed_einsum_mib=0", "xla_gpu_threshold_for_windowed_einsum_mib"),
 )
+PLAN_MARKS = ("<!-- table: tools/bench/collective_matmul.py --plan -->", "<!-- end of the plan's table -->")
+PLAN_HEAD = ("mesh", "pass", "matmul-loops", "loops", "collectives beside products, us", "plan, MiB", "XLA, MiB")
 HEAD = ("mesh", "pass", "way", "temp, MiB", "time, ms", "all_gathers", "permutes")
 
 
@@ -46,19 +49,21 @@ def main(argv: Sequence[str] | None = None) -> int:
         "collective_matmul", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table into this page")
+    parser.add_argument("--plan", action="store_true", help="modelled time and memory of the plan; XLA's memory")
     args = parser.parse_args(argv)
     import jax
 
     jax.config.update("jax_platforms", "cpu")
     jax.config.update("jax_num_cpu_devices", 8)
-    lines = ["| " + " | ".join(HEAD) + " |", "|" + "---|" * len(HEAD)]
+    head, rows, marks = (PLAN_HEAD, planned, PLAN_MARKS) if args.plan else (HEAD, measured, MARKS)
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     for mesh in MESHES:
         for backward in (False, True):
-            for row in measured(mesh, backward):
+            for row in rows(mesh, backward):
                 lines.append("| " + " | ".join(("x".join(map(str, mesh)), *row)) + " |")
                 print(lines[-1], flush=True)
     if args.markdown:
-        write_between(args.markdown, MARKS, "\n".join(lines))
+        write_between(args.markdown, marks, "\n".join(lines))
     return 0
 
 
@@ -88,6 +93,23 @@ def measured(mesh: tuple[int, int], backward: bool) -> Iterator[tuple[str, ...]]
             yield which, way, "refused: no such option", "", "", ""
         else:
             yield which, way, *_counted(compiled.memory_analysis(), compiled.as_text(), None)
+
+
+def planned(mesh: tuple[int, int], backward: bool) -> Iterator[tuple[str, ...]]:
+    """What the plan says of the layer, and XLA's arguments, results and temporaries together."""
+    import shardpass
+    from shardpass.diagnostics import collect
+    from shardpass.pipeline.plan import plan_module
+
+    text = layer(mesh, backward).as_text(debug_info=True)
+    for which in ("off", "memory", "all"):
+        with collect():
+            plan = plan_module(text, matmul_loops=which)
+            module = shardpass.run_pipeline(text, f"partition{{matmul-loops={which}}}")
+        stats = shardpass.compile(module).memory_stats()
+        xla = stats.temp_size_in_bytes + stats.argument_size_in_bytes + stats.output_size_in_bytes
+        loops, sizes = len(plan.loops or ()), [f"{size / 2**20:.1f}" for size in (plan.alive.peak, xla)]
+        yield "backward" if backward else "forward", which, str(loops), f"{plan.seconds() * 1e6:.0f}", *sizes
 
 
 def layer(shape: tuple[int, int], backward: bool) -> Any:

@@ -95,11 +95,11 @@ def _partition(
     ]
     texts = [[_text(s, len(shape)) for s, shape in zip(side, of, strict=True)]
              for side, of in zip(shardings, shapes, strict=True)]  # fmt: skip
+    if not jax_private.knows_partition(key):
+        raise _refused(op, "was lowered by another process, whose functions are not known here")
     try:
         module, takes, gives = jax_private.call_partition(key, tensors[0], texts[0], tensors[1], texts[1])
         return module, list(map(_read, takes)), list(map(_read, gives))
-    except KeyError:
-        raise _refused(op, "was lowered by another process, whose functions are not known here") from None
     except Exception as error:  # the author's function: whatever it raises
         raise _refused(op, f"has a partition function that raised {type(error).__name__}: {error}") from error
 

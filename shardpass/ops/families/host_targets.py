@@ -6,7 +6,8 @@
    propagation, as in plain JAX, whatever a search would find cheaper (``settle-results``).
 2. ``@InspectSharding`` (``jax.debug.inspect_array_sharding``): calls nobody at run time. What partitioning chose is
    written in ``shardpass.inspected`` on the module: the call's configuration, which leads to the user's function, the
-   type of the array, and its sharding. Who compiles for JAX tells the function (``shardpass.jax``); nobody else can.
+   type of the array, its sharding, and where the call stands. Who compiles for JAX tells the function
+   (``shardpass.jax``); nobody else can.
 """
 
 from __future__ import annotations
@@ -83,6 +84,7 @@ class Inspected(Pointwise):
             "config": op.attributes["backend_config"],
             "type": ir.TypeAttr.get(op.results[0].type),
             "sharding": ir.StringAttr.get(str(sharding)),
+            "place": ir.StringAttr.get(str(op.location)),
         }
         module.attributes[INSPECTED] = ir.ArrayAttr.get([*known, ir.DictAttr.get(row)])
         return [op.operands[0]]

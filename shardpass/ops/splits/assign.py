@@ -147,6 +147,7 @@ def candidates(
     orders += [[side, *(s for s in operands if s is not side), *results] for side in operands if side.dims]
     orders += [[copy, *results] for copy in copies if copy.dims]
     found: list[dict[int, Axes]] = []
+    seen: list[dict[int, Axes]] = []  # before they were settled: most are suggested several times
     sides = [*operands, *results]
     for order in orders:
         # the first side alone too: an operand may be gathered rather than its partial products summed
@@ -154,6 +155,9 @@ def candidates(
             filled = _fill(rule, part, sizes)
             contracted = _contracted(rule, filled) if order is orders[0] and part is order else []
             for option in (filled, *_moved(rule, part, filled, sizes), *contracted):
+                if option in seen:
+                    continue
+                seen.append(option)
                 settled = settle(rule, sides, option, sizes)
                 if settled not in found:
                     found.append(settled)

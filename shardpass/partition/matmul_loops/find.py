@@ -21,7 +21,9 @@ from shardpass.ir.tensors import operation, shape_of
 from shardpass.ir.walk import OpList, named
 from shardpass.ops.reducers import combiner_of
 from shardpass.partition.matmul_loops.gathered import ALL_GATHER, BETWEEN, Gathered, gathered
-from shardpass.partition.matmul_loops.product import Blocks, Product, product_of
+from shardpass.partition.matmul_loops.product import product_of
+from shardpass.planning import loop_price
+from shardpass.planning.loop_blocks import Blocks, Product
 
 DOT, REDUCE_SCATTER = "stablehlo.dot_general", "stablehlo.reduce_scatter"
 Ints = np.ndarray[Any, np.dtype[np.int64]]
@@ -62,6 +64,16 @@ class Candidate:
     @property
     def bytes(self) -> int:
         return bytes_of(self.whole.type)
+
+    @property
+    def pair(self) -> loop_price.Pair:
+        """The same without MLIR, for its price."""
+        parts = [
+            loop_price.Part(part.product, part.blocks, (left, right, result))
+            for part in self.parts
+            for left, right, result in [[bytes_of(v.type) for v in (*part.op.operands, part.op.results[0])]]
+        ]
+        return loop_price.Pair(self.is_gather, self.groups, self.bytes, tuple(parts))
 
 
 def candidates(inside: OpList, devices: int) -> list[Candidate]:

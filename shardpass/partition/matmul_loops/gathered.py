@@ -21,18 +21,16 @@ Cost: the ops between, few.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import prod
 from typing import Any
 
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
 
 from shardpass.ir.tensors import ints, operation, retype, shape_of
+from shardpass.planning.loop_blocks import reshaped
 
 ALL_GATHER = "stablehlo.all_gather"
 BETWEEN = ("stablehlo.convert", "stablehlo.reshape", "stablehlo.transpose")
-
-Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +97,4 @@ def _followed(op: Any, dim: int, count: int) -> int | None:
         return ints(op.attributes["permutation"]).index(dim)
     if op.name == "stablehlo.convert":
         return dim
-    return _reshaped(shape_of(op.operands[0]), shape_of(op.results[0]), dim, count)
-
-
-def _reshaped(before: Shape, after: Shape, dim: int, count: int) -> int | None:
-    outer = prod(before[:dim])
-    for found, size in enumerate(after):
-        if prod(after[:found]) == outer and size % count == 0:
-            return found
-    return None
+    return reshaped(shape_of(op.operands[0]), shape_of(op.results[0]), dim, count)

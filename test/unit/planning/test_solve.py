@@ -31,8 +31,18 @@ def test_the_formula_is_what_the_planner_receives_or_a_little_less() -> None:
     """Never above a planned reshard, and the same wherever tiles do not merely change their owners."""
     array = Array((64, 32), element_type("f32"), 64 * 32 * 4)
     formula = Distances(DEFAULT, (D, M)).of(array, MESH, SPLITS, SPLITS)
-    planned = Distances(DEFAULT, (D, M), Prices(8)).of(array, MESH, SPLITS, SPLITS)
+    prices = Prices(8)
+    planned = Distances(DEFAULT, (D, M)).of(array, MESH, SPLITS, SPLITS)
+    for (row, source), (column, target) in itertools.product(enumerate(SPLITS), repeat=2):
+        moved = prices.move(array, MESH.sharding(source), MESH.sharding(target), MESH)
+        planned[row, column] = moved + DEFAULT.latency if moved else 0
     assert np.all(formula <= planned)
+    # with prices, what is planned where the formula may be too low, and the formula elsewhere: the same as all planned
+    assert np.array_equal(Distances(DEFAULT, (D, M), Prices(8)).of(array, MESH, SPLITS, SPLITS), planned)
+    # of no pairs where more would have to be planned than is allowed
+    few = Distances(DEFAULT, (D, M), Prices(8), 33).of(array, MESH, SPLITS, SPLITS)
+    assert np.array_equal(few, formula)
+    assert np.count_nonzero(formula != planned) == 34
     assert np.mean(formula == planned) > 0.7
     assert np.all((formula == 0) == (planned == 0))
 

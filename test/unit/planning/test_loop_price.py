@@ -10,7 +10,7 @@ from shardpass.ir.annotations import main_of
 from shardpass.ir.context import parse_module
 from shardpass.ir.walk import read_blocks
 from shardpass.partition.matmul_loops.find import candidates
-from shardpass.partition.matmul_loops.price import held, price, rounds
+from shardpass.planning.loop_price import LoopTerms, held, price, rounds
 from shardpass.redistribute.problem.sub_axes import sub_axes_of
 from shardpass.redistribute.terms.costs import Profile
 from shardpass.sharding import Mesh
@@ -55,10 +55,13 @@ HOP, BLOCK = 1e-3 + 4096e-6, 8 * 128 * 16 / 1e6
 )
 def test_seconds(count, both_ways, in_turn):
     candidate, sub_axes, _module = only(count)  # the module owns the ops
-    found = price(candidate, MACHINE, sub_axes, both_ways)
+    found = price(candidate.pair, MACHINE, sub_axes, both_ways)
     assert found.apart == pytest.approx(1e-3 + (count - 1) * 4096e-6 + count * BLOCK)
     assert found.in_turn == pytest.approx(in_turn)
-    assert found.pays == (in_turn < found.apart)
+    assert found.beside == pytest.approx(in_turn - count * BLOCK)
+    pays = found.in_turn < found.apart
+    for which, taken in (("off", False), ("all", True), ("memory", True), ("default", pays)):
+        assert LoopTerms(which).take(candidate.pair, found) == taken
 
 
 def test_rounds_compute_every_block_but_the_first():
@@ -71,7 +74,7 @@ def test_bytes_that_a_loop_holds():
     """Tiles of 4 KiB: the one at hand and the one that comes, each way; of two devices only the other's."""
     for count, both_ways, tiles in ((2, False, 1), (4, False, 2), (8, True, 4)):
         candidate, _, module = only(count)
-        assert held(candidate, both_ways) == tiles * 4096, module
+        assert held(candidate.pair, both_ways) == tiles * 4096, module
 
 
 SUMS = """module attributes {mhlo.num_partitions = 4 : i32} {
@@ -91,7 +94,7 @@ def test_a_term_of_a_sum_is_held_beside_the_sum():
     module = parse_module(SUMS)
     (inside,) = read_blocks(main_of(module))
     (found,) = candidates(inside, 4)
-    assert held(found, False) == 2 * 24 + 60
+    assert held(found.pair, False) == 2 * 24 + 60
     with collect() as told:
         unchanged = shardpass.run_pipeline(SUMS, "builtin.module(shardpass-collective-matmul{matmul-loops=memory})")
     assert "all_gather" in str(unchanged)

@@ -1,0 +1,111 @@
+"""What loops of products and collectives change in the account of a plan: its collectives, and what is alive.
+
+Example, 4 devices: a weight of 4 MiB gathered for one product becomes 3 collective_permutes of 1 MiB. The product takes
+the tile of 1 MiB, and the loop holds two tiles beside it, in place of the 4 MiB.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from shardpass.planning.listed import Sent
+from shardpass.planning.steps import (
+    BlockPlan,
+    BorderPlan,
+    ConstraintPlan,
+    ControlFlowPlan,
+    Copy,
+    LeftOutPlan,
+    MatmulLoop,
+    OperandPlan,
+    OpPlan,
+    Reshard,
+    ResultPlan,
+    SplitPlan,
+    Step,
+    WholePlan,
+)
+
+Key = tuple[int, Reshard | None]
+
+
+def sent_in_turn(sent: Iterable[Sent], loops: Sequence[MatmulLoop]) -> Iterator[Sent]:
+    """``sent`` with the permutes of ``loops`` in the place of their collectives."""
+    of = {(loop.at, loop.step): loop for loop in loops}
+    for one in sent:
+        loop = None if one.op is None else of.get((one.op.number, one.reshard))
+        if loop is None or (loop.step is None and one.kind != loop.kind):
+            yield one
+        elif loop.step is not None and not one.last:
+            yield replace(one, plan=None)  # the time of the whole redistribution is not this step's
+        else:
+            pair = loop.pair
+            hops = (pair.count - 1) * len(pair.parts)
+            size, cause = pair.bytes // pair.count, f"{one.cause}, in turn with the product"
+            times = one.times * hops
+            yield replace(one, kind="collective_permute", bytes=size, times=times, cause=cause, plan=None, loop=loop)
+
+
+def held_in_turn(loops: Sequence[MatmulLoop]) -> dict[int, int]:
+    """Of each product in a loop, the bytes that its loop holds beside its operands and result."""
+    return {number: loop.held for loop in loops for number, _ in loop.products}
+
+
+def in_turn(body: BlockPlan, loops: Sequence[MatmulLoop]) -> BlockPlan:
+    """``body`` as far as memory goes: products take tiles, and the arrays that are not made are left out."""
+    return _InTurn(loops).block(body) if loops else body
+
+
+class _InTurn:
+    def __init__(self, loops: Sequence[MatmulLoop]) -> None:
+        self.left_out: set[Key] = {(loop.at, loop.step) for loop in loops if loop.step is not None}
+        self.taken = {(n, side): loop.step.source for loop in loops if loop.step for n, side in loop.products}
+        self.between = {number for loop in loops for number in loop.between}
+        self.scattered = {loop.at for loop in loops if loop.step is None}
+
+    def block(self, block: BlockPlan) -> BlockPlan:
+        return replace(block, ops=tuple(map(self._op, block.ops)))
+
+    def _op(self, plan: OpPlan) -> OpPlan:
+        number = plan.op.number
+        match plan:
+            case SplitPlan():
+                if number in self.between:
+                    steps = tuple(step for operand in plan.operands for step in operand.steps)
+                    return LeftOutPlan(plan.op, self._steps(steps, number))
+                operands = tuple(self._operand(one, number, index) for index, one in enumerate(plan.operands))
+                return replace(plan, operands=operands, results=self._results(plan.results, number))
+            case WholePlan():
+                brought = tuple((value, self._operand(one, number)) for value, one in plan.operands)
+                return replace(plan, operands=brought, results=self._results(plan.results, number))
+            case ConstraintPlan():
+                return replace(plan, operand=self._operand(plan.operand, number))
+            case BorderPlan():
+                operand = None if plan.operand is None else self._operand(plan.operand, number)
+                (result,) = self._results((plan.result,), number)
+                return plan if result is None else replace(plan, operand=operand, result=result)
+            case ControlFlowPlan():
+                operands = tuple(self._operand(one, number) for one in plan.operands)
+                return replace(plan, operands=operands, blocks=tuple(map(self.block, plan.blocks)))
+            case LeftOutPlan():
+                return replace(plan, steps=self._steps(plan.steps, number))
+        return plan
+
+    def _operand(self, operand: OperandPlan, number: int, index: int | None = None) -> OperandPlan:
+        copy: Copy = self.taken.get((number, index), operand.copy)
+        return replace(operand, copy=copy, steps=self._steps(operand.steps, number))
+
+    def _steps(self, steps: tuple[Step, ...], number: int) -> tuple[Step, ...]:
+        return tuple(one for one in steps if isinstance(one, Reshard) is False or (number, one) not in self.left_out)
+
+    def _results(self, results: tuple[ResultPlan | None, ...], number: int) -> tuple[ResultPlan | None, ...]:
+        """A scattered product is never a whole partial sum; a result that is gathered for products stays as it is."""
+        found = []
+        for result in results:
+            if result is not None and number in self.scattered:
+                result = replace(result, completions=result.completions[1:])
+            if result is not None and result.reshard is not None and (number, result.reshard) in self.left_out:
+                result = replace(result, reshard=None)
+            found.append(result)
+        return tuple(found)

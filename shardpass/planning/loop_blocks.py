@@ -1,0 +1,74 @@
+"""A dot_general as plain values: what each dimension of an operand is to it, and its blocks along one of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """``batch`` and ``contract``: dimensions of the left and of the right operand. Those of the result are the batch
+    ones, then the free ones of the left, then of the right operand."""
+
+    shapes: tuple[Shape, Shape]
+    result: Shape
+    batch: tuple[Shape, Shape]
+    contract: tuple[Shape, Shape]
+
+    def free(self, side: int) -> Shape:
+        taken = (*self.batch[side], *self.contract[side])
+        return tuple(dim for dim in range(len(self.shapes[side])) if dim not in taken)
+
+    @property
+    def points(self) -> int:
+        """Multiplications."""
+        return prod(self.result) * prod(self.shapes[0][dim] for dim in self.contract[0])
+
+    def along(self, side: int, dim: int) -> Blocks:
+        """The blocks of the product along dimension ``dim`` of operand ``side``."""
+        other = 1 - side
+        if dim in self.contract[side]:
+            return Blocks(side, dim, self.contract[other][self.contract[side].index(dim)], None)
+        if dim in self.batch[side]:
+            number = self.batch[side].index(dim)
+            return Blocks(side, dim, self.batch[other][number], number)
+        before = len(self.batch[0]) + (len(self.free(0)) if side else 0)
+        return Blocks(side, dim, None, before + self.free(side).index(dim))
+
+    def along_result(self, dim: int) -> Blocks:
+        """The blocks along dimension ``dim`` of the result; of a batch dimension, from the left operand."""
+        batch, left = len(self.batch[0]), len(self.free(0))
+        if dim < batch:
+            return self.along(0, self.batch[0][dim])
+        if dim < batch + left:
+            return self.along(0, self.free(0)[dim - batch])
+        return self.along(1, self.free(1)[dim - batch - left])
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """A cut of a product into blocks: along ``dim`` of operand ``side``.
+
+    A block takes the same block of the other operand along ``other`` (None: all of it), and is a block of the result
+    along ``result``; where that is None, the blocks are terms of a sum.
+    """
+
+    side: int
+    dim: int
+    other: int | None
+    result: int | None
+
+
+def reshaped(before: Shape, after: Shape, dim: int, count: int) -> int | None:
+    """Where ``count`` tiles lie along ``dim`` of ``before``, along which dimension of ``after``, if along one.
+
+    Example: [256, 4, 128] with dim 1 is [256, 512] with dim 1: as many elements stand before it.
+    """
+    outer = prod(before[:dim])
+    for found, size in enumerate(after):
+        if prod(after[:found]) == outer and size % count == 0:
+            return found
+    return None

@@ -1,0 +1,136 @@
+"""What a collective and its products cost one after the other, and in turn; and which pairs are to become loops.
+
+A product takes as long as its multiplications, or as reading its operands and writing its result: the longer. In turn,
+the first block is computed while nothing is sent; in each later round a device computes the blocks that it holds while
+it sends what comes next: the longer of the two counts. Blocks that go both ways round travel together.
+
+Example, 4 devices: 3 tiles are received in 52 us, one in 24, and the product takes 100 us: 152 us. In turn there are 4
+blocks of 25 us: 25 + 3 * max(24, 25) = 100 us.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from shardpass.planning.loop_blocks import Blocks, Product
+from shardpass.redistribute.problem.device_arrays import IntArray
+from shardpass.redistribute.problem.sub_axes import SubAxes
+from shardpass.redistribute.program.steps import Step, StepKind
+from shardpass.redistribute.terms.costs import Profile, step_seconds, tiers
+from shardpass.redistribute.terms.profiles import find_profile
+
+OFF, ALL, MEMORY = "off", "all", "memory"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A product of a pair, and how it is cut. ``bytes``: of the left operand, the right one, and the result."""
+
+    product: Product
+    blocks: Blocks
+    bytes: tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pair:
+    """A collective and the products that could be done in turn with it.
+
+    ``groups``: of the collective [groups, devices of a group]. ``bytes``: of the array that is not made then: what is
+    gathered, or what is scattered.
+    """
+
+    is_gather: bool
+    groups: IntArray
+    bytes: int
+    parts: tuple[Part, ...]
+
+    @property
+    def count(self) -> int:
+        """Devices of a group: tiles, or blocks."""
+        return int(self.groups.shape[1])
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """Modelled seconds: of the collective, of its products, and of the loops in the place of all."""
+
+    collective: float
+    products: float
+    in_turn: float
+
+    @property
+    def apart(self) -> float:
+        """The collective and then its products."""
+        return self.collective + self.products
+
+    @property
+    def beside(self) -> float:
+        """What the loops take beyond the products alone."""
+        return max(0.0, self.in_turn - self.products)
+
+
+@dataclass(frozen=True, slots=True)
+class LoopTerms:
+    """Which pairs become loops: OFF, ALL, MEMORY (those whose loop holds less), or a machine (those that save time).
+
+    ``one_way``: tiles go round the ring in one direction.
+    """
+
+    which: str = OFF
+    one_way: bool = False
+
+    @property
+    def profile(self) -> Profile:
+        """The machine whose time is modelled."""
+        return find_profile("default" if self.which in (OFF, ALL, MEMORY) else self.which)
+
+    def both_ways(self, pair: Pair) -> bool:
+        """Among 4 devices or fewer, both ways together would hold as many tiles as there are."""
+        return not self.one_way and pair.count > 4
+
+    def take(self, pair: Pair, cost: Price) -> bool:
+        """Whether ``pair`` becomes a loop."""
+        if self.which == MEMORY:
+            return held(pair, self.both_ways(pair)) < pair.bytes
+        return self.which == ALL or (self.which != OFF and cost.in_turn < cost.apart)
+
+
+def rounds(count: int, both_ways: bool) -> list[int]:
+    """How many blocks are computed in each round after the first, of ``count``: ``[2, 1]`` for 4, both ways."""
+    return [2] * ((count - 1) // 2) + [1] * ((count - 1) % 2) if both_ways else [1] * (count - 1)
+
+
+def price(pair: Pair, profile: Profile, sub_axes: SubAxes, both_ways: bool) -> Price:
+    """The modelled time of ``pair`` on the machine ``profile``, whose links ``sub_axes`` may name."""
+    count, groups = pair.count, pair.groups
+    network = tiers(profile, sub_axes)
+    kind = StepKind.ALL_GATHER if pair.is_gather else StepKind.REDUCE_SCATTER
+    collective = step_seconds(Step(kind, (), groups, (), (), pair.bytes * (count - 1) // count, 0), network)
+    ends = np.stack([groups.ravel(), np.roll(groups, 1, axis=1).ravel()], axis=1)
+    hop = step_seconds(Step(StepKind.COLLECTIVE_PERMUTE, (), ends, (), (), pair.bytes // count, 0), network)
+    products = in_turn = 0.0
+    for part in pair.parts:
+        products += _seconds(part, 1, profile)
+        each = _seconds(part, count, profile)
+        in_turn += each + sum(max(hop, blocks * each) for blocks in rounds(count, both_ways))
+    return Price(collective, products, in_turn)
+
+
+def _seconds(part: Part, count: int, profile: Profile) -> float:
+    """One of ``count`` blocks of the product."""
+    blocks = part.blocks
+    is_cut = [side == blocks.side or blocks.other is not None for side in (0, 1)] + [blocks.result is not None]
+    touched = sum(size // count if cut else size for size, cut in zip(part.bytes, is_cut, strict=True))
+    return max(part.product.points / count / profile.products, touched / profile.copies)
+
+
+def held(pair: Pair, both_ways: bool) -> int:
+    """Bytes that a loop holds in place of the array that is not made.
+
+    The tile at hand and the one that comes, each way; where blocks are terms of a sum, the term beside the sum too.
+    """
+    tiles = min(4 if both_ways else 2, pair.count - 1)
+    terms = [part.bytes[2] for part in pair.parts if part.blocks.result is None]
+    return tiles * (pair.bytes // pair.count) + max(terms, default=0)
