@@ -15,6 +15,7 @@ from shardpass.ir.context import parse_module
 from shardpass.ir.locations import first_names, place_of
 from shardpass.ir.walk import OpLists, named
 from shardpass.runtime.executable import Executable, first_line
+from shardpass.runtime.manual_computation import over_devices
 from shardpass.runtime.partitioned_signature import Signature, read_signature
 from shardpass.runtime.processes import agreed, first_of_each
 
@@ -37,7 +38,10 @@ def compile(module: Any, devices: Sequence[Any] | None = None) -> Executable:
     signature = read_signature(copy)
     chosen = choose_devices(signature.num_devices, devices)
     agreed(copy, chosen, lambda: (copy, signature))
-    return load(copy, signature, chosen)
+    several = signature.num_devices > 1
+    if several:
+        over_devices(copy, signature.num_devices)
+    return load(copy, signature, chosen, shardy=several)
 
 
 def refuse_callbacks(module: Any) -> None:
