@@ -27,6 +27,7 @@ from shardpass.runtime.process_environment import COUNT
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from shardpass.ir.doors import Given
     from shardpass.runtime.compare import Difference
     from shardpass.runtime.run_report import Trial
 
@@ -93,7 +94,7 @@ def _run(argv: Sequence[str]) -> int:
     return 0
 
 
-def _partitioned(data: bytes, file: str, pipeline: str | None) -> Any:
+def _partitioned(data: Given, file: str, pipeline: str | None) -> Any:
     from shardpass.ir.context import parse_module
     from shardpass.pipeline.run import run_in_place
     from shardpass.runtime.partitioned_signature import read_signature

@@ -11,6 +11,7 @@ from typing import Any
 from shardpass.diagnostics import collect
 from shardpass.diagnostics.table_suggest import SHARDINGS_OF_WHAT
 from shardpass.ir.context import parse_module
+from shardpass.ir.doors import Given
 from shardpass.pipeline.run import run_in_place
 from shardpass.planning.machine import Machine
 from shardpass.redistribute.terms.limit import read_limit
@@ -73,7 +74,7 @@ def explain(
 
 
 def with_hints(
-    data: str | bytes,
+    data: Given,
     file: str,
     mesh: Mesh | None,
     effort: int,
