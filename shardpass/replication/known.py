@@ -19,7 +19,7 @@ import numpy.typing as npt
 from jaxlib.mlir import ir
 
 from shardpass.element_types import element_type
-from shardpass.ir.tensors import ints, shape_of, splat_text
+from shardpass.ir.tensors import enum_word, ints, shape_of, splat_text
 
 Known = npt.NDArray[Any]
 MOST = 2**20  # elements, of all devices together
@@ -99,7 +99,7 @@ def _quotient(a: Known, b: Known) -> Known:
 
 
 def _compare(op: Any, values: Sequence[Known]) -> Known:
-    direction = str(op.attributes["comparison_direction"]).rstrip(">").split()[-1]
+    direction = enum_word(op.attributes["comparison_direction"])
     return np.asarray(_DIRECTIONS[direction](*values))
 
 
