@@ -23,7 +23,6 @@ import enum
 import os
 import re
 import sys
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -33,7 +32,7 @@ from jaxlib.mlir import ir
 from shardpass.diagnostics import Place
 from shardpass.diagnostics.table_driver import CANNOT_CONVERT, CANNOT_READ, EMPTY
 from shardpass.ir import shardy_in_hlo
-from shardpass.ir.child import said_last, served_by, served_by_files
+from shardpass.ir.child import answer, making_files, said_last, served_by, served_by_files, temporary_file
 from shardpass.ir.dialects import make_context
 from shardpass.ir.walk import every_op
 
@@ -127,7 +126,7 @@ def module_of(data: bytes, found: Format, filename: str, context: Any) -> Any:
 def module_of_file(given: LargeFile, filename: str, context: Any) -> Any:
     """As ``module_of`` of bytecode, by way of a file that is gone afterwards. Raises ShardpassError (SP127)."""
     allowed = "unregistered" if context.allow_unregistered_dialects else ""
-    with tempfile.TemporaryFile() as made:
+    with making_files(), temporary_file() as made:
         with open(given.path, "rb") as file:
             child = served_by_files("shardpass.ir.doors", "serve_file", allowed, given=file, taken=made)
         if child.returncode:
@@ -145,14 +144,17 @@ def serve(name: str, allowed: str) -> None:
     context = make_context()
     context.allow_unregistered_dialects = bool(allowed)
     made = _HOW[Format[name]](sys.stdin.buffer.read(), context)
-    made.operation.write_bytecode(sys.stdout.buffer)
+    with answer() as out:
+        made.operation.write_bytecode(out)
 
 
 def serve_file(allowed: str) -> None:
     """As ``serve`` of bytecode, where stdin is a file: MLIR maps it into memory."""
     with make_context() as context:
         context.allow_unregistered_dialects = bool(allowed)
-        ir.Module.parseFile("/dev/fd/0").operation.write_bytecode(sys.stdout.buffer)
+        module = ir.Module.parseFile("/dev/fd/0")
+        with answer() as out:
+            module.operation.write_bytecode(out)
 
 
 def _of_bytecode(data: bytes, context: Any) -> Any:

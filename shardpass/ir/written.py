@@ -16,17 +16,16 @@ from __future__ import annotations
 
 import enum
 import io
-import sys
-import tempfile
 from collections.abc import Iterator
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO
 
 from jaxlib.mlir import ir
 
 from shardpass.diagnostics.table_driver import CANNOT_EMIT, PORTABLE_VERSION
 from shardpass.ir.annotations import NUM_PARTITIONS
-from shardpass.ir.child import said_last, served_by_files
+from shardpass.ir.child import answer, making_files, said_last, served_by, served_by_files, temporary_file
 from shardpass.ir.dialects import make_context
+from shardpass.ir.doors import LARGE
 from shardpass.ir.walk import every_op
 
 PIECE = 1 << 20
@@ -44,21 +43,30 @@ _SAYS = {Form.vhlo: {"sdy"}, Form.hlo: {"sdy", "chlo", "mhlo"}}  # of dialects b
 
 
 def written(module: Any, form: Form, version: str = "") -> BinaryIO:
-    """A file that holds ``module`` as ``vhlo`` or ``hlo``, read from its start; it is gone once it is closed.
+    """A file that holds ``module`` as ``vhlo`` or ``hlo``, read from its start.
 
-    ``version``: of StableHLO, for ``vhlo`` ("1.8.0"; none: that of this jaxlib). The module goes to the child and comes
-    back in files.
+    ``version``: of StableHLO, for ``vhlo`` ("1.8.0"; none: that of this jaxlib). A large module
+    goes to the child and comes back in files.
 
-    Raises ShardpassError: SP133 where jaxlib does not convert the module, SP134 where it writes no such version.
+    Raises ShardpassError: SP133 where jaxlib does not convert the module, SP134 where it writes no such version, SP121
+    where there is no room for files.
     """
     if version:
         _check_version(version)
-    made = cast(BinaryIO, tempfile.TemporaryFile())  # noqa: SIM115  the caller closes it
-    with tempfile.TemporaryFile() as given:
-        given.write(bytecode(module))
-        given.seek(0)
-        child = served_by_files("shardpass.ir.written", "serve", form.name, version, given=given, taken=made)
-    made.seek(0)
+    data, call = bytecode(module), ("shardpass.ir.written", "serve", form.name, version)
+    made: BinaryIO
+    if len(data) < LARGE:
+        child = served_by(*call, data=data)
+        made = io.BytesIO(child.stdout)
+    else:
+        with making_files():
+            made = temporary_file()
+            with temporary_file() as given:
+                given.write(data)
+                del data
+                given.seek(0)
+                child = served_by_files(*call, given=given, taken=made)
+            made.seek(0)
     if child.returncode:
         made.close()
         foreign = sorted(_foreign(module) - _SAYS[form])
@@ -73,15 +81,12 @@ def written(module: Any, form: Form, version: str = "") -> BinaryIO:
 
 
 def serve(name: str, version: str) -> None:
-    """The child process: a file of MLIR bytecode on stdin, the same module in the form ``name`` on stdout."""
+    """The child process: MLIR bytecode on stdin, the same module in the form ``name`` on stdout."""
     with make_context():
         module = ir.Module.parseFile("/dev/fd/0")
-    if Form[name] is Form.vhlo:
-        sys.stdout.buffer.write(_portable(module, version))
-    else:
-        for piece in _hlo(module):
-            sys.stdout.buffer.write(piece)
-    sys.stdout.buffer.flush()
+    pieces = [_portable(module, version)] if Form[name] is Form.vhlo else _hlo(module)
+    with answer() as out:
+        out.writelines(pieces)
 
 
 def _portable(module: Any, version: str) -> bytes:
