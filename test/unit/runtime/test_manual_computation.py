@@ -76,11 +76,10 @@ def test_what_is_around_the_region() -> None:
 
 CHILD = """
 import sys
-import jax
+{}
 jax.config.update("jax_platforms", "cpu")
 jax.config.update("jax_num_cpu_devices", 8)
 import numpy as np
-import shardpass
 given = sys.stdin.read()
 module = shardpass.run_pipeline(given, "partition") if "shardpass.sharding" not in given else given
 step = shardpass.compile(module)
@@ -96,11 +95,20 @@ UNPARTITIONED = """module attributes {mhlo.num_partitions = 8 : i32} {
 }"""
 
 
-@pytest.mark.parametrize("text", [PROGRAM, UNPARTITIONED], ids=["by-hand", "partitioned"])
-def test_nothing_on_stderr(text: str) -> None:
+@pytest.mark.parametrize(
+    ("text", "imports"),
+    [(PROGRAM, "import jax, shardpass"), (UNPARTITIONED, "import shardpass; shardpass.run_pipeline; import jax")],
+    ids=["by-hand", "partitioned, jaxlib before jax"],
+)
+def test_nothing_on_stderr(text: str, imports: str) -> None:
     """XLA's log goes to the file of number 2, and a process says by its environment how much of it there is."""
     environment = {name: value for name, value in os.environ.items() if name != "TF_CPP_MIN_LOG_LEVEL"}
     done = subprocess.run(
-        [sys.executable, "-c", CHILD], input=text, capture_output=True, text=True, env=environment, timeout=300
+        [sys.executable, "-c", CHILD.format(imports)],
+        input=text,
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=300,
     )
     assert (done.returncode, done.stderr) == (0, "")
