@@ -73,15 +73,11 @@ class Redistribute(ModulePass):
 
         module attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32} {
           func.func @main(%x: tensor<8x4xf32>) -> tensor<4x8xf32> {
-            %0 = stablehlo.reshape %x : (tensor<8x4xf32>) -> tensor<2x16xf32>
-            %1 = "stablehlo.all_to_all"(%0) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>,
-              concat_dimension = 0 : i64, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>,
+            %0 = "stablehlo.all_to_all"(%x) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>,
+              concat_dimension = 1 : i64, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>,
               split_count = 2 : i64, split_dimension = 0 : i64}>
-              {shardpass.axes = "axis_0"} : (tensor<2x16xf32>) -> tensor<2x16xf32>
-            %2 = stablehlo.reshape %1 : (tensor<2x16xf32>) -> tensor<2x4x4xf32>
-            %3 = stablehlo.transpose %2, dims = [1, 0, 2] : (tensor<2x4x4xf32>) -> tensor<4x2x4xf32>
-            %4 = stablehlo.reshape %3 : (tensor<4x2x4xf32>) -> tensor<4x8xf32>
-            return %4 : tensor<4x8xf32>
+              {shardpass.axes = "axis_0"} : (tensor<8x4xf32>) -> tensor<4x8xf32>
+            return %0 : tensor<4x8xf32>
           }
         }
     """

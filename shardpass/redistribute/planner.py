@@ -7,6 +7,7 @@ their arguments.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -19,9 +20,11 @@ from shardpass.redistribute.plan import Plan
 from shardpass.redistribute.problem.arguments import count_of, element_name_of, shape_of, sharding_of
 from shardpass.redistribute.problem.checks import make_problem
 from shardpass.redistribute.problem.problem import Problem
+from shardpass.redistribute.program import ops
 from shardpass.redistribute.program.build import Builder
 from shardpass.redistribute.program.digits import Unproven
 from shardpass.redistribute.program.ends import final_state, held_under
+from shardpass.redistribute.program.ops import DeviceProgram
 from shardpass.redistribute.program.simulate import check
 from shardpass.redistribute.terms.choice import Terms, label_of
 from shardpass.redistribute.terms.costs import Profile
@@ -134,6 +137,16 @@ def finished(problem: Problem, built: Builder, planner: str, terms: Terms) -> Pl
     return plan
 
 
+NARROW = re.compile("bf16|f8")  # floats that XLA's CPU client computes with, and sends, as wider ones
+
+
+def _as_bits(builder: Builder, terms: Terms) -> DeviceProgram:
+    """The program, with its values as bits where the machine sends floats of their kind as wider ones."""
+    wider = terms.profile.local.floats_as_bits and NARROW.match(builder.element.mlir)
+    moves = any(step.is_collective for step in builder.steps)
+    return (ops.AsBits(), *builder.program) if wider and moves else tuple(builder.program)
+
+
 def _plan(problem: Problem, builder: Builder, planner: str, terms: Terms) -> Plan:
     return Plan(
         problem.shape,
@@ -143,7 +156,7 @@ def _plan(problem: Problem, builder: Builder, planner: str, terms: Terms) -> Pla
         problem.devices,
         planner,
         tuple(builder.steps),
-        tuple(builder.program),
+        _as_bits(builder, terms),
         problem.source.tile,
         problem.target.tile,
         problem.lower_bound_bytes,

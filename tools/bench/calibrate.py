@@ -6,15 +6,18 @@
     shardpass-plan ... --profile mine.json
 
 Every sample is a small program, run by shardpass's runtime: a plan of one step for each kind, group and size, one and
-several permutes in a row, and a local transpose. The samples run in turn, each call waited for; a time is the median of
-its repeats. Of each it is known how many collectives there are, what the busiest device receives and what
-it copies, so
+several permutes in a row, a local transpose, and all_to_alls whose pieces are joined in runs of several lengths, or one
+by one. The samples run in turn, each call waited for; a time is the median of its repeats. Of each it is known how many
+collectives there are, what the busiest device receives and its local work (``program.local_work``: bytes copied, runs,
+elements and places), so
 
-    time = call + latency * collectives + received / bandwidth + copied / copies
+    time = call + latency * collectives + received / bandwidth
+         + bytes / copies + runs / (runs a second) + elements / (elements a second) + places / (places a second)
 
-is fitted by least squares in relative error, no term below zero. The call itself (Python, dispatch) is no part of the
-profile. The error is printed for each sample and for the whole: of a machine whose kinds of collectives differ much, no
-single line fits well, and that is to be seen.
+is fitted by least squares in relative error, no term below zero. Two more comparisons make the profile's flags: columns
+gathered by pieces or by an all_gather, and bf16 beside integers of its bits. The call itself (Python, dispatch) is no
+part of the profile. The error is printed for each sample and for the whole: of a machine whose kinds of collectives
+differ much, no single line fits well, and that is to be seen.
 """
 
 from __future__ import annotations
@@ -25,43 +28,59 @@ import math
 import statistics
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
+from shardpass.redistribute.program.local_work import LocalWork, local_work
+from shardpass.redistribute.terms.costs import Profile
+
 CHAIN = 8  # permutes in a row
+RUNS = (12, 252, 4092)  # bytes, of joined pieces; no powers of two, by which division is a shift
+IN_RUNS = Profile("in runs", 0.0, 1e9, math.inf, elements=1.0, places=1.0)
+ONE_BY_ONE = Profile("one by one", 0.0, 1e9, math.inf, runs=1.0)
+PIECES = Profile("by pieces", 0.0, 1e9, math.inf, elements=1.0, places=1.0, gathers_by_pieces=True)
+NUMPY = {"f32": np.float32, "bf16": ml_dtypes.bfloat16, "ui16": np.uint16}
+NO_FLAGS: Mapping[str, bool] = MappingProxyType({})
+AS_FAST = 1.1  # times what is compared with
 
 
 @dataclass(frozen=True)
 class Sample:
-    """A program, and what is known of it: collectives, bytes received and copied by a device."""
+    """A program, and what is known of it: collectives, bytes that a device receives, and its local work."""
 
     name: str
     module: str
-    shape: tuple[int, ...]  # of the whole argument, f32
+    shape: tuple[int, ...]  # of the whole argument
     collectives: int
     received: int
-    copied: int
+    work: LocalWork
+    element: str = "f32"
 
     @property
     def row(self) -> tuple[float, ...]:
-        return (1.0, self.collectives, self.received, self.copied)
+        return (1.0, self.collectives, self.received, *self.work)
 
 
 @dataclass(frozen=True)
 class Fit:
-    """Seconds for a call and for a collective; seconds a byte received and copied."""
+    """Seconds for a call and for a collective; seconds for each byte received, and for each unit of local work."""
 
     call: float
     latency: float
     received: float
     copied: float
+    runs: float = 0.0
+    elements: float = 0.0
+    places: float = 0.0
 
     def seconds(self, sample: Sample) -> float:
-        return float(np.dot(sample.row, (self.call, self.latency, self.received, self.copied)))
+        return float(np.dot(sample.row, astuple(self)))
 
 
 # ---------------------------------------------------------------- samples
@@ -78,22 +97,40 @@ def samples(devices: int, sizes: Sequence[int]) -> Iterator[Sample]:
             split = f"{{{mesh}, [{{'g'}}, {{}}]}}"
             yield _planned("all_gather", shape, split, f"{{{mesh}, [{{}}, {{}}]}}", group)
             yield _planned("all_to_all", shape, split, f"{{{mesh}, [{{}}, {{'g'}}]}}", group)
+        yield from _joined(devices, size)
         for count in (1, CHAIN):
             yield _permutes(devices, size, count)
 
 
-def _planned(kind: str, shape: tuple[int, ...], source: str, target: str, group: int) -> Sample:
+def _joined(devices: int, size: int) -> Iterator[Sample]:
+    """Columns to rows: the pieces are joined in runs of so many bytes, or one by one where the profile says so."""
+    mesh = f"mesh['g'={devices}]"
+    columns, rows = f"{{{mesh}, [{{}}, {{'g'}}]}}", f"{{{mesh}, [{{'g'}}, {{}}]}}"
+    for form, machine in (("in runs", IN_RUNS), ("one by one", ONE_BY_ONE)):
+        for run in RUNS:
+            shape = (max(1, size // run // devices) * devices, run // 4 * devices)
+            yield _planned("all_to_all", shape, columns, rows, devices, machine, f"joined {form} of {run} bytes")
+
+
+def _planned(
+    kind: str,
+    shape: tuple[int, ...],
+    source: str,
+    target: str,
+    group: int,
+    profile: str | Profile = "paper",
+    name: str = "",
+    element: str = "f32",
+) -> Sample:
     """The plan of one step of that kind."""
     from shardpass.redistribute import plan_redistribution
-    from shardpass.redistribute.program.memory import Memory
 
-    plan = plan_redistribution(shape, "f32", source, target, profile="paper")
+    plan = plan_redistribution(shape, element, source, target, profile=profile)
     kinds = [step.kind for step in plan.steps]
     if kinds != [kind]:
         sys.exit(f"calibrate.py: {source} to {target} should take one {kind}, but is planned as {', '.join(kinds)}")
-    memory = Memory(plan.source_tile, plan.element_type)
-    memory.follow(plan.program)
-    return Sample(f"{kind} of {group}", plan.to_module(), shape, 1, plan.bytes_received, memory.copied)
+    work = local_work(plan.program, plan.source_tile, plan.element_type)
+    return Sample(name or f"{kind} of {group}", plan.to_module(), shape, 1, plan.bytes_received, work, element)
 
 
 def _transpose(devices: int, size: int) -> Sample:
@@ -106,7 +143,9 @@ def _transpose(devices: int, size: int) -> Sample:
         _end(kinds[0], (rows * devices, columns), 0, devices),
         _end(kinds[1], (columns, rows * devices), 1, devices),
     )
-    return Sample("transpose", _module(devices, kinds, ends, body), (rows * devices, columns), 0, 0, 4 * rows * columns)
+    elements = rows * columns
+    work = LocalWork(4 * elements, 0, elements, 0)
+    return Sample("transpose", _module(devices, kinds, ends, body), (rows * devices, columns), 0, 0, work)
 
 
 def _permutes(devices: int, size: int, count: int) -> Sample:
@@ -123,7 +162,12 @@ def _permutes(devices: int, size: int, count: int) -> Sample:
     end = _end(kind, shape, 0, devices)
     received = count * (size // 4) * 4
     return Sample(
-        f"{count} collective_permute", _module(devices, (kind, kind), (end, end), body), shape, count, received, 0
+        f"{count} collective_permute",
+        _module(devices, (kind, kind), (end, end), body),
+        shape,
+        count,
+        received,
+        LocalWork(),
     )
 
 
@@ -157,7 +201,7 @@ def measure(found: Sequence[Sample], repeats: int, show: Any) -> list[float]:
     ready = []
     for sample in found:
         program = shardpass.compile(sample.module)
-        placed = program.place(np.zeros(sample.shape, np.float32))
+        placed = program.place(np.zeros(sample.shape, NUMPY[sample.element]))
         jax.block_until_ready(program.run(*placed))
         ready.append((program, placed))
         show(f"compiled {sample.name}")
@@ -169,6 +213,23 @@ def measure(found: Sequence[Sample], repeats: int, show: Any) -> list[float]:
             known.append(time.perf_counter() - start)
         show(f"turn {turn + 1} of {repeats}")
     return [statistics.median(known) for known in times]
+
+
+def flags(devices: int, size: int, repeats: int) -> dict[str, bool]:
+    """The profile's flags, by four gathers of an array of ``size`` bytes."""
+    mesh = f"mesh['g'={devices}]"
+    split, whole = f"{{{mesh}, [{{'g'}}, {{}}]}}", f"{{{mesh}, [{{}}, {{}}]}}"
+    columns = f"{{{mesh}, [{{}}, {{'g'}}]}}"
+    side = max(1, math.isqrt(size // 4) // devices) * devices
+    shape = (side, side - devices if side > devices else side)
+    found = [
+        _planned("all_gather", shape, columns, whole, devices),
+        _planned("all_to_all", shape, columns, whole, devices, PIECES),
+        _planned("all_gather", shape, split, whole, devices, element="bf16"),
+        _planned("all_gather", shape, split, whole, devices, element="ui16"),
+    ]
+    gathered, by_pieces, floats, bits = measure(found, repeats, lambda text: None)
+    return {"gathers_by_pieces": by_pieces < gathered, "floats_as_bits": floats > AS_FAST * bits}
 
 
 # ---------------------------------------------------------------- fitting
@@ -200,13 +261,16 @@ def errors(fitted: Fit, found: Sequence[Sample], seconds: Sequence[float]) -> li
     return out
 
 
-def profile_json(fitted: Fit, name: str, about: str, off: Sequence[float]) -> dict[str, Any]:
+def profile_json(
+    fitted: Fit, name: str, about: str, off: Sequence[float], flags: Mapping[str, bool] = NO_FLAGS
+) -> dict[str, Any]:
     """What ``profile=`` reads, with a note of how well it fits. A term that was not seen costs next to nothing."""
-    from shardpass.redistribute.terms.costs import Profile
     from shardpass.redistribute.terms.profiles import to_json
 
-    bandwidth, copies = (1 / max(rate, 1e-15) for rate in (fitted.received, fitted.copied))
-    made = to_json(Profile(name, fitted.latency, bandwidth, copies, about))
+    units = (fitted.received, fitted.copied, fitted.runs, fitted.elements, fitted.places)
+    bandwidth, copies, runs, elements, places = (1 / max(unit, 1e-15) for unit in units)
+    profile = Profile(name, fitted.latency, bandwidth, copies, about, runs=runs, elements=elements, places=places)
+    made = to_json(profile) | dict(flags)
     made["fit"] = {
         "samples": len(off),
         "call_seconds": fitted.call,
@@ -265,7 +329,8 @@ def calibrate(devices: int, sizes: Sequence[int], repeats: int, name: str) -> di
         seconds = measure(found, repeats, lambda text: progress.update(task, advance=1, description=text))
     fitted = fit(found, seconds)
     off = errors(fitted, found, seconds)
-    made = profile_json(fitted, name, f"measured by tools/bench/calibrate.py on {devices} virtual CPU devices", off)
+    about = f"measured by tools/bench/calibrate.py on {devices} virtual CPU devices"
+    made = profile_json(fitted, name, about, off, flags(devices, max(sizes), repeats))
     _print(console, found, seconds, fitted, off, made)
     return made
 
@@ -284,7 +349,7 @@ def _print(
         table.add_row(
             sample.name,
             show_bytes(sample.received),
-            show_bytes(sample.copied),
+            show_bytes(sample.work.bytes),
             f"{1e3 * measured:.3f} ms",
             f"{1e3 * fitted.seconds(sample):.3f} ms",
             f"{error:.2f}x",

@@ -46,7 +46,8 @@ from shardpass.redistribute.candidates.sub_axes.strategies import detour_strateg
 from shardpass.redistribute.problem.checks import make_problem
 from shardpass.redistribute.problem.problem import Problem
 from shardpass.redistribute.program import ops
-from shardpass.redistribute.program.build import Builder, Strategy
+from shardpass.redistribute.program.build import FREE, Builder, Strategy
+from shardpass.redistribute.program.local_work import LocalPrices
 from shardpass.redistribute.terms.choice import Terms, over_limit, show_seconds
 from shardpass.sharding import Sharding
 
@@ -215,22 +216,24 @@ def _detoured(problem: Problem, shape: tuple[int, ...], terms: Terms) -> list[Bu
     """The detours; where there is no room to park, a dimension is padded if the memory limit allows that."""
     halves = detours(problem, shape)
     if halves or (room := with_room_to_park(problem, shape)) is None:
-        return _of_strategies(problem, shape, [strategy for pair in halves for strategy in detour_strategies(pair)])
+        given = [strategy for pair in halves for strategy in detour_strategies(pair)]
+        return _of_strategies(problem, shape, given, terms)
     strategies_with_room = [strategy for pair in detours(problem, room) for strategy in detour_strategies(pair)]
-    candidates = _of_strategies(problem, room, strategies_with_room)
+    candidates = _of_strategies(problem, room, strategies_with_room, terms)
     return [built for built in candidates if terms.limit != "max" or built.memory.tile <= max(terms.tiles)]
 
 
 def _by_sub_axes(problem: Problem, shape: tuple[int, ...], by_sub_axes: SubAxisProblem, terms: Terms) -> list[Builder]:
     cheap = [*strategies(by_sub_axes), *staged_strategies(by_sub_axes, terms.profile)]
-    candidates = _of_strategies(problem, shape, cheap)
+    candidates = _of_strategies(problem, shape, cheap, terms)
     if not any(terms.fits(built) for built in candidates):
-        candidates += _of_strategies(problem, shape, strategies_gathering_in_rounds(by_sub_axes))
+        candidates += _of_strategies(problem, shape, strategies_gathering_in_rounds(by_sub_axes), terms)
     return candidates
 
 
-def _of_strategies(problem: Problem, shape: tuple[int, ...], given: list[Strategy]) -> list[Builder]:
-    return [_padded_and_trimmed(problem, shape, strategy) for strategy in given]
+def _of_strategies(problem: Problem, shape: tuple[int, ...], given: list[Strategy], terms: Terms) -> list[Builder]:
+    prices = terms.profile.local
+    return [_padded_and_trimmed(problem, shape, strategy, prices=prices) for strategy in given]
 
 
 def _with_sums(problem: Problem, shape: tuple[int, ...] | None, planner: str, terms: Terms) -> Builder:
@@ -261,8 +264,8 @@ def cheapest(candidates: list[Builder], terms: Terms) -> Builder:
     return terms.choose(candidates, int(candidates[0].received.max()))
 
 
-def _start(problem: Problem, label: str = "") -> Builder:
-    return Builder(problem.source.tile, problem.element, problem.sub_axes, label, problem.reduction)
+def _start(problem: Problem, label: str = "", prices: LocalPrices = FREE) -> Builder:
+    return Builder(problem.source.tile, problem.element, problem.sub_axes, label, problem.reduction, prices)
 
 
 def _box_exchanges(problem: Problem) -> list[Builder]:
@@ -283,9 +286,11 @@ def _box_exchange(problem: Problem, by_shape: bool) -> Builder:
     return builder
 
 
-def _padded_and_trimmed(problem: Problem, shape: tuple[int, ...], strategy: Strategy, label: str = "") -> Builder:
+def _padded_and_trimmed(
+    problem: Problem, shape: tuple[int, ...], strategy: Strategy, label: str = "", prices: LocalPrices = FREE
+) -> Builder:
     """The plan of ``strategy`` for the padded ``shape``, between padding the source tile and trimming the target's."""
-    builder = _start(problem, label)
+    builder = _start(problem, label, prices)
     tile = tuple(n // k for n, k in zip(shape, problem.source.tiling.counts, strict=True))
     if tile != builder.tile:
         builder.local(ops.Pad(tile), tile)

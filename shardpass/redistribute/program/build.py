@@ -22,7 +22,7 @@ O(devices) for each step.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -31,12 +31,14 @@ from shardpass.element_types import ElementType
 from shardpass.redistribute.problem.device_arrays import IntArray, moving_pairs
 from shardpass.redistribute.problem.sub_axes import SubAxes
 from shardpass.redistribute.program import ops
+from shardpass.redistribute.program.local_work import LocalPrices, LocalWork, local_work, usual_prices
 from shardpass.redistribute.program.memory import Memory
 from shardpass.redistribute.program.ops import Op
 from shardpass.redistribute.program.steps import Refusal, Step, StepKind
 
 Strategy = Callable[["Builder"], None]  # appends a plan, or a part of one, to a builder
 NO_GROUPS: IntArray = np.empty((0, 0), np.int64)
+FREE = usual_prices(math.inf)
 
 
 class Builder:
@@ -47,12 +49,20 @@ class Builder:
     """
 
     def __init__(
-        self, tile: tuple[int, ...], element: ElementType, sub_axes: SubAxes, label: str = "", reduction: str = "add"
+        self,
+        tile: tuple[int, ...],
+        element: ElementType,
+        sub_axes: SubAxes,
+        label: str = "",
+        reduction: str = "add",
+        prices: LocalPrices = FREE,
     ) -> None:
+        self.start = tile
         self.tile = tile
         self.element = element
         self.sub_axes = sub_axes
         self.reduction = reduction  # the op that joins partial values
+        self.prices = prices  # of local work, by which a form is chosen
         self.program: list[Op] = []
         self.steps: list[Step] = []
         self.label = label  # the name of the candidate; "": its steps say it
@@ -70,8 +80,22 @@ class Builder:
         self._memory.follow(self.program)
         return self._memory
 
+    @property
+    def work(self) -> LocalWork:
+        """The local work of the program so far."""
+        return local_work(self.program, self.start, self.element)
+
+    def cheapest(self, forms: Sequence[list[Op]]) -> list[Op]:
+        """The form whose ops make the program's local work least, the first of equals."""
+        if len(forms) == 1:
+            return forms[0]
+        return min(
+            forms, key=lambda form: self.prices.seconds(local_work([*self.program, *form], self.start, self.element))
+        )
+
     def after(self, first: Builder) -> Builder:
         """This plan, with ``first``, which ends where this one starts, put before it."""
+        self.start = first.start
         self._memory = self.memory.after(first.memory)
         self.program = [*first.program, *self.program]
         self.steps = [*first.steps, *self.steps]

@@ -41,6 +41,8 @@ def evaluate(program: DeviceProgram, arrays: list[Array]) -> list[Array]:
 
 def _apply(op: Op, values: list[Array]) -> list[Array]:
     match op:
+        case ops.AsBits():
+            return values
         case ops.Reshape():
             return [v.reshape(op.shape) for v in values]
         case ops.Transpose():

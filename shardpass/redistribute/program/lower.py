@@ -22,6 +22,7 @@ from shardpass.redistribute.program.ops import DeviceProgram, Op
 # Elements of two bits travel as bytes: XLA's CPU client gathers and concatenates them wrongly, or aborts, and adds none
 # (jaxlib 0.10.2 and 0.12.0.1).
 CARRIERS = {"i2": "i8", "ui2": "ui8"}
+ADDING = ops.AllReduce | ops.ReduceScatter
 
 
 def emit(
@@ -44,18 +45,29 @@ def emit(
         the ``ir.Value`` of the target tile; ``value`` itself where there is nothing to do.
     """
     element = value.type.element_type
-    carrier = ir.Type.parse(CARRIERS.get(str(element), str(element))) if program else element
+    as_bits = any(isinstance(op, ops.AsBits) for op in program) and not any(isinstance(op, ADDING) for op in program)
+    carrier = _bits_of(element) if as_bits else _carrier(element) if program else element
+    change = hlo.bitcast_convert if as_bits else hlo.convert
     emitter = _Emitter(Parts(carrier, channels, cause, {} if known is None else known))
-    value = _converted(value, carrier)
+    value = _changed(value, carrier, change)
     for op in program:
         value = emitter.emit(op, value)
-    return _converted(value, element)
+    return _changed(value, element, change)
 
 
-def _converted(value: Any, element: Any) -> Any:
+def _bits_of(element: Any) -> Any:
+    return ir.IntegerType.get_unsigned(element.width) if isinstance(element, ir.FloatType) else element
+
+
+def _carrier(element: Any) -> Any:
+    return ir.Type.parse(CARRIERS.get(str(element), str(element)))
+
+
+def _changed(value: Any, element: Any, change: Any) -> Any:
+    """``value`` with another element type, by the op ``change``."""
     if value.type.element_type == element:
         return value
-    return hlo.convert(ir.RankedTensorType.get(value.type.shape, element), value)
+    return change(ir.RankedTensorType.get(value.type.shape, element), value)
 
 
 @dataclass(slots=True)
@@ -68,6 +80,8 @@ class _Emitter:
     def emit(self, op: Op, value: Any) -> Any:
         parts = self.parts
         match op:
+            case ops.AsBits():
+                return value
             case ops.Reshape():
                 return hlo.reshape(parts.type(op.shape), value)
             case ops.Transpose():
@@ -80,6 +94,9 @@ class _Emitter:
                 return parts.zeros(op.shape)
             case ops.DynamicSlice():
                 return parts.slice(value, op.starts, op.sizes)
+            case ops.AllGather(by_pieces=True):
+                copies = hlo.concatenate([value] * op.groups.shape[1], op.axis)
+                return self.emit(ops.AllToAll(op.axis, op.axis, op.groups, op.axes), copies)
             case ops.AllGather():
                 built = all_gather(value, op.axis, op.groups, next(parts.channels))
                 return parts.tagged(built, op.axes)

@@ -59,16 +59,19 @@ class Memory:
 
     def follow(self, program: Sequence[Op]) -> int:
         """Counts the ops of ``program`` that are new since the last call; the most bytes alive in one of them."""
-        most = 0
-        for op in program[self.seen :]:
-            use = self._use(op)
-            self.shape = use.shape
-            self.copied += self.element.bytes(use.copied)
-            most = max(most, self.element.bytes(use.live))
-            self.tile = max(self.tile, self.element.bytes(math.prod(use.shape)))
+        most = max(map(self.follow_op, program[self.seen :]), default=0)
         self.seen = len(program)
-        self.peak = max(self.peak, most)
         return most
+
+    def follow_op(self, op: Op) -> int:
+        """Counts one op; the bytes alive in it."""
+        use = self._use(op)
+        self.shape = use.shape
+        self.copied += self.element.bytes(use.copied)
+        live = self.element.bytes(use.live)
+        self.tile = max(self.tile, self.element.bytes(math.prod(use.shape)))
+        self.peak = max(self.peak, live)
+        return live
 
     def after(self, first: Memory) -> Memory:
         """The count of this program with the one that ``first`` has followed put before it."""
@@ -89,6 +92,8 @@ class Memory:
     def _use(self, op: Op) -> Use:
         value = math.prod(self.shape)
         match op:
+            case ops.AsBits():
+                return Use(self.shape, value)
             case ops.Reshape():
                 return Use(op.shape, value)
             case ops.Transpose():

@@ -16,6 +16,11 @@ from shardpass.redistribute.problem.device_arrays import IntArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class AsBits:
+    """Values move as integers of their bits, in the whole program, unless it adds any; the result is as it was."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Reshape:
     shape: tuple[int, ...]
 
@@ -58,11 +63,15 @@ class DynamicSlice:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AllGather:
-    """The arrays of a group, in its order, one after another along ``axis``."""
+    """The arrays of a group, in its order, one after another along ``axis``.
+
+    ``by_pieces``: sent by an all_to_all of copies, which leaves each array in a buffer of its own.
+    """
 
     axis: int
     groups: IntArray  # [groups, size]
     axes: tuple[str, ...] = ()  # mesh axes, for people
+    by_pieces: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -176,7 +185,8 @@ class ChunkRounds:
 
 
 Op = (
-    Reshape
+    AsBits
+    | Reshape
     | Transpose
     | Pad
     | Trim

@@ -64,6 +64,8 @@ def apply(state: State, op: Op) -> State:
     """The state after one op. Raises Unproven."""
     rank = state.base.shape[1]
     axes = list(state.axes)
+    if isinstance(op, ops.AsBits):
+        return state
     if isinstance(op, ops.Reshape):
         return replace(state, axes=_regrouped(state.axes, op.shape))
     if isinstance(op, ops.Transpose):

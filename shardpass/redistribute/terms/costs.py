@@ -29,7 +29,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,7 @@ from numpy.typing import NDArray
 from shardpass.redistribute.problem.device_arrays import IntArray
 from shardpass.redistribute.problem.sub_axes import SubAxes
 from shardpass.redistribute.program.build import Builder
+from shardpass.redistribute.program.local_work import LocalPrices, usual_prices
 from shardpass.redistribute.program.steps import Step, StepKind
 
 PRODUCTS = 3.2e12  # of a profile that does not say it
@@ -74,7 +75,7 @@ class Tier:
         return members
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Profile:
     """A machine.
 
@@ -82,6 +83,8 @@ class Profile:
         latency, bandwidth: of the link between two devices that neither ``blocks`` nor ``axes`` join (``Link``).
         copies: bytes a second that a device writes locally.
         products: multiplications (with an addition each) a second of a large matrix product.
+        runs, elements, places, gathers_by_pieces, floats_as_bits: of local work (``program.local_work``); None: as
+            ``copies`` suggests.
         blocks: (devices, link), the smallest first: each run of so many device ids is joined by the link.
         axes: (mesh axis, link): devices that differ along that axis alone are joined by the link.
     """
@@ -94,6 +97,24 @@ class Profile:
     blocks: tuple[tuple[int, Link], ...] = ()
     axes: tuple[tuple[str, Link], ...] = ()
     products: float = PRODUCTS
+    runs: float | None = None
+    elements: float | None = None
+    places: float | None = None
+    gathers_by_pieces: bool = False
+    floats_as_bits: bool = False
+
+    @cached_property
+    def local(self) -> LocalPrices:
+        """The prices of local work."""
+        usual = usual_prices(self.copies)
+        return LocalPrices(
+            self.copies,
+            self.runs or usual.runs,
+            self.elements or usual.elements,
+            self.places or usual.places,
+            self.gathers_by_pieces,
+            self.floats_as_bits,
+        )
 
     @property
     def link(self) -> Link:
@@ -105,7 +126,7 @@ class Profile:
 
     def cost(self, built: Builder) -> float:
         """Modelled seconds of the whole plan."""
-        return self.seconds(tuple(built.steps), built.sub_axes) + built.memory.copied / self.copies
+        return self.seconds(tuple(built.steps), built.sub_axes) + self.local.seconds(built.work)
 
     def seconds(self, steps: tuple[Step, ...], sub_axes: SubAxes) -> float:
         """Modelled seconds of the collectives."""
@@ -168,7 +189,19 @@ PROFILES: Mapping[str, Profile] = {
     profile.name: profile
     for profile in (
         Profile("default", 10e-6, 50e9, 1e12, "a fast interconnect inside a host or pod, copies at a twentieth of it"),
-        Profile("cpu", 200e-6, 2e9, 2e9, "virtual devices of one CPU, through XLA's client", products=2e10),
+        Profile(
+            "cpu",
+            200e-6,
+            2e9,
+            2e9,
+            "virtual devices of one CPU, through XLA's client",
+            products=2e10,
+            runs=3e7,
+            elements=2e9,
+            places=2.5e8,
+            gathers_by_pieces=True,
+            floats_as_bits=True,
+        ),
         Profile(
             "a100",
             15e-6,

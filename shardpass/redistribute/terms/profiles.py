@@ -6,8 +6,9 @@ The file is a JSON object with the fields of ``Profile``; seconds, bytes, bytes 
      "blocks": [{"devices": 8, "latency": 1e-05, "bandwidth": 5e10}],
      "axes": {"model": {"latency": 1e-05, "bandwidth": 5e10}}}
 
-``about``, ``products``, ``blocks`` and ``axes`` may be left out, and not both of the last two be there. Other fields
-are notes.
+``about``, ``products``, ``blocks`` and ``axes`` may be left out, and not both of the last two be there; likewise what
+local work takes (``runs``, ``elements`` and ``places`` a second, and ``gathers_by_pieces`` and ``floats_as_bits``, true
+or false; ``program.local_work``). Other fields are notes.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from typing import Any
 
 from shardpass.diagnostics import table_redistribute as table
 from shardpass.redistribute.terms.costs import PRODUCTS, PROFILES, Link, Profile
+
+LOCAL = ("runs", "elements", "places", "gathers_by_pieces", "floats_as_bits")
 
 
 def find_profile(given: str | Profile) -> Profile:
@@ -69,6 +72,11 @@ def from_json(data: Any, name: str) -> Profile:
         tuple((int(n), _link(block, f"blocks[{i}]")) for i, (n, block) in enumerate(zip(sizes, blocks, strict=True))),
         tuple((axis, _link(link, f"axes[{axis!r}]")) for axis, link in axes.items()),
         _number(data, "products", "the profile") if "products" in data else PRODUCTS,
+        _rate(data, "runs"),
+        _rate(data, "elements"),
+        _rate(data, "places"),
+        _flag(data, "gathers_by_pieces"),
+        _flag(data, "floats_as_bits"),
     )
 
 
@@ -76,6 +84,7 @@ def to_json(profile: Profile) -> dict[str, Any]:
     """What ``from_json`` reads as ``profile``."""
     data: dict[str, Any] = {"name": profile.name, "about": profile.about, **_link_json(profile.link)}
     data["copies"], data["products"] = profile.copies, profile.products
+    data |= {field: value for field in LOCAL if (value := getattr(profile, field))}
     if profile.blocks:
         data["blocks"] = [{"devices": n, **_link_json(link)} for n, link in profile.blocks]
     if profile.axes:
@@ -89,6 +98,17 @@ def _link_json(link: Link) -> dict[str, float]:
 
 def _link(data: Any, where: str) -> Link:
     return Link(_number(data, "latency", where, zero=True), _number(data, "bandwidth", where))
+
+
+def _rate(data: dict[str, Any], field: str) -> float | None:
+    return _number(data, field, "the profile") if field in data else None
+
+
+def _flag(data: dict[str, Any], field: str) -> bool:
+    value = data.get(field, False)
+    if not isinstance(value, bool):
+        raise ValueError(f"{field!r} of the profile is {value!r}, which is neither true nor false")
+    return value
 
 
 def _number(data: Any, field: str, where: str, *, zero: bool = False) -> float:

@@ -14,6 +14,7 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedEOF, UnexpectedToken
 
 from shardpass.diagnostics import table_sharding as table
 from shardpass.sharding.errors import ShardingParseError, fault
+from shardpass.sharding.notations.tables import make_parser
 from shardpass.sharding.notations.trees import Node
 
 _local = threading.local()
@@ -23,11 +24,7 @@ def _grammar() -> Lark:
     """One parser a thread: lark's contextual lexer keeps state."""
     found: Lark | None = getattr(_local, "grammar", None)
     if found is None:
-        found = Lark.open_from_package(
-            "shardpass.sharding.notations", "mhlo.lark", parser="lalr", start=["start", "mesh_only"],
-            maybe_placeholders=False, propagate_positions=False,
-        )  # fmt: skip
-        _local.grammar = found
+        found = _local.grammar = make_parser()
     return found
 
 

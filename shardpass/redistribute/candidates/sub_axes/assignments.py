@@ -128,11 +128,11 @@ class SubAxisProblem:
         splitting = sorted((t, m) for m, t in enumerate(assignment) if t != REPLICATED)
         return self.sub_axes.index((*self.kept, *(m for _, m in splitting)))
 
-    def leading_dim(self, assignment: Assignment, chosen: list[int]) -> int | None:
+    def leading_dim(self, assignment: Assignment, chosen: Sequence[int]) -> int | None:
         """The dimension of which the sub-dimensions ``chosen`` are the most major local ones, in order; or None."""
         dim = self.sub_dims[chosen[0]].dim
         local = [t for t in self.local(assignment) if self.sub_dims[t].dim == dim]
-        return dim if local[: len(chosen)] == chosen else None
+        return dim if local[: len(chosen)] == list(chosen) else None
 
 
 def _splitting(sharding: Sharding, rank: int, problem: Problem) -> list[list[int]] | None:

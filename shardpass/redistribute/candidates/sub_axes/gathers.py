@@ -69,7 +69,11 @@ def _gather_to(problem: SubAxisProblem, after: Assignment, gathered: list[int], 
     local = problem.local(after)
     rest = [run for run in isolated(problem, local, coming).runs if run[0] not in coming]
     lead = (1, *(n for n in LocalLayout(tuple(rest), problem.sizes).shape if n > 1))
-    program: list[ops.Op] = [] if lead == tile else [ops.Reshape(lead)]
-    program.append(ops.AllGather(0, groups, names))
-    program += restored(problem, local, coming, (size, *lead[1:]), full)
-    builder.step(StepKind.ALL_GATHER, program, groups, full, builder.bytes(tile) * (size - 1), names)
+    in_front: list[ops.Op] = [] if lead == tile else [ops.Reshape(lead)]
+    in_front.append(ops.AllGather(0, groups, names))
+    in_front += restored(problem, local, coming, (size, *lead[1:]), full)
+    by_pieces: list[ops.Op] = [] if dim is None else [ops.AllGather(dim, groups, names, by_pieces=True)]
+    can_choose = dim is not None and builder.prices.gathers_by_pieces
+    program = builder.cheapest([in_front, by_pieces] if can_choose else [in_front])
+    kind = StepKind.ALL_TO_ALL if program is by_pieces else StepKind.ALL_GATHER
+    builder.step(kind, program, groups, full, builder.bytes(tile) * (size - 1), names)

@@ -81,16 +81,19 @@ def windowable(problem: SubAxisProblem, local: Sequence[int], fixed: Sequence[in
     return LocalLayout(tuple(out), problem.sizes)
 
 
-def rearranged(before: tuple[int, ...], layout: LocalLayout, order: Sequence[int], after: tuple[int, ...]) -> list[Op]:
+def rearranged(
+    before: tuple[int, ...], layout: LocalLayout, order: Sequence[int], after: tuple[int, ...], *, whole: bool = True
+) -> list[Op]:
     """Ops that see an array of shape ``before`` as ``layout``, transpose its axes to ``order``, and end with ``after``.
 
-    Axes of size 1 take no part, neighbours that stay neighbours are one axis; an op that changes nothing is left out.
+    Axes of size 1 take no part; an op that changes nothing is left out. With ``whole``, neighbours that stay neighbours
+    are one axis.
     """
     shape = layout.shape
     real = [a for a in order if shape[a] > 1]
     blocks: list[list[int]] = []
     for a in real:
-        if blocks and not any(shape[b] > 1 for b in range(blocks[-1][-1] + 1, a)) and blocks[-1][-1] < a:
+        if whole and blocks and not any(shape[b] > 1 for b in range(blocks[-1][-1] + 1, a)) and blocks[-1][-1] < a:
             blocks[-1].append(a)
         else:
             blocks.append([a])
@@ -106,7 +109,7 @@ def rearranged(before: tuple[int, ...], layout: LocalLayout, order: Sequence[int
 
 
 def restored(
-    problem: SubAxisProblem, local: Sequence[int], coming: list[int], shape: tuple[int, ...], tile: tuple[int, ...]
+    problem: SubAxisProblem, local: Sequence[int], coming: Sequence[int], shape: tuple[int, ...], tile: tuple[int, ...]
 ) -> list[Op]:
     """Ops from an array of ``shape``, with ``coming`` in front of the rest of ``local``, to ``tile``."""
     out = isolated(problem, local, coming)

@@ -7,15 +7,16 @@ import numpy as np
 import pytest
 
 from shardpass.redistribute import plan_redistribution
+from shardpass.redistribute.program.local_work import LocalWork
 from shardpass.redistribute.terms.profiles import find_profile, from_json
-from tools.bench.calibrate import CHAIN, Fit, Sample, errors, fit, profile_json, samples
+from tools.bench.calibrate import CHAIN, RUNS, Fit, Sample, errors, fit, profile_json, samples
 from tools.processes import environment, module_command
 
 CALIBRATE = module_command("tools.bench.calibrate")
 
 
 def made(collectives, received, copied):
-    return Sample("", "", (), collectives, received, copied)
+    return Sample("", "", (), collectives, received, LocalWork(copied))
 
 
 GRID = [made(c, r, k) for c, r, k in [(0, 0, 10**6), (0, 0, 10**4), (1, 10**5, 0), (8, 10**6, 0), (1, 10**7, 10**6)]]
@@ -23,7 +24,7 @@ GRID = [made(c, r, k) for c, r, k in [(0, 0, 10**6), (0, 0, 10**4), (1, 10**5, 0
 
 def test_a_fit_finds_what_made_the_numbers():
     truth = Fit(call=3e-4, latency=2e-5, received=1e-9, copied=4e-10)
-    seconds = [3e-4 + 2e-5 * s.collectives + 1e-9 * s.received + 4e-10 * s.copied for s in GRID]
+    seconds = [3e-4 + 2e-5 * s.collectives + 1e-9 * s.received + 4e-10 * s.work.bytes for s in GRID]
     found = fit(GRID, seconds)
     np.testing.assert_allclose(
         [found.call, found.latency, found.received, found.copied],
@@ -35,10 +36,19 @@ def test_a_fit_finds_what_made_the_numbers():
 
 def test_nothing_costs_less_than_nothing():
     """Collectives that seem to make a call faster are free."""
-    seconds = [3e-4 - 1e-5 * s.collectives + 1e-9 * s.received + 4e-10 * s.copied for s in GRID]
+    seconds = [3e-4 - 1e-5 * s.collectives + 1e-9 * s.received + 4e-10 * s.work.bytes for s in GRID]
     found = fit(GRID, seconds)
     assert found.latency == 0
     assert min(found.call, found.received, found.copied) > 0
+
+
+def test_joining_in_runs_is_counted_as_runs():
+    """Tiles of 64 KiB, runs of 252 bytes: 63 columns of 260 rows go in 4 pieces of 65 rows, and as many come."""
+    by_name = {sample.name: sample for sample in samples(4, [1 << 16])}
+    tile = 260 * 63
+    cut = LocalWork(4 * tile, 0, tile, 0)
+    assert by_name["joined in runs of 252 bytes"].work == cut.plus(LocalWork(4 * tile, 4 * 65, 0, 0))
+    assert by_name["joined one by one of 252 bytes"].work == cut.plus(LocalWork(4 * tile, 0, tile, tile))
 
 
 def test_an_error_says_how_many_times_off():
@@ -56,18 +66,22 @@ def test_samples_are_counted_as_their_collectives_are():
     """On 4 devices, tiles of 4 KiB: 32 rows of 32 floats."""
     by_name = {sample.name: sample for sample in samples(4, [4096])}
     tile = 4096
+    joined = {f"joined {how} of {run} bytes" for how in ("in runs", "one by one") for run in RUNS}
+    assert joined < set(by_name)
     want = {
         "transpose": (0, 0, tile),
         "all_gather of 2": (1, tile, 0),
         "all_gather of 4": (1, 3 * tile, 0),
-        "all_to_all of 2": (1, tile // 2, 3 * tile),  # pieces cut and joined, and a transpose
-        "all_to_all of 4": (1, 3 * tile // 4, 3 * tile),
+        "all_to_all of 2": (1, tile // 2, 2 * tile),  # pieces cut, and joined
+        "all_to_all of 4": (1, 3 * tile // 4, 2 * tile),
         "1 collective_permute": (1, tile, 0),
         f"{CHAIN} collective_permute": (CHAIN, CHAIN * tile, 0),
     }
-    assert {name: (s.collectives, s.received, s.copied) for name, s in by_name.items()} == want
+    found = {name: (s.collectives, s.received, s.work.bytes) for name, s in by_name.items() if name not in joined}
+    assert found == want
     for name, sample in by_name.items():
-        kind = name.split()[0] if name.split()[0].startswith("all") else "collective_permute"
+        first = name.split()[0].replace("joined", "all_to_all")
+        kind = first if first.startswith("all") else "collective_permute"
         assert sample.module.count(f"stablehlo.{kind}") == sample.collectives
 
 
@@ -77,7 +91,7 @@ def test_a_tiny_run(tmp_path):
     done = subprocess.run([*command, "-o", str(file)], capture_output=True, text=True, timeout=300, env=environment())
     assert done.returncode == 0, done.stderr
     assert "geometric mean" in done.stderr
-    assert json.loads(file.read_text())["fit"]["samples"] == 2 * 5
+    assert json.loads(file.read_text())["fit"]["samples"] == 2 * (5 + 2 * len(RUNS))
     profile = find_profile(str(file))
     assert profile.bandwidth > 0
     plan = plan_redistribution((8, 8), "f32", "{devices=[2,1]<=[2]}", "{devices=[1,2]<=[2]}", profile=str(file))

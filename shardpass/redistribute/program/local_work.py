@@ -1,0 +1,209 @@
+"""The local work of a device program: the passes over memory that XLA makes of it, and what slows them down.
+
+Problem: two programs that receive the same bytes differ by half in time, by how a device cuts the pieces that it sends
+and joins those that come. XLA fuses local ops up to the next collective into one loop over the array that is written.
+Four numbers tell such loops apart (``LocalWork``):
+
+1. ``bytes``: written, and read once.
+2. ``runs``: stretches that are joined by a call of memcpy each.
+3. ``elements``: written one by one, where no memcpy writes a run of them.
+4. ``places``: of these, those whose place in the operand takes a division. That is so where the innermost dimension of
+   the array that is written is several dimensions of what is read: f32[8, 28] from f32[4, 8, 7] transposed. Further
+   out a division is done once for the whole inner loop, and splitting a dimension takes none.
+
+State: the shape of the local array, and the ``_Loop`` that has read but not yet written it. Cases:
+
+1. Local ops join the loop; a reshape after a slice, a transpose or a joining may make places.
+2. A collective writes the loop first. A permute, an all_reduce, and gathers and scatters along the leading axis need no
+   other loop.
+3. An all_to_all writes its pieces. A new loop joins those that come. If nothing follows, and they are joined along an
+   axis inside, that is a memcpy for each run; a reshape that follows makes it choose a piece for each element.
+4. Along another axis than the leading one, a gather ends with a transpose, a scatter begins with one.
+5. Rounds and boxes copy as ``memory`` counts them.
+
+Example: f32[8, 28] from pieces [8, 7] of four devices. Joined to [4, 8, 7] and transposed: a loop that writes 896 bytes
+as 224 elements and computes as many places. Joined along the last axis: 896 bytes in 32 runs.
+
+O(ops), and O(devices) for a round of a box exchange.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from shardpass.element_types import ElementType
+from shardpass.redistribute.program import ops
+from shardpass.redistribute.program.memory import Memory
+from shardpass.redistribute.program.ops import Op
+
+Shape = tuple[int, ...]
+
+
+class LocalWork(NamedTuple):
+    """Bytes written in all loops, runs joined by memcpy, elements written one by one, places that take a division."""
+
+    bytes: int = 0
+    runs: int = 0
+    elements: int = 0
+    places: int = 0
+
+    def plus(self, other: LocalWork) -> LocalWork:
+        """Both, one after the other."""
+        return LocalWork(*map(sum, zip(self, other, strict=True)))
+
+
+@dataclass(frozen=True, slots=True)
+class LocalPrices:
+    """What local work costs on a machine.
+
+    Attributes:
+        copies: bytes a second.
+        runs: calls of memcpy a second, beside their bytes.
+        elements: elements a second that are written one by one, beside their bytes.
+        places: of these, places a second that are computed, beside that.
+        gathers_by_pieces: whether a gather along an inner dimension may be an all_to_all of copies of the tile.
+        floats_as_bits: whether floats of 8 and 16 bits should travel as integers. XLA's CPU client sends bf16 as f32.
+    """
+
+    copies: float
+    runs: float
+    elements: float
+    places: float
+    gathers_by_pieces: bool = False
+    floats_as_bits: bool = False
+
+    def seconds(self, work: LocalWork) -> float:
+        rates = (self.copies, self.runs, self.elements, self.places)
+        return sum(count / rate for count, rate in zip(work, rates, strict=True))
+
+
+# The bytes whose copy takes as long as a call of memcpy, as an element that is written alone, and as computing its
+# place: in the ratio that they have on a CPU, and little beside the bytes, where a machine does not say it.
+CALL, ELEMENT, PLACE = 1, 1 / 64, 1 / 8
+
+
+def usual_prices(copies: float) -> LocalPrices:
+    """Of a machine of which no more is known than the bytes a second that it copies."""
+    return LocalPrices(copies, copies / CALL, copies / ELEMENT, copies / PLACE)
+
+
+def local_work(program: Sequence[Op], shape: Shape, element: ElementType) -> LocalWork:
+    """The work of ``program`` on local arrays that start with ``shape``."""
+    walk = _Walk(Memory(shape, element))
+    for op in program:
+        walk.follow(op)
+    walk.write()
+    return walk.done
+
+
+@dataclass(slots=True)
+class _Loop:
+    """A loop over an array that is not written yet.
+
+    ``jumps``: whether it reads otherwise than from end to end. ``joined``: the elements of a run, where it joins
+    pieces, else 0; ``inside``: along an axis that is not the leading one. ``places``: whether the places of its
+    elements take divisions.
+    """
+
+    jumps: bool = False
+    joined: int = 0
+    inside: bool = False
+    places: bool = False
+
+
+class _Walk:
+    """``memory`` follows the shapes, and counts what rounds and boxes copy."""
+
+    def __init__(self, memory: Memory) -> None:
+        self.memory = memory
+        self.loop: _Loop | None = None
+        self.done = LocalWork()
+
+    def write(self) -> None:
+        """Ends the loop, if there is one: its array is written."""
+        loop, elements = self.loop, math.prod(self.memory.shape)
+        if loop is not None:
+            runs = elements // loop.joined if loop.joined else 0
+            places = elements if loop.places else 0
+            one_by_one = 0 if loop.joined else elements
+            work = LocalWork(self.memory.element.bytes(elements), runs, one_by_one, places)
+            self.done = self.done.plus(work)
+        self.loop = None
+
+    def follow(self, op: Op) -> None:
+        shape = self.memory.shape
+        match op:
+            case ops.AsBits():
+                pass
+            case ops.Reshape():
+                self._reshape(shape, op.shape)
+            case ops.Transpose() | ops.DynamicSlice() | ops.Trim() | ops.Pad():
+                self._jump()
+            case ops.AllToAll():
+                self._all_to_all(op, shape)
+                return
+            case ops.AllGather():
+                self._all_gather(op, shape)
+                return
+            case ops.ReduceScatter():
+                if math.prod(shape[: op.axis]) > 1:
+                    self._jump()
+                self.write()
+            case ops.Permute() | ops.AllReduce() | ops.Zeros():
+                self.write()
+            case _:
+                self._by_parts(op)
+                return
+        self.memory.follow_op(op)
+
+    def _jump(self) -> None:
+        """The loop does not read from end to end."""
+        if self.loop is None:
+            self.loop = _Loop()
+        self.loop.jumps, self.loop.joined = True, 0
+
+    def _reshape(self, before: Shape, after: Shape) -> None:
+        loop = self.loop
+        if loop is not None:
+            loop.places |= loop.inside or (loop.jumps and _innermost(after) > _innermost(before))
+            loop.joined = 0 if loop.inside else loop.joined
+
+    def _all_to_all(self, op: ops.AllToAll, shape: Shape) -> None:
+        if self.loop is not None and math.prod(shape[op.split + 1 :]) == 1:
+            self.loop.places = False  # the pieces are cut where the dimensions meet
+        self._jump()
+        self.write()
+        came = (*shape[: op.split], shape[op.split] // op.groups.shape[1], *shape[op.split + 1 :])
+        self.memory.follow_op(op)
+        inside = math.prod(came[: op.concat]) > 1
+        if op.split == op.concat:
+            self.loop = _Loop(joined=math.prod(came[op.concat :]), inside=inside)
+        else:  # XLA joins along the split axis, and transposes
+            self.loop = _Loop(jumps=True, places=inside and math.prod(came[op.concat + 1 :]) == 1)
+
+    def _all_gather(self, op: ops.AllGather, shape: Shape) -> None:
+        self.write()
+        inside = math.prod(shape[: op.axis]) > 1
+        if inside and not op.by_pieces:  # XLA gathers in front, from a copy
+            self._jump()
+            self.write()
+        self.memory.follow_op(op)
+        if inside and op.by_pieces:
+            self.loop = _Loop(joined=math.prod(shape[op.axis :]), inside=True)
+        elif inside:
+            self.loop = _Loop(jumps=True, places=math.prod(shape[op.axis + 1 :]) == 1)
+
+    def _by_parts(self, op: Op) -> None:
+        """Case 5."""
+        self.write()
+        before = self.memory.copied
+        self.memory.follow_op(op)
+        self.done = self.done.plus(LocalWork(self.memory.copied - before))
+
+
+def _innermost(shape: Shape) -> int:
+    """The innermost dimension that is no 1."""
+    return next((n for n in reversed(shape) if n > 1), 1)

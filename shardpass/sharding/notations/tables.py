@@ -1,0 +1,58 @@
+"""The parser of ``mhlo.lark``, from tables that are kept beside it.
+
+To build the tables takes lark four times as long as to read them, and a command that parses one sharding would wait for
+it. ``mhlo.tables.json`` holds what lark itself writes of its parser, as numbers and text, the version that wrote it,
+and a digest of the grammar; another version builds the parser from the grammar. ``python -m tools.docs.make_tables``
+writes the file, and tests hold it to the grammar.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from importlib.resources import files
+from typing import Any
+
+import lark
+from lark import Lark
+from lark.grammar import Rule
+from lark.lexer import TerminalDef
+
+PACKAGE = "shardpass.sharding.notations"
+TABLES = "mhlo.tables.json"
+
+
+def make_parser() -> Lark:
+    """A parser of its own: lark's contextual lexer keeps state."""
+    kept = json.loads((files(PACKAGE) / TABLES).read_text(), object_hook=_numbered)
+    if kept["lark"] != lark.__version__:
+        return built_parser()
+    return Lark.load({"data": kept["data"], "memo": kept["memo"]})  # a dict is no pickle
+
+
+def built_parser() -> Lark:
+    """The same, from the grammar."""
+    return Lark(
+        _grammar(), parser="lalr", start=["start", "mesh_only"], maybe_placeholders=False, propagate_positions=False
+    )
+
+
+def tables_text() -> str:
+    """What the file holds; lark numbers its states differently from run to run."""
+    data, memo = built_parser().memo_serialize([TerminalDef, Rule])
+    kept = {"lark": lark.__version__, "grammar": grammar_digest(), "data": data, "memo": memo}
+    return json.dumps(kept, separators=(",", ":")) + "\n"
+
+
+def grammar_digest() -> str:
+    """SHA-256 of the grammar's text."""
+    return hashlib.sha256(_grammar().encode()).hexdigest()
+
+
+def _grammar() -> str:
+    return (files(PACKAGE) / "mhlo.lark").read_text()
+
+
+def _numbered(row: dict[str, Any]) -> dict[Any, Any]:
+    """JSON has text alone for keys; lark's states and symbols are numbers."""
+    return {int(key) if key.isdigit() else key: value for key, value in row.items()}

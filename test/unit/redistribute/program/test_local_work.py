@@ -1,0 +1,140 @@
+"""The local work of programs, counted by hand on small tiles; and how it decides the form of an exchange."""
+
+import math
+
+import numpy as np
+import pytest
+
+from shardpass.element_types import element_type
+from shardpass.redistribute import plan_redistribution
+from shardpass.redistribute.program import ops
+from shardpass.redistribute.program.evaluate import evaluate
+from shardpass.redistribute.program.local_work import LocalPrices, LocalWork, local_work, usual_prices
+from shardpass.redistribute.terms.costs import PROFILES, Profile
+
+F32 = element_type("f32")
+FOUR = np.array([[0, 1, 2, 3]])
+HERE = np.array([1, 2, 3, 0])
+
+
+def work(shape, *program):
+    return local_work(program, shape, F32)
+
+
+def test_a_permute_alone_has_none():
+    assert work((8, 8), ops.Permute(HERE)) == LocalWork()
+
+
+def test_a_slice_before_a_permute_is_one_loop():
+    half = ops.DynamicSlice((4, 8), np.zeros((4, 2), np.int64))
+    assert work((8, 8), half, ops.Reshape((4, 2, 4)), ops.Permute(HERE)) == LocalWork(4 * 32, 0, 32, 0)
+
+
+def test_local_ops_up_to_a_collective_are_one_loop():
+    """Sliced, transposed, seen with three dimensions: written once."""
+    half = ops.DynamicSlice((4, 8), np.zeros((4, 2), np.int64))
+    turned = (half, ops.Transpose((1, 0)), ops.Reshape((8, 2, 2)))
+    assert work((8, 8), *turned, ops.Permute(HERE)) == LocalWork(4 * 32, 0, 32, 0)
+
+
+def test_merged_innermost_dimensions_take_places():
+    """f32[4, 8, 7] to [8, 4, 7] to [8, 28]: 28 is two dimensions of what is read. [8, 4, 7] to [32, 7] is free."""
+    turned = ops.Transpose((1, 0, 2))
+    assert work((4, 8, 7), turned, ops.Reshape((8, 28))) == LocalWork(4 * 224, 0, 224, 224)
+    assert work((4, 8, 7), turned, ops.Reshape((32, 7))) == LocalWork(4 * 224, 0, 224, 0)
+
+
+def test_pieces_joined_along_an_inner_axis_are_runs():
+    """f32[8, 28] on 4 devices, cut and joined along the columns: pieces of 8x7, so 32 runs of 7 are joined."""
+    exchange = ops.AllToAll(1, 1, FOUR)
+    cut = LocalWork(4 * 224, 0, 224, 0)
+    assert work((8, 28), exchange) == cut.plus(LocalWork(4 * 224, 32, 0, 0))
+    seen_otherwise = work((8, 28), exchange, ops.Reshape((4, 2, 28)))
+    assert seen_otherwise == cut.plus(LocalWork(4 * 224, 0, 224, 224))  # each element is looked for in its piece
+
+
+def test_pieces_joined_in_front_and_transposed_are_the_loop_of_the_example():
+    program = (ops.AllToAll(0, 0, FOUR), ops.Transpose((1, 0, 2)), ops.Reshape((8, 28)))
+    cut = LocalWork(4 * 224, 0, 224, 0)
+    assert work((4, 8, 7), *program) == cut.plus(LocalWork(4 * 224, 0, 224, 224))
+
+
+def test_a_gather_in_front_writes_nothing_more():
+    assert work((2, 8), ops.AllGather(0, FOUR)) == LocalWork()
+
+
+def test_a_gather_of_columns_by_pieces_is_one_joining():
+    """The tile [2, 8] becomes [2, 32]: 8 runs of 8. Not by pieces it is copied first, and then transposed."""
+    assert work((2, 8), ops.AllGather(1, FOUR, by_pieces=True)) == LocalWork(4 * 64, 8, 0, 0)
+    assert work((2, 8), ops.AllGather(1, FOUR)) == LocalWork(4 * 16, 0, 16, 0).plus(LocalWork(4 * 64, 0, 64, 64))
+
+
+def test_prices_are_what_each_number_takes():
+    prices = LocalPrices(copies=8.0, runs=4.0, elements=2.0, places=1.0)
+    assert prices.seconds(LocalWork(8, 8, 8, 8)) == 1 + 2 + 4 + 8
+    assert usual_prices(math.inf).seconds(LocalWork(1, 1, 1, 1)) == 0
+
+
+COLUMNS = "{mesh['x'=4], [{}, {'x'}]}"
+ROWS = "{mesh['x'=4], [{'x'}, {}]}"
+
+
+@pytest.mark.parametrize(("columns", "joined"), [(4 * 4, "one by one"), (4 * 500, "in runs")])
+def test_long_runs_are_joined_by_copies_and_short_ones_by_a_loop(columns, joined):
+    """Columns to rows on 4 devices: pieces of 4 or of 500 columns come, and are joined along the columns."""
+    plan = plan_redistribution((4096, columns), "f32", COLUMNS, "{mesh['x'=4], [{'x'}, {}]}", profile="cpu")
+    kinds = [type(op).__name__ for op in plan.program]
+    assert (kinds[-1] == "AllToAll") == (joined == "in runs"), kinds
+    assert plan.bytes_received == plan.lower_bound_bytes
+
+
+def test_a_gather_goes_by_pieces_only_where_the_profile_says_so():
+    for name, kind in (("cpu", "all_to_all"), ("default", "all_gather")):
+        plan = plan_redistribution((96, 4000), "f32", COLUMNS, "{mesh['x'=4], [{}, {}]}", profile=name)
+        assert [step.kind for step in plan.steps] == [kind]
+        assert plan.bytes_received == 3 * 96 * 1000 * 4
+        assert ("stablehlo.all_to_all" in plan.to_module()) == (name == "cpu")
+
+
+def test_each_form_gives_the_same_array():
+    """Rows to columns with a slice before, under prices that make each form the cheapest; NumPy is the witness."""
+    mesh = "mesh['a'=2,'b'=4]"
+    source, target = f"{{{mesh}, [{{}}, {{}}, {{'b'}}]}}", f"{{{mesh}, [{{'b'}}, {{'a'}}, {{}}]}}"
+    whole = np.arange(64 * 28 * 56).reshape(64, 28, 56)
+    programs = set()
+    for dear in ("runs", "elements", "places"):
+        rates = {rate: 1.0 if rate == dear else 1e6 for rate in ("runs", "elements", "places")}
+        machine = Profile(dear, 0.0, 1e9, math.inf, **rates)
+        plan = plan_redistribution((64, 28, 56), "i64", source, target, profile=machine)
+        tiles = [whole[..., 14 * b : 14 * b + 14] for _ in range(2) for b in range(4)]
+        wanted = [whole[16 * b : 16 * b + 16, 14 * a : 14 * a + 14] for a in range(2) for b in range(4)]
+        for got, want in zip(evaluate(plan.program, tiles), wanted, strict=True):
+            np.testing.assert_array_equal(got, want)
+        programs.add(tuple(type(op).__name__ for op in plan.program))
+    assert len(programs) > 1  # the prices decide
+
+
+@pytest.mark.parametrize("element", ["bf16", "f8E4M3FN"])
+def test_narrow_floats_travel_as_bits_where_the_profile_says_so(element):
+    plans = {name: plan_redistribution((8, 64), element, ROWS, COLUMNS, profile=name) for name in ("cpu", "default")}
+    assert isinstance(plans["cpu"].program[0], ops.AsBits)
+    width = {"bf16": 16, "f8E4M3FN": 8}[element]
+    exchanges = [line for line in plans["cpu"].to_module().splitlines() if "stablehlo.all_to_all" in line]
+    assert exchanges
+    assert all(f"xui{width}>" in line for line in exchanges)
+    assert "bitcast_convert" not in plans["default"].to_module()
+
+
+def test_sums_do_not_travel_as_bits():
+    """Integers of the bits add otherwise than the floats."""
+    partial = "{mesh['x'=4], [{}, {}], unreduced={'x'}}"
+    plan = plan_redistribution((8, 64), "bf16", partial, ROWS, profile="cpu")
+    assert "reduce_scatter" in [step.kind for step in plan.steps]
+    assert "bitcast_convert" not in plan.to_module()
+
+
+def test_profiles_say_what_local_work_takes():
+    cpu = PROFILES["cpu"].local
+    assert (cpu.runs, cpu.gathers_by_pieces, cpu.floats_as_bits) == (3e7, True, True)
+    default = PROFILES["default"]
+    assert default.local == usual_prices(default.copies)
