@@ -7,6 +7,7 @@ first used, so that ``import shardpass`` is quick and needs no JAX.
 from __future__ import annotations
 
 import importlib
+import os
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
     from shardpass.suggesting.suggest import suggest as suggest
 
     __version__: str
+
+# As JAX does, which may be imported later than jaxlib: else XLA's log lists the devices on stderr.
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
 
 _PUBLIC = {
     "AxisRef": "shardpass.sharding",

@@ -8,10 +8,15 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
-from shardpass.cli.common import MODULE_HELP, argument_parser, guarded, read_module, write_output
+from shardpass.cli.common import MODULE_HELP, Pieces, argument_parser, guarded, read_module, write_output
 from shardpass.cli.findings import FORMATS, summary
 from shardpass.diagnostics import Diagnostic, Severity, ShardpassError, collect, printable
+
+if TYPE_CHECKING:
+    from shardpass.ir.doors import Given
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -72,7 +77,10 @@ def _run(argv: Sequence[str]) -> int:
     data, file = read_module(parser, args.module)
     from shardpass.onnx.model import looks_like_a_model
 
-    found = _check_onnx(data, file, args) if looks_like_a_model(data, file) else _check_module(data, file, args)
+    if looks_like_a_model(data if isinstance(data, bytes) else b"", file):
+        found = _check_onnx(data if isinstance(data, bytes) else data.read(), file, args)
+    else:
+        found = _check_module(data, file, args)
     errors = any(d.severity is Severity.ERROR for d in found)
     if args.format != "text":
         print(FORMATS[args.format](file, found))
@@ -107,18 +115,25 @@ def _check_onnx(data: bytes, file: str, args: argparse.Namespace) -> Sequence[Di
     return report.findings
 
 
-def _check_module(data: bytes, file: str, args: argparse.Namespace) -> Sequence[Diagnostic]:
+def _check_module(data: Given, file: str, args: argparse.Namespace) -> Sequence[Diagnostic]:
     from shardpass.cli.check_module import check_module
 
     checked = check_module(data, file, strict=args.strict, perf=args.perf, inferred=args.print_inferred)
     if args.print_inferred:
         print("\n".join(checked.inferred))
-    if args.output is not None and checked.text:
-        write_output(args.output, checked.text)
+    if args.output is not None and checked.module is not None:
+        write_output(args.output, partial(_print_to, module=checked.module))
     return checked.findings
 
 
-def run_and_collect(data: bytes, file: str, pipeline: str) -> list[Diagnostic]:
+def _print_to(pieces: Pieces, module: Any) -> None:
+    """The module with every sharding, in pieces."""
+    from shardpass.ir import streamed
+
+    streamed.print_to(pieces, module, enable_debug_info=True)
+
+
+def run_and_collect(data: Given, file: str, pipeline: str) -> list[Diagnostic]:
     """Every finding of ``pipeline`` on the module ``data``, errors first."""
     from shardpass.pipeline.run import run_pipeline
 

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from shardpass.diagnostics import Diagnostic, Severity, ShardpassError, collect
+
+if TYPE_CHECKING:
+    from shardpass.ir.doors import Given
 
 
 @dataclass(frozen=True)
 class Checked:
-    """``inferred``: one line for each value; ``text``: the module with every sharding; both empty after an error."""
+    """``inferred``: one line for each value; ``module``: the module with every sharding; neither after an error."""
 
     findings: tuple[Diagnostic, ...]
     inferred: tuple[str, ...] = ()
-    text: str = ""
+    module: Any = None
 
 
 def check_module(
-    data: bytes, file: str, *, strict: bool = False, perf: bool = False, inferred: bool = False
+    data: Given, file: str, *, strict: bool = False, perf: bool = False, inferred: bool = False
 ) -> Checked:
     """Imports, propagates and checks the module ``data``; findings are sorted, errors first."""
     from shardpass.ir.context import parse_module
@@ -28,7 +31,7 @@ def check_module(
     options = f"redistributions=true strict={str(strict).lower()} remarks={str(perf).lower()}"
     given: frozenset[int] = frozenset()
     lines: tuple[str, ...] = ()
-    module, text = None, ""
+    module, done = None, False
     with collect() as found:
         try:
             module = parse_module(data, file)
@@ -39,17 +42,19 @@ def check_module(
                 lines = tuple(_lines(module, given))
             else:
                 run_in_place(module, "shardpass-import,shardpass-propagate")
-            text = module.operation.get_asm(enable_debug_info=True)
+            done = True  # the check leaves the module as it is
             run_in_place(module, f"shardpass-check{{{options}}}")
         except ShardpassError as error:
             found = [*error.diagnostics, *found]
-            if module is not None and not text:  # import stops at its first step with errors
+            if module is not None and not done:  # import stops at its first step with errors
                 found += _by_itself(parse_module(data, file))
     unique: dict[tuple[object, ...], Diagnostic] = {}
     for one in found:
         unique.setdefault((one.code, one.place, one.message), one)
     order = list(Severity)
-    return Checked(tuple(sorted(unique.values(), key=lambda d: order.index(d.severity))), lines, text)
+    return Checked(
+        tuple(sorted(unique.values(), key=lambda d: order.index(d.severity))), lines, module if done else None
+    )
 
 
 def _by_itself(module: Any) -> list[Diagnostic]:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from shardpass.cli.common import MODULE_HELP, argument_parser, guarded, read_module
 from shardpass.cli.findings import FORMATS, summary
 from shardpass.diagnostics import Severity, collect
 from shardpass.diagnostics.table_passes import NOT_REPLICATED
+
+if TYPE_CHECKING:
+    from shardpass.ir.doors import Given
 
 PIPELINE = "shardpass-import,shardpass-check-replication"
 
@@ -48,7 +52,7 @@ def _run(argv: Sequence[str]) -> int:
     return int(bool(found))
 
 
-def _varying(data: bytes, file: str) -> list[str]:
+def _varying(data: Given, file: str) -> list[str]:
     from shardpass.ir.annotations import main_of, mesh_of, num_devices
     from shardpass.pipeline.run import run_pipeline
     from shardpass.replication.check import varying

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from shardpass.ir.doors import LargeFile
+
 STDIN, STDOUT = "<stdin>", "<stdout>"
 
 # What a write to a stream fails with: closed, full, over a limit, torn off.
@@ -221,15 +223,23 @@ class _Version(argparse.Action):
         parser.exit(0)
 
 
-def read_module(parser: argparse.ArgumentParser, given: str | None) -> tuple[bytes, str]:
-    """As ``read_input``, of stdin where no file is ``given``; if nothing comes from there either, that is bad usage."""
+def read_module(parser: argparse.ArgumentParser, given: str | None) -> tuple[bytes | LargeFile, str]:
+    """As ``module_at``, of stdin where no file is ``given``; if nothing comes from there either, that is bad usage."""
     if given is not None:
-        return read_input(given)
+        return module_at(given)
     piped = not (sys.stdin is None or sys.stdin.isatty())
     data = read_input("-")[0] if piped else b""
     if not data.strip():
         parser.error("the following arguments are required: MODULE")
     return data, STDIN
+
+
+def module_at(path: str) -> tuple[bytes | LargeFile, str]:
+    """As ``read_input``; a large file is left to who parses it."""
+    from shardpass.ir.doors import LargeFile
+
+    large = LargeFile.at(path)
+    return read_input(path) if large is None else (large, path)
 
 
 def device_count(most: int) -> Callable[[str], int]:

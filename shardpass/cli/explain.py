@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from shardpass.cli.common import MODULE_HELP, argument_parser, guarded, read_input, read_module, write_output
+from shardpass.cli.common import MODULE_HELP, argument_parser, guarded, module_at, read_module, write_output
 
 if TYPE_CHECKING:
+    from shardpass.ir.doors import Given
     from shardpass.report.explanation import Explanation
 
 DESCRIPTION = """Partitions a module and lists its collectives by the line of the program that needs them: kind, axes,
@@ -113,7 +114,7 @@ def _run(argv: Sequence[str]) -> int:
     found = explain(data, file, **taken)
     found = replace(found, trips=args.trips, memory_limit=args.memory_limit, given=data)
     if args.diff is not None:
-        other = explain(*read_input(args.diff), **taken)
+        other = explain(*module_at(args.diff), **taken)
         print(found.diff(other))
         return 0
     if args.against is not None:
@@ -145,7 +146,7 @@ def _width() -> int:
 
 
 def explain(
-    data: bytes,
+    data: Given,
     file: str,
     *,
     profile: str = "default",

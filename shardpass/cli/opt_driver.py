@@ -7,14 +7,15 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, BinaryIO
 
 from shardpass.cli.common import Pieces, Writer, read_input, write_output
 from shardpass.diagnostics import Diagnostic, Place, ShardpassError, collect, report
 from shardpass.diagnostics.table_driver import NO_REPRODUCER
 from shardpass.ir.context import decode, make_context, parse_module
-from shardpass.ir.doors import BytecodeFile, Format, format_of
-from shardpass.ir.written import Form, written
+from shardpass.ir.doors import Format, Given, LargeFile, format_of
+from shardpass.ir.written import PIECE, Form, written
 from shardpass.pipeline.resolve import resolve
 from shardpass.pipeline.run import Instruments, run_in_place
 
@@ -26,7 +27,7 @@ _MARKER = re.compile(r"^// -----[ \t]*\r?$", re.MULTILINE)
 class Part:
     """One module of the input: its text (or bytecode), and the line of the file at which it starts."""
 
-    text: str | bytes | BytecodeFile
+    text: Given
     first_line: int
 
 
@@ -43,7 +44,7 @@ def split_input(text: str) -> Iterator[Part]:
 class Driver:
     args: argparse.Namespace
 
-    def pipeline_of(self, text: str | bytes | BytecodeFile) -> str | None:
+    def pipeline_of(self, text: Given) -> str | None:
         """The pipeline of the command line, or with --run-reproducer of the file."""
         if not self.args.run_reproducer:
             return self.pipeline
@@ -71,10 +72,11 @@ class Driver:
             self._write(done)
         return 1 if failed else 0
 
-    def _input(self) -> tuple[str | bytes | BytecodeFile, str]:
+    def _input(self) -> tuple[Given, str]:
         path = self.args.module
-        large = BytecodeFile.at(path)
-        if large is not None:
+        large = LargeFile.at(path)
+        looked_into = self.args.split_input_file or self.args.verify_diagnostics or self.args.run_reproducer
+        if large is not None and not (looked_into and large.format is Format.TEXT):
             return large, path
         data, file = read_input(path)
         return (decode(data, file) if format_of(data) in (Format.TEXT, Format.EMPTY) else data), file
@@ -122,7 +124,7 @@ class Driver:
         pipeline = self.pipeline_of(part.text)
         if pipeline is not None:
             self._run(module, pipeline)
-        return self._print(module, large=isinstance(part.text, BytecodeFile))
+        return self._print(module, large=isinstance(part.text, LargeFile))
 
     def _run(self, module: Any, pipeline: str) -> None:
         file = self.args.mlir_pass_pipeline_crash_reproducer
@@ -160,7 +162,7 @@ class Driver:
         if form == "bytecode":
             return lambda pieces: module.operation.write_bytecode(pieces)
         if form != "stablehlo":
-            return written(module, Form[form], version)
+            return partial(_copy, made=written(module, Form[form], version))
         if large:
             return lambda pieces: self._print_to(pieces, module)
         return self._instruments().printed(module).rstrip("\n") + "\n"
@@ -181,3 +183,9 @@ class Driver:
             write_output(self.args.output, "\n// -----\n".join(t for t in texts if t))
         else:  # one module: no other form has several
             write_output(self.args.output, results[0])
+
+
+def _copy(pieces: Pieces, made: BinaryIO) -> None:
+    with made:
+        while piece := made.read(PIECE):
+            pieces.write(piece)

@@ -27,9 +27,11 @@ from shardpass.runtime.process_environment import COUNT
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from shardpass.ir.doors import Given
     from shardpass.runtime.compare import Difference
     from shardpass.runtime.run_report import Trial
 
+LOG_LEVEL = "TF_CPP_MIN_LOG_LEVEL"  # of XLA
 MOST_VIRTUAL = 4096  # each takes threads of XLA's: so many start in 8 s
 
 DESCRIPTION = """Runs MODULE on N devices with random inputs (floats in [-1,1], small integers). With PIPELINE the
@@ -75,7 +77,8 @@ def _run(argv: Sequence[str]) -> int:
     args = parser.parse_args(argv)
     if args.seed < 0:
         parser.error("--seed must not be negative")
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # XLA's log, before it is loaded
+    if os.environ[LOG_LEVEL] == "1":  # what XLA says by default, before it is loaded: no warnings
+        os.environ[LOG_LEVEL] = "2"
     data, file = read_module(parser, args.module)
     module = _partitioned(data, file, args.pipeline)
     if args.check and args.pipeline is None:
@@ -93,7 +96,7 @@ def _run(argv: Sequence[str]) -> int:
     return 0
 
 
-def _partitioned(data: bytes, file: str, pipeline: str | None) -> Any:
+def _partitioned(data: Given, file: str, pipeline: str | None) -> Any:
     from shardpass.ir.context import parse_module
     from shardpass.pipeline.run import run_in_place
     from shardpass.runtime.partitioned_signature import read_signature

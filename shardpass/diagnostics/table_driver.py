@@ -115,7 +115,7 @@ CANNOT_WRITE = Code(
     remedy="{hint}",
     explanation="Output goes to a new file in the same folder, which then takes the name of the target. So the "
     "folder must be writable, and a failed command leaves the old file as it was. `<stdout>` is the standard output, "
-    "which may be closed, or go to a device that is full.",
+    "which may be closed, or go to a device that is full. Programs of many MiB also pass through temporary files.",
 )
 
 TOO_DEEP = Code(

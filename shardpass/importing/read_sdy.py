@@ -57,7 +57,7 @@ from shardpass.ir.annotations import (
 )
 from shardpass.ir.collectives import OPS
 from shardpass.ir.locations import Within, place_of
-from shardpass.ir.replica_groups import GROUPS, list_devices
+from shardpass.ir.replica_groups import GROUPS, list_devices, mesh_said
 from shardpass.ir.walk import OpLists, operation
 from shardpass.program.manual_regions import marked_scope, set_scope
 from shardpass.program.validate import at_place
@@ -334,14 +334,13 @@ class _Import:
 
 def _mesh(attribute: Any, name: str, location: Any) -> Mesh | int:
     """The mesh; of one without axes that lists a device, that device."""
-    mesh = sdy.MeshAttr(attribute)
-    axes = tuple((a.name, a.size) for a in map(sdy.MeshAxisAttr, mesh.axes))
+    axes, ids = mesh_said(attribute)
     count = prod(size for _, size in axes)
     _refuse_large(f"the mesh {name}", count, location)
     try:
-        return mesh_or_device(axes, mesh.device_ids)
+        return mesh_or_device(axes, ids)
     except ShardpassError as error:
-        raise at_place(error, f"{name} = {mesh}", place_of(location)) from None
+        raise at_place(error, f"{name} = {attribute}", place_of(location)) from None
 
 
 def _refuse_large(what: str, count: int, location: Any) -> None:

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from typing import BinaryIO
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import BinaryIO, cast
+
+from shardpass.diagnostics import Place
+from shardpass.diagnostics.table_driver import CANNOT_WRITE
 
 
 def served_by(module: str, function: str, *arguments: str, data: bytes) -> subprocess.CompletedProcess[bytes]:
@@ -18,6 +24,27 @@ def served_by_files(
     """As ``served_by``, of files: nothing that is read or written passes through this process."""
     command = _command(module, function, arguments)
     return subprocess.run(command, stdin=given, stdout=taken, stderr=subprocess.PIPE, check=False)
+
+
+@contextmanager
+def making_files() -> Iterator[None]:
+    """Inside, temporary files are made and written. Raises ShardpassError (SP121) where that is impossible."""
+    try:
+        yield
+    except OSError as error:
+        folder = Place(tempfile.tempdir or "the folder of temporary files")
+        hint = "make room there, or name another folder in the environment variable TMPDIR"
+        raise CANNOT_WRITE.error(folder, reason=error.strerror or str(error), hint=hint) from None
+
+
+def temporary_file() -> BinaryIO:
+    """An empty file that is gone once it is closed."""
+    return cast(BinaryIO, tempfile.TemporaryFile())
+
+
+def answer() -> BinaryIO:
+    """In the child: stdout, to be closed. With PYTHONUNBUFFERED Python's own may write a part only, and say nothing."""
+    return open(1, "wb", closefd=False)
 
 
 def _command(module: str, function: str, arguments: tuple[str, ...]) -> list[str]:

@@ -5,6 +5,7 @@ Modules are parsed here and nowhere else, so that every diagnostic and every loc
 
 from __future__ import annotations
 
+import codecs
 import re
 from typing import Any
 
@@ -15,14 +16,15 @@ from shardpass.diagnostics.table_driver import NOT_MLIR, NOT_TEXT, TOO_DEEP
 from shardpass.ir.depth import MOST, too_deep
 from shardpass.ir.diagnostics import from_mlir
 from shardpass.ir.dialects import make_context as make_context
-from shardpass.ir.doors import FIRST, MAGIC, BytecodeFile, Format, format_of, module_of, module_of_file
+from shardpass.ir.doors import MAGIC, Format, Given, LargeFile, format_of, module_of, module_of_file
 from shardpass.ir.text_locations import name_locations
 
 UNNAMED = "-"  # MLIR's name for text that came from no file
+PIECE = 1 << 20
 
 
 def parse_module(
-    text: str | bytes | BytecodeFile,
+    text: Given,
     filename: str = UNNAMED,
     context: Any = None,
     *,
@@ -39,32 +41,36 @@ def parse_module(
     that are nothing known; SP124 where it nests so deep that the parser would end the process; SP126 where it is empty;
     SP127 where jaxlib cannot convert it.
     """
-    if isinstance(text, BytecodeFile):
-        return module_of_file(text, filename, make_context() if context is None else context)
-    data = text if isinstance(text, bytes) else text[:FIRST].encode("utf-8", "replace")
-    format_ = format_of(data)
-    if format_ is not Format.TEXT and not (trusted and format_ is Format.BYTECODE):
-        whole = text if isinstance(text, bytes) else text.encode("utf-8", "replace")
-        if format_ is not Format.EMPTY or not whole.strip():
-            context = make_context() if context is None else context
-            return module_of(whole, format_, filename, context)
-    if isinstance(text, bytes) and format_ is Format.TEXT:
-        text = decode(text, filename, first_line)
-    offset = first_line - 1
-    if isinstance(text, str) and (deep := too_deep(text)) is not None:
+    context = make_context() if context is None else context
+    if isinstance(text, LargeFile):
+        if text.format is Format.BYTECODE:
+            return module_of_file(text, filename, context)
+        text = text.read()
+    data = text.encode("utf-8", "replace") if isinstance(text, str) else text
+    found = format_of(data)
+    if trusted and found is Format.BYTECODE:
+        with context:
+            return ir.Module.parse(data)
+    if found is not Format.TEXT:
+        return module_of(data, found, filename, context)
+    _check_characters(data, filename, first_line)
+    return _of_text(data.removeprefix(codecs.BOM_UTF8), filename, context, first_line - 1)
+
+
+def _of_text(data: bytes, filename: str, context: Any, offset: int) -> Any:
+    """Of bytes, which MLIR's parser reads where they are; it makes a copy of a ``str``."""
+    if (deep := too_deep(data)) is not None:
         line, depth = deep
         reason = f"{depth:,} brackets are open at once, and the most is {MOST:,}"
         raise TOO_DEEP.error(Place(filename, line + offset), name="MLIR's parser", reason=reason)
-    context = make_context() if context is None else context
     with context:
         try:
-            module = ir.Module.parse(text)
+            module = ir.Module.parse(data)
         except ir.MLIRError as error:
             found = [from_mlir(d, filename, offset) for d in error.error_diagnostics]
-            lines = text.split("\n") if isinstance(text, str) else []
+            lines = data.decode().split("\n")
             raise ShardpassError(*(_not_mlir(d, lines, offset) for d in found)) from None
-        if isinstance(text, str):
-            name_locations(module, text, filename, offset)
+        name_locations(module, data, filename, offset)
     return module
 
 
@@ -83,6 +89,19 @@ def decode(data: bytes, filename: str, first_line: int = 1) -> str:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + first_line
         raise NOT_TEXT.error(Place(filename, line), byte=error.start, first=data[:8]) from None
+
+
+def _check_characters(data: bytes, filename: str, first_line: int) -> None:
+    """As ``decode``, which makes text of several times the size, a piece at a time."""
+    if data.isascii():
+        return
+    decoder, pieces = codecs.getincrementaldecoder("utf-8")(), memoryview(data)
+    try:
+        for start in range(0, len(data), PIECE):
+            decoder.decode(pieces[start : start + PIECE])
+        decoder.decode(b"", True)
+    except UnicodeDecodeError:
+        decode(data, filename, first_line)
 
 
 _FOR_OTHER_TOOLS = re.compile(r"\. If this is intended, please use -allow-unregistered-dialect.*", re.DOTALL)

@@ -25,11 +25,11 @@ _STRING_OR_COMMENT = re.compile(rb'"(?:[^"\\\n]++|\\.)*+"|//[^\n]*')
 _ELEMENTS = re.compile(rb'"0x[0-9A-Fa-f]{64,}+"')
 
 
-def too_deep(text: str) -> tuple[int, int] | None:
+def too_deep(text: bytes) -> tuple[int, int] | None:
     """(line from 1, depth there) of the first place that nests deeper than ``MOST``; None where no place does."""
-    if sum(text.count(chr(bracket)) for bracket in _OPEN) <= MOST:
+    if sum(text.count(bracket) for bracket in _OPEN) <= MOST:
         return None
-    raw = _ELEMENTS.sub(b'""', text.encode())
+    raw = _ELEMENTS.sub(b'""', text)
     if b"//" in raw:
         raw = _STRING_OR_COMMENT.sub(lambda found: b" " * len(found[0]), raw)
     data = np.frombuffer(raw, np.uint8)

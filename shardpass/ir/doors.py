@@ -11,7 +11,8 @@
 
 2 to 6 are read in a process of their own, which hands on what it read: jaxlib ends its process, or harms its memory, on
 some files that are torn. (Of 6,000 samples of bytecode in which up to four bytes were changed, one in 300.) A large
-file of bytecode (``BytecodeFile``) goes from file to file there, so that its constants are never objects of Python.
+file of bytecode (``LargeFile``) goes from file to file there, so that its constants are never objects of Python. One of
+text is read once, where it is parsed.
 
 The formats of protocol buffers and FlatBuffers are read as far as it takes to tell them apart: no library is needed.
 """
@@ -22,7 +23,6 @@ import enum
 import os
 import re
 import sys
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -30,9 +30,9 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from shardpass.diagnostics import Place
-from shardpass.diagnostics.table_driver import CANNOT_CONVERT, EMPTY
+from shardpass.diagnostics.table_driver import CANNOT_CONVERT, CANNOT_READ, EMPTY
 from shardpass.ir import shardy_in_hlo
-from shardpass.ir.child import said_last, served_by, served_by_files
+from shardpass.ir.child import answer, making_files, said_last, served_by, served_by_files, temporary_file
 from shardpass.ir.dialects import make_context
 from shardpass.ir.walk import every_op
 
@@ -44,6 +44,7 @@ FIRST = 65536  # bytes of a file that tell what it is
 LARGE = 16 << 20
 _PORTABLE = re.compile(rb"ML\xefR.StableHLO_v([0-9.]+)", re.DOTALL)
 _HLO_TEXT = re.compile(rb"(?:\s+|//[^\n]*\n|/\*.*?\*/)*HloModule\s", re.DOTALL)
+_NOT_IN_TEXT = re.compile(rb"[\x00-\x08\x0b\x0e-\x1f]")
 _UNTYPED = re.compile(r"#stablehlo\.channel_handle<handle = ([1-9]\d*), type = 0>")
 
 
@@ -60,28 +61,44 @@ class Format(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class BytecodeFile:
-    """A file of MLIR bytecode that is too large to be held beside what it becomes."""
+class LargeFile:
+    """A file of MLIR, ``BYTECODE`` or ``TEXT``, that is too large to be held beside what it becomes."""
 
     path: str
+    format: Format
 
     @staticmethod
-    def at(path: str) -> BytecodeFile | None:
+    def at(path: str) -> LargeFile | None:
         """The file ``path`` if it is one of at least ``LARGE`` bytes."""
         try:
             if not os.path.isfile(path) or os.path.getsize(path) < LARGE:
                 return None
             with open(path, "rb") as file:
-                return BytecodeFile(path) if format_of(file.read(FIRST)) is Format.BYTECODE else None
+                first = file.read(FIRST)
         except (OSError, ValueError):  # who reads it will say why
             return None
+        found = format_of(first)
+        known = found is Format.BYTECODE or (found is Format.TEXT and _NOT_IN_TEXT.search(first) is None)
+        return LargeFile(path, found) if known else None
+
+    def read(self) -> bytes:
+        """Raises ShardpassError (SP120) where that is no longer possible."""
+        try:
+            with open(self.path, "rb") as file:
+                return file.read()
+        except OSError as error:
+            raise CANNOT_READ.error(Place(self.path), reason=error.strerror, hint="leave it until it is read") from None
+
+
+Given = str | bytes | LargeFile
+"""A program as it comes: text, the bytes of any format, or a file."""
 
 
 def format_of(data: bytes) -> Format:
     """What ``data`` is. O(1), but for a file that is neither MLIR nor text."""
     if data.startswith(MAGIC):
         return Format.PORTABLE if _PORTABLE.match(data) else Format.BYTECODE
-    if not data.strip():
+    if not data or data.isspace():
         return Format.EMPTY
     if _HLO_TEXT.match(data):
         return Format.HLO_TEXT
@@ -106,10 +123,10 @@ def module_of(data: bytes, found: Format, filename: str, context: Any) -> Any:
         return ir.Module.parse(child.stdout)
 
 
-def module_of_file(given: BytecodeFile, filename: str, context: Any) -> Any:
-    """As ``module_of``, by way of a file that is gone afterwards. Raises ShardpassError (SP127)."""
+def module_of_file(given: LargeFile, filename: str, context: Any) -> Any:
+    """As ``module_of`` of bytecode, by way of a file that is gone afterwards. Raises ShardpassError (SP127)."""
     allowed = "unregistered" if context.allow_unregistered_dialects else ""
-    with tempfile.TemporaryFile() as made:
+    with making_files(), temporary_file() as made:
         with open(given.path, "rb") as file:
             child = served_by_files("shardpass.ir.doors", "serve_file", allowed, given=file, taken=made)
         if child.returncode:
@@ -127,14 +144,17 @@ def serve(name: str, allowed: str) -> None:
     context = make_context()
     context.allow_unregistered_dialects = bool(allowed)
     made = _HOW[Format[name]](sys.stdin.buffer.read(), context)
-    made.operation.write_bytecode(sys.stdout.buffer)
+    with answer() as out:
+        made.operation.write_bytecode(out)
 
 
 def serve_file(allowed: str) -> None:
     """As ``serve`` of bytecode, where stdin is a file: MLIR maps it into memory."""
     with make_context() as context:
         context.allow_unregistered_dialects = bool(allowed)
-        ir.Module.parseFile("/dev/fd/0").operation.write_bytecode(sys.stdout.buffer)
+        module = ir.Module.parseFile("/dev/fd/0")
+        with answer() as out:
+            module.operation.write_bytecode(out)
 
 
 def _of_bytecode(data: bytes, context: Any) -> Any:

@@ -40,12 +40,16 @@ def list_devices_in(module: Any) -> None:
     meshes = {}
     for op in module.body.operations:
         if operation(op).name == "sdy.mesh":
-            mesh = sdy.MeshAttr(op.attributes["mesh"])
-            axes = [(axis.name, axis.size) for axis in map(sdy.MeshAxisAttr, mesh.axes)]
-            meshes[op.attributes["sym_name"].value] = mesh_or_device(axes, mesh.device_ids)
+            meshes[op.attributes["sym_name"].value] = mesh_or_device(*mesh_said(op.attributes["mesh"]))
     for op in every_op(module.operation):
         if op.name in OPS and GROUPS in op.attributes:
             list_devices(op, meshes)
+
+
+def mesh_said(attribute: Any) -> tuple[tuple[tuple[str, int], ...], Any]:
+    """The axes with their sizes, and the device ids, of a ``#sdy.mesh``."""
+    mesh = sdy.MeshAttr(attribute)
+    return tuple((axis.name, axis.size) for axis in map(sdy.MeshAxisAttr, mesh.axes)), mesh.device_ids
 
 
 def _groups(said: Any, meshes: Mapping[str, Mesh | int]) -> Any:

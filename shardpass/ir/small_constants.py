@@ -12,6 +12,7 @@ from shardpass.ir.tensors import ints, shape_of, splat_text
 from shardpass.ir.walk import operation
 
 MOST = 64  # elements; positions are few
+_BOOLEANS = {"true": 1, "false": 0}
 _RESHAPING = ("stablehlo.reshape", "stablehlo.convert")
 
 
@@ -25,7 +26,7 @@ def known_integers(value: Any) -> npt.NDArray[np.int64] | None:
         return None
     op = operation(value.owner)
     if op.name == "stablehlo.constant":
-        return _of_constant(op, shape)
+        return _in_64_bits(integers_of(op))
     parts = [known_integers(operand) for operand in op.operands] if op.name in _COMPOSED else [None]
     known = [part for part in parts if part is not None]
     if len(known) < len(parts):
@@ -43,13 +44,25 @@ def known_integers(value: Any) -> npt.NDArray[np.int64] | None:
 _COMPOSED = (*_RESHAPING, "stablehlo.concatenate", "stablehlo.broadcast_in_dim")
 
 
-def _of_constant(op: Any, shape: tuple[int, ...]) -> npt.NDArray[np.int64] | None:
-    if not isinstance(op.results[0].type.element_type, ir.IntegerType):
+def integers_of(op: Any) -> npt.NDArray[Any] | None:
+    """The elements of a ``stablehlo.constant`` of integers or booleans, which count as 0 and 1; else None.
+
+    None also where the elements stand beside the module.
+    """
+    kind = op.results[0].type
+    if not isinstance(kind.element_type, ir.IntegerType):
         return None
-    text = splat_text(op)
+    text, shape = splat_text(op), tuple(kind.shape)
     try:
         if text is not None:
-            return np.full(shape, int(text))
-        return np.array(op.attributes["value"], np.int64).reshape(shape)
-    except (TypeError, ValueError, OverflowError):  # true and false; elements that stand beside the module
+            return np.full(shape, _BOOLEANS[text] if text in _BOOLEANS else int(text, 0))
+        return np.array(op.attributes["value"]).reshape(shape)
+    except (TypeError, ValueError, OverflowError):
         return None
+
+
+def _in_64_bits(found: npt.NDArray[Any] | None) -> npt.NDArray[np.int64] | None:
+    """None for unsigned integers that have no such number."""
+    if found is None or (found.dtype.kind == "u" and found.size and int(found.max()) >= 1 << 63):
+        return None
+    return found.astype(np.int64)

@@ -13,6 +13,7 @@ from shardpass.ir.walk import every_op, inputs_of, operation, walk_blocks
 
 __all__ = [
     "dense_i64",
+    "enum_word",
     "every_op",
     "i64_array",
     "inputs_of",
@@ -47,6 +48,11 @@ def retype(kind: Any, shape: Sequence[int]) -> Any:
 def ints(attribute: Any) -> tuple[int, ...]:
     """The integers of a dense array or dense elements attribute."""
     return tuple(int(x) for x in attribute)
+
+
+def enum_word(attribute: Any) -> str:
+    """The word of an attribute that is one of several: LT of ``#stablehlo<comparison_direction LT>``, CHLO's too."""
+    return str(attribute).rstrip(">").split()[-1]
 
 
 def i64_array(values: Sequence[int]) -> Any:

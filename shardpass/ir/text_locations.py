@@ -11,7 +11,7 @@ gives main's arguments a name and no line, and functions nothing. So, after pars
    location is spelled out and names none. JAX writes both for functions of libraries: the first has the line of the
    user's call, the second is called by the first. The ops get that line as they are inlined.
 
-Cost: one walk; a second parse and walk where case 2 needs it.
+Cost: one walk; a second parse and walk where case 2 needs it. The large constants of the text are left out of it.
 """
 
 from __future__ import annotations
@@ -30,11 +30,14 @@ _NAME = re.compile(r'loc\(("(?:[^"\\]|\\.)*")\)')
 _STRING = r'"(?:[^"\\\n]++|\\.)*+"'  # possessive: the elements of a constant may be a string of 2 GiB
 # a string, a comment, or the start of a location with the alias that it may define
 _SPELLED = re.compile(rf"{_STRING}|//[^\n]*|(?:#[\w$.-]+\s*=\s*)?(?<![\w@%.$#-])loc\(")
+# the elements of a constant behind which its line has no other op, so that all ops stay where they are
+_ELEMENTS = re.compile(rb'dense<"0x[0-9A-Fa-f]{4096,}+">(?=[^\n%]*+(?:\n|\Z))')
+_ELIDED = b"dense_resource<__elided__>"  # as MLIR itself says that it left elements out
 _BRACKET = re.compile(rf"{_STRING}|[()]")
 _NOT_NEWLINE = re.compile(r"[^\n]")
 
 
-def name_locations(module: Any, text: str, filename: str, offset: int) -> None:
+def name_locations(module: Any, text: bytes, filename: str, offset: int) -> None:
     """Gives every op and argument of ``module``, parsed from ``text``, a location with a file and a line.
 
     ``filename`` is what the text is called, ``offset`` how many lines of the file stand before it.
@@ -55,7 +58,9 @@ def name_locations(module: Any, text: str, filename: str, offset: int) -> None:
             vague.append((index, thing, text_of))
     if not vague:
         return
-    bare = _parse(without_locations(text))
+    bare = _parse(without_locations(_ELEMENTS.sub(_ELIDED, text).decode()))
+    if bare is None:  # some constant must have its elements
+        bare = _parse(without_locations(text.decode()))
     if bare is None:
         return
     positions = [str(location) for _, location in _located(bare)]

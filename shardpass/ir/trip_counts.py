@@ -12,7 +12,7 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
-from shardpass.ir.tensors import operation, splat_text
+from shardpass.ir.tensors import enum_word, operation, splat_text
 
 
 def trip_count(loop: Any) -> int | None:
@@ -21,7 +21,7 @@ def trip_count(loop: Any) -> int | None:
     compare = _maker(_end(condition).operands[0])
     if compare is None or compare.name != "stablehlo.compare":
         return None
-    direction = str(compare.attributes["comparison_direction"]).rstrip(">").split()[-1]
+    direction = enum_word(compare.attributes["comparison_direction"])
     left, right = compare.operands
     place = _place(left, condition)
     if place is None or direction not in ("LT", "LE"):

@@ -16,17 +16,19 @@ from __future__ import annotations
 
 import enum
 import io
-import re
-import sys
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, BinaryIO
 
 from jaxlib.mlir import ir
 
 from shardpass.diagnostics.table_driver import CANNOT_EMIT, PORTABLE_VERSION
 from shardpass.ir.annotations import NUM_PARTITIONS
-from shardpass.ir.child import said_last, served_by
+from shardpass.ir.child import answer, making_files, said_last, served_by, served_by_files, temporary_file
 from shardpass.ir.dialects import make_context
+from shardpass.ir.doors import LARGE
 from shardpass.ir.walk import every_op
+
+PIECE = 1 << 20
 
 
 class Form(enum.Enum):
@@ -40,18 +42,33 @@ class Form(enum.Enum):
 _SAYS = {Form.vhlo: {"sdy"}, Form.hlo: {"sdy", "chlo", "mhlo"}}  # of dialects beside StableHLO
 
 
-def written(module: Any, form: Form, version: str = "") -> bytes:
-    """``module`` in ``form``, for ``vhlo`` in StableHLO's ``version`` ("1.8.0"; none: that of this jaxlib).
+def written(module: Any, form: Form, version: str = "") -> BinaryIO:
+    """A file that holds ``module`` as ``vhlo`` or ``hlo``, read from its start.
 
-    Raises ShardpassError: SP133 where jaxlib does not convert the module, SP134 where it writes no such version.
+    ``version``: of StableHLO, for ``vhlo`` ("1.8.0"; none: that of this jaxlib). A large module
+    goes to the child and comes back in files.
+
+    Raises ShardpassError: SP133 where jaxlib does not convert the module, SP134 where it writes no such version, SP121
+    where there is no room for files.
     """
-    bytecode = _bytecode(module)
-    if form is Form.bytecode:
-        return bytecode
     if version:
         _check_version(version)
-    child = served_by("shardpass.ir.written", "serve", form.name, version, data=bytecode)
+    data, call = bytecode(module), ("shardpass.ir.written", "serve", form.name, version)
+    made: BinaryIO
+    if len(data) < LARGE:
+        child = served_by(*call, data=data)
+        made = io.BytesIO(child.stdout)
+    else:
+        with making_files():
+            made = temporary_file()
+            with temporary_file() as given:
+                given.write(data)
+                del data
+                given.seek(0)
+                child = served_by_files(*call, given=given, taken=made)
+            made.seek(0)
     if child.returncode:
+        made.close()
         foreign = sorted(_foreign(module) - _SAYS[form])
         hint = (
             f"this form has no word for ops of {', '.join(foreign)}: run a pipeline first that leaves none, as "
@@ -60,16 +77,16 @@ def written(module: Any, form: Form, version: str = "") -> bytes:
             else "write it with --emit stablehlo or --emit bytecode"
         )
         raise CANNOT_EMIT.error(what=form.value, reason=said_last(child), hint=hint)
-    return child.stdout
+    return made
 
 
 def serve(name: str, version: str) -> None:
     """The child process: MLIR bytecode on stdin, the same module in the form ``name`` on stdout."""
-    context = make_context()
-    with context:
-        module = ir.Module.parse(sys.stdin.buffer.read())
-    sys.stdout.buffer.write(_portable(module, version) if Form[name] is Form.vhlo else _hlo(module).encode())
-    sys.stdout.buffer.flush()
+    with make_context():
+        module = ir.Module.parseFile("/dev/fd/0")
+    pieces = [_portable(module, version)] if Form[name] is Form.vhlo else _hlo(module)
+    with answer() as out:
+        out.writelines(pieces)
 
 
 def _portable(module: Any, version: str) -> bytes:
@@ -82,18 +99,22 @@ def _portable(module: Any, version: str) -> bytes:
     return made
 
 
-def _hlo(module: Any) -> str:
+def _hlo(module: Any) -> Iterator[bytes]:
     """With the number of partitions in its first line: a computation has none, and XLA's tools read it there."""
     from shardpass.ir import jax_private
 
-    text = jax_private.mlir_to_hlo_text(_bytecode(module))
-    if NUM_PARTITIONS not in module.operation.attributes:
-        return text
-    count = int(module.operation.attributes[NUM_PARTITIONS].value)
-    return re.sub(r"^HloModule [^\n]*", lambda found: f"{found[0]}, num_partitions={count}", text, count=1)
+    said = module.operation.attributes
+    count = int(said[NUM_PARTITIONS].value) if NUM_PARTITIONS in said else None
+    text = jax_private.mlir_to_hlo_text(bytecode(module))
+    start = text.find("\n") if text.startswith("HloModule ") and count is not None else 0
+    if start > 0:
+        yield f"{text[:start]}, num_partitions={count}".encode()
+    for at in range(max(start, 0), len(text), PIECE):
+        yield text[at : at + PIECE].encode()
 
 
-def _bytecode(module: Any) -> bytes:
+def bytecode(module: Any) -> bytes:
+    """``module`` as MLIR bytecode, locations included."""
     buffer = io.BytesIO()
     module.operation.write_bytecode(buffer)
     return buffer.getvalue()

@@ -32,13 +32,14 @@ from shardpass.diagnostics.table_runtime import Disagreement
 from shardpass.ir import annotations as names
 from shardpass.ir import jax_private
 from shardpass.ir.context import make_context
+from shardpass.ir.written import bytecode
 from shardpass.jax.manual_region import wrap
 from shardpass.passes.propagate import Propagate
 from shardpass.passes.whole_axes import WholeAxes
 from shardpass.pipeline.base import ModulePass
 from shardpass.pipeline.resolve import resolve
 from shardpass.pipeline.run import run_in_place
-from shardpass.runtime.compiling import bytecode, own_copy
+from shardpass.runtime.compiling import own_copy
 from shardpass.runtime.partitioned_signature import Signature
 from shardpass.runtime.processes import agreed
 from shardpass.sharding import parse_sharding

@@ -15,24 +15,21 @@ Partial sums and tokens, which JAX's main has beside whole arrays, come back by 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 from jaxlib.mlir import ir
-from jaxlib.mlir.dialects import func, sdy
+from jaxlib.mlir.dialects import sdy
 
 from shardpass.diagnostics import table_jax
 from shardpass.ir import annotations as names
-from shardpass.ir.locations import first_names, named, parsed
+from shardpass.ir.locations import first_names, parsed
 from shardpass.ir.tensors import every_op, operation, splat
-from shardpass.ir.walk import CONTROL_FLOW
 from shardpass.jax.beside_arrays import Rows, tokens_of, with_tokens, without_summands
 from shardpass.ops.tiles.summing import zero_text
+from shardpass.runtime.manual_computation import MESH_NAME, Around, surround
 from shardpass.runtime.partitioned_signature import Boundary, Signature, read_signature
 from shardpass.sharding import Mesh, Sharding, common_mesh, parse_mesh, parse_sharding, sdy_text
-
-MESH_NAME = "shardpass_mesh"
 
 
 def wrap(module: Any, original: Any, *, shardy: bool) -> tuple[Signature, bool]:
@@ -118,38 +115,18 @@ def _annotate(function: Any, arguments: Rows, results: Rows) -> None:
 
 
 def _by_shardy(module: Any, signature: Signature, arguments: Rows, results: Rows) -> None:
-    program = names.main_of(module)
     mesh = _one_mesh(module, signature)
-    into = [_sdy(b.where, len(b.shape), b.sharding, mesh) for b in signature.arguments]
-    out = [_sdy(b.where, len(b.shape), b.sharding, mesh) for b in signature.results]
-    with ir.InsertionPoint.at_block_begin(module.body):
-        sdy.MeshOp(MESH_NAME, ir.Attribute.parse(_mesh_text(mesh)))
-    with ir.InsertionPoint(program):
-        types = _whole_types(signature.arguments), _whole_types(signature.results)
-        main = func.FuncOp("main", ir.FunctionType.get(*types), visibility="public")
-    block = main.add_entry_block([argument.location for argument in program.arguments])
-    with ir.InsertionPoint(block):
-        region = sdy.ManualComputationOp(
-            types[1],
-            [_kept_partial(*row) for row in zip(block.arguments, signature.arguments, into, strict=True)],
-            ir.Attribute.parse(_per_value(into)),
-            ir.Attribute.parse(_per_value(out)),
-            ir.Attribute.parse(f"#sdy<manual_axes{{{', '.join(_quoted(name) for name, _ in mesh.axes)}}}>"),
-        )
-        func.ReturnOp(region.results)
-    for op in every_op(operation(program)):
-        if names.SHARDING in op.attributes:  # what is in the region is manual; Shardy of jaxlib 0.12 aborts on the mark
-            del op.attributes[names.SHARDING]
-    (body,) = operation(program).regions[0].blocks
-    body.append_to(operation(region).regions[0])
-    last = operation(body.operations[len(body.operations) - 1])
-    with ir.InsertionPoint(last), last.location:
-        sdy.ReturnOp(list(last.operands))
-    last.erase()
-    _name_region(operation(region))
-    operation(program).erase()
-    for row, text in zip((*arguments, *results), (*into, *out), strict=True):
-        row["sdy.sharding"] = ir.Attribute.parse(text)
+    into, out = (
+        [Around(ir.Type.parse(b.type), _sdy(b.where, len(b.shape), b.sharding, mesh)) for b in side]
+        for side in (signature.arguments, signature.results)
+    )
+
+    def enter(value: Any, index: int) -> Any:
+        return _kept_partial(value, signature.arguments[index], into[index].sharding)
+
+    main = surround(module, mesh, into, out, enter)
+    for row, around in zip((*arguments, *results), (*into, *out), strict=True):
+        row["sdy.sharding"] = ir.Attribute.parse(around.sharding)
     _annotate(main, arguments, results)
 
 
@@ -158,32 +135,6 @@ def _kept_partial(value: Any, boundary: Boundary, text: str) -> Any:
     if not boundary.sharding.unreduced:
         return value
     return sdy.ShardingConstraintOp(value, ir.Attribute.parse(text)).result
-
-
-def _name_region(region: Any) -> None:
-    """Makes the names of ops relative to the region's, as JAX writes them: XLA joins both as it inlines the region."""
-    todo = [operation(op) for op in region.regions[0].blocks[0].operations]
-    places = []
-    while todo:
-        op = todo.pop()
-        places.append((op, op.location))
-        if op.name in CONTROL_FLOW:
-            todo += [operation(inner) for part in op.regions for block in part for inner in block.operations]
-    first = Counter(named(location)[0].partition("/")[0] for _, location in places)
-    del first[""]
-    if not first:
-        return
-    program = first.most_common(1)[0][0]
-    region.location = ir.Location.name(program)
-    relative: dict[Any, Any] = {}
-    for op, location in places:
-        key = location.attr
-        if key not in relative:
-            name, stack = named(location)
-            top, _, rest = name.partition("/")
-            relative[key] = None if top != program else ir.Location.name(rest, stack) if rest else stack
-        if relative[key] is not None:
-            op.location = relative[key]
 
 
 def _one_mesh(module: Any, signature: Signature) -> Mesh:
@@ -217,20 +168,6 @@ def _sdy(where: str, rank: int, sharding: Any, mesh: Mesh) -> str:
     if named is None:
         raise table_jax.NO_AXES.error(where=where, sharding=sharding)
     return sdy_text(named, MESH_NAME)
-
-
-def _mesh_text(mesh: Mesh) -> str:
-    axes = ", ".join(f"{_quoted(name)}={size}" for name, size in mesh.axes)
-    ids = "" if mesh.device_ids is None else f", device_ids=[{', '.join(map(str, mesh.device_ids))}]"
-    return f"#sdy.mesh<[{axes}]{ids}>"
-
-
-def _per_value(shardings: list[str]) -> str:
-    return f"#sdy.sharding_per_value<[{', '.join(s.removeprefix('#sdy.sharding') for s in shardings)}]>"
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 # --- GSPMD

@@ -30,8 +30,10 @@ from jaxlib.mlir.passmanager import PassManager
 from shardpass.diagnostics import Diagnostic, Severity, ShardpassError, collect, report
 from shardpass.diagnostics.internal import internal_error
 from shardpass.diagnostics.table_driver import INVALID_IR, PASS_FAILED
+from shardpass.ir import streamed
 from shardpass.ir.context import UNNAMED, copy_module, is_valid, parse_module
 from shardpass.ir.diagnostics import from_mlir
+from shardpass.ir.doors import LargeFile
 from shardpass.pipeline.base import ModulePass
 from shardpass.pipeline.named import NAMED
 from shardpass.pipeline.resolve import Step, resolve
@@ -78,7 +80,7 @@ class Instruments:
 
     def print_to(self, pieces: Any, module: Any) -> None:
         """As ``printed``, in many pieces of bytes: the whole is never there at once."""
-        module.operation.print(file=pieces, binary=True, **self._form)
+        streamed.print_to(pieces, module, **self._form)
 
     @property
     def _form(self) -> dict[str, Any]:
@@ -102,7 +104,7 @@ def run_pipeline(text_or_module: Any, pipeline: str, *, filename: str = UNNAMED)
     the first argument is something else.
     """
     given = text_or_module.compiler_ir("stablehlo") if hasattr(text_or_module, "compiler_ir") else text_or_module
-    if isinstance(given, str | bytes):
+    if isinstance(given, str | bytes | LargeFile):
         module = parse_module(given, filename)
     elif isinstance(given, ir.Module):
         module = copy_module(given)

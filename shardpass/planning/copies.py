@@ -49,13 +49,17 @@ class Copies:
         self._at_hand: dict[int, tuple[Sharding, ...]] = {}
         self._journal: list[tuple[int, tuple[Sharding, ...]]] = []
 
+    def is_made(self, value: int) -> bool:
+        """Whether an op made ``value`` before: in a folded program several may, one for each op that it stands for."""
+        return value in self.held
+
     def hold(self, value: int, type: Array, sharding: Sharding, mesh: PrimeMesh, array: int | None = None) -> None:
         """``value`` is held under ``sharding`` from now on. ``array``: a value that holds the same array.
 
-        A value of a folded program may be made by several ops: copies that one of them left are not the others'.
+        Of a value that is made again, copies that one op left are not the others'.
         """
         root = value if array is None else self.held[array].array
-        if array is None and value in self.held:
+        if array is None and self.is_made(value):
             self._journal.append((root, self._at_hand.get(root, ())))
             self._at_hand[root] = ()
         self.held[value] = Held(root, type, sharding, mesh.dims(sharding, type.rank), mesh)

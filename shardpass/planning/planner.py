@@ -173,7 +173,8 @@ class _Planner:
         """Holds ``value``, computed as ``made`` says, under ``wanted``."""
         computed = made.computed
         reshard = None
-        alike = value not in self.copies.held or self.copies.has(value, computed)  # all ops that make it make this copy
+        # whether all ops that make the value make this copy
+        alike = not self.copies.is_made(value) or self.copies.has(value, computed)
         self.copies.hold(value, type_, wanted, op.mesh)
         if computed is not wanted and computed != wanted:
             price = self.prices.move(type_, computed, wanted, op.mesh)

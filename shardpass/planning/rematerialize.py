@@ -40,13 +40,11 @@ class Movers:
         self.copies = copies
         self.makers: dict[int, Op] = {}
         self._plain: dict[Rule, bool] = {}
-        self._made: set[int] = set()
 
     def made_by(self, op: Op) -> None:
-        """Notes that ``op`` may be computed again, where it may."""
-        again = self._made.intersection(op.results)
-        self._made.update(op.results)
-        if again:  # in a folded program: one op that makes the value is not all that leads to it
+        """Notes that ``op`` may be computed again, where it may. Its results are not held yet."""
+        again = [value for value in op.results if self.copies.is_made(value)]
+        if again:  # one op that makes the value is not all that leads to it
             for value in again:
                 self.makers.pop(value, None)
             return

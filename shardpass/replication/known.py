@@ -19,7 +19,8 @@ import numpy.typing as npt
 from jaxlib.mlir import ir
 
 from shardpass.element_types import element_type
-from shardpass.ir.tensors import ints, shape_of, splat_text
+from shardpass.ir.small_constants import integers_of
+from shardpass.ir.tensors import enum_word, ints, shape_of
 
 Known = npt.NDArray[Any]
 MOST = 2**20  # elements, of all devices together
@@ -59,18 +60,8 @@ def _dtype(kind: Any) -> np.dtype[Any] | None:
 
 
 def _constant(op: Any, devices: int) -> Known | None:
-    shape = shape_of(op.results[0])
-    text = splat_text(op)
-    if text is not None:
-        number = {"true": 1, "false": 0}.get(text)
-        try:
-            return np.full((1, *shape), int(text, 0) if number is None else number)
-        except (ValueError, OverflowError):
-            return None
-    try:
-        return np.array(op.attributes["value"]).reshape(1, *shape)
-    except (TypeError, ValueError):
-        return None
+    found = integers_of(op)
+    return None if found is None else found[None]
 
 
 _SOURCES: Mapping[str, Callable[[Any, int], Known | None]] = {
@@ -99,7 +90,7 @@ def _quotient(a: Known, b: Known) -> Known:
 
 
 def _compare(op: Any, values: Sequence[Known]) -> Known:
-    direction = str(op.attributes["comparison_direction"]).rstrip(">").split()[-1]
+    direction = enum_word(op.attributes["comparison_direction"])
     return np.asarray(_DIRECTIONS[direction](*values))
 
 

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
 
+from shardpass.ir.doors import Given
 from shardpass.report.groups import AXIS, LINE, Group, group
 from shardpass.report.naming import Sources
 from shardpass.report.rows import HintFact, LoopFact, MemoryFacts, OpFact, Row, SettledFact, Totals
@@ -28,7 +29,7 @@ class Report(Totals):
         settled: what the search changed.
         sources: reads the user's files, for those who quote them.
         plan: the ``ProgramPlan``; None of a module that was partitioned already.
-        given: the program, as text or bytecode, for those who ask others about it.
+        given: the program, for those who ask others about it.
         find_ops: makes ``ops``.
         trips: of loops of unknown length, what to show bytes for; None: nothing.
         loops: products that are done in turn with a collective; the time of their permutes passes behind products.
@@ -45,7 +46,7 @@ class Report(Totals):
     settled: tuple[SettledFact, ...] = ()
     sources: Sources = field(default_factory=Sources, repr=False, compare=False)
     plan: Any = field(default=None, repr=False, compare=False)
-    given: str | bytes = field(default="", repr=False, compare=False)
+    given: Given = field(default="", repr=False, compare=False)
     find_ops: Callable[[], tuple[OpFact, ...]] = field(default=tuple, repr=False, compare=False)
     trips: int | None = None
     memory_limit: int | None = None

@@ -6,15 +6,19 @@ from collections.abc import Sequence
 from typing import Any
 
 import jax
+from jaxlib.mlir import ir
 
 from shardpass.diagnostics import table_runtime
 from shardpass.ir import jax_private
 from shardpass.ir.annotations import Signature as Annotations
 from shardpass.ir.annotations import custom_call_target, main_of
-from shardpass.ir.context import parse_module
+from shardpass.ir.context import copy_module, parse_module
+from shardpass.ir.doors import LargeFile
 from shardpass.ir.locations import first_names, place_of
 from shardpass.ir.walk import OpLists, named
+from shardpass.ir.written import bytecode
 from shardpass.runtime.executable import Executable, first_line
+from shardpass.runtime.manual_computation import over_devices
 from shardpass.runtime.partitioned_signature import Signature, read_signature
 from shardpass.runtime.processes import agreed, first_of_each
 
@@ -32,12 +36,16 @@ def compile(module: Any, devices: Sequence[Any] | None = None) -> Executable:
         ShardpassError: SP101 (not MLIR), SP501-SP507 (not a valid partitioned module), SP510 (too few devices),
             SP508 (it calls Python back), SP511 (XLA refuses it), SP560, SP561, SP563 (between processes).
     """
-    copy = own_copy(module)
+    # of a module, in its own context: there the elements of constants are held once
+    copy = copy_module(module) if isinstance(module, ir.Module) else own_copy(module)
     refuse_callbacks(copy)
     signature = read_signature(copy)
     chosen = choose_devices(signature.num_devices, devices)
     agreed(copy, chosen, lambda: (copy, signature))
-    return load(copy, signature, chosen)
+    several = signature.num_devices > 1
+    if several:
+        over_devices(copy, signature.num_devices)
+    return load(copy, signature, chosen, shardy=several)
 
 
 def refuse_callbacks(module: Any) -> None:
@@ -67,14 +75,9 @@ def compile_by_client(module: Any, devices: Sequence[Any], *, shardy: bool = Fal
 
 def own_copy(module: Any) -> Any:
     """A module of our own, in a context of its own."""
-    if isinstance(module, (str, bytes)):
+    if isinstance(module, str | bytes | LargeFile):
         return parse_module(module)
     return parse_module(bytecode(module), trusted=True)
-
-
-def bytecode(module: Any) -> bytes:
-    found: bytes = module.operation.get_asm(binary=True, enable_debug_info=True)
-    return found
 
 
 def drop_donation(module: Any) -> None:

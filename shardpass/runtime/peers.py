@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from shardpass.diagnostics.table_runtime import PEER_FAILED
+from shardpass.ir.doors import Given, LargeFile
 
 WAYS = ("xla", "shardy")
 TIMEOUT = 600.0
@@ -35,20 +36,19 @@ class Peer:
         return sum(count for count, _ in self.kinds.values())
 
 
-def ask(way: str, given: str | bytes, devices: int) -> Peer:
+def ask(way: str, given: Given, devices: int) -> Peer:
     """What the partitioner ``way`` makes of the module ``given``.
 
     Raises ShardpassError (SP553) where it fails, ends its process, or takes too long.
     """
-    code = f"from shardpass.runtime.peers import serve; serve({way!r}, {devices})"
+    command = [sys.executable, "-c", f"from shardpass.runtime.peers import serve; serve({way!r}, {devices})"]
     try:
-        child = subprocess.run(
-            [sys.executable, "-c", code],
-            input=given.encode() if isinstance(given, str) else given,
-            capture_output=True,
-            timeout=TIMEOUT,
-            check=False,
-        )
+        if isinstance(given, LargeFile):
+            with open(given.path, "rb") as file:
+                child = subprocess.run(command, stdin=file, capture_output=True, timeout=TIMEOUT, check=False)
+        else:
+            data = given.encode() if isinstance(given, str) else given
+            child = subprocess.run(command, input=data, capture_output=True, timeout=TIMEOUT, check=False)
     except subprocess.TimeoutExpired:
         raise PEER_FAILED.error(way=way, reason=f"it took more than {TIMEOUT:.0f} s") from None
     answers = [line for line in child.stdout.decode(errors="replace").splitlines() if line.startswith("@")]

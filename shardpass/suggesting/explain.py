@@ -11,6 +11,7 @@ from typing import Any
 from shardpass.diagnostics import collect
 from shardpass.diagnostics.table_suggest import SHARDINGS_OF_WHAT
 from shardpass.ir.context import parse_module
+from shardpass.ir.doors import Given
 from shardpass.pipeline.base import show_value
 from shardpass.pipeline.run import run_in_place
 from shardpass.planning.loop_price import OFF
@@ -77,7 +78,7 @@ def explain(
 
 
 def with_hints(
-    data: str | bytes,
+    data: Given,
     file: str,
     mesh: Mesh | None,
     effort: int,

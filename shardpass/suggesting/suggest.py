@@ -31,6 +31,7 @@ from typing import Any
 from shardpass.diagnostics import NOWHERE, Place
 from shardpass.diagnostics.table_suggest import LIMIT_TOO_LOW
 from shardpass.ir.context import UNNAMED
+from shardpass.ir.doors import Given
 from shardpass.passes.propagate import barriers
 from shardpass.planning.limited import NO_LIMIT, Limit, LimitedSearch, Task, search_within
 from shardpass.planning.machine import Machine
@@ -75,7 +76,7 @@ def suggest(
 
 
 def suggest_module(
-    data: str | bytes,
+    data: Given,
     file: str = UNNAMED,
     mesh: Mesh | None = None,
     memory_limit: int | str | None = None,

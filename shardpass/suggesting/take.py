@@ -10,6 +10,7 @@ from shardpass.diagnostics import NOWHERE, Place, collect
 from shardpass.diagnostics.table_suggest import MESH_SIZE, NO_MESH, NOT_A_PROGRAM
 from shardpass.ir.annotations import mesh_of, num_devices, set_mesh, set_num_devices
 from shardpass.ir.context import UNNAMED, is_bytecode, parse_module
+from shardpass.ir.doors import Given
 from shardpass.pipeline.run import run_in_place
 from shardpass.sharding import Mesh
 
@@ -71,7 +72,7 @@ def put_mesh(module: Any, mesh: Mesh | None, file: str) -> None:
             set_mesh(module, mesh)
 
 
-def imported(data: str | bytes, file: str, mesh: Mesh | None) -> Any:
+def imported(data: Given, file: str, mesh: Mesh | None) -> Any:
     """The module ``data``, imported. ``mesh``: over which it is to be split; by default the one that it names.
 
     Raises ShardpassError: as the import pass; SP802 where no mesh is known, SP803 where ``mesh`` has another number of

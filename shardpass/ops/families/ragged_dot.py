@@ -31,7 +31,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import chlo
 from jaxlib.mlir.dialects import stablehlo as hlo
 
-from shardpass.ir.tensors import i64_array, ints, retype, shape_of
+from shardpass.ir.tensors import enum_word, i64_array, ints, retype, shape_of
 from shardpass.ops.families.replicated import unsplit
 from shardpass.ops.registry import define
 from shardpass.ops.tiles import positions as at
@@ -110,8 +110,7 @@ def _dot(op: Any, left: Any, right: Any, batch: Sequence[Any], contract: Sequenc
 
 def _precision(said: Any) -> Any:
     """``#chlo<precision HIGHEST>`` in StableHLO's words, which are the same: ``#stablehlo<precision HIGHEST>``."""
-    words = [str(one).rstrip(">").split()[-1] for one in said]
-    return ir.ArrayAttr.get([hlo.PrecisionAttr.get(word) for word in words])
+    return ir.ArrayAttr.get([hlo.PrecisionAttr.get(enum_word(one)) for one in said])
 
 
 def _by_group(value: Any, ragged: int, sizes: Any, prefix: Sequence[int]) -> Any:

@@ -66,7 +66,10 @@ def scattered(op: Any) -> list[Any] | None:
 
 
 def _worthwhile(target: Any, update: Any) -> bool:
+    """Of one element type, too: the body of a scatter may take updates of a narrower one, a pad takes no two."""
     shape = shape_of(target)
+    if target.type.element_type != update.type.element_type:
+        return False
     return 0 < prod(shape) * PART <= prod(shape_of(update)) and max(shape, default=0) <= at.LARGEST
 
 

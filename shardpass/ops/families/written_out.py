@@ -13,7 +13,7 @@ from typing import Any
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
 
-from shardpass.ir.tensors import i64_array, ints, retype, shape_of
+from shardpass.ir.tensors import enum_word, i64_array, ints, retype, shape_of
 from shardpass.ops.families.replicated import unsplit
 from shardpass.ops.registry import define
 
@@ -70,10 +70,10 @@ def stretched(op: Any) -> list[Any]:
 
 def _compare(op: Any, operands: list[Any]) -> Any:
     """CHLO's attributes have the words of StableHLO's: ``#chlo<comparison_direction LT>``."""
-    direction = str(op.attributes["comparison_direction"]).rstrip(">").split()[-1]
+    direction = enum_word(op.attributes["comparison_direction"])
     kind = None
     if "compare_type" in op.attributes:
-        kind = hlo.ComparisonTypeAttr.get(str(op.attributes["compare_type"]).rstrip(">").split()[-1])
+        kind = hlo.ComparisonTypeAttr.get(enum_word(op.attributes["compare_type"]))
     return hlo.compare(*operands, hlo.ComparisonDirectionAttr.get(direction), compare_type=kind)
 
 

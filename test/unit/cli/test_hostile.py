@@ -114,13 +114,13 @@ def test_what_nests_too_deep_is_refused_before_the_parser_sees_it(kind: str) -> 
 
 @pytest.mark.parametrize("text", ['"' + "({[<" * MOST + '"', "//" + "(" * (2 * MOST), "-> " * (2 * MOST) + "()" * MOST])
 def test_brackets_that_do_not_nest(text: str) -> None:
-    assert too_deep(text) is None
-    assert too_deep(text + "\n" + "(" * (MOST + 1)) == (2, MOST + 1)
+    assert too_deep(text.encode()) is None
+    assert too_deep((text + "\n" + "(" * (MOST + 1)).encode()) == (2, MOST + 1)
 
 
 def test_an_escaped_quote_does_not_end_a_string() -> None:
-    assert too_deep('"\\"' + "(" * (MOST + 1) + '"') is None
-    assert too_deep('"\\"' + ")" * MOST + '"' + "(" * (MOST + 1)) == (1, MOST + 1)
+    assert too_deep(b'"\\"' + b"(" * (MOST + 1) + b'"') is None
+    assert too_deep(b'"\\"' + b")" * MOST + b'"' + b"(" * (MOST + 1)) == (1, MOST + 1)
 
 
 def test_the_deepest_that_is_let_through_is_parsed() -> None:

@@ -18,7 +18,7 @@ import shardpass
 from shardpass.diagnostics import ShardpassError
 from shardpass.ir.context import parse_module
 from shardpass.ir.dialects import make_context
-from shardpass.ir.doors import BytecodeFile
+from shardpass.ir.doors import Format, LargeFile
 
 MIB = 1 << 20
 SIZE = 64  # MiB of the constant
@@ -34,11 +34,12 @@ module attributes {{mhlo.num_partitions = 4 : i32}} {{
 }}
 """
 CHILD = """
-import resource, sys
-from shardpass.cli.opt import main
-status = main(sys.argv[1:])
-whose = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
-print(max(resource.getrusage(who).ru_maxrss for who in whose), file=sys.stderr)
+import importlib, resource, sys
+main = importlib.import_module(f"shardpass.cli.{sys.argv[1]}").main
+status = main(sys.argv[2:])
+# what getrusage says of a process itself begins with what its parent had as it made it
+own = next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM:"))
+print(max(int(own), resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss), file=sys.stderr)
 sys.exit(status)
 """
 
@@ -63,11 +64,10 @@ def bytecode(how: str, rows: int, columns: int) -> bytes:
 
 
 def peak(*arguments: str) -> int:
-    """Bytes, of shardpass-opt and of its children, each by itself."""
+    """Bytes, of a command and of its children, each by itself."""
     done = subprocess.run([sys.executable, "-c", CHILD, *arguments], capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr
-    unit = 1 if sys.platform == "darwin" else 1024
-    return int(done.stderr.split()[-1]) * unit
+    return int(done.stderr.split()[-1]) * 1024
 
 
 def constant_of(path: Path) -> np.ndarray:
@@ -83,11 +83,56 @@ def constant_of(path: Path) -> np.ndarray:
 def test_peak_of_bytecode_in_and_out(how: str, most: float, tmp_path: Path) -> None:
     (tmp_path / "small").write_bytes(bytecode(how, 8, COLUMNS))
     (tmp_path / "large").write_bytes(bytecode(how, ROWS, COLUMNS))
-    small = peak(str(tmp_path / "small"), "partition", "--emit", "bytecode", "-o", str(tmp_path / "small.out"))
-    large = peak(str(tmp_path / "large"), "partition", "--emit", "bytecode", "-o", str(tmp_path / "large.out"))
+    small, large = (
+        peak("opt", str(tmp_path / name), "partition", "--emit", "bytecode", "-o", str(tmp_path / f"{name}.out"))
+        for name in ("small", "large")
+    )
     assert large - small <= most * SIZE * MIB
     if how != "splat":
         np.testing.assert_array_equal(constant_of(tmp_path / "large.out"), elements(ROWS, COLUMNS))
+
+
+HALF = ROWS // 2  # a constant of 32 MiB
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """small.mlir, small.mlirbc, large.mlir and large.mlirbc, of one program."""
+    folder = tmp_path_factory.mktemp("inputs")
+    for name, rows in (("small", 8), ("large", HALF)):
+        (folder / f"{name}.mlirbc").write_bytes(bytecode("dense", rows, COLUMNS))
+        text = PROGRAM.format(rows=rows, columns=COLUMNS)
+        raw = elements(rows, COLUMNS).tobytes().hex().upper()
+        (folder / f"{name}.mlir").write_text(text.replace("dense<0.0>", f'dense<"0x{raw}">'))
+    return folder
+
+
+# What reads alone: of bytecode, what MLIR's reader takes; of text, the file (two characters a byte), what MLIR's parser
+# makes of the characters, and the constant. XLA takes four more for a module that it compiles.
+READS = {".mlirbc": 3.5, ".mlir": 4.5}
+
+
+@pytest.mark.parametrize("form", READS)
+@pytest.mark.parametrize(
+    ("command", "more"),
+    [
+        (["explain", "IN"], 0),
+        (["check", "IN", "-o", "OUT"], 0),
+        (["check_replication", "IN"], 0),
+        (["suggest", "IN"], 0),
+        (["run", "IN", "partition", "--devices", "4"], 5),
+        (["opt", "IN", "partition", "-o", "OUT"], 0),
+        (["opt", "IN", "partition", "--emit", "vhlo", "-o", "OUT"], 0.5),
+    ],
+    ids=lambda given: given[0] if isinstance(given, list) else "",
+)
+def test_peak_of_other_commands(command: list[str], more: float, form: str, inputs: Path, tmp_path: Path) -> None:
+    peaks = []
+    for name in ("small", "large"):
+        stands = {"IN": str(inputs / f"{name}{form}"), "OUT": str(tmp_path / "out")}
+        peaks.append(peak(*(stands.get(word, word) for word in command)))
+    size = HALF * COLUMNS * 4
+    assert peaks[1] - peaks[0] <= (READS[form] + more) * size
 
 
 def test_text_of_a_large_file_is_the_text_of_a_small_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,7 +154,7 @@ def test_a_large_file_that_is_torn(keep: float, tmp_path: Path) -> None:
     path = tmp_path / "torn.mlirbc"
     path.write_bytes(data[: int(len(data) * keep)])
     with pytest.raises(ShardpassError) as caught:
-        parse_module(BytecodeFile(str(path)), str(path))
+        parse_module(LargeFile(str(path), Format.BYTECODE), str(path))
     assert [(d.code, d.place.file) for d in caught.value.diagnostics] == [("SP127", str(path))]
 
 
@@ -158,7 +203,7 @@ def test_peak_of_text_with_a_large_constant(tmp_path: Path) -> None:
     for name, value in (("small", "0.0"), ("large", '"0x' + "0000803F00000040" * (count // 2) + '"')):
         (tmp_path / name).write_text(program.format(kind=kind, value=value, lines=lines))
     small, large = (
-        peak(str(tmp_path / name), "partition", "--emit", "bytecode", "-o", str(tmp_path / "out"))
+        peak("opt", str(tmp_path / name), "partition", "--emit", "bytecode", "-o", str(tmp_path / "out"))
         for name in ("small", "large")
     )
     assert large - small <= 8 * count * 8  # of the text; a regular expression took 100 times as much

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import jax
@@ -121,3 +124,34 @@ def test_what_cannot_be_said(
 def test_no_such_form_is_bad_usage(form: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert opt.main(["m.mlir", "--emit", form]) == 2
     assert "is none of stablehlo, bytecode, vhlo, vhlo=1.8.0, hlo" in capsys.readouterr().err
+
+
+CRAMPED = """
+import resource, sys
+from shardpass.cli.opt import main
+from shardpass.ir import written
+written.LARGE = 1  # by way of files
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]),) * 2)
+sys.exit(main(sys.argv[2:]))
+"""
+
+
+@pytest.mark.parametrize("form", ["vhlo", "hlo"])
+@pytest.mark.parametrize("part", [0, 0.5, 0.99])
+def test_files_without_room(form: str, part: float, text: str, tmp_path: Path) -> None:
+    """All of it or an error: a file that takes a part only, and a Python that does not say so, are no reason."""
+    whole = emitted(text, form, tmp_path)
+    target = tmp_path / "target"
+    target.write_bytes(b"as before")
+    arguments = [str(int(len(whole) * part)), str(tmp_path / "in.mlir"), "--emit", form, "-o", str(target)]
+    done = subprocess.run(
+        [sys.executable, "-c", CRAMPED, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, "PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": "1"},
+    )
+    assert done.returncode == 1
+    assert re.search(r"\[SP1(21|33)\]", done.stderr), done.stderr
+    assert "internal" not in done.stderr
+    assert target.read_bytes() == b"as before"

@@ -9,10 +9,10 @@ import pytest
 from shardpass.diagnostics import ShardpassError
 from shardpass.ir import jax_private
 from shardpass.ir.context import copy_module, parse_module
+from shardpass.ir.written import bytecode
 from shardpass.jax.manual_region import wrap
 from shardpass.pipeline.run import run_pipeline
 from shardpass.runtime import compile
-from shardpass.runtime.compiling import bytecode
 from shardpass.runtime.executable import Executable
 from shardpass.runtime.hlo import added_by_xla, emitted
 from shardpass.runtime.inputs import random_inputs

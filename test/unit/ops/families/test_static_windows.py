@@ -57,6 +57,29 @@ def test_element_types(form: str, dtype: Any) -> None:
     check_split(FORMS[form], [grid(24, dtype)], [P("x")], (8,))
 
 
+@pytest.mark.parametrize("body", ["", "%s = stablehlo.add %a, %b : tensor<f32>"])
+def test_updates_of_another_element_type_stay_a_scatter(body: str) -> None:
+    """StableHLO lets the body widen them; a pad takes one type."""
+    text = f"""
+module attributes {{mhlo.num_partitions = 4 : i32}} {{
+  func.func @main(%x: tensor<16xf32> {{mhlo.sharding = "{{devices=[4]<=[4]}}"}}, %u: tensor<12xbf16>)
+      -> tensor<16xf32> {{
+    %i = stablehlo.constant dense<2> : tensor<1xi32>
+    %0 = "stablehlo.scatter"(%x, %i, %u) <{{
+      scatter_dimension_numbers = #stablehlo.scatter<
+        update_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 0>
+    }}> ({{
+    ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+      {body}
+      stablehlo.return {"%s" if body else "%b"} : tensor<f32>
+    }}) : (tensor<16xf32>, tensor<1xi32>, tensor<12xbf16>) -> tensor<16xf32>
+    return %0 : tensor<16xf32>
+  }}
+}}"""
+    module = shardpass.run_pipeline(text, "partition")  # verified after each pass; XLA itself takes no two types
+    assert "stablehlo.scatter" in str(module)
+
+
 def test_booleans() -> None:
     check_split(lambda x: x.at[1:-1].set(x[2:] ^ x[:-2]), [grid(24) > 0], [P("x")], (8,))
 

@@ -1,0 +1,162 @@
+"""A program of one device as the manual region of a program of all: the form in which XLA gets it from Shardy's users.
+
+XLA runs a partitioner on every program of several partitions. What is in a ``sdy.manual_computation`` over all axes of
+the mesh it leaves alone; what is around are arrays of which each device holds a tile. (It leaves the same program with
+``{manual}`` on all arguments and results alone too. But then the partitioner is GSPMD's, and XLA says on stderr that
+this one is going to be deprecated.)
+
+``surround`` makes the region, for arrays and a mesh that the caller chose. ``over_devices`` chooses: the tiles of all
+devices lie in a row along dimension 0, on a mesh of one axis.
+
+    main(%x: tensor<4xf32>)              main(%x: tensor<8xf32> {[{"devices"}]})
+      %0 = negate %x : tensor<4xf32>       manual_computation(%x) in_shardings=[{"devices"}] (%t: tensor<4xf32>) {
+      return %0                              %0 = negate %t : tensor<4xf32>
+                                             return %0 } : tensor<8xf32>
+
+So it takes the tiles of every array: of one that they do not divide, one in an order of devices that no mesh has, one
+that a single device holds. A tile of rank 0 has no dimension to lie along and is said to be replicated; only the region
+reads it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import func, sdy
+
+from shardpass.ir import annotations as names
+from shardpass.ir.locations import first_names, named
+from shardpass.ir.tensors import every_op, operation
+from shardpass.ir.walk import CONTROL_FLOW
+from shardpass.sharding import AxisRef, Mesh, Sharding, sdy_text
+
+AXIS = "devices"
+MESH_NAME = "shardpass_mesh"
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """An argument or result of the program around the region: an ``ir.Type``, and Shardy's text of its sharding."""
+
+    type: Any
+    sharding: str
+
+
+def over_devices(module: Any, devices: int) -> None:
+    """Makes main of a partitioned ``ir.Module`` a manual region over ``devices`` in a row, in place."""
+    mesh = Mesh(((AXIS, devices),))
+    with module.context, ir.Location.unknown():
+        first_names(module.operation)
+        said = names.Signature(names.main_of(module))
+        kind = said.function.attributes["function_type"].value
+        arguments, results = ([_in_a_row(tile, mesh) for tile in side] for side in (kind.inputs, kind.results))
+        said.function = surround(module, mesh, arguments, results)
+        for row, around in zip((*said.arguments, *said.results), (*arguments, *results), strict=True):
+            for name in [name for name in row if name == names.SHARDING or name.startswith("shardpass.")]:
+                del row[name]
+            row["sdy.sharding"] = ir.Attribute.parse(around.sharding)
+        said.write()
+
+
+def _in_a_row(tile: Any, mesh: Mesh) -> Around:
+    rank = tile.rank
+    sharding = Sharding.tiled(mesh, [(AxisRef(AXIS),), *[()] * (rank - 1)] if rank else [])
+    shape = [tile.shape[0] * mesh.size, *tile.shape[1:]] if rank else []
+    return Around(ir.RankedTensorType.get(shape, tile.element_type), sdy_text(sharding, MESH_NAME))
+
+
+def surround(
+    module: Any,
+    mesh: Mesh,
+    arguments: Sequence[Around],
+    results: Sequence[Around],
+    enter: Callable[[Any, int], Any] = lambda value, index: value,
+) -> Any:
+    """Puts main's body in a region that is manual over all axes of ``mesh``, in place; the new main around it.
+
+    ``enter``: what the region takes of argument ``index`` of the new main, whose rows of attributes are empty.
+    """
+    program = names.main_of(module)
+    with ir.InsertionPoint.at_block_begin(module.body):
+        sdy.MeshOp(MESH_NAME, ir.Attribute.parse(_mesh_text(mesh)))
+    types = [[around.type for around in side] for side in (arguments, results)]
+    with ir.InsertionPoint(program):
+        main = func.FuncOp("main", ir.FunctionType.get(*types), visibility="public")
+    block = main.add_entry_block([argument.location for argument in program.arguments])
+    with ir.InsertionPoint(block):
+        region = sdy.ManualComputationOp(
+            types[1],
+            [enter(value, index) for index, value in enumerate(block.arguments)],
+            _per_value(arguments),
+            _per_value(results),
+            ir.Attribute.parse(f"#sdy<manual_axes{{{', '.join(_quoted(name) for name, _ in mesh.axes)}}}>"),
+        )
+        func.ReturnOp(region.results)
+    _unmark(module)
+    (body,) = operation(program).regions[0].blocks
+    body.append_to(operation(region).regions[0])
+    last = operation(body.operations[len(body.operations) - 1])
+    with ir.InsertionPoint(last), last.location:
+        sdy.ReturnOp(list(last.operands))
+    last.erase()
+    _name_region(operation(region))
+    operation(program).erase()
+    return main
+
+
+def _unmark(module: Any) -> None:
+    """Takes ``{manual}`` off ops and functions, as the region says it. Shardy of jaxlib 0.12 aborts on such marks."""
+    for top in map(operation, module.body.operations):
+        if top.name == "func.func":
+            said = names.Signature(top)
+            for row in (*said.arguments, *said.results):
+                row.pop(names.SHARDING, None)
+            said.write()
+        for op in every_op(top):
+            if names.SHARDING in op.attributes:
+                del op.attributes[names.SHARDING]
+
+
+def _mesh_text(mesh: Mesh) -> str:
+    axes = ", ".join(f"{_quoted(name)}={size}" for name, size in mesh.axes)
+    ids = "" if mesh.device_ids is None else f", device_ids=[{', '.join(map(str, mesh.device_ids))}]"
+    return f"#sdy.mesh<[{axes}]{ids}>"
+
+
+def _per_value(side: Sequence[Around]) -> Any:
+    shardings = ", ".join(around.sharding.removeprefix("#sdy.sharding") for around in side)
+    return ir.Attribute.parse(f"#sdy.sharding_per_value<[{shardings}]>")
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _name_region(region: Any) -> None:
+    """Makes the names of ops relative to the region's, as JAX writes them: XLA joins both as it inlines the region."""
+    todo = [operation(op) for op in region.regions[0].blocks[0].operations]
+    places = []
+    while todo:
+        op = todo.pop()
+        places.append((op, op.location))
+        if op.name in CONTROL_FLOW:
+            todo += [operation(inner) for part in op.regions for block in part for inner in block.operations]
+    first = Counter(named(location)[0].partition("/")[0] for _, location in places)
+    del first[""]
+    if not first:
+        return
+    program = first.most_common(1)[0][0]
+    region.location = ir.Location.name(program)
+    relative: dict[Any, Any] = {}
+    for op, location in places:
+        key = location.attr
+        if key not in relative:
+            name, stack = named(location)
+            top, _, rest = name.partition("/")
+            relative[key] = None if top != program else ir.Location.name(rest, stack) if rest else stack
+        if relative[key] is not None:
+            op.location = relative[key]
