@@ -8,7 +8,7 @@ from typing import Any
 import jax
 from jaxlib.mlir import ir
 
-from shardpass.diagnostics import table_runtime
+from shardpass.diagnostics import ShardpassError, table_runtime
 from shardpass.ir import jax_private
 from shardpass.ir.annotations import Signature as Annotations
 from shardpass.ir.annotations import custom_call_target, main_of
@@ -24,6 +24,9 @@ from shardpass.runtime.processes import agreed, first_of_each
 
 # what JAX says of buffers that XLA may overwrite: a placed array must outlive the run
 DONATION = ("tf.aliasing_output", "jax.buffer_donor", "mhlo.layout_mode")
+
+# XLA takes a manual region to HLO and back to StableHLO, which has no words for some ops; without one it does not
+NO_WAY_BACK = "Unable to convert MHLO to StableHLO"
 
 
 def compile(module: Any, devices: Sequence[Any] | None = None) -> Executable:
@@ -42,10 +45,16 @@ def compile(module: Any, devices: Sequence[Any] | None = None) -> Executable:
     signature = read_signature(copy)
     chosen = choose_devices(signature.num_devices, devices)
     agreed(copy, chosen, lambda: (copy, signature))
-    several = signature.num_devices > 1
-    if several:
-        over_devices(copy, signature.num_devices)
-    return load(copy, signature, chosen, shardy=several)
+    if signature.num_devices == 1:
+        return load(copy, signature, chosen)
+    marked = copy_module(copy)
+    over_devices(copy, signature.num_devices)
+    try:
+        return load(copy, signature, chosen, shardy=True)
+    except ShardpassError as error:
+        if NO_WAY_BACK not in str(error):
+            raise
+    return load(marked, signature, chosen)
 
 
 def refuse_callbacks(module: Any) -> None:

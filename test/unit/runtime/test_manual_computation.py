@@ -112,3 +112,17 @@ def test_nothing_on_stderr(text: str, imports: str) -> None:
         timeout=300,
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_an_op_that_shardy_cannot_take_through_hlo() -> None:
+    """The high half of a product: XLA has no StableHLO for it, so the program goes without a manual region."""
+    kind = "tensor<2xi32>"
+    text = f"""module attributes {{mhlo.num_partitions = 8 : i32, mhlo.num_replicas = 1 : i32}} {{
+  func.func public @main(%x: {kind} {{{ROWS}}}) -> ({kind} {{{ROWS}}}) {{
+    %0 = "chlo.mulhi"(%x, %x) : ({kind}, {kind}) -> {kind}
+    return %0 : {kind}
+  }}
+}}"""
+    x = np.arange(15, dtype=np.int32) * 100_000_007
+    (found,) = compile(text)(x)
+    np.testing.assert_array_equal(np.asarray(found), (x.astype(np.int64) ** 2 >> 32).astype(np.int32))
