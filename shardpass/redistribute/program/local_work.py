@@ -9,7 +9,8 @@ Four numbers tell such loops apart (``LocalWork``):
 3. ``elements``: written one by one, where no memcpy writes a run of them.
 4. ``places``: of these, those whose place in the operand takes a division. That is so where the innermost dimension of
    the array that is written is several dimensions of what is read: f32[8, 28] from f32[4, 8, 7] transposed. Further
-   out a division is done once for the whole inner loop, and splitting a dimension takes none.
+   out a division is done once for the whole inner loop, and splitting a dimension takes none. With 8 pieces
+   that came each counts twice, as with 4 it counts once: the loop compares it with the ends of pieces.
 
 State: the shape of the local array, and the ``_Loop`` that has read but not yet written it. Cases:
 
@@ -83,6 +84,7 @@ class LocalPrices:
 # The bytes whose copy takes as long as a call of memcpy, as an element that is written alone, and as computing its
 # place: in the ratio that they have on a CPU, and little beside the bytes, where a machine does not say it.
 CALL, ELEMENT, PLACE = 2, 1 / 64, 1 / 8
+USUAL_PIECES = 4  # that a loop joins, as places are priced
 
 
 def usual_prices(copies: float) -> LocalPrices:
@@ -105,13 +107,14 @@ class _Loop:
 
     ``jumps``: whether it reads otherwise than from end to end. ``joined``: the elements of a run, where it joins
     pieces, else 0; ``inside``: along an axis that is not the leading one. ``places``: whether the places of its
-    elements take divisions.
+    elements take divisions; ``pieces``: among how many each is looked for.
     """
 
     jumps: bool = False
     joined: int = 0
     inside: bool = False
     places: bool = False
+    pieces: int = USUAL_PIECES
 
 
 class _Walk:
@@ -120,6 +123,7 @@ class _Walk:
     def __init__(self, memory: Memory) -> None:
         self.memory = memory
         self.loop: _Loop | None = None
+        self.came = USUAL_PIECES  # by the collective before, for the loop after it
         self.done = LocalWork()
 
     def write(self) -> None:
@@ -127,11 +131,11 @@ class _Walk:
         loop, elements = self.loop, math.prod(self.memory.shape)
         if loop is not None:
             runs = elements // loop.joined if loop.joined else 0
-            places = elements if loop.places else 0
+            places = elements * loop.pieces // USUAL_PIECES if loop.places else 0
             one_by_one = 0 if loop.joined else elements
             work = LocalWork(self.memory.element.bytes(elements), runs, one_by_one, places)
             self.done = self.done.plus(work)
-        self.loop = None
+        self.loop, self.came = None, USUAL_PIECES
 
     def follow(self, op: Op) -> None:
         shape = self.memory.shape
@@ -162,7 +166,7 @@ class _Walk:
     def _jump(self) -> None:
         """The loop does not read from end to end."""
         if self.loop is None:
-            self.loop = _Loop()
+            self.loop = _Loop(pieces=self.came)
         self.loop.jumps, self.loop.joined = True, 0
 
     def _reshape(self, before: Shape, after: Shape) -> None:
@@ -183,6 +187,7 @@ class _Walk:
             self.loop = _Loop(joined=math.prod(came[op.concat :]), inside=inside)
         else:  # XLA joins along the split axis, and transposes
             self.loop = _Loop(jumps=True, places=inside and math.prod(came[op.concat + 1 :]) == 1)
+        self.loop.pieces = op.groups.shape[1]
 
     def _all_gather(self, op: ops.AllGather, shape: Shape) -> None:
         self.write()
@@ -191,10 +196,11 @@ class _Walk:
             self._jump()
             self.write()
         self.memory.follow_op(op)
+        self.came = op.groups.shape[1]
         if inside and op.by_pieces:
             self.loop = _Loop(joined=math.prod(shape[op.axis :]), inside=True)
         elif inside:
-            self.loop = _Loop(jumps=True, places=math.prod(shape[op.axis + 1 :]) == 1)
+            self.loop = _Loop(jumps=True, places=math.prod(shape[op.axis + 1 :]) == 1, pieces=op.groups.shape[1])
 
     def _by_parts(self, op: Op) -> None:
         """Case 5."""

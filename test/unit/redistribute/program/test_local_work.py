@@ -59,6 +59,14 @@ def test_pieces_joined_in_front_and_transposed_are_the_loop_of_the_example():
     assert work((4, 8, 7), *program) == cut.plus(LocalWork(4 * 224, 0, 224, 224))
 
 
+def test_more_pieces_take_more_to_place():
+    """f32[8, 8, 7], a piece of each of 8 devices, to [8, 56]: each of the 448 places counts twice."""
+    eight = np.array([range(8)])
+    program = (ops.AllToAll(0, 0, eight), ops.Transpose((1, 0, 2)), ops.Reshape((8, 56)))
+    cut = LocalWork(4 * 448, 0, 448, 0)
+    assert work((8, 8, 7), *program) == cut.plus(LocalWork(4 * 448, 0, 448, 2 * 448))
+
+
 def test_a_gather_in_front_writes_nothing_more():
     assert work((2, 8), ops.AllGather(0, FOUR)) == LocalWork()
 
