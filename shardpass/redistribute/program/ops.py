@@ -1,8 +1,9 @@
 """The ops of device programs: the small language in which plans are written.
 
 A *device program* is a tuple of these ops, applied in order to the local array of every device at once; collectives tie
-the devices together. Four interpreters read it: ``simulate`` (offsets alone, the proof), ``evaluate`` (NumPy arrays, a
-witness), ``memory`` (shapes) and ``lower`` (StableHLO). Tables have one row for each device, by physical device id.
+the devices together. Five interpreters read it: ``simulate`` (offsets alone, the proof), ``evaluate`` (NumPy arrays, a
+witness), ``memory`` and ``local_work`` (shapes), and ``lower`` (StableHLO). Tables have one row for each device, by
+physical device id.
 
 The box exchange keeps a second array, the accumulator: ``BeginBoxExchange`` makes it, each ``BoxRound`` fills parts of
 it from the local array, ``EndBoxExchange`` makes it the local array.
