@@ -14,12 +14,13 @@ devices lie in a row along dimension 0, on a mesh of one axis.
                                              return %0 } : tensor<8xf32>
 
 So it takes the tiles of every array: of one that they do not divide, one in an order of devices that no mesh has, one
-that a single device holds. A tile of rank 0 has no dimension to lie along and is said to be replicated; only the region
-reads it.
+that a single device holds. A tile of rank 0 has no dimension to lie along, and of one without elements XLA forgets that
+it is split: both are said to be replicated, and only the region reads them.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -63,9 +64,9 @@ def over_devices(module: Any, devices: int) -> None:
 
 
 def _in_a_row(tile: Any, mesh: Mesh) -> Around:
-    rank = tile.rank
-    sharding = Sharding.tiled(mesh, [(AxisRef(AXIS),), *[()] * (rank - 1)] if rank else [])
-    shape = [tile.shape[0] * mesh.size, *tile.shape[1:]] if rank else []
+    in_a_row = math.prod(tile.shape) > 0 and tile.rank > 0
+    sharding = Sharding.tiled(mesh, [(AxisRef(AXIS),), *[()] * (tile.rank - 1)] if in_a_row else [()] * tile.rank)
+    shape = [tile.shape[0] * mesh.size, *tile.shape[1:]] if in_a_row else tile.shape
     return Around(ir.RankedTensorType.get(shape, tile.element_type), sdy_text(sharding, MESH_NAME))
 
 

@@ -48,22 +48,38 @@ def _masked(parts: Parts, op: ops.BoxRound, box: Any, accumulator: Any) -> Any:
 def slide(parts: Parts, op: ops.Slide, value: Any) -> Any:
     """A window of own rows and the neighbour's side by side: one copy, once XLA has fused it."""
     shape = list(value.type.shape)
-    near, start = list(shape), [0] * len(shape)
-    near[op.axis] = op.halo
-    start[op.axis] = shape[op.axis] - op.halo if op.before else 0
     pieces = [value]
     if op.halo:
-        stop = [a + n for a, n in zip(start, near, strict=True)]
-        halo = parts.permute(hlo.slice(value, start, stop, [1] * len(shape)), op.source_of, op.axes)
+        near = _rows(value, op.axis, shape[op.axis] - op.halo if op.before else 0, op.halo)
+        halo = parts.permute(near, op.source_of, op.axes)
         pieces = [halo, value] if op.before else [value, halo]
     if op.slack:
-        near[op.axis] = op.slack
-        pieces.append(parts.zeros(near))
+        pieces.append(parts.zeros([*shape[: op.axis], op.slack, *shape[op.axis + 1 :]]))
     joined = pieces[0] if len(pieces) == 1 else hlo.concatenate(pieces, op.axis)
     starts = np.zeros((len(op.starts), len(shape)), np.int64)
     starts[:, op.axis] = op.starts
     shape[op.axis] = op.size
     return parts.slice(joined, starts, tuple(shape))
+
+
+EDGES = ("edge_padding_low", "edge_padding_high", "interior_padding")
+
+
+def _rows(value: Any, axis: int, start: int, size: int) -> Any:
+    """``size`` rows of ``value``, cut before the padding and the slice that ``value`` comes from.
+
+    So the whole value has one use, and XLA fuses its padding and slicing into that, rather than write it in between.
+    """
+    made: Any = value.owner if isinstance(value, ir.OpResult) else None
+    name, shape = "" if made is None else made.name, list(value.type.shape)
+    after = [*shape[:axis], size, *shape[axis + 1 :]]
+    if name == "stablehlo.dynamic_slice" and made.operands[0].type.shape[axis] == shape[axis]:
+        return hlo.dynamic_slice(_rows(made.operands[0], axis, start, size), list(made.operands)[1:], after)
+    edges = [list(ir.DenseI64ArrayAttr(made.attributes[edge])) for edge in EDGES] if name == "stablehlo.pad" else []
+    if edges and not any(edge[axis] for edge in edges):
+        return hlo.pad(_rows(made.operands[0], axis, start, size), made.operands[1], *edges)
+    starts = [start if i == axis else 0 for i in range(len(shape))]
+    return hlo.slice(value, starts, [a + n for a, n in zip(starts, after, strict=True)], [1] * len(shape))
 
 
 def chunk_rounds(parts: Parts, op: ops.ChunkRounds, value: Any) -> Any:
