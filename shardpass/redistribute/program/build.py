@@ -39,6 +39,7 @@ from shardpass.redistribute.program.steps import Refusal, Step, StepKind
 Strategy = Callable[["Builder"], None]  # appends a plan, or a part of one, to a builder
 NO_GROUPS: IntArray = np.empty((0, 0), np.int64)
 FREE = usual_prices(math.inf)
+REARRANGING = ops.DynamicSlice | ops.Pad | ops.Trim | ops.Transpose
 
 
 class Builder:
@@ -68,6 +69,7 @@ class Builder:
         self.label = label  # the name of the candidate; "": its steps say it
         self.refused: list[Refusal] = []  # the candidates that were not taken in its favour
         self._memory = Memory(tile, element)
+        self._work: tuple[int, LocalWork] | None = None  # of so many ops
         self.received: IntArray = np.zeros(sub_axes.devices, np.int64)
 
     @property
@@ -83,7 +85,15 @@ class Builder:
     @property
     def work(self) -> LocalWork:
         """The local work of the program so far."""
-        return local_work(self.program, self.start, self.element)
+        if self._work is None or self._work[0] != len(self.program):
+            self._work = len(self.program), local_work(self.program, self.start, self.element)
+        return self._work[1]
+
+    @property
+    def is_rearranged(self) -> bool:
+        """Whether what the next collective sends is first cut, padded or turned: a loop that is not written yet."""
+        last = next((op for op in reversed(self.program) if not isinstance(op, ops.Reshape)), None)
+        return isinstance(last, REARRANGING)
 
     def cheapest(self, forms: Sequence[list[Op]]) -> list[Op]:
         """The form whose ops make the program's local work least, the first of equals."""
@@ -96,6 +106,7 @@ class Builder:
     def after(self, first: Builder) -> Builder:
         """This plan, with ``first``, which ends where this one starts, put before it."""
         self.start = first.start
+        self._work = None
         self._memory = self.memory.after(first.memory)
         self.program = [*first.program, *self.program]
         self.steps = [*first.steps, *self.steps]
