@@ -1,4 +1,4 @@
-// Rows to columns over 4 devices: an all_to_all; a 4x16 tile is 256 bytes, of which 3/4 go to others. The exchange is of four 4x4 blocks.
+// Rows to columns over 4 devices: an all_to_all; a 4x16 tile is 256 bytes, of which 3/4 go to others. So small a tile goes as it is, in four 4x4 blocks.
 // RUN: shardpass-explain %s --source %S --json | FileCheck %s
 // RUN: shardpass-explain %s --source %S --html %t.html | FileCheck %s --check-prefix=TEXT
 // RUN: FileCheck %s --check-prefix=HTML < %t.html
@@ -7,8 +7,8 @@
 // CHECK: "kind": "all_to_all"
 // CHECK: "axes": "x"
 // CHECK: "bytes_each": 192
-// CHECK: "operand": "tensor<4x4x4xf32>"
-// CHECK: "result": "tensor<4x4x4xf32>"
+// CHECK: "operand": "tensor<4x16xf32>"
+// CHECK: "result": "tensor<16x4xf32>"
 // CHECK: "array": "%a"
 // CHECK: "source": "P('x')"
 // CHECK: "target": "P(None, 'x')"
