@@ -196,11 +196,11 @@ class _Walk:
             self._jump()
             self.write()
         self.memory.follow_op(op)
-        self.came = op.groups.shape[1]
+        self.came = max(op.groups.shape[1], USUAL_PIECES)  # one buffer, which is turned as a whole
         if inside and op.by_pieces:
             self.loop = _Loop(joined=math.prod(shape[op.axis :]), inside=True)
         elif inside:
-            self.loop = _Loop(jumps=True, places=math.prod(shape[op.axis + 1 :]) == 1, pieces=op.groups.shape[1])
+            self.loop = _Loop(jumps=True, places=math.prod(shape[op.axis + 1 :]) == 1, pieces=self.came)
 
     def _by_parts(self, op: Op) -> None:
         """Case 5."""
