@@ -97,7 +97,7 @@ class _InTurn:
         return replace(operand, copy=copy, steps=self._steps(operand.steps, number))
 
     def _steps(self, steps: tuple[Step, ...], number: int) -> tuple[Step, ...]:
-        return tuple(one for one in steps if isinstance(one, Reshard) is False or (number, one) not in self.left_out)
+        return tuple(one for one in steps if not isinstance(one, Reshard) or (number, one) not in self.left_out)
 
     def _results(self, results: tuple[ResultPlan | None, ...], number: int) -> tuple[ResultPlan | None, ...]:
         """A scattered product is never a whole partial sum; a result that is gathered for products stays as it is."""

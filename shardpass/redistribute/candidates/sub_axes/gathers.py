@@ -72,8 +72,9 @@ def _gather_to(problem: SubAxisProblem, after: Assignment, gathered: list[int], 
     in_front: list[ops.Op] = [] if lead == tile else [ops.Reshape(lead)]
     in_front.append(ops.AllGather(0, groups, names))
     in_front += restored(problem, local, coming, (size, *lead[1:]), full)
-    by_pieces: list[ops.Op] = [] if dim is None else [ops.AllGather(dim, groups, names, by_pieces=True)]
-    can_choose = dim is not None and builder.prices.gathers_by_pieces
-    program = builder.cheapest([in_front, by_pieces] if can_choose else [in_front])
-    kind = StepKind.ALL_TO_ALL if program is by_pieces else StepKind.ALL_GATHER
+    forms = [in_front]
+    if dim is not None and builder.prices.gathers_by_pieces:
+        forms.append([ops.AllGather(dim, groups, names, by_pieces=True)])
+    program = builder.cheapest(forms)
+    kind = StepKind.ALL_GATHER if program is in_front else StepKind.ALL_TO_ALL
     builder.step(kind, program, groups, full, builder.bytes(tile) * (size - 1), names)
