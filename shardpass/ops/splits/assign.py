@@ -75,7 +75,7 @@ class Assignment:
 class Meaning(NamedTuple):
     """What a settled split means, whatever the values are split like now.
 
-    ``sent``, ``count``: bytes and number of the op's own collectives; ``work``: the price of its work on one device.
+    ``sent``, ``collectives``: bytes and number of the op's own; ``work``: the price of its work on one device.
     """
 
     factors: dict[int, Axes]
@@ -83,14 +83,14 @@ class Meaning(NamedTuple):
     results: tuple[DimAxes, ...]
     partial: Axes
     sent: int
-    count: int
+    collectives: int
     work: float
 
 
 class Known:
     """What is known of the splits of one op, or of equal ones: it does not depend on how their values are split now.
 
-    A search asks for the split of one op under hundreds of shardings, which suggest the same few splits again and again.
+    A search asks for the split of one op under hundreds of shardings, which suggest the same few splits.
     """
 
     def __init__(self) -> None:
@@ -272,7 +272,7 @@ def _price(
     means: Meaning, results: Sequence[Side], rule: Rule, mesh: PrimeMesh, bring: Move, deliver: Move, most: float
 ) -> float:
     """The price of a candidate, or any that is not below ``most``: moves, which take long to price, come last."""
-    sent, count = means.sent, means.count
+    sent, count = means.sent, means.collectives
     reached = means.results
     if means.partial:
         done = [
