@@ -14,8 +14,8 @@ from shardpass.cli.common import Pieces, Writer, read_input, write_output
 from shardpass.diagnostics import Diagnostic, Place, ShardpassError, collect, report
 from shardpass.diagnostics.table_driver import NO_REPRODUCER
 from shardpass.ir.context import decode, make_context, parse_module
-from shardpass.ir.doors import Format, Given, LargeFile, format_of
-from shardpass.ir.written import PIECE, Form, written
+from shardpass.ir.doors import PIECE, Format, Given, LargeFile, format_of
+from shardpass.ir.written import Form, written
 from shardpass.pipeline.resolve import resolve
 from shardpass.pipeline.run import Instruments, run_in_place
 

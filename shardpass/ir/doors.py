@@ -41,7 +41,8 @@ _OF_LAYOUTS = ("xla_shape", "result_layout")
 
 MAGIC = b"ML\xefR"
 FIRST = 65536  # bytes of a file that tell what it is
-LARGE = 16 << 20
+LARGE = 16 << 20  # bytes of a file that is not held beside what it becomes
+PIECE = 1 << 20  # bytes that are held at once of what is read or written in pieces
 _PORTABLE = re.compile(rb"ML\xefR.StableHLO_v([0-9.]+)", re.DOTALL)
 _HLO_TEXT = re.compile(rb"(?:\s+|//[^\n]*\n|/\*.*?\*/)*HloModule\s", re.DOTALL)
 _NOT_IN_TEXT = re.compile(rb"[\x00-\x08\x0b\x0e-\x1f]")
