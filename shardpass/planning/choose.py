@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from shardpass.ops.model import LocalPlan, OpModel, Shapes, Split
-from shardpass.ops.splits.assign import Completion, Side, assign, complete
+from shardpass.ops.splits.assign import Completion, Known, Side, assign, complete
 from shardpass.ops.splits.factors import Axes, DimAxes, Kind, Rule, used_axes
 from shardpass.ops.splits.prime_mesh import PrimeMesh
 from shardpass.ops.tiles.masking import has_identity
@@ -57,12 +57,38 @@ class Choice:
     remarks: tuple[Remark, ...]
 
 
+class Splits:
+    """The splits of an op by its model and the types of its values: what a device does under each."""
+
+    def __init__(self, model: OpModel[Any], rule: Rule, mesh: PrimeMesh, shapes: tuple[Shapes, Shapes]) -> None:
+        self.model, self.rule, self.mesh, self.shapes = model, rule, mesh, shapes
+        self.known = Known()
+        self._plans: dict[tuple[tuple[int, Axes], ...], LocalPlan] = {}
+
+    def local(self, factors: dict[int, Axes]) -> LocalPlan:
+        """What a device does where the factors have these sub-axes."""
+        key = tuple(sorted(factors.items()))
+        found = self._plans.get(key)
+        if found is None:
+            found = self._plans[key] = self.model.plan(Split.of(self.rule, self.mesh, factors, *self.shapes))
+        return found
+
+    def sends(self, factors: dict[int, Axes]) -> list[int]:
+        """Bytes of each collective of the op's own."""
+        return [one.bytes for one in self.local(factors).collectives]
+
+    def works(self, factors: dict[int, Axes]) -> float:
+        """The price of its work on one device."""
+        return DEFAULT.work(self.rule, self.local(factors).split)
+
+
 @dataclass(frozen=True)
 class Decided:
     """Decisions by what they depend on, and prices: of one plan, or of many plans of one program."""
 
     prices: Prices
     choices: dict[Any, Choice] = field(default_factory=dict)
+    splits: dict[Any, Splits] = field(default_factory=dict)
 
 
 class Choices:
@@ -72,6 +98,7 @@ class Choices:
         self.prices = decided.prices
         self.copies = copies
         self._known = decided.choices
+        self._splits = decided.splits
 
     def of(
         self,
@@ -97,21 +124,17 @@ class Choices:
         types: Sequence[Array],
         wanted: Sequence[Sharding],
     ) -> Choice:
-        rule = maskable(model.rule, held)
+        key = (model, mesh.manual, *[h.type for h in held], *types)
+        splits = self._splits.get(key)
+        if splits is None:
+            shapes = tuple(h.shape for h in held), tuple(t.shape for t in types)
+            splits = self._splits[key] = Splits(model, maskable(model.rule, held), mesh, shapes)
+        rule = splits.rule
         inputs = [Side(h.shape, m, h.dims, h.type.element) for h, m in zip(held, rule.operands, strict=True)]
         outputs = tuple(
             Side(t.shape, m, mesh.dims(s, t.rank), t.element)
             for t, m, s in zip(types, rule.results, wanted, strict=True)
         )
-        shapes: tuple[Shapes, Shapes] = tuple(h.shape for h in held), tuple(t.shape for t in types)
-        plans: dict[tuple[tuple[int, Axes], ...], LocalPlan] = {}
-
-        def local(factors: dict[int, Axes]) -> LocalPlan:
-            key = tuple(sorted(factors.items()))
-            found = plans.get(key)
-            if found is None:
-                found = plans[key] = model.plan(Split.of(rule, mesh, factors, *shapes))
-            return found
 
         def deliver(i: int, dims: tuple[Axes, ...]) -> int:
             if outputs[i].dims == dims:
@@ -125,13 +148,14 @@ class Choices:
             mesh,
             lambda i, dims: self.copies.price(held[i], mesh.sharding(dims)),
             deliver,
-            lambda factors: [c.bytes for c in local(factors).collectives],
-            lambda factors: DEFAULT.work(rule, local(factors).split),
+            splits.sends,
+            splits.works,
             [
                 replace(side, dims=mesh.dims(copy, h.type.rank))
                 for h, side in zip(held, inputs, strict=True)
                 for copy in self.copies.of(h)[1:]
             ],
+            splits.known,
         )
         operands = [
             OperandChoice(mesh.sharding(dims), masks(rule, index, held[index].shape, dims, mesh))
@@ -144,7 +168,7 @@ class Choices:
                 dims, done = complete(side, dims, chosen.partial, rule.combiner, mesh)
             results.append(ResultChoice(dims, done, mesh.sharding(dims)))
         remarks = taken_whole(rule, held, chosen.operands, mesh, self.prices)
-        return Choice(local(chosen.factors), tuple(operands), tuple(results), remarks)
+        return Choice(splits.local(chosen.factors), tuple(operands), tuple(results), remarks)
 
 
 def maskable(rule: Rule, operands: Sequence[Held]) -> Rule:

@@ -10,14 +10,17 @@ its plan (``cost``).
 
 1. Start: propagation as the user said it; with ``effort`` 2 another, in which right operands of products (weights, as
    ``x @ w`` is written) take part after all others have come to rest.
-2. Descent: from the ops that receive most, moves are tried (``moves``): a factor takes an axis wherever that reaches,
+2. The least sum of local terms over all assignments (``solve``), of programs whose values are decided at once with
+   ``effort`` 1: where a point costs as much, nothing is left to gain and the search ends. A point below it shows that
+   the sum is no bound here (a plan takes copies at hand, or computes values again), and the search goes on.
+3. Descent: from the ops that receive most, moves are tried (``moves``): a factor takes an axis wherever that reaches,
    or loses it. A move is estimated from the ops around what it changes (``estimate``); the best ones of an op are
    planned, and the first whose plan is cheaper becomes the next point. It ends when no move of any op pays, or when the
    budget of moves is spent.
-3. All values at once: the assignment with the least sum of local terms (``solve``), and a descent from there. Of large
-   programs with ``effort`` 2 alone, as it would take longer than all the rest.
-4. Detours, of small programs or with ``effort`` 2: a step that does not pay, and a descent from there.
-5. The cheapest point gives all values of the program their shardings. Where it gains little, the plans of the whole
+4. All values at once: the assignment with the least sum, and a descent from there. Of large programs with ``effort`` 2
+   alone, as it would take longer than all the rest.
+5. Detours, of small programs or with ``effort`` 2: a step that does not pay, and a descent from there.
+6. The cheapest point gives all values of the program their shardings. Where it gains little, the plans of the whole
    program decide, so that a folded program's small errors never make anything dearer.
 
 Invariants: what the user fixed is the same in all points; what the outside sees is split evenly; no randomness and no
@@ -58,12 +61,15 @@ from shardpass.redistribute.terms.costs import Profile
 
 TRIES = {1: 400, 2: 6000}  # moves that a search may try, by effort
 SMALL = 64  # ops of a folded program that is searched closely with effort 1 too, as that takes no time
+VERY_SMALL = 16  # ops of a folded program of which moves that stay at their op are tried with effort 1 too
 TINY = 8  # ops of a folded program for which reshards are planned before all values are decided at once
 PLANNED = 1100  # such reshards, with effort 1
 MEDIUM = 256  # ops of a folded program whose values are decided at once with effort 1
 DEAR = 1e-3  # with effort 1 moves start at ops that have this part of the price
 ROUNDS = 3  # solutions of all values at once, each from the end of the one before
-DETOURS = {1: 12, 2: 40}  # moves that do not pay by themselves, after which others are looked for, by effort
+DETOURS = {1: 4, 2: 40}  # moves that do not pay by themselves, after which others are looked for, by effort
+NEAR_LEAST = 2e-4  # a point that costs this part more than the least sum of local terms ends a search with effort 1
+DEAREST = 4  # ops from which detours start with effort 1
 SURE = 0.02  # a gain of this part of the price needs no plan of the whole program to be believed
 LEAST_OF_ALL = 1e-6  # with effort 2 every gain counts
 LEAST = LATENCY_BYTES  # a gain below one collective's latency changes nothing that a user would notice
@@ -186,13 +192,17 @@ class Search:
         self.values = {engine: value for value, engine in self.found.index.items()}
         self.spliced = _spliced(self.folded.program)
         self.tried = 0
+        self._points: dict[tuple[DimAxes, ...], Point] = {}
         self.budget = TRIES[min(effort, max(TRIES))]
         self.detours = DETOURS[min(effort, max(DETOURS))]
         self.close = effort > 1 or self.folded.program.count <= SMALL
+        self.near = effort > 1 or self.folded.program.count <= VERY_SMALL
         self.settled: list[Settled] = []
         self.results: tuple[int, ...] = ()  # of main, and what is shown: values of the engine that are settled
         self.first = self.best = self._point()
         self.least = LEAST if effort < 2 else LEAST_OF_ALL
+        self.least_sum: float | None = None  # of the local terms; a point that costs as much ends the search
+        self.solver: Solver | None = None
 
     def settle_results(self) -> None:
         """Fixes main's results that follow from what the user fixed, and tiles that are shown, before ``run``."""
@@ -215,14 +225,35 @@ class Search:
         """Descends from the start, and from others where ``effort`` asks for them; ``best`` is the cheapest point."""
         if all(value.fixed and not value.open_dims for value in self.engine.values):
             return  # the user said all
-        self.settled, self.best = self._descend(self.first, self.close)
+        if self.effort == 1 and self._solvable and not self.spliced:
+            self._bound()
+        if self._is_least(self.best):
+            return
+        self.settled, self.best = self._descend(self.first, self.near)
         if self.effort > 1:
             self._from_weights_last()
-        if self._solvable:
+        if self._solvable and not self._is_least(self.best):
             self._at_once()
-        if self.close and self._sends():
+        if self.close and not self._is_least(self.best) and self._sends():
             while self.tried < self.budget and self._detour():
                 pass
+
+    def _bound(self) -> None:
+        """What no assignment of splits falls below, by the sum of local terms.
+
+        The assignment itself is no start yet: among equals, what the user said leads to plans that hold less.
+        """
+        solver = self._new_solver()
+        self.engine.restore(self.first.splits)
+        self.least_sum = solver.solve().least
+        self.solver = solver if solver.from_anywhere else None
+
+    def _is_least(self, point: Point) -> bool:
+        """Whether all that a search could still gain is not worth looking for.
+
+        A price below the least sum shows that the plan knows better than the sum of local terms, which says nothing.
+        """
+        return self.least_sum is not None and abs(point.price - self.least_sum) <= NEAR_LEAST * self.least_sum
 
     def _sends(self) -> bool:
         """Whether anything is sent at the best point: a program that sends nothing has no detour to gain by."""
@@ -246,24 +277,31 @@ class Search:
         self.engine.restore(tuple(splits))
         start = self._point()
         told = Settled("right operands of products take part last", None, self.first.price, start.price)
-        then, best = self._descend(start, self.close)
+        then, best = self._descend(start, self.near)
         if best.price <= self.best.price - self.least:
             self.best, self.settled = best, [told, *then]
 
-    def _at_once(self) -> None:
-        """All values at once (``solve``), and a descent from there, as long as that leads to a cheaper point."""
+    def _new_solver(self) -> Solver:
         axes = whole_axes(self.folded.program.mesh)
         tiny = self.folded.program.count <= TINY
         prices = self.decided.prices if tiny or self.effort > 1 else None
-        solver = Solver(self.found, self.estimate, axes, prices, math.inf if self.effort > 1 else PLANNED)
+        return Solver(self.found, self.estimate, axes, prices, math.inf if self.effort > 1 else PLANNED)
+
+    def _at_once(self) -> None:
+        """All values at once (``solve``), and a descent from there, as long as that leads to a cheaper point."""
+        solver = self.solver or self._new_solver()
+        begun: set[tuple[DimAxes, ...]] = set()
         for _ in range(ROUNDS):
             before = self.best
             self.engine.restore(before.splits)
-            splits = solver.solve()
+            splits, _ = solver.solve()
             self.engine.assign(splits, settle=False)
+            if not splits or self.engine.snapshot() in begun:
+                return
             start = self._point()
+            begun.add(start.splits)
             told = Settled(f"{len(splits)} values at once", None, before.price, start.price)
-            then, best = self._descend(start, self.close)
+            then, best = self._descend(start, self.near)
             if best.price > before.price - self.least:
                 return
             self.best, self.settled = best, [*self.settled, told, *then]
@@ -272,12 +310,13 @@ class Search:
         """Goes a step that does not pay, and descends from there; whether that led to a cheaper point."""
         base = self.best
         self._rebase(base)
-        options = [option for op in self._dear(base) for option in self._options(op, (*FAR, *NEAR))]
+        dear = self._dear(base)[: len(self.values) if self.effort > 1 else DEAREST]
+        options = [option for op in dear for option in self._options(op, (*FAR, *NEAR))]
         for _, _, move in sorted(options, key=lambda option: option[:2])[: self.detours]:
             self.engine.restore(base.splits)
             self.engine.assign(move.splits, settle=move.settles)
             over = self._point()
-            then, point = self._descend(over, True)
+            then, point = self._descend(over, self.near)
             if point.price <= base.price - self.least:
                 self.settled += [self._taken(move, base, over), *then]
                 self.best = point
@@ -302,7 +341,7 @@ class Search:
 
     def _descend(self, point: Point, close: bool) -> tuple[list[Settled], Point]:
         settled = []
-        while self.tried < self.budget:
+        while self.tried < self.budget and not self._is_least(point):
             found = self._better(point, FAR) or (self._better(point, NEAR) if close else None)
             if found is None:
                 break
@@ -366,6 +405,10 @@ class Search:
 
     def _point(self) -> Point:
         """The engine's present splits, planned."""
-        plan = plan_program(self.folded.program, self.found.table(), self.decided, folded=True)
-        found = costs(plan, self.machine, self.folded.times, self.folded.result_times)
-        return Point(self.engine.snapshot(), found, sum(found.values()))
+        splits = self.engine.snapshot()
+        point = self._points.get(splits)
+        if point is None:
+            plan = plan_program(self.folded.program, self.found.table(), self.decided, folded=True)
+            found = costs(plan, self.machine, self.folded.times, self.folded.result_times)
+            point = self._points[splits] = Point(splits, found, sum(found.values()))
+        return point

@@ -31,7 +31,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -51,6 +51,13 @@ from shardpass.propagation.program import Propagated
 FEW = 64  # splits of one value that are looked at
 AGAIN = 1e-3  # of a reshard's price, for values that any device makes again: they had better be as their users are
 CHANGE = 1.0  # bytes for each value that changes: among equals, the nearest
+
+
+class Solution(NamedTuple):
+    """New splits of values of the engine. ``least``: the sum of the tables, where no assignment has a lower one."""
+
+    splits: dict[int, DimAxes]
+    least: float | None
 
 
 class Solver:
@@ -73,7 +80,12 @@ class Solver:
         if not found.groups:
             self.network.read()
 
-    def solve(self) -> dict[int, DimAxes]:
+    @property
+    def from_anywhere(self) -> bool:
+        """Whether the tables are the same whatever the point at which they were made."""
+        return not self.network.narrowed
+
+    def solve(self) -> Solution:
         """The splits that the least sum gives to values of the engine, where they are not the present ones."""
         present = dict(self.network.present)
         stays = []
@@ -89,7 +101,12 @@ class Solver:
             for index in self.network.members.get(variable, [variable]):
                 if dims != self.engine.values[index].dims:
                     out[index] = dims
-        return out
+        exact = bool(self.network.tables) and not answer.held and self.from_anywhere
+        return Solution(out, _sum_at(self.network.tables, answer.values) if exact else None)
+
+
+def _sum_at(tables: Sequence[Table], values: Mapping[int, int]) -> float:
+    return sum([float(table.costs[tuple([values[one] for one in table.variables])]) for table in tables])
 
 
 def _ways_at(tables: Sequence[Table], present: Mapping[int, int]) -> dict[int, int]:
@@ -126,6 +143,7 @@ class _Network:
         self._before: dict[int, tuple[_Place, int]] = {}  # of a constraint's result: its operand; whether it is made
         self._every: dict[tuple[int, ...], tuple[DimAxes, ...]] = {}
         self._ways: dict[Any, tuple[Way, ...]] = {}
+        self.narrowed = False  # some values were given their present split alone
         self._next = len(found.engine.values)
 
     def read(self) -> None:
@@ -179,7 +197,10 @@ class _Network:
         if value.fixed or self.found.meshes[variable].manual:
             return (value.dims,)
         every = [dims for dims in self._splits(value.shape) if _allowed(value, dims, self.program.mesh)]
-        return tuple(every) if 0 < len(every) <= FEW else (value.dims,)
+        if 0 < len(every) <= FEW:
+            return tuple(every)
+        self.narrowed = True
+        return (value.dims,)
 
     def _splits(self, shape: tuple[int, ...]) -> tuple[DimAxes, ...]:
         """Every split of an array of ``shape`` over whole axes into no more parts than it has elements."""
@@ -310,6 +331,7 @@ class _Network:
     def _hold(self, value: int) -> None:
         """The value keeps its present split, as an op around has too many ways to be looked at."""
         place = self._of(value)
+        self.narrowed = True
         if place is not None and len(place.domain) > 1:
             present = self.found.engine.values[place.variable].dims
             costs = np.array([0.0 if dims == present else np.inf for dims in place.domain])

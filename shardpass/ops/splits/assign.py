@@ -32,9 +32,11 @@ Complexity: O(values) candidates, each settled and priced in O(values x dimensio
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
+from typing import NamedTuple
 
 from shardpass.element_types import ElementType
 from shardpass.ops.splits.factors import Axes, DimAxes, DimMap, Kind, Rule, pair_rules, project, unproject
@@ -70,6 +72,62 @@ class Assignment:
     price: float  # bytes
 
 
+class Meaning(NamedTuple):
+    """What a settled split means, whatever the values are split like now.
+
+    ``sent``, ``collectives``: bytes and number of the op's own; ``work``: the price of its work on one device.
+    """
+
+    factors: dict[int, Axes]
+    operands: tuple[DimAxes, ...]
+    results: tuple[DimAxes, ...]
+    partial: Axes
+    sent: int
+    collectives: int
+    work: float
+
+
+class Known:
+    """What is known of the splits of one op, or of equal ones: it does not depend on how their values are split now.
+
+    A search asks for the split of one op under hundreds of shardings, which suggest the same few splits.
+    """
+
+    def __init__(self) -> None:
+        self._projected: dict[tuple[DimMap, tuple[int, ...], DimAxes], Projected] = {}
+        self._settled: dict[tuple[tuple[int, Axes], ...], dict[int, Axes]] = {}
+        self.meanings: dict[tuple[tuple[int, Axes], ...], Meaning] = {}
+
+    def projected(self, rule: Rule, side: Side, sizes: Sequence[int]) -> Projected:
+        """``project`` of a side, the factors that can be split apart from those that cannot."""
+        dims = side.dims or ((),) * len(side.shape)
+        key = (side.dim_map, side.shape, dims)
+        found = self._projected.get(key)
+        if found is None:
+            every = project(rule, side.dim_map, side.shape, dims, sizes).items()
+            stuck = [axis for factor, axes in every if rule.factors[factor].kind is Kind.REPLICATED for axis in axes]
+            taken = [(factor, axes) for factor, axes in every if rule.factors[factor].kind is not Kind.REPLICATED]
+            found = self._projected[key] = Projected(tuple(taken), tuple(stuck))
+        return found
+
+    def settled(
+        self, rule: Rule, sides: Sequence[Side], option: dict[int, Axes], sizes: Sequence[int]
+    ) -> dict[int, Axes]:
+        """``settle``."""
+        key = tuple(sorted(option.items()))
+        found = self._settled.get(key)
+        if found is None:
+            found = self._settled[key] = settle(rule, sides, option, sizes)
+        return found
+
+
+class Projected(NamedTuple):
+    """The sub-axes of the factors that one value splits, and the sub-axes that stand on factors which no value may."""
+
+    taken: tuple[tuple[int, Axes], ...]
+    stuck: Axes
+
+
 def settle(rule: Rule, sides: Sequence[Side], assigned: dict[int, Axes], sizes: Sequence[int]) -> dict[int, Axes]:
     """The largest part of ``assigned`` that every side can say exactly."""
     assigned = dict(assigned)
@@ -87,37 +145,31 @@ def settle(rule: Rule, sides: Sequence[Side], assigned: dict[int, Axes], sizes: 
     return {f: axes for f, axes in assigned.items() if axes}
 
 
-def _fill(rule: Rule, order: Sequence[Side], sizes: Sequence[int]) -> dict[int, Axes]:
+def _fill(order: Sequence[Projected | None]) -> dict[int, Axes]:
     """Splits taken side by side in ``order``; a sub-axis serves one factor alone (of those that meet)."""
     assigned: dict[int, Axes] = {}
     used: set[int] = set()
     for side in order:
-        if side.dims is None:
-            continue
-        for factor, axes in project(rule, side.dim_map, side.shape, side.dims, sizes).items():
-            if factor in assigned or rule.factors[factor].kind is Kind.REPLICATED:
+        for factor, axes in side.taken if side is not None else ():
+            if factor in assigned:
                 continue
-            free = []
-            for axis in axes:
-                if axis in used:
-                    break
-                free.append(axis)
-            if free:
-                assigned[factor] = tuple(free)
-                used.update(free)
+            if not used.isdisjoint(axes):
+                axes = axes[: next(place for place, axis in enumerate(axes) if axis in used)]
+            if axes:
+                assigned[factor] = axes
+                used.update(axes)
     return assigned
 
 
-def _moved(rule: Rule, order: Sequence[Side], filled: dict[int, Axes], sizes: Sequence[int]) -> list[dict[int, Axes]]:
+def _moved(
+    rule: Rule, order: Sequence[Projected | None], filled: dict[int, Axes], sizes: Sequence[int]
+) -> list[dict[int, Axes]]:
     """Sub-axes that stand on a factor which cannot be split, moved to one that can: an all_to_all, not a gather."""
+    every = [axis for side in order if side is not None for axis in side.stuck]
+    if not every:
+        return []
     used = {a for axes in filled.values() for a in axes}
-    stuck: list[int] = []
-    for side in order:
-        for factor, axes in project(
-            rule, side.dim_map, side.shape, side.dims or ((),) * len(side.shape), sizes
-        ).items():
-            if rule.factors[factor].kind is Kind.REPLICATED:
-                stuck += [a for a in axes if a not in used and a not in stuck]
+    stuck = [axis for axis in dict.fromkeys(every) if axis not in used]
     if not stuck:
         return []
     out = []
@@ -140,25 +192,33 @@ def _contracted(rule: Rule, filled: dict[int, Axes]) -> list[dict[int, Axes]]:
 
 
 def candidates(
-    rule: Rule, operands: Sequence[Side], results: Sequence[Side], sizes: Sequence[int], copies: Sequence[Side] = ()
+    rule: Rule,
+    operands: Sequence[Side],
+    results: Sequence[Side],
+    sizes: Sequence[int],
+    copies: Sequence[Side] = (),
+    known: Known | None = None,
 ) -> list[dict[int, Axes]]:
     """Distinct settled splits, the result's first; the last is no split at all. ``copies``: of operands, at hand."""
-    orders = [[*results, *operands]]
-    orders += [[side, *(s for s in operands if s is not side), *results] for side in operands if side.dims]
-    orders += [[copy, *results] for copy in copies if copy.dims]
+    known = known or Known()
+    sides = [*operands, *results]
+    at = [None if side.dims is None else known.projected(rule, side, sizes) for side in sides]
+    first, made = at[: len(operands)], at[len(operands) :]
+    orders = [[*made, *first]]
+    orders += [[at[i], *first[:i], *first[i + 1 :], *made] for i, side in enumerate(operands) if side.dims]
+    orders += [[known.projected(rule, copy, sizes), *made] for copy in copies if copy.dims]
     found: list[dict[int, Axes]] = []
     seen: list[dict[int, Axes]] = []  # before they were settled: most are suggested several times
-    sides = [*operands, *results]
     for order in orders:
         # the first side alone too: an operand may be gathered rather than its partial products summed
         for part in (order, order[:1]):
-            filled = _fill(rule, part, sizes)
+            filled = _fill(part)
             contracted = _contracted(rule, filled) if order is orders[0] and part is order else []
             for option in (filled, *_moved(rule, part, filled, sizes), *contracted):
                 if option in seen:
                     continue
                 seen.append(option)
-                settled = settle(rule, sides, option, sizes)
+                settled = known.settled(rule, sides, option, sizes)
                 if settled not in found:
                     found.append(settled)
     if {} not in found:
@@ -176,29 +236,60 @@ def assign(
     sends: Callable[[dict[int, Axes]], Sequence[int]],
     works: Callable[[dict[int, Axes]], float],
     copies: Sequence[Side] = (),
+    known: Known | None = None,
 ) -> Assignment:
     """The cheapest split. ``bring(i, dims)`` and ``deliver(i, dims)`` price operand i's and result i's move.
 
     ``sends``: bytes of each collective of the op's own under a split; ``works``: the price of its work on one device.
-    ``copies``: operands again, split as a copy of them that is at hand.
+    ``copies``: operands again, split as a copy of them that is at hand. ``known``: of ops equal to this one, to which
+    this call adds.
     """
     if rule.independent and len(operands) > 1:
         return _assign_pairs(rule, operands, results, mesh, bring, deliver)
+    known = known or Known()
     best: Assignment | None = None
-    for assigned in candidates(rule, operands, results, mesh.sizes, copies):
-        inputs = tuple(unproject(rule, s.dim_map, s.shape, assigned, mesh.sizes) for s in operands)
-        outputs = tuple(unproject(rule, s.dim_map, s.shape, assigned, mesh.sizes) for s in results)
-        partial = () if rule.self_completing else _partial(rule, assigned)
-        moves = [bring(i, dims) for i, dims in enumerate(inputs)]
-        for i, dims in enumerate(outputs):
-            reached, steps = complete(results[i], dims, partial, rule.combiner, mesh) if partial else (dims, ())
-            moves += [sum(step.bytes for step in steps), deliver(i, reached)]
-        moves += sends(assigned)
-        price = sum(moves) + LATENCY_BYTES * sum(map(bool, moves)) + works(assigned)
+    for assigned in candidates(rule, operands, results, mesh.sizes, copies, known):
+        key = tuple(sorted(assigned.items()))
+        means = known.meanings.get(key)
+        if means is None:
+            inputs, outputs = (
+                tuple([unproject(rule, s.dim_map, s.shape, assigned, mesh.sizes) for s in sides])
+                for sides in (operands, results)
+            )
+            partial = () if rule.self_completing else _partial(rule, assigned)
+            own = sends(assigned)
+            sent, count = sum(own), sum(map(bool, own))
+            means = Meaning(assigned, inputs, outputs, partial, sent, count, works(assigned))
+            known.meanings[key] = means
+        price = _price(means, results, rule, mesh, bring, deliver, math.inf if best is None else best.price)
         if best is None or price < best.price:
-            best = Assignment(assigned, inputs, outputs, partial, price)
+            best = Assignment(assigned, means.operands, means.results, means.partial, price)
     assert best is not None  # there is always the candidate that splits nothing
     return best
+
+
+def _price(
+    means: Meaning, results: Sequence[Side], rule: Rule, mesh: PrimeMesh, bring: Move, deliver: Move, most: float
+) -> float:
+    """The price of a candidate, or any that is not below ``most``: moves, which take long to price, come last."""
+    sent, count = means.sent, means.collectives
+    reached = means.results
+    if means.partial:
+        done = [
+            complete(side, dims, means.partial, rule.combiner, mesh)
+            for side, dims in zip(results, means.results, strict=True)
+        ]
+        reached = tuple([dims for dims, _ in done])
+        for _, steps in done:
+            received = sum([step.bytes for step in steps])
+            sent, count = sent + received, count + bool(received)
+    for move, ends in ((bring, means.operands), (deliver, reached)):
+        for place, dims in enumerate(ends):
+            if sent + LATENCY_BYTES * count + means.work >= most:
+                return most
+            received = move(place, dims)
+            sent, count = sent + received, count + bool(received)
+    return sent + LATENCY_BYTES * count + means.work
 
 
 def _assign_pairs(

@@ -8,6 +8,8 @@ import shardpass
 from shardpass.diagnostics import collect
 from shardpass.ir.collectives import collectives, total_bytes
 from shardpass.pipeline.named import NAMED
+from shardpass.planning.search import Decision, decide
+from shardpass.program.table import table_of
 
 ROWS = '{mhlo.sharding = "{devices=[8,1]<=[8]}"}'
 LAYERS, BATCH, WIDTH = 3, 512, 64
@@ -49,3 +51,32 @@ def test_what_is_computed_is_the_same() -> None:
     for effort in (0, 1):
         (found,) = shardpass.compile(partitioned(effort))(*weights, x)
         np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-4, atol=1e-6)
+
+
+def decided(text: str) -> Decision:
+    with collect():
+        module = shardpass.run_pipeline(text, "shardpass-import")
+        with module.context:
+            return decide(table_of(module, "propagate").program, {}, 1)
+
+
+def row_split(*ops: str) -> str:
+    """``ops`` on %a and %b, f32[64,64] in rows over eight devices; the last makes %z."""
+    kind = "tensor<64x64xf32>"
+    main = f"func.func @main(%a: {kind} {ROWS}, %b: {kind} {ROWS}) -> ({kind} {ROWS})"
+    return f"module attributes {{mhlo.num_partitions = 8 : i32}} {{ {main} {{ {' '.join(ops)} return %z : {kind} }} }}"
+
+
+def test_a_search_ends_at_the_least_sum() -> None:
+    """Rows stay where they are: nothing is received, each device works on an eighth, and no split can do better."""
+    decision = decided(row_split("%z = stablehlo.add %a, %b : tensor<64x64xf32>"))
+    assert decision.tried == 0
+    assert {str(one) for one in decision.shardings.of.values()} == {"{devices=[8,1]<=[8]}"}
+
+
+def test_a_search_goes_on_above_the_least_sum() -> None:
+    """Propagation splits the contractions, as weights are in rows; a move gathers the weights, and nothing else is."""
+    decision = decided(layers())
+    assert decision.tried > 0
+    assert decision.settled
+    assert decision.settled[-1].after < decision.settled[0].before / 2

@@ -67,7 +67,7 @@ def test_prices_asked_for_a_barrier_grow_with_its_operands(monkeypatch: pytest.M
 
 
 def test_equal_layers_are_decided_and_joined_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert counted(monkeypatch, choose, "assign", layers(40)) == counted(monkeypatch, choose, "assign", layers(4))
+    assert counted(monkeypatch, choose, "assign", layers(40)) == counted(monkeypatch, choose, "assign", layers(20))
     assert counted(monkeypatch, engine, "join", layers(40)) == counted(monkeypatch, engine, "join", layers(20))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from math import prod
 
 import pytest
@@ -12,6 +13,7 @@ from shardpass.ops.splits.assign import (
     WORK_PER_BYTE,
     Assignment,
     Completion,
+    Known,
     Side,
     assign,
     complete,
@@ -148,3 +150,35 @@ def test_what_completing_partial_sums_costs() -> None:
     assert complete(side(whole), whole, (X,), "add", MESH) == (whole, (everywhere,))
     left = Completion(None, (Y,), "add", 128)
     assert complete(side(rows), whole, (X, Y), "add", MESH) == (rows, (scattered, left))
+
+
+def test_what_is_known_of_equal_ops_changes_nothing() -> None:
+    """The same choices, asked one after another with what the earlier ones knew, and each by itself."""
+    rule = matmul(16, 32, 8)
+    shapes = ((16, 32), (32, 8), (16, 8))
+    splits: list[DimAxes] = [((), ()), ((X,), ()), ((), (X,)), ((X,), (Y,)), ((Y,), (X,)), ((X, Y), ())]
+    known = Known()
+    for left, right, result in itertools.product(splits, repeat=3):
+        dims = (left, right, result)
+        sides = [
+            Side(shape, dim_map, one, F32)
+            for shape, dim_map, one in zip(shapes, (*rule.operands, *rule.results), dims, strict=True)
+        ]
+
+        def price(have: DimAxes, want: DimAxes) -> int:
+            return 0 if have == want else 7 * sum(map(len, have)) + 11 * sum(map(len, want)) + 100
+
+        def asked(shared: Known | None, sides: list[Side] = sides, dims: tuple[DimAxes, ...] = dims) -> Assignment:
+            return assign(
+                rule,
+                sides[:2],
+                sides[2:],
+                MESH,
+                lambda i, to: price(dims[i], to),
+                lambda _, start: price(start, dims[2]),
+                lambda factors: [64 * len(factors)],
+                lambda factors: 4096 / 2 ** len(factors),
+                known=shared,
+            )
+
+        assert asked(known) == asked(None)

@@ -1,0 +1,152 @@
+#!/usr/bin/env python
+"""What plans cost, over all programs at hand, and how that changed: for work on the search, on prices, on rules.
+
+    python -m tools.bench.plans --json before.json            the price of each plan, and the time that deciding took
+    python -m tools.bench.plans --against before.json         the same now, beside it: what became dearer comes first
+    python -m tools.bench.plans models.mlp --against before.json
+
+The programs are those of test/integration/models (as the hook into JAX decides them: ``settle-results``), of
+tools/bench/underspecified_programs in both forms, and of examples/. A plan's price is in bytes and counts work
+(``planning.cost``); ``tried`` are the moves that the search looked at; seconds are of the process, not of the wall.
+Exits with 1 where the sum of all prices grew, or one price by more than 1%.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from tools.bench.peers import set_devices
+from tools.bench.real_programs import real_programs
+from tools.bench.report import show_table
+from tools.bench.underspecified_programs import FORMS, PROGRAMS
+from tools.processes import ROOT
+
+GREW = 1.01  # a price that grew by more is named
+HEADS = ("program", "price", "before", "ratio", "bytes", "before", "tried", "before", "s", "before")
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The plan of one program. ``tried``: moves that the search looked at."""
+
+    price: float
+    bytes: int
+    tried: int
+    seconds: float
+
+
+def texts(wanted: tuple[str, ...]) -> Iterator[tuple[str, str, str]]:
+    """(name, options of shardpass-propagate, lowered program) of each program whose name begins as ``wanted``."""
+    for name, program in real_programs().items():
+        if _asked(f"models.{name}", wanted) and program.available:
+            yield f"models.{name}", "{settle-results=true}", program.lower().text
+    for name, underspecified in PROGRAMS.items():
+        for form in FORMS:
+            if _asked(f"underspecified.{name}.{form}", wanted):
+                yield f"underspecified.{name}.{form}", "", underspecified.in_form(form).lower().text
+    for path in sorted((ROOT / "examples").glob("*.mlir")):
+        if _asked(f"examples.{path.stem}", wanted):
+            yield f"examples.{path.stem}", "", path.read_text()
+
+
+def _asked(name: str, wanted: tuple[str, ...]) -> bool:
+    return not wanted or name.startswith(wanted)
+
+
+def planned(text: str, options: str) -> Plan:
+    """The plan of a lowered program."""
+    import shardpass
+    from shardpass.diagnostics import collect
+    from shardpass.partition.splices import spliced_table
+    from shardpass.passes.propagate import barriers, write
+    from shardpass.planning.cost import price
+    from shardpass.planning.planner import plan_program
+    from shardpass.planning.search import decide
+    from shardpass.program.table import Table, keep, table_of
+
+    with collect():
+        module = shardpass.run_pipeline(text, "shardpass-import")
+        with module.context:
+            table = table_of(module, "propagate")
+            begun = time.process_time()
+            found = barriers(table.program, table.handles)
+            decision = decide(table.program, found, 1, settle_results=bool(options))
+            seconds = time.process_time() - begun
+            write(table.program, table.handles, decision.shardings)
+            keep(Table(table.program, table.handles, decision.shardings))
+            spliced = spliced_table(module)
+            plan = plan_program(spliced.program, spliced.found())
+    return Plan(price(plan), plan.bytes_received, decision.tried, seconds)
+
+
+def ratio(now: Plan, before: Plan) -> float:
+    """Of prices; 1 where both are nothing."""
+    return 1.0 if now.price == before.price else now.price / max(before.price, 1.0)
+
+
+def compared(now: Mapping[str, Plan], before: Mapping[str, Plan]) -> tuple[list[list[str]], list[str]]:
+    """The rows whose price changed, dearest first, and what is to be said of all."""
+    both = [name for name in now if name in before]
+    by_ratio = sorted(both, key=lambda name: -ratio(now[name], before[name]))
+    rows = [cells(name, now[name], before[name]) for name in by_ratio if abs(ratio(now[name], before[name]) - 1) > 1e-6]
+    lines = []
+    for told, of in (("price", "price"), ("bytes", "bytes"), ("tried", "tried"), ("seconds", "seconds")):
+        one, other = (sum(getattr(plans[name], of) for name in both) for plans in (now, before))
+        lines.append(f"{told} of {len(both)} programs: {one:.6g}, before {other:.6g} ({one / max(other, 1e-9):.4f})")
+    grew = [name for name in both if ratio(now[name], before[name]) > GREW]
+    lines.append(f"dearer by more than {GREW - 1:.0%}: {', '.join(grew) or 'none'}")
+    return rows, lines
+
+
+def cells(name: str, now: Plan, before: Plan) -> list[str]:
+    """A line of the table."""
+    return [
+        *(name, f"{now.price:.0f}", f"{before.price:.0f}", f"{ratio(now, before):.4f}"),
+        *(str(now.bytes), str(before.bytes), str(now.tried), str(before.tried)),
+        *(f"{now.seconds:.3f}", f"{before.seconds:.3f}"),
+    ]
+
+
+def worse(now: Mapping[str, Plan], before: Mapping[str, Plan]) -> bool:
+    """Whether all plans together cost more than before, or one of them over 1% more."""
+    both = [name for name in now if name in before]
+    total = sum(now[name].price for name in both) > sum(before[name].price for name in both)
+    return total or any(ratio(now[name], before[name]) > GREW for name in both)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("programs", nargs="*", help="beginnings of names, such as models.mlp; default: all")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write every number")
+    parser.add_argument("--against", type=Path, metavar="FILE", help="what --json wrote before")
+    arguments = parser.parse_args(argv)
+    before = json.loads(arguments.against.read_text()) if arguments.against else {}
+    set_devices()
+    now: dict[str, Plan] = {}
+    try:
+        for name, options, text in texts(tuple(arguments.programs)):
+            now[name] = planned(text, options)
+    except KeyboardInterrupt:
+        print(f"interrupted after {len(now)} programs", file=sys.stderr)
+    if not now:
+        parser.error(f"no program is named {' or '.join(arguments.programs)}")
+    if arguments.json:
+        arguments.json.write_text(json.dumps({name: asdict(plan) for name, plan in now.items()}, indent=1))
+    earlier = {name: Plan(**row) for name, row in before.items()}
+    if earlier:
+        rows, lines = compared(now, earlier)
+        show_table("plans whose price changed, dearest first", HEADS, rows, lines)
+    else:
+        rows = [cells(name, plan, plan) for name, plan in now.items()]
+        show_table("prices of plans", HEADS, rows, [f"{len(now)} programs"])
+    return int(bool(earlier) and worse(now, earlier))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
