@@ -14,6 +14,7 @@ CODE = re.compile(r"\[(SP\d{3})\]")
 INTERNAL = "SP199"
 ERROR = re.compile(r"(?:^|: )error: .*", re.MULTILINE)
 _LOG = re.compile(r"^[IWEF]\d{4} \d\d:\d\d:\d\d|^WARNING: All log messages|^\S+\.py:\d+: \w*Warning: ", re.MULTILINE)
+_BYTECODE = b"ML\xefR"  # no terminal gets it: the command asks for a file there
 SAID = 400  # characters that a finding quotes
 MOST_SAID = 1 << 20  # bytes that a command may say of a case
 
@@ -76,7 +77,7 @@ def _of_words(case: Case, ended: Ended) -> list[str]:
     found = []
     if "Traceback (most" in ended.err:
         found.append(f"a traceback: {ended.err[-SAID:]}")
-    if "\x1b" in ended.err or (b"\x1b" in ended.out and case.form != "onnx"):
+    if "\x1b" in ended.err or (b"\x1b" in ended.out and not ended.out.startswith(_BYTECODE)):
         found.append("an escape sequence reaches the terminal")
     if noise := _LOG.search(ended.err):
         found.append(f"noise: {ended.err[noise.start() :][:SAID]}")

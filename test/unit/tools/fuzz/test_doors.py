@@ -55,6 +55,7 @@ WELL = "m:1:1: error: no [SP101]"
         (ASKED, Ended(0, err=WELL, files=FILES | {OUT}), "and yet an error"),
         (ASKED, Ended(1, err=f"{WELL}\nTraceback (most recent call last)", files=FILES), "a traceback"),
         (ASKED, Ended(1, err=f"{WELL} \x1b[31m", files=FILES), "an escape sequence"),
+        (JSON, Ended(0, out=b'{"a": "\x1b[31m"}'), "an escape sequence"),
         (ASKED, Ended(0, err="E0722 10:00:00.1 1 a.cc:1] no", files=FILES | {OUT}), "noise"),
         (ASKED, Ended(0, err="/a/b.py:12: UserWarning: no", files=FILES | {OUT}), "noise"),
         (ASKED, Ended(1, err=WELL + "x" * 2_000_000, files=FILES), "characters of complaint"),
@@ -78,6 +79,7 @@ def test_a_broken_law_is_seen(case: Case, ended: Ended, law: str) -> None:
         (ASKED, Ended(0, files=FILES | {OUT})),
         (ASKED, Ended(1, err=WELL, files=FILES)),
         (JSON, Ended(0, out=b"{}")),
+        (Case("arguments", 0, "opt", (GIVEN,)), Ended(0, out=b"ML\xefR\x1b")),
         (JSON, Ended(1, err=WELL)),
     ],
 )
