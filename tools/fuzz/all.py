@@ -139,7 +139,7 @@ def _sharding(stack: ExitStack) -> Turn:
             again = f"python -m tools.fuzz.sharding xla --seed {number} --count 1"
             if not beside_xla:
                 probe(*texts(number, 1))
-                yield Found("ok")
+                yield Found("ok", again=again)
                 continue
             for text, outcome, problem in compare(number, 1):
                 kind = "wrong" if problem else "ok" if outcome == "ok" else "error"
