@@ -81,7 +81,7 @@ def _check_names(module: Any, filename: str) -> None:
     try:
         check_names(module)
     except UnicodeDecodeError:
-        raise NOT_A_NAME.error(Place(filename), name="a location") from None
+        raise NOT_A_NAME.error(Place(filename), name="a location or an annotation") from None
 
 
 def is_bytecode(data: bytes) -> bool:

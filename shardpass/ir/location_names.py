@@ -1,8 +1,8 @@
-"""Names in locations that are no UTF-8.
+"""Names in locations, and of annotations of arguments and results, that are no UTF-8.
 
-MLIR's strings are bytes. ``NameLoc.name_str`` ends the process where they are no UTF-8 (jaxlib 0.10, 0.12), and no
-exception can be caught; printed, such a byte is ``\\FF``, as in MLIR's text. So modules are asked once, where they
-come in: those of bytes always, and those of text where the text escapes a byte above 7F.
+MLIR's strings are bytes. ``NameLoc.name_str`` and the names of a ``DictAttr`` end the process where they are no UTF-8
+(jaxlib 0.10, 0.12), and no exception can be caught; printed, such a byte is ``\\FF``, as in MLIR's text. So modules are
+asked once, where they come in: those of bytes always, and those of text where the text escapes a byte above 7F.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 from shardpass.ir.walk import every_op, operation
 
 _ESCAPED = re.compile(r'\\[\\"]|((?:\\[0-9A-Fa-f]{2})+)')
+_KEY = re.compile(r'"((?:[^"\\]|\\.)*)"(?= = |[,}])')
 _HIGH = re.compile(rb"\\[89A-Fa-f][0-9A-Fa-f]")
 
 
@@ -23,14 +24,23 @@ def may_hold_bytes(text: bytes) -> bool:
 
 
 def check_names(module: Any) -> None:
-    """Raises UnicodeDecodeError where a location in ``module`` has a name that is no UTF-8."""
+    """Raises UnicodeDecodeError where a location or an annotation in ``module`` has a name that is no UTF-8."""
     known: set[str] = set()
     for location in _locations(module):
         text = str(location)
         if "\\" in text and text not in known:
             known.add(text)
-            for found in _ESCAPED.finditer(text):
-                bytes.fromhex((found[1] or "").replace("\\", "")).decode()
+            _decode(text)
+    for op in module.body.operations:
+        for side in ("arg_attrs", "res_attrs"):
+            if side in op.attributes and "\\" in (text := str(op.attributes[side])):
+                for key in _KEY.finditer(text):
+                    _decode(key[1])
+
+
+def _decode(text: str) -> None:
+    for found in _ESCAPED.finditer(text):
+        bytes.fromhex((found[1] or "").replace("\\", "")).decode()
 
 
 def _locations(module: Any) -> Iterator[Any]:

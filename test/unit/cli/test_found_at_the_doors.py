@@ -74,9 +74,17 @@ def test_a_profile_with_a_number_that_is_no_float(
 @pytest.mark.parametrize("name", ["a\\FFb", "\\C3", "\\\\\\80"])
 def test_a_location_whose_name_is_no_text(name: str) -> None:
     text = f'module {{ func.func @main(%x: f32 loc("{name}")) {{ return loc("{name}"(unknown)) }} }}'
-    with pytest.raises(ShardpassError, match="a location met a name or a text") as error:
+    with pytest.raises(ShardpassError, match="a location or an annotation met a name or a text") as error:
         parse_module(text, "m.mlir")
     assert error.value.code == "SP135"
+
+
+def test_an_annotation_whose_name_is_no_text() -> None:
+    text = 'module { func.func @main(%x: f32 {a.b = "x", "a.\\FFb" = 1 : i32}) { return } }'
+    with pytest.raises(ShardpassError, match="met a name or a text") as error:
+        parse_module(text, "m.mlir")
+    assert error.value.code == "SP135"
+    parse_module(text.replace("\\FF", "\\C3\\A9"), "m.mlir")
 
 
 @pytest.mark.parametrize("name", ["\\C3\\A9", "\\\\C3", "a\\22b", "\\\\"])
