@@ -228,16 +228,26 @@ def read_module(parser: argparse.ArgumentParser, given: str | None) -> tuple[byt
     if given is not None:
         return module_at(given)
     piped = not (sys.stdin is None or sys.stdin.isatty())
-    data = read_input("-")[0] if piped else b""
-    if not data.strip():
+    data = module_at("-")[0] if piped else b""
+    if isinstance(data, bytes) and not data.strip():
         parser.error("the following arguments are required: MODULE")
     return data, STDIN
 
 
 def module_at(path: str) -> tuple[bytes | LargeFile, str]:
-    """As ``read_input``; a large file is left to who parses it."""
+    """As ``read_input``; a large file is left to who parses it, and what is large on stdin becomes one.
+
+    Raises ShardpassError: SP120 as ``read_input``, SP121 where there is no room for a file of what comes from stdin.
+    """
     from shardpass.ir.doors import LargeFile
 
+    if path == "-":
+        from shardpass.ir.spooled import spooled
+
+        try:
+            return spooled(sys.stdin.buffer), STDIN
+        except (OSError, ValueError) as error:
+            raise _cannot_read(path, error) from None
     large = LargeFile.at(path)
     return read_input(path) if large is None else (large, path)
 
@@ -265,12 +275,16 @@ def read_input(path: str) -> tuple[bytes, str]:
         with open(path, "rb") as file:
             return file.read(), path
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
-        from shardpass.diagnostics import Place
-        from shardpass.diagnostics.table_driver import CANNOT_READ
+        raise _cannot_read(path, error) from None
 
-        if path == "-":
-            raise CANNOT_READ.error(Place(STDIN), reason=_reason(error), hint="name a file, or open stdin") from None
-        raise CANNOT_READ.error(Place(path), reason=_reason(error), hint=_instead_of(path)) from None
+
+def _cannot_read(path: str, error: OSError | ValueError) -> Exception:
+    from shardpass.diagnostics import Place
+    from shardpass.diagnostics.table_driver import CANNOT_READ
+
+    if path == "-":
+        return CANNOT_READ.error(Place(STDIN), reason=_reason(error), hint="name a file, or open stdin")
+    return CANNOT_READ.error(Place(path), reason=_reason(error), hint=_instead_of(path))
 
 
 def _reason(error: OSError | ValueError) -> str:

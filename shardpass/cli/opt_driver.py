@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, BinaryIO
 
-from shardpass.cli.common import Pieces, Writer, read_input, write_output
+from shardpass.cli.common import Pieces, Writer, module_at, write_output
 from shardpass.diagnostics import Diagnostic, Place, ShardpassError, collect, report
 from shardpass.diagnostics.table_driver import NO_REPRODUCER
 from shardpass.ir.context import decode, make_context, parse_module
-from shardpass.ir.doors import Format, Given, LargeFile, format_of
-from shardpass.ir.written import PIECE, Form, written
+from shardpass.ir.doors import PIECE, Format, Given, LargeFile, format_of
+from shardpass.ir.written import Form, written
 from shardpass.pipeline.resolve import resolve
 from shardpass.pipeline.run import Instruments, run_in_place
 
@@ -73,12 +73,12 @@ class Driver:
         return 1 if failed else 0
 
     def _input(self) -> tuple[Given, str]:
-        path = self.args.module
-        large = LargeFile.at(path)
+        data, file = module_at(self.args.module)
         looked_into = self.args.split_input_file or self.args.verify_diagnostics or self.args.run_reproducer
-        if large is not None and not (looked_into and large.format is Format.TEXT):
-            return large, path
-        data, file = read_input(path)
+        if isinstance(data, LargeFile):
+            if not (looked_into and data.format is Format.TEXT):
+                return data, file
+            data = data.read()
         return (decode(data, file) if format_of(data) in (Format.TEXT, Format.EMPTY) else data), file
 
     def _check_pipeline(self, pipeline: str) -> None:

@@ -40,6 +40,7 @@ ONCE = "shardpass.once"  # on a call of the host: the one device that makes it
 # module: how many such loops the plan has
 IN_TURN = "shardpass.in_turn"
 CAUSE, AXES = "shardpass.cause", "shardpass.axes"  # on a collective: why it is there, and over which axes
+BESIDE = "; in turn with the product"  # how the cause of a permute ends that passes beside a product
 
 CONSTRAINT = "Sharding"  # targets of custom calls
 TO_SHARD, TO_FULL = "SPMDFullToShardShape", "SPMDShardToFullShape"

@@ -16,12 +16,11 @@ from shardpass.diagnostics.table_driver import NOT_A_NAME, NOT_MLIR, NOT_TEXT, T
 from shardpass.ir.depth import MOST, too_deep
 from shardpass.ir.diagnostics import from_mlir
 from shardpass.ir.dialects import make_context as make_context
-from shardpass.ir.doors import MAGIC, Format, Given, LargeFile, format_of, module_of, module_of_file
+from shardpass.ir.doors import MAGIC, PIECE, Format, Given, LargeFile, format_of, module_of, module_of_file
 from shardpass.ir.location_names import check_names, may_hold_bytes
 from shardpass.ir.text_locations import name_locations
 
 UNNAMED = "-"  # MLIR's name for text that came from no file
-PIECE = 1 << 20
 
 
 def parse_module(

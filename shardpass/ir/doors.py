@@ -24,8 +24,8 @@ import os
 import re
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO
 
 from jaxlib.mlir import ir
 
@@ -42,7 +42,8 @@ _OF_LAYOUTS = ("xla_shape", "result_layout")
 
 MAGIC = b"ML\xefR"
 FIRST = 65536  # bytes of a file that tell what it is
-LARGE = 16 << 20
+LARGE = 16 << 20  # bytes of a file that is not held beside what it becomes
+PIECE = 1 << 20  # bytes that are held at once of what is read or written in pieces
 _PORTABLE = re.compile(rb"ML\xefR.StableHLO_v([0-9.]+)", re.DOTALL)
 # what was passed over stays so: a file of blank lines would be tried in exponentially many ways
 _HLO_TEXT = re.compile(rb"(?:\s++|//[^\n]*+\n|(?>/\*.*?\*/))*+HloModule\s", re.DOTALL)
@@ -64,10 +65,14 @@ class Format(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class LargeFile:
-    """A file of MLIR, ``BYTECODE`` or ``TEXT``, that is too large to be held beside what it becomes."""
+    """A file of MLIR, ``BYTECODE`` or ``TEXT``, that is too large to be held beside what it becomes.
+
+    ``kept``: the file itself, where it has no name and is gone once it is closed; ``path`` is that of its descriptor.
+    """
 
     path: str
     format: Format
+    kept: Any = field(default=None, repr=False, compare=False)
 
     @staticmethod
     def at(path: str) -> LargeFile | None:
@@ -79,14 +84,27 @@ class LargeFile:
                 first = file.read(FIRST)
         except (OSError, ValueError):  # who reads it will say why
             return None
+        found = LargeFile.kind(first)
+        return None if found is None else LargeFile(path, found)
+
+    @staticmethod
+    def kind(start: bytes) -> Format | None:
+        """Which of the two a file is that starts so, by its ``FIRST`` bytes; None for neither."""
+        first = start[:FIRST]
         found = format_of(first)
         known = found is Format.BYTECODE or (found is Format.TEXT and _NOT_IN_TEXT.search(first) is None)
-        return LargeFile(path, found) if known else None
+        return found if known else None
+
+    def open(self) -> BinaryIO:
+        """The file, to be read from its start."""
+        file = open(self.path, "rb")  # noqa: SIM115  who asked closes it
+        file.seek(0)  # a descriptor that is opened again may stand where the other one does
+        return file
 
     def read(self) -> bytes:
         """Raises ShardpassError (SP120) where that is no longer possible."""
         try:
-            with open(self.path, "rb") as file:
+            with self.open() as file:
                 return file.read()
         except OSError as error:
             raise CANNOT_READ.error(Place(self.path), reason=error.strerror, hint="leave it until it is read") from None
@@ -128,7 +146,7 @@ def module_of_file(given: LargeFile, filename: str, context: Any) -> Any:
     """As ``module_of`` of bytecode, by way of a file that is gone afterwards. Raises ShardpassError (SP127)."""
     allowed = "unregistered" if context.allow_unregistered_dialects else ""
     with making_files(), temporary_file() as made:
-        with open(given.path, "rb") as file:
+        with given.open() as file:
             child = served_by_files("shardpass.ir.doors", "serve_file", allowed, given=file, taken=made)
         if child.returncode:
             what, how = Format.BYTECODE, _hint(Format.BYTECODE, b"")

@@ -21,10 +21,10 @@ from typing import Any, Protocol
 
 from jaxlib.mlir import ir
 
+from shardpass.ir.doors import PIECE
 from shardpass.ir.tensors import every_op, operation
 
 LEAST = 1 << 16  # bytes of a large constant; MLIR prints digits from 101 elements on
-PIECE = 1 << 20
 CONSTANT, VALUE = "stablehlo.constant", "value"
 _NAME = re.compile(rb"dense_resource<(shardpass\.elements[_\d]*)>")
 _LONGEST = 64  # of what _NAME matches

@@ -25,10 +25,8 @@ from shardpass.diagnostics.table_driver import CANNOT_EMIT, PORTABLE_VERSION
 from shardpass.ir.annotations import NUM_PARTITIONS
 from shardpass.ir.child import answer, making_files, said_last, served_by, served_by_files, temporary_file
 from shardpass.ir.dialects import make_context
-from shardpass.ir.doors import LARGE
+from shardpass.ir.doors import LARGE, PIECE
 from shardpass.ir.walk import every_op
-
-PIECE = 1 << 20
 
 
 class Form(enum.Enum):

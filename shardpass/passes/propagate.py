@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from jaxlib.mlir import ir
 
+from shardpass.diagnostics import Place
 from shardpass.diagnostics.table_driver import OPTION_TYPE
 from shardpass.ir.annotations import (
     BARRIER,
@@ -171,7 +172,7 @@ class Told:
         """Each op where two splits disagreed, which won, and why; and each move that a search took."""
         lines = [f"{self._where(c.step)}: {describe(c, self.mesh)}" for c in self.engine.conflicts.values()]
         for settled in self.decision.settled:
-            place = "" if settled.op is None else f"{place_of(self.handles.ops[settled.op].location)}: "
+            place = "" if settled.op is None else f"{self._place(settled.op)}: "
             lines.append(f"{place}{settled.told}: price {settled.before:.0f} -> {settled.after:.0f} bytes")
         return lines
 
@@ -196,5 +197,8 @@ class Told:
         found = self.engine.steps[step]
         if found.op is None:
             return found.name
-        whole = self.decision.parts.get(found.op, found.op)
-        return f"{place_of(self.handles.ops[whole].location)}: {found.name}"
+        return f"{self._place(found.op)}: {found.name}"
+
+    def _place(self, op: int) -> Place:
+        """Of an op of what was decided, which may be a part of one of the program."""
+        return place_of(self.handles.ops[self.decision.parts.get(op, op)].location)

@@ -14,21 +14,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 
+from shardpass.planning.op_parts import Results, operand_steps, results_of, sources_of, taken
 from shardpass.planning.steps import (
     BlockPlan,
-    BorderPlan,
     ConstraintPlan,
     ControlFlowPlan,
     Copy,
     LeftOutPlan,
-    OperandPlan,
     OpPlan,
-    Reshard,
-    ResultPlan,
     SplitPlan,
     Step,
-    UntouchedPlan,
-    WholePlan,
 )
 from shardpass.program.program import Program
 
@@ -82,7 +77,7 @@ def _walk(
     uses = tuple(operand.copy for operand in block.returned if operand is not None)
     for operand in block.returned:
         if operand is not None:
-            _steps(operand, -1, events)
+            _brought(operand.steps, -1, events)
     events.append(_Event(-1, (), uses))
     last: dict[Copy, int] = {}
     for place, event in enumerate(events):
@@ -107,45 +102,22 @@ def _walk(
 
 def _events(plan: OpPlan, program: Program, events: list[_Event], beside: Mapping[int, int]) -> None:
     number = plan.op.number
+    _brought(operand_steps(plan), number, events)
     match plan:
-        case SplitPlan():
-            for operand in plan.operands:
-                _steps(operand, number, events)
-            inside = _partial(plan, program) + beside.get(number, 0)
-            _computed(number, tuple(o.copy for o in plan.operands), plan.results, events, inside)
-        case WholePlan():
-            for _, operand in plan.operands:
-                _steps(operand, number, events)
-            _computed(number, tuple(o.copy for _, o in plan.operands), plan.results, events)
-        case ConstraintPlan():
-            _steps(plan.operand, number, events)
-        case BorderPlan():
-            uses: tuple[Copy, ...] = ()
-            if plan.operand is not None:
-                _steps(plan.operand, number, events)
-                uses = (plan.operand.copy,)
-            _computed(number, uses, (plan.result,), events)
-        case UntouchedPlan():
-            events.append(_Event(number, (), () if plan.entering is None else (plan.entering,)))
+        case ConstraintPlan() | LeftOutPlan():
+            return
         case ControlFlowPlan():
-            for operand in plan.operands:
-                _steps(operand, number, events)
             inside = max((_walk(block, program, frozenset(), beside)[1] for block in plan.blocks), default=0)
-            carried = tuple(operand.copy for operand in plan.operands)
             made = tuple(Copy(v, s) for v, s in zip(plan.op.results, plan.shardings, strict=True))
-            events.append(_Event(number, made, carried, inside))
-        case LeftOutPlan():
-            _brought(plan.steps, number, events)
-
-
-def _steps(operand: OperandPlan, number: int, events: list[_Event]) -> None:
-    _brought(operand.steps, number, events)
+            events.append(_Event(number, made, taken(plan), inside))
+        case _:
+            partial = _partial(plan, program) if isinstance(plan, SplitPlan) else 0
+            _computed(number, taken(plan), results_of(plan), events, partial + beside.get(number, 0))
 
 
 def _brought(steps: tuple[Step, ...], number: int, events: list[_Event]) -> None:
     for step in steps:
-        uses = (step.source,) if isinstance(step, Reshard) else step.operands
-        events.append(_Event(number, (step.made,), uses))
+        events.append(_Event(number, (step.made,), sources_of(step)))
 
 
 def _partial(plan: SplitPlan, program: Program) -> int:
@@ -158,15 +130,9 @@ def _partial(plan: SplitPlan, program: Program) -> int:
     )
 
 
-def _computed(
-    number: int,
-    uses: tuple[Copy, ...],
-    results: tuple[ResultPlan | None, ...],
-    events: list[_Event],
-    partial: int = 0,
-) -> None:
+def _computed(number: int, uses: tuple[Copy, ...], results: Results, events: list[_Event], beside: int) -> None:
     made = tuple(Copy(r.value, r.computed) for r in results if r is not None)
-    events.append(_Event(number, made, uses, partial))
+    events.append(_Event(number, made, uses, beside))
     for result in results:
         if result is not None and result.reshard is not None:
             events.append(_Event(number, (result.reshard.made,), (result.reshard.source,)))

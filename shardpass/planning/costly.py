@@ -9,21 +9,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 
+from shardpass.planning.op_parts import blocks_of, operand_steps, results_of
 from shardpass.planning.plan import ProgramPlan
-from shardpass.planning.steps import (
-    BlockPlan,
-    BorderPlan,
-    ConstraintPlan,
-    ControlFlowPlan,
-    LeftOutPlan,
-    OperandPlan,
-    OpPlan,
-    Reshard,
-    ResultPlan,
-    SplitPlan,
-    Step,
-    WholePlan,
-)
+from shardpass.planning.steps import BlockPlan, ControlFlowPlan, OpPlan, Reshard, SplitPlan, Step, WholePlan
 from shardpass.program.program import Op
 
 HEAVY = frozenset({"stablehlo.dot_general", "stablehlo.convolution"})  # ops whose work outweighs their bytes
@@ -85,12 +73,9 @@ def computed_whole(plan: ProgramPlan) -> Iterator[ComputedWhole]:
             yield from (ComputedWhole(one.op, remark.bytes) for remark in one.remarks)
 
 
-def _every(block: BlockPlan) -> Iterator[OpPlan]:
-    for plan in block.ops:
-        yield plan
-        if isinstance(plan, ControlFlowPlan):
-            for inner in plan.blocks:
-                yield from _every(inner)
+def _every(body: BlockPlan) -> Iterator[OpPlan]:
+    for block in blocks_of(body):
+        yield from block.ops
 
 
 def _block(block: BlockPlan, holder: Op | None, times: int | None) -> Iterator[Redistribution]:
@@ -103,28 +88,12 @@ def _block(block: BlockPlan, holder: Op | None, times: int | None) -> Iterator[R
 
 def _op(plan: OpPlan, times: int | None) -> Iterator[Redistribution]:
     op = plan.op
-    operands: Sequence[OperandPlan] = ()
-    results: Sequence[ResultPlan | None] = ()
-    match plan:
-        case SplitPlan():
-            operands, results = plan.operands, plan.results
-        case WholePlan():
-            operands, results = [operand for _, operand in plan.operands], plan.results
-        case ConstraintPlan():
-            operands = (plan.operand,)
-        case BorderPlan():
-            operands, results = (() if plan.operand is None else (plan.operand,)), (plan.result,)
-        case ControlFlowPlan():
-            operands = plan.operands
-        case LeftOutPlan():
-            yield from _steps(plan.steps, op, times)
-    for operand in operands:
-        yield from _steps(operand.steps, op, times)
+    yield from _steps(operand_steps(plan), op, times)
     if isinstance(plan, ControlFlowPlan):
         inside = times if not op.is_loop else None if times is None or op.trips is None else times * op.trips
         for block in plan.blocks:
             yield from _block(block, op, inside)
-    for result in results:
+    for result in results_of(plan):
         if result is not None and result.reshard is not None:
             yield Redistribution(op, result.reshard, times)
 

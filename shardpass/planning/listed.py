@@ -13,23 +13,9 @@ from typing import NamedTuple
 
 from shardpass.ops.model import LocalPlan
 from shardpass.ops.splits.prime_mesh import PrimeMesh
+from shardpass.planning.op_parts import Results, operand_steps, results_of
 from shardpass.planning.prices import stack_manual_axes
-from shardpass.planning.steps import (
-    BlockPlan,
-    BorderPlan,
-    ConstraintPlan,
-    ControlFlowPlan,
-    LeftOutPlan,
-    MatmulLoop,
-    OperandPlan,
-    OpPlan,
-    Recompute,
-    Reshard,
-    ResultPlan,
-    SplitPlan,
-    Step,
-    WholePlan,
-)
+from shardpass.planning.steps import BlockPlan, ControlFlowPlan, MatmulLoop, OpPlan, Recompute, Reshard, SplitPlan, Step
 from shardpass.program.program import Op
 from shardpass.redistribute import Plan, Profile, plan_redistribution
 from shardpass.redistribute.problem.sub_axes import sub_axes_of
@@ -86,39 +72,19 @@ def _block(block: BlockPlan, mesh: PrimeMesh, times: Times, holder: Op | None) -
         yield from _op(plan, mesh, times)
     for operand in block.returned:
         if operand is not None:
-            yield from _operand(operand, holder, mesh, times)
+            yield from _steps(operand.steps, holder, times)
 
 
 def _op(plan: OpPlan, mesh: PrimeMesh, times: Times) -> Iterator[Sent]:
     op = plan.op
-    match plan:
-        case SplitPlan():
-            for operand in plan.operands:
-                yield from _operand(operand, op, mesh, times)
-            yield from _local(plan.local, op, times)
-            yield from _results(plan.results, op, times)
-        case WholePlan():
-            for _, operand in plan.operands:
-                yield from _operand(operand, op, mesh, times)
-            yield from _results(plan.results, op, times)
-        case ConstraintPlan():
-            yield from _operand(plan.operand, op, mesh, times)
-        case BorderPlan():
-            if plan.operand is not None:
-                yield from _operand(plan.operand, op, mesh, times)
-            yield from _results((plan.result,), op, times)
-        case ControlFlowPlan():
-            for operand in plan.operands:
-                yield from _operand(operand, op, mesh, times)
-            inside = Times(times.number * (1 if op.trips is None else op.trips), times.known and op.trips is not None)
-            for block in plan.blocks:
-                yield from _block(block, mesh, inside if op.is_loop else times, op)
-        case LeftOutPlan():
-            yield from _steps(plan.steps, op, times)
-
-
-def _operand(operand: OperandPlan, op: Op | None, mesh: PrimeMesh, times: Times) -> Iterator[Sent]:
-    yield from _steps(operand.steps, op, times)
+    yield from _steps(operand_steps(plan), op, times)
+    if isinstance(plan, SplitPlan):
+        yield from _local(plan.local, op, times)
+    elif isinstance(plan, ControlFlowPlan):
+        inside = Times(times.number * (1 if op.trips is None else op.trips), times.known and op.trips is not None)
+        for block in plan.blocks:
+            yield from _block(block, mesh, inside if op.is_loop else times, op)
+    yield from _results(results_of(plan), op, times)
 
 
 def _steps(steps: tuple[Step, ...], op: Op | None, times: Times) -> Iterator[Sent]:
@@ -135,7 +101,7 @@ def _local(local: LocalPlan, op: Op, times: Times) -> Iterator[Sent]:
         yield Sent(op, one.kind, mesh.names(one.axes), one.bytes, times.number, times.known, one.cause)
 
 
-def _results(results: tuple[ResultPlan | None, ...], op: Op, times: Times) -> Iterator[Sent]:
+def _results(results: Results, op: Op, times: Times) -> Iterator[Sent]:
     for result in results:
         if result is None:
             continue

@@ -10,10 +10,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from shardpass.planning.listed import Sent
+from shardpass.planning.op_parts import Results, operand_steps, operands_of, results_of, with_parts
 from shardpass.planning.steps import (
     BlockPlan,
-    BorderPlan,
-    ConstraintPlan,
     ControlFlowPlan,
     Copy,
     LeftOutPlan,
@@ -21,10 +20,7 @@ from shardpass.planning.steps import (
     OperandPlan,
     OpPlan,
     Reshard,
-    ResultPlan,
-    SplitPlan,
     Step,
-    WholePlan,
 )
 
 Key = tuple[int, Reshard | None]
@@ -69,37 +65,20 @@ class _InTurn:
 
     def _op(self, plan: OpPlan) -> OpPlan:
         number = plan.op.number
-        match plan:
-            case SplitPlan():
-                if number in self.between:
-                    steps = tuple(step for operand in plan.operands for step in operand.steps)
-                    return LeftOutPlan(plan.op, self._steps(steps, number))
-                operands = tuple(self._operand(one, number, index) for index, one in enumerate(plan.operands))
-                return replace(plan, operands=operands, results=self._results(plan.results, number))
-            case WholePlan():
-                brought = tuple((value, self._operand(one, number)) for value, one in plan.operands)
-                return replace(plan, operands=brought, results=self._results(plan.results, number))
-            case ConstraintPlan():
-                return replace(plan, operand=self._operand(plan.operand, number))
-            case BorderPlan():
-                operand = None if plan.operand is None else self._operand(plan.operand, number)
-                (result,) = self._results((plan.result,), number)
-                return plan if result is None else replace(plan, operand=operand, result=result)
-            case ControlFlowPlan():
-                operands = tuple(self._operand(one, number) for one in plan.operands)
-                return replace(plan, operands=operands, blocks=tuple(map(self.block, plan.blocks)))
-            case LeftOutPlan():
-                return replace(plan, steps=self._steps(plan.steps, number))
-        return plan
+        if number in self.between or isinstance(plan, LeftOutPlan):
+            return LeftOutPlan(plan.op, self._steps(operand_steps(plan), number))
+        operands = tuple(self._operand(one, number, index) for index, one in enumerate(operands_of(plan)))
+        made = with_parts(plan, operands, self._results(results_of(plan), number))
+        return replace(made, blocks=tuple(map(self.block, made.blocks))) if isinstance(made, ControlFlowPlan) else made
 
-    def _operand(self, operand: OperandPlan, number: int, index: int | None = None) -> OperandPlan:
+    def _operand(self, operand: OperandPlan, number: int, index: int) -> OperandPlan:
         copy: Copy = self.taken.get((number, index), operand.copy)
         return replace(operand, copy=copy, steps=self._steps(operand.steps, number))
 
     def _steps(self, steps: tuple[Step, ...], number: int) -> tuple[Step, ...]:
         return tuple(one for one in steps if not isinstance(one, Reshard) or (number, one) not in self.left_out)
 
-    def _results(self, results: tuple[ResultPlan | None, ...], number: int) -> tuple[ResultPlan | None, ...]:
+    def _results(self, results: Results, number: int) -> Results:
         """A scattered product is never a whole partial sum; a result that is gathered for products stays as it is."""
         found = []
         for result in results:

@@ -31,23 +31,17 @@ from math import prod
 from shardpass.planning.listed import redistribution
 from shardpass.planning.loop_blocks import Blocks, Product, Shape, reshaped
 from shardpass.planning.loop_price import OFF, LoopTerms, Pair, Part
+from shardpass.planning.op_parts import blocks_of, sources_of, steps_of, taken
 from shardpass.planning.plan import ProgramPlan
 from shardpass.planning.steps import (
     BlockPlan,
-    BorderPlan,
-    ConstraintPlan,
     ControlFlowPlan,
     Copy,
-    LeftOutPlan,
     MatmulLoop,
-    OperandPlan,
     OpPlan,
     Reshard,
     ResultPlan,
     SplitPlan,
-    Step,
-    UntouchedPlan,
-    WholePlan,
 )
 from shardpass.program.program import Program
 from shardpass.redistribute.problem.sub_axes import sub_axes_of
@@ -66,25 +60,16 @@ def with_loops(plan: ProgramPlan, terms: LoopTerms) -> ProgramPlan:
     if terms.which == OFF:
         return plan
     machine = terms.profile
-    taken: list[MatmulLoop] = []
-    for block in _blocks(plan.body):
+    loops: list[MatmulLoop] = []
+    for block in blocks_of(plan.body):
         products: set[int] = set()
         found = _Candidates(block, plan.program, terms).found()
         for loop in sorted(found, key=lambda one: -one.pair.bytes):
             numbers = {number for number, _ in loop.products}
             if not numbers & products and terms.take(loop.pair, loop.price(machine)):
                 products |= numbers
-                taken.append(loop)
-    return plan.with_loops(tuple(taken))
-
-
-def _blocks(block: BlockPlan) -> Iterator[BlockPlan]:
-    """``block`` and those inside."""
-    yield block
-    for plan in block.ops:
-        if isinstance(plan, ControlFlowPlan):
-            for inner in plan.blocks:
-                yield from _blocks(inner)
+                loops.append(loop)
+    return plan.with_loops(tuple(loops))
 
 
 class _Candidates:
@@ -191,69 +176,30 @@ class _Candidates:
 def _uses(block: BlockPlan, nested: bool) -> Iterator[tuple[Copy, Use | None]]:
     """Each use of each copy in ``block`` and the blocks inside; those inside are no operands of a pair's ops."""
     for plan in block.ops:
-        for step in _steps(plan):
-            for copy in _read(step):
+        for step in steps_of(plan):
+            for copy in sources_of(step):
                 yield copy, None
         match plan:
             case SplitPlan():
                 for index, operand in enumerate(plan.operands):
                     if index not in plan.local.ignored:
                         yield operand.copy, None if nested or operand.masks else (plan, index)
-            case ControlFlowPlan():
-                for operand in plan.operands:
-                    yield operand.copy, None
-                for inner in plan.blocks:
-                    yield from _uses(inner, True)
-            case ConstraintPlan() | LeftOutPlan():  # the array is the same, and nothing is computed
-                pass
             case _:
-                for operand in _operands(plan):
-                    yield operand.copy, None
-                if isinstance(plan, UntouchedPlan) and plan.entering is not None:
-                    yield plan.entering, None
+                for copy in taken(plan):
+                    yield copy, None
+        if isinstance(plan, ControlFlowPlan):
+            for inner in plan.blocks:
+                yield from _uses(inner, True)
     for returned in block.returned:
         if returned is not None:
             yield returned.copy, None
             for step in returned.steps:
-                for copy in _read(step):
+                for copy in sources_of(step):
                     yield copy, None
 
 
-def _read(step: Step) -> tuple[Copy, ...]:
-    return (step.source,) if isinstance(step, Reshard) else step.operands
-
-
-def _operands(plan: OpPlan) -> tuple[OperandPlan, ...]:
-    match plan:
-        case SplitPlan() | ControlFlowPlan():
-            return plan.operands
-        case WholePlan():
-            return tuple(operand for _, operand in plan.operands)
-        case ConstraintPlan():
-            return (plan.operand,)
-        case BorderPlan():
-            return () if plan.operand is None else (plan.operand,)
-    return ()
-
-
-def _steps(plan: OpPlan) -> Iterator[Step]:
-    """The steps that bring the operands of ``plan``, and its results to where they are wanted."""
-    if isinstance(plan, LeftOutPlan):
-        yield from plan.steps
-    for operand in _operands(plan):
-        yield from operand.steps
-    results: tuple[ResultPlan | None, ...] = ()
-    if isinstance(plan, SplitPlan | WholePlan):
-        results = plan.results
-    elif isinstance(plan, BorderPlan):
-        results = (plan.result,)
-    for result in results:
-        if result is not None and result.reshard is not None:
-            yield result.reshard
-
-
 def _reshards(plan: OpPlan) -> Iterator[Reshard]:
-    return (step for step in _steps(plan) if isinstance(step, Reshard))
+    return (step for step in steps_of(plan) if isinstance(step, Reshard))
 
 
 # ---------------------------------------------------------------- products

@@ -15,6 +15,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from shardpass.planning.op_parts import (
+    Operands,
+    Results,
+    operand_steps,
+    operands_of,
+    results_of,
+    sources_of,
+    taken,
+    with_parts,
+)
 from shardpass.planning.plan import ProgramPlan
 from shardpass.planning.steps import (
     BlockPlan,
@@ -25,14 +35,12 @@ from shardpass.planning.steps import (
     LeftOutPlan,
     OperandPlan,
     OpPlan,
-    Reshard,
     ResultPlan,
     SplitPlan,
     Step,
     UntouchedPlan,
     WholePlan,
 )
-from shardpass.program.program import Op
 
 
 def without_unused(plan: ProgramPlan, folded: bool = False) -> ProgramPlan:
@@ -67,49 +75,45 @@ def _block(block: BlockPlan, live: set[Copy]) -> BlockPlan:
 
 def _op(plan: OpPlan, live: set[Copy]) -> OpPlan:
     match plan:
-        case SplitPlan():
-            results = _results(plan.results, live)
-            if plan.op.pure and not any(results):
-                return _left_out(plan.op, plan.operands, live)
-            operands = _operands(plan.operands, live, plan.local.ignored)
-            if operands is plan.operands and results is plan.results:
-                return plan
-            return replace(plan, operands=operands, results=results)
-        case WholePlan():
-            results = _results(plan.results, live)
-            arrays_alone = len(plan.results) == len(plan.op.results)  # of tuples and tokens nobody knows who uses them
-            if plan.op.pure and arrays_alone and not any(results):
-                return _left_out(plan.op, tuple([operand for _, operand in plan.operands]), live)
-            values = [value for value, _ in plan.operands]
-            brought = _operands(tuple([operand for _, operand in plan.operands]), live)
-            return replace(plan, operands=tuple(zip(values, brought, strict=True)), results=results)
+        case LeftOutPlan():
+            return replace(plan, steps=_steps(plan.steps, live))
         case ConstraintPlan():
             return replace(plan, operand=replace(plan.operand, steps=_steps(plan.operand.steps, live)))
-        case BorderPlan():
-            result = _results((plan.result,), live)[0]
-            if result is None:
-                return _left_out(plan.op, () if plan.operand is None else (plan.operand,), live)
-            operand = None if plan.operand is None else _operand(plan.operand, live)
-            return replace(plan, operand=operand, result=result)
         case UntouchedPlan():
-            if plan.entering is not None:
-                live.add(plan.entering)
+            live.update(taken(plan))
             return plan
         case ControlFlowPlan():
             return _control_flow(plan, live)
-        case LeftOutPlan():
-            return replace(plan, steps=_steps(plan.steps, live))
+    before, made = operands_of(plan), results_of(plan)
+    results = _results(made, live)
+    if not any(results) and _may_go(plan):
+        return _left_out(plan, live)
+    operands = _operands(before, live, plan.local.ignored if isinstance(plan, SplitPlan) else frozenset())
+    if operands is before and results is made:
+        return plan
+    return with_parts(plan, operands, results)
 
 
-def _left_out(op: Op, operands: tuple[OperandPlan, ...], live: set[Copy]) -> LeftOutPlan:
-    """``op`` goes; steps that were taken for its operands stay where later ops use their copies."""
-    return LeftOutPlan(op, _steps(tuple(step for operand in operands for step in operand.steps), live))
+def _may_go(plan: SplitPlan | WholePlan | BorderPlan) -> bool:
+    """Whether an op goes once none of the results that its plan lists is used."""
+    match plan:
+        case SplitPlan():
+            return plan.op.pure
+        case WholePlan():  # of tuples and tokens, which its plan does not list, nobody knows who uses them
+            return plan.op.pure and len(plan.results) == len(plan.op.results)
+        case BorderPlan():
+            return True
+
+
+def _left_out(plan: OpPlan, live: set[Copy]) -> LeftOutPlan:
+    """The op goes; steps that were taken for its operands stay where later ops use their copies."""
+    return LeftOutPlan(plan.op, _steps(operand_steps(plan), live))
 
 
 def _control_flow(plan: ControlFlowPlan, live: set[Copy]) -> OpPlan:
     made = [Copy(value, sharding) for value, sharding in zip(plan.op.results, plan.shardings, strict=True)]
     if plan.op.pure and live.isdisjoint(made):
-        return _left_out(plan.op, plan.operands, live)
+        return _left_out(plan, live)
     live.difference_update(made)
     blocks = []
     for block in plan.blocks:
@@ -120,7 +124,7 @@ def _control_flow(plan: ControlFlowPlan, live: set[Copy]) -> OpPlan:
     return replace(plan, operands=operands, blocks=tuple(blocks))
 
 
-def _results(results: tuple[ResultPlan | None, ...], live: set[Copy]) -> tuple[ResultPlan | None, ...]:
+def _results(results: Results, live: set[Copy]) -> Results:
     """None for each result that is not used; the others without a reshard that is not."""
     out: list[ResultPlan | None] = []
     for result in results:
@@ -139,9 +143,7 @@ def _results(results: tuple[ResultPlan | None, ...], live: set[Copy]) -> tuple[R
     return results if made == results else made
 
 
-def _operands(
-    operands: tuple[OperandPlan, ...], live: set[Copy], ignored: frozenset[int] = frozenset()
-) -> tuple[OperandPlan, ...]:
+def _operands(operands: Operands, live: set[Copy], ignored: frozenset[int] = frozenset()) -> Operands:
     """The operands, their copies used but for those at the places ``ignored``."""
     out = []
     for place in reversed(range(len(operands))):
@@ -164,6 +166,6 @@ def _steps(steps: tuple[Step, ...], live: set[Copy]) -> tuple[Step, ...]:
         if step.made not in live:
             continue
         live.discard(step.made)
-        live.update([step.source] if isinstance(step, Reshard) else step.operands)
+        live.update(sources_of(step))
         kept.append(step)
     return tuple(reversed(kept))

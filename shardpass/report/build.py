@@ -27,6 +27,7 @@ from shardpass.program.program import Block, Op
 from shardpass.redistribute.terms.costs import Profile
 from shardpass.redistribute.terms.profiles import find_profile
 from shardpass.report.explanation import Explanation
+from shardpass.report.in_turn import InTurn, hops, tile
 from shardpass.report.naming import Names, Sources
 from shardpass.report.provenance import Provenance
 from shardpass.report.reasons import Reasons
@@ -66,7 +67,7 @@ def explain_module(
     if seen.plan is None:
         rows = [_plain_row(op, use, times) for op, use in ops]
         return Explanation(file, devices, _axes(mesh), tuple(rows), machine.name, sources=sources)
-    told = _Told(seen, seen.plan, sources)
+    told = _Told(seen, seen.plan, sources, machine)
     rows = [told.row(op, use, times) for op, use in ops]
     return Explanation(
         file,
@@ -162,7 +163,7 @@ def _plain_row(op: Any, use: CollectiveUse, times: Times) -> Row:
 class _Told:
     """What a watched pipeline tells of its collectives."""
 
-    def __init__(self, seen: Watched, plan: ProgramPlan, sources: Sources) -> None:
+    def __init__(self, seen: Watched, plan: ProgramPlan, sources: Sources, machine: Profile) -> None:
         assert seen.shardings is not None
         self.seen, self.plan, self.program = seen, plan, plan.program
         self.names = Names(plan.program, seen.locations, seen.argument_locations, sources)
@@ -171,6 +172,7 @@ class _Told:
         self.reasons = Reasons(plan.body, self.names, provenance, seen.results, seen.said_results)
         self.reasons.searched = seen.decision is not None and bool(seen.decision.settled)
         self.by_number = {op.number: op for op in plan.program.body.every_op()}
+        self.in_turn = InTurn(plan.loops or (), machine)
 
     def row(self, op: Any, use: CollectiveUse, times: Times) -> Row:
         plain = _plain_row(op, use, times)
@@ -184,6 +186,7 @@ class _Told:
         array = several[0] + (f" and {len(several) - 1} more" if len(several) > 1 else "") if several else ""
         source, target = self._ends(first, asked, use, dims)
         source_dims, target_dims = self._split(first, asked, use, dims)
+        beside = self.in_turn.seconds(origins, use)
         return replace(
             plain,
             array=array,
@@ -199,17 +202,32 @@ class _Told:
             place=self._place(first, asked, use),
             reason=self.reasons.of(first, use.kind, use.axes, use.reason, dims),
             op=None if asked is None else asked.number,
+            seconds=plain.seconds if beside is None else beside,
         )
 
     def loops(self) -> tuple[LoopFact, ...]:
         """The plan's products in turn with collectives."""
         found = []
         for loop in self.plan.loops or ():
-            first = self.by_number[loop.products[0][0]]
+            first, pair = self.by_number[loop.products[0][0]], loop.pair
             cost = loop.price(loop.profile)
-            place, count = self.names.frame(first).place, len(loop.products)
-            seconds = cost.in_turn, cost.apart
-            found.append(LoopFact(loop.kind, place, count, loop.held, loop.pair.bytes, *seconds, loop.profile.name))
+            fact = LoopFact(
+                loop.kind,
+                self.names.frame(first).place,
+                len(loop.products),
+                loop.held,
+                pair.bytes,
+                cost.in_turn,
+                cost.apart,
+                loop.profile.name,
+                axes=loop.axes,
+                op=first.called.removeprefix("stablehlo."),
+                number=first.number,
+                steps=hops(loop),
+                bytes_each=tile(loop),
+                beside=cost.beside,
+            )
+            found.append(fact)
         return tuple(found)
 
     def _value(self, origin: Origin) -> int | None:

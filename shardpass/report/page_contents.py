@@ -51,6 +51,10 @@ def contents(found: Report) -> Plain:
             for one in sorted(found.settled, key=lambda one: -one.saved)
             if round(one.saved) > 0
         ],
+        "loops": [
+            {**asdict(one), **place(one.place), "axes": one.axes.split(",") if one.axes else []}
+            for one in sorted(found.loops, key=lambda one: -one.whole)
+        ],
         "hints": None if found.hints is None else [{**asdict(h), **place(h.place), "code": h.code, "saves": h.saves}
                                                    for h in found.hints],
     }  # fmt: skip

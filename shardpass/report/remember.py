@@ -32,6 +32,7 @@ from shardpass.diagnostics import NOWHERE, Place
 from shardpass.ops.families import elementwise
 from shardpass.planning.listed import redistribution
 from shardpass.planning.loop_account import held_in_turn, in_turn
+from shardpass.planning.op_parts import Results, operand_steps, results_of, sources_of, taken
 from shardpass.planning.plan import ProgramPlan
 from shardpass.planning.steps import (
     BlockPlan,
@@ -43,7 +44,6 @@ from shardpass.planning.steps import (
     OperandPlan,
     OpPlan,
     Reshard,
-    ResultPlan,
     SplitPlan,
     Step,
     UntouchedPlan,
@@ -71,7 +71,6 @@ MOST_HELD = 12  # values at the peak that are listed
 
 Buffer = int  # the number of a copy, or of a partial result, in ``Account.named``
 _Computed = SplitPlan | WholePlan | BorderPlan
-_Results = tuple[ResultPlan | None, ...]
 
 
 @dataclass(slots=True)
@@ -198,31 +197,16 @@ class Account:
     # ---------------------------------------------------------------- moments of an op
 
     def _moments(self, plan: OpPlan, out: list[_Moment]) -> None:
-        number = plan.op.number
+        self._steps(operand_steps(plan), plan.op.number, out)
         match plan:
-            case SplitPlan():
-                for operand in plan.operands:
-                    self._steps(operand.steps, number, out)
-                self._computed(plan, self.numbers(plan.operands), plan.results, out)
-            case WholePlan():
-                for _, operand in plan.operands:
-                    self._steps(operand.steps, number, out)
-                self._computed(plan, self.numbers(one for _, one in plan.operands), plan.results, out)
-            case ConstraintPlan():
-                self._steps(plan.operand.steps, number, out)
-            case BorderPlan():
-                if plan.operand is not None:
-                    self._steps(plan.operand.steps, number, out)
-                entering = [] if plan.operand is None else [self.number(plan.operand.copy)]
-                self._computed(plan, entering, (plan.result,), out)
+            case SplitPlan() | WholePlan() | BorderPlan():
+                self._computed(plan, [self.number(copy) for copy in taken(plan)], results_of(plan), out)
             case UntouchedPlan():
-                out.append(_Moment(number, [], [] if plan.entering is None else [self.number(plan.entering)]))
+                out.append(_Moment(plan.op.number, [], [self.number(copy) for copy in taken(plan)]))
             case ControlFlowPlan():
-                for operand in plan.operands:
-                    self._steps(operand.steps, number, out)
                 self._control_flow(plan, out)
-            case LeftOutPlan():
-                self._steps(plan.steps, number, out)
+            case ConstraintPlan() | LeftOutPlan():
+                pass
 
     def _steps(self, steps: Iterable[Step], number: int, out: list[_Moment]) -> None:
         for step in steps:
@@ -231,10 +215,10 @@ class Account:
                 beside = max(0, redistribution(step).peak_live_bytes - self.bytes(ends))
                 out.append(_Moment(number, [ends[1]], [ends[0]], inside=beside))
             else:
-                uses = [self.number(copy) for copy in step.operands]
+                uses = [self.number(copy) for copy in sources_of(step)]
                 out.append(_Moment(number, [self.number(step.made)], uses, _kind(step.op.name)))
 
-    def _computed(self, plan: _Computed, uses: list[Buffer], results: _Results, out: list[_Moment]) -> None:
+    def _computed(self, plan: _Computed, uses: list[Buffer], results: Results, out: list[_Moment]) -> None:
         op = plan.op
         made: list[Buffer] = []
         joined: list[tuple[Buffer, Buffer]] = []

@@ -55,7 +55,7 @@ class Row:
         times: how often it runs; a loop whose trips are not known counts once.
         unknown_loops: how many such loops it stands in.
         counted: False in a branch of a conditional of which another branch receives more.
-        seconds: modelled, of all times together.
+        seconds: modelled, of all times together; of permutes in turn with products, what these take longer for them.
         reason: why, in one sentence.
         op: the number of the op in ``Explanation.ops`` that asked for it; None where not known.
     """
@@ -119,7 +119,10 @@ class Totals:
 
     @property
     def seconds(self) -> float:
-        """What the collectives take, one after the other, by the machine's profile."""
+        """What the collectives take, one after the other, by the machine's profile.
+
+        Of those in turn with products, what the two take beyond the products alone.
+        """
         return sum(row.seconds for row in self.rows)
 
     @property
@@ -193,11 +196,13 @@ class LoopFact:
     """Products that are done in turn with a collective.
 
     Attributes:
-        kind: the collective in whose place it is.
-        place: the line of the first product.
+        kind: the collective in whose place it is, over ``axes``.
+        op: the first product, "dot_general"; ``number``: its number in ``Explanation.ops``; ``place``: its line.
         products: how many there are.
+        steps: the permutes in which tiles pass, each of ``bytes_each`` for a device; in one run of the loop.
         held: bytes that a device holds in place of ``whole``, the array that is not made.
         in_turn, apart: modelled seconds of the loop, and of the collective and the products one after the other.
+        beside: what the loop takes beyond the products alone.
         profile: the machine by whose time it was taken.
     """
 
@@ -209,6 +214,12 @@ class LoopFact:
     in_turn: float
     apart: float
     profile: str
+    axes: str = ""
+    op: str = ""
+    number: int | None = None
+    steps: int = 0
+    bytes_each: int = 0
+    beside: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

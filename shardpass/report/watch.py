@@ -42,6 +42,7 @@ from shardpass.planning.plan import ProgramPlan
 from shardpass.planning.search import Decision
 from shardpass.program.program import NOTHING_SAID
 from shardpass.program.shardings import Shardings
+from shardpass.program.table import keep, table_of
 
 _MARK = re.compile(r"sp@(\d+)(?:/(operand|result)_(\d+))?")
 _MOVE = re.compile(r"r@(\d+)")
@@ -139,12 +140,17 @@ class _Instead(ModulePass):
 
 
 def _propagate(own: Propagate, module: Any, seen: Watched) -> None:
+    table = table_of(module, "propagate")
+    keep(table)  # what the pass reads is this
     decision, handles = own.decided(module)
     seen.decision = decision
-    program = decision.found.program
+    program = table.program  # of the decision's own, a folded one, equal arguments and results are one
     seen.said_arguments = frozenset(k for k, value in enumerate(program.body.arguments) if value in program.said)
     seen.said_results = frozenset(k for k, said in enumerate(program.results_said) if said is not NOTHING_SAID)
-    seen.settled_at = tuple("" if one.op is None else str(handles.ops[one.op].location) for one in decision.settled)
+    seen.settled_at = tuple(
+        "" if one.op is None else str(handles.ops[decision.parts.get(one.op, one.op)].location)
+        for one in decision.settled
+    )
 
 
 def _partition(own: Partition, module: Any, seen: Watched) -> None:

@@ -44,7 +44,7 @@ def ask(way: str, given: Given, devices: int) -> Peer:
     command = [sys.executable, "-c", f"from shardpass.runtime.peers import serve; serve({way!r}, {devices})"]
     try:
         if isinstance(given, LargeFile):
-            with open(given.path, "rb") as file:
+            with given.open() as file:
                 child = subprocess.run(command, stdin=file, capture_output=True, timeout=TIMEOUT, check=False)
         else:
             data = given.encode() if isinstance(given, str) else given

@@ -20,6 +20,7 @@ from shardpass.cli import explain as command
 from shardpass.diagnostics import collect
 from shardpass.jax.hook import for_jax
 from shardpass.pipeline.plan import plan_module
+from shardpass.redistribute.terms.profiles import find_profile
 from shardpass.runtime import compile_single
 from shardpass.runtime.compare import compare
 from shardpass.runtime.hlo import added_by_xla
@@ -168,6 +169,61 @@ def test_memory_and_time_in_the_plan():
         assert cost.in_turn == pytest.approx(each + sum(rounds))
     beside = sum(loop.price(loop.profile).beside for loop in in_turn.loops)
     assert in_turn.seconds() == pytest.approx(beside)
+
+
+def test_the_total_of_an_explanation_counts_what_loops_take_beyond_their_products():
+    """The forward layer over 8 devices, by arithmetic: 7 permutes of a tile each, which pass behind products."""
+    tile, hidden, row, work = 2**17, 32 * 1024 * 4, 32 * 256 * 4, 32 * 1024 * 256
+    found = shardpass.explain(lowered((8, 1), False), matmul_loops="all")
+    machine = found.plan.loops[0].profile
+    hop = 10e-6 + tile / 50e9
+    each = max(work / 8 / machine.products, (tile + hidden + row // 8) / machine.copies)
+    in_turn = each + sum(max(hop, blocks * each) for blocks in (2, 2, 2, 1))
+    product = max(work / machine.products, (8 * tile + hidden + row) / machine.copies)
+    assert found.seconds == pytest.approx(2 * (in_turn - product))
+    assert found.seconds == pytest.approx(sum(row.seconds for row in found.rows))
+    assert found.seconds < 0.75 * 2 * 7 * hop  # the permutes one after the other
+    for loop in found.loops:
+        assert (loop.op, loop.axes, loop.steps, loop.bytes_each) == ("dot_general", "x", 7, tile)
+        assert loop.in_turn == pytest.approx(in_turn)
+        assert loop.apart == pytest.approx(10e-6 + 7 * tile / 50e9 + product)
+
+
+@pytest.mark.parametrize("profile", ["default", "h100"])
+@pytest.mark.parametrize("shape", MESHES)
+@forms
+def test_times_of_loops_that_are_built_are_those_of_the_plan(shape, backward, profile):
+    """The plan adds up its loops; the explanation the permutes of the module, some of them joined with others."""
+    found = shardpass.explain(lowered(shape, backward), matmul_loops="all", profile=profile)
+    inside = sum(row.seconds for row in found.rows if row.kind == "collective_permute")
+    assert found.loops
+    machine = find_profile(profile)
+    assert inside == pytest.approx(sum(loop.price(machine).beside for loop in found.plan.loops))
+
+
+SCATTERED = """
+module attributes {mhlo.num_partitions = 4 : i32} {
+  func.func @main(%x: tensor<256x1024xf32> {mhlo.sharding = "{devices=[4,1]<=[4]}"},
+                  %w: tensor<1024x1024xf32> {mhlo.sharding = "{devices=[4,1]<=[4]}"})
+      -> (tensor<256x1024xf32> {mhlo.sharding = "{devices=[4,1]<=[4]}"}) {
+    %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
+      : (tensor<256x1024xf32>, tensor<1024x1024xf32>) -> tensor<256x1024xf32>
+    return %0 : tensor<256x1024xf32>
+  }
+}
+"""
+
+
+def test_a_sum_that_is_scattered_in_turn():
+    found = shardpass.explain(SCATTERED, matmul_loops="all")
+    (loop,) = found.loops
+    assert (loop.kind, loop.steps, loop.bytes_each) == ("reduce_scatter", 3, 256 * 1024 * 4 // 4)
+    permutes = sum(row.seconds for row in found.rows if row.kind == "collective_permute")
+    machine = found.plan.loops[0].profile  # the product takes tiles of 256 x 256 and 256 x 1024
+    product = max(256 * 256 * 1024 / machine.products, (256 * 256 + 2 * 256 * 1024) * 4 / machine.copies)
+    assert permutes == pytest.approx(loop.in_turn - product)
+    exchange = 10e-6 + 256 * 256 * 4 * 3 / 4 / 50e9  # of x, three of its four blocks
+    assert found.seconds == pytest.approx(exchange + permutes)
 
 
 def test_the_plans_memory_beside_xlas():

@@ -368,6 +368,35 @@ def test_hints_and_a_limit_are_shown(opened: Opened, step: Explanation) -> None:
     assert any(text.startswith("limit ") for text in texts(page, ".plot text"))
 
 
+IN_TURN = b"""
+module attributes {mhlo.num_partitions = 4 : i32, shardpass.mesh = "mesh['x'=4]"} {
+  func.func @main(%x: tensor<256x1024xf32> {mhlo.sharding = "{devices=[4,1]<=[4]}"},
+                  %w: tensor<1024x1024xf32> {mhlo.sharding = "{devices=[4,1]<=[4]}"})
+      -> (tensor<256x1024xf32> {mhlo.sharding = "{devices=[4,1]<=[4]}"}) {
+    %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
+      : (tensor<256x1024xf32>, tensor<1024x1024xf32>) -> tensor<256x1024xf32>
+    return %0 : tensor<256x1024xf32>
+  }
+}
+"""
+
+
+def test_products_in_turn_are_listed(opened: Opened, step: Explanation) -> None:
+    """Sums of f32[256,1024] over 4 devices, scattered: a quarter of 1 MiB goes round in 3 steps."""
+    page = opened(explain(IN_TURN, "layer.mlir", matmul_loops="all"))
+    facts = known(explain(IN_TURN, "layer.mlir", matmul_loops="all"))
+    (loop,) = facts["products_in_turn"]
+    cells = texts(page, "#loops tbody td")
+    assert cells[:5] == ["dot_general at layer.mlir:6", "reduce_scatter", "x", "3", "256.0 KiB"]
+    assert cells[5] == "512.0 KiB for 1.0 MiB"
+    assert cells[6:] == [f"{loop[time] * 1e6:.3g} \u00b5s" for time in ("in_turn", "apart")]
+    assert len(texts(page, "#loops th")) == len(cells)
+    assert texts(page, "#card-time .value") == [f"{facts['seconds'] * 1e6:.3g} \u00b5s"]
+    chromium.size(page, 400, 900)
+    assert page.execute_script("return document.documentElement.scrollWidth") <= 400
+    assert not texts(opened(step), "#loops")
+
+
 def test_what_no_axis_splits_is_said_in_words(opened: Opened, step: Explanation) -> None:
     page = opened(step)
     click(page, "#program button.line")

@@ -7,9 +7,9 @@
 
 Every sample is a small program, run by shardpass's runtime: a plan of one step for each kind, group and size, one and
 several permutes in a row, a local transpose, and all_to_alls whose pieces are joined in runs of several lengths, or one
-by one. The samples run in turn, each call waited for; a time is the median of its repeats. Of each it is known how many
-collectives there are, what the busiest device receives and its local work (``program.local_work``: bytes copied, runs,
-elements and places), so
+by one. The samples run in turn, each call waited for, in a process that keeps the memory it frees (``tools.memory``); a
+time is the median of its repeats. Of each it is known how many collectives there are, what the busiest device receives
+and its local work (``program.local_work``: bytes copied, runs, elements and places), so
 
     time = call + latency * collectives + received / bandwidth
          + bytes / copies + runs / (runs a second) + elements / (elements a second) + places / (places a second)
@@ -39,6 +39,7 @@ import numpy as np
 
 from shardpass.redistribute.program.local_work import LocalWork, local_work
 from shardpass.redistribute.terms.costs import Profile
+from tools.memory import keep_freed_memory
 
 CHAIN = 8  # permutes in a row
 RUNS = (12, 252, 4092)  # bytes, of joined pieces; no powers of two, by which division is a shift
@@ -306,6 +307,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error("--sizes must be bytes from 64 up, such as 64KiB,1MiB")
     import jax
 
+    keep_freed_memory()
     jax.config.update("jax_platforms", "cpu")
     jax.config.update("jax_num_cpu_devices", arguments.devices)
     made = calibrate(arguments.devices, [int(size) for size in sizes if size], arguments.repeats, arguments.name)

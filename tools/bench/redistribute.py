@@ -24,11 +24,13 @@ import json
 import math
 import statistics
 import sys
-from dataclasses import asdict
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from tools.bench.redistribute_samples import MESHES, Problem, hard, named, paper, sample
+from tools.memory import keep_freed_memory
 from tools.processes import ChildFailed, JsonChild, answer, environment, module_command
 
 SECONDS_PER_PROBLEM = 600
@@ -37,9 +39,27 @@ WAYS = ("rink", "best", "xla", "shardy")
 # ---------------------------------------------------------------- children
 
 
-def child(task: str, repeats: int, profile: str) -> None:
+@dataclass(frozen=True, slots=True)
+class Measuring:
+    """How problems are measured: calls of each program, the profile that plans are for, and whether memory is kept."""
+
+    repeats: int
+    profile: str
+    keeps_memory: bool
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """Of a child's command line."""
+        keep = ("--keep-memory",) if self.keeps_memory else ()
+        return ("--repeats", str(self.repeats), "--profile", self.profile, *keep)
+
+
+def child(task: str, how: Measuring) -> None:
     """Reads problems as JSON lines on stdin; answers each with one line on stdout."""
     from tools.bench.redistribute_measure import measure, shardy_reshard_module
+
+    if how.keeps_memory:
+        keep_freed_memory()
 
     for line in sys.stdin:
         asked = json.loads(line)
@@ -48,7 +68,7 @@ def child(task: str, repeats: int, profile: str) -> None:
             if task == "shardy":
                 found = {"text": shardy_reshard_module(problem)}
             else:
-                found = measure(problem, asked["shardy"], repeats, profile)
+                found = measure(problem, asked["shardy"], how.repeats, how.profile)
         except Exception as error:
             found = {"error": f"{type(error).__name__}: {error}".splitlines()[0][:200]}
         answer(found)
@@ -57,10 +77,9 @@ def child(task: str, repeats: int, profile: str) -> None:
 class Child:
     """A process for one task and number of devices; it is started again after it has died."""
 
-    def __init__(self, task: str, devices: int, repeats: int, profile: str) -> None:
-        options = ("--child", task, "--repeats", str(repeats), "--profile", profile)
+    def __init__(self, task: str, devices: int, how: Measuring) -> None:
         flags = f"--xla_force_host_platform_device_count={devices}"
-        command = module_command("tools.bench.redistribute", *options)
+        command = module_command("tools.bench.redistribute", "--child", task, *how.options)
         self.worker = JsonChild(command, environment(XLA_FLAGS=flags, JAX_PLATFORMS="cpu"), SECONDS_PER_PROBLEM)
 
     def ask(self, problem: Problem, shardy: str = "") -> dict[str, Any]:
@@ -190,12 +209,14 @@ def main() -> int:
     parser.add_argument("--hard", metavar="FILE", help="only the problems of this file")
     parser.add_argument("--repeats", type=int, default=9)
     parser.add_argument("--profile", default="cpu", help="that plans are made for: a name, or a JSON file")
-    parser.add_argument("--out", metavar="FILE", help="write every number as JSON")
+    parser.add_argument("--keep-memory", action="store_true", help="time without page faults: see tools/memory.py")
+    parser.add_argument("--out", metavar="FILE", help="write every number as JSON, after each problem")
     parser.add_argument("--picture", metavar="FILE", help="draw bytes and times, a point for each problem")
     parser.add_argument("--child", choices=("shardy", "measure"), help=argparse.SUPPRESS)
     arguments = parser.parse_args()
+    how = Measuring(arguments.repeats, arguments.profile, arguments.keep_memory)
     if arguments.child:
-        child(arguments.child, arguments.repeats, arguments.profile)
+        child(arguments.child, how)
         return 0
     low, high = arguments.min_mb * 2**20, arguments.max_mb * 2**20
     if arguments.hard:
@@ -207,22 +228,24 @@ def main() -> int:
         for mesh in arguments.mesh or MESHES:
             problems += [sample(mesh, arguments.seed, k, low, high, False) for k in range(arguments.problems)]
             problems += [sample(mesh, arguments.seed, k, low, high, True) for k in range(arguments.uneven)]
-    results = run(problems, arguments.repeats, arguments.profile)
+    results = []
+    for result in run(problems, how):
+        results.append(result)
+        if arguments.out:
+            Path(arguments.out).write_text(json.dumps(results, indent=1))
     report(results)
-    if arguments.out:
-        Path(arguments.out).write_text(json.dumps(results, indent=1))
     if arguments.picture:
         picture(results, arguments.picture)
     return 0
 
 
-def run(problems: list[Problem], repeats: int, profile: str) -> list[dict[str, Any]]:
+def run(problems: list[Problem], how: Measuring) -> Iterator[dict[str, Any]]:
+    """What is found of each problem that every program of ours survives."""
     from rich.progress import track
 
-    results = []
     batches = itertools.groupby(sorted(problems, key=lambda p: p.devices), lambda p: p.devices)
     for devices, batch in batches:
-        shardy, runner = (Child(task, devices, repeats, profile) for task in ("shardy", "measure"))
+        shardy, runner = (Child(task, devices, how) for task in ("shardy", "measure"))
         for problem in track(list(batch), f"{devices} devices"):
             made = shardy.ask(problem)
             result = runner.ask(problem, made.get("text", ""))
@@ -234,10 +257,9 @@ def run(problems: list[Problem], repeats: int, profile: str) -> list[dict[str, A
                 continue
             if "error" in made:
                 result["failed"]["shardy"] = made["error"]
-            results.append({**result, "mesh": list(problem.mesh)})
+            yield {**result, "mesh": list(problem.mesh)}
         shardy.close()
         runner.close()
-    return results
 
 
 if __name__ == "__main__":

@@ -34,6 +34,7 @@ LETTERS = {
     "all_reduce": "r",
     "reduce_scatter": "R",
 }
+ONE_BUFFER = ops.Reshape | ops.AsBits  # ops whose result is their operand's memory
 
 
 # ---------------------------------------------------------------- plans
@@ -145,7 +146,7 @@ def evaluated(problem: Problem, plans: dict[str, Plan], seed: int = 0) -> None:
             arrays = evaluate(chunk, arrays)
             after = math.prod(arrays[0].shape)
             most = max(most, after)
-            live = max(live, size if isinstance(chunk[0], ops.Reshape) else size + after)
+            live = max(live, size if isinstance(chunk[0], ONE_BUFFER) else size + after)
         expect(problem, whole, arrays, f"NumPy, {planner}")
         claimed = plan.received
         hold(

@@ -37,7 +37,7 @@ import numpy as np
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
 
-from shardpass.ir.annotations import AXES, CAUSE, get_text
+from shardpass.ir.annotations import AXES, BESIDE, CAUSE, get_text
 from shardpass.ir.offsets import device_value
 from shardpass.ir.tensors import dense_i64, operation, retype, shape_of, splat
 from shardpass.partition.matmul_loops.find import Candidate, Ints, Part
@@ -97,8 +97,7 @@ class Ring:
             built = operation(hlo.CollectivePermuteOp(value, dense_i64(pairs), channel_handle=handle))
         for name in (AXES, CAUSE):
             if said := get_text(self.collective, name):
-                more = "; in turn with the product" if name == CAUSE else ""
-                built.attributes[name] = ir.StringAttr.get(said + more)
+                built.attributes[name] = ir.StringAttr.get(said + BESIDE if name == CAUSE else said)
         return built.results[0]
 
     def block(self, by: Any) -> Any:

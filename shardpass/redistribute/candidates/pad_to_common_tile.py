@@ -96,8 +96,10 @@ def _sliced_first(side: Distribution, first: Builder, built: Builder) -> tuple[T
 def _resize(builder: Builder, dim: int, size: int) -> None:
     """A dimension that is whole on every device, and so on all rows."""
     tile = (*builder.tile[:dim], size, *builder.tile[dim + 1 :])
-    if tile != builder.tile:
-        builder.local(ops.Pad(tile) if size > builder.tile[dim] else ops.Trim(tile), tile)
+    if size > builder.tile[dim]:
+        builder.pad(tile)
+    elif size < builder.tile[dim]:
+        builder.local(ops.Trim(tile), tile)
 
 
 def _slide(n: int, dim: int, tiling: Tiling, size: int, builder: Builder) -> bool:

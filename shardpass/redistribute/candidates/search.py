@@ -293,7 +293,7 @@ def _padded_and_trimmed(
     builder = _start(problem, label, prices)
     tile = tuple(n // k for n, k in zip(shape, problem.source.tiling.counts, strict=True))
     if tile != builder.tile:
-        builder.local(ops.Pad(tile), tile)
+        builder.pad(tile)
     strategy(builder)
     if builder.tile != problem.target.tile:
         builder.local(ops.Trim(problem.target.tile), problem.target.tile)

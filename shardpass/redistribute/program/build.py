@@ -70,6 +70,7 @@ class Builder:
         self.refused: list[Refusal] = []  # the candidates that were not taken in its favour
         self._memory = Memory(tile, element)
         self._work: tuple[int, LocalWork] | None = None  # of so many ops
+        self._padded: tuple[int, tuple[int, ...]] = (0, tile)  # so many ops end with a Pad of such a tile
         self.received: IntArray = np.zeros(sub_axes.devices, np.int64)
 
     @property
@@ -126,8 +127,21 @@ class Builder:
         self.program.append(op)
         self.tile = tile
 
+    def pad(self, tile: tuple[int, ...]) -> None:
+        """Zeros at the end of each axis, up to ``tile``."""
+        before = self.tile
+        self.local(ops.Pad(tile), tile)
+        self._padded = len(self.program), before
+
     def dynamic_slice(self, tile: tuple[int, ...], starts: IntArray) -> None:
-        self.program.append(ops.DynamicSlice(tile, starts))
+        """A slice of other axes than those that were padded just before comes first: less is padded."""
+        count, bare = self._padded
+        is_last = count == len(self.program) > self._memory.seen
+        if is_last and all(a == b or n == b for a, n, b in zip(bare, tile, self.tile, strict=True)):
+            sizes = tuple(n if n < b else a for a, n, b in zip(bare, tile, self.tile, strict=True))
+            self.program[-1:] = [ops.DynamicSlice(sizes, starts), ops.Pad(tile)]
+        else:
+            self.program.append(ops.DynamicSlice(tile, starts))
         self._step(StepKind.DYNAMIC_SLICE, (), NO_GROUPS, tile, 0)
 
     def all_to_all(self, split: int, concat: int, groups: IntArray) -> None:

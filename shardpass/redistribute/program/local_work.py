@@ -83,7 +83,7 @@ class LocalPrices:
 
 # The bytes whose copy takes as long as a call of memcpy, as an element that is written alone, and as computing its
 # place: in the ratio that they have on a CPU, and little beside the bytes, where a machine does not say it.
-CALL, ELEMENT, PLACE = 2, 1 / 64, 1 / 8
+CALL, ELEMENT, PLACE = 5 / 64, 1 / 64, 1 / 256
 USUAL_PIECES = 4  # that a loop joins, as places are priced
 
 

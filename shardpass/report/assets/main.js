@@ -38,6 +38,7 @@ page.append(
     ...remarks(),
     data.rows.length ? charts() : null,
     collectives(),
+    loops(),
     hints,
     plot(),
     programSection() || el("p.quiet", {}, "The module was partitioned already: its program is not known."),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
@@ -63,9 +64,14 @@ def bytecode(how: str, rows: int, columns: int) -> bytes:
         return out.getvalue()
 
 
-def peak(*arguments: str) -> int:
-    """Bytes, of a command and of its children, each by itself."""
-    done = subprocess.run([sys.executable, "-c", CHILD, *arguments], capture_output=True, text=True, timeout=240)
+def peak(*arguments: str, piped: Path | None = None) -> int:
+    """Bytes, of a command and of its children, each by itself. ``piped``: a file that comes through a pipe."""
+    command = [sys.executable, "-c", CHILD, *arguments]
+    with ExitStack() as stack:
+        given = None
+        if piped is not None:
+            given = stack.enter_context(subprocess.Popen(["cat", str(piped)], stdout=subprocess.PIPE)).stdout
+        done = subprocess.run(command, stdin=given, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr
     return int(done.stderr.split()[-1]) * 1024
 
@@ -133,6 +139,32 @@ def test_peak_of_other_commands(command: list[str], more: float, form: str, inpu
         peaks.append(peak(*(stands.get(word, word) for word in command)))
     size = HALF * COLUMNS * 4
     assert peaks[1] - peaks[0] <= (READS[form] + more) * size
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A constant of 64 MiB, as bytecode and as text."""
+    folder = tmp_path_factory.mktemp("whole")
+    (folder / "m.mlirbc").write_bytes(bytecode("dense", ROWS, COLUMNS))
+    before, after = PROGRAM.format(rows=ROWS, columns=COLUMNS).split("dense<0.0>")
+    with (folder / "m.mlir").open("w") as file:
+        file.write(f'{before}dense<"0x')
+        file.writelines(row.tobytes().hex() for row in elements(ROWS, COLUMNS))
+        file.write(f'">{after}')
+    return folder
+
+
+# ``explain`` asks for a module where it is given none; ``opt`` takes "-" for that
+@pytest.mark.parametrize("command", [["explain"], ["opt", "-", "partition", "-o", "OUT"]], ids=lambda given: given[0])
+@pytest.mark.parametrize("form", ["m.mlirbc", "m.mlir"])
+def test_peak_of_a_pipe_is_that_of_a_file(command: list[str], form: str, whole: Path, tmp_path: Path) -> None:
+    """With a constant of 64 MiB: it was held beside what it becomes, 64 MiB of bytecode and 128 of text."""
+    out = str(tmp_path / "out")
+    words = [out if word == "OUT" else word for word in command]
+    from_pipe = peak(*words, piped=whole / form)
+    words = [str(whole / form) if word == "-" else word for word in words]
+    from_file = peak(*words, *([str(whole / form)] if command == ["explain"] else []))
+    assert from_pipe - from_file <= 0.25 * SIZE * MIB
 
 
 def test_text_of_a_large_file_is_the_text_of_a_small_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

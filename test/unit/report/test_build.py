@@ -209,3 +209,19 @@ def test_what_the_search_settles_is_told_with_its_line() -> None:
     assert any(one.saved > 0 for one in searched.settled)
     assert "the search settled, beyond what propagation finds:" in str(searched)
     assert "the search settled" not in str(alone)
+
+
+def test_arguments_behind_many_that_are_equal_are_named_by_their_own_places() -> None:
+    """The search keeps equal layers once, so that its program has fewer arguments than main."""
+
+    def deep(ps: Any, x: Any, u: Any, v: Any) -> Any:
+        for p in ps:
+            x = x + jnp.tanh(x @ p)
+        return x, u @ v
+
+    given = ([array(64, 64)] * 12, array(512, 64), array(2, 640), array(640, 2))
+    found = explained(deep, *given, effort=1, in_shardings=([P("data")] * 12, P(), P(), P("model")))
+    assert found.settled  # else no search's program is kept
+    row = found.rows[-1]
+    assert (row.kind, row.array) == ("all_reduce", "u @ v")
+    assert row.reason == "dot_general sums over a dimension that 'model' splits in u (argument v)"

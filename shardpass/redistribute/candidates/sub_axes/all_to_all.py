@@ -6,8 +6,8 @@ reverse. Each moves the same bytes; the one with the least local work is taken (
 
 1. Directly, where the leaving ones are the most major of one dimension and the coming ones become the most major of one
    dimension, in the order of their sub-axes. f32[8, 8] from [{x}, {}] to [{}, {x}], x=4: the tile 2x8 is cut in four
-   2x2 along dimension 1 and joined to 8x2 along dimension 0. One op; taken for small tiles, where the number of ops
-   decides.
+   2x2 along dimension 1 and joined to 8x2 along dimension 0. One op; always taken for small tiles, where the number
+   of ops decides.
 2. In place: a transpose brings the leaving ones to where the coming ones will stand, which are the most major of one
    dimension. The pieces are joined along it in long runs, and nothing follows.
 3. In front: a transpose brings the leaving ones to the front, and another the coming ones to their places. The other
@@ -53,6 +53,7 @@ def swap(problem: SubAxisProblem, before: Assignment, after: Assignment, builder
         forms = [] if concat is None else [exchange.in_place(concat)]
         forms += [exchange.in_front(whole=True)]
         forms += [exchange.in_front(whole=False)] if builder.is_rearranged else []
+        forms += [] if split is None or concat is None else [exchange.along(split, concat)]
     count = exchange.groups.shape[1]
     program = builder.cheapest(forms)
     builder.step(StepKind.ALL_TO_ALL, program, exchange.groups, exchange.target, moved - moved // count, exchange.names)

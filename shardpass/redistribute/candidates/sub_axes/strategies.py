@@ -76,6 +76,9 @@ def _slice(problem: SubAxisProblem, before: Assignment, after: Assignment, build
     layout = windowable(problem, problem.local(before), list(sliced))
     starts = layout.starts({t: problem.sub_axes.index([m]) for t, m in sliced.items()})
     tile, window = problem.tile(after), layout.window(list(sliced))
+    if layout.shape == builder.tile and window == tile:
+        builder.dynamic_slice(tile, starts)
+        return
     program: list[ops.Op] = [ops.DynamicSlice(window, starts)]
     if layout.shape != builder.tile:
         program.insert(0, ops.Reshape(layout.shape))

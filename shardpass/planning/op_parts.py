@@ -1,0 +1,125 @@
+"""The parts of an op's plan, whatever kind of plan it is: its operands, its results, and the steps that bring them.
+
+| plan | operands | results | steps beside theirs |
+|---|---|---|---|
+| SplitPlan, WholePlan | each | each | |
+| ConstraintPlan | the one; the op itself takes nothing | | |
+| BorderPlan | the tile that passes, if there is one | the one | |
+| ControlFlowPlan | each; its blocks are plans of their own | | |
+| UntouchedPlan | none; it takes the tile that enters | | |
+| LeftOutPlan | none | | those that serve later ops |
+
+Who adds a kind of plan adds a row, and a case to each function here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from shardpass.planning.steps import (
+    BlockPlan,
+    BorderPlan,
+    ConstraintPlan,
+    ControlFlowPlan,
+    Copy,
+    LeftOutPlan,
+    OperandPlan,
+    OpPlan,
+    Reshard,
+    ResultPlan,
+    SplitPlan,
+    Step,
+    UntouchedPlan,
+    WholePlan,
+)
+
+Operands = tuple[OperandPlan, ...]
+Results = tuple[ResultPlan | None, ...]
+
+
+def operands_of(plan: OpPlan) -> Operands:
+    """The operands of ``plan``, in order."""
+    match plan:
+        case SplitPlan() | ControlFlowPlan():
+            return plan.operands
+        case WholePlan():
+            return tuple([operand for _, operand in plan.operands])
+        case ConstraintPlan():
+            return (plan.operand,)
+        case BorderPlan():
+            return () if plan.operand is None else (plan.operand,)
+        case UntouchedPlan() | LeftOutPlan():
+            return ()
+
+
+def results_of(plan: OpPlan) -> Results:
+    """The results that ``plan`` computes, completes and brings to where they are wanted; None for an unused one."""
+    match plan:
+        case SplitPlan() | WholePlan():
+            return plan.results
+        case BorderPlan():
+            return (plan.result,)
+        case ConstraintPlan() | ControlFlowPlan() | UntouchedPlan() | LeftOutPlan():
+            return ()
+
+
+def operand_steps(plan: OpPlan) -> tuple[Step, ...]:
+    """The steps that bring the operands of ``plan``, in order."""
+    if isinstance(plan, LeftOutPlan):
+        return plan.steps
+    return tuple([step for operand in operands_of(plan) for step in operand.steps])
+
+
+def steps_of(plan: OpPlan) -> Iterator[Step]:
+    """The steps that bring the operands of ``plan``, and then its results to where they are wanted."""
+    yield from operand_steps(plan)
+    for result in results_of(plan):
+        if result is not None and result.reshard is not None:
+            yield result.reshard
+
+
+def taken(plan: OpPlan) -> tuple[Copy, ...]:
+    """The copies that the op itself takes, once its operands are brought."""
+    match plan:
+        case ConstraintPlan():  # its result is the operand's array
+            return ()
+        case UntouchedPlan():
+            return () if plan.entering is None else (plan.entering,)
+        case _:
+            return tuple([operand.copy for operand in operands_of(plan)])
+
+
+def sources_of(step: Step) -> tuple[Copy, ...]:
+    """The copies out of which ``step`` makes its own."""
+    return (step.source,) if isinstance(step, Reshard) else step.operands
+
+
+def blocks_of(block: BlockPlan) -> Iterator[BlockPlan]:
+    """``block`` and those inside, the outer ones first."""
+    yield block
+    for plan in block.ops:
+        if isinstance(plan, ControlFlowPlan):
+            for inner in plan.blocks:
+                yield from blocks_of(inner)
+
+
+def with_parts(plan: OpPlan, operands: Operands, results: Results) -> OpPlan:
+    """``plan`` with ``operands`` and ``results`` in the place of its own, as many of each as it has."""
+    match plan:
+        case SplitPlan():
+            return replace(plan, operands=operands, results=results)
+        case WholePlan():
+            values = [value for value, _ in plan.operands]
+            return replace(plan, operands=tuple(zip(values, operands, strict=True)), results=results)
+        case ConstraintPlan():
+            (operand,) = operands
+            return replace(plan, operand=operand)
+        case BorderPlan():
+            (result,) = results
+            assert result is not None
+            return replace(plan, operand=operands[0] if operands else None, result=result)
+        case ControlFlowPlan():
+            return replace(plan, operands=operands)
+        case UntouchedPlan() | LeftOutPlan():
+            return plan

@@ -1,0 +1,64 @@
+"""The permutes of products that are done in turn with a collective: of which loop each is, and what it takes.
+
+Permutes pass while products are computed, so their own times, one after the other, are no part of a program's. What the
+loop takes beyond its products is (``planning.loop_price``), and its permutes share that by their bytes.
+
+Example, 8 devices: 7 permutes of 24 us pass behind products of 168 us, which are 8 blocks of 21 us in the loop:
+21 + 7 * 24 = 189 us in place of 168, so each permute counts 3 us.
+
+A permute is known by what its op says (``BESIDE``) and by the op of the plan for which its collective was there. An op
+may have two loops: of an operand, and of its result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from shardpass.ir.annotations import BESIDE
+from shardpass.ir.collectives import CollectiveUse
+from shardpass.planning.steps import MatmulLoop
+from shardpass.redistribute.terms.costs import Profile
+from shardpass.report.watch import Origin
+
+
+class InTurn:
+    """The loops of a plan, their times by the machine ``profile``."""
+
+    def __init__(self, loops: Iterable[MatmulLoop], profile: Profile) -> None:
+        self.at: dict[int, list[MatmulLoop]] = {}
+        for loop in loops:
+            self.at.setdefault(loop.at, []).append(loop)
+        self.profile = profile
+
+    def loop_of(self, origin: Origin, use: CollectiveUse) -> MatmulLoop | None:
+        """The loop of which a collective is a permute; None of other collectives, and of loops that no plan knows."""
+        if use.kind != "collective_permute" or not use.reason.endswith(BESIDE):
+            return None
+        ends = (origin.source, origin.target)
+        found = [loop for loop in self.at.get(origin.op, ()) if (loop.step is not None) == bool(origin.source)]
+        return next((loop for loop in found if _ends(loop) == ends), found[0] if found else None)
+
+    def seconds(self, origins: Sequence[Origin], use: CollectiveUse) -> float | None:
+        """What the permutes of one row take beyond the products, all times together; None of other collectives.
+
+        By their bytes, as ``shardpass-join`` makes one of several that go the same way.
+        """
+        loops = [loop for origin in origins if (loop := self.loop_of(origin, use)) is not None]
+        if not loops:
+            return None
+        a_byte = sum(loop.price(self.profile).beside / (hops(loop) * tile(loop)) for loop in loops) / len(loops)
+        return a_byte * use.bytes_received
+
+
+def hops(loop: MatmulLoop) -> int:
+    """The permutes of a loop: each tile, or sum, passes all devices of its ring but one, once for each product."""
+    return (loop.pair.count - 1) * len(loop.pair.parts)
+
+
+def tile(loop: MatmulLoop) -> int:
+    """Bytes that a device receives by each."""
+    return loop.pair.bytes // loop.pair.count
+
+
+def _ends(loop: MatmulLoop) -> tuple[str, str]:
+    return ("", "") if loop.step is None else (str(loop.step.source.sharding), str(loop.step.target))
