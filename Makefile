@@ -6,6 +6,7 @@ BIN := $(VENV)/bin
 PLAIN := $(VENV)/.package
 STAMP := $(VENV)/.installed
 JOBS ?= 2
+MINUTES ?= 60
 .DEFAULT_GOAL := help
 
 .PHONY: help
@@ -25,7 +26,7 @@ $(STAMP): $(PLAIN)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
 	@touch $@
 
-.PHONY: setup demo lint unit lit test package bench fuzz-redistribute fuzz-partition fuzz-faults validate distributed docs site lock clean
+.PHONY: setup demo lint unit lit test package bench fuzz fuzz-doors fuzz-redistribute fuzz-partition fuzz-faults validate distributed docs site lock clean
 setup: $(STAMP) ## make the virtual environment
 
 demo: $(PLAIN) ## partition a real training step for 4x2 devices, run it, and compare with one device
@@ -51,6 +52,12 @@ package: ## build wheel and source distribution, install each in an empty enviro
 BENCHMARKS := collective_matmul compile hook models redistribute sharding startup simulate_scale underspecified
 bench: $(STAMP) ## the benchmarks (long)
 	@for b in $(BENCHMARKS); do echo "== tools/bench/$$b.py"; $(BIN)/python -m tools.bench.$$b || exit 1; done
+
+fuzz: $(STAMP) ## all fuzzers by turns, with fresh seeds, for an hour (MINUTES=60)
+	$(BIN)/python -m tools.fuzz.all --minutes $(MINUTES)
+
+fuzz-doors: $(STAMP) ## all that commands read, changed in 10,000 ways (half an hour)
+	$(BIN)/python -m tools.fuzz.doors --cases 10000
 
 fuzz-redistribute: $(STAMP) ## redistributions by the thousand, held to laws (long)
 	$(BIN)/python -m tools.fuzz.redistribute all --xla

@@ -43,6 +43,12 @@ NO_BRIDGE = Code(
     explanation="The bridge from ONNX to StableHLO knows the ops of dense transformers and perceptrons, at static "
     "shapes, for one configuration.",
 )
+TOO_FEW_INPUTS = Code(
+    "SP707",
+    "{node}: {op} needs at least {least} inputs and has {count}",
+    "give the node all its inputs; `onnx.checker.check_model` says more about a damaged model",
+    explanation="Example: a `MatMul` of one matrix. The rules of the op speak of inputs that the node lacks.",
+)
 
 CONFIGURATION = Code(
     "SP711",

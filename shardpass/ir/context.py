@@ -12,11 +12,12 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from shardpass.diagnostics import Diagnostic, Place, ShardpassError
-from shardpass.diagnostics.table_driver import NOT_MLIR, NOT_TEXT, TOO_DEEP
+from shardpass.diagnostics.table_driver import NOT_A_NAME, NOT_MLIR, NOT_TEXT, TOO_DEEP
 from shardpass.ir.depth import MOST, too_deep
 from shardpass.ir.diagnostics import from_mlir
 from shardpass.ir.dialects import make_context as make_context
 from shardpass.ir.doors import MAGIC, PIECE, Format, Given, LargeFile, format_of, module_of, module_of_file
+from shardpass.ir.location_names import check_names, may_hold_bytes
 from shardpass.ir.text_locations import name_locations
 
 UNNAMED = "-"  # MLIR's name for text that came from no file
@@ -38,7 +39,7 @@ def parse_module(
 
     Raises ShardpassError: SP101 with MLIR's own message, at its place, where the text is not valid; SP102 for bytes
     that are nothing known; SP124 where it nests so deep that the parser would end the process; SP126 where it is empty;
-    SP127 where jaxlib cannot convert it.
+    SP127 where jaxlib cannot convert it; SP135 for a location whose name is no text.
     """
     context = make_context() if context is None else context
     if isinstance(text, LargeFile):
@@ -69,8 +70,17 @@ def _of_text(data: bytes, filename: str, context: Any, offset: int) -> Any:
             found = [from_mlir(d, filename, offset) for d in error.error_diagnostics]
             lines = data.decode().split("\n")
             raise ShardpassError(*(_not_mlir(d, lines, offset) for d in found)) from None
+        if may_hold_bytes(data):
+            _check_names(module, filename)
         name_locations(module, data, filename, offset)
     return module
+
+
+def _check_names(module: Any, filename: str) -> None:
+    try:
+        check_names(module)
+    except UnicodeDecodeError:
+        raise NOT_A_NAME.error(Place(filename), name="a location or an annotation") from None
 
 
 def is_bytecode(data: bytes) -> bool:

@@ -34,6 +34,7 @@ from shardpass.diagnostics.table_driver import CANNOT_CONVERT, CANNOT_READ, EMPT
 from shardpass.ir import shardy_in_hlo
 from shardpass.ir.child import answer, making_files, said_last, served_by, served_by_files, temporary_file
 from shardpass.ir.dialects import make_context
+from shardpass.ir.location_names import check_names
 from shardpass.ir.walk import every_op
 
 FRONTEND = "mhlo.frontend_attributes"
@@ -44,7 +45,8 @@ FIRST = 65536  # bytes of a file that tell what it is
 LARGE = 16 << 20  # bytes of a file that is not held beside what it becomes
 PIECE = 1 << 20  # bytes that are held at once of what is read or written in pieces
 _PORTABLE = re.compile(rb"ML\xefR.StableHLO_v([0-9.]+)", re.DOTALL)
-_HLO_TEXT = re.compile(rb"(?:\s+|//[^\n]*\n|/\*.*?\*/)*HloModule\s", re.DOTALL)
+# what was passed over stays so: a file of blank lines would be tried in exponentially many ways
+_HLO_TEXT = re.compile(rb"(?:\s++|//[^\n]*+\n|(?>/\*.*?\*/))*+HloModule\s", re.DOTALL)
 _NOT_IN_TEXT = re.compile(rb"[\x00-\x08\x0b\x0e-\x1f]")
 _UNTYPED = re.compile(r"#stablehlo\.channel_handle<handle = ([1-9]\d*), type = 0>")
 
@@ -137,8 +139,7 @@ def module_of(data: bytes, found: Format, filename: str, context: Any) -> Any:
     child = served_by("shardpass.ir.doors", "serve", found.name, allowed, data=data)
     if child.returncode:
         raise CANNOT_CONVERT.error(place, what=found.value, reason=said_last(child), how=_hint(found, data))
-    with context:
-        return ir.Module.parse(child.stdout)
+    return _taken(child.stdout, place, found, context)
 
 
 def module_of_file(given: LargeFile, filename: str, context: Any) -> Any:
@@ -150,8 +151,17 @@ def module_of_file(given: LargeFile, filename: str, context: Any) -> Any:
         if child.returncode:
             what, how = Format.BYTECODE, _hint(Format.BYTECODE, b"")
             raise CANNOT_CONVERT.error(Place(filename), what=what.value, reason=said_last(child), how=how)
+        return _taken(f"/dev/fd/{made.fileno()}", Place(filename), Format.BYTECODE, context)
+
+
+def _taken(made: bytes | str, place: Place, found: Format, context: Any) -> Any:
+    """What the child wrote, which MLIR verifies as it reads it; ``made``: bytecode, or the path of a file of it."""
+    try:
         with context:
-            return ir.Module.parseFile(f"/dev/fd/{made.fileno()}")
+            return ir.Module.parse(made) if isinstance(made, bytes) else ir.Module.parseFile(made)
+    except ir.MLIRError as error:
+        reason = "; ".join(" ".join(d.message.split()) for d in error.error_diagnostics) or str(error)
+        raise CANNOT_CONVERT.error(place, what=found.value, reason=reason, how=_hint(found, b"")) from None
 
 
 def serve(name: str, allowed: str) -> None:
@@ -162,6 +172,7 @@ def serve(name: str, allowed: str) -> None:
     context = make_context()
     context.allow_unregistered_dialects = bool(allowed)
     made = _HOW[Format[name]](sys.stdin.buffer.read(), context)
+    check_names(made)
     with answer() as out:
         made.operation.write_bytecode(out)
 
@@ -171,6 +182,7 @@ def serve_file(allowed: str) -> None:
     with make_context() as context:
         context.allow_unregistered_dialects = bool(allowed)
         module = ir.Module.parseFile("/dev/fd/0")
+        check_names(module)
         with answer() as out:
             module.operation.write_bytecode(out)
 

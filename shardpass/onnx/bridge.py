@@ -79,7 +79,7 @@ def to_stablehlo(model: Model, configuration: str | None = None) -> Program:
             for node in model.nodes:
                 with jax.named_scope(f"{_SCOPE}{node.number}"):
                     _run(model, node, chosen, known)
-            return [known[name] for name in outputs]
+            return [_output(model, name, known) for name in outputs]
 
         text = jax.jit(main, keep_unused=True).lower(*arguments).as_text(debug_info=True)
     module = parse_module(text, model.place.file or "model.onnx")
@@ -142,11 +142,23 @@ def _abstract(model: Model, name: str) -> Any:
 
     info = next(t for t in model.proto.graph.input if t.name == name)
     sizes = model.tensor(name).sizes
-    if sizes is None or not info.type.HasField("tensor_type"):
+    if sizes is None or min(sizes, default=0) < 0 or not info.type.HasField("tensor_type"):
         raise NO_BRIDGE.error(
-            model.place, node=f"graph input '{name}'", op="it", reason="its shape is not a list of numbers"
+            model.place, node=f"graph input '{name}'", op="it", reason="its shape is not a list of sizes"
         )
-    return jax.ShapeDtypeStruct(sizes, helper.tensor_dtype_to_np_dtype(info.type.tensor_type.elem_type))
+    kind = info.type.tensor_type.elem_type
+    try:
+        return jax.ShapeDtypeStruct(sizes, helper.tensor_dtype_to_np_dtype(kind))
+    except (KeyError, TypeError, ValueError):
+        reason = f"its element type, number {kind}, is none of NumPy's"
+        raise NO_BRIDGE.error(model.place, node=f"graph input '{name}'", op="it", reason=reason) from None
+
+
+def _output(model: Model, name: str, known: Mapping[str, Any]) -> Any:
+    if name not in known:
+        reason = "no graph input, weight or node makes it"
+        raise NO_BRIDGE.error(model.place, node=f"graph output '{name}'", op="it", reason=reason)
+    return known[name]
 
 
 def _run(model: Model, node: Node, configuration: Configuration | None, known: dict[str, Any]) -> None:
@@ -155,6 +167,9 @@ def _run(model: Model, node: Node, configuration: Configuration | None, known: d
     if kernel is None:
         raise NO_BRIDGE.error(model.place, node=node, op=node.op, reason="it has no kernel")
     shardings = _shardings(model, node, configuration, known)
+    if absent := [name for name in node.inputs if name and name not in known]:
+        reason = f"no graph input, weight or earlier node makes its input '{absent[0]}'"
+        raise NO_BRIDGE.error(model.place, node=node, op=node.op, reason=reason)
     inputs = [_placed(known[name], shardings.get(name)) if name else None for name in node.inputs]
     try:
         results = _computed(node, inputs)

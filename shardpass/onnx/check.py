@@ -29,6 +29,7 @@ from shardpass.diagnostics.table_onnx import (
     RESHARD_BEFORE,
     SAME_CONTRACTION,
     SAME_SPLIT,
+    TOO_FEW_INPUTS,
     UNKNOWN_SHAPE,
     UNSUPPORTED,
 )
@@ -226,6 +227,9 @@ class _Flow:
 
     def _by_rules(self, node: Node, group: Group, placed: dict[str, Placed]) -> dict[str, Placed]:
         inputs = array_inputs(node, group)
+        if not inputs or max(inputs) >= len(node.inputs):
+            self._say(TOO_FEW_INPUTS, node=node, op=node.op, least=max(inputs, default=0) + 1, count=len(node.inputs))
+            return {}
         names = [node.inputs[index] for index in inputs]
         shapes: list[tuple[Dim, ...]] = []
         for name in names:

@@ -128,6 +128,8 @@ def _gemm(node: Node, ranks: Sequence[int]) -> tuple[Stage, ...]:
     product = Stage((Term(0, a), Term(1, b)), ("M", "N"), "ONNX-M4")
     if len(ranks) < 3:
         return (product,)
+    if ranks[2] > 2:
+        raise NoLoops("C has more than two dimensions")
     c = ("M", "N")[2 - ranks[2] :]
     return product, Stage((Term(PREVIOUS, ("M", "N")), Term(2, c)), ("M", "N"), "ONNX-B4")
 

@@ -114,6 +114,8 @@ def read_model(data: bytes, file: str = "") -> Model:
         raise NOT_A_MODEL.error(place, reason="it has no IR version, or no graph")
     if proto.ir_version < FIRST_IR:
         raise OLD_IR.error(place, found=proto.ir_version)
+    if (name := next(_no_texts(proto), None)) is not None:
+        raise NOT_A_MODEL.error(place, reason=f"the name {name!r} is not UTF-8")
     graph = _with_shapes(onnx, proto).graph
     nodes = tuple(_node(onnx, index, node) for index, node in enumerate(proto.graph.node))
     return Model(
@@ -125,6 +127,24 @@ def read_model(data: bytes, file: str = "") -> Model:
         dict(_constants(onnx, proto.graph)),
         proto,
     )
+
+
+def _no_texts(proto: Any) -> Iterator[bytes]:
+    """Names that are no text: protobuf hands them out as bytes."""
+    graph = proto.graph
+    for one in proto.configuration:
+        yield from _bytes(one.name, *one.device)
+    for node in graph.node:
+        yield from _bytes(node.name, node.op_type, node.domain, *node.input, *node.output)
+        yield from _bytes(*(attribute.name for attribute in node.attribute))
+        for said in node.device_configurations:
+            yield from _bytes(said.configuration_id, *(spec.tensor_name for spec in said.sharding_spec))
+    for tensor in (*graph.input, *graph.output, *graph.value_info, *graph.initializer):
+        yield from _bytes(tensor.name)
+
+
+def _bytes(*names: Any) -> Iterator[bytes]:
+    return (name for name in names if isinstance(name, bytes))
 
 
 def _with_shapes(onnx: Any, proto: Any) -> Any:

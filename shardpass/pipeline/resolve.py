@@ -19,6 +19,7 @@ from shardpass.diagnostics.table_driver import (
     NESTED_PASS,
     NO_PIPELINE,
     OPTION_TYPE,
+    PIPELINE_SYNTAX,
     UNKNOWN_OPTION,
     UNKNOWN_PASS,
     WHOSE_OPTION,
@@ -93,6 +94,7 @@ def resolve(text: str, context: Any) -> tuple[Step, ...]:
 
 def _steps(element: Element, source: _Source) -> tuple[Step, ...]:
     if element.children is not None:
+        _check_filled(element, source)
         for inner in element.passes():
             _check_nested(inner, element, source)
         return (Step(str(element)),)
@@ -130,6 +132,16 @@ def _named(element: Element, source: _Source) -> tuple[Step, ...]:
 
 def _spelling(said: OptionText) -> str:
     return said.key.replace("_", "-")
+
+
+def _check_filled(anchor: Element, source: _Source) -> None:
+    """MLIR takes no anchor without a pass, such as ``func.func()``."""
+    if not anchor.children:
+        expected = f"a pass inside {anchor.name}(...)"
+        raise source.error(PIPELINE_SYNTAX, anchor.offset, expected=expected, found="nothing")
+    for inner in anchor.children:
+        if inner.children is not None:
+            _check_filled(inner, source)
 
 
 def _check_nested(inner: Element, anchor: Element, source: _Source) -> None:

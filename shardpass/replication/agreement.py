@@ -42,7 +42,7 @@ class Agreements:
         self.devices = devices
         self._known: dict[bytes, Agreement] = {}
         self._both: dict[tuple[int, int], Agreement] = {}
-        self.everywhere = self.of(np.zeros(devices, dtype=np.int64))
+        self.everywhere = self._interned(np.zeros(devices, dtype=np.int64))
         self.nowhere = self.of(np.arange(devices, dtype=np.int64))
 
     def of(self, rows: npt.NDArray[np.generic]) -> Agreement:

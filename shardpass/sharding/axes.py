@@ -43,8 +43,11 @@ def in_mesh_order(mesh: Mesh, axes: Iterable[AxisRef]) -> Axes:
     return joined(mesh, sorted(axes, key=mesh.digit, reverse=True))
 
 
-def check_disjoint(mesh: Mesh, places: Iterable[tuple[Axes, str]]) -> None:
-    """Raises ShardingError where a part of an axis is used twice; each place is its axes and its name for people."""
+def check_disjoint(mesh: Mesh, places: Iterable[tuple[Axes, str]], *, ones: bool = False) -> None:
+    """Raises ShardingError where a part of an axis is used twice; each place is its axes and its name for people.
+
+    ``ones``: axes of size 1 too. They split nothing, so no harm is done; XLA and Shardy refuse texts that do it.
+    """
     spans: dict[str, list[tuple[int, int, AxisRef, str]]] = {}
     for axes, where in places:
         for axis in axes:
@@ -54,7 +57,7 @@ def check_disjoint(mesh: Mesh, places: Iterable[tuple[Axes, str]]) -> None:
                 spans[axis.name] = [(stride, stride * size, axis, where)]
                 continue
             for low, high, other, first in others:
-                if stride < high and low < stride * size:
+                if (stride < high and low < stride * size) or (ones and axis == other):
                     shown = str(axis) if axis == other else f"{axis} (which overlaps {other})"
                     raise table.AXIS_TWICE.error(axis=shown, first=first, second=where)
             others.append((stride, stride * size, axis, where))

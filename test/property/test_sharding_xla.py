@@ -22,6 +22,15 @@ def _needs_xla() -> None:
     pytest.importorskip("jaxlib._hlo")
 
 
+def test_an_order_that_is_none_is_no_disagreement() -> None:
+    """XLA prints such an order from its memory; what else stands there is compared all the same."""
+    text = "{devices=[2,2]<=[2,2]T(1,1)}"
+    assert not fuzz.disagreement(Verdict(text, "ok", "{devices=[2,2]<=[4,7]T(0,0)}", (2, 2), (0, 1, 2, 3)))
+    assert fuzz.disagreement(
+        Verdict("{devices=[2,2]<=[2,2]T(1,0)}", "ok", "{devices=[2,2]<=[4]}", (2, 2), (0, 1, 2, 3))
+    )
+
+
 @pytest.mark.skipif("0.10" not in __import__("jaxlib").__version__, reason="the named form changed in jaxlib 0.12")
 def test_generated_texts() -> None:
     """In a process of its own: the comparison forks, which JAX's threads do not bear."""

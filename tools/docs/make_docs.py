@@ -7,18 +7,16 @@ python -m tools.docs.make_docs --check   exit 1 if one of them is stale, and say
 from __future__ import annotations
 
 import argparse
-import importlib
-import pkgutil
 import re
 import string
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 
-import shardpass.diagnostics
 from shardpass.diagnostics import Code
 from shardpass.pipeline import registry
 from shardpass.pipeline.documentation import PassPage, page_of
 from shardpass.pipeline.named import NAMED
+from tools.catalogue import codes
 from tools.docs.reference import commands_page, python_page
 from tools.processes import ROOT
 
@@ -36,24 +34,6 @@ SUBJECTS = (
     ("SP7", "ONNX"),
     ("SP8", "Suggestions"),
 )
-
-
-def tables() -> Iterator[tuple[str, Code]]:
-    """(module, row) of every row of every ``table_*.py``."""
-    for module in pkgutil.iter_modules(shardpass.diagnostics.__path__):
-        if module.name.startswith("table_"):
-            loaded = importlib.import_module(f"shardpass.diagnostics.{module.name}")
-            yield from ((module.name, row) for row in vars(loaded).values() if isinstance(row, Code))
-
-
-def codes() -> list[Code]:
-    """Every code once, by id. Raises ValueError where two rows share an id."""
-    found: dict[str, tuple[str, Code]] = {}
-    for module, row in tables():
-        known = found.setdefault(row.id, (module, row))
-        if known[1] is not row:
-            raise ValueError(f"{row.id} stands twice: in {known[0]} and in {module}")
-    return [found[id][1] for id in sorted(found)]
 
 
 def diagnostics_page() -> str:

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import re
-from collections.abc import Iterator, Mapping
-from typing import Any, NoReturn
-from unittest import mock
+from collections.abc import Iterator
 
 import shardpass
-from tools.processes import ROOT
+from tools.catalogue import commands
 
 INPUT = (
     "Every command takes a module in any of the formats below, as a file or on stdin. What a file is shows in its "
@@ -21,31 +18,6 @@ STATUS = (
     "Exit status: 0, success; 1, bad input, with one error on stderr that names its place and a remedy; 2, bad usage; "
     "130, interrupted (ended by SIGINT); 141, the reader of the output went away."
 )
-
-
-class _Caught(BaseException):
-    def __init__(self, parser: argparse.ArgumentParser) -> None:
-        self.parser = parser
-
-
-def commands() -> Mapping[str, argparse.ArgumentParser]:
-    """The parser of each command of the package, by its name."""
-    found = re.findall(r'^(shardpass[\w-]*) = "([\w.]+):main"$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
-    return {name: _parser_of(importlib.import_module(module)) for name, module in found}
-
-
-def _parser_of(module: Any) -> argparse.ArgumentParser:
-    """What ``main`` of a command reads its arguments with: whatever reads them ends in ``parse_known_args``."""
-
-    def caught(parser: argparse.ArgumentParser, *_: object, **__: object) -> NoReturn:
-        raise _Caught(parser)
-
-    with mock.patch.object(argparse.ArgumentParser, "parse_known_args", caught):
-        try:
-            module.main([])
-        except _Caught as found:
-            return found.parser
-    raise AssertionError(f"{module.__name__}.main reads no arguments")
 
 
 def commands_page() -> str:

@@ -74,14 +74,14 @@ SIZES = (
 NAMES = ("html", "controls", "quotes", "newlines", "letters", "long", "paths")
 
 
-def cases() -> Iterator[Case]:
-    """All of them, numbered."""
-    for number, (fault, command, amount, given) in enumerate(_made()):
+def cases(seed: int = 0) -> Iterator[Case]:
+    """All of them, numbered; ``seed``: of when interrupts come, and which bytes are torn or changed."""
+    for number, (fault, command, amount, given) in enumerate(_made(seed)):
         yield Case(number, fault, command, amount, given)
 
 
-def _made() -> Iterator[tuple[Fault, str, float, str]]:
-    rng = random.Random(0)
+def _made(seed: int) -> Iterator[tuple[Fault, str, float, str]]:
+    rng = random.Random(seed)
     for command in ("opt", "hlo", "html", "svg", "suggest", "run"):
         for k in range(8):
             yield Fault.INTERRUPT, command, (k + rng.random()) / 8, "text"

@@ -296,9 +296,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--only", type=int, nargs="+", metavar="N", help="the numbers of the cases to run")
     parser.add_argument("--every", type=int, default=1, metavar="N", help="run each N-th case (default: 1)")
+    parser.add_argument("--seed", type=int, default=0, help="another one, other moments and other bytes (default: 0)")
     parser.add_argument("--list", action="store_true", help="list the cases, and run none")
     arguments = parser.parse_args()
-    chosen = [c for c in cases() if (c.number in arguments.only if arguments.only else c.number % arguments.every == 0)]
+    only, every = arguments.only, arguments.every
+    chosen = [c for c in cases(arguments.seed) if (c.number in only if only else c.number % every == 0)]
     if arguments.list:
         print("\n".join(map(str, chosen)))
         return 0

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -114,6 +115,8 @@ def _flag(data: dict[str, Any], field: str) -> bool:
 def _number(data: Any, field: str, where: str, *, zero: bool = False) -> float:
     """A positive number, or with ``zero`` one that is not negative."""
     value = data.get(field) if isinstance(data, dict) else None
+    if isinstance(value, int) and abs(value) > sys.float_info.max:
+        raise ValueError(f"{field!r} of {where} is a number of {len(str(abs(value)))} digits, which is too large")
     if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
         raise ValueError(f"{where} has no number {field!r}")
     if value < 0 or (value == 0 and not zero):

@@ -186,7 +186,7 @@ def _checked(mesh: Mesh, split: _Split) -> _Split:
     """``split``, if it passes XLA's checks of a named sharding (VerifyNamedSharding)."""
     places = [(axes, f"dimension {k}") for k, axes in enumerate(split.dims)]
     places += [(axes, word) for word, axes in split.by_word.items()]
-    check_disjoint(mesh, places)
+    check_disjoint(mesh, places, ones=True)
     for axes, where in places:
         _check_neighbours(axes, where)
     for word, axes in split.by_word.items():

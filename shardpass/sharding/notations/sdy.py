@@ -105,7 +105,7 @@ def parse_sdy(text: str, meshes: Mapping[str, Mesh | int]) -> Sharding:
     if isinstance(said, int):
         return Sharding.maximal(said)
     places = [(axes, f"dimension {k}") for k, axes in enumerate(dims)]
-    check_disjoint(mesh, [*places, *((axes, word) for word, axes in by_word.items())])
+    check_disjoint(mesh, [*places, *((axes, word) for word, axes in by_word.items())], ones=True)
     replicated = in_mesh_order(mesh, by_word["replicated"])
     notes = Notes(open=tuple(opened), priorities=tuple(priorities), replicated=replicated)
     return Sharding.tiled(mesh, dims, unreduced=by_word["unreduced"]).replaced(notes=notes)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tools import catalogue
 from tools.docs import make_docs
 
 ROOT = Path(__file__).parents[3]
@@ -22,14 +23,14 @@ FILES = {
 
 
 def test_every_code_stands_once_in_the_table_of_its_number():
-    assert len(make_docs.codes()) > 50
-    for module, row in make_docs.tables():
+    assert len(catalogue.codes()) > 50
+    for module, row in catalogue.tables():
         assert re.fullmatch(r"SP\d{3}", row.id)
         assert row.id[2] in FILES[module], f"{row.id} does not belong into {module}"
 
 
 def test_templates_are_well_formed():
-    for row in make_docs.codes():
+    for row in catalogue.codes():
         for template in (row.message, row.remedy):
             names = [name for _, name, _, _ in string.Formatter().parse(template) if name is not None]
             assert all(name.isidentifier() for name in names), f"{row.id}: {template}"
@@ -46,7 +47,7 @@ def test_a_value_inside_of_code_needs_no_mark_of_its_own():
 
 
 def test_every_row_is_explained_and_says_what_to_do():
-    for row in make_docs.codes():
+    for row in catalogue.codes():
         assert row.explanation.endswith((".", ".)")), f"{row.id} has no explanation of whole sentences"
         assert row.remedy, f"{row.id} has no remedy"
 

@@ -279,3 +279,13 @@ def test_protobuf_of_onnx() -> None:
     proto = to_proto(spec, onnx.ShardingSpecProto())
     assert from_proto(onnx.ShardingSpecProto.FromString(proto.SerializeToString())) == spec
     assert parse_onnx_spec(text_format.MessageToString(proto)) == spec
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_an_axis_twice_whatever_its_size(size: int) -> None:
+    """One of size 1 splits nothing, and XLA's parser ends the process on it all the same."""
+    with pytest.raises(ShardingError, match="axis 'y' is used twice: by dimension 0 and by manual"):
+        parse_sharding(f"{{mesh['x'=2,'y'={size}], [{{'x', 'y'}}], manual={{'y'}}}}", strict=False)
+    with pytest.raises(ShardingError, match="axis 'y' is used twice: by dimension 0 and by dimension 1"):
+        parse_sdy('#sdy.sharding<@m, [{"y"}, {"y"}]>', {"m": Mesh((("x", 2), ("y", size)))})
+    assert parse_sharding(f"{{mesh['x'=2,'y'={size}], [{{'x'}}], manual={{'y'}}}}").tile_shape((8,)) == (4,)

@@ -1,0 +1,58 @@
+"""What shardpass has, found in its sources: the commands with their parsers, and the codes of its diagnostics."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import pkgutil
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, NoReturn
+from unittest import mock
+
+import shardpass.diagnostics
+from shardpass.diagnostics import Code
+from tools.processes import ROOT
+
+
+class _Caught(BaseException):
+    def __init__(self, parser: argparse.ArgumentParser) -> None:
+        self.parser = parser
+
+
+def commands() -> Mapping[str, argparse.ArgumentParser]:
+    """The parser of each command of the package, by its name."""
+    found = re.findall(r'^(shardpass[\w-]*) = "([\w.]+):main"$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
+    return {name: _parser_of(importlib.import_module(module)) for name, module in found}
+
+
+def _parser_of(module: Any) -> argparse.ArgumentParser:
+    """What ``main`` of a command reads its arguments with: whatever reads them ends in ``parse_known_args``."""
+
+    def caught(parser: argparse.ArgumentParser, *_: object, **__: object) -> NoReturn:
+        raise _Caught(parser)
+
+    with mock.patch.object(argparse.ArgumentParser, "parse_known_args", caught):
+        try:
+            module.main([])
+        except _Caught as found:
+            return found.parser
+    raise AssertionError(f"{module.__name__}.main reads no arguments")
+
+
+def tables() -> Iterator[tuple[str, Code]]:
+    """(module, row) of every row of every ``table_*.py``."""
+    for module in pkgutil.iter_modules(shardpass.diagnostics.__path__):
+        if module.name.startswith("table_"):
+            loaded = importlib.import_module(f"shardpass.diagnostics.{module.name}")
+            yield from ((module.name, row) for row in vars(loaded).values() if isinstance(row, Code))
+
+
+def codes() -> list[Code]:
+    """Every code once, by id. Raises ValueError where two rows share an id."""
+    found: dict[str, tuple[str, Code]] = {}
+    for module, row in tables():
+        known = found.setdefault(row.id, (module, row))
+        if known[1] is not row:
+            raise ValueError(f"{row.id} stands twice: in {known[0]} and in {module}")
+    return [found[id][1] for id in sorted(found)]
