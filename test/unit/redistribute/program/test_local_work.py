@@ -53,6 +53,13 @@ def test_pieces_joined_along_an_inner_axis_are_runs():
     assert seen_otherwise == cut.plus(LocalWork(4 * 224, 0, 224, 224))  # each element is looked for in its piece
 
 
+def test_runs_of_up_to_16_bytes_take_no_call():
+    """f32[8, 16] on 4 devices: runs of 4 floats, or of 5 in f32[8, 20]."""
+    exchange = ops.AllToAll(1, 1, FOUR)
+    assert work((8, 16), exchange) == LocalWork(2 * 4 * 128, 0, 2 * 128, 0)
+    assert work((8, 20), exchange) == LocalWork(2 * 4 * 160, 32, 160, 0)
+
+
 def test_pieces_joined_in_front_and_transposed_are_the_loop_of_the_example():
     program = (ops.AllToAll(0, 0, FOUR), ops.Transpose((1, 0, 2)), ops.Reshape((8, 28)))
     cut = LocalWork(4 * 224, 0, 224, 0)
@@ -87,12 +94,12 @@ COLUMNS = "{mesh['x'=4], [{}, {'x'}]}"
 ROWS = "{mesh['x'=4], [{'x'}, {}]}"
 
 
-@pytest.mark.parametrize(("columns", "joined"), [(4 * 2, "one by one"), (4 * 500, "in runs")])
-def test_long_runs_are_joined_by_copies_and_short_ones_by_a_loop(columns, joined):
-    """Columns to rows on 4 devices: pieces of 2 or of 500 columns come, and are joined along the columns."""
+@pytest.mark.parametrize(("columns", "form"), [(4 * 2, "in place"), (4 * 7, "in front"), (4 * 500, "in place")])
+def test_short_and_long_runs_are_joined_in_place_and_those_between_in_front(columns, form):
+    """Columns to rows on 4 devices: pieces of 8, 28 or 2,000 bytes come, and are joined along the columns."""
     plan = plan_redistribution((4096, columns), "f32", COLUMNS, "{mesh['x'=4], [{'x'}, {}]}", profile="cpu")
     kinds = [type(op).__name__ for op in plan.program]
-    assert (kinds[-1] == "AllToAll") == (joined == "in runs"), kinds
+    assert (kinds[-1] == "AllToAll") == (form == "in place"), kinds
     assert plan.bytes_received == plan.lower_bound_bytes
 
 
@@ -159,6 +166,6 @@ def test_sums_do_not_travel_as_bits():
 
 def test_profiles_say_what_local_work_takes():
     cpu = PROFILES["cpu"].local
-    assert (cpu.runs, cpu.gathers_by_pieces, cpu.floats_as_bits) == (2e8, True, True)
+    assert (cpu.runs, cpu.gathers_by_pieces, cpu.floats_as_bits) == (5e7, True, True)
     default = PROFILES["default"]
     assert default.local == usual_prices(default.copies)
