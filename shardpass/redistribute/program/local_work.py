@@ -6,8 +6,8 @@ Four numbers tell such loops apart (``LocalWork``):
 
 1. ``bytes``: written, and read once.
 2. ``runs``: stretches that are joined by a call of memcpy each.
-3. ``elements``: written one by one, where no memcpy writes a run of them; a run of at most 16 bytes takes no call,
-   but about as long as its elements alone.
+3. ``elements``: written one by one, where no memcpy writes a run of them; a run of at most 16 bytes takes no call
+   and counts as five.
 4. ``places``: of these, those whose place in the operand takes a division. That is so where the innermost dimension of
    the array that is written is several dimensions of what is read: f32[8, 28] from f32[4, 8, 7] transposed. Further
    out a division is done once for the whole inner loop, and splitting a dimension takes none. With 8 pieces
@@ -85,7 +85,7 @@ class LocalPrices:
 # The bytes whose copy takes as long as a call of memcpy, as an element that is written alone, and as computing its
 # place: in the ratio that they have on a CPU, and little beside the bytes, where a machine does not say it.
 CALL, ELEMENT, PLACE = 20 / 64, 1 / 64, 1 / 128
-SHORT = 16  # bytes of a run that a compiler writes without a call
+SHORT, SHORT_RUN = 16, 5  # bytes of a run that a compiler writes without a call; the elements that take as long
 USUAL_PIECES = 4  # that a loop joins, as places are priced
 
 
@@ -135,7 +135,7 @@ class _Walk:
             in_runs = self.memory.element.bytes(loop.joined) > SHORT
             runs = elements // loop.joined if in_runs else 0
             places = elements * loop.pieces // USUAL_PIECES if loop.places else 0
-            one_by_one = 0 if in_runs else elements
+            one_by_one = elements if not loop.joined else 0 if in_runs else SHORT_RUN * (elements // loop.joined)
             work = LocalWork(self.memory.element.bytes(elements), runs, one_by_one, places)
             self.done = self.done.plus(work)
         self.loop, self.came = None, USUAL_PIECES

@@ -54,9 +54,9 @@ def test_pieces_joined_along_an_inner_axis_are_runs():
 
 
 def test_runs_of_up_to_16_bytes_take_no_call():
-    """f32[8, 16] on 4 devices: runs of 4 floats, or of 5 in f32[8, 20]."""
+    """f32[8, 16] on 4 devices: 32 runs of 4 floats, each as long as five elements; or of 5 floats in f32[8, 20]."""
     exchange = ops.AllToAll(1, 1, FOUR)
-    assert work((8, 16), exchange) == LocalWork(2 * 4 * 128, 0, 2 * 128, 0)
+    assert work((8, 16), exchange) == LocalWork(2 * 4 * 128, 0, 128 + 5 * 32, 0)
     assert work((8, 20), exchange) == LocalWork(2 * 4 * 160, 32, 160, 0)
 
 
@@ -94,9 +94,11 @@ COLUMNS = "{mesh['x'=4], [{}, {'x'}]}"
 ROWS = "{mesh['x'=4], [{'x'}, {}]}"
 
 
-@pytest.mark.parametrize(("columns", "form"), [(4 * 2, "in place"), (4 * 7, "in front"), (4 * 500, "in place")])
-def test_short_and_long_runs_are_joined_in_place_and_those_between_in_front(columns, form):
-    """Columns to rows on 4 devices: pieces of 8, 28 or 2,000 bytes come, and are joined along the columns."""
+@pytest.mark.parametrize(
+    ("columns", "form"), [(4 * 2, "in front"), (4 * 4, "in place"), (4 * 7, "in front"), (4 * 500, "in place")]
+)
+def test_the_length_of_runs_decides_where_they_are_joined(columns, form):
+    """Columns to rows on 4 devices: pieces of 8, 16, 28 or 2,000 bytes come, and are joined along the columns."""
     plan = plan_redistribution((4096, columns), "f32", COLUMNS, "{mesh['x'=4], [{'x'}, {}]}", profile="cpu")
     kinds = [type(op).__name__ for op in plan.program]
     assert (kinds[-1] == "AllToAll") == (form == "in place"), kinds
