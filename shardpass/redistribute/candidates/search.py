@@ -39,10 +39,11 @@ from shardpass.redistribute.candidates.gather import meet
 from shardpass.redistribute.candidates.pad_to_common_tile import common_shape, slid_to_common_tile
 from shardpass.redistribute.candidates.rink import plan_rink
 from shardpass.redistribute.candidates.sub_axes.assignments import SubAxisProblem
+from shardpass.redistribute.candidates.sub_axes.common_tile import through_common_tile
 from shardpass.redistribute.candidates.sub_axes.detour import detours, with_room_to_park
 from shardpass.redistribute.candidates.sub_axes.gather_in_rounds import strategies_gathering_in_rounds
 from shardpass.redistribute.candidates.sub_axes.staged import staged_strategies
-from shardpass.redistribute.candidates.sub_axes.strategies import detour_strategies, strategies
+from shardpass.redistribute.candidates.sub_axes.strategies import common_tile_strategies, detour_strategies, strategies
 from shardpass.redistribute.problem.checks import make_problem
 from shardpass.redistribute.problem.problem import Problem
 from shardpass.redistribute.program import ops
@@ -207,6 +208,8 @@ def _on_nesting_borders(problem: Problem, shape: tuple[int, ...], terms: Terms, 
     rink = _rink(problem, shape)
     candidates = [_padded_and_trimmed(problem, shape, _rink_strategy(problem, shape, in_rounds=True))]
     candidates += _detoured(problem, shape, terms)
+    ends = through_common_tile(problem, shape)
+    candidates += _of_strategies(problem, shape, common_tile_strategies(ends), terms) if ends else []
     if few:
         candidates += _box_exchanges(problem)
     return cheapest([rink, *(c for c in candidates if len(c.steps) <= MOST_STEPS)], terms)

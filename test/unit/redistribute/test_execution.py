@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from shardpass.redistribute import PLANNERS, plan_redistribution
+from shardpass.redistribute.program.evaluate import evaluate
 from shardpass.sharding import Mesh, Sharding
 
 
@@ -53,6 +54,25 @@ def test_sizes_that_do_not_divide(planner, seed):
     rank = rng.randint(1, 3)
     shape = tuple(rng.randint(1, 11) for _ in range(rank))
     check(shape, "i32", *(on(sizes, random_spec(rng, len(sizes), rank)) for _ in range(2)), planner)
+
+
+@pytest.mark.parametrize(
+    ("shape", "source", "target", "received"),
+    [  # a permute of the common tile, and the exchange or gather after it
+        ((12, 2, 8), "[{'d'}, {'b'}, {}]", "[{'c'}, {'a'}, {'d', 'b'}]", 8 * 4 + 8 * 4 // 2),
+        ((1, 48, 8), "[{}, {'d', 'a', 'b'}, {}]", "[{}, {'c'}, {'b', 'a'}]", 16 * 4 + 16 * 4 * 3 // 4 + 16 * 4),
+        ((2, 4, 12), "[{}, {}, {'d'}]", "[{}, {'a', 'b'}, {'c'}]", 4 * 4 + 4 * 4),
+    ],
+    ids=["exchanged", "exchanged and gathered", "gathered"],
+)
+def test_halves_become_thirds_by_way_of_sixths(shape, source, target, received):
+    """24 devices, on NumPy arrays: tiles of sixths change devices, and no more comes than by Shardy's program."""
+    mesh = "{mesh['a'=2,'b'=2,'c'=3,'d'=2], "
+    plan = plan_redistribution(shape, "i32", mesh + source + "}", mesh + target + "}")
+    whole = x.numbered(shape, np.int32)
+    tiles = [x.tile_of(whole, base, plan.source_tile, 0) for base in x.offsets(plan.source, shape, 24)]
+    x.expect_tiles(plan, whole, evaluate(plan.program, tiles))
+    assert plan.bytes_received == received
 
 
 ROUNDS = {
