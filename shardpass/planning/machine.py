@@ -21,13 +21,15 @@ State: tables of what was priced. Complexity: O(1) for what is known.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
-from shardpass.ops.model import Split
+from shardpass.ops.model import Shape, Split
 from shardpass.ops.splits.assign import LATENCY_BYTES, WORK_PER_BYTE
 from shardpass.ops.splits.factors import Axes, Kind, Rule
 from shardpass.ops.splits.prime_mesh import PrimeMesh
 from shardpass.planning.listed import redistribution
+from shardpass.planning.prices import least_received
 from shardpass.planning.steps import Copy, Reshard
 from shardpass.program.program import Array
 from shardpass.redistribute.problem.sub_axes import sub_axes_of
@@ -67,6 +69,8 @@ class Machine:
         """A reshard by the default planner."""
         key = (array, source, target, mesh.manual)
         found = self._moves.get(key)
+        if found is None and least_received(array, source, target, mesh) == (0, True):
+            found = self._moves[key] = 0.0  # a slice
         if found is None:
             plan = redistribution(Reshard(Copy(0, source), target, array, mesh, 0, ""))
             if self.profile is None:
@@ -75,6 +79,16 @@ class Machine:
                 found = self.profile.seconds(plan.steps, sub_axes_of(mesh.mesh)) * self.profile.bandwidth
             self._moves[key] = found
         return found
+
+    def least_move(self, array: Array, source: Sharding, target: Sharding, mesh: PrimeMesh) -> float:
+        """What ``move`` does not fall below, without a profile: one collective. No redistribution is planned for it."""
+        if self.profile is not None:
+            return 0.0
+        known = self._moves.get((array, source, target, mesh.manual))
+        if known is not None:
+            return known
+        received, _ = least_received(array, source, target, mesh)
+        return received + self.latency if received else 0.0
 
     def work(self, rule: Rule, split: Split) -> float:
         """What an op with ``rule`` computes on one device under ``split``."""
@@ -85,6 +99,19 @@ class Machine:
         points = prod([max(1, factor.size) for factor in rule.factors]) / split.count
         reduces = any(factor.kind is Kind.REDUCTION for factor in rule.factors)
         touched = min(points, split.largest_tile) if reduces else split.largest_result
+        return max(points * self.point, touched * self.element)
+
+    def least_work(self, rule: Rule, operands: Sequence[Shape], results: Sequence[Shape], parts: int) -> float:
+        """What ``work`` never falls below, for splits into at most ``parts`` parts."""
+        if rule.in_part:
+            return 0.0
+        made = [prod(shape) / parts for shape in results]
+        if rule.independent:
+            return sum(made) * self.element
+        points = prod([max(1, factor.size) for factor in rule.factors]) / parts
+        touched = max(made, default=0.0)
+        if any(factor.kind is Kind.REDUCTION for factor in rule.factors):
+            touched = min(points, max([touched, *[prod(shape) / parts for shape in operands]]))
         return max(points * self.point, touched * self.element)
 
     def _link(self, axes: Axes, mesh: PrimeMesh) -> tuple[float, float]:
