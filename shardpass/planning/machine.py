@@ -39,6 +39,7 @@ from shardpass.sharding import Sharding
 
 POINTS_PER_BYTE = 64
 BYTES_PER_ELEMENT = 5  # read or written: most elements have four bytes, and ops are fused
+MOST_NESTS = 4096  # that a machine remembers
 MANY = 1 << 30  # bytes by which a link is measured
 
 
@@ -54,6 +55,8 @@ class Machine:
             self.element = BYTES_PER_ELEMENT * profile.bandwidth / profile.copies
             self.point = profile.bandwidth / profile.products
         self._moves: dict[tuple[Array, Sharding, Sharding, Axes], float] = {}
+        self._least_moves: dict[tuple[Array, Sharding, Sharding, Axes], float] = {}
+        self._nests: dict[int, tuple[Rule, int, bool]] = {}  # by the rule's identity, which hashes fast
         self._links: dict[tuple[Axes, PrimeMesh], tuple[float, float]] = {}
 
     def send(self, count: int, axes: Axes, mesh: PrimeMesh) -> float:
@@ -84,11 +87,14 @@ class Machine:
         """What ``move`` does not fall below, without a profile: one collective. No redistribution is planned for it."""
         if self.profile is not None:
             return 0.0
-        known = self._moves.get((array, source, target, mesh.manual))
-        if known is not None:
-            return known
-        received, _ = least_received(array, source, target, mesh)
-        return received + self.latency if received else 0.0
+        key = (array, source, target, mesh.manual)
+        known = self._moves.get(key)
+        if known is None:
+            known = self._least_moves.get(key)
+        if known is None:
+            received, _ = least_received(array, source, target, mesh)
+            known = self._least_moves[key] = received + self.latency if received else 0.0
+        return known
 
     def work(self, rule: Rule, split: Split) -> float:
         """What an op with ``rule`` computes on one device under ``split``."""
@@ -96,8 +102,8 @@ class Machine:
             return sum([prod(tile) for tile in split.result_tiles]) * self.element
         if rule.in_part:
             return split.largest_beside_first * self.element
-        points = prod([max(1, factor.size) for factor in rule.factors]) / split.count
-        reduces = any(factor.kind is Kind.REDUCTION for factor in rule.factors)
+        nest, reduces = self._nest(rule)
+        points = nest / split.count
         touched = min(points, split.largest_tile) if reduces else split.largest_result
         return max(points * self.point, touched * self.element)
 
@@ -108,11 +114,23 @@ class Machine:
         made = [prod(shape) / parts for shape in results]
         if rule.independent:
             return sum(made) * self.element
-        points = prod([max(1, factor.size) for factor in rule.factors]) / parts
+        nest, reduces = self._nest(rule)
+        points = nest / parts
         touched = max(made, default=0.0)
-        if any(factor.kind is Kind.REDUCTION for factor in rule.factors):
+        if reduces:
             touched = min(points, max([touched, *[prod(shape) / parts for shape in operands]]))
         return max(points * self.point, touched * self.element)
+
+    def _nest(self, rule: Rule) -> tuple[int, bool]:
+        """Points of the loop nest of an op, and whether it reduces."""
+        found = self._nests.get(id(rule))
+        if found is None:
+            points = prod([max(1, factor.size) for factor in rule.factors])
+            reduces = any(factor.kind is Kind.REDUCTION for factor in rule.factors)
+            if len(self._nests) == MOST_NESTS:
+                self._nests.clear()
+            found = self._nests[id(rule)] = (rule, points, reduces)  # which keeps the rule, and with it the identity
+        return found[1:]
 
     def _link(self, axes: Axes, mesh: PrimeMesh) -> tuple[float, float]:
         """(latency, bytes for each byte) of a collective over ``axes``, in bytes of the profile's own link."""

@@ -11,7 +11,8 @@ that receives no more. Example, ``f32[8,8]`` on d=4, from rows to columns over d
 which a device has a quarter: 12 elements, 48 bytes. Where tiles change their owners, as from x to y along one
 dimension, some device has nothing of its tile: it receives all of it, and the planner at times a little more.
 
-State: a table of prices by (type, source, target, manual axes). A new entry is a formula, or plans one redistribution.
+State: a table of prices by (type, source, target, manual axes), and one of bounds. A new price is a formula, or plans
+one redistribution.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ class Prices:
     def __init__(self, devices: int) -> None:
         self.devices = devices
         self._known: dict[tuple[Array, Sharding, Sharding, tuple[int, ...]], int] = {}
+        self._least: dict[tuple[Array, Sharding, Sharding, tuple[int, ...]], int] = {}  # of those that are not known
 
     def move(self, array: Array, source: Sharding, target: Sharding, mesh: PrimeMesh) -> int:
         """Bytes that a device receives to bring an array from ``source`` to ``target``."""
@@ -49,8 +51,14 @@ class Prices:
         """What ``move`` does not fall below; no redistribution is planned for it."""
         if source is target or source == target:
             return 0
-        known = self._known.get((array, source, target, mesh.manual))
-        return least_received(array, source, target, mesh)[0] if known is None else known
+        key = (array, source, target, mesh.manual)
+        known = self._known.get(key)
+        if known is None:
+            known = self._least.get(key)
+        if known is None:
+            known, exact = least_received(array, source, target, mesh)
+            (self._known if exact else self._least)[key] = known
+        return known
 
 
 def least_received(array: Array, source: Sharding, target: Sharding, mesh: PrimeMesh) -> tuple[int, bool]:
