@@ -14,10 +14,10 @@ and its local work (``program.local_work``: bytes copied, runs, elements and pla
     time = call + latency * collectives + received / bandwidth
          + bytes / copies + runs / (runs a second) + elements / (elements a second) + places / (places a second)
 
-is fitted by least squares in relative error, no term below zero. Two more comparisons make the profile's flags: columns
-gathered by pieces or by an all_gather, and bf16 beside integers of its bits. The call itself (Python, dispatch) is no
-part of the profile. The error is printed for each sample and for the whole: of a machine whose kinds of collectives
-differ much, no single line fits well, and that is to be seen.
+is fitted by least squares in relative error, no term below zero. Three more comparisons make the profile's flags:
+columns gathered by pieces or by an all_gather, rows exchanged for columns by slices or not, and bf16 beside integers of
+its bits. The call itself (Python, dispatch) is no part of the profile. The error is printed for each sample and for the
+whole: of a machine whose kinds of collectives differ much, no single line fits well, and that is to be seen.
 """
 
 from __future__ import annotations
@@ -46,6 +46,8 @@ RUNS = (12, 252, 4092)  # bytes, of joined pieces; no powers of two, by which di
 IN_RUNS = Profile("in runs", 0.0, 1e9, math.inf, elements=1.0, places=1.0)
 ONE_BY_ONE = Profile("one by one", 0.0, 1e9, math.inf, runs=1.0)
 PIECES = Profile("by pieces", 0.0, 1e9, math.inf, elements=1.0, places=1.0, gathers_by_pieces=True)
+IN_LOOPS = Profile("in loops", 0.0, 1e9, math.inf)
+SLICES = Profile("by slices", 0.0, 1e9, math.inf, elements=1.0, places=1.0, cuts_by_slices=True)
 NUMPY = {"f32": np.float32, "bf16": ml_dtypes.bfloat16, "ui16": np.uint16}
 NO_FLAGS: Mapping[str, bool] = MappingProxyType({})
 AS_FAST = 1.1  # times what is compared with
@@ -217,7 +219,7 @@ def measure(found: Sequence[Sample], repeats: int, show: Any) -> list[float]:
 
 
 def flags(devices: int, size: int, repeats: int) -> dict[str, bool]:
-    """The profile's flags, by four gathers of an array of ``size`` bytes."""
+    """The profile's flags, by gathers and exchanges of an array of ``size`` bytes."""
     mesh = f"mesh['g'={devices}]"
     split, whole = f"{{{mesh}, [{{'g'}}, {{}}]}}", f"{{{mesh}, [{{}}, {{}}]}}"
     columns = f"{{{mesh}, [{{}}, {{'g'}}]}}"
@@ -228,9 +230,15 @@ def flags(devices: int, size: int, repeats: int) -> dict[str, bool]:
         _planned("all_to_all", shape, columns, whole, devices, PIECES),
         _planned("all_gather", shape, split, whole, devices, element="bf16"),
         _planned("all_gather", shape, split, whole, devices, element="ui16"),
+        _planned("all_to_all", (side, side), split, columns, devices, IN_LOOPS),
+        _planned("all_to_all", (side, side), split, columns, devices, SLICES),
     ]
-    gathered, by_pieces, floats, bits = measure(found, repeats, lambda text: None)
-    return {"gathers_by_pieces": by_pieces < gathered, "floats_as_bits": floats > AS_FAST * bits}
+    gathered, by_pieces, floats, bits, in_loops, by_slices = measure(found, repeats, lambda text: None)
+    return {
+        "gathers_by_pieces": by_pieces < gathered,
+        "cuts_by_slices": by_slices < in_loops,
+        "floats_as_bits": floats > AS_FAST * bits,
+    }
 
 
 # ---------------------------------------------------------------- fitting

@@ -31,7 +31,7 @@ from tools.memory import keep_freed_memory
 ELEMENTS = ("f32", "bf16", "i8", "f64")
 BYTES = {"i8": 1, "bf16": 2, "f32": 4, "f64": 8}
 NEAR = 1.10
-FORMS = 5  # of an exchange, at most
+FORMS = 7  # of an exchange, at most
 
 
 @contextmanager

@@ -18,8 +18,9 @@ State: the shape of the local array, and the ``_Loop`` that has read but not yet
 1. Local ops join the loop; a reshape after a slice, a transpose or a joining may make places.
 2. A collective writes the loop first. A permute, an all_reduce, and gathers and scatters along the leading axis need no
    other loop.
-3. An all_to_all writes its pieces. A new loop joins those that come. If nothing follows, and they are joined along an
-   axis inside, that is a memcpy for each run; a reshape that follows makes it choose a piece for each element.
+3. An all_to_all writes its pieces; where each is cut by a slice, in stretches that take as long as five elements. A new
+   loop joins those that come. If nothing follows, and they are joined along an axis inside, that is a memcpy for each
+   run; a reshape that follows makes it choose a piece for each element.
 4. Along another axis than the leading one, a gather ends with a transpose, a scatter begins with one.
 5. Rounds and boxes copy as ``memory`` counts them.
 
@@ -67,6 +68,7 @@ class LocalPrices:
         elements: elements a second that are written one by one, beside their bytes.
         places: of these, places a second that are computed, beside that.
         gathers_by_pieces: whether a gather along an inner dimension may be an all_to_all of copies of the tile.
+        cuts_by_slices: whether the blocks of an all_to_all may be slices that are joined (``ops.AllToAll``).
         floats_as_bits: whether floats of 8 and 16 bits should travel as integers. XLA's CPU client sends bf16 as f32.
     """
 
@@ -75,6 +77,7 @@ class LocalPrices:
     elements: float
     places: float
     gathers_by_pieces: bool = False
+    cuts_by_slices: bool = False
     floats_as_bits: bool = False
 
     def seconds(self, work: LocalWork) -> float:
@@ -107,12 +110,14 @@ def local_work(program: Sequence[Op], shape: Shape, element: ElementType) -> Loc
 class _Loop:
     """A loop over an array that is not written yet.
 
-    ``jumps``: whether it reads otherwise than from end to end. ``joined``: the elements of a run, where it joins
+    ``jumps``: whether it reads otherwise than from end to end. ``stretch``: the elements that it reads on end in an
+    inner loop, or 0. ``joined``: the elements of a run, where it joins
     pieces, else 0; ``inside``: along an axis that is not the leading one. ``places``: whether the places of its
     elements take divisions; ``pieces``: among how many each is looked for.
     """
 
     jumps: bool = False
+    stretch: int = 0
     joined: int = 0
     inside: bool = False
     places: bool = False
@@ -136,6 +141,8 @@ class _Walk:
             runs = elements // loop.joined if in_runs else 0
             places = elements * loop.pieces // USUAL_PIECES if loop.places else 0
             one_by_one = elements if not loop.joined else 0 if in_runs else SHORT_RUN * (elements // loop.joined)
+            if loop.stretch:
+                one_by_one = min(elements, SHORT_RUN * (elements // loop.stretch))
             work = LocalWork(self.memory.element.bytes(elements), runs, one_by_one, places)
             self.done = self.done.plus(work)
         self.loop, self.came = None, USUAL_PIECES
@@ -166,11 +173,11 @@ class _Walk:
                 return
         self.memory.follow_op(op)
 
-    def _jump(self) -> None:
+    def _jump(self, stretch: int = 0) -> None:
         """The loop does not read from end to end."""
         if self.loop is None:
             self.loop = _Loop(pieces=self.came)
-        self.loop.jumps, self.loop.joined = True, 0
+        self.loop.jumps, self.loop.joined, self.loop.stretch = True, 0, stretch
 
     def _reshape(self, before: Shape, after: Shape) -> None:
         loop = self.loop
@@ -181,12 +188,13 @@ class _Walk:
     def _all_to_all(self, op: ops.AllToAll, shape: Shape) -> None:
         if self.loop is not None and math.prod(shape[op.split + 1 :]) == 1:
             self.loop.places = False  # the pieces are cut where the dimensions meet
-        self._jump()
+        by_slices = self.loop is None and op.by_slices
+        self._jump(math.prod(shape[op.split :]) // op.groups.shape[1] if by_slices else 0)
         self.write()
         came = (*shape[: op.split], shape[op.split] // op.groups.shape[1], *shape[op.split + 1 :])
         self.memory.follow_op(op)
         inside = math.prod(came[: op.concat]) > 1
-        if op.split == op.concat:
+        if op.split == op.concat or op.by_slices:
             self.loop = _Loop(joined=math.prod(came[op.concat :]), inside=inside)
         else:  # XLA joins along the split axis, and transposes
             self.loop = _Loop(jumps=True, places=inside and math.prod(came[op.concat + 1 :]) == 1)

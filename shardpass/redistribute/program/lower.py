@@ -100,6 +100,9 @@ class _Emitter:
             case ops.AllGather():
                 built = all_gather(value, op.axis, op.groups, next(parts.channels))
                 return parts.tagged(built, op.axes)
+            case ops.AllToAll(by_slices=True):
+                blocks = hlo.concatenate(parts.blocks(value, op.split, op.groups.shape[1]), op.concat)
+                return self.emit(ops.AllToAll(op.concat, op.concat, op.groups, op.axes), blocks)
             case ops.AllToAll():
                 built = hlo.AllToAllOp(
                     [value],

@@ -80,6 +80,16 @@ class Parts:
             return value
         return hlo.dynamic_slice(value, self.starts(starts), list(sizes))
 
+    def blocks(self, value: Any, axis: int, count: int) -> list[Any]:
+        """``count`` equal slices along ``axis``."""
+        shape = list(value.type.shape)
+        size, ones, out = shape[axis] // count, [1] * len(shape), []
+        for block in range(count):
+            first, last = [0] * len(shape), list(shape)
+            first[axis], last[axis] = block * size, (block + 1) * size
+            out.append(hlo.slice(value, first, last, ones))
+        return out
+
     def permute(self, value: Any, source_of: IntArray, axes: tuple[str, ...]) -> Any:
         receivers = np.flatnonzero(source_of >= 0)
         pairs = np.stack([source_of[receivers], receivers], axis=1)

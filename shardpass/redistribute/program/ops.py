@@ -77,12 +77,16 @@ class AllGather:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AllToAll:
-    """Block ``j`` of axis ``split`` goes to the group's device ``j``; what comes is joined along ``concat``."""
+    """Block ``j`` of axis ``split`` goes to the group's device ``j``; what comes is joined along ``concat``.
+
+    ``by_slices``: each block is cut by a slice of its own, where XLA may make one array of blocks first.
+    """
 
     split: int
     concat: int
     groups: IntArray  # [groups, size]
     axes: tuple[str, ...] = ()
+    by_slices: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -83,8 +83,8 @@ class Profile:
         latency, bandwidth: of the link between two devices that neither ``blocks`` nor ``axes`` join (``Link``).
         copies: bytes a second that a device writes locally.
         products: multiplications (with an addition each) a second of a large matrix product.
-        runs, elements, places, gathers_by_pieces, floats_as_bits: of local work (``program.local_work``); None: as
-            ``copies`` suggests.
+        runs, elements, places, gathers_by_pieces, cuts_by_slices, floats_as_bits: of local work
+            (``program.local_work``); None: as ``copies`` suggests.
         blocks: (devices, link), the smallest first: each run of so many device ids is joined by the link.
         axes: (mesh axis, link): devices that differ along that axis alone are joined by the link.
     """
@@ -101,6 +101,7 @@ class Profile:
     elements: float | None = None
     places: float | None = None
     gathers_by_pieces: bool = False
+    cuts_by_slices: bool = False
     floats_as_bits: bool = False
 
     @cached_property
@@ -113,6 +114,7 @@ class Profile:
             self.elements or usual.elements,
             self.places or usual.places,
             self.gathers_by_pieces,
+            self.cuts_by_slices,
             self.floats_as_bits,
         )
 
@@ -198,8 +200,9 @@ PROFILES: Mapping[str, Profile] = {
             products=2e10,
             runs=5e7,
             elements=1e9,
-            places=2e9,
+            places=4e9,
             gathers_by_pieces=True,
+            cuts_by_slices=True,
             floats_as_bits=True,
         ),
         Profile(

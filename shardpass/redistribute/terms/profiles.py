@@ -7,8 +7,8 @@ The file is a JSON object with the fields of ``Profile``; seconds, bytes, bytes 
      "axes": {"model": {"latency": 1e-05, "bandwidth": 5e10}}}
 
 ``about``, ``products``, ``blocks`` and ``axes`` may be left out, and not both of the last two be there; likewise what
-local work takes (``runs``, ``elements`` and ``places`` a second, and ``gathers_by_pieces`` and ``floats_as_bits``, true
-or false; ``program.local_work``). Other fields are notes.
+local work takes (``runs``, ``elements`` and ``places`` a second, and ``gathers_by_pieces``, ``cuts_by_slices`` and
+``floats_as_bits``, true or false; ``program.local_work``). Other fields are notes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any
 from shardpass.diagnostics import table_redistribute as table
 from shardpass.redistribute.terms.costs import PRODUCTS, PROFILES, Link, Profile
 
-LOCAL = ("runs", "elements", "places", "gathers_by_pieces", "floats_as_bits")
+LOCAL = ("runs", "elements", "places", "gathers_by_pieces", "cuts_by_slices", "floats_as_bits")
 
 
 def find_profile(given: str | Profile) -> Profile:
@@ -77,6 +77,7 @@ def from_json(data: Any, name: str) -> Profile:
         _rate(data, "elements"),
         _rate(data, "places"),
         _flag(data, "gathers_by_pieces"),
+        _flag(data, "cuts_by_slices"),
         _flag(data, "floats_as_bits"),
     )
 

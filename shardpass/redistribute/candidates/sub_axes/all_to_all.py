@@ -1,6 +1,6 @@
 """A swap as one all_to_all: sub-axes let go of the sub-dimensions that they split and take local ones.
 
-The all_to_all cuts the local array along one axis and joins what comes along one axis. There are four forms, by where
+The all_to_all cuts the local array along one axis and joins what comes along one axis. There are five forms, by where
 the sub-dimensions stand in the local array; a *leaving* one is local before and split after, a *coming* one the
 reverse. Each moves the same bytes; the one with the least local work is taken (``program.local_work``).
 
@@ -14,10 +14,15 @@ reverse. Each moves the same bytes; the one with the least local work is taken (
    dimensions are merged where that is possible.
 4. In front, with the other dimensions as they are: a slice, padding or transpose that goes before is then read without
    divisions. Where none does, form 3 takes no more.
+5. By slices, where the leaving ones are the most major of one dimension, and a profile says that it pays: each block is
+   a slice of its own, so that the blocks are joined along the axis on which they come. XLA's CPU client cuts them in
+   loops without divisions. f32[8, 8] above: four slices 2x2, joined along dimension 0. The tile is cut as it is, where
+   the coming ones lead a dimension; or as rows of blocks, after which form 3's second transpose comes.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from shardpass.redistribute.candidates.sub_axes.assignments import Assignment, SubAxisProblem
@@ -28,6 +33,8 @@ from shardpass.redistribute.program.build import Builder
 from shardpass.redistribute.program.steps import StepKind
 
 SMALL = 1 << 14  # bytes: of tiles as small the number of ops decides
+MOST_SLICES = 16  # blocks that are cut one by one: more make programs long
+WIDE = 4  # bytes of an element from which on rows of blocks take as long as the tile as it is; narrower ones less
 
 
 def swap(problem: SubAxisProblem, before: Assignment, after: Assignment, builder: Builder) -> None:
@@ -46,7 +53,7 @@ def swap(problem: SubAxisProblem, before: Assignment, after: Assignment, builder
         problem.sub_axes.names(swapped),
     )
     split, concat = problem.leading_dim(before, leaving), problem.leading_dim(after, coming)
-    moved = builder.bytes(builder.tile)
+    moved, count = builder.bytes(builder.tile), exchange.groups.shape[1]
     if split is not None and concat is not None and moved <= SMALL:
         forms = [exchange.along(split, concat)]
     else:
@@ -54,7 +61,10 @@ def swap(problem: SubAxisProblem, before: Assignment, after: Assignment, builder
         forms += [exchange.in_front(whole=True)]
         forms += [exchange.in_front(whole=False)] if builder.is_rearranged else []
         forms += [] if split is None or concat is None else [exchange.along(split, concat)]
-    count = exchange.groups.shape[1]
+    if split is not None and moved > SMALL and count <= MOST_SLICES and builder.prices.cuts_by_slices:
+        as_it_is = [] if concat is None or split == concat else [exchange.by_slices(split, concat)]
+        by_rows = [] if builder.is_rearranged else [exchange.by_rows(split)]
+        forms += [*by_rows, *as_it_is] if builder.bytes((1,)) < WIDE else [*as_it_is, *by_rows]
     program = builder.cheapest(forms)
     builder.step(StepKind.ALL_TO_ALL, program, exchange.groups, exchange.target, moved - moved // count, exchange.names)
 
@@ -88,6 +98,21 @@ class _Exchange:
         of_run = {run[0]: a for a, run in enumerate(layout.runs)}
         order = [of_run[t] for t in standing if t in of_run]
         return [*rearranged(self.source, layout, order, self.target), *self.along(dim, dim)]
+
+    def by_slices(self, split: int, concat: int) -> list[ops.Op]:
+        """Form 5, of the tile as it is."""
+        return [ops.AllToAll(split, concat, self.groups, self.names, by_slices=True)]
+
+    def by_rows(self, split: int) -> list[ops.Op]:
+        """Form 5, of rows of blocks: the dimensions before ``split`` are one, and so are the others."""
+        rows, count = math.prod(self.source[:split]), self.groups.shape[1]
+        grid = (1, rows, math.prod(self.source[split:]))
+        came = (count, rows, grid[2] // count)
+        return [
+            ops.Reshape(grid),
+            ops.AllToAll(2, 0, self.groups, self.names, by_slices=True),
+            *restored(self.problem, self.final, self.coming, came, self.target),
+        ]
 
     def in_front(self, *, whole: bool) -> list[ops.Op]:
         """Form 3, or 4 where neighbours are not made one axis (``whole``)."""

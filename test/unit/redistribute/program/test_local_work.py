@@ -2,6 +2,7 @@
 
 import math
 
+import execution as x
 import numpy as np
 import pytest
 
@@ -51,6 +52,14 @@ def test_pieces_joined_along_an_inner_axis_are_runs():
     assert work((8, 28), exchange) == cut.plus(LocalWork(4 * 224, 32, 0, 0))
     seen_otherwise = work((8, 28), exchange, ops.Reshape((4, 2, 28)))
     assert seen_otherwise == cut.plus(LocalWork(4 * 224, 0, 224, 224))  # each element is looked for in its piece
+
+
+def test_blocks_cut_by_slices_are_read_in_stretches_and_joined_where_they_come():
+    """f32[8, 28] in four blocks of 8x7: 32 stretches of 7, each as long as 5 elements; then 4 runs, one a block."""
+    exchange = ops.AllToAll(1, 0, FOUR, by_slices=True)
+    assert work((8, 28), exchange) == LocalWork(4 * 224, 0, 5 * 32, 0).plus(LocalWork(4 * 224, 4, 0, 0))
+    narrow = work((8, 8), exchange)  # stretches of 2, which take no longer than their elements
+    assert narrow == LocalWork(4 * 64, 0, 64, 0).plus(LocalWork(4 * 64, 4, 0, 0))
 
 
 def test_runs_of_up_to_16_bytes_take_no_call():
@@ -113,6 +122,37 @@ def test_a_gather_goes_by_pieces_only_where_the_profile_says_so():
         assert ("stablehlo.all_to_all" in plan.to_module()) == (name == "cpu")
 
 
+def test_an_exchange_by_slices_is_one_concatenation():
+    """f32[256, 40, 21] on 4 devices, dimension 1 exchanged for 0; XLA runs it, NumPy says what comes."""
+    source, target = "{mesh['x'=4], [{'x'}, {}, {}]}", "{mesh['x'=4], [{}, {'x'}, {}]}"
+    whole = np.arange(256 * 40 * 21, dtype=np.float32).reshape(256, 40, 21)
+    for name, slices in (("cpu", 4), ("default", 0)):
+        plan = plan_redistribution(whole.shape, "f32", source, target, profile=name)
+        text = plan.to_module()
+        assert (text.count("stablehlo.slice"), text.count("stablehlo.concatenate")) == (slices, slices // 4)
+        for d, got in enumerate(x.run_plan(plan, whole)):
+            np.testing.assert_array_equal(got, whole[:, 10 * d : 10 * d + 10])
+
+
+@pytest.mark.parametrize("element", ["f32", "i8"])
+def test_rows_of_blocks_are_turned_where_they_come(element):
+    """Blocks of dimension 1 become the most major of dimension 3, 20 elements each; XLA runs it."""
+    source, target = "{mesh['x'=4], [{}, {}, {}, {'x'}]}", "{mesh['x'=4], [{}, {'x'}, {}, {}]}"
+    whole = (np.arange(64 * 8 * 9 * 80) % 113).reshape(64, 8, 9, 80).astype({"f32": "float32", "i8": "int8"}[element])
+    machine = Profile("slices", 0.0, 1e9, math.inf, runs=1.0, elements=1e6, places=1e9, cuts_by_slices=True)
+    plan = plan_redistribution(whole.shape, element, source, target, profile=machine)
+    exchange = next(op for op in plan.program if isinstance(op, ops.AllToAll))
+    assert (exchange.by_slices, exchange.split, exchange.concat) == (True, 2, 0)
+    for d, got in enumerate(x.run_plan(plan, whole)):
+        np.testing.assert_array_equal(got, whole[:, 2 * d : 2 * d + 2])
+
+
+def test_many_blocks_are_not_cut_one_by_one():
+    source, target = "{mesh['x'=32], [{'x'}, {}]}", "{mesh['x'=32], [{}, {'x'}]}"
+    plan = plan_redistribution((1024, 4096), "f32", source, target, profile="cpu")
+    assert "stablehlo.slice" not in plan.to_module()
+
+
 def test_each_form_gives_the_same_array():
     """Rows to columns with a slice before, under prices that make each form the cheapest; NumPy is the witness."""
     mesh = "mesh['a'=2,'b'=4]"
@@ -168,6 +208,6 @@ def test_sums_do_not_travel_as_bits():
 
 def test_profiles_say_what_local_work_takes():
     cpu = PROFILES["cpu"].local
-    assert (cpu.runs, cpu.gathers_by_pieces, cpu.floats_as_bits) == (5e7, True, True)
+    assert (cpu.runs, cpu.gathers_by_pieces, cpu.cuts_by_slices, cpu.floats_as_bits) == (5e7, True, True, True)
     default = PROFILES["default"]
     assert default.local == usual_prices(default.copies)
