@@ -9,6 +9,7 @@ from shardpass.partition.emit import emit
 from shardpass.partition.splices import spliced_table
 from shardpass.pipeline.base import ModulePass
 from shardpass.pipeline.registry import register
+from shardpass.planning.choose import Decided
 from shardpass.planning.loop_price import OFF, LoopTerms
 from shardpass.planning.loops import with_loops
 from shardpass.planning.plan import ProgramPlan
@@ -65,8 +66,8 @@ class Partition(ModulePass):
 
     def run(self, module: Any) -> None:
         table = spliced_table(module)
-        emit(self.planned(table.program, table.found()), table.handles)
+        emit(self.planned(table.program, table.found(), table.decided), table.handles)
 
-    def planned(self, program: Program, shardings: Shardings) -> ProgramPlan:
-        """What the pass builds."""
-        return with_loops(plan_program(program, shardings), LoopTerms(self.matmul_loops, self.matmul_one_way))
+    def planned(self, program: Program, shardings: Shardings, decided: Decided | None = None) -> ProgramPlan:
+        """What the pass builds. ``decided``: by plans of the program before."""
+        return with_loops(plan_program(program, shardings, decided), LoopTerms(self.matmul_loops, self.matmul_one_way))

@@ -99,7 +99,7 @@ class Propagate(ModulePass):
         program, handles = table.program, table.handles
         decision = self._decided(program, barriers(program, handles))
         write(program, handles, decision.shardings)
-        keep(Table(program, handles, decision.shardings))
+        keep(Table(program, handles, decision.shardings, decision.decided))
         return decision, handles
 
     def _decided(self, program: Program, directions: dict[int, str]) -> Decision:

@@ -13,7 +13,7 @@ from shardpass.ops.splits.prime_mesh import PrimeMesh
 from shardpass.pipeline.base import ModulePass
 from shardpass.pipeline.registry import register
 from shardpass.program.program import Array
-from shardpass.program.table import Table, keep, table_of
+from shardpass.program.table import keep, table_of
 from shardpass.sharding import Sharding
 
 
@@ -64,7 +64,7 @@ class WholeAxes(ModulePass):
         signature.write()
         of = {**found.of, **{arguments[index]: sharding for index, sharding in into.items()}}
         results = tuple(out.get(index, sharding) for index, sharding in enumerate(found.results))
-        keep(Table(program, table.handles, replace(found, of=of, results=results)))
+        keep(replace(table, shardings=replace(found, of=of, results=results)))
         return True
 
     def _all(self, mesh: PrimeMesh, arrays: Any, given: Any, rows: list[dict[str, Any]]) -> dict[int, Sharding]:

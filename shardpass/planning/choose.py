@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from shardpass.ops.model import LocalPlan, OpModel, Shapes, Split
-from shardpass.ops.splits.assign import Completion, Known, Side, assign, complete
+from shardpass.ops.splits.assign import Completion, Floors, Known, Side, assign, complete
 from shardpass.ops.splits.factors import Axes, DimAxes, Kind, Rule, used_axes
 from shardpass.ops.splits.prime_mesh import PrimeMesh
 from shardpass.ops.tiles.masking import has_identity
@@ -141,6 +141,9 @@ class Choices:
                 return 0
             return self.prices.move(types[i], mesh.sharding(dims), wanted[i], mesh)
 
+        def least_delivered(i: int, dims: tuple[Axes, ...]) -> int:
+            return 0 if outputs[i].dims == dims else self.prices.least(types[i], mesh.sharding(dims), wanted[i], mesh)
+
         chosen = assign(
             rule,
             inputs,
@@ -156,6 +159,7 @@ class Choices:
                 for copy in self.copies.of(h)[1:]
             ],
             splits.known,
+            Floors(lambda i, dims: self.copies.least(held[i], mesh.sharding(dims)), least_delivered),
         )
         operands = [
             OperandChoice(mesh.sharding(dims), masks(rule, index, held[index].shape, dims, mesh))

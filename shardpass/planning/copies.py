@@ -96,6 +96,10 @@ class Copies:
         """Bytes that a device receives to bring ``held`` to ``target``, from the nearest of its copies."""
         return self.nearest(held, target)[0]
 
+    def least(self, held: Held, target: Sharding) -> int:
+        """What ``price`` does not fall below."""
+        return min([self.prices.least(held.type, source, target, held.mesh) for source in self.of(held)])
+
     def nearest(self, held: Held, target: Sharding) -> tuple[int, Sharding]:
         """(bytes, the copy to start from); among equals the value's own tile, then the first."""
         best = (self.prices.move(held.type, held.sharding, target, held.mesh), held.sharding)

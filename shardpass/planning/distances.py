@@ -10,8 +10,9 @@ where its own ends. Over all dimensions these fractions are multiplied.
 
 Example, ``f32[8,8]`` on d=4, from rows to columns over d: the wanted tile has 16 elements; along the rows a device has
 a quarter of it, along the columns all: 12 elements are received, 48 bytes. A planner of redistributions receives at
-least that. It receives more, up to the whole tile, only where tiles change their owners: along some dimension neither
-split begins with the other, as from x to y. These are the pairs that are planned.
+least that. Where tiles change their owners, as along some dimension neither split begins with the other (from x to y),
+some device has nothing of an even tile and receives all of it; a planner may receive more, and these are the pairs that
+are planned.
 
 Complexity: O(splits^2 x dimensions), in NumPy; a table is made once for each type and each pair of lists of splits.
 """
@@ -44,7 +45,7 @@ class Distances:
     ) -> None:
         self.machine, self.axes, self.prices, self.left = machine, axes, prices, most
         self._known: dict[Any, Costs] = {}
-        self._kept: dict[tuple[Axes, Axes, PrimeMesh], float] = {}
+        self._kept: dict[tuple[int, Axes, Axes, PrimeMesh], float] = {}
 
     def of(self, array: Array, mesh: PrimeMesh, sources: Sequence[DimAxes], targets: Sequence[DimAxes]) -> Costs:
         """[sources, targets]: the price of one reshard."""
@@ -61,7 +62,7 @@ class Distances:
         for dim, size in enumerate(array.shape):
             from_axes, row = _distinct([dims[dim] for dims in sources])
             to_axes, column = _distinct([dims[dim] for dims in targets])
-            table = [[self._fraction(one, other, mesh) for other in to_axes] for one in from_axes]
+            table = [[self._fraction(size, one, other, mesh) for other in to_axes] for one in from_axes]
             kept *= np.array(table)[row[:, None], column[None, :]]
             elements *= np.array([-(-size // mesh.count(axes)) for axes in to_axes])[column]
         received: Costs = (1 - kept) * elements[None, :] * (array.element.bits / 8)
@@ -82,15 +83,18 @@ class Distances:
         for (row, source), (column, target) in pairs:
             received[row, column] = self.prices.move(array, mesh.sharding(source), mesh.sharding(target), mesh)
 
-    def _fraction(self, source: Axes, target: Axes, mesh: PrimeMesh) -> float:
+    def _fraction(self, size: int, source: Axes, target: Axes, mesh: PrimeMesh) -> float:
         """How much of the wanted tile a device has, along one dimension."""
-        key = (source, target, mesh)
+        key = (size, source, target, mesh)
         found = self._kept.get(key)
         if found is None:
             common = 0
             while common < min(len(source), len(target)) and source[common] == target[common]:
                 common += 1
             found = self._kept[key] = 1 / mesh.count(source[common:])
+            even = size % mesh.count(source) == 0 == size % mesh.count(target)
+            if even and common < min(len(source), len(target)):
+                found = self._kept[key] = 0.0
         return found
 
     def _priced(

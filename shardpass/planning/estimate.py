@@ -11,6 +11,10 @@ So the estimate of a change is the difference of the terms of the ops and arrays
 that a planner finds at hand by its order, and arrays computed again from others than constants, are left to the plan
 (``planner``), which decides what is taken.
 
+Most changes do not pay, and of these a price above a limit is all that anybody asks for. So a change is priced from
+below (``_Change``), and ends as soon as it is known to be dear: no split is chosen for the ops that are left, and no
+redistribution planned.
+
 State: the terms of a base point. Invariant: ``self.price`` is the sum of all terms of the base. Complexity of a change:
 O(ops around the values that change), each a table lookup where its signature is known.
 """
@@ -47,6 +51,7 @@ class Estimate:
         self.times: dict[int, float] = {}  # of a value: how often it is made
         self.meshes: dict[int, PrimeMesh] = {}  # of a value, as ops of its region see it
         self._splits: dict[object, Term] = {}  # by what a split depends on; demands by the operand's place
+        self._leasts: dict[int, float] = {}  # by op
         self._read(self.program.body, 1.0, self.program.mesh)
         for value, count in zip(self.program.body.returned, folded.result_times, strict=True):
             self.around.setdefault(value, []).append(RETURNED)
@@ -82,9 +87,9 @@ class Estimate:
     def rebase(self, shardings: Mapping[int, Sharding], results: tuple[Sharding | None, ...]) -> float:
         """Takes ``shardings`` (by value, and of main's results) as the base; its price in bytes."""
         self.shardings, self.results = dict(shardings), results
-        self.terms = {number: self._term(number, shardings, results) for number in (*self.ops, RETURNED)}
+        self.terms = {number: self.term(number, shardings, results) for number in (*self.ops, RETURNED)}
         self.moves = {value: self._moved(value, shardings, self.terms) for value in self.around}
-        self.price = sum(self._weight(n) * term[0] for n, term in self.terms.items()) + sum(self.moves.values())
+        self.price = sum(self.weight(n) * term[0] for n, term in self.terms.items()) + sum(self.moves.values())
         return self.price
 
     def change(
@@ -92,58 +97,72 @@ class Estimate:
     ) -> float:
         """The price where some values, and main's results, have other shardings; the base stays.
 
-        Above ``limit`` it may be any price above it: the terms of ops are added one by one, and none is negative.
+        Above ``limit`` it may be any price above it (``_Change``).
         """
-        shardings = {**self.shardings, **fresh}
         touched = {number for value in fresh for number in self.around.get(value, ())}
         if results is not self.results and results != self.results:
             touched.add(RETURNED)
-        values = {value for value in fresh if value in self.moves}
-        values.update([value for number in touched for value, _ in self.terms[number][1]])
-        price = self.price - sum([self.moves[value] for value in values])
-        price -= sum([self._weight(number) * self.terms[number][0] for number in touched])
-        terms: dict[int, Term] = {}
-        for number in sorted(touched, key=lambda number: -self._weight(number) * self.terms[number][0]):
-            term = terms[number] = self._term(number, shardings, results)
-            price += self._weight(number) * term[0]
-            if price > limit:
-                return price
-        every = _Over(self.terms, terms)
-        added = {value for term in terms.values() for value, _ in term[1]} - values
-        price -= sum([self.moves[value] for value in added])
-        for value in values | added:
-            price += self._moved(value, shardings, every)
-        return price
+        change = _Change(self, {**self.shardings, **fresh}, results, touched)
+        for value in fresh:
+            change.open(value)
+        return change.priced(limit)
 
-    def _weight(self, number: int) -> float:
+    def weight(self, number: int) -> float:
         return 1.0 if number == RETURNED else self.ops[number][1]
 
     # ---------------------------------------------------------------- terms
 
     def _moved(self, value: int, shardings: Mapping[int, Sharding], terms: Mapping[int, Term]) -> float:
         """Price of the reshards of ``value``, once for each sharding that its users take."""
+        targets = {to for number in self.around[value] for wanted, to in terms[number][1] if wanted == value}
+        return sum([self.move(value, shardings, target) for target in targets])
+
+    def move(self, value: int, shardings: Mapping[int, Sharding], target: Sharding) -> float:
+        """Price of one reshard of ``value``."""
         array, own = self.program.arrays[value], shardings.get(value)
         if array is None or own is None or value in self.free:
             return 0.0
-        targets = {to for number in self.around[value] for wanted, to in terms[number][1] if wanted == value}
-        if not targets:
-            return 0.0
-        total = 0.0
-        for target in targets:
-            total += self.machine.move(array, own, target, self.meshes[value])
-        return total * self.times.get(value, 1.0)
+        return self.machine.move(array, own, target, self.meshes[value]) * self.times.get(value, 1.0)
 
-    def _term(self, number: int, shardings: Mapping[int, Sharding], results: tuple[Sharding | None, ...]) -> Term:
+    def least_move(self, value: int, shardings: Mapping[int, Sharding], target: Sharding) -> float:
+        """What ``move`` does not fall below, without a plan."""
+        array, own = self.program.arrays[value], shardings.get(value)
+        if array is None or own is None or value in self.free:
+            return 0.0
+        return self.machine.least_move(array, own, target, self.meshes[value]) * self.times.get(value, 1.0)
+
+    def known(
+        self, number: int, shardings: Mapping[int, Sharding], results: tuple[Sharding | None, ...]
+    ) -> Term | None:
+        """The term of an op, unless a split must be chosen for it first."""
+        op = None if number == RETURNED else self.ops[number][0]
+        if op is None or op.kind is not OpKind.SPLIT:
+            return self.term(number, shardings, results)
+        found = self._splits.get(_signature(op, shardings))
+        return None if found is None else _of_operands(op, found)
+
+    def least(self, number: int) -> float:
+        """What the term of an op that is split never falls below: its work, spread over all devices."""
+        found = self._leasts.get(number)
+        if found is None:
+            op = self.ops[number][0]
+            assert op.model is not None
+            shapes = [[self.program.array(value).shape for value in side] for side in (op.operands, op.results)]
+            devices = self.program.mesh.num_devices
+            found = self._leasts[number] = self.machine.least_work(op.model.rule, shapes[0], shapes[1], devices)
+        return found
+
+    def term(self, number: int, shardings: Mapping[int, Sharding], results: tuple[Sharding | None, ...]) -> Term:
         if number == RETURNED:
             returned = zip(self.program.body.returned, results, strict=True)
             return 0.0, tuple((value, to) for value, to in returned if to is not None)
         op = self.ops[number][0]
         if op.kind is OpKind.SPLIT:
-            key = (op.model, op.mesh.manual, *[shardings.get(v) for v in (*op.operands, *op.results)])
+            key = _signature(op, shardings)
             found = self._splits.get(key)
             if found is None:
                 found = self._splits[key] = self._split(op, shardings)
-            return found[0], tuple([(op.operands[place], to) for place, to in found[1]])
+            return _of_operands(op, found)
         if op.kind is OpKind.CONTROL_FLOW:
             carried = [(v, shardings[r]) for v, r in zip(op.operands, op.results, strict=False) if r in shardings]
             inner = [
@@ -194,12 +213,82 @@ class Estimate:
         return sharding
 
 
-class _Over(dict[int, Term]):
-    """``base`` with some terms replaced."""
+def _signature(op: Op, shardings: Mapping[int, Sharding]) -> object:
+    """What the term of an op that is split depends on."""
+    return (op.model, op.mesh.manual, *[shardings.get(value) for value in (*op.operands, *op.results)])
 
-    def __init__(self, base: Mapping[int, Term], fresh: Mapping[int, Term]) -> None:
-        super().__init__(fresh)
-        self.base = base
 
-    def __missing__(self, key: int) -> Term:
-        return self.base[key]
+def _of_operands(op: Op, found: Term) -> Term:
+    """A term whose demands are by the operand's place, of the operands of ``op``."""
+    return found[0], tuple([(op.operands[place], to) for place, to in found[1]])
+
+
+class _Change:
+    """The price of a change, from below: it ends as soon as that is above a limit, as it is for most changes.
+
+    State: ``price``, below the price of the change or equal to it. Terms that are known count as they are, those for
+    which a split must be chosen first count as the least that they may be, and so do reshards (``least_move``); one by
+    one they are replaced by what they are. Invariant: none of these steps lowers ``price``.
+    """
+
+    def __init__(
+        self,
+        base: Estimate,
+        shardings: Mapping[int, Sharding],
+        results: tuple[Sharding | None, ...],
+        touched: set[int],
+    ) -> None:
+        self.base, self.shardings, self.results, self.touched = base, shardings, results, touched
+        self.price = base.price
+        self.targets: dict[int, dict[Sharding, float]] = {}  # of arrays that may move otherwise: to where, for how much
+
+    def open(self, value: int) -> None:
+        """The reshards of ``value`` are no longer those of the base."""
+        if value in self.targets or value not in self.base.moves:
+            return
+        self.price -= self.base.moves[value]
+        self.targets[value] = {}
+        for number in self.base.around[value]:
+            if number not in self.touched:
+                for wanted, to in self.base.terms[number][1]:
+                    if wanted == value:
+                        self._add(value, to)
+
+    def priced(self, limit: float) -> float:
+        base = self.base
+        for number in self.touched:
+            for value, _ in base.terms[number][1]:
+                self.open(value)
+        unknown: list[tuple[float, int, float]] = []
+        for number in self.touched:
+            weight, before = base.weight(number), base.terms[number][0]
+            term = base.known(number, self.shardings, self.results)
+            if term is None:
+                unknown.append((-weight * before, number, weight))
+                self.price += weight * (base.least(number) - before)
+            else:
+                self.price += weight * (term[0] - before)
+                self._take(term[1])
+        for _, number, weight in sorted(unknown):
+            if self.price > limit:
+                return self.price
+            term = base.term(number, self.shardings, self.results)
+            self.price += weight * (term[0] - base.least(number))
+            self._take(term[1])
+        for value, targets in self.targets.items():
+            for target, least in targets.items():
+                if self.price > limit:
+                    return self.price
+                self.price += base.move(value, self.shardings, target) - least
+        return self.price
+
+    def _take(self, demands: Demands) -> None:
+        for value, to in demands:
+            self.open(value)
+            self._add(value, to)
+
+    def _add(self, value: int, target: Sharding) -> None:
+        targets = self.targets[value]
+        if target not in targets:
+            least = targets[target] = self.base.least_move(value, self.shardings, target)
+            self.price += least

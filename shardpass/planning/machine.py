@@ -21,13 +21,15 @@ State: tables of what was priced. Complexity: O(1) for what is known.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
-from shardpass.ops.model import Split
+from shardpass.ops.model import Shape, Split
 from shardpass.ops.splits.assign import LATENCY_BYTES, WORK_PER_BYTE
 from shardpass.ops.splits.factors import Axes, Kind, Rule
 from shardpass.ops.splits.prime_mesh import PrimeMesh
 from shardpass.planning.listed import redistribution
+from shardpass.planning.prices import least_received
 from shardpass.planning.steps import Copy, Reshard
 from shardpass.program.program import Array
 from shardpass.redistribute.problem.sub_axes import sub_axes_of
@@ -37,6 +39,7 @@ from shardpass.sharding import Sharding
 
 POINTS_PER_BYTE = 64
 BYTES_PER_ELEMENT = 5  # read or written: most elements have four bytes, and ops are fused
+MOST_NESTS = 4096  # that a machine remembers
 MANY = 1 << 30  # bytes by which a link is measured
 
 
@@ -52,6 +55,8 @@ class Machine:
             self.element = BYTES_PER_ELEMENT * profile.bandwidth / profile.copies
             self.point = profile.bandwidth / profile.products
         self._moves: dict[tuple[Array, Sharding, Sharding, Axes], float] = {}
+        self._least_moves: dict[tuple[Array, Sharding, Sharding, Axes], float] = {}
+        self._nests: dict[int, tuple[Rule, int, bool]] = {}  # by the rule's identity, which hashes fast
         self._links: dict[tuple[Axes, PrimeMesh], tuple[float, float]] = {}
 
     def send(self, count: int, axes: Axes, mesh: PrimeMesh) -> float:
@@ -67,6 +72,8 @@ class Machine:
         """A reshard by the default planner."""
         key = (array, source, target, mesh.manual)
         found = self._moves.get(key)
+        if found is None and least_received(array, source, target, mesh) == (0, True):
+            found = self._moves[key] = 0.0  # a slice
         if found is None:
             plan = redistribution(Reshard(Copy(0, source), target, array, mesh, 0, ""))
             if self.profile is None:
@@ -76,16 +83,54 @@ class Machine:
             self._moves[key] = found
         return found
 
+    def least_move(self, array: Array, source: Sharding, target: Sharding, mesh: PrimeMesh) -> float:
+        """What ``move`` does not fall below, without a profile: one collective. No redistribution is planned for it."""
+        if self.profile is not None:
+            return 0.0
+        key = (array, source, target, mesh.manual)
+        known = self._moves.get(key)
+        if known is None:
+            known = self._least_moves.get(key)
+        if known is None:
+            received, _ = least_received(array, source, target, mesh)
+            known = self._least_moves[key] = received + self.latency if received else 0.0
+        return known
+
     def work(self, rule: Rule, split: Split) -> float:
         """What an op with ``rule`` computes on one device under ``split``."""
         if rule.independent:  # no operand has anything to do with another: elements alone
             return sum([prod(tile) for tile in split.result_tiles]) * self.element
         if rule.in_part:
             return split.largest_beside_first * self.element
-        points = prod([max(1, factor.size) for factor in rule.factors]) / split.count
-        reduces = any(factor.kind is Kind.REDUCTION for factor in rule.factors)
+        nest, reduces = self._nest(rule)
+        points = nest / split.count
         touched = min(points, split.largest_tile) if reduces else split.largest_result
         return max(points * self.point, touched * self.element)
+
+    def least_work(self, rule: Rule, operands: Sequence[Shape], results: Sequence[Shape], parts: int) -> float:
+        """What ``work`` never falls below, for splits into at most ``parts`` parts."""
+        if rule.in_part:
+            return 0.0
+        made = [prod(shape) / parts for shape in results]
+        if rule.independent:
+            return sum(made) * self.element
+        nest, reduces = self._nest(rule)
+        points = nest / parts
+        touched = max(made, default=0.0)
+        if reduces:
+            touched = min(points, max([touched, *[prod(shape) / parts for shape in operands]]))
+        return max(points * self.point, touched * self.element)
+
+    def _nest(self, rule: Rule) -> tuple[int, bool]:
+        """Points of the loop nest of an op, and whether it reduces."""
+        found = self._nests.get(id(rule))
+        if found is None:
+            points = prod([max(1, factor.size) for factor in rule.factors])
+            reduces = any(factor.kind is Kind.REDUCTION for factor in rule.factors)
+            if len(self._nests) == MOST_NESTS:
+                self._nests.clear()
+            found = self._nests[id(rule)] = (rule, points, reduces)  # which keeps the rule, and with it the identity
+        return found[1:]
 
     def _link(self, axes: Axes, mesh: PrimeMesh) -> tuple[float, float]:
         """(latency, bytes for each byte) of a collective over ``axes``, in bytes of the profile's own link."""

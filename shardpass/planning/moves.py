@@ -74,6 +74,7 @@ class Moves:
         self.spreading = Spreading(engine)
         self._seen: set[frozenset[tuple[int, DimAxes]]] = set()
         self._reached: dict[tuple[Axes, bool, Reach], set[Place]] = {}
+        self._starts: dict[tuple[int, int, bool], tuple[Place, ...]] = {}
         self._steps: dict[int | None, list[int]] = {}
         for number, step in enumerate(engine.steps):
             self._steps.setdefault(step.op, []).append(number)
@@ -103,6 +104,8 @@ class Moves:
     def _move(self, step: int, factor: int, axes: Axes, given: bool, reach: Reach) -> Move | None:
         """The move, unless it changes nothing or another changes the same."""
         start = self._places(step, factor, reach is Reach.RESULTS)
+        if not given and not self._any_split(start, axes):
+            return None
         reached = self._reached.setdefault((axes, given, reach), set())
         if reach in FAR and any(place in reached for place in start):
             return None
@@ -115,17 +118,29 @@ class Moves:
         self._seen.add(key)
         return Move(step, factor, axes, given, reach, spread.splits)
 
-    def _places(self, number: int, factor: int, results: bool) -> list[Place]:
+    def _any_split(self, places: Iterable[Place], axes: Axes) -> bool:
+        """Whether one of ``axes`` splits one of the dimensions."""
+        values = self.engine.values
+        return any(axis in values[value].dims[dim] for value, dim in places for axis in axes)
+
+    def _places(self, number: int, factor: int, results: bool) -> tuple[Place, ...]:
         """The dimensions of a step's values, or of its results alone, that begin with ``factor``."""
+        key = (number, factor, results)
+        found = self._starts.get(key)
+        if found is None:
+            found = self._starts[key] = self._find(*key)
+        return found
+
+    def _find(self, number: int, factor: int, results: bool) -> tuple[Place, ...]:
         step = self.engine.steps[number]
         maps = (*step.rule.operands, *step.rule.results)
         first = len(step.rule.operands) if results else 0
-        return [
+        return tuple(
             (step.values[place], dim)
             for place in range(first, len(maps))
             for dim, factors in enumerate(maps[place])
             if factors and factors[0] == factor
-        ]
+        )
 
 
 def whole_axes(mesh: PrimeMesh) -> tuple[Axes, ...]:

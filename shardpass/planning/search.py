@@ -100,6 +100,7 @@ class Decision:
 
     ``settled``: the moves that were taken, in order; ``tried``: how many were looked at; ``searched``: the folded
     program that was searched. ``parts``: of an op of ``found`` that is a part of one of the program, that op's number.
+    ``decided``: what plans have decided on the way, for those that follow.
     """
 
     shardings: Shardings
@@ -108,6 +109,7 @@ class Decision:
     tried: int = 0
     searched: Propagated | None = None
     parts: Mapping[int, int] = field(default_factory=dict)
+    decided: Decided | None = None
 
     @property
     def space(self) -> Space | None:
@@ -143,15 +145,16 @@ def decide(
         taken = None
     else:
         found, parts = search.found, search.folded.parts
-        taken = Decision(chosen, found, tuple(search.settled), search.tried, found, parts)
+        taken = Decision(chosen, found, tuple(search.settled), search.tried, found, parts, search.decided)
     if taken is not None and search.best.price < search.first.price * (1 - SURE):
         return taken
     found = Propagated(program, barriers)
     if taken is not None:
-        before, after = (price(plan_program(program, s), machine) for s in (found.shardings, taken.shardings))
+        both = found.shardings, taken.shardings
+        before, after = (price(plan_program(program, one, search.decided), machine) for one in both)
         if after <= before - search.least:
             return taken
-    return Decision(found.shardings, found, (), search.tried, search.found)
+    return Decision(found.shardings, found, (), search.tried, search.found, decided=search.decided)
 
 
 def _spliced(program: Program) -> frozenset[int]:

@@ -22,11 +22,15 @@ from shardpass.program.shardings import Shardings, shardings_said
 
 @dataclass(frozen=True)
 class Table:
-    """A module's facts. ``shardings``: what propagation found, None before it."""
+    """A module's facts. ``shardings``: what propagation found, None before it.
+
+    ``decided``: what plans of the program have decided so far (``planning.choose``), for those that follow.
+    """
 
     program: Program
     handles: Handles
     shardings: Shardings | None = None
+    decided: Any = None
 
     def found(self) -> Shardings:
         """The shardings of all values: what propagation found in this run, or what the text says."""

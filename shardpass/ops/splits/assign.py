@@ -87,6 +87,13 @@ class Meaning(NamedTuple):
     work: float
 
 
+class Floors(NamedTuple):
+    """What ``bring`` and ``deliver`` do not fall below, which takes less long to know."""
+
+    bring: Move
+    deliver: Move
+
+
 class Known:
     """What is known of the splits of one op, or of equal ones: it does not depend on how their values are split now.
 
@@ -237,12 +244,13 @@ def assign(
     works: Callable[[dict[int, Axes]], float],
     copies: Sequence[Side] = (),
     known: Known | None = None,
+    floors: Floors | None = None,
 ) -> Assignment:
     """The cheapest split. ``bring(i, dims)`` and ``deliver(i, dims)`` price operand i's and result i's move.
 
     ``sends``: bytes of each collective of the op's own under a split; ``works``: the price of its work on one device.
     ``copies``: operands again, split as a copy of them that is at hand. ``known``: of ops equal to this one, to which
-    this call adds.
+    this call adds. ``floors``: by which candidates are left out before their moves are priced.
     """
     if rule.independent and len(operands) > 1:
         return _assign_pairs(rule, operands, results, mesh, bring, deliver)
@@ -261,7 +269,7 @@ def assign(
             sent, count = sum(own), sum(map(bool, own))
             means = Meaning(assigned, inputs, outputs, partial, sent, count, works(assigned))
             known.meanings[key] = means
-        price = _price(means, results, rule, mesh, bring, deliver, math.inf if best is None else best.price)
+        price = _price(means, results, rule, mesh, (bring, deliver), math.inf if best is None else best.price, floors)
         if best is None or price < best.price:
             best = Assignment(assigned, means.operands, means.results, means.partial, price)
     assert best is not None  # there is always the candidate that splits nothing
@@ -269,7 +277,13 @@ def assign(
 
 
 def _price(
-    means: Meaning, results: Sequence[Side], rule: Rule, mesh: PrimeMesh, bring: Move, deliver: Move, most: float
+    means: Meaning,
+    results: Sequence[Side],
+    rule: Rule,
+    mesh: PrimeMesh,
+    moves: tuple[Move, Move],
+    most: float,
+    floors: Floors | None,
 ) -> float:
     """The price of a candidate, or any that is not below ``most``: moves, which take long to price, come last."""
     sent, count = means.sent, means.collectives
@@ -283,7 +297,13 @@ def _price(
         for _, steps in done:
             received = sum([step.bytes for step in steps])
             sent, count = sent + received, count + bool(received)
-    for move, ends in ((bring, means.operands), (deliver, reached)):
+    every = means.operands, reached
+    if floors is not None and most < math.inf:
+        rows = zip(floors, every, strict=True)
+        least = [floor(place, dims) for floor, ends in rows for place, dims in enumerate(ends)]
+        if sent + sum(least) + LATENCY_BYTES * (count + sum(map(bool, least))) + means.work >= most:
+            return most
+    for move, ends in zip(moves, every, strict=True):
         for place, dims in enumerate(ends):
             if sent + LATENCY_BYTES * count + means.work >= most:
                 return most

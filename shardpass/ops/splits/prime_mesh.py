@@ -43,6 +43,7 @@ class PrimeMesh:
         self._by_start = {(part.name, part.pre): i for i, part in enumerate(parts)}
         self._to: dict[DimAxes, Sharding] = {}
         self._from: dict[Sharding, DimAxes | None] = {}
+        self._counts: dict[Axes, int] = {}
         self._index: dict[Axes, IntArray] = {}
         self._groups: dict[Axes, IntArray] = {}
 
@@ -52,7 +53,10 @@ class PrimeMesh:
 
     def count(self, axes: Axes) -> int:
         """Number of parts that ``axes`` cut a dimension into."""
-        return prod(self.sizes[a] for a in axes)
+        found = self._counts.get(axes)
+        if found is None:
+            found = self._counts[axes] = prod(self.sizes[a] for a in axes)
+        return found
 
     def tile(self, shape: Sequence[int], dims: DimAxes) -> tuple[int, ...]:
         """Shape of a tile; a dimension that does not divide is rounded up (XLA's rule)."""

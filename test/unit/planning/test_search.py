@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 import shardpass
 from shardpass.diagnostics import collect
 from shardpass.ir.collectives import collectives, total_bytes
+from shardpass.passes import partition
 from shardpass.pipeline.named import NAMED
+from shardpass.planning.choose import Decided
+from shardpass.planning.plan import ProgramPlan
+from shardpass.planning.planner import plan_program
 from shardpass.planning.search import Decision, decide
+from shardpass.program.program import Program
+from shardpass.program.shardings import Shardings
 from shardpass.program.table import table_of
 
 ROWS = '{mhlo.sharding = "{devices=[8,1]<=[8]}"}'
@@ -80,3 +87,19 @@ def test_a_search_goes_on_above_the_least_sum() -> None:
     assert decision.tried > 0
     assert decision.settled
     assert decision.settled[-1].after < decision.settled[0].before / 2
+
+
+def test_what_the_search_decided_is_not_decided_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The passes of one run share the splits that were chosen; the plan is what it is without them."""
+    grown = []
+
+    def counted(program: Program, shardings: Shardings, decided: Decided) -> ProgramPlan:
+        before = len(decided.choices)
+        plan = plan_program(program, shardings, decided)
+        grown.append(len(decided.choices) - before)
+        assert str(plan) == str(plan_program(program, shardings))
+        return plan
+
+    monkeypatch.setattr(partition, "plan_program", counted)
+    partitioned(1)
+    assert grown == [0]

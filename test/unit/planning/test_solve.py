@@ -47,8 +47,7 @@ def test_the_formula_is_what_the_planner_receives_or_a_little_less() -> None:
     # of no pairs where more would have to be planned than is allowed
     few = Distances(DEFAULT, (D, M), Prices(8), 33).of(array, MESH, SPLITS, SPLITS)
     assert np.array_equal(few, formula)
-    assert np.count_nonzero(formula != planned) == 34
-    assert np.mean(formula == planned) > 0.7
+    assert 0 < np.mean(formula != planned) < 0.05
     assert np.all((formula == 0) == (planned == 0))
 
 
