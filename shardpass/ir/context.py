@@ -13,14 +13,16 @@ from jaxlib.mlir import ir
 
 from shardpass.diagnostics import Diagnostic, Place, ShardpassError
 from shardpass.diagnostics.table_driver import NOT_A_NAME, NOT_MLIR, NOT_TEXT, TOO_DEEP
+from shardpass.ir.child import served_by
 from shardpass.ir.depth import MOST, too_deep
 from shardpass.ir.diagnostics import from_mlir
 from shardpass.ir.dialects import make_context as make_context
 from shardpass.ir.doors import MAGIC, PIECE, Format, Given, LargeFile, format_of, module_of, module_of_file
-from shardpass.ir.location_names import check_names, may_hold_bytes
+from shardpass.ir.location_names import check_names, is_utf8, may_hold_bytes
 from shardpass.ir.text_locations import name_locations
 
 UNNAMED = "-"  # MLIR's name for text that came from no file
+NAMES = "a location, an attribute or an annotation"
 
 
 def parse_module(
@@ -63,6 +65,11 @@ def _of_text(data: bytes, filename: str, context: Any, offset: int) -> Any:
         line, depth = deep
         reason = f"{depth:,} brackets are open at once, and the most is {MOST:,}"
         raise TOO_DEEP.error(Place(filename, line + offset), name="MLIR's parser", reason=reason)
+    strange = may_hold_bytes(data)
+    if strange and not is_utf8(data):
+        child = served_by("shardpass.ir.doors", "serve", Format.BYTECODE.name, "", data=data)
+        if child.returncode < 0:  # what MLIR says of such a name would end this process too
+            raise NOT_A_NAME.error(Place(filename), name=NAMES)
     with context:
         try:
             module = ir.Module.parse(data)
@@ -70,7 +77,7 @@ def _of_text(data: bytes, filename: str, context: Any, offset: int) -> Any:
             found = [from_mlir(d, filename, offset) for d in error.error_diagnostics]
             lines = data.decode().split("\n")
             raise ShardpassError(*(_not_mlir(d, lines, offset) for d in found)) from None
-        if may_hold_bytes(data):
+        if strange:
             _check_names(module, filename)
         name_locations(module, data, filename, offset)
     return module
@@ -80,7 +87,7 @@ def _check_names(module: Any, filename: str) -> None:
     try:
         check_names(module)
     except UnicodeDecodeError:
-        raise NOT_A_NAME.error(Place(filename), name="a location or an annotation") from None
+        raise NOT_A_NAME.error(Place(filename), name=NAMES) from None
 
 
 def is_bytecode(data: bytes) -> bool:

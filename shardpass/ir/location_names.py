@@ -1,8 +1,9 @@
-"""Names in locations, and of annotations of arguments and results, that are no UTF-8.
+"""Names in locations, and of attributes and annotations, that are no UTF-8.
 
-MLIR's strings are bytes. ``NameLoc.name_str`` and the names of a ``DictAttr`` end the process where they are no UTF-8
-(jaxlib 0.10, 0.12), and no exception can be caught; printed, such a byte is ``\\FF``, as in MLIR's text. So modules are
-asked once, where they come in: those of bytes always, and those of text where the text escapes a byte above 7F.
+MLIR's strings are bytes. ``NameLoc.name_str`` and the names of a ``DictAttr`` or of an op's attributes end the process
+where they are no UTF-8 (jaxlib 0.10, 0.12), and no exception can be caught; printed, such a byte is ``\\FF``, as in
+MLIR's text. So modules are asked once, where they come in: printed as a whole, with large constants left out, and name
+by name only where that text escapes a byte above 7F. The value of an attribute may be any bytes, as a backend's are.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from typing import Any
 from shardpass.ir.walk import every_op, operation
 
 _ESCAPED = re.compile(r'\\[\\"]|((?:\\[0-9A-Fa-f]{2})+)')
-_KEY = re.compile(r'"((?:[^"\\]|\\.)*)"(?= = |[,}])')
+_STRING = r'"((?:[^"\\]|\\.)*)"'
+_KEY = re.compile(f"{_STRING}(?= = )|(?<={{){_STRING}(?=[,}}])|(?<=, ){_STRING}(?=}})")  # the last two: without a value
 _HIGH = re.compile(rb"\\[89A-Fa-f][0-9A-Fa-f]")
 
 
@@ -23,19 +25,42 @@ def may_hold_bytes(text: bytes) -> bool:
     return b"\\" in text and _HIGH.search(text) is not None
 
 
+def is_utf8(text: bytes) -> bool:
+    """Whether all strings of the MLIR text ``text`` are UTF-8."""
+    try:
+        _decode(text.decode())
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
 def check_names(module: Any) -> None:
-    """Raises UnicodeDecodeError where a location or an annotation in ``module`` has a name that is no UTF-8."""
+    """Raises UnicodeDecodeError where a location, attribute or annotation in ``module`` has a name that is no UTF-8."""
+    shown = module.operation.get_asm(
+        enable_debug_info=True,
+        use_local_scope=True,
+        large_elements_limit=1,
+        large_resource_limit=1,
+        assume_verified=True,
+    )
+    if not may_hold_bytes(shown.encode()):
+        return
     known: set[str] = set()
     for location in _locations(module):
         text = str(location)
         if "\\" in text and text not in known:
             known.add(text)
             _decode(text)
-    for op in module.body.operations:
-        for side in ("arg_attrs", "res_attrs"):
-            if side in op.attributes and "\\" in (text := str(op.attributes[side])):
-                for key in _KEY.finditer(text):
-                    _decode(key[1])
+    for op in (module.operation, *every_op(module.operation)):
+        alone = operation(op).get_asm(
+            print_generic_op_form=True,
+            skip_regions=True,
+            use_local_scope=True,
+            large_elements_limit=1,
+            assume_verified=True,
+        )
+        for key in _KEY.finditer(alone):
+            _decode(key[1] or key[2] or key[3] or "")
 
 
 def _decode(text: str) -> None:

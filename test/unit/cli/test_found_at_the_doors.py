@@ -74,7 +74,7 @@ def test_a_profile_with_a_number_that_is_no_float(
 @pytest.mark.parametrize("name", ["a\\FFb", "\\C3", "\\\\\\80"])
 def test_a_location_whose_name_is_no_text(name: str) -> None:
     text = f'module {{ func.func @main(%x: f32 loc("{name}")) {{ return loc("{name}"(unknown)) }} }}'
-    with pytest.raises(ShardpassError, match="a location or an annotation met a name or a text") as error:
+    with pytest.raises(ShardpassError, match="a location, an attribute or an annotation met a name or a text") as error:
         parse_module(text, "m.mlir")
     assert error.value.code == "SP135"
 
@@ -85,6 +85,31 @@ def test_an_annotation_whose_name_is_no_text() -> None:
         parse_module(text, "m.mlir")
     assert error.value.code == "SP135"
     parse_module(text.replace("\\FF", "\\C3\\A9"), "m.mlir")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'module attributes {"a.\\FFb" = 1 : i32} {}',
+        'module attributes {"a\\FFb" = 1 : i32} {}',  # MLIR refuses it, and what it says ends a process
+        'module { func.func @main() attributes {a.b = 1 : i32, "a.\\FFb"} { return } }',
+        'module { func.func @main(%x: T) { %y = stablehlo.add %x, %x {"a\\FFb" = [1, 2]} : T\n return } }',
+        'module { func.func @main(%x: T) { %y = stablehlo.add %x, %x {k = {"a\\FFb"}} : T\n return } }',
+    ],
+    ids=["of a module", "that MLIR refuses", "without a value", "of an op", "of a dictionary in it"],
+)
+def test_an_attribute_whose_name_is_no_text(text: str) -> None:
+    text = text.replace(": T", ": tensor<f32>")
+    with pytest.raises(ShardpassError, match="an attribute or an annotation met a name or a text") as error:
+        parse_module(text, "m.mlir")
+    assert error.value.code == "SP135"
+
+
+def test_the_value_of_an_attribute_may_be_bytes() -> None:
+    attributes = 'api_version = 2 : i32, backend_config = "a\\FF", names = ["b", "\\FE", "c"]'
+    call = f"stablehlo.custom_call @f() {{{attributes}}} : () -> tensor<f32>"
+    module = parse_module(f"module {{ func.func @main() {{ %0 = {call}\n return }} }}", "m.mlir")
+    assert 'backend_config = "a\\FF"' in str(module)
 
 
 @pytest.mark.parametrize("name", ["\\C3\\A9", "\\\\C3", "a\\22b", "\\\\"])
