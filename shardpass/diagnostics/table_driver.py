@@ -95,6 +95,13 @@ PASS_FAILED = Code(
     explanation="A pass signalled failure to MLIR without a diagnostic.",
 )
 
+MLIR_FAILED = Code(
+    "SP136",
+    "MLIR's pass {name} failed: {reason}",
+    remedy="run the pass where it fits, as builtin.module(inline), or leave it out of the pipeline",
+    explanation="A pass of MLIR's own in the pipeline, not of shardpass, stopped with this message.",
+)
+
 INVALID_IR = Code(
     "SP112",
     "{name} left an invalid module: {reason}",

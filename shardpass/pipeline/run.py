@@ -29,7 +29,7 @@ from jaxlib.mlir.passmanager import PassManager
 
 from shardpass.diagnostics import Diagnostic, Severity, ShardpassError, collect, report
 from shardpass.diagnostics.internal import internal_error
-from shardpass.diagnostics.table_driver import INVALID_IR, PASS_FAILED
+from shardpass.diagnostics.table_driver import INVALID_IR, MLIR_FAILED, PASS_FAILED
 from shardpass.ir import streamed
 from shardpass.ir.context import UNNAMED, copy_module, is_valid, parse_module
 from shardpass.ir.diagnostics import from_mlir
@@ -256,7 +256,8 @@ class _Run:
         name = ", ".join(map(str, following)) or str(self.steps[self.entered])
         if not error.error_diagnostics:
             return PASS_FAILED.error(name=name)
-        return ShardpassError(*map(from_mlir, error.error_diagnostics))
+        found = list(map(from_mlir, error.error_diagnostics))
+        return ShardpassError(*(MLIR_FAILED.at(d.place, notes=d.notes, name=name, reason=d.message) for d in found))
 
 
 def _invalid(culprit: str, error: Any) -> ShardpassError:

@@ -264,3 +264,11 @@ def test_the_collector_is_as_it_was(pipeline, searching):
         assert gc.isenabled() is searching
     finally:
         (gc.enable if before else gc.disable)()
+
+
+def test_a_pass_of_mlirs_own_that_fails_is_named():
+    with pytest.raises(ShardpassError) as error:
+        run_pipeline(MODULE, "func.func(inline)")
+    (found,) = error.value.diagnostics
+    assert (found.code, found.place.line > 0) == ("SP136", True)
+    assert found.message.startswith("MLIR's pass func.func(inline) failed: 'func.func' op")
