@@ -208,8 +208,8 @@ def _on_nesting_borders(problem: Problem, shape: tuple[int, ...], terms: Terms, 
     rink = _rink(problem, shape)
     candidates = [_padded_and_trimmed(problem, shape, _rink_strategy(problem, shape, in_rounds=True))]
     candidates += _detoured(problem, shape, terms)
-    ends = through_common_tile(problem, shape)
-    candidates += _of_strategies(problem, shape, common_tile_strategies(ends), terms) if ends else []
+    for ends in through_common_tile(problem, shape):
+        candidates += _of_strategies(problem, shape, common_tile_strategies(ends), terms)
     if few:
         candidates += _box_exchanges(problem)
     return cheapest([rink, *(c for c in candidates if len(c.steps) <= MOST_STEPS)], terms)

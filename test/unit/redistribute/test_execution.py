@@ -62,8 +62,10 @@ def test_sizes_that_do_not_divide(planner, seed):
         ((12, 2, 8), "[{'d'}, {'b'}, {}]", "[{'c'}, {'a'}, {'d', 'b'}]", 8 * 4 + 8 * 4 // 2),
         ((1, 48, 8), "[{}, {'d', 'a', 'b'}, {}]", "[{}, {'c'}, {'b', 'a'}]", 16 * 4 + 16 * 4 * 3 // 4 + 16 * 4),
         ((2, 4, 12), "[{}, {}, {'d'}]", "[{}, {'a', 'b'}, {'c'}]", 4 * 4 + 4 * 4),
+        # an exchange before the permute, and a gather after it
+        ((4, 2, 12, 4), "[{'b'}, {}, {'c'}, {'a', 'd'}]", "[{}, {'b'}, {'a', 'd'}, {}]", 16 * 4 * (7 / 8 + 1 + 2)),
     ],
-    ids=["exchanged", "exchanged and gathered", "gathered"],
+    ids=["exchanged", "exchanged and gathered", "gathered", "exchanged before"],
 )
 def test_halves_become_thirds_by_way_of_sixths(shape, source, target, received):
     """24 devices, on NumPy arrays: tiles of sixths change devices, and no more comes than by Shardy's program."""

@@ -1,4 +1,4 @@
-"""Where the tilings of a dimension clash: slices to a tile that both sides cut, and one permute from order to order.
+"""Where the tilings of a dimension clash: first a tile that both sides cut, and one permute from order to order.
 
 Problem: halves and thirds of a dimension have no common refinement as leading parts (``assignments``). But the sixths
 of it are the halves of thirds as well as the thirds of halves: cut so far, the tiles are the same on both sides, and
@@ -12,7 +12,10 @@ the source has; another is refined alike. Cases:
    size that the source replicates: a slice. Where there is none, there is no such plan (but perhaps a ``detour``).
 2. Other sub-axes that the source replicates are sliced where the target wants them, or where it wants another of their
    size: the tile that is permuted is smaller.
-3. After the permute the same parts are split: by the sub-axis that the target has there, or else by one of the size
+3. Another plan begins with an exchange: sub-axes go where the target wants them, if nobody is there, and what is still
+   whole of a clashing dimension gets those that have to leave others. f32[4, 2, 12] from [{b}, {}, {c}] to
+   [{}, {b}, {a}], a sliced, goes to [{}, {b}, {c, a}] before the permute to [{}, {b}, {a, c}].
+4. After the permute the same parts are split: by the sub-axis that the target has there, or else by one of the size
    that the target has elsewhere, to be exchanged; or by one that it replicates, to be gathered.
 
 Example: f32[12, 2, 8] on a=2, b=2, c=3, d=2, from [{d}, {b}, {}] to [{c}, {a}, {d, b}]: sliced to [{d, c}, {b}, {a}],
@@ -40,36 +43,37 @@ from shardpass.redistribute.problem.problem import Problem
 Ends = tuple[SubAxisProblem, SubAxisProblem]
 
 
-def through_common_tile(problem: Problem, shape: tuple[int, ...]) -> Ends | None:
-    """What comes before the permute, and after it; None where sub-axes or elements do not suffice.
+def through_common_tile(problem: Problem, shape: tuple[int, ...]) -> list[Ends]:
+    """What comes before the permute, and after it, of at most two plans; none where sub-axes or elements are too few.
 
     The target of the first and the source of the second are the same tiles, numbered alike (``SubAxisProblem.key``).
     ``shape`` is the padded shape that both tilings divide.
     """
     splits = Splits.of(problem, len(shape))
     if splits is None or splits.summed or all(splits.nest(i) for i in range(len(shape))):
-        return None
+        return []
     refined = _refined(splits, shape, 0), _refined(splits, shape, 1)
     if refined[0] is None or refined[1] is None:
-        return None
+        return []
     source, target = _placed(splits, refined[0], 0), _placed(splits, refined[1], 1)
     free = [m for m in range(len(source)) if m not in splits.kept]
     clashing = _of_clashing(splits, refined[0])
-    held = _filled(source, clashing, refined[0], [m for m in free if source[m] == REPLICATED], target, splits)
-    if held is None:
-        return None
-    held = _sliced(held, target, clashing, refined[0], free, splits)
-    split = [t for t in held if t != REPLICATED]
-    kept = tuple(t if t in split else REPLICATED for t in target)
-    wanted = _filled(kept, split, refined[1], [m for m in free if kept[m] == REPLICATED], target, splits)
-    if wanted is None:
-        return None
-    ends = ((refined[0], source, held), (refined[1], wanted, target))
-    first, second = (
-        SubAxisProblem(len(shape), sub_dims, splits.sub_axes, before, after, (), splits.kept)
-        for sub_dims, before, after in ends
-    )
-    return first, second
+    out: dict[Assignment, Ends] = {}
+    for exchanged in (False, True):
+        gone = _gone(source, target, clashing, free) if exchanged else source
+        spare = [m for m in free if gone[m] == REPLICATED or (exchanged and gone[m] not in (target[m], *clashing))]
+        filled = _filled(gone, clashing, refined[0], spare, target, splits)
+        if filled is None:
+            continue
+        held = _sliced(filled, target, clashing, refined[0], free, splits)
+        split = [t for t in held if t != REPLICATED]
+        kept = tuple(t if t in split else REPLICATED for t in target)
+        wanted = _filled(kept, split, refined[1], [m for m in free if kept[m] == REPLICATED], target, splits)
+        if wanted is not None:
+            rank, sub_axes, sums = len(shape), splits.sub_axes, splits.kept
+            first = SubAxisProblem(rank, refined[0], sub_axes, source, held, (), sums)
+            out[held] = first, SubAxisProblem(rank, refined[1], sub_axes, wanted, target, (), sums)
+    return list(out.values())
 
 
 def _refined(splits: Splits, shape: tuple[int, ...], side: int) -> tuple[SubDim, ...] | None:
@@ -103,6 +107,13 @@ def _of_clashing(splits: Splits, sub_dims: Sequence[SubDim]) -> list[int]:
     return [t for t, sub_dim in enumerate(sub_dims) if not splits.nest(sub_dim.dim) and t != last[sub_dim.dim]]
 
 
+def _gone(source: Assignment, target: Assignment, clashing: Sequence[int], free: Sequence[int]) -> Assignment:
+    """Case 3: each of ``free`` that splits something goes where the target wants it, unless one of both clashes."""
+    at_once = [m for m in free if source[m] not in (REPLICATED, *clashing)]
+    at_once = [m for m in at_once if target[m] not in (REPLICATED, *clashing, *source)]
+    return tuple(target[m] if m in at_once else t for m, t in enumerate(source))
+
+
 def _filled(
     assignment: Assignment,
     split: Iterable[int],
@@ -111,8 +122,12 @@ def _filled(
     target: Assignment,
     splits: Splits,
 ) -> Assignment | None:
-    """``assignment`` with one of ``spare`` on each of ``split`` that is whole, those first that the target splits."""
-    out, left = list(assignment), sorted(spare, key=lambda m: target[m] == REPLICATED)
+    """``assignment`` with one of ``spare`` on each of ``split`` that is whole, those first that split nothing.
+
+    Of these, those first that split something in ``target``.
+    """
+    out = list(assignment)
+    left = sorted(spare, key=lambda m: (assignment[m] != REPLICATED, target[m] == REPLICATED))
     for t in split:
         if t in out:
             continue

@@ -46,11 +46,11 @@ def detour_strategies(halves: tuple[SubAxisProblem, SubAxisProblem]) -> list[Str
 
 
 def common_tile_strategies(ends: tuple[SubAxisProblem, SubAxisProblem]) -> list[Strategy]:
-    """The slices of the first problem, the permute between them, and each strategy of the second problem."""
+    """The first strategy of the first problem, the permute between them, and each strategy of the second problem."""
     before, after = ends
-    slices, *_ = strategies(before)
+    first, *_ = strategies(before)
     source_of = least_permutation(before.key(before.target), after.key(after.source))
-    return [in_sequence(slices, lambda builder: builder.permute(source_of), strategy) for strategy in strategies(after)]
+    return [in_sequence(first, lambda builder: builder.permute(source_of), strategy) for strategy in strategies(after)]
 
 
 def _strategies_of(problem: SubAxisProblem, route: Route) -> list[Strategy]:
