@@ -42,6 +42,7 @@ from shardpass.redistribute.candidates.sub_axes.assignments import SubAxisProble
 from shardpass.redistribute.candidates.sub_axes.common_tile import through_common_tile
 from shardpass.redistribute.candidates.sub_axes.detour import detours, with_room_to_park
 from shardpass.redistribute.candidates.sub_axes.gather_in_rounds import strategies_gathering_in_rounds
+from shardpass.redistribute.candidates.sub_axes.ordered_first import ordered_first
 from shardpass.redistribute.candidates.sub_axes.staged import staged_strategies
 from shardpass.redistribute.candidates.sub_axes.strategies import common_tile_strategies, detour_strategies, strategies
 from shardpass.redistribute.problem.checks import make_problem
@@ -228,6 +229,9 @@ def _detoured(problem: Problem, shape: tuple[int, ...], terms: Terms) -> list[Bu
 
 def _by_sub_axes(problem: Problem, shape: tuple[int, ...], by_sub_axes: SubAxisProblem, terms: Terms) -> list[Builder]:
     cheap = [*strategies(by_sub_axes), *staged_strategies(by_sub_axes, terms.profile)]
+    ends = ordered_first(by_sub_axes, terms.profile)
+    if ends is not None:
+        cheap += common_tile_strategies(ends)
     candidates = _of_strategies(problem, shape, cheap, terms)
     if not any(terms.fits(built) for built in candidates):
         candidates += _of_strategies(problem, shape, strategies_gathering_in_rounds(by_sub_axes), terms)

@@ -15,7 +15,10 @@ the source has; another is refined alike. Cases:
 3. Another plan begins with an exchange: sub-axes go where the target wants them, if nobody is there, and what is still
    whole of a clashing dimension gets those that have to leave others. f32[4, 2, 12] from [{b}, {}, {c}] to
    [{}, {b}, {a}], a sliced, goes to [{}, {b}, {c, a}] before the permute to [{}, {b}, {a, c}].
-4. After the permute the same parts are split: by the sub-axis that the target has there, or else by one of the size
+4. Where several dimensions clash, each in turn may be whole in that tile, rather than cut by both sides: its sub-axes
+   leave it in the exchange. f32[6, 6, 4, 4] on a=2, b=2, c=3, d=2, from [{d}, {c}, {}, {a, b}] to [{c}, {a}, {b}, {}]:
+   c leaves dimension 1, and [{d, c}, {}, {b}, {a}] is permuted to [{c, d}, {}, {b}, {a}].
+5. After the permute the same parts are split: by the sub-axis that the target has there, or else by one of the size
    that the target has elsewhere, to be exchanged; or by one that it replicates, to be gathered.
 
 Example: f32[12, 2, 8] on a=2, b=2, c=3, d=2, from [{d}, {b}, {}] to [{c}, {a}, {d, b}]: sliced to [{d, c}, {b}, {a}],
@@ -30,6 +33,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from shardpass.redistribute.candidates.sub_axes.assignments import (
     REPLICATED,
@@ -44,36 +48,47 @@ Ends = tuple[SubAxisProblem, SubAxisProblem]
 
 
 def through_common_tile(problem: Problem, shape: tuple[int, ...]) -> list[Ends]:
-    """What comes before the permute, and after it, of at most two plans; none where sub-axes or elements are too few.
+    """What comes before the permute, and after it, of a few plans; none where sub-axes or elements are too few.
 
     The target of the first and the source of the second are the same tiles, numbered alike (``SubAxisProblem.key``).
     ``shape`` is the padded shape that both tilings divide.
     """
     splits = Splits.of(problem, len(shape))
-    if splits is None or splits.summed or all(splits.nest(i) for i in range(len(shape))):
+    clashing = () if splits is None else tuple(i for i in range(len(shape)) if not splits.nest(i))
+    if splits is None or splits.summed or not clashing:
         return []
     refined = _refined(splits, shape, 0), _refined(splits, shape, 1)
     if refined[0] is None or refined[1] is None:
         return []
+    whole = clashing if len(clashing) > 1 else ()
+    ways = [(False, None), (True, None), *((True, dim) for dim in whole)]
+    ends = [_through(splits, (refined[0], refined[1]), exchanged, dim) for exchanged, dim in ways]
+    return list({found[0].target: found for found in ends if found is not None}.values())
+
+
+def _through(
+    splits: Splits, refined: tuple[tuple[SubDim, ...], tuple[SubDim, ...]], exchanged: bool, whole: int | None
+) -> Ends | None:
+    """The plan that begins with an exchange, or not (case 3), by a tile in which dimension ``whole`` is (case 4)."""
     source, target = _placed(splits, refined[0], 0), _placed(splits, refined[1], 1)
     free = [m for m in range(len(source)) if m not in splits.kept]
-    clashing = _of_clashing(splits, refined[0])
-    out: dict[Assignment, Ends] = {}
-    for exchanged in (False, True):
-        gone = _gone(source, target, clashing, free) if exchanged else source
-        spare = [m for m in free if gone[m] == REPLICATED or (exchanged and gone[m] not in (target[m], *clashing))]
-        filled = _filled(gone, clashing, refined[0], spare, target, splits)
-        if filled is None:
-            continue
-        held = _sliced(filled, target, clashing, refined[0], free, splits)
-        split = [t for t in held if t != REPLICATED]
-        kept = tuple(t if t in split else REPLICATED for t in target)
-        wanted = _filled(kept, split, refined[1], [m for m in free if kept[m] == REPLICATED], target, splits)
-        if wanted is not None:
-            rank, sub_axes, sums = len(shape), splits.sub_axes, splits.kept
-            first = SubAxisProblem(rank, refined[0], sub_axes, source, held, (), sums)
-            out[held] = first, SubAxisProblem(rank, refined[1], sub_axes, wanted, target, (), sums)
-    return list(out.values())
+    cut = _of_clashing(splits, refined[0])
+    both = [t for t in cut if refined[0][t].dim != whole]
+    left = [t for t in cut if refined[0][t].dim == whole]
+    gone = _gone(source, target, cut, left, free) if exchanged else source
+    spare = [m for m in free if gone[m] == REPLICATED or (exchanged and gone[m] not in (target[m], *both))]
+    spare += [m for m in free if gone[m] in left and m not in spare]
+    filled = _filled(gone, both, refined[0], spare, target, splits)
+    if filled is None or any(t in left for t in filled):
+        return None
+    held = _sliced(filled, target, cut, refined[0], free, splits)
+    split = [t for t in held if t != REPLICATED]
+    kept = tuple(t if t in split else REPLICATED for t in target)
+    wanted = _filled(kept, split, refined[1], [m for m in free if kept[m] == REPLICATED], target, splits)
+    if wanted is None:
+        return None
+    first = SubAxisProblem(len(splits.sides[0]), refined[0], splits.sub_axes, source, held, (), splits.kept)
+    return first, replace(first, sub_dims=refined[1], source=wanted, target=target)
 
 
 def _refined(splits: Splits, shape: tuple[int, ...], side: int) -> tuple[SubDim, ...] | None:
@@ -107,9 +122,15 @@ def _of_clashing(splits: Splits, sub_dims: Sequence[SubDim]) -> list[int]:
     return [t for t, sub_dim in enumerate(sub_dims) if not splits.nest(sub_dim.dim) and t != last[sub_dim.dim]]
 
 
-def _gone(source: Assignment, target: Assignment, clashing: Sequence[int], free: Sequence[int]) -> Assignment:
-    """Case 3: each of ``free`` that splits something goes where the target wants it, unless one of both clashes."""
-    at_once = [m for m in free if source[m] not in (REPLICATED, *clashing)]
+def _gone(
+    source: Assignment, target: Assignment, clashing: Sequence[int], left: Sequence[int], free: Sequence[int]
+) -> Assignment:
+    """Case 3: each of ``free`` that splits something goes where the target wants it, unless one of both clashes.
+
+    It may leave what all have to leave (``left``).
+    """
+    stays = [t for t in clashing if t not in left]
+    at_once = [m for m in free if source[m] not in (REPLICATED, *stays)]
     at_once = [m for m in at_once if target[m] not in (REPLICATED, *clashing, *source)]
     return tuple(target[m] if m in at_once else t for m, t in enumerate(source))
 

@@ -10,12 +10,19 @@ import pytest
 
 from shardpass.redistribute import plan_redistribution
 from shardpass.redistribute.candidates.sub_axes.assignments import SubAxisProblem
+from shardpass.redistribute.candidates.sub_axes.common_tile import through_common_tile
 from shardpass.redistribute.candidates.sub_axes.detour import detours
-from shardpass.redistribute.candidates.sub_axes.strategies import detour_strategies, strategies
+from shardpass.redistribute.candidates.sub_axes.ordered_first import ordered_first
+from shardpass.redistribute.candidates.sub_axes.strategies import (
+    common_tile_strategies,
+    detour_strategies,
+    strategies,
+)
 from shardpass.redistribute.problem.checks import make_problem
 from shardpass.redistribute.program.build import Builder
 from shardpass.redistribute.program.ends import final_state, held_under
 from shardpass.redistribute.program.simulate import check
+from shardpass.redistribute.terms.costs import PROFILES
 from shardpass.sharding import Mesh, Sharding
 
 M222 = Mesh((("a", 2), ("b", 2), ("c", 2)))
@@ -135,7 +142,7 @@ def test_a_cycle_beside_a_swap_of_many_takes_rounds_for_the_last_sub_axis_alone(
     assert [built.received.max() for built in found] == [tile * 7 // 4, tile, tile * 3 // 2]
 
 
-@pytest.mark.parametrize("sizes", [(2, 3), (2, 2, 2), (3, 4)])
+@pytest.mark.parametrize("sizes", [(2, 3), (2, 2, 2), (3, 4), (3, 2, 2)])
 def test_every_form_of_every_problem_is_right(sizes):
     """Also those that lose: all pairs of shardings of rank 3 by all axes, and one of them by all but one."""
     names = "abc"[: len(sizes)]
@@ -146,13 +153,21 @@ def test_every_form_of_every_problem_is_right(sizes):
     for source, target in itertools.product(full[::2], shardings[::3]):
         problem = make_problem(shape, "f32", source, target)
         by_sub_axes = SubAxisProblem.of(problem, shape)
-        candidates = [] if by_sub_axes is None else strategies(by_sub_axes)
-        candidates += [strategy for halves in detours(problem, shape) for strategy in detour_strategies(halves)]
-        for strategy in candidates:
-            built_by(problem, strategy)
-        counts["sub-axes" if by_sub_axes else "detour"] += len(candidates)
+        ordered = by_sub_axes and ordered_first(by_sub_axes, PROFILES["cpu"])
+        candidates = {
+            "sub-axes": strategies(by_sub_axes) if by_sub_axes else [],
+            "ordered first": common_tile_strategies(ordered) if ordered else [],
+            "detour": [way for halves in detours(problem, shape) for way in detour_strategies(halves)],
+            "common tile": [
+                way for ends in through_common_tile(problem, shape) for way in common_tile_strategies(ends)
+            ],
+        }
+        for name, ways in candidates.items():
+            counts[name] += len([built_by(problem, strategy) for strategy in ways])
     assert counts["sub-axes"] > 20
+    assert (counts["ordered first"] > 20) == (len(sizes) == 3)
     assert (counts["detour"] > 20) == (sizes != (2, 2, 2))
+    assert (counts["common tile"] > 10) == (sizes != (2, 2, 2))
 
 
 def built_by(problem, strategy):
@@ -180,6 +195,28 @@ def test_where_tilings_clash_they_go_by_way_of_whole_dimensions(mesh, shape, sou
     assert sum(step.kind != "dynamic_slice" for step in best.steps) <= collectives
     assert best.bytes_received <= rink.bytes_received
     assert best.peak_bytes <= 4 * max(math.prod(best.source_tile), math.prod(best.target_tile))
+
+
+def test_of_two_dimensions_that_clash_one_is_whole_in_the_common_tile():
+    """c leaves dimension 1, b goes to 2; sixths of dimension 0 change hands; a goes to 1, and d is gathered."""
+    mesh = Mesh((("a", 2), ("b", 2), ("c", 3), ("d", 2)))
+    _, best = plans(mesh, (6, 6, 4, 4), ("d", "c", "", "ab"), ("c", "a", "b", ""))
+    tile = 4 * math.prod((3, 2, 4, 1))
+    assert kinds(best) == ["all_to_all", "collective_permute", "all_to_all", "all_gather"]
+    assert [step.bytes for step in best.steps] == [tile * 5 // 6, tile, tile // 2, tile]
+
+
+def test_where_copies_are_dear_a_permute_spares_the_transpose_of_a_gather():
+    """[bac, -, -] to [-, -, a]: b and c stand outside of a before a leaves. Where links are dear, nothing is added."""
+    sides = (Sharding.tiled(M222, [tuple(dim) for dim in side]) for side in (("bac", "", ""), ("", "", "a")))
+    problem = ((128, 128, 192), "f32", *sides)
+    best, plain = (plan_redistribution(*problem, profile=profile) for profile in ("cpu", "default"))
+    assert kinds(plain)[0] == "all_to_all"
+    assert plain.bytes_received == plain.lower_bound_bytes
+    assert kinds(best) == ["collective_permute", "all_to_all", "all_gather"]
+    assert best.bytes_received == plain.bytes_received + 4 * math.prod(best.source_tile)
+    after = [type(op).__name__ for op in best.program]
+    assert "Transpose" not in after[after.index("AllGather") :]
 
 
 def test_what_both_sides_share_never_moves():
