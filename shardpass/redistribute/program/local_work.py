@@ -6,8 +6,8 @@ Four numbers tell such loops apart (``LocalWork``):
 
 1. ``bytes``: written, and read once.
 2. ``runs``: stretches that are joined by a call of memcpy each.
-3. ``elements``: written one by one, where no memcpy writes a run of them; a run of at most 16 bytes takes no call
-   and counts as five.
+3. ``elements``: written one by one, where no memcpy writes a run of them. Where an inner loop reads a *stretch* of them
+   on end, they count half, and the stretch as one more. A run of at most 16 bytes takes no call and counts as 20.
 4. ``places``: of these, those whose place in the operand takes a division. That is so where the innermost dimension of
    the array that is written is several dimensions of what is read: f32[8, 28] from f32[4, 8, 7] transposed. Further
    out a division is done once for the whole inner loop, and splitting a dimension takes none. With 8 pieces
@@ -15,12 +15,13 @@ Four numbers tell such loops apart (``LocalWork``):
 
 State: the shape of the local array, and the ``_Loop`` that has read but not yet written it. Cases:
 
-1. Local ops join the loop; a reshape after a slice, a transpose or a joining may make places.
+1. Local ops join the loop. A transpose that leaves the innermost dimensions reads stretches; a reshape that merges
+   these with others, after a slice, a transpose or a joining, makes places instead.
 2. A collective writes the loop first. A permute, an all_reduce, and gathers and scatters along the leading axis need no
    other loop.
-3. An all_to_all writes its pieces; where each is cut by a slice, in stretches that take as long as five elements. A new
-   loop joins those that come. If nothing follows, and they are joined along an axis inside, that is a memcpy for each
-   run; a reshape that follows makes it choose a piece for each element.
+3. An all_to_all writes its pieces; where each is cut by a slice, in stretches. A new loop joins those that come. If
+   nothing follows, and they are joined along an axis inside, that is a memcpy for each run; a reshape that follows
+   makes it choose a piece for each element.
 4. Along another axis than the leading one, a gather ends with a transpose, a scatter begins with one.
 5. Rounds and boxes copy as ``memory`` counts them.
 
@@ -87,8 +88,8 @@ class LocalPrices:
 
 # The bytes whose copy takes as long as a call of memcpy, as an element that is written alone, and as computing its
 # place: in the ratio that they have on a CPU, and little beside the bytes, where a machine does not say it.
-CALL, ELEMENT, PLACE = 20 / 64, 1 / 64, 1 / 128
-SHORT, SHORT_RUN = 16, 5  # bytes of a run that a compiler writes without a call; the elements that take as long
+CALL, ELEMENT, PLACE = 8 / 64, 1 / 256, 1 / 128
+SHORT, SHORT_RUN = 16, 20  # bytes of a run that a compiler writes without a call; the elements that take as long
 USUAL_PIECES = 4  # that a loop joins, as places are priced
 
 
@@ -111,9 +112,9 @@ class _Loop:
     """A loop over an array that is not written yet.
 
     ``jumps``: whether it reads otherwise than from end to end. ``stretch``: the elements that it reads on end in an
-    inner loop, or 0. ``joined``: the elements of a run, where it joins
-    pieces, else 0; ``inside``: along an axis that is not the leading one. ``places``: whether the places of its
-    elements take divisions; ``pieces``: among how many each is looked for.
+    inner loop, or 0. ``joined``: the elements of a run, where it joins pieces, else 0; ``inside``: along an axis that
+    is not the leading one. ``places``: whether the places of its elements take divisions; ``pieces``: among how many
+    each is looked for.
     """
 
     jumps: bool = False
@@ -142,7 +143,7 @@ class _Walk:
             places = elements * loop.pieces // USUAL_PIECES if loop.places else 0
             one_by_one = elements if not loop.joined else 0 if in_runs else SHORT_RUN * (elements // loop.joined)
             if loop.stretch:
-                one_by_one = min(elements, SHORT_RUN * (elements // loop.stretch))
+                one_by_one = min(elements, elements // loop.stretch + elements // 2)
             work = LocalWork(self.memory.element.bytes(elements), runs, one_by_one, places)
             self.done = self.done.plus(work)
         self.loop, self.came = None, USUAL_PIECES
@@ -154,7 +155,9 @@ class _Walk:
                 pass
             case ops.Reshape():
                 self._reshape(shape, op.shape)
-            case ops.Transpose() | ops.DynamicSlice() | ops.Trim() | ops.Pad():
+            case ops.Transpose():
+                self._jump(_unmoved(shape, op.permutation))
+            case ops.DynamicSlice() | ops.Trim() | ops.Pad():
                 self._jump()
             case ops.AllToAll():
                 self._all_to_all(op, shape)
@@ -182,7 +185,10 @@ class _Walk:
     def _reshape(self, before: Shape, after: Shape) -> None:
         loop = self.loop
         if loop is not None:
-            loop.places |= loop.inside or (loop.jumps and _innermost(after) > _innermost(before))
+            merged = _innermost(after) > _innermost(before)
+            loop.places |= loop.inside or (loop.jumps and merged)
+            if merged:
+                loop.stretch = 0
             loop.joined = 0 if loop.inside else loop.joined
 
     def _all_to_all(self, op: ops.AllToAll, shape: Shape) -> None:
@@ -224,3 +230,13 @@ class _Walk:
 def _innermost(shape: Shape) -> int:
     """The innermost dimension that is no 1."""
     return next((n for n in reversed(shape) if n > 1), 1)
+
+
+def _unmoved(shape: Shape, permutation: Sequence[int]) -> int:
+    """The elements of the innermost dimensions that a transpose leaves where they are."""
+    count = 1
+    for axis in reversed(range(len(shape))):
+        if permutation[axis] != axis:
+            break
+        count *= shape[axis]
+    return count

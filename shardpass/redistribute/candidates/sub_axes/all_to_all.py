@@ -34,7 +34,6 @@ from shardpass.redistribute.program.steps import StepKind
 
 SMALL = 1 << 14  # bytes: of tiles as small the number of ops decides
 MOST_SLICES = 16  # blocks that are cut one by one: more make programs long
-WIDE = 4  # bytes of an element from which on rows of blocks take as long as the tile as it is; narrower ones less
 
 
 def swap(problem: SubAxisProblem, before: Assignment, after: Assignment, builder: Builder) -> None:
@@ -64,7 +63,7 @@ def swap(problem: SubAxisProblem, before: Assignment, after: Assignment, builder
     if split is not None and moved > SMALL and count <= MOST_SLICES and builder.prices.cuts_by_slices:
         as_it_is = [] if concat is None or split == concat else [exchange.by_slices(split, concat)]
         by_rows = [] if builder.is_rearranged else [exchange.by_rows(split)]
-        forms += [*by_rows, *as_it_is] if builder.bytes((1,)) < WIDE else [*as_it_is, *by_rows]
+        forms += [*as_it_is, *by_rows]
     program = builder.cheapest(forms)
     builder.step(StepKind.ALL_TO_ALL, program, exchange.groups, exchange.target, moved - moved // count, exchange.names)
 
