@@ -5,8 +5,7 @@ and joins those that come. XLA fuses local ops up to the next collective into on
 Four numbers tell such loops apart (``LocalWork``):
 
 1. ``bytes``: written, and read once.
-2. ``runs``: stretches that are joined by a call of memcpy each. One of at most 32 bytes counts twice, as no
-   bytes hide the call.
+2. ``runs``: stretches that are joined by a call of memcpy each.
 3. ``elements``: written one by one, where no memcpy writes a run of them. Where an inner loop reads a *stretch* of them
    on end, they count half, and the stretch as one more. A run of at most 16 bytes takes no call and counts as 20.
 4. ``places``: of these, those whose place in the operand takes a division. That is so where the innermost dimension of
@@ -89,9 +88,8 @@ class LocalPrices:
 
 # The bytes whose copy takes as long as a call of memcpy, as an element that is written alone, and as computing its
 # place: in the ratio that they have on a CPU, and little beside the bytes, where a machine does not say it.
-CALL, ELEMENT, PLACE = 10 / 64, 1 / 256, 1 / 128
+CALL, ELEMENT, PLACE = 20 / 64, 1 / 256, 1 / 128
 SHORT, SHORT_RUN = 16, 20  # bytes of a run that a compiler writes without a call; the elements that take as long
-HALF_LINE = 32  # bytes of a run that takes as long as two longer ones, beside their bytes
 USUAL_PIECES = 4  # that a loop joins, as places are priced
 
 
@@ -142,7 +140,6 @@ class _Walk:
         if loop is not None:
             in_runs = self.memory.element.bytes(loop.joined) > SHORT
             runs = elements // loop.joined if in_runs else 0
-            runs *= 2 if self.memory.element.bytes(loop.joined) <= HALF_LINE else 1
             places = elements * loop.pieces // USUAL_PIECES if loop.places else 0
             one_by_one = elements if not loop.joined else 0 if in_runs else SHORT_RUN * (elements // loop.joined)
             if loop.stretch:

@@ -198,7 +198,7 @@ PROFILES: Mapping[str, Profile] = {
             2e9,
             "virtual devices of one CPU, through XLA's client",
             products=2e10,
-            runs=1e8,
+            runs=5e7,
             elements=3.6e9,
             places=1.85e9,
             gathers_by_pieces=True,
