@@ -5,7 +5,8 @@
 format's own document, with ``last_tile_dim_replicate`` after the brace, is read in strict mode only, since XLA's parser
 refuses it.
 
-Cost: a text that was parsed before is one look-up. The commonest form, a plain iota, needs no grammar.
+Cost: a text that was parsed before is one look-up. The commonest forms, a plain iota and a word alone, need no grammar,
+and a process that meets no other never loads it.
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ from shardpass.sharding.notations.attributes import attributes_of, sharding_of_a
 from shardpass.sharding.notations.named import named_of
 from shardpass.sharding.notations.normal_form import normal_form
 from shardpass.sharding.notations.source import Source
-from shardpass.sharding.notations.syntax import parse_tree
 from shardpass.sharding.notations.tiles import LARGEST_LIST, Tiles
 from shardpass.sharding.notations.trees import Node, trees
 from shardpass.sharding.notes import Kind
@@ -28,6 +28,7 @@ from shardpass.sharding.tuples import TupleSharding
 
 _LIST = r"([0-9]{1,9}(?:,[0-9]{1,9})*)"
 _IOTA = re.compile(rf"\{{devices=\[{_LIST}\]<=\[{_LIST}\](?:T\({_LIST}\))?( last_tile_dim_replicate)?\}}", re.ASCII)
+_WORD = re.compile(r"\{(replicated|manual|unknown)\}", re.ASCII)
 _LONG = 1 << 14  # longer texts are cached in small number
 _AFTER = "write last_tile_dim_replicate before the brace: XLA does not take it after it"
 
@@ -49,15 +50,21 @@ def parse_sharding(text: str, *, strict: bool = True) -> Sharding | TupleShardin
 
 @lru_cache(maxsize=1 << 16)
 def _parse(text: str, strict: bool) -> Sharding | TupleSharding:
-    plain = _IOTA.fullmatch(text)
-    if plain is not None and (found := _plain_iota(*plain.groups())) is not None:
-        return found
-    return _parsed(text, strict)
+    found = _plain(text)
+    return _parsed(text, strict) if found is None else found
 
 
 @lru_cache(maxsize=64)
 def _parse_long(text: str, strict: bool) -> Sharding | TupleSharding:
     return _parsed(text, strict)
+
+
+def _plain(text: str) -> Sharding | None:
+    """The sharding of an iota or a word alone; None where the grammar must look at the text."""
+    if (iota := _IOTA.fullmatch(text)) is not None:
+        return _plain_iota(*iota.groups())
+    word = _WORD.fullmatch(text)
+    return None if word is None else Sharding(Kind(word[1]))
 
 
 def _plain_iota(dims: str, iota: str, perm: str | None, replicate_last: str | None) -> Sharding | None:
@@ -74,6 +81,8 @@ def _plain_iota(dims: str, iota: str, perm: str | None, replicate_last: str | No
 
 
 def _parsed(text: str, strict: bool) -> Sharding | TupleSharding:
+    from shardpass.sharding.notations.syntax import parse_tree  # with it lark, which most programs never need
+
     source, tree = Source(text, strict), parse_tree(text, "start")
     if tree.data == "several":
         (several,) = tree.children
