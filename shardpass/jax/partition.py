@@ -23,12 +23,11 @@ from shardpass.diagnostics import Diagnostic, ShardpassError, collect
 from shardpass.ir.context import UNNAMED, copy_module, make_context
 from shardpass.jax.hook import Mode, for_jax, using
 from shardpass.passes.partition import Partition
-from shardpass.pipeline.plan import plan_module
 from shardpass.pipeline.resolve import resolve
 from shardpass.pipeline.run import run_pipeline
-from shardpass.planning.plan import ProgramPlan
 
 if TYPE_CHECKING:
+    from shardpass.planning.plan import ProgramPlan
     from shardpass.report.explanation import Explanation
 
 _UNSAID = object()
@@ -115,6 +114,8 @@ class Lowered:
     @cached_property
     def plan(self) -> ProgramPlan:
         """What partitioning decides about each op, with bytes; of the named pipeline ``partition``, with its loops."""
+        from shardpass.pipeline.plan import plan_module
+
         with collect():
             steps = (step.own for step in resolve(self._pipeline, make_context()))
             own = next((step for step in steps if isinstance(step, Partition)), Partition())

@@ -32,6 +32,24 @@ def test_a_first_compile_loads_what_it_needs() -> None:
     assert [name for name in loaded if name.startswith(("jax.extend", "jax._src.pallas", "shardpass.report"))] == []
     families = {name.rpartition(".")[2] for name in loaded if name.startswith("shardpass.ops.families.")}
     assert {"dot_general", "elementwise", "reduce"} <= families
-    late = {"cholesky", "convolution", "custom_partitioning", "fft", "gather", "rng", "scatter", "sort", "xla_targets"}
+    late = {
+        "cholesky",
+        "concatenate",
+        "convolution",
+        "custom_partitioning",
+        "fft",
+        "gather",
+        "rng",
+        "scatter",
+        "sort",
+        "xla_targets",
+    }
     assert families & late == set()
+    unasked = (
+        "planning.limited",
+        "partition.matmul_loops.",
+        "sharding.notations.by_grammar",
+        "sharding.notations.named.",
+    )
+    assert [name for name in loaded if f"{name}.".startswith(tuple(f"shardpass.{part}" for part in unasked))] == []
     assert not any(name.startswith("shardpass.importing.") for name in imported)  # with the first program

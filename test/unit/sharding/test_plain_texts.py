@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from shardpass.sharding import ShardingError
-from shardpass.sharding.notations import mhlo, named_mesh
+from shardpass.sharding.notations import by_grammar, mhlo, named_mesh
 
 CORPUS = Path(__file__).parents[2] / "data" / "hlo_sharding_corpus.jsonl.gz"
 TEXTS = [json.loads(line)["text"] for line in gzip.decompress(CORPUS.read_bytes()).decode().splitlines()]
@@ -35,7 +35,7 @@ def everything(sharding):
 def test_plain_texts_of_the_corpus_are_as_the_grammar_says(strict):
     plain = [(text, found) for text in (*TEXTS, *WORDS) if (found := mhlo._plain(text)) is not None]
     assert len(plain) > 100
-    assert [text for text, found in plain if everything(found) != everything(mhlo._parsed(text, strict))] == []
+    assert [text for text, found in plain if everything(found) != everything(by_grammar.parsed(text, strict))] == []
 
 
 def test_words_are_plain():
@@ -52,7 +52,7 @@ def test_every_small_iota_is_as_the_grammar_says():
                 text = f"{{devices=[{dims}]<=[{','.join(map(str, shape))}]{turned}{last}}}"
                 found = mhlo._plain(text)
                 assert found is not None
-                assert everything(found) == everything(mhlo._parsed(text, True)), text
+                assert everything(found) == everything(by_grammar.parsed(text, True)), text
                 seen += 1
     assert seen == 88
 
