@@ -26,8 +26,6 @@ from shardpass.ir.annotations import MANUAL, ONCE, SHARDING, custom_call_target,
 from shardpass.ir.effects import calls_host
 from shardpass.ir.locations import place_of
 from shardpass.ir.walk import OpLists, named
-from shardpass.ops.families.custom_call import is_defined
-from shardpass.ops.families.host_targets import PARTITIONED, with_results
 from shardpass.program.manual_regions import marked_scope
 from shardpass.sharding import Sharding, TupleSharding, parse_sharding
 
@@ -39,9 +37,15 @@ def mark_host_calls(lists: OpLists) -> None:
 
     Raises ShardpassError (SP238) for a call of case 4.
     """
-    for op in named(lists.blocks, (CUSTOM_CALL,)) if CUSTOM_CALL in lists.names else ():
+    calls = [op for op in named(lists.blocks, (CUSTOM_CALL,)) if calls_host(op)] if CUSTOM_CALL in lists.names else []
+    if not calls:
+        return
+    from shardpass.ops.families.custom_call import is_defined  # families are loaded when they are met
+    from shardpass.ops.families.host_targets import PARTITIONED, with_results
+
+    for op in calls:
         target = custom_call_target(op)
-        if not calls_host(op) or (is_defined(target) and target not in PARTITIONED):
+        if is_defined(target) and target not in PARTITIONED:
             continue
         scope = marked_scope(op)
         if scope == MANUAL:

@@ -14,15 +14,15 @@ from jaxlib.mlir import ir
 from shardpass.ir.annotations import CONSTRAINT, MANUAL, SHARDING, make_custom_call, text
 from shardpass.ir.locations import place_of
 from shardpass.ir.walk import CONTROL_FLOW, OpLists, named
-from shardpass.ops.registry import table
+from shardpass.ops.registry import find
 from shardpass.program.manual_regions import marked_scope
 from shardpass.program.validate import read_for
 
 
 def expand_ops(lists: OpLists) -> None:
     """Writes out the ops of a function, in the regions of its control flow too."""
-    expands = {name: entry.expand for name, entry in table().items() if entry.expand}
-    if lists.names.isdisjoint(expands):
+    expands = {name: entry.expand for name in lists.names if (entry := find(name)) is not None and entry.expand}
+    if not expands:
         return
     held = [inside for inside in lists.blocks if inside.owner_name in ("func.func", *CONTROL_FLOW)]
     for op in named(held, expands):

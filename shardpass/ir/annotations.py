@@ -15,7 +15,6 @@ from shardpass.diagnostics.table_passes import BAD_NUM_PARTITIONS, MAIN_FORM, NO
 from shardpass.ir.locations import place_of
 from shardpass.ir.tensors import i64_array, ints, operation
 from shardpass.sharding import Mesh, Sharding, parse_mesh
-from shardpass.sharding.notations.named import named_text
 
 SHARDING = "mhlo.sharding"
 NUM_PARTITIONS = "mhlo.num_partitions"
@@ -103,6 +102,8 @@ def notes_of(sharding: Sharding, rank: int, manual: Collection[str] = ()) -> dic
     found = {}
     replicated_along = [a for a in sharding.notes.replicated if a.name not in manual]
     if replicated_along and sharding.mesh is not None:
+        from shardpass.sharding.notations.named import named_text  # for what few programs say
+
         found[REPLICATED] = ir.StringAttr.get(named_text(Sharding.tiled(sharding.mesh, (tuple(replicated_along),))))
     if sharding.notes.open:
         found[UNSPECIFIED] = i64_array(sharding.notes.open)

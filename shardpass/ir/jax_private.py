@@ -13,8 +13,10 @@ from typing import Any
 import jax
 import numpy as np
 from jax._src import compiler as _compiler
+from jax._src import core as _core
 from jax._src import custom_partitioning as _custom
 from jax._src import distributed as _distributed
+from jax._src import source_info_util as _source_info
 from jax._src.interpreters import mlir as _jax_mlir
 from jaxlib import _jax
 from jaxlib import xla_client as _xla
@@ -122,6 +124,24 @@ def mlir_to_hlo_text(module: bytes) -> str:
     computation = _jax.mlir.mlir_module_to_xla_computation(module, use_tuple_args=False, return_tuple=False)
     text: str = computation.as_hlo_text(True)
     return text
+
+
+def new_primitive(name: str) -> Any:
+    """A primitive of JAX's language.
+
+    ``jax.extend.core.Primitive``, without ``jax.extend``, which takes Pallas and all else with it: as long to load as a
+    quarter of this package. Leans on ``jax._src.core.Primitive``.
+    """
+    return _core.Primitive(name)
+
+
+def leave_out_of_places(folder: str) -> None:
+    """An op that is traced by way of files in ``folder`` is of the user's line that called them, as with JAX's own.
+
+    ``jax.extend.source_info_util.register_exclusion``, without ``jax.extend``. Leans on the function of that name of
+    ``jax._src.source_info_util``.
+    """
+    _source_info.register_exclusion(folder)
 
 
 Compile = Callable[..., Any]

@@ -31,15 +31,13 @@ from shardpass.diagnostics.internal import internal_error
 from shardpass.diagnostics.table_runtime import Disagreement
 from shardpass.ir import annotations as names
 from shardpass.ir import jax_private
-from shardpass.ir.context import make_context
-from shardpass.ir.written import bytecode
+from shardpass.ir.context import copy_module
 from shardpass.jax.manual_region import wrap
 from shardpass.passes.propagate import Propagate
 from shardpass.passes.whole_axes import WholeAxes
 from shardpass.pipeline.base import ModulePass
-from shardpass.pipeline.resolve import resolve
-from shardpass.pipeline.run import run_in_place
-from shardpass.runtime.compiling import own_copy
+from shardpass.pipeline.resolve import Step, resolve
+from shardpass.pipeline.run import run_steps
 from shardpass.runtime.partitioned_signature import Signature
 from shardpass.runtime.processes import agreed
 from shardpass.sharding import parse_sharding
@@ -101,8 +99,14 @@ def for_jax(pipeline: str) -> str:
     Open arguments and results are split over whole axes, evenly, once shardings are propagated; results that follow
     from a constraint are as it says.
     """
-    passes = ",".join(str(_settling(step.own) or step) for step in resolve(pipeline, make_context()))
+    passes = ",".join(str(_settling(step.own) or step) for step in resolve(pipeline, ir.Context()))
     return re.sub(r"(?=shardpass-(?:check|partition)\b)", f"{WholeAxes.name},", passes, count=1)
+
+
+@functools.lru_cache(maxsize=64)
+def _steps_for_jax(pipeline: str) -> tuple[Step, ...]:
+    """As ``for_jax``, ready to run: passes keep nothing of a module."""
+    return resolve(for_jax(pipeline), ir.Context())
 
 
 def _settling(own: ModulePass | None) -> ModulePass | None:
@@ -195,12 +199,10 @@ def partitioned(computation: Any, *, shardy: bool) -> tuple[Any, tuple[Signature
     Raises:
         ShardpassError: SP604, SP605, or what the pipeline raises.
     """
-    module = own_copy(computation)
+    module = copy_module(computation)
     with collect():  # remarks of passes are for those who ask, not for every compile
-        run_in_place(module, for_jax(_inside_use.value.pipeline))
-    signature = wrap(module, computation, shardy=shardy)
-    with computation.context:
-        return ir.Module.parse(bytecode(module)), signature
+        run_steps(module, _steps_for_jax(_inside_use.value.pipeline))
+    return module, wrap(module, computation, shardy=shardy)
 
 
 def _refuse_other_shardings(loaded: Any, signature: Signature) -> None:

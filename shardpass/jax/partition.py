@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from functools import cached_property, update_wrapper
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 from jax.sharding import NamedSharding, PartitionSpec
@@ -23,12 +23,12 @@ from shardpass.diagnostics import Diagnostic, ShardpassError, collect
 from shardpass.ir.context import UNNAMED, copy_module, make_context
 from shardpass.jax.hook import Mode, for_jax, using
 from shardpass.passes.partition import Partition
-from shardpass.pipeline.plan import plan_module
 from shardpass.pipeline.resolve import resolve
 from shardpass.pipeline.run import run_pipeline
-from shardpass.planning.plan import ProgramPlan
-from shardpass.report.build import explain_module
-from shardpass.report.explanation import Explanation
+
+if TYPE_CHECKING:
+    from shardpass.planning.plan import ProgramPlan
+    from shardpass.report.explanation import Explanation
 
 _UNSAID = object()
 
@@ -114,6 +114,8 @@ class Lowered:
     @cached_property
     def plan(self) -> ProgramPlan:
         """What partitioning decides about each op, with bytes; of the named pipeline ``partition``, with its loops."""
+        from shardpass.pipeline.plan import plan_module
+
         with collect():
             steps = (step.own for step in resolve(self._pipeline, make_context()))
             own = next((step for step in steps if isinstance(step, Partition)), Partition())
@@ -121,6 +123,8 @@ class Lowered:
 
     def explain(self) -> Explanation:
         """Each collective: bytes, axes, the line of the program, and the reason; ``print`` it."""
+        from shardpass.report.build import explain_module  # what explains is no part of what every program loads
+
         with collect():
             return explain_module(copy_module(self.stablehlo), UNNAMED, pipeline=for_jax(self._pipeline))
 

@@ -15,11 +15,11 @@ from functools import lru_cache
 from typing import Any
 
 import jax
-from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 from jax.sharding import AxisType, NamedSharding, PartitionSpec, Sharding
 
 from shardpass.diagnostics import table_jax
+from shardpass.ir import jax_private
 from shardpass.jax.notation import from_jax
 from shardpass.redistribute import plan_redistribution
 from shardpass.redistribute.program.lower import emit
@@ -113,8 +113,8 @@ def _check(sharding: Any, shape: tuple[int, ...]) -> None:
 
 # --- the primitive
 
-redistribute_p = Primitive("shardpass_redistribute")
-local_p = Primitive("shardpass_redistribute_local")  # the same on tiles, inside a manual region
+redistribute_p = jax_private.new_primitive("shardpass_redistribute")
+local_p = jax_private.new_primitive("shardpass_redistribute_local")  # the same on tiles, inside a manual region
 
 
 def _impl(x: Any, *, source: Any, target: NamedSharding) -> Any:

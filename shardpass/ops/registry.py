@@ -1,14 +1,15 @@
 """The table of ops: StableHLO's name -> how an op of that name is read into an ``OpModel``.
 
-A family's file (``families/elementwise.py``, ``families/dot_general.py``, ...) registers its ops with ``define``. An op
-that is in no family takes the default: every operand replicated, computed on every device, results sliced.
+A family's file (``families/elementwise.py``, ``families/dot_general.py``, ...) registers its ops with ``define``; it is
+loaded when one of its ops is first asked for (``owners``). An op that is in no family takes the default: every operand
+replicated, computed on every device, results sliced.
 Third parties add ops through the entry-point group ``shardpass.ops``: a module that calls ``define``.
 """
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
@@ -16,40 +17,8 @@ from typing import Any
 
 from shardpass.diagnostics.table_passes import OPS_CANNOT_BE_LOADED
 from shardpass.ops.model import Read
+from shardpass.ops.owners import FAMILY_OF_OP, FAMILY_OF_TARGET
 from shardpass.ops.splits.factors import Rule
-
-FAMILIES = (
-    "replicated",
-    "elementwise",
-    "collectives",
-    "constant_iota",
-    "batch_norm",
-    "written_out",
-    "ragged_dot",
-    "broadcast_transpose",
-    "reshape",
-    "slice_pad_reverse",
-    "concatenate",
-    "dot_general",
-    "convolution",
-    "reduce_window",
-    "select_and_scatter",
-    "dynamic_slice",
-    "gather",
-    "scatter",
-    "sort",
-    "reduce",
-    "rng",
-    "map",
-    "custom_call",
-    "custom_partitioning",
-    "host_targets",
-    "xla_targets",
-    "cholesky",
-    "fft",
-    "triangular_solve",
-)
-
 
 Expand = Callable[[Any], list[Any] | None]
 
@@ -104,20 +73,24 @@ def define(
     """Registers ops under ``names``; a later definition of a name replaces the earlier one. See ``OpDef``."""
     family = (expand or read).__module__.rpartition(".")[2]
     for name in [names] if isinstance(names, str) else names:
+        load(FAMILY_OF_OP.get(name))  # a definition of ours is the earlier one, whenever another comes
         _table[name] = OpDef(name, read, family, note, sends, expand, cheap, context_free, whole)
 
 
-@lru_cache(maxsize=1)
-def table() -> dict[str, OpDef]:
-    """All ops, own and third-party, loaded once."""
-    for family in FAMILIES:
+def load(family: str | None) -> None:
+    """Loads the file of a family; does nothing for None, and while the file itself is being loaded."""
+    if family is not None:
         importlib.import_module(f"shardpass.ops.families.{family}")
+
+
+@lru_cache(maxsize=1)
+def _load_third_parties() -> None:
+    """Once; their definitions replace ours."""
     for entry in entry_points(group="shardpass.ops"):
-        _load(entry)
-    return _table
+        _load_entry(entry)
 
 
-def _load(entry: EntryPoint) -> None:
+def _load_entry(entry: EntryPoint) -> None:
     """Loads a third party's module, which calls ``define``. Raises ShardpassError (SP305) where that fails."""
     try:
         entry.load()
@@ -126,5 +99,17 @@ def _load(entry: EntryPoint) -> None:
         raise OPS_CANNOT_BE_LOADED.error(name=entry.name, target=entry.value, reason=reason) from error
 
 
+def table() -> Mapping[str, OpDef]:
+    """All ops, own and third-party. Loads every family: for pages and tests."""
+    for family in dict.fromkeys((*FAMILY_OF_OP.values(), *FAMILY_OF_TARGET.values())):
+        load(family)
+    _load_third_parties()
+    return _table
+
+
 def find(name: str) -> OpDef | None:
-    return table().get(name)
+    """How ops of ``name`` are treated; None for a name that nobody defines. Loads the family of ``name`` alone."""
+    _load_third_parties()
+    if name not in _table:
+        load(FAMILY_OF_OP.get(name))
+    return _table.get(name)

@@ -20,7 +20,6 @@ from shardpass.ir.annotations import (
 from shardpass.ir.locations import place_of
 from shardpass.pipeline.base import ModulePass
 from shardpass.pipeline.registry import register
-from shardpass.planning.limited import decide_within
 from shardpass.planning.search import Decision, decide
 from shardpass.program.program import OpKind, Program
 from shardpass.program.read import Handles
@@ -110,6 +109,8 @@ class Propagate(ModulePass):
             raise OPTION_TYPE.error(
                 option="fit", name=self.name, type="bytes, as in 16GiB", value="max", default="none"
             )
+        from shardpass.planning.limited import decide_within  # where a program must fit, which most need not
+
         return decide_within(limit, program, directions, self.effort, profile)
 
 

@@ -37,7 +37,6 @@ from shardpass.diagnostics.table_passes import BAD_CALL_RULE, CALL_RULE_MISFIT
 from shardpass.ir.annotations import custom_call_target
 from shardpass.ir.locations import place_of
 from shardpass.ir.tensors import shape_of
-from shardpass.ops.families import xla_targets  # noqa: F401  its targets first, so that those here replace them
 from shardpass.ops.families.custom_call import LocalCall, define_target
 from shardpass.ops.model import OpModel
 from shardpass.ops.splits.factors import Kind, Priority, RuleBuilder

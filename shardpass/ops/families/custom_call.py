@@ -23,7 +23,8 @@ from jaxlib.mlir.dialects import sdy
 
 from shardpass.ir.tensors import shape_of
 from shardpass.ops.model import LocalPlan, OpModel, Read, Site, Split
-from shardpass.ops.registry import define
+from shardpass.ops.owners import FAMILY_OF_TARGET
+from shardpass.ops.registry import define, load
 from shardpass.ops.splits.factors import Kind, Rule, RuleBuilder
 
 FRONTEND, BATCH_DIMS = "mhlo.frontend_attributes", "num_batch_dims"
@@ -35,14 +36,16 @@ _targets: dict[str, Read] = {}
 def define_target(name: str, read: Read) -> None:
     """Says how calls of the target ``name`` may be split: ``read`` gives the model of a call, None for one taken whole.
 
-    ``LocalCall(rule)`` leaves the call as it is on tiles: its attributes must not depend on split dimensions.
+    ``LocalCall(rule)`` leaves the call as it is on tiles: its attributes must not depend on split dimensions. A later
+    definition of a name replaces the earlier one.
     """
+    load(FAMILY_OF_TARGET.get(name))  # a definition of ours is the earlier one, whenever another comes
     _targets[name] = read
 
 
 def is_defined(name: str) -> bool:
     """Whether calls of ``name`` have a model of their own, side effects or not."""
-    return name in _targets
+    return name in _targets or name in FAMILY_OF_TARGET
 
 
 def leading(op: Any, count: int) -> Rule | None:
@@ -105,7 +108,9 @@ def _write(add: Callable[..., None], maps: Sequence[Sequence[tuple[int, ...]]]) 
 
 
 def custom_call(op: Any) -> OpModel[Any] | None:
-    known = _targets.get(ir.StringAttr(op.attributes["call_target_name"]).value)
+    target = ir.StringAttr(op.attributes["call_target_name"]).value
+    load(FAMILY_OF_TARGET.get(target))
+    known = _targets.get(target)
     if known is not None:
         return known(op)
     if _has_side_effect(op) or not len(op.results):
@@ -136,14 +141,6 @@ class LocalCall(OpModel[LocalPlan]):
         return site.keep()
 
 
-def same_array(op: Any) -> OpModel[Any] | None:
-    """A call whose result is its operand: every dimension may be split."""
-    rule = leading(op, len(shape_of(op.results[0]))) if len(op.operands) == len(op.results) == 1 else None
-    return None if rule is None else LocalCall(rule)
-
-
-# JAX's ``with_layout_constraint``: the order of dimensions in memory, which a tile has as the whole array has it
-define_target("LayoutConstraint", same_array)
 define(
     "stablehlo.custom_call",
     custom_call,

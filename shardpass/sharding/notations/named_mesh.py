@@ -7,6 +7,7 @@ below 1, an iota of other devices); ``MeshText.problem`` tells what is wrong wit
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -17,10 +18,13 @@ from shardpass.sharding.digits import Ints
 from shardpass.sharding.errors import ShardingError, ShardingParseError, placed
 from shardpass.sharding.mesh import Mesh
 from shardpass.sharding.notations.source import Source
-from shardpass.sharding.notations.syntax import parse_tree
 from shardpass.sharding.notations.trees import Node, first_offset, pieces, trees
 from shardpass.sharding.notations.xla_iota import canonical
 from shardpass.sharding.xla_text import comma_separated, list_text, mesh_text
+
+_AXIS = r"'([A-Za-z_][A-Za-z0-9_]*)'=([1-9][0-9]{0,8})"
+_PLAIN = re.compile(rf"mesh\[{_AXIS}(?:,{_AXIS})*\]", re.ASCII)
+_ONE = re.compile(_AXIS, re.ASCII)
 
 
 @lru_cache(maxsize=4096)
@@ -30,6 +34,21 @@ def parse_mesh(text: str) -> Mesh:
     Raises:
         ShardingParseError: ``text`` is no such mesh.
     """
+    found = _plain(text)
+    return _parsed(text) if found is None else found
+
+
+def _plain(text: str) -> Mesh | None:
+    """The mesh of axes alone, with plain names; None where the grammar must look at the text."""
+    if _PLAIN.fullmatch(text) is None:
+        return None
+    axes = _ONE.findall(text)
+    return Mesh(axes) if len(dict(axes)) == len(axes) else None
+
+
+def _parsed(text: str) -> Mesh:
+    from shardpass.sharding.notations.syntax import parse_tree  # with it lark, which most programs never need
+
     source = Source(text, strict=True)
     written = mesh_of_tree(source, parse_tree(text, "mesh_only"))
     problem = written.problem(source, 0)

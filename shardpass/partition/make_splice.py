@@ -1,0 +1,62 @@
+"""One splice in the place of a concatenate of slices; ``splices`` says which."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jaxlib.mlir import ir
+
+from shardpass.ir.tensors import ints, operation, shape_of
+from shardpass.ops.families.concatenate import Piece, splice_op
+
+
+def make_splice(op: Any) -> None:
+    """Replaces ``op``, a concatenate, where it is of slices; slices without use are erased."""
+    dim = int(ir.IntegerAttr(op.attributes["dimension"]).value)
+    found = [_part(value, dim) for value in op.operands]
+    taken: dict[Any, int] = {}
+    for source, start, limit in found:
+        taken[source] = taken.get(source, 0) + limit - start
+    parts = [
+        part if 2 * taken[part[0]] >= shape_of(part[0])[dim] else (value, 0, shape_of(value)[dim])
+        for part, value in zip(found, op.operands, strict=True)
+    ]
+    sources = list(dict.fromkeys(source for source, _, _ in parts))
+    pieces = _merged([Piece(sources.index(source), start, limit) for source, start, limit in parts if start < limit])
+    cuts = dict.fromkeys(value for (source, _, _), value in zip(parts, op.operands, strict=True) if source != value)
+    if not pieces or not cuts:
+        return
+    with ir.InsertionPoint(op), op.location:
+        made = splice_op(sources, pieces, dim, op.results[0].type)
+    for name in op.attributes:
+        if name != "dimension":
+            made.attributes[name] = op.attributes[name]
+    op.results[0].replace_all_uses_with(made.results[0])
+    op.erase()
+    for value in cuts:
+        if next(iter(value.uses), None) is None:
+            operation(value.owner).erase()
+
+
+def _part(value: Any, dim: int) -> tuple[Any, int, int]:
+    """(array, first, last): the part of an array along ``dim`` that ``value`` is."""
+    maker = None if isinstance(value.owner, ir.Block) else operation(value.owner)
+    if maker is not None and maker.name == "stablehlo.slice":
+        source = maker.operands[0]
+        others = [n for d, n in enumerate(shape_of(source)) if d != dim]
+        start = ints(maker.attributes["start_indices"])[dim]
+        if ints(maker.attributes["strides"])[dim] == 1 and others == [
+            n for d, n in enumerate(shape_of(value)) if d != dim
+        ]:
+            return source, start, start + shape_of(value)[dim]
+    return value, 0, shape_of(value)[dim]
+
+
+def _merged(pieces: list[Piece]) -> list[Piece]:
+    """Neighbours that are one run of an array, as one."""
+    out: list[Piece] = []
+    for piece in pieces:
+        if out and (out[-1].operand, out[-1].limit) == (piece.operand, piece.start):
+            piece = Piece(piece.operand, out.pop().start, piece.limit)
+        out.append(piece)
+    return out
