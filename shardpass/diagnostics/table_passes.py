@@ -292,6 +292,15 @@ UNSPLIT_ARGUMENT = Code(
     "hundredth of all arguments' bytes.",
 )
 
+NOT_WRITTEN_OUT = Code(
+    "SP244",
+    "{op} cannot be written out in simpler ops: {reason}",
+    "correct the op's attributes and the type of its result, or replace the op by the simpler ones yourself",
+    explanation="StableHLO's parser takes ops of old, and CHLO's, without checking that their attributes fit their "
+    "operands and results. shardpass replaces such ops by simpler ones before propagation, and MLIR checks these. "
+    "Example: `torch_index_select` along dimension 5 of an array of rank 2.",
+)
+
 NO_RULE = Code(
     "SP301",
     "{op} is computed in full on every device: {why}; {bytes} bytes are gathered for it on each device",

@@ -11,10 +11,11 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
+from shardpass.diagnostics.table_passes import NOT_WRITTEN_OUT
 from shardpass.ir.annotations import CONSTRAINT, MANUAL, SHARDING, make_custom_call, text
 from shardpass.ir.locations import place_of
 from shardpass.ir.walk import CONTROL_FLOW, OpLists, named
-from shardpass.ops.registry import find
+from shardpass.ops.registry import Expand, find
 from shardpass.program.manual_regions import marked_scope
 from shardpass.program.validate import read_for
 
@@ -28,10 +29,24 @@ def expand_ops(lists: OpLists) -> None:
     for op in named(held, expands):
         if marked_scope(op) != MANUAL:
             with ir.InsertionPoint(op), op.location:
-                values = expands[op.name](op)
+                values = _written_out(op, expands[op.name])
                 if values is not None:
                     _replace(op, values)
     lists.changed()
+
+
+def _written_out(op: Any, expand: Expand) -> list[Any] | None:
+    """What ``expand`` makes of ``op``. Raises ShardpassError (SP244) where ``op`` is no valid one."""
+    try:
+        values = expand(op)
+    except (ir.MLIRError, ValueError) as error:
+        reason = str(error).strip().splitlines()[-1].rpartition(": ")[2]
+        raise NOT_WRITTEN_OUT.error(place_of(op.location), op=op.name, reason=reason) from None
+    for value, result in zip(values or (), op.results, strict=False):
+        if value.type != result.type:
+            reason = f"they give {value.type}, where its result is {result.type}"
+            raise NOT_WRITTEN_OUT.error(place_of(op.location), op=op.name, reason=reason)
+    return values
 
 
 def _replace(op: Any, values: list[Any]) -> None:

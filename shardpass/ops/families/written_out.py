@@ -41,9 +41,12 @@ def dot(op: Any) -> list[Any]:
 
 
 def torch_index_select(op: Any) -> list[Any]:
-    """A gather of one element along ``dim``; the first ``batch_dims`` dimensions go together."""
+    """A gather of one element along ``dim``; the first ``batch_dims`` dimensions go together. Raises ValueError."""
     dim, batch = (int(ir.IntegerAttr(op.attributes[name]).value) for name in ("dim", "batch_dims"))
     operand, index = (shape_of(value) for value in op.operands)
+    if not 0 <= batch <= min(dim, len(index)) or dim >= len(operand):
+        ranks = f"an operand of rank {len(operand)} and an index of rank {len(index)}"
+        raise ValueError(f"dim = {dim} and batch_dims = {batch} do not fit {ranks}")
     more = len(index) - batch  # dimensions of the result that walk the index in place of ``dim``
     walked = [d if d < dim else d - 1 + more for d in range(batch, len(operand)) if d != dim]
     together = list(range(batch))
