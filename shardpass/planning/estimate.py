@@ -50,7 +50,9 @@ class Estimate:
         self.free: set[int] = set()  # values that any device makes again at no price
         self.times: dict[int, float] = {}  # of a value: how often it is made
         self.meshes: dict[int, PrimeMesh] = {}  # of a value, as ops of its region see it
-        self._splits: dict[object, Term] = {}  # by what a split depends on; demands by the operand's place
+        self._splits: dict[object, Term] = decided.terms  # by what a split depends on; demands by the operand's place
+        self._kinds: dict[int, object] = {}  # of an op that is split: the same for ops that are decided alike
+        self._decided = decided
         self._leasts: dict[int, float] = {}  # by op
         self._read(self.program.body, 1.0, self.program.mesh)
         for value, count in zip(self.program.body.returned, folded.result_times, strict=True):
@@ -69,6 +71,8 @@ class Estimate:
         for op in block.ops:
             often = runs * self.folded.times.get(op.number, 1)
             self.ops[op.number] = (op, often)
+            if op.kind is OpKind.SPLIT:
+                self._kinds[op.number] = self._kind(op)
             for value in {*op.operands, *op.results, *op.captured}:
                 self.around.setdefault(value, []).append(op.number)
             for value in op.results:
@@ -81,6 +85,16 @@ class Estimate:
                 self._read(inner, inside, op.mesh)
                 for value in inner.returned:
                     self.around.setdefault(value, []).append(op.number)
+
+    def _kind(self, op: Op) -> object:
+        """The object that stands for ``op`` and all that are decided as it is, under equal shardings."""
+        arrays = [self.program.arrays[value] for value in (*op.operands, *op.results)]
+        key = (self.machine, op.model, op.mesh.manual, *arrays)
+        return self._decided.kinds.setdefault(key, object())
+
+    def _signature(self, op: Op, shardings: Mapping[int, Sharding]) -> object:
+        """What the term of an op that is split depends on."""
+        return (self._kinds[op.number], *[shardings.get(value) for value in (*op.operands, *op.results)])
 
     # ---------------------------------------------------------------- the base
 
@@ -138,7 +152,7 @@ class Estimate:
         op = None if number == RETURNED else self.ops[number][0]
         if op is None or op.kind is not OpKind.SPLIT:
             return self.term(number, shardings, results)
-        found = self._splits.get(_signature(op, shardings))
+        found = self._splits.get(self._signature(op, shardings))
         return None if found is None else _of_operands(op, found)
 
     def least(self, number: int) -> float:
@@ -158,7 +172,7 @@ class Estimate:
             return 0.0, tuple((value, to) for value, to in returned if to is not None)
         op = self.ops[number][0]
         if op.kind is OpKind.SPLIT:
-            key = _signature(op, shardings)
+            key = self._signature(op, shardings)
             found = self._splits.get(key)
             if found is None:
                 found = self._splits[key] = self._split(op, shardings)
@@ -211,11 +225,6 @@ class Estimate:
         if sharding is None or sharding.is_unknown or (op.mesh.manual and sharding.is_replicated):
             return op.mesh.replicated(type_.rank)
         return sharding
-
-
-def _signature(op: Op, shardings: Mapping[int, Sharding]) -> object:
-    """What the term of an op that is split depends on."""
-    return (op.model, op.mesh.manual, *[shardings.get(value) for value in (*op.operands, *op.results)])
 
 
 def _of_operands(op: Op, found: Term) -> Term:
