@@ -260,7 +260,7 @@ class Search:
     def _sends(self) -> bool:
         """Whether anything is sent at the best point: a program that sends nothing has no detour to gain by."""
         self.engine.restore(self.best.splits)
-        plan = plan_program(self.folded.program, self.found.table(), self.decided, folded=True)
+        plan = plan_program(self.folded.program, self.found.present(), self.decided, folded=True)
         return bool(plan.collectives)
 
     @property
@@ -372,7 +372,7 @@ class Search:
 
     def _rebase(self, base: Point) -> None:
         self.engine.restore(base.splits)
-        table = self.found.table()
+        table = self.found.present()
         self.estimate.rebase(table.of, table.results)
         self.moves.begin()
 
@@ -410,7 +410,7 @@ class Search:
         splits = self.engine.snapshot()
         point = self._points.get(splits)
         if point is None:
-            plan = plan_program(self.folded.program, self.found.table(), self.decided, folded=True)
+            plan = plan_program(self.folded.program, self.found.present(), self.decided, folded=True)
             found = costs(plan, self.machine, self.folded.times, self.folded.result_times)
             point = self._points[splits] = Point(splits, found, sum(found.values()))
         return point

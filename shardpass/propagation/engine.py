@@ -34,7 +34,7 @@ from functools import lru_cache
 
 from shardpass.ops.splits.factors import Axes, DimAxes, Kind, Priority, Rule, RuleBuilder
 from shardpass.ops.splits.prime_mesh import PrimeMesh
-from shardpass.propagation.join import NO_FACTS, Facts, Outcome, Side, join
+from shardpass.propagation.join import NO_FACTS, NOTHING, Facts, Outcome, Side, join
 from shardpass.propagation.joins import joins
 
 LOOK_AHEAD = 64  # values that are looked at to decide a tie
@@ -96,7 +96,7 @@ class Event:
 
 
 class Propagation:
-    """The engine. Fill ``values`` and ``add`` steps, then ``run``. ``events`` tells every change, in order."""
+    """The engine. Fill ``values`` and ``add`` steps, then ``run``. ``events`` tells its changes, in order."""
 
     def __init__(self, mesh: PrimeMesh) -> None:
         self.mesh = mesh
@@ -104,6 +104,7 @@ class Propagation:
         self.steps: list[Step] = []
         self.conflicts: dict[tuple[int, int], Conflict] = {}
         self.events: list[Event] = []
+        self._tells = True  # not of what a search tries
         self.waiting: dict[int, None] = {}  # steps with a tie between factors, in order
         self._journal: list[tuple[int, DimAxes, int]] = []  # changes since ``restore``: value, split and state before
         self._joins = joins(mesh.sizes)
@@ -131,6 +132,7 @@ class Propagation:
                     value.facts = self._facts(value, priority)
                     self._set(value, tuple(given.get(dim, axes) for dim, axes in enumerate(value.dims)))
             self._rounds(everything=True)
+        self._tells = False
 
     def snapshot(self) -> tuple[DimAxes, ...]:
         """The splits of all values."""
@@ -204,7 +206,8 @@ class Propagation:
         What comes of it depends on the rule and the values' facts and splits alone, so equal steps in equal states
         (the layers of a network) are joined once.
         """
-        return self._apply(index, self._outcome(index))
+        outcome = self._outcome(index)
+        return [] if outcome is NOTHING else self._apply(index, outcome)
 
     def _outcome(self, index: int) -> Outcome:
         step, values = self.steps[index], self.values
@@ -228,11 +231,12 @@ class Propagation:
             self.waiting[index] = None
         for refused in outcome.refusals:
             self.conflicts[index, refused.factor] = Conflict(index, *refused)
-        changed = []
+        changed: list[int] = []
         for position, dims in outcome.changes:
             number = self.steps[index].values[position]
             value = self.values[number]
-            self.events.append(Event(index, position, value.dims, dims))
+            if self._tells:
+                self.events.append(Event(index, position, value.dims, dims))
             self._change(number, dims)
             changed.append(number)
         return changed

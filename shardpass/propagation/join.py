@@ -143,7 +143,7 @@ def _taken(
         if dims != now[side.value]:
             now[side.value] = dims
             changes.append((place, dims))
-    return Outcome(tuple(changes), refusals, waits)
+    return Outcome(tuple(changes), refusals, waits) if changes or refusals or waits else NOTHING
 
 
 def _preferred(factor: int, votes: Mapping[Axes, int], refusals: list[Refusal]) -> Axes:
