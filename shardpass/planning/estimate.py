@@ -58,6 +58,7 @@ class Estimate:
         for value, count in zip(self.program.body.returned, folded.result_times, strict=True):
             self.around.setdefault(value, []).append(RETURNED)
             self.times.setdefault(value, count)
+        self.weights = {RETURNED: 1.0, **{number: often for number, (_, often) in self.ops.items()}}
         self.shardings: dict[int, Sharding] = {}
         self.results: tuple[Sharding | None, ...] = ()
         self.terms: dict[int, Term] = {}
@@ -119,7 +120,7 @@ class Estimate:
                 self.demanded.setdefault(value, []).append((number, to))
         for value in moved:
             self.moves[value] = self._moved(value)
-        self.price = sum([self.weight(n) * term[0] for n, term in self.terms.items()]) + sum(self.moves.values())
+        self.price = sum([self.weights[n] * term[0] for n, term in self.terms.items()]) + sum(self.moves.values())
         return self.price
 
     def change(
@@ -136,9 +137,6 @@ class Estimate:
         for value in fresh:
             change.open(value)
         return change.priced(limit)
-
-    def weight(self, number: int) -> float:
-        return 1.0 if number == RETURNED else self.ops[number][1]
 
     # ---------------------------------------------------------------- terms
 
@@ -288,17 +286,19 @@ class _Change:
         base = self.base
         for number in self.touched:
             for value, _ in base.terms[number][1]:
-                self.open(value)
+                if value not in self.targets:
+                    self.open(value)
         unknown: list[tuple[float, int, float]] = []
         for number in self.touched:
-            weight, before = base.weight(number), base.terms[number][0]
+            weight, before = base.weights[number], base.terms[number][0]
             term = base.known(number, self.shardings, self.results)
             if term is None:
                 unknown.append((-weight * before, number, weight))
                 self.price += weight * (base.least(number) - before)
             else:
                 self.price += weight * (term[0] - before)
-                self._take(term[1])
+                if term[1]:
+                    self._take(term[1])
         for _, number, weight in sorted(unknown):
             if self.price > limit:
                 return self.price
@@ -314,7 +314,8 @@ class _Change:
 
     def _take(self, demands: Demands) -> None:
         for value, to in demands:
-            self.open(value)
+            if value not in self.targets:
+                self.open(value)
             self._add(value, to)
 
     def _add(self, value: int, target: Sharding) -> None:

@@ -191,12 +191,15 @@ class Propagation:
     def _fixpoint(self, start: Iterable[int], level: Priority) -> None:
         queue = deque(start)
         waiting = set(queue)
+        steps, values, kinds, outcomes = self.steps, self.values, self._kinds, self._joins.outcomes
         while queue:
             index = queue.popleft()
             waiting.discard(index)
+            if outcomes.get((kinds[index], *[values[v].state for v in steps[index].values])) is NOTHING:
+                continue  # as of most, and known of most
             for value in self._step(index):
-                for touched in self.values[value].steps:
-                    if touched not in waiting and self.steps[touched].rule.priority <= level:
+                for touched in values[value].steps:
+                    if touched not in waiting and steps[touched].rule.priority <= level:
                         waiting.add(touched)
                         queue.append(touched)
 
@@ -206,8 +209,7 @@ class Propagation:
         What comes of it depends on the rule and the values' facts and splits alone, so equal steps in equal states
         (the layers of a network) are joined once.
         """
-        outcome = self._outcome(index)
-        return [] if outcome is NOTHING else self._apply(index, outcome)
+        return self._apply(index, self._outcome(index))
 
     def _outcome(self, index: int) -> Outcome:
         step, values = self.steps[index], self.values
@@ -245,7 +247,9 @@ class Propagation:
         """Sets the split of a value; ``take_back`` undoes it."""
         value = self.values[index]
         self._journal.append((index, value.dims, value.state))
-        self._set(value, dims)
+        value.dims = dims
+        state = value.facts.states.get(dims)
+        value.state = self._joins.state(value.facts, dims) if state is None else state
 
     def _set(self, value: Value, dims: DimAxes) -> None:
         value.dims = dims
