@@ -5,13 +5,14 @@ collectives of the op's own (``OpModel.plan``), to complete partial results and 
 be; with a latency for each of these and the op's work on one device.
 
 State: decisions by (model, what is at hand of each operand, what is wanted of each result), so that the layers of a
-program are decided once.
+program are decided once, and those that programs of one process share (``decided_on``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from shardpass.ops.model import LocalPlan, OpModel, Shapes, Split
@@ -25,6 +26,8 @@ from shardpass.planning.prices import Prices
 from shardpass.planning.steps import Mask, Remark
 from shardpass.program.program import Array
 from shardpass.sharding import Sharding
+
+MOST_CHOICES = 1 << 13  # that are kept from program to program, for each mesh
 
 
 class OperandChoice(NamedTuple):
@@ -84,11 +87,39 @@ class Splits:
 
 @dataclass(frozen=True)
 class Decided:
-    """Decisions by what they depend on, and prices: of one plan, or of many plans of one program."""
+    """Decisions by what they depend on, and prices: of one plan, or of many plans of programs on one mesh.
+
+    ``kinds``: of ops that are decided alike, one object (``estimate``); ``terms``: what these cost, by it and the
+    shardings around.
+    """
 
     prices: Prices
     choices: dict[Any, Choice] = field(default_factory=dict)
     splits: dict[Any, Splits] = field(default_factory=dict)
+    kinds: dict[Any, object] = field(default_factory=dict)
+    terms: dict[Any, Any] = field(default_factory=dict)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there is too much of it to be kept for other programs."""
+        return max(len(self.choices), len(self.terms) // 2, self.prices.count // 4) > MOST_CHOICES
+
+
+def decided_on(mesh: PrimeMesh) -> Decided:
+    """What was decided for programs on ``mesh`` so far, to which the caller adds.
+
+    A decision depends on nothing but its key, so programs of one process share them: a training step and its
+    evaluation have most of their layers in common. Once they are many, the next program begins anew.
+    """
+    held = _kept_on(mesh)
+    if held[0].is_full:
+        held[0] = Decided(Prices(mesh.num_devices))
+    return held[0]
+
+
+@lru_cache(maxsize=8)
+def _kept_on(mesh: PrimeMesh) -> list[Decided]:
+    return [Decided(Prices(mesh.num_devices))]
 
 
 class Choices:

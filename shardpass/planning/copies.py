@@ -11,7 +11,7 @@ whole).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from shardpass.ops.splits.factors import DimAxes
 from shardpass.ops.splits.prime_mesh import PrimeMesh
@@ -21,8 +21,7 @@ from shardpass.program.program import Array
 from shardpass.sharding import Sharding
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
+class Held(NamedTuple):
     """A value of the whole program on one device. ``dims`` is None for an order that the mesh cannot say."""
 
     array: int  # the number of the first value that held this array

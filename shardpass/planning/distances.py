@@ -22,6 +22,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,14 @@ from shardpass.planning.eliminate import Costs
 from shardpass.planning.machine import MANY, Machine
 from shardpass.planning.prices import Prices
 from shardpass.program.program import Array
+
+MOST_TABLES = 1 << 11  # that are kept from program to program
+
+
+@lru_cache(maxsize=8)
+def _tables(machine: Machine, axes: tuple[Axes, ...]) -> dict[Any, Costs]:
+    """The tables that hold nothing planned, which programs share."""
+    return {}
 
 
 class Distances:
@@ -44,15 +53,18 @@ class Distances:
         self, machine: Machine, axes: Sequence[Axes], prices: Prices | None = None, most: float = math.inf
     ) -> None:
         self.machine, self.axes, self.prices, self.left = machine, axes, prices, most
-        self._known: dict[Any, Costs] = {}
+        self._known = {} if prices is not None else _tables(machine, tuple(axes))
+        if len(self._known) > MOST_TABLES:
+            self._known.clear()
         self._kept: dict[tuple[int, Axes, Axes, PrimeMesh], float] = {}
 
     def of(self, array: Array, mesh: PrimeMesh, sources: Sequence[DimAxes], targets: Sequence[DimAxes]) -> Costs:
         """[sources, targets]: the price of one reshard."""
-        key = (array, mesh.manual, tuple(sources), tuple(targets))
+        key = (array, mesh, tuple(sources), tuple(targets))
         found = self._known.get(key)
         if found is None:
-            found = self._known[key] = self._priced(self._received(array, mesh, *key[2:]), mesh, *key[2:])
+            found = self._known[key] = self._priced(self._received(*key), *key[1:])
+            found.flags.writeable = False  # others will see it
         return found
 
     def _received(self, array: Array, mesh: PrimeMesh, sources: Sequence[DimAxes], targets: Sequence[DimAxes]) -> Costs:

@@ -20,7 +20,7 @@ Complexity: O(variables x limit) at worst; for a chain, O(variables x values^2).
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any
@@ -30,6 +30,7 @@ import numpy as np
 Costs = np.ndarray[Any, Any]
 
 LIMIT = 1 << 18  # entries of one table
+LARGE = 1 << 12  # entries of a table whose least values are found one value after another: NumPy walks it by rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,7 @@ class _Elimination:
     limit: int
     sizes: dict[int, int] = field(default_factory=dict)
     standing: dict[int, dict[int, Table]] = field(default_factory=dict)  # by variable, its tables by their number
+    near: dict[int, set[int]] = field(default_factory=dict)  # by variable, those that stand in a table with it
     count: int = 0
     best: list[tuple[int, tuple[int, ...], Costs]] = field(default_factory=list)  # variable, neighbours, best values
     held: dict[int, int] = field(default_factory=dict)
@@ -69,7 +71,10 @@ class _Elimination:
             for variable, size in zip(table.variables, table.costs.shape, strict=True):
                 self.sizes[variable] = size
                 self.standing.setdefault(variable, {})
+                self.near.setdefault(variable, set()).update(table.variables)
             self._add(table)
+        for variable, others in self.near.items():
+            others.discard(variable)
         queue = [(self._size(variable), variable) for variable in self.standing]
         heapq.heapify(queue)
         while queue:
@@ -105,25 +110,30 @@ class _Elimination:
         return list(found.values())
 
     def _neighbours(self, variable: int) -> tuple[int, ...]:
-        found = {other for table in self.standing[variable].values() for other in table.variables}
-        found.discard(variable)
-        return tuple(sorted(found))
+        return tuple(sorted(self.near[variable]))
 
     def _size(self, variable: int) -> int:
-        return prod([self.sizes[other] for other in self._neighbours(variable)]) * self.sizes[variable]
+        sizes = self.sizes
+        return prod([sizes[other] for other in self.near[variable]], start=sizes[variable])
 
     def _eliminate(self, variable: int, near: tuple[int, ...]) -> None:
-        total = _sum([*self.standing[variable].items()], (*near, variable), self.sizes)
+        total = _sum(self.standing[variable].values(), (variable, *near))
         self._remove(variable)
         del self.standing[variable]
-        choice = np.argmin(total, axis=-1)
+        for other in near:
+            self.near[other].update(near)
+            self.near[other] -= {other, variable}
+        choice, costs = _best(total)
         self.best.append((variable, near, choice))
-        self._add(Table(near, np.take_along_axis(total, choice[..., None], axis=-1)[..., 0])) if near else None
+        if near:
+            self._add(Table(near, costs))
 
     def _hold(self, variable: int) -> None:
         value = self.held[variable] = self.present[variable]
         tables = self._remove(variable)
         del self.standing[variable]
+        for other in self.near[variable]:
+            self.near[other].discard(variable)
         for table in tables:
             place = table.variables.index(variable)
             left = table.variables[:place] + table.variables[place + 1 :]
@@ -137,12 +147,29 @@ class _Elimination:
         return values
 
 
-def _sum(tables: Sequence[tuple[int, Table]], order: tuple[int, ...], sizes: Mapping[int, int]) -> Costs:
-    """The sum of tables as one over the variables in ``order``."""
-    total = np.zeros([sizes[variable] for variable in order])
-    for _, table in tables:
+def _sum(tables: Iterable[Table], order: tuple[int, ...]) -> Costs:
+    """The sum of tables, which have all variables of ``order`` among them, as one over these, in this order."""
+    total: Costs | None = None
+    for table in tables:
         places = [order.index(variable) for variable in table.variables]
-        turned = np.transpose(table.costs, np.argsort(places))
-        shape = [sizes[one] if one in table.variables else 1 for one in order]
-        total += turned.reshape(shape)
+        turned = table.costs
+        if sorted(places) != places:
+            turned = turned.transpose(sorted(range(len(places)), key=places.__getitem__))
+        shape = [1] * len(order)
+        for place, size in zip(places, table.costs.shape, strict=True):
+            shape[place] = size
+        one = turned.reshape(shape)
+        total = one if total is None else total + one
+    assert total is not None
     return total
+
+
+def _best(total: Costs) -> tuple[Costs, Costs]:
+    """The first of the best values of the first variable, and its cost, for each assignment of the others."""
+    if total.size < LARGE:
+        return total.argmin(axis=0), total.min(axis=0)
+    choice, costs = np.zeros(total.shape[1:], np.int32), total[0].copy()
+    for value in range(1, len(total)):
+        np.copyto(choice, value, where=total[value] < costs)
+        np.minimum(costs, total[value], out=costs)
+    return choice, costs

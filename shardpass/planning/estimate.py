@@ -22,7 +22,7 @@ O(ops around the values that change), each a table lookup where its signature is
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from shardpass.ops.splits.prime_mesh import PrimeMesh
 from shardpass.planning.choose import Choices, Decided
@@ -50,15 +50,19 @@ class Estimate:
         self.free: set[int] = set()  # values that any device makes again at no price
         self.times: dict[int, float] = {}  # of a value: how often it is made
         self.meshes: dict[int, PrimeMesh] = {}  # of a value, as ops of its region see it
-        self._splits: dict[object, Term] = {}  # by what a split depends on; demands by the operand's place
+        self._splits = decided.terms  # by what a split depends on; demands by the operand's place
+        self._kinds: dict[int, tuple[object, tuple[int, ...]]] = {}  # of an op that is split (``_kind``); its values
+        self._decided = decided
         self._leasts: dict[int, float] = {}  # by op
         self._read(self.program.body, 1.0, self.program.mesh)
         for value, count in zip(self.program.body.returned, folded.result_times, strict=True):
             self.around.setdefault(value, []).append(RETURNED)
             self.times.setdefault(value, count)
+        self.weights = {RETURNED: 1.0, **{number: often for number, (_, often) in self.ops.items()}}
         self.shardings: dict[int, Sharding] = {}
         self.results: tuple[Sharding | None, ...] = ()
         self.terms: dict[int, Term] = {}
+        self.demanded: dict[int, list[tuple[int, Sharding]]] = {}  # by value: which op takes it otherwise, and how
         self.moves: dict[int, float] = {}  # by value
         self.price = 0.0
 
@@ -69,6 +73,8 @@ class Estimate:
         for op in block.ops:
             often = runs * self.folded.times.get(op.number, 1)
             self.ops[op.number] = (op, often)
+            if op.kind is OpKind.SPLIT:
+                self._kinds[op.number] = self._kind(op), (*op.operands, *op.results)
             for value in {*op.operands, *op.results, *op.captured}:
                 self.around.setdefault(value, []).append(op.number)
             for value in op.results:
@@ -82,14 +88,39 @@ class Estimate:
                 for value in inner.returned:
                     self.around.setdefault(value, []).append(op.number)
 
+    def _kind(self, op: Op) -> object:
+        """The object that stands for ``op`` and all that are decided as it is, under equal shardings."""
+        arrays = [self.program.arrays[value] for value in (*op.operands, *op.results)]
+        key = (self.machine, op.model, op.mesh.manual, *arrays)
+        return self._decided.kinds.setdefault(key, object())
+
     # ---------------------------------------------------------------- the base
 
     def rebase(self, shardings: Mapping[int, Sharding], results: tuple[Sharding | None, ...]) -> float:
         """Takes ``shardings`` (by value, and of main's results) as the base; its price in bytes."""
-        self.shardings, self.results = dict(shardings), results
-        self.terms = {number: self.term(number, shardings, results) for number in (*self.ops, RETURNED)}
-        self.moves = {value: self._moved(value, shardings, self.terms) for value in self.around}
-        self.price = sum(self.weight(n) * term[0] for n, term in self.terms.items()) + sum(self.moves.values())
+        before, self.shardings = self.shardings, dict(shardings)
+        moved: Iterable[int] = self.around
+        numbers: Iterable[int] = (*self.ops, RETURNED)
+        if self.terms:  # of the base before, what has not changed around it stays
+            fresh = [value for value, one in self.shardings.items() if before.get(value) is not one]
+            touched = {number for value in fresh for number in self.around.get(value, ())}
+            if results != self.results:
+                touched.add(RETURNED)
+            around = {value for value in fresh if value in self.around}
+            around.update([value for number in touched for value, _ in self.terms[number][1]])
+            numbers, moved = touched, around
+        self.results = results
+        for number in numbers:
+            term = self.terms[number] = self.term(number, self.shardings, results)
+            if moved is not self.around:
+                around.update([value for value, _ in term[1]])
+        self.demanded = {}
+        for number, term in self.terms.items():
+            for value, to in term[1]:
+                self.demanded.setdefault(value, []).append((number, to))
+        for value in moved:
+            self.moves[value] = self._moved(value)
+        self.price = sum([self.weights[n] * term[0] for n, term in self.terms.items()]) + sum(self.moves.values())
         return self.price
 
     def change(
@@ -107,15 +138,12 @@ class Estimate:
             change.open(value)
         return change.priced(limit)
 
-    def weight(self, number: int) -> float:
-        return 1.0 if number == RETURNED else self.ops[number][1]
-
     # ---------------------------------------------------------------- terms
 
-    def _moved(self, value: int, shardings: Mapping[int, Sharding], terms: Mapping[int, Term]) -> float:
-        """Price of the reshards of ``value``, once for each sharding that its users take."""
-        targets = {to for number in self.around[value] for wanted, to in terms[number][1] if wanted == value}
-        return sum([self.move(value, shardings, target) for target in targets])
+    def _moved(self, value: int) -> float:
+        """Price of the reshards of ``value`` in the base, once for each sharding that its users take."""
+        targets = dict.fromkeys([to for _, to in self.demanded.get(value, ())])
+        return sum([self.move(value, self.shardings, target) for target in targets])
 
     def move(self, value: int, shardings: Mapping[int, Sharding], target: Sharding) -> float:
         """Price of one reshard of ``value``."""
@@ -135,11 +163,11 @@ class Estimate:
         self, number: int, shardings: Mapping[int, Sharding], results: tuple[Sharding | None, ...]
     ) -> Term | None:
         """The term of an op, unless a split must be chosen for it first."""
-        op = None if number == RETURNED else self.ops[number][0]
-        if op is None or op.kind is not OpKind.SPLIT:
+        kind = self._kinds.get(number)
+        if kind is None:
             return self.term(number, shardings, results)
-        found = self._splits.get(_signature(op, shardings))
-        return None if found is None else _of_operands(op, found)
+        found = self._splits.get(_signature(*kind, shardings))
+        return None if found is None else _of_operands(kind[1], found[0])
 
     def least(self, number: int) -> float:
         """What the term of an op that is split never falls below: its work, spread over all devices."""
@@ -158,11 +186,13 @@ class Estimate:
             return 0.0, tuple((value, to) for value, to in returned if to is not None)
         op = self.ops[number][0]
         if op.kind is OpKind.SPLIT:
-            key = _signature(op, shardings)
+            kind, values = self._kinds[number]
+            key = _signature(kind, values, shardings)
             found = self._splits.get(key)
             if found is None:
-                found = self._splits[key] = self._split(op, shardings)
-            return _of_operands(op, found)
+                around = tuple([shardings.get(value) for value in values])  # kept, and with them their identities
+                found = self._splits[key] = (self._split(op, shardings), around)
+            return _of_operands(values, found[0])
         if op.kind is OpKind.CONTROL_FLOW:
             carried = [(v, shardings[r]) for v, r in zip(op.operands, op.results, strict=False) if r in shardings]
             inner = [
@@ -213,14 +243,14 @@ class Estimate:
         return sharding
 
 
-def _signature(op: Op, shardings: Mapping[int, Sharding]) -> object:
-    """What the term of an op that is split depends on."""
-    return (op.model, op.mesh.manual, *[shardings.get(value) for value in (*op.operands, *op.results)])
+def _signature(kind: object, values: Sequence[int], shardings: Mapping[int, Sharding]) -> object:
+    """What the term of an op that is split depends on. Shardings by identity: those of a mesh are one object each."""
+    return (kind, *[id(shardings.get(value)) for value in values])
 
 
-def _of_operands(op: Op, found: Term) -> Term:
-    """A term whose demands are by the operand's place, of the operands of ``op``."""
-    return found[0], tuple([(op.operands[place], to) for place, to in found[1]])
+def _of_operands(values: Sequence[int], found: Term) -> Term:
+    """A term whose demands are by the operand's place, of an op whose operands are the first of ``values``."""
+    return (found[0], tuple([(values[place], to) for place, to in found[1]])) if found[1] else found
 
 
 class _Change:
@@ -248,27 +278,27 @@ class _Change:
             return
         self.price -= self.base.moves[value]
         self.targets[value] = {}
-        for number in self.base.around[value]:
+        for number, to in self.base.demanded.get(value, ()):
             if number not in self.touched:
-                for wanted, to in self.base.terms[number][1]:
-                    if wanted == value:
-                        self._add(value, to)
+                self._add(value, to)
 
     def priced(self, limit: float) -> float:
         base = self.base
         for number in self.touched:
             for value, _ in base.terms[number][1]:
-                self.open(value)
+                if value not in self.targets:
+                    self.open(value)
         unknown: list[tuple[float, int, float]] = []
         for number in self.touched:
-            weight, before = base.weight(number), base.terms[number][0]
+            weight, before = base.weights[number], base.terms[number][0]
             term = base.known(number, self.shardings, self.results)
             if term is None:
                 unknown.append((-weight * before, number, weight))
                 self.price += weight * (base.least(number) - before)
             else:
                 self.price += weight * (term[0] - before)
-                self._take(term[1])
+                if term[1]:
+                    self._take(term[1])
         for _, number, weight in sorted(unknown):
             if self.price > limit:
                 return self.price
@@ -284,7 +314,8 @@ class _Change:
 
     def _take(self, demands: Demands) -> None:
         for value, to in demands:
-            self.open(value)
+            if value not in self.targets:
+                self.open(value)
             self._add(value, to)
 
     def _add(self, value: int, target: Sharding) -> None:

@@ -27,14 +27,13 @@ from dataclasses import dataclass, replace
 
 from shardpass.diagnostics.table_suggest import LIMIT_TOO_LOW
 from shardpass.ops.splits.factors import DimAxes
-from shardpass.planning.choose import Decided
+from shardpass.planning.choose import Decided, decided_on
 from shardpass.planning.cost import price
 from shardpass.planning.estimate import Estimate
 from shardpass.planning.fold import Folded, fold
 from shardpass.planning.footprint import Footprint, NearPeak
-from shardpass.planning.machine import Machine
+from shardpass.planning.machine import Machine, machine_of
 from shardpass.planning.planner import plan_program
-from shardpass.planning.prices import Prices
 from shardpass.planning.search import DEAR, Decision, Point, Search, Settled, decide
 from shardpass.planning.starts import Start, starts
 from shardpass.program.program import Program, Said
@@ -81,7 +80,7 @@ class Task:
     @classmethod
     def of(cls, program: Program, barriers: Mapping[int, str], effort: int, machine: Machine) -> Task:
         folded = fold(program, barriers)
-        decided = Decided(Prices(program.mesh.num_devices))
+        decided = decided_on(program.mesh)
         return cls(program, barriers, effort, machine, folded, Footprint(program, folded), decided)
 
 
@@ -214,7 +213,7 @@ def decide_within(
     cheapest = plan_program(program, free.shardings)
     if cheapest.alive.peak <= limit:
         return free
-    least, machine = cheapest.alive.peak, Machine(profile)
+    least, machine = cheapest.alive.peak, machine_of(profile)
     if effort:
         search = LimitedSearch(Task.of(program, barriers, effort, machine), Limit(limit))
         found = search_within(search, limit)

@@ -22,6 +22,7 @@ State: tables of what was priced. Complexity: O(1) for what is known.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from math import prod
 
 from shardpass.ops.model import Shape, Split
@@ -40,6 +41,7 @@ from shardpass.sharding import Sharding
 POINTS_PER_BYTE = 64
 BYTES_PER_ELEMENT = 5  # read or written: most elements have four bytes, and ops are fused
 MOST_NESTS = 4096  # that a machine remembers
+MOST_MOVES = 1 << 15  # likewise
 MANY = 1 << 30  # bytes by which a link is measured
 
 
@@ -72,6 +74,9 @@ class Machine:
         """A reshard by the default planner."""
         key = (array, source, target, mesh.manual)
         found = self._moves.get(key)
+        if found is None and len(self._moves) == MOST_MOVES:
+            self._moves.clear()
+            self._least_moves.clear()
         if found is None and least_received(array, source, target, mesh) == (0, True):
             found = self._moves[key] = 0.0  # a slice
         if found is None:
@@ -149,3 +154,9 @@ class Machine:
 
 
 DEFAULT = Machine()
+
+
+@lru_cache(maxsize=8)
+def machine_of(profile: Profile | None) -> Machine:
+    """The one machine of ``profile``, which remembers what it has priced; programs share it."""
+    return DEFAULT if profile is None else Machine(profile)

@@ -73,7 +73,7 @@ class Moves:
         self.axes = tuple(axes)
         self.spreading = Spreading(engine)
         self._seen: set[frozenset[tuple[int, DimAxes]]] = set()
-        self._reached: dict[tuple[Axes, bool, Reach], set[Place]] = {}
+        self._reached: dict[tuple[Axes, bool, int], set[Place]] = {}  # by axes, whether given, and the reach's identity
         self._starts: dict[tuple[int, int, bool], tuple[Place, ...]] = {}
         self._steps: dict[int | None, list[int]] = {}
         for number, step in enumerate(engine.steps):
@@ -96,18 +96,20 @@ class Moves:
                     continue
                 for axes in self.axes:
                     for reach in reaches:
+                        start = self._places(number, factor, reach is Reach.RESULTS)
                         for given in (True, False):
-                            move = self._move(number, factor, axes, given, reach)
+                            move = self._move(number, factor, start, axes, given, reach)
                             if move is not None:
                                 yield move
 
-    def _move(self, step: int, factor: int, axes: Axes, given: bool, reach: Reach) -> Move | None:
+    def _move(
+        self, step: int, factor: int, start: tuple[Place, ...], axes: Axes, given: bool, reach: Reach
+    ) -> Move | None:
         """The move, unless it changes nothing or another changes the same."""
-        start = self._places(step, factor, reach is Reach.RESULTS)
         if not given and not self._any_split(start, axes):
             return None
-        reached = self._reached.setdefault((axes, given, reach), set())
-        if reach in FAR and any(place in reached for place in start):
+        reached = self._reached.setdefault((axes, given, id(reach)), set())
+        if reach in FAR and not reached.isdisjoint(start):
             return None
         carry = self.spreading.spread if given else self.spreading.withdraw
         spread = carry(start, axes, reach is Reach.ACROSS, reach in FAR)
@@ -121,7 +123,11 @@ class Moves:
     def _any_split(self, places: Iterable[Place], axes: Axes) -> bool:
         """Whether one of ``axes`` splits one of the dimensions."""
         values = self.engine.values
-        return any(axis in values[value].dims[dim] for value, dim in places for axis in axes)
+        for value, dim in places:
+            taken = values[value].dims[dim]
+            if taken and not set(axes).isdisjoint(taken):
+                return True
+        return False
 
     def _places(self, number: int, factor: int, results: bool) -> tuple[Place, ...]:
         """The dimensions of a step's values, or of its results alone, that begin with ``factor``."""

@@ -26,10 +26,9 @@ from collections.abc import Sequence
 
 from shardpass.ops.splits.assign import Side, complete
 from shardpass.ops.splits.prime_mesh import PrimeMesh
-from shardpass.planning.choose import Choices, Decided, ResultChoice
+from shardpass.planning.choose import Choices, Decided, ResultChoice, decided_on
 from shardpass.planning.copies import Copies
 from shardpass.planning.plan import ProgramPlan
-from shardpass.planning.prices import Prices
 from shardpass.planning.regions import passing, with_manual
 from shardpass.planning.rematerialize import Movers
 from shardpass.planning.steps import (
@@ -63,7 +62,7 @@ def plan_program(
     ``decided``: what plans of the same program have decided before; this plan adds to it. ``folded``: the program is
     one that ``fold`` made.
     """
-    decided = decided or Decided(Prices(program.mesh.num_devices))
+    decided = decided or decided_on(program.mesh)
     return without_unused(_Planner(program, shardings, decided).run(), folded)
 
 

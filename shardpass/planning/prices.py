@@ -31,6 +31,11 @@ class Prices:
         self._known: dict[tuple[Array, Sharding, Sharding, tuple[int, ...]], int] = {}
         self._least: dict[tuple[Array, Sharding, Sharding, tuple[int, ...]], int] = {}  # of those that are not known
 
+    @property
+    def count(self) -> int:
+        """Of the prices and bounds that are known."""
+        return len(self._known) + len(self._least)
+
     def move(self, array: Array, source: Sharding, target: Sharding, mesh: PrimeMesh) -> int:
         """Bytes that a device receives to bring an array from ``source`` to ``target``."""
         if source is target or source == target:

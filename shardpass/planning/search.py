@@ -41,14 +41,13 @@ from dataclasses import dataclass, field, replace
 
 from shardpass.ops.splits.assign import LATENCY_BYTES
 from shardpass.ops.splits.factors import DimAxes
-from shardpass.planning.choose import Decided
+from shardpass.planning.choose import Decided, decided_on
 from shardpass.planning.cost import costs, price
 from shardpass.planning.estimate import Estimate
 from shardpass.planning.fold import Folded, fold
-from shardpass.planning.machine import Machine
+from shardpass.planning.machine import Machine, machine_of
 from shardpass.planning.moves import FAR, NEAR, Move, Moves, Reach, sub_axes, whole_axes
 from shardpass.planning.planner import plan_program
-from shardpass.planning.prices import Prices
 from shardpass.planning.solve import Solver
 from shardpass.planning.space import Space, space_of
 from shardpass.planning.weights import right_operands_late
@@ -135,7 +134,7 @@ def decide(
     if effort < 1:
         found = Propagated(program, barriers)
         return Decision(found.shardings, found)
-    machine = Machine(profile)
+    machine = machine_of(profile)
     search = Search(program, barriers, effort, machine)
     if settle_results:
         search.settle_results()
@@ -189,7 +188,7 @@ class Search:
         self.folded: Folded = folded or fold(program, barriers)
         self.found = Propagated(self.folded.program, barriers)
         self.engine = self.found.engine
-        self.decided = decided or Decided(Prices(program.mesh.num_devices))
+        self.decided = decided or decided_on(program.mesh)
         self.estimate = Estimate(self.folded, self.decided, machine)
         self.moves = Moves(self.engine, (whole_axes if effort < 2 else sub_axes)(program.mesh))
         self.values = {engine: value for value, engine in self.found.index.items()}
@@ -261,7 +260,7 @@ class Search:
     def _sends(self) -> bool:
         """Whether anything is sent at the best point: a program that sends nothing has no detour to gain by."""
         self.engine.restore(self.best.splits)
-        plan = plan_program(self.folded.program, self.found.table(), self.decided, folded=True)
+        plan = plan_program(self.folded.program, self.found.present(), self.decided, folded=True)
         return bool(plan.collectives)
 
     @property
@@ -373,7 +372,7 @@ class Search:
 
     def _rebase(self, base: Point) -> None:
         self.engine.restore(base.splits)
-        table = self.found.table()
+        table = self.found.present()
         self.estimate.rebase(table.of, table.results)
         self.moves.begin()
 
@@ -411,7 +410,7 @@ class Search:
         splits = self.engine.snapshot()
         point = self._points.get(splits)
         if point is None:
-            plan = plan_program(self.folded.program, self.found.table(), self.decided, folded=True)
+            plan = plan_program(self.folded.program, self.found.present(), self.decided, folded=True)
             found = costs(plan, self.machine, self.folded.times, self.folded.result_times)
             point = self._points[splits] = Point(splits, found, sum(found.values()))
         return point

@@ -43,7 +43,7 @@ from shardpass.planning.eliminate import Costs, Table, least
 from shardpass.planning.estimate import Estimate
 from shardpass.planning.fold import passes
 from shardpass.planning.prices import Prices
-from shardpass.planning.ways import Way, orders, ways
+from shardpass.planning.ways import orders, ways
 from shardpass.program.program import Op, OpKind
 from shardpass.propagation.engine import Value
 from shardpass.propagation.program import Propagated
@@ -142,7 +142,6 @@ class _Network:
         self._copies: dict[int, _Place] = {}  # of a fixed value, the copy that its users may share
         self._before: dict[int, tuple[_Place, int]] = {}  # of a constraint's result: its operand; whether it is made
         self._every: dict[tuple[int, ...], tuple[DimAxes, ...]] = {}
-        self._ways: dict[Any, tuple[Way, ...]] = {}
         self.narrowed = False  # some values were given their present split alone
         self._next = len(found.engine.values)
 
@@ -306,13 +305,10 @@ class _Network:
     def _split(
         self, model: OpModel[Any], op: Op, operands: Sequence[int], results: Sequence[int], often: float
     ) -> None:
-        types = [self.program.array(value) for value in operands]
-        made = [self.program.array(value) for value in results]
-        key = (model, op.mesh.manual, *types, *made)
-        found = self._ways.get(key)
-        if found is None:
-            axes = [each for each in self.axes if not set(each) & set(op.mesh.manual)]
-            found = self._ways[key] = ways(model, op.mesh, axes, types, made, self.estimate.machine)
+        types = tuple([self.program.array(value) for value in operands])
+        made = tuple([self.program.array(value) for value in results])
+        axes = tuple([each for each in self.axes if not set(each) & set(op.mesh.manual)])
+        found = ways(model, op.mesh, axes, types, made, self.estimate.machine)
         if not found:
             for value in (*operands, *results):
                 self._hold(value)

@@ -18,6 +18,7 @@ is split over its contraction, each device holds a partial [m, n], and the resul
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from shardpass.ops.model import LocalPlan
 from shardpass.ops.splits.assign import Completion
@@ -30,8 +31,7 @@ from shardpass.redistribute.terms.costs import Profile
 from shardpass.sharding import Sharding
 
 
-@dataclass(frozen=True, slots=True)
-class Copy:
+class Copy(NamedTuple):
     """The tile of ``array`` under ``sharding``."""
 
     array: int

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from operator import is_
 
 from shardpass.planning.op_parts import (
     Operands,
@@ -140,7 +141,7 @@ def _results(results: Results, live: set[Copy]) -> Results:
         live.discard(wanted)
         out.append(result)
     made = tuple(out)
-    return results if made == results else made
+    return results if all(map(is_, made, results)) else made
 
 
 def _operands(operands: Operands, live: set[Copy], ignored: frozenset[int] = frozenset()) -> Operands:
@@ -149,7 +150,7 @@ def _operands(operands: Operands, live: set[Copy], ignored: frozenset[int] = fro
     for place in reversed(range(len(operands))):
         out.append(operands[place] if place in ignored else _operand(operands[place], live))
     made = tuple(reversed(out))
-    return operands if all(a is b for a, b in zip(made, operands, strict=True)) else made
+    return operands if all(map(is_, made, operands)) else made
 
 
 def _operand(operand: OperandPlan, live: set[Copy]) -> OperandPlan:

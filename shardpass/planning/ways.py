@@ -6,7 +6,8 @@ results are partial sums, one way to complete them: scattered as far as one of t
 Example, ``[m,k] x [k,n]`` on data=4, model=2: three factors and two axes give 16 distributions, each axis on m, k, n or
 none. Data on k makes partial sums over data: they are summed on all devices, or scattered along rows or columns.
 
-State: none. Complexity: O((factors + 1)^axes) splits an op; callers keep what they got, by ``OpModel``.
+State: a table of what was found, which programs share. Complexity: O((factors + 1)^axes) splits a
+kind of op.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from shardpass.ops.model import OpModel, Split
@@ -38,12 +40,13 @@ class Way:
     results: tuple[DimAxes, ...]
 
 
+@lru_cache(maxsize=4096)
 def ways(
     model: OpModel[Any],
     mesh: PrimeMesh,
-    axes: Sequence[Axes],
-    types: Sequence[Array],
-    made: Sequence[Array],
+    axes: tuple[Axes, ...],
+    types: tuple[Array, ...],
+    made: tuple[Array, ...],
     machine: Machine,
 ) -> tuple[Way, ...]:
     """All ways of an op with operands of ``types`` and results ``made``; none where there are too many.

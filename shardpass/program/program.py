@@ -14,6 +14,8 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
+from math import prod
 from typing import Any
 
 from shardpass.element_types import ElementType
@@ -22,9 +24,9 @@ from shardpass.ops.splits.prime_mesh import PrimeMesh
 from shardpass.sharding import Sharding
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Array:
-    """The type of a ranked tensor. One object a type, so that ``is`` compares."""
+    """The type of a ranked tensor. One object a type (``array_of``), so that ``is`` compares."""
 
     shape: tuple[int, ...]
     element: ElementType
@@ -36,6 +38,12 @@ class Array:
 
     def __str__(self) -> str:
         return "x".join((*map(str, self.shape), str(self.element)))
+
+
+@lru_cache(maxsize=1 << 14)
+def array_of(shape: tuple[int, ...], element: ElementType) -> Array:
+    """The one ``Array`` of its kind, in all programs: tables of what was decided are keyed by it."""
+    return Array(shape, element, element.bytes(prod(shape)))
 
 
 class OpKind(enum.Enum):

@@ -7,7 +7,6 @@ microseconds an op; models are shared by equal ops (``models``).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import prod
 from typing import Any
 
 from jaxlib.mlir import ir
@@ -44,7 +43,7 @@ from shardpass.ops.model import OpModel
 from shardpass.ops.registry import OpDef, find
 from shardpass.ops.splits.prime_mesh import PrimeMesh, prime_mesh
 from shardpass.program.models import Models
-from shardpass.program.program import NOTHING_SAID, Array, Block, Op, OpKind, Program, Said
+from shardpass.program.program import NOTHING_SAID, Array, Block, Op, OpKind, Program, Said, array_of
 from shardpass.program.validate import read_for
 from shardpass.sharding import Sharding, parse_sharding
 
@@ -260,7 +259,7 @@ def _array(kind: Any) -> Array | None:
         element = element_type(str(kind.element_type))
     except KeyError:  # index, and other types that no array of a program has
         return None
-    return Array(shape, element, element.bytes(prod(shape)))
+    return array_of(shape, element)
 
 
 def _vector(attributes: Any) -> Sharding | None:

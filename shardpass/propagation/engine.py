@@ -20,7 +20,7 @@ Cases, in this order:
    step waits, as other ops often decide. A tie that is left after all rounds goes to the factor whose dimension is
    reduced least further on (``_reduced_later``): scores are split along queries, as the softmax sums over keys.
 
-Equal steps in equal states (the layers of a network) are joined once: ``_known``. Complexity: a value changes at most
+Equal steps in equal states (the layers of a network) are joined once (``joins``). Complexity: a value changes at most
 as often as there are sub-axes, so O(values x sub-axes) steps, of which only distinct ones are worked out.
 """
 
@@ -34,7 +34,8 @@ from functools import lru_cache
 
 from shardpass.ops.splits.factors import Axes, DimAxes, Kind, Priority, Rule, RuleBuilder
 from shardpass.ops.splits.prime_mesh import PrimeMesh
-from shardpass.propagation.join import NO_FACTS, Facts, Outcome, Side, join
+from shardpass.propagation.join import NO_FACTS, NOTHING, Facts, Outcome, Side, join
+from shardpass.propagation.joins import joins
 
 LOOK_AHEAD = 64  # values that are looked at to decide a tie
 
@@ -71,12 +72,6 @@ class Step:
     op: int | None = None  # the number of the op
     frozen: frozenset[int] = frozenset()
 
-    @property
-    def key(self) -> tuple[object, ...]:
-        """Equal for steps that join alike: the rule (shared by equal ops), and which values stand twice."""
-        same = () if len(set(self.values)) == len(self.values) else tuple(map(self.values.index, self.values))
-        return (id(self.rule), self.frozen, same)
-
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
@@ -101,7 +96,7 @@ class Event:
 
 
 class Propagation:
-    """The engine. Fill ``values`` and ``add`` steps, then ``run``. ``events`` tells every change, in order."""
+    """The engine. Fill ``values`` and ``add`` steps, then ``run``. ``events`` tells its changes, in order."""
 
     def __init__(self, mesh: PrimeMesh) -> None:
         self.mesh = mesh
@@ -109,11 +104,11 @@ class Propagation:
         self.steps: list[Step] = []
         self.conflicts: dict[tuple[int, int], Conflict] = {}
         self.events: list[Event] = []
+        self._tells = True  # not of what a search tries
         self.waiting: dict[int, None] = {}  # steps with a tie between factors, in order
         self._journal: list[tuple[int, DimAxes, int]] = []  # changes since ``restore``: value, split and state before
-        self._known: dict[tuple[object, ...], Outcome] = {}
-        self._states: dict[tuple[Facts, DimAxes], int] = {}
-        self._known_facts: dict[Facts, Facts] = {}
+        self._joins = joins(mesh.sizes)
+        self._kinds: list[int] = []  # of each step, the number of those that join as it does
 
     def add_value(self, value: Value) -> int:
         self.values.append(value)
@@ -122,6 +117,7 @@ class Propagation:
     def add(self, step: Step) -> None:
         index = len(self.steps)
         self.steps.append(step)
+        self._kinds.append(self._joins.kind(step.rule, step.frozen, step.values))
         for value in set(step.values):
             self.values[value].steps.append(index)
 
@@ -136,6 +132,7 @@ class Propagation:
                     value.facts = self._facts(value, priority)
                     self._set(value, tuple(given.get(dim, axes) for dim, axes in enumerate(value.dims)))
             self._rounds(everything=True)
+        self._tells = False
 
     def snapshot(self) -> tuple[DimAxes, ...]:
         """The splits of all values."""
@@ -172,8 +169,8 @@ class Propagation:
     def refusals(self) -> list[Conflict]:
         """The conflicts of the present splits."""
         out = []
-        for index, step in enumerate(self.steps):
-            out += [Conflict(index, *refused) for refused in self._outcome(step).refusals]
+        for index in range(len(self.steps)):
+            out += [Conflict(index, *refused) for refused in self._outcome(index).refusals]
         return out
 
     def _rounds(self, everything: bool = False) -> None:
@@ -194,12 +191,15 @@ class Propagation:
     def _fixpoint(self, start: Iterable[int], level: Priority) -> None:
         queue = deque(start)
         waiting = set(queue)
+        steps, values, kinds, outcomes = self.steps, self.values, self._kinds, self._joins.outcomes
         while queue:
             index = queue.popleft()
             waiting.discard(index)
+            if outcomes.get((kinds[index], *[values[v].state for v in steps[index].values])) is NOTHING:
+                continue  # as of most, and known of most
             for value in self._step(index):
-                for touched in self.values[value].steps:
-                    if touched not in waiting and self.steps[touched].rule.priority <= level:
+                for touched in values[value].steps:
+                    if touched not in waiting and steps[touched].rule.priority <= level:
                         waiting.add(touched)
                         queue.append(touched)
 
@@ -209,13 +209,14 @@ class Propagation:
         What comes of it depends on the rule and the values' facts and splits alone, so equal steps in equal states
         (the layers of a network) are joined once.
         """
-        return self._apply(index, self._outcome(self.steps[index]))
+        return self._apply(index, self._outcome(index))
 
-    def _outcome(self, step: Step) -> Outcome:
-        key = (step.key, *[self.values[v].state for v in step.values])
-        outcome = self._known.get(key)
+    def _outcome(self, index: int) -> Outcome:
+        step, values = self.steps[index], self.values
+        key = (self._kinds[index], *[values[v].state for v in step.values])
+        outcome = self._joins.outcomes.get(key)
         if outcome is None:
-            outcome = self._known[key] = self._joined(step, None)
+            outcome = self._joins.outcomes[key] = self._joined(step, None)
         return outcome
 
     def _decide(self, index: int) -> list[int]:
@@ -232,11 +233,12 @@ class Propagation:
             self.waiting[index] = None
         for refused in outcome.refusals:
             self.conflicts[index, refused.factor] = Conflict(index, *refused)
-        changed = []
+        changed: list[int] = []
         for position, dims in outcome.changes:
             number = self.steps[index].values[position]
             value = self.values[number]
-            self.events.append(Event(index, position, value.dims, dims))
+            if self._tells:
+                self.events.append(Event(index, position, value.dims, dims))
             self._change(number, dims)
             changed.append(number)
         return changed
@@ -245,11 +247,13 @@ class Propagation:
         """Sets the split of a value; ``take_back`` undoes it."""
         value = self.values[index]
         self._journal.append((index, value.dims, value.state))
-        self._set(value, dims)
+        value.dims = dims
+        state = value.facts.states.get(dims)
+        value.state = self._joins.state(value.facts, dims) if state is None else state
 
     def _set(self, value: Value, dims: DimAxes) -> None:
         value.dims = dims
-        value.state = self._states.setdefault((value.facts, dims), len(self._states))
+        value.state = self._joins.state(value.facts, dims)
 
     def _begin(self) -> None:
         """Facts and states of all values: equal ones are the same."""
@@ -275,7 +279,7 @@ class Propagation:
             value.replicated_axes.union(a for given in waiting for axes in given.values() for a in axes),
             value.divisible_only,
         )
-        return self._known_facts.setdefault(facts, facts)
+        return self._joins.facts(facts)
 
     def _reduced_later(self, step: Step, factor: int, axes: Axes) -> int:
         """Bytes of the values that are joined along ``factor`` were it split over ``axes``: here, or further on.

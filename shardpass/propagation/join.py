@@ -21,7 +21,7 @@ O(values x dimensions).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 from typing import NamedTuple
 
@@ -43,6 +43,7 @@ class Facts:
     open_dims: frozenset[int]
     taken: frozenset[int]
     divisible_only: bool
+    states: dict[DimAxes, int] = field(default_factory=dict, compare=False, repr=False)  # numbers of splits (``joins``)
 
     @property
     def closed(self) -> bool:
@@ -142,7 +143,7 @@ def _taken(
         if dims != now[side.value]:
             now[side.value] = dims
             changes.append((place, dims))
-    return Outcome(tuple(changes), refusals, waits)
+    return Outcome(tuple(changes), refusals, waits) if changes or refusals or waits else NOTHING
 
 
 def _preferred(factor: int, votes: Mapping[Axes, int], refusals: list[Refusal]) -> Axes:

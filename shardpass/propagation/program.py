@@ -167,14 +167,18 @@ class Propagated:
     # ---------------------------------------------------------------- what was found
 
     def table(self) -> Shardings:
-        """The shardings of all values as the engine has them now."""
-        of = {value: self.sharding(index) for value, index in self.index.items()}
+        """The shardings of all values as the engine has them now, and how conflicts were settled."""
+        found = self.present()
         conflicts = {
             step.op: describe(conflict, self.program.mesh)
             for conflict in self.engine.conflicts.values()
             if (step := self.engine.steps[conflict.step]).op is not None
         }
-        return Shardings(of, self.result_shardings(), conflicts)
+        return Shardings(found.of, found.results, conflicts)
+
+    def present(self) -> Shardings:
+        """The shardings of all values as the engine has them now, for those who look at nothing else."""
+        return Shardings({value: self.sharding(index) for value, index in self.index.items()}, self.result_shardings())
 
     def result_shardings(self) -> tuple[Sharding | None, ...]:
         """Of main's results, as the engine has them now."""

@@ -48,7 +48,7 @@ class Spreading:
     def __init__(self, engine: Propagation) -> None:
         self.engine = engine
         self._ties: dict[tuple[int, int, int], tuple[tuple[int, int, bool], ...]] = {}
-        self._taken: dict[tuple[int, DimAxes, int, Axes], DimAxes | None] = {}
+        self._taken: dict[tuple[int, int, Axes], DimAxes | None] = {}
         self._places: dict[tuple[int, int, bool], tuple[Place, ...]] = {}
 
     def spread(self, start: Iterable[Place], axes: Axes, across: bool, far: bool = True) -> Spread:
@@ -63,7 +63,7 @@ class Spreading:
             if value in reached:
                 continue
             known = values[value]
-            taken = self._with(known, known.dims, dim, axes)
+            taken = self._with(known, dim, axes)
             if taken is None:
                 continue
             reached[value] = dim
@@ -97,11 +97,11 @@ class Spreading:
                     todo.append(other)
         return Spread(changed, reached)
 
-    def _with(self, known: Value, dims: DimAxes, dim: int, axes: Axes) -> DimAxes | None:
-        """``dims`` with dimension ``dim`` split over ``axes`` too, and no other; None where that cannot be."""
-        key = (id(known.facts), dims, dim, axes)  # facts are shared by values that are alike
+    def _with(self, known: Value, dim: int, axes: Axes) -> DimAxes | None:
+        """The split of ``known`` with ``axes`` on dimension ``dim`` too, and on no other; None where that cannot be."""
+        key = (known.state, dim, axes)  # of what is shared by values that are alike
         if key not in self._taken:
-            self._taken[key] = _with(known, dims, dim, axes, self.engine.mesh.sizes)
+            self._taken[key] = _with(known, known.dims, dim, axes, self.engine.mesh.sizes)
         return self._taken[key]
 
     def tied(self, value: int, dim: int, across: bool) -> tuple[Place, ...]:

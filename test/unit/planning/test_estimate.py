@@ -9,8 +9,10 @@ import pytest
 
 import shardpass
 from shardpass.diagnostics import collect
+from shardpass.planning.choose import Decided
 from shardpass.planning.machine import DEFAULT
 from shardpass.planning.moves import FAR, NEAR, Move
+from shardpass.planning.prices import Prices
 from shardpass.planning.search import Search
 from shardpass.program.table import table_of
 from shardpass.sharding import Sharding
@@ -68,7 +70,9 @@ def test_a_limit_spares_choices(name: str) -> None:
         with collect():
             module = shardpass.run_pipeline(real_programs()[name].lower().text, "shardpass-import")
             with module.context:
-                search = Search(table_of(module, "propagate").program, {}, 1, DEFAULT)
+                program = table_of(module, "propagate").program
+                own = Decided(Prices(program.mesh.num_devices))  # not what other programs have decided
+                search = Search(program, {}, 1, DEFAULT, decided=own)
         before = len(search.decided.choices)
         search._rebase(search.first)
         for op in list(search.estimate.ops)[::7]:

@@ -37,7 +37,7 @@ def test_the_formula_is_what_the_planner_receives_or_a_little_less() -> None:
     array = Array((64, 32), element_type("f32"), 64 * 32 * 4)
     formula = Distances(DEFAULT, (D, M)).of(array, MESH, SPLITS, SPLITS)
     prices = Prices(8)
-    planned = Distances(DEFAULT, (D, M)).of(array, MESH, SPLITS, SPLITS)
+    planned = formula.copy()
     for (row, source), (column, target) in itertools.product(enumerate(SPLITS), repeat=2):
         moved = prices.move(array, MESH.sharding(source), MESH.sharding(target), MESH)
         planned[row, column] = moved + DEFAULT.latency if moved else 0
