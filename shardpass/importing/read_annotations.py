@@ -164,7 +164,8 @@ def refuse_wrong_shardings(found: list[Annotation], count: int, source: str) -> 
     fine: set[tuple[Any, ...]] = set()
     errors: list[Diagnostic] = []
     for annotation in found:
-        key = (annotation.shardings, annotation.types, annotation.scope)
+        ranks = tuple([len(sharding.dims) for sharding in annotation.shardings])  # equal shardings may differ in them
+        key = (annotation.shardings, ranks, annotation.types, annotation.scope)
         if key in fine:
             continue
         problems = [

@@ -93,14 +93,11 @@ def check(
         if device is not None and device >= devices:
             yield DEVICE_OUT_OF_RANGE.at(place, text=text, device=device, last=devices - 1, expected=devices)
         return
-    if not sharding.is_tiled:
-        return
-    if sharding.num_devices != devices:
+    if sharding.is_tiled and sharding.num_devices != devices:
         yield WRONG_DEVICE_COUNT.at(place, text=text, found=sharding.num_devices, expected=devices, source=source)
         return
-    if not isinstance(kind, ir.RankedTensorType):
-        return
-    if len(sharding.dims) != kind.rank:
+    says_rank = sharding.is_tiled or (sharding.notes.named and sharding.dims)  # others that split nothing fit any rank
+    if says_rank and isinstance(kind, ir.RankedTensorType) and len(sharding.dims) != kind.rank:
         yield RANK_MISMATCH.at(place, text=text, sharding_rank=len(sharding.dims), type=kind, rank=kind.rank)
 
 

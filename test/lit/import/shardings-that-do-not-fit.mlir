@@ -44,3 +44,15 @@ module attributes {mhlo.num_partitions = 2 : i32} {
     return %x : tensor<4xf32>
   }
 }
+
+// -----
+
+// Named dimensions say a rank, also where nothing is split.
+module attributes {mhlo.num_partitions = 2 : i32} {
+  func.func @main(
+      %x: tensor<4x8xf32> {mhlo.sharding = "{replicated}"},
+      // expected-error@below {{splits 4 dimensions, but the value is tensor<4x8xf32> and has 2 [SP203]}}
+      %y: tensor<4x8xf32> {mhlo.sharding = "{mesh['y'=2], [{?}, {?}, {?}, {}]}"}) -> tensor<4x8xf32> {
+    return %y : tensor<4x8xf32>
+  }
+}
