@@ -105,7 +105,7 @@ def _check_onnx(data: bytes, file: str, args: argparse.Namespace) -> Sequence[Di
         return error.diagnostics
     report = check_model(model, strict=args.strict, extended=args.extended)
     if args.print_inferred:
-        print("\n".join(summary_lines(model, report)))
+        print("\n".join(map(printable, summary_lines(model, report))))
     if args.output is not None:
         write_output(args.output, completed_model(model, report))
     if args.stablehlo is not None and not any(d.severity is Severity.ERROR for d in report.findings):
@@ -120,7 +120,7 @@ def _check_module(data: Given, file: str, args: argparse.Namespace) -> Sequence[
 
     checked = check_module(data, file, strict=args.strict, perf=args.perf, inferred=args.print_inferred)
     if args.print_inferred:
-        print("\n".join(checked.inferred))
+        print("\n".join(map(printable, checked.inferred)))
     if args.output is not None and checked.module is not None:
         write_output(args.output, partial(_print_to, module=checked.module))
     return checked.findings

@@ -51,6 +51,17 @@ def test_an_onnx_model_is_known_by_its_bytes(models: Any, tmp_path: Path, capsys
     assert "32768 bytes" in said
 
 
+def test_names_of_a_model_are_printed_without_what_terminals_obey(models: Any, tmp_path: Path, capsys: Any) -> None:
+    path = tmp_path / "m.onnx"
+    nodes = [models.N("\x1b[31m", "A", "B\x07", {"A": models.split([0, 1], (0, 2))})]
+    path.write_bytes(models.model(nodes, {"A": [32, 1024]}).SerializeToString())
+    main([str(path), "--print-inferred"])
+    said = capsys.readouterr()
+    assert "(\\x1b[31m)" in said.out
+    assert "\\x07" in said.out
+    assert not {"\x1b", "\x07"} & {*said.out, *said.err}
+
+
 def test_json_and_sarif_of_a_model(models: Any, tmp_path: Path, capsys: Any) -> None:
     path = tmp_path / "m.onnx"
     path.write_bytes(mismatch(models))
