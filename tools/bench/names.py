@@ -62,7 +62,7 @@ def of_text(name: str, text: str, known: frozenset[str]) -> Row:
     lines = set(LINE.findall(text))
     frames = {frame for frame, place in PLACE.findall(text) if place in lines}
     said = COLLECTIVE.findall(text)
-    names = [ADDED.sub("", found[1]) if (found := NAME.search(line)) else "" for line in said]
+    names = [found[1] if (found := NAME.search(line)) else "" for line in said]
     known |= {each.split("/")[0] for each in known}
     placed = sum((found := FRAME.search(line)) is not None and found[1] in frames for line in said)
     good = [known.issuperset(apart(each)) for each in names]
@@ -71,9 +71,10 @@ def of_text(name: str, text: str, known: frozenset[str]) -> Row:
 
 
 def apart(name: str) -> list[str]:
-    """The names that were merged to ``name``, which may be one: ``f/(a:b)`` is ``f/a`` and ``f/b``."""
+    """The names that were merged to ``name``, which may be one, without what shardpass added to them."""
     found = MERGED.fullmatch(name)
-    return [f"{found[1]}{each}" for each in found[2].split(":")] if found else [name]
+    each = [f"{found[1]}{part}" for part in found[2].split(":")] if found else [name]
+    return [ADDED.sub("", one) for one in each]
 
 
 def names_of(text: str) -> frozenset[str]:

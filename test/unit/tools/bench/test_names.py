@@ -30,6 +30,8 @@ def test_lines_and_names_are_counted() -> None:
 def test_each_of_merged_names_must_be_known() -> None:
     assert apart("jit(f)/(jvp()/sum:dot_general)") == ["jit(f)/jvp()/sum", "jit(f)/dot_general"]
     assert apart("jit(f)/jvp()/sum") == ["jit(f)/jvp()/sum"]
+    assert apart("jit(f)/(gather/operand_1:mul/operand_0)") == ["jit(f)/gather", "jit(f)/mul"]
+    assert apart("jit(f)/(result_0:result_12)") == ["jit(f)", "jit(f)"]
     assert of_text("f", HLO, KNOWN - {"jit(f)/jvp()/sum"}).named == 2
     assert names_of(HLO) >= {"jit(f)/jvp()/sum", "jit(f)/dot_general", "jit(f)/another"}
 
