@@ -37,6 +37,12 @@ def test_what_ran_over_its_memory_is_no_verdict() -> None:
     assert "printed" in fuzz.disagreement(Verdict("{devices=[3]0,1,2}", "ok", "{devices=[4]0,1,2}", (4,), (0, 1, 2)))
 
 
+def test_tile_counts_below_one_are_refused_whatever_xla_prints() -> None:
+    text = "{devices=[1,2,-1,1]0,0 devices=[1,2,-1,1]0,0}"
+    assert not fuzz.disagreement(Verdict(text, "ok", "{devices=[1,2,-1,1,1,2,-1]0,49,0,0}"))
+    assert "refused" in fuzz.disagreement(Verdict("{devices=[0]0}", "ok", "{devices=[0]0}"))
+
+
 @pytest.mark.skipif("0.10" not in __import__("jaxlib").__version__, reason="the named form changed in jaxlib 0.12")
 def test_generated_texts() -> None:
     """In a process of its own: the comparison forks, which JAX's threads do not bear."""

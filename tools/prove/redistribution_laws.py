@@ -201,11 +201,14 @@ def least(problem: Problem, size: Callable[[int], int]) -> int:
     """Bytes of the elements, counted one by one, that some device needs and does not hold.
 
     Where the devices that share a summand do not stay together, that is all elements: of two devices that are to hold
-    the same sum and held different summands, one at least is sent something for each.
+    the same sum and held different summands, one at least is sent something for each. Where every device keeps its
+    tile, the summands of each tile are numbered for themselves.
     """
     held, needed = (side.held(problem.shape, problem.devices) for side in (problem.source, problem.target))
     summands = [side.summands(problem.devices) for side in (problem.source, problem.target)]
-    together = len(set(zip(*summands, strict=True))) == len(set(summands[0])) == len(set(summands[1]))
+    tiles = [str(have) if held == needed else "" for have in held]
+    named = [set(zip(tiles, numbers, strict=True)) for numbers in summands]
+    together = len(set(zip(tiles, *summands, strict=True))) == len(named[0]) == len(named[1])
     most = 0
     for have, want in zip(held, needed, strict=True):
         wanted = np.zeros(problem.shape, bool)

@@ -19,11 +19,17 @@ def held_under(distribution: Distribution) -> State:
 
 
 def final_state(problem: Problem) -> State:
-    """The target's tiles. Each holds the sum of those of the source's summands that the target does not keep apart."""
+    """The target's tiles. Each holds the sum of those of the source's summands that the target does not keep apart.
+
+    Equal shardings may list the devices of a tile in two orders, which number their summands otherwise:
+    ``{devices=[2,1,2]0,2,3,1 last_tile_dims={unreduced}}`` and ``0,2,1,3``. Each device keeps its own then.
+    """
     state = held_under(problem.target)
     before, after = problem.source.summand, problem.target.summand
     if before is None:
         return state
+    if problem.is_nothing:
+        after = before
     marks = fingerprints(int(before.max()) + 1)
     kept = np.zeros_like(before) if after is None else after
     totals = np.zeros(int(kept.max()) + 1, np.uint64)

@@ -109,6 +109,13 @@ KEPT = {  # partial sums that stay, which the paper does not know
         "{devices=[4,4]4,8,10,11,7,9,12,15,0,1,5,14,2,3,6,13 last_tile_dims={unreduced, replicated}}",
         16,
     ),
+    "the devices of a tile listed in another order": (
+        (2, 12),
+        "i32",
+        "{devices=[2,1,2]0,2,3,1 last_tile_dims={unreduced}}",
+        "{devices=[2,1,2]<=[2,2]T(1,0) last_tile_dims={unreduced}}",
+        4,
+    ),
 }
 
 
