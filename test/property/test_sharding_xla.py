@@ -41,6 +41,9 @@ def test_tile_counts_below_one_are_refused_whatever_xla_prints() -> None:
     text = "{devices=[1,2,-1,1]0,0 devices=[1,2,-1,1]0,0}"
     assert not fuzz.disagreement(Verdict(text, "ok", "{devices=[1,2,-1,1,1,2,-1]0,49,0,0}"))
     assert "refused" in fuzz.disagreement(Verdict("{devices=[0]0}", "ok", "{devices=[0]0}"))
+    text, printed = "{devices=[4,0]<=[2,2]T(1,0)}", "{devices=[4,0]<=[4]}"
+    assert not fuzz.disagreement(Verdict(text, "abort_after_parse", printed))
+    assert "printed" in fuzz.disagreement(Verdict(text, "ok", printed))
 
 
 @pytest.mark.skipif("0.10" not in __import__("jaxlib").__version__, reason="the named form changed in jaxlib 0.12")

@@ -205,13 +205,19 @@ def disagreement(verdict) -> str:  # type: ignore[no-untyped-def]
     if str(ours) != verdict.canonical:
         if _disordered(ours) or _overrun(ours):
             return ""  # XLA prints what lies in its memory: the order of no iota, tiles that a long list ran over
+        if verdict.outcome.startswith("abort") and _noted(ours, "SP007"):
+            return ""  # no tiles, of which XLA prints an order, and then ends the process
         return f"printed {ours}, but XLA prints {verdict.canonical}"
     return _meaning(verdict, ours)
 
 
 def _disordered(ours: Sharding | TupleSharding) -> bool:
+    return _noted(ours, "SP009")
+
+
+def _noted(ours: Sharding | TupleSharding, code: str) -> bool:
     found = ours if isinstance(ours, TupleSharding) else [ours]
-    return any(problem.code == "SP009" for one in found for problem in one.notes.problems)
+    return any(problem.code == code for one in found for problem in one.notes.problems)
 
 
 def _overrun(ours: Sharding | TupleSharding) -> bool:
