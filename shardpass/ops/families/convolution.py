@@ -28,6 +28,7 @@ from shardpass.ir.tensors import dense_i64, i64_array, ints, shape_of
 from shardpass.ops.families.reduce_window import padding_of
 from shardpass.ops.halo.plans import Line, Slide, plan_slide
 from shardpass.ops.halo.reach import Reach, split_reaches, windowed_factor
+from shardpass.ops.halo.trim import Trim, trimmed
 from shardpass.ops.halo.windows import extend, fitted
 from shardpass.ops.model import LocalPlan, OpModel, Shape, Site, Split
 from shardpass.ops.registry import define
@@ -72,26 +73,6 @@ class Numbers:
     batch_groups: int
 
 
-@dataclass(frozen=True, slots=True)
-class Trim:
-    """Negative padding as an ``hlo.pad`` of the input by ``low``, ``high`` and ``interior``, which may do nothing.
-
-    ``padding`` and ``dilation`` are those that are left for the op.
-    """
-
-    low: Shape
-    high: Shape
-    interior: Shape
-    padding: Padding
-    dilation: Shape
-
-    def of(self, value: Any) -> Any:
-        """The input without the elements that negative padding takes."""
-        if not any((*self.low, *self.high)):
-            return value
-        return hlo.pad(value, zeros(value.type.element_type), self.low, self.high, self.interior)
-
-
 @dataclass(frozen=True, kw_only=True)
 class ConvolutionPlan(LocalPlan):
     """``slides`` of the input are brought, ``trim`` is cut, and the op gets its padding, dilation and group counts."""
@@ -128,7 +109,7 @@ class ConvolutionOp(OpModel[ConvolutionPlan]):
             split,
             tuple(c for one in slides for c in one.halo.collectives),
             slides=tuple(slides),
-            trim=trimmed(shape, dims, padding, dilation),
+            trim=trimmed(shape, [about.places[LHS] for about in dims], padding, dilation),
             groups=tuple((name, -(-groups // parts)) for name, groups in named if groups > 1),
         )
 
@@ -148,32 +129,6 @@ class ConvolutionOp(OpModel[ConvolutionPlan]):
         return site.keep()
 
 
-def trimmed(
-    shape: Sequence[int], dims: Sequence[Spatial], padding: Sequence[tuple[int, int]], dilation: Sequence[int]
-) -> Trim:
-    """The negative ones of ``padding``, and the rest of ``padding`` and ``dilation``; ``shape``: of the input.
-
-    Whole elements are cut, so that the op dilates what is left: with 31 places between two elements, padding of -40
-    takes the elements at 0 and 32, and the next one, at 64, has 24 places before it. Where nothing would be left the
-    places are cut, of an input that is dilated first.
-    """
-    low, high, interior = [0] * len(shape), [0] * len(shape), [0] * len(shape)
-    left, steps = list(padding), list(dilation)
-    for index, about in enumerate(dims):
-        before, after = padding[index]
-        if min(before, after) >= 0:
-            continue
-        at, step = about.places[LHS], dilation[index]
-        taken = tuple(max(0, -(side // step)) for side in (before, after))
-        if sum(taken) < shape[at]:
-            low[at], high[at] = -taken[0], -taken[1]
-            left[index] = (before + taken[0] * step, after + taken[1] * step)
-        else:
-            low[at], high[at], interior[at] = min(before, 0), min(after, 0), step - 1
-            left[index], steps[index] = (max(before, 0), max(after, 0)), 1
-    return Trim(tuple(low), tuple(high), tuple(interior), tuple(left), tuple(steps))
-
-
 def _write(op: Any, trim: Trim) -> None:
     op.attributes["padding"] = dense_i64(trim.padding)
     op.attributes["lhs_dilation"] = i64_array(trim.dilation)
@@ -186,7 +141,7 @@ def cut_first(op: Any) -> list[Any] | None:
     """
     dims = spatial_dims(op, hlo.ConvDimensionNumbers(op.attributes["dimension_numbers"]))
     padding, dilation = [(about.low, about.high) for about in dims], [about.input_dilation for about in dims]
-    trim = trimmed(shape_of(op.operands[LHS]), dims, padding, dilation)
+    trim = trimmed(shape_of(op.operands[LHS]), [about.places[LHS] for about in dims], padding, dilation)
     value = trim.of(op.operands[LHS])
     if value == op.operands[LHS]:
         return None

@@ -31,6 +31,7 @@ from shardpass.ops.halo.moving import Along
 from shardpass.ops.halo.plans import Line, Slide, gather, plan_slide
 from shardpass.ops.halo.reach import Reach, split_reaches, windowed_factor
 from shardpass.ops.halo.transfers import Window, tile_window
+from shardpass.ops.halo.trim import trimmed
 from shardpass.ops.halo.windows import extend, fitted, overwrite_outside
 from shardpass.ops.model import LocalPlan, OpModel, Shape, Site, Split
 from shardpass.ops.reducers import combiner_of, is_identity
@@ -90,6 +91,24 @@ def slidings(op: Any) -> tuple[Sliding, ...]:
         strict=True,
     )
     return tuple(Sliding(w, s, low, high, base, wide) for w, s, (low, high), base, wide in rows)
+
+
+def cut_first(op: Any) -> list[Any] | None:
+    """Negative padding cut from the operands (``halo.trim``). None where there is none."""
+    moves = slidings(op)
+    count = len(op.operands) // 2
+    trim = trimmed(
+        shape_of(op.operands[0]), range(len(moves)), [(m.low, m.high) for m in moves], [m.base_dilation for m in moves]
+    )
+    if not trim.cuts:
+        return None
+    values = [trim.of(op.operands[index], op.operands[count + index]) for index in range(count)]
+    made = op.clone()
+    for index, value in enumerate(values):
+        made.operands[index] = value
+    made.attributes["padding"] = dense_i64(trim.padding)
+    made.attributes["base_dilations"] = i64_array(trim.dilation)
+    return list(made.results)
 
 
 def peeled(value: Any) -> Any:
@@ -285,4 +304,5 @@ define(
     "the identity of that op",
     sends="halos; totals of scans",
     context_free=False,
+    expand=cut_first,
 )

@@ -13,6 +13,8 @@ from jax.sharding import PartitionSpec as P
 from support.differential import draw
 from support.split import check_split
 
+import shardpass
+
 RNG = np.random.default_rng(13)
 SPLITS = [
     ((8,), P(None, "x")),
@@ -35,7 +37,8 @@ def both_ends(x: Any) -> Any:
     def join(a: Any, b: Any) -> Any:
         return jnp.maximum(a[0], b[0]), jnp.minimum(a[1], b[1])
 
-    return lax.reduce_window((x, -x), (np.float32(-9), np.float32(7)), join, (1, 3, 2, 1), (1, 2, 2, 1), "VALID")
+    initial, window, padding = (np.float32(-9), np.float32(7)), (1, 3, 2, 1), [(0, 0), (-1, 0), (0, 0), (0, 0)]
+    return lax.reduce_window((x, -x), initial, join, window, (1, 2, 2, 1), padding)
 
 
 POOLS: dict[str, Callable[[Any], Any]] = {
@@ -46,6 +49,10 @@ POOLS: dict[str, Callable[[Any], Any]] = {
     "window dilated": lambda x: pool(x, window_dilation=(1, 2, 2, 1)),
     "an initial value that counts": lambda x: pool(x, init=2, padding="VALID"),
     "an initial value that counts, padded": lambda x: pool(x, init=2),
+    "cut at the ends": lambda x: pool(x, padding=[(0, 0), (-1, -2), (-2, 1), (0, 0)]),
+    "cut between what is dilated": lambda x: pool(
+        x, lax.max, 2.0, base_dilation=(1, 2, 3, 1), padding=[(0, 0), (-3, 1), (-2, -4), (0, 0)]
+    ),
     "of the user's": lambda x: pool(x, lambda a, b: jnp.abs(a) + jnp.abs(b)),
     "two operands": both_ends,
 }
@@ -63,6 +70,28 @@ def test_equal_to_one_device(name: str, size: tuple[int, int]) -> None:
 def test_on_the_reference_interpreter(name: str) -> None:
     x = draw(RNG, (1, 11, 6, 1), np.float32)
     check_split(POOLS[name], [x], [P(None, "x")], (4,), [P(None, "x")], interpreter=True)
+
+
+@pytest.mark.parametrize(("low", "high"), [(-1, 0), (0, -2), (-3, -1)])
+def test_a_window_of_one_element_that_padding_cuts(low: int, high: int) -> None:
+    """XLA ends the process on the whole program, so NumPy is the witness."""
+    left = f"tensor<{8 + low + high}xf32>"
+    text = f"""
+        module attributes {{mhlo.num_partitions = 4 : i32}} {{
+          func.func @main(%x: tensor<8xf32> {{mhlo.sharding = "{{devices=[4]<=[4]}}"}}) -> {left} {{
+            %two = stablehlo.constant dense<2.0> : tensor<f32>
+            %0 = "stablehlo.reduce_window"(%x, %two) <{{window_dimensions = array<i64: 1>,
+                padding = dense<[[{low}, {high}]]> : tensor<1x2xi64>}}> ({{
+            ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+              %1 = stablehlo.maximum %a, %b : tensor<f32>
+              stablehlo.return %1 : tensor<f32>
+            }}) : (tensor<8xf32>, tensor<f32>) -> {left}
+            return %0 : {left}
+          }}
+        }}"""
+    x = np.arange(8, dtype=np.float32)
+    (found,) = shardpass.compile(shardpass.run_pipeline(text, "partition"))(x)
+    np.testing.assert_array_equal(found, np.maximum(x, 2)[-low : 8 + high])
 
 
 SCANS: dict[str, Callable[[Any], Any]] = {

@@ -1,0 +1,72 @@
+"""Negative padding of a window, cut from the operand before the window slides over it.
+
+XLA does not bear all of it: its CPU client's convolution reads past an input of which one side is padded and the other
+cut, and its simplifier takes a window of one element for the operand itself, whatever is cut, and ends the process.
+
+Example: ``f32[5]`` under padding ``[-1, 2]`` is ``f32[4]``, the elements from the second on, under padding ``[0, 2]``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jaxlib.mlir.dialects import stablehlo as hlo
+
+from shardpass.ops.model import Shape
+from shardpass.ops.tiles.boxes import zeros
+
+Padding = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Trim:
+    """Negative padding as an ``hlo.pad`` of the operand by ``low``, ``high`` and ``interior``, which may do nothing.
+
+    ``padding`` and ``dilation`` are those that are left for the op.
+    """
+
+    low: Shape
+    high: Shape
+    interior: Shape
+    padding: Padding
+    dilation: Shape
+
+    @property
+    def cuts(self) -> bool:
+        """Whether there is negative padding."""
+        return any((*self.low, *self.high))
+
+    def of(self, value: Any, fill: Any | None = None) -> Any:
+        """The operand without the elements that negative padding takes. ``fill``: what stands between; zero."""
+        if not self.cuts:
+            return value
+        between = zeros(value.type.element_type) if fill is None else fill
+        return hlo.pad(value, between, self.low, self.high, self.interior)
+
+
+def trimmed(
+    shape: Sequence[int], dims: Sequence[int], padding: Sequence[tuple[int, int]], dilation: Sequence[int]
+) -> Trim:
+    """The negative ones of ``padding``, and the rest of ``padding`` and ``dilation``, of the dimensions ``dims``.
+
+    Whole elements are cut, so that the op dilates what is left: with 31 places between two elements, padding of -40
+    takes the elements at 0 and 32, and the next one, at 64, has 24 places before it. Where nothing would be left the
+    places are cut, of an operand that is dilated first. ``shape``: of the operand.
+    """
+    low, high, interior = [0] * len(shape), [0] * len(shape), [0] * len(shape)
+    left, steps = list(padding), list(dilation)
+    for index, at in enumerate(dims):
+        before, after = padding[index]
+        if min(before, after) >= 0:
+            continue
+        step = dilation[index]
+        taken = tuple(max(0, -(side // step)) for side in (before, after))
+        if sum(taken) < shape[at]:
+            low[at], high[at] = -taken[0], -taken[1]
+            left[index] = (before + taken[0] * step, after + taken[1] * step)
+        else:
+            low[at], high[at], interior[at] = min(before, 0), min(after, 0), step - 1
+            left[index], steps[index] = (max(before, 0), max(after, 0)), 1
+    return Trim(tuple(low), tuple(high), tuple(interior), tuple(left), tuple(steps))
