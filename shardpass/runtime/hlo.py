@@ -101,11 +101,15 @@ def collectives_in(hlo_text: str, devices: int) -> Iterator[Exchange]:
 
     Replica groups are read in the three forms that XLA prints: lists, iota tiles and mesh axes.
     """
-    for match in _OP.finditer(hlo_text):
-        kind = match[1].replace("-", "_")
-        end = hlo_text.find("\n", match.end())
-        line = hlo_text[match.start() : end if end >= 0 else None]
+    for kind, line in collective_lines(hlo_text):
         yield Exchange(kind, _moving(kind, _rows(line)) or _everybody(kind, devices))
+
+
+def collective_lines(hlo_text: str) -> Iterator[tuple[str, str]]:
+    """(kind, line) of each collective of optimised HLO, as ``collectives_in`` takes them."""
+    for match in _OP.finditer(hlo_text):
+        end = hlo_text.find("\n", match.end())
+        yield match[1].replace("-", "_"), hlo_text[match.start() : end if end >= 0 else None]
 
 
 def _rows(line: str) -> list[list[int]]:

@@ -25,6 +25,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from shardpass.runtime.hlo import collective_lines
 from tools.bench.hook import HOOK, inside
 from tools.bench.peers import set_devices
 from tools.bench.real_programs import real_programs
@@ -33,11 +34,6 @@ from tools.processes import ChildFailed, JsonChild, answer, environment, module_
 
 BOUND = 0.99
 HEADS = ("program", "collectives", "with a line", "named as in plain JAX")
-COLLECTIVE = re.compile(
-    r"^\s*(?:ROOT )?%?[\w.\-]+ = (?:\(.*?\)|\S+) "
-    r"(?:all-gather|all-reduce|all-to-all|collective-permute|reduce-scatter)(?:-start)?\(.*$",
-    re.MULTILINE,
-)
 NAME, FRAME = re.compile(r'op_name="([^"]*)"'), re.compile(r"stack_frame_id=(\d+)")
 LINE = re.compile(r"^(\d+) \{file_name_id=\d+ function_name_id=\d+ line=\d+", re.MULTILINE)
 PLACE = re.compile(r"^(\d+) \{file_location_id=(\d+)", re.MULTILINE)
@@ -61,7 +57,7 @@ def of_text(name: str, text: str, known: frozenset[str]) -> Row:
     """The collectives of an optimized HLO module, held to the op_names ``known``."""
     lines = set(LINE.findall(text))
     frames = {frame for frame, place in PLACE.findall(text) if place in lines}
-    said = COLLECTIVE.findall(text)
+    said = [line for _, line in collective_lines(text)]
     names = [found[1] if (found := NAME.search(line)) else "" for line in said]
     known |= {each.split("/")[0] for each in known}
     placed = sum((found := FRAME.search(line)) is not None and found[1] in frames for line in said)
