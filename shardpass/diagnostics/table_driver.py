@@ -141,11 +141,11 @@ NO_MEMORY = Code(
 
 NOT_A_NAME = Code(
     "SP135",
-    "{name} met a name or a text of the module that is not UTF-8",
-    remedy="print the module with shardpass-opt, which shows such bytes as \\FF, and name the symbol, the call's "
-    "target or the annotation in letters",
+    "{name} met a name or a text of the module that is not UTF-8, or a name with a NUL",
+    remedy="name the symbol, the call's target, the location or the annotation in letters; in the text that MLIR "
+    "prints such bytes are \\FF and \\00",
     explanation="MLIR lets symbols and strings be any bytes. The names of functions, calls and axes, and the texts of "
-    "annotations, are read as text.",
+    "annotations, are read as text; MLIR's Python bindings cut a name off at a NUL.",
 )
 
 EMPTY = Code(

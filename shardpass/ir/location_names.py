@@ -1,9 +1,10 @@
-"""Names in locations, and of attributes and annotations, that are no UTF-8.
+"""Names in locations, and of attributes and annotations, that are no UTF-8 or have a NUL.
 
 MLIR's strings are bytes. ``NameLoc.name_str`` and the names of a ``DictAttr`` or of an op's attributes end the process
 where they are no UTF-8 (jaxlib 0.10, 0.12), and no exception can be caught; printed, such a byte is ``\\FF``, as in
 MLIR's text. So modules are asked once, where they come in: printed as a whole, with large constants left out, and name
 by name only where that text escapes a byte above 7F. The value of an attribute may be any bytes, as a backend's are.
+A name with a NUL is cut off there by the bindings, or has none at all.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from shardpass.ir.walk import every_op, operation
 _ESCAPED = re.compile(r'\\[\\"]|((?:\\[0-9A-Fa-f]{2})+)')
 _STRING = r'"((?:[^"\\]|\\.)*)"'
 _KEY = re.compile(f"{_STRING}(?= = )|(?<={{){_STRING}(?=[,}}])|(?<=, ){_STRING}(?=}})")  # the last two: without a value
-_HIGH = re.compile(rb"\\[89A-Fa-f][0-9A-Fa-f]")
+_STRANGE = re.compile(rb"\\(?:[89A-Fa-f][0-9A-Fa-f]|00)")
 
 
 def may_hold_bytes(text: bytes) -> bool:
-    """Whether a string of the MLIR text ``text`` may be anything but UTF-8."""
-    return b"\\" in text and _HIGH.search(text) is not None
+    """Whether a string of the MLIR text ``text`` may be anything but UTF-8, or have a NUL."""
+    return b"\\" in text and _STRANGE.search(text) is not None
 
 
 def is_utf8(text: bytes) -> bool:
@@ -35,7 +36,9 @@ def is_utf8(text: bytes) -> bool:
 
 
 def check_names(module: Any) -> None:
-    """Raises UnicodeDecodeError where a location, attribute or annotation in ``module`` has a name that is no UTF-8."""
+    """Raises UnicodeDecodeError where a location, attribute or annotation has a name that is no UTF-8, and where an
+    attribute or annotation has one with a NUL.
+    """
     shown = module.operation.get_asm(
         enable_debug_info=True,
         use_local_scope=True,
@@ -60,12 +63,15 @@ def check_names(module: Any) -> None:
             assume_verified=True,
         )
         for key in _KEY.finditer(alone):
-            _decode(key[1] or key[2] or key[3] or "")
+            _decode(key[1] or key[2] or key[3] or "", nul=False)
 
 
-def _decode(text: str) -> None:
+def _decode(text: str, *, nul: bool = True) -> None:
     for found in _ESCAPED.finditer(text):
-        bytes.fromhex((found[1] or "").replace("\\", "")).decode()
+        said = bytes.fromhex((found[1] or "").replace("\\", ""))
+        said.decode()
+        if not nul and 0 in said:
+            raise UnicodeDecodeError("utf-8", said, 0, len(said), "a NUL in a name")
 
 
 def _locations(module: Any) -> Iterator[Any]:

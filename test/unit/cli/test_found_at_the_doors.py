@@ -95,8 +95,18 @@ def test_an_annotation_whose_name_is_no_text() -> None:
         'module { func.func @main() attributes {a.b = 1 : i32, "a.\\FFb"} { return } }',
         'module { func.func @main(%x: T) { %y = stablehlo.add %x, %x {"a\\FFb" = [1, 2]} : T\n return } }',
         'module { func.func @main(%x: T) { %y = stablehlo.add %x, %x {k = {"a\\FFb"}} : T\n return } }',
+        'module { func.func @main(%x: T {"\\00a.b" = "c"}) { return } }',  # the bindings call it ""
+        'module attributes {"a.b\\00c" = 1 : i32} {}',  # and this one a.b
     ],
-    ids=["of a module", "that MLIR refuses", "without a value", "of an op", "of a dictionary in it"],
+    ids=[
+        "of a module",
+        "that MLIR refuses",
+        "without a value",
+        "of an op",
+        "of a dictionary in it",
+        "that begins with a NUL",
+        "with a NUL in it",
+    ],
 )
 def test_an_attribute_whose_name_is_no_text(text: str) -> None:
     text = text.replace(": T", ": tensor<f32>")
@@ -106,10 +116,10 @@ def test_an_attribute_whose_name_is_no_text(text: str) -> None:
 
 
 def test_the_value_of_an_attribute_may_be_bytes() -> None:
-    attributes = 'api_version = 2 : i32, backend_config = "a\\FF", names = ["b", "\\FE", "c"]'
+    attributes = 'api_version = 2 : i32, backend_config = "a\\FF\\00", names = ["b", "\\FE", "c"]'
     call = f"stablehlo.custom_call @f() {{{attributes}}} : () -> tensor<f32>"
     module = parse_module(f"module {{ func.func @main() {{ %0 = {call}\n return }} }}", "m.mlir")
-    assert 'backend_config = "a\\FF"' in str(module)
+    assert 'backend_config = "a\\FF\\00"' in str(module)
 
 
 @pytest.mark.parametrize("name", ["\\C3\\A9", "\\\\C3", "a\\22b", "\\\\"])

@@ -188,5 +188,5 @@ def test_names_that_are_no_text_are_an_error_with_a_remedy(
     path.write_text(body)
     assert opt.main([str(path), "partition"]) == 1
     said = capsys.readouterr().err
-    assert "that is not UTF-8 [SP135]" in said
+    assert "that is not UTF-8, or a name with a NUL [SP135]" in said
     assert "internal" not in said
