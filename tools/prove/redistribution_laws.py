@@ -152,8 +152,11 @@ def evaluated(problem: Problem, plans: dict[str, Plan], seed: int = 0) -> None:
         hold(
             bool((received == claimed).all()), f"{planner} claims {claimed.max()} bytes; its ops move {received.max()}"
         )
-        limit = problem.greatest_tile() if problem.limit == "max" else most
-        hold(most <= limit, f"{planner} makes an array of {most} elements, more than {limit} of the greater tile")
+        limit = element.bytes(problem.greatest_tile() if problem.limit == "max" else most)  # four i2 are a byte, as one
+        hold(
+            element.bytes(most) <= limit,
+            f"{planner} makes an array of {most} elements; the greater tile has {limit} bytes",
+        )
         live, peak = element.bytes(live), plan.peak_live_bytes
         hold(live <= peak, f"{planner}: operand and result of an op take {live} bytes; the plan says {peak}")
         bound = least(problem, element.bytes)
