@@ -10,8 +10,9 @@ assignments. The variable whose table becomes smallest is next.
 Cases:
 
 1. No table grows above ``limit`` entries: the result is exact.
-2. All tables would: of the neighbours of the next variable, the one with most neighbours is held at the value that the
-   caller gives as its present one, and elimination goes on. Variables without a present value are never held.
+2. All tables would: one of the next variable and its neighbours is held at its present value, and elimination goes on.
+   It is the one that was held least often before (``least_sum`` asks again and again), and of these the one whose own
+   table would be largest. Variables without a present value are never held.
 
 Invariant: the result is a least sum of those in which the ``held`` variables have their present values.
 Complexity: O(variables x limit) at worst; for a chain, O(variables x values^2).
@@ -21,7 +22,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -29,7 +30,7 @@ import numpy as np
 
 Costs = np.ndarray[Any, Any]
 
-LIMIT = 1 << 18  # entries of one table
+LIMIT = 1 << 18  # entries of one table, where nobody says another
 LARGE = 1 << 12  # entries of a table whose least values are found one value after another: NumPy walks it by rows
 
 
@@ -49,102 +50,121 @@ class Least:
     held: frozenset[int]
 
 
-def least(tables: Sequence[Table], present: Mapping[int, int], limit: int = LIMIT) -> Least:
-    """The assignment with the least sum of ``tables``. ``present``: values at which variables may be held."""
-    return _Elimination(tables, present, limit).run()
+def least(
+    tables: Sequence[Table], present: Mapping[int, int], limit: int = LIMIT, often: Mapping[int, int] | None = None
+) -> Least:
+    """The assignment with the least sum of ``tables``.
+
+    ``present``: values at which variables may be held; ``often``: how often each was held before.
+    """
+    elimination = Elimination(tables)
+    elimination.run(limit, present, often or {})
+    return Least(elimination.values({}), frozenset(elimination.held))
 
 
-@dataclass
-class _Elimination:
-    tables: Sequence[Table]
-    present: Mapping[int, int]
-    limit: int
-    sizes: dict[int, int] = field(default_factory=dict)
-    standing: dict[int, dict[int, Table]] = field(default_factory=dict)  # by variable, its tables by their number
-    near: dict[int, set[int]] = field(default_factory=dict)  # by variable, those that stand in a table with it
-    count: int = 0
-    best: list[tuple[int, tuple[int, ...], Costs]] = field(default_factory=list)  # variable, neighbours, best values
-    held: dict[int, int] = field(default_factory=dict)
+class Elimination:
+    """The tables that are left, and what was eliminated."""
 
-    def run(self) -> Least:
-        for table in self.tables:
+    def __init__(self, tables: Sequence[Table]) -> None:
+        self.held: dict[int, int] = {}
+        self._sizes: dict[int, int] = {}
+        self._standing: dict[int, dict[int, Table]] = {}  # by variable, its tables by their number
+        self._near: dict[int, set[int]] = {}  # by variable, those that stand in a table with it
+        self._count = 0
+        self._best: list[tuple[int, tuple[int, ...], Costs]] = []  # variable, neighbours, best values
+        for table in tables:
             for variable, size in zip(table.variables, table.costs.shape, strict=True):
-                self.sizes[variable] = size
-                self.standing.setdefault(variable, {})
-                self.near.setdefault(variable, set()).update(table.variables)
+                self._sizes[variable] = size
+                self._standing.setdefault(variable, {})
+                self._near.setdefault(variable, set()).update(table.variables)
             self._add(table)
-        for variable, others in self.near.items():
+        for variable, others in self._near.items():
             others.discard(variable)
-        queue = [(self._size(variable), variable) for variable in self.standing]
+
+    def run(self, limit: int, present: Mapping[int, int] | None = None, often: Mapping[int, int] | None = None) -> None:
+        """Eliminates all variables, and holds some of ``present``; without ``present`` ends where a table would grow
+        above ``limit``.
+        """
+        queue = [(self._size(variable), variable) for variable in self._standing]
         heapq.heapify(queue)
         while queue:
             size, variable = heapq.heappop(queue)
-            if variable not in self.standing:
+            if variable not in self._standing:
                 continue
             now = self._size(variable)
             if now > size:  # its neighbours changed since it was queued
                 heapq.heappush(queue, (now, variable))
                 continue
             near = self._neighbours(variable)
-            held = [one for one in (*near, variable) if one in self.present] if now > self.limit else []
-            if held:
-                self._hold(max(held, key=lambda one: (len(self._neighbours(one)), one)))
-                heapq.heappush(queue, (0, variable))
-                continue
+            if now > limit:
+                if present is None:
+                    return
+                held = [one for one in (*near, variable) if one in present]
+                if held:
+                    times = often or {}
+                    chosen = max(held, key=lambda one: (-times.get(one, 0), self._size(one), one))
+                    self._hold(chosen, present[chosen])
+                    heapq.heappush(queue, (0, variable))
+                    continue
             self._eliminate(variable, near)
             for other in near:
                 heapq.heappush(queue, (self._size(other), other))
-        return Least(self._values(), frozenset(self.held))
+
+    @property
+    def left(self) -> list[Table]:
+        """The tables of the variables that were not eliminated."""
+        return list({number: table for each in self._standing.values() for number, table in each.items()}.values())
+
+    def values(self, chosen: Mapping[int, int]) -> dict[int, int]:
+        """The best values of all variables, where those that are left have the ``chosen`` ones."""
+        values = {**self.held, **chosen}
+        for variable, near, choice in reversed(self._best):
+            values[variable] = int(choice[tuple([values[other] for other in near])])
+        return values
 
     def _add(self, table: Table) -> None:
-        self.count += 1
+        self._count += 1
         for variable in table.variables:
-            self.standing[variable][self.count] = table
+            self._standing[variable][self._count] = table
 
     def _remove(self, variable: int) -> list[Table]:
         """All tables of ``variable``, which are gone then."""
-        found = dict(self.standing[variable])
+        found = dict(self._standing[variable])
         for number, table in found.items():
             for other in table.variables:
-                del self.standing[other][number]
+                del self._standing[other][number]
         return list(found.values())
 
     def _neighbours(self, variable: int) -> tuple[int, ...]:
-        return tuple(sorted(self.near[variable]))
+        return tuple(sorted(self._near[variable]))
 
     def _size(self, variable: int) -> int:
-        sizes = self.sizes
-        return prod([sizes[other] for other in self.near[variable]], start=sizes[variable])
+        sizes = self._sizes
+        return prod([sizes[other] for other in self._near[variable]], start=sizes[variable])
 
     def _eliminate(self, variable: int, near: tuple[int, ...]) -> None:
-        total = _sum(self.standing[variable].values(), (variable, *near))
+        total = _sum(self._standing[variable].values(), (variable, *near))
         self._remove(variable)
-        del self.standing[variable]
+        del self._standing[variable]
         for other in near:
-            self.near[other].update(near)
-            self.near[other] -= {other, variable}
+            self._near[other].update(near)
+            self._near[other] -= {other, variable}
         choice, costs = _best(total)
-        self.best.append((variable, near, choice))
+        self._best.append((variable, near, choice))
         if near:
             self._add(Table(near, costs))
 
-    def _hold(self, variable: int) -> None:
-        value = self.held[variable] = self.present[variable]
+    def _hold(self, variable: int, value: int) -> None:
+        self.held[variable] = value
         tables = self._remove(variable)
-        del self.standing[variable]
-        for other in self.near[variable]:
-            self.near[other].discard(variable)
+        del self._standing[variable]
+        for other in self._near[variable]:
+            self._near[other].discard(variable)
         for table in tables:
             place = table.variables.index(variable)
             left = table.variables[:place] + table.variables[place + 1 :]
             if left:
                 self._add(Table(left, np.take(table.costs, value, axis=place)))
-
-    def _values(self) -> dict[int, int]:
-        values = dict(self.held)
-        for variable, near, choice in reversed(self.best):
-            values[variable] = int(choice[tuple(values[other] for other in near)])
-        return values
 
 
 def _sum(tables: Iterable[Table], order: tuple[int, ...]) -> Costs:

@@ -48,7 +48,7 @@ from shardpass.planning.fold import Folded, fold
 from shardpass.planning.machine import Machine, machine_of
 from shardpass.planning.moves import FAR, NEAR, Move, Moves, Reach, sub_axes, whole_axes
 from shardpass.planning.planner import plan_program
-from shardpass.planning.solve import Solver
+from shardpass.planning.solve import Solution, Solver
 from shardpass.planning.space import Space, space_of
 from shardpass.planning.weights import right_operands_late
 from shardpass.program.program import Program
@@ -204,7 +204,8 @@ class Search:
         self.first = self.best = self._point()
         self.least = LEAST if effort < 2 else LEAST_OF_ALL
         self.least_sum: float | None = None  # of the local terms; a point that costs as much ends the search
-        self.solver: Solver | None = None
+        self.solver: Solver | None = None  # its tables are those of any point
+        self._solutions: dict[tuple[DimAxes, ...], Solution] = {}
 
     def settle_results(self) -> None:
         """Fixes main's results that follow from what the user fixed, and tiles that are shown, before ``run``."""
@@ -227,28 +228,52 @@ class Search:
         """Descends from the start, and from others where ``effort`` asks for them; ``best`` is the cheapest point."""
         if all(value.fixed and not value.open_dims for value in self.engine.values):
             return  # the user said all
-        if self.effort == 1 and self._solvable and not self.spliced:
-            self._bound()
+        solved = self.effort == 1 and self._solvable and not self.spliced
+        if solved:
+            self.least_sum = self._solved(self.first).least
         if self._is_least(self.best):
             return
-        self.settled, self.best = self._descend(self.first, self.near)
-        if self.effort > 1:
-            self._from_weights_last()
-        if self._solvable and not self._is_least(self.best):
-            self._at_once()
+        if not (solved and self._from_solution()):
+            self.settled, self.best = self._descend(self.first, self.near)
+            if self.effort > 1:
+                self._from_weights_last()
+            if self._solvable and not self._is_least(self.best):
+                self._at_once()
         if self.close and not self._is_least(self.best) and self._sends():
             while self.tried < self.budget and self._detour():
                 pass
 
-    def _bound(self) -> None:
-        """What no assignment of splits falls below, by the sum of local terms.
+    def _solved(self, point: Point) -> Solution:
+        """The assignment with a low sum of local terms that is found from ``point``."""
+        found = self._solutions.get(point.splits)
+        if found is None:
+            self.engine.restore(point.splits)
+            solver = self.solver or self._new_solver()
+            found = self._solutions[point.splits] = solver.solve()
+            self.solver = solver if solver.from_anywhere else None
+        return found
 
-        The assignment itself is no start yet: among equals, what the user said leads to plans that hold less.
+    def _to_solution(self, point: Point) -> tuple[Settled, Point] | None:
+        """The point at which all values are as ``_solved`` has them; None where that is ``point`` itself."""
+        splits = self._solved(point).splits
+        if not splits:
+            return None
+        self.engine.restore(point.splits)
+        self.engine.assign(splits, settle=False)
+        there = self._point()
+        return Settled(f"{len(splits)} values at once", None, point.price, there.price), there
+
+    def _from_solution(self) -> bool:
+        """Descends from the solution of the start, where that is cheaper.
+
+        Among equals the start is better: what the user said leads to plans that hold less.
         """
-        solver = self._new_solver()
-        self.engine.restore(self.first.splits)
-        self.least_sum = solver.solve().least
-        self.solver = solver if solver.from_anywhere else None
+        step = self._to_solution(self.first)
+        if step is None or step[1].price > self.first.price - self.least:
+            return False
+        then, self.best = self._descend(step[1], self.near)
+        self.settled = [step[0], *then]
+        return True
 
     def _is_least(self, point: Point) -> bool:
         """Whether all that a search could still gain is not worth looking for.
@@ -291,22 +316,17 @@ class Search:
 
     def _at_once(self) -> None:
         """All values at once (``solve``), and a descent from there, as long as that leads to a cheaper point."""
-        solver = self.solver or self._new_solver()
         begun: set[tuple[DimAxes, ...]] = set()
         for _ in range(ROUNDS):
             before = self.best
-            self.engine.restore(before.splits)
-            splits, _ = solver.solve()
-            self.engine.assign(splits, settle=False)
-            if not splits or self.engine.snapshot() in begun:
+            step = self._to_solution(before)
+            if step is None or step[1].splits in begun:
                 return
-            start = self._point()
-            begun.add(start.splits)
-            told = Settled(f"{len(splits)} values at once", None, before.price, start.price)
-            then, best = self._descend(start, self.near)
+            begun.add(step[1].splits)
+            then, best = self._descend(step[1], self.near)
             if best.price > before.price - self.least:
                 return
-            self.best, self.settled = best, [*self.settled, told, *then]
+            self.best, self.settled = best, [*self.settled, step[0], *then]
 
     def _detour(self) -> bool:
         """Goes a step that does not pay, and descends from there; whether that led to a cheaper point."""

@@ -29,19 +29,21 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from shardpass.ops.model import OpModel
+from shardpass.ops.splits.assign import LATENCY_BYTES
 from shardpass.ops.splits.factors import Axes, DimAxes, pair_rules
 from shardpass.ops.splits.prime_mesh import PrimeMesh
 from shardpass.planning.distances import Distances
-from shardpass.planning.eliminate import Costs, Table, least
+from shardpass.planning.eliminate import Costs, Table
 from shardpass.planning.estimate import Estimate
 from shardpass.planning.fold import passes
+from shardpass.planning.least_sum import least_sum, sum_at
 from shardpass.planning.prices import Prices
 from shardpass.planning.ways import orders, ways
 from shardpass.program.program import Op, OpKind
@@ -50,7 +52,8 @@ from shardpass.propagation.program import Propagated
 
 FEW = 64  # splits of one value that are looked at
 AGAIN = 1e-3  # of a reshard's price, for values that any device makes again: they had better be as their users are
-CHANGE = 1.0  # bytes for each value that changes: among equals, the nearest
+HELD = LATENCY_BYTES / 2  # for all arguments, when they are whole: among equals, what holds least
+CHANGE = 1e-3  # bytes for each value that changes: among equals that hold as much, the nearest
 
 
 class Solution(NamedTuple):
@@ -88,13 +91,11 @@ class Solver:
     def solve(self) -> Solution:
         """The splits that the least sum gives to values of the engine, where they are not the present ones."""
         present = dict(self.network.present)
-        stays = []
         for variable, domain in self.network.domains.items():
             dims = self.engine.values[variable].dims
             present[variable] = domain.index(dims) if dims in domain else 0
-            if len(domain) > 1:
-                stays.append(Table((variable,), CHANGE * (np.arange(len(domain)) != present[variable])))
-        answer = least([*self.network.tables, *stays], {**_ways_at(self.network.tables, present), **present})
+        tables = [*self.network.tables, *self._among_equals(present)]
+        answer = least_sum(tables, {**_ways_at(self.network.tables, present), **present})
         out = {}
         for variable, domain in self.network.domains.items():
             dims = domain[answer.values.get(variable, present[variable])]
@@ -102,11 +103,19 @@ class Solver:
                 if dims != self.engine.values[index].dims:
                     out[index] = dims
         exact = bool(self.network.tables) and not answer.held and self.from_anywhere
-        return Solution(out, _sum_at(self.network.tables, answer.values) if exact else None)
+        return Solution(out, sum_at(self.network.tables, answer.values) if exact else None)
 
-
-def _sum_at(tables: Sequence[Table], values: Mapping[int, int]) -> float:
-    return sum([float(table.costs[tuple([values[one] for one in table.variables])]) for table in tables])
+    def _among_equals(self, present: Mapping[int, int]) -> Iterator[Table]:
+        """What decides between assignments that cost the same."""
+        program, values = self.network.program, self.engine.values
+        arguments = {self.network.found.index.get(value) for value in program.body.arguments}
+        held = {index: values[index].bytes for index in arguments if index is not None}
+        whole = max(sum(held.values()), 1)
+        for variable, domain in self.network.domains.items():
+            if len(domain) > 1:
+                parts = np.array([program.mesh.count(tuple(itertools.chain(*dims))) for dims in domain])
+                changes = np.arange(len(domain)) != present[variable]
+                yield Table((variable,), HELD * held.get(variable, 0) / whole / parts + CHANGE * changes)
 
 
 def _ways_at(tables: Sequence[Table], present: Mapping[int, int]) -> dict[int, int]:

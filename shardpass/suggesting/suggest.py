@@ -9,7 +9,7 @@ Steps:
 2. ``planning.limited`` searches the shardings of all values, within the limit.
 3. ``choose`` finds the fewest annotations that lead there, and what each saves.
 4. The annotations are put on the imported module and the passes run: ``Suggestion.plan`` is the plan that they make,
-   with the default search in it. Where it breaks the limit (the default search knows of none), every argument is
+   with the default search in it. Where it breaks the limit (the default search knows of none), more arguments are
    annotated; where that is not enough, the limit is tightened by what is missing, and steps 2 to 4 are done again.
 
 "Before" is the program with the user's own annotations, where arguments that these do not reach are whole on every
@@ -154,7 +154,22 @@ class _Suggesting:
         named = {one.annotation.group for one in chosen}
         ends = trials.of([one.annotation for one in chosen]).arguments
         others = [self._uniform(group, ends) for group in self.arguments if group not in named]
-        every = (*chosen, *(Chosen(one, 0.0, 0.0) for one in others))
+        return self._fitting(_Answer(chosen, plan), others, self.limit)
+
+    def _fitting(self, answer: _Answer, others: Sequence[Annotation], limit: int) -> _Answer:
+        """``answer`` with those of ``others`` that save memory, until it fits; with all of them, where it never does.
+
+        Trials are of the folded program and the passes decide about the whole one, which now and then holds more.
+        """
+        chosen, plan = answer.chosen, answer.plan
+        for one in others:
+            with_it = self._planned([*(other.annotation for other in chosen), one])
+            saved = plan.alive.peak - with_it.alive.peak
+            if saved > 0:
+                chosen, plan = (*chosen, Chosen(one, 0.0, saved)), with_it
+            if plan.alive.peak <= limit:
+                return _Answer(chosen, plan)
+        every = (*answer.chosen, *(Chosen(one, 0.0, 0.0) for one in others))
         return _Answer(every, self._planned([one.annotation for one in every]))
 
     def _uniform(self, group: places.Group, arguments: Any) -> Annotation:

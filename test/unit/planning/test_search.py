@@ -82,9 +82,8 @@ def test_a_search_ends_at_the_least_sum() -> None:
 
 
 def test_a_search_goes_on_above_the_least_sum() -> None:
-    """Propagation splits the contractions, as weights are in rows; a move gathers the weights, and nothing else is."""
+    """Propagation splits the contractions, as weights are in rows; all values at once, nothing but weights moves."""
     decision = decided(layers())
-    assert decision.tried > 0
     assert decision.settled
     assert decision.settled[-1].after < decision.settled[0].before / 2
 

@@ -25,7 +25,8 @@ def _nothing_known() -> None:
 
 
 def read(rows: int = 128) -> Program:
-    """``tanh(x @ w) @ v``, read anew."""
+    """``tanh(x @ w) @ v`` with its halves exchanged, read anew: slices that meet are searched by moves alone."""
+    half = f"tensor<{rows // 2}x64xf32>"
     text = f"""
     module attributes {{mhlo.num_partitions = 8 : i32}} {{
       func.func @main(%x: tensor<{rows}x64xf32> {TALL}, %w: tensor<64x128xf32> {WIDE}, %v: tensor<128x64xf32> {WIDE})
@@ -35,7 +36,10 @@ def read(rows: int = 128) -> Program:
         %1 = stablehlo.tanh %0 : tensor<{rows}x128xf32>
         %2 = stablehlo.dot_general %1, %v, contracting_dims = [1] x [0]
           : (tensor<{rows}x128xf32>, tensor<128x64xf32>) -> tensor<{rows}x64xf32>
-        return %2 : tensor<{rows}x64xf32>
+        %3 = stablehlo.slice %2 [0:{rows // 2}, 0:64] : (tensor<{rows}x64xf32>) -> {half}
+        %4 = stablehlo.slice %2 [{rows // 2}:{rows}, 0:64] : (tensor<{rows}x64xf32>) -> {half}
+        %5 = stablehlo.concatenate %4, %3, dim = 0 : ({half}, {half}) -> tensor<{rows}x64xf32>
+        return %5 : tensor<{rows}x64xf32>
       }}
     }}"""
     with collect():
