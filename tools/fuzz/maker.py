@@ -30,6 +30,7 @@ class Maker:
         self.arguments: list[tuple[Fact, str]] = []
         self.nodes: list[Node] = []
         self.made: list[Fact] = []
+        self.hidden: set[int] = set()  # values that nobody may ``pick``
 
     @property
     def facts(self) -> list[Fact]:
@@ -47,7 +48,7 @@ class Maker:
 
     def pick(self, accept: Callable[[Fact], bool] = lambda fact: True) -> int | None:
         """A value that ``accept`` takes, the later ones rather."""
-        found = [i for i, fact in enumerate(self.facts) if accept(fact)]
+        found = [i for i, fact in enumerate(self.facts) if accept(fact) and i not in self.hidden]
         if not found:
             return None
         late = found[-3:] if self.rng.random() < 0.6 else found

@@ -76,6 +76,7 @@ def random_numbers(make: Maker) -> bool:
     attributes = "rng_distribution = #stablehlo<rng_distribution UNIFORM>"
     unknown = Fact(Type(shape, "f32"), float("inf"), exact=False)
     drawn = make.add("stablehlo.rng", [low, high, sizes], [unknown], attributes)
+    make.hidden.add(drawn)
     make.add("stablehlo.floor", [drawn], [Fact(unknown.type, 2.0)])
     return True
 
