@@ -1,7 +1,9 @@
 """What a plan costs, op by op: the measure by which plans of one program are compared.
 
 Of each op: reshards, the op's own collectives, completions, and its work on one device, each priced by a ``Machine``.
-Loops multiply by their trips; of a folded program (``fold``), each op by the number of ops that it stands for.
+Loops multiply by their trips; of a folded program (``fold``), each op by the number of ops that it stands for. There a
+copy that one op left is at hand for another as far as both take the same values of the program: what is missing is
+brought again.
 
 Complexity: O(steps of the plan).
 """
@@ -12,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from shardpass.ops.model import LocalPlan
+from shardpass.planning.fold import Folded
 from shardpass.planning.machine import DEFAULT, Machine
 from shardpass.planning.plan import ProgramPlan
 from shardpass.planning.steps import (
@@ -19,6 +22,7 @@ from shardpass.planning.steps import (
     BorderPlan,
     ConstraintPlan,
     ControlFlowPlan,
+    Copy,
     LeftOutPlan,
     OperandPlan,
     OpPlan,
@@ -38,16 +42,11 @@ def price(plan: ProgramPlan, machine: Machine = DEFAULT) -> float:
     return sum(costs(plan, machine).values())
 
 
-def costs(
-    plan: ProgramPlan, machine: Machine, times: Mapping[int, int] | None = None, result_times: Iterable[int] = ()
-) -> dict[int, float]:
-    """The price of each op by number; what main returns is ``RETURNED``.
-
-    ``times``, ``result_times``: of a folded program, for how many ops and results each stands.
-    """
-    walk = _Walk(machine, times or {})
+def costs(plan: ProgramPlan, machine: Machine, folded: Folded | None = None) -> dict[int, float]:
+    """The price of each op by number; what main returns is ``RETURNED``. ``folded``: of its program is the plan."""
+    walk = _Walk(machine, folded.times if folded else {}, folded.taken if folded else {})
     walk.block(plan.body, 1)
-    counts = tuple(result_times) or (1,) * len(plan.body.returned)
+    counts = folded.result_times if folded else (1,) * len(plan.body.returned)
     for operand, count in zip(plan.body.returned, counts, strict=True):
         if operand is not None:
             walk.steps(operand.steps, RETURNED, count)
@@ -58,7 +57,9 @@ def costs(
 class _Walk:
     machine: Machine
     times: Mapping[int, int]
+    taken: Mapping[tuple[int, int], frozenset[int]]
     found: dict[int, float] = field(default_factory=dict)
+    brought: dict[Copy, tuple[Reshard, set[int]]] = field(default_factory=dict)  # of which values there is this copy
 
     def block(self, block: BlockPlan, runs: int) -> None:
         for plan in block.ops:
@@ -98,6 +99,19 @@ class _Walk:
         for operand in operands:
             if operand.steps:
                 self.steps(operand.steps, number, runs)
+            if self.taken:
+                self.copy(operand.copy, number, runs)
+
+    def copy(self, copy: Copy, number: int, runs: int) -> None:
+        """The copy that an op takes, for those of its values of which no op before it left one."""
+        values, known = self.taken.get((number, copy.array)), self.brought.get(copy)
+        if values is None or known is None:
+            return
+        reshard, there = known
+        missing = values - there
+        if missing and there:
+            self.reshard(reshard, number, runs * len(missing) / len(values))
+        there.update(values)
 
     def results(self, results: Iterable[ResultPlan | None], op: Op, runs: int) -> None:
         for result in results:
@@ -112,6 +126,8 @@ class _Walk:
         for step in steps:
             if isinstance(step, Reshard):
                 self.reshard(step, number, runs)
+                if (number, step.source.array) in self.taken:
+                    self.brought[step.made] = step, set()
                 continue
             self.local(step.local, number, runs)
             if step.op.model is not None:
@@ -121,7 +137,7 @@ class _Walk:
         for one in local.collectives:
             self.add(number, runs * self.machine.send(one.bytes, one.axes, local.split.mesh))
 
-    def reshard(self, reshard: Reshard, number: int, runs: int) -> None:
+    def reshard(self, reshard: Reshard, number: int, runs: float) -> None:
         if reshard.bytes:
             moved = self.machine.move(reshard.type, reshard.source.sharding, reshard.target, reshard.mesh)
             self.add(number, runs * moved)

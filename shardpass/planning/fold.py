@@ -28,8 +28,9 @@ Complexity: O(rounds x (values + operands)).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import chain
 
@@ -52,6 +53,7 @@ class Folded:
         parts: of an op that is a part of a barrier, by number, the barrier.
         results: for each result of main the place among the folded program's results.
         times: for how many ops an op (by number) stands; ``result_times`` likewise of results.
+        taken: of an op (by number) and an operand that stands for several values, those that the op stands for take.
     """
 
     program: Program
@@ -61,6 +63,7 @@ class Folded:
     results: tuple[int, ...]
     times: Mapping[int, int]
     result_times: tuple[int, ...]
+    taken: Mapping[tuple[int, int], frozenset[int]] = field(default_factory=dict)
 
     def unfolded(self, found: Shardings) -> Shardings:
         """Shardings of the folded program as those of all values and ops of the program that it stands for."""
@@ -151,6 +154,7 @@ def _fold(program: Program, colours: list[int], alike: dict[int, Hashable]) -> F
     times: dict[int, int] = {}
     stands: dict[int, int] = {}
     parts: dict[int, int] = {}
+    taken: dict[tuple[int, int], set[int]] = {}
 
     def parts_of(op: Op) -> Iterator[Op]:
         if op.kind is not OpKind.SPLIT or op.model is None or not op.model.rule.independent or len(op.operands) < 2:
@@ -170,12 +174,13 @@ def _fold(program: Program, colours: list[int], alike: dict[int, Hashable]) -> F
             results = tuple([represent(v) for v in op.results])
             key = (alike[parts.get(op.number, op.number)], operands, results)
             known = ops.get(key)
+            number = stands[op.number] = op.number if known is None else known.number
+            for value in op.operands:
+                taken.setdefault((number, of[value]), set()).add(value)
             if known is not None:
-                times[known.number] += 1
-                stands[op.number] = known.number
+                times[number] += 1
                 continue
-            times[op.number] = 1
-            stands[op.number] = op.number
+            times[number] = 1
             blocks = tuple(folded(inner) for inner in op.blocks)
             captured = tuple(of[v] for v in op.captured)
             ops[key] = replace(op, operands=operands, results=results, blocks=blocks, captured=captured)
@@ -190,7 +195,9 @@ def _fold(program: Program, colours: list[int], alike: dict[int, Hashable]) -> F
         counts[place] += 1
     returned, results_said = tuple(value for value, _ in places), tuple(said for _, said in places)
     small = replace(program, body=replace(body, returned=returned), results_said=results_said, count=len(times))
-    return Folded(small, tuple(of), stands, parts, results, times, tuple(counts))
+    alone = {value for value, count in Counter(of).items() if count == 1}
+    several = {key: frozenset(values) for key, values in taken.items() if key[1] not in alone}
+    return Folded(small, tuple(of), stands, parts, results, times, tuple(counts), several)
 
 
 @lru_cache(maxsize=1024)

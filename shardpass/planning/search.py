@@ -10,15 +10,16 @@ its plan (``cost``).
 
 1. Start: propagation as the user said it; with ``effort`` 2 another, in which right operands of products (weights, as
    ``x @ w`` is written) take part after all others have come to rest.
-2. The least sum of local terms over all assignments (``solve``), of programs whose values are decided at once with
-   ``effort`` 1: where a point costs as much, nothing is left to gain and the search ends. A point below it shows that
-   the sum is no bound here (a plan takes copies at hand, or computes values again), and the search goes on.
+2. A low sum of local terms over all assignments (``solve``), of programs whose values are decided at once with
+   ``effort`` 1: a descent begins at its assignment too, where that is cheaper than the start. Where the sum is the
+   least one, and a point costs as much, nothing is left to gain and the search ends. A point below it shows that the
+   sum is no bound here (a plan takes copies at hand, or computes values again), and the search goes on.
 3. Descent: from the ops that receive most, moves are tried (``moves``): a factor takes an axis wherever that reaches,
    or loses it. A move is estimated from the ops around what it changes (``estimate``); the best ones of an op are
    planned, and the first whose plan is cheaper becomes the next point. It ends when no move of any op pays, or when the
    budget of moves is spent.
-4. All values at once: the assignment with the least sum, and a descent from there. Of large programs with ``effort`` 2
-   alone, as it would take longer than all the rest.
+4. All values at once again, from the cheapest point so far, and a descent from there. Of large programs with
+   ``effort`` 2 alone, as it would take longer than all the rest.
 5. Detours, of small programs or with ``effort`` 2: a step that does not pay, and a descent from there.
 6. The cheapest point gives all values of the program their shardings. Where it gains little, the plans of the whole
    program decide, so that a folded program's small errors never make anything dearer.
@@ -233,12 +234,16 @@ class Search:
             self.least_sum = self._solved(self.first).least
         if self._is_least(self.best):
             return
-        if not (solved and self._from_solution()):
-            self.settled, self.best = self._descend(self.first, self.near)
-            if self.effort > 1:
-                self._from_weights_last()
-            if self._solvable and not self._is_least(self.best):
-                self._at_once()
+        if solved:
+            self._from_solution()
+        if not self._is_least(self.best):
+            settled, best = self._descend(self.first, self.near)
+            if best.price < self.best.price:
+                self.settled, self.best = settled, best
+        if self.effort > 1:
+            self._from_weights_last()
+        if self._solvable and not self._is_least(self.best):
+            self._at_once()
         if self.close and not self._is_least(self.best) and self._sends():
             while self.tried < self.budget and self._detour():
                 pass
@@ -263,17 +268,15 @@ class Search:
         there = self._point()
         return Settled(f"{len(splits)} values at once", None, point.price, there.price), there
 
-    def _from_solution(self) -> bool:
+    def _from_solution(self) -> None:
         """Descends from the solution of the start, where that is cheaper.
 
         Among equals the start is better: what the user said leads to plans that hold less.
         """
         step = self._to_solution(self.first)
-        if step is None or step[1].price > self.first.price - self.least:
-            return False
-        then, self.best = self._descend(step[1], self.near)
-        self.settled = [step[0], *then]
-        return True
+        if step is not None and step[1].price <= self.first.price - self.least:
+            then, self.best = self._descend(step[1], self.near)
+            self.settled = [step[0], *then]
 
     def _is_least(self, point: Point) -> bool:
         """Whether all that a search could still gain is not worth looking for.
@@ -431,6 +434,6 @@ class Search:
         point = self._points.get(splits)
         if point is None:
             plan = plan_program(self.folded.program, self.found.present(), self.decided, folded=True)
-            found = costs(plan, self.machine, self.folded.times, self.folded.result_times)
+            found = costs(plan, self.machine, self.folded)
             point = self._points[splits] = Point(splits, found, sum(found.values()))
         return point

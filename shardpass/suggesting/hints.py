@@ -128,7 +128,7 @@ class _Hints:
             return search.best.price
         shardings = Propagated(said, task.barriers).shardings
         plan = plan_program(said, shardings, task.decided, folded=True)
-        return sum(costs(plan, self.machine, task.folded.times, task.folded.result_times).values())
+        return sum(costs(plan, self.machine, task.folded).values())
 
     # ---------------------------------------------------------------- candidates
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from random import Random
+
 import pytest
 from support.programs import read
 
+from shardpass import parse_sharding
 from shardpass.planning.cost import costs, price
 from shardpass.planning.fold import Folded, fold
 from shardpass.planning.machine import DEFAULT
@@ -53,7 +57,7 @@ def test_the_price_is_that_of_the_whole_program(count: int) -> None:
     program, small = folded(layers(count))
     found = Propagated(small.program, {}).table()
     plan = plan_program(small.program, found, folded=True)
-    weighed = sum(costs(plan, DEFAULT, small.times, small.result_times).values())
+    weighed = sum(costs(plan, DEFAULT, small).values())
     assert weighed == pytest.approx(price(plan_program(program, small.unfolded(found))))
 
 
@@ -75,3 +79,17 @@ def test_each_operand_of_a_barrier_is_an_op_of_its_own() -> None:
     assert [len(op.operands) for op in parts] == [1, 1]
     (barrier,) = program.body.ops
     assert {small.parts[op.number] for op in parts} == {barrier.number}
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_the_price_is_that_of_the_whole_program_under_any_shardings(seed: int) -> None:
+    """A value stands for several, and what one op brings is at hand for those alone that take the same of them."""
+    draw = Random(seed)
+    program, small = folded(layers(12))
+    found = Propagated(small.program, {}).table()
+    said = small.program.said
+    choices = [parse_sharding(f"{{devices=[{tiles}]<=[2]}}") for tiles in ("2,1", "1,2")]
+    drawn = {value: one if value in said else draw.choice(choices) for value, one in found.of.items()}
+    shardings = replace(found, of=drawn)
+    weighed = sum(costs(plan_program(small.program, shardings, folded=True), DEFAULT, small).values())
+    assert weighed == pytest.approx(price(plan_program(program, small.unfolded(shardings))))
