@@ -31,7 +31,7 @@ from shardpass.program.shardings import Shardings
 from shardpass.sharding import Sharding
 from shardpass.suggesting.places import RESULT, Group
 from shardpass.suggesting.specs import sayable
-from shardpass.suggesting.trials import Annotation, Trial, Trials
+from shardpass.suggesting.trials import Annotation, Trials
 
 NEAR = 0.01  # the part of the best price that annotations may miss
 
@@ -110,9 +110,11 @@ def _what_matters(trials: Trials, members: Iterable[Annotation], enough: float) 
         if not idle:
             break
         del kept[min(idle, key=lambda k: without[k].cost)]
-    chosen = sorted(zip(kept, without, strict=True), key=lambda pair: -pair[1].cost)
-    return tuple(Chosen(one, *_saved(trial, with_all)) for one, trial in chosen)
+    return what_they_save(trials, kept, with_all.price, with_all.peak)
 
 
-def _saved(without: Trial, with_all: Trial) -> tuple[float, float]:
-    return without.price - with_all.price, without.peak - with_all.peak
+def what_they_save(trials: Trials, kept: Sequence[Annotation], price: float, peak: float) -> tuple[Chosen, ...]:
+    """``kept``, those that save most first. ``price``, ``peak``: what they lead to together."""
+    without = [trials.of([other for other in kept if other is not one]) for one in kept]
+    order = sorted(range(len(kept)), key=lambda k: -without[k].cost)
+    return tuple([Chosen(kept[k], without[k].price - price, without[k].peak - peak) for k in order])

@@ -33,6 +33,7 @@ from shardpass.diagnostics.table_suggest import LIMIT_TOO_LOW
 from shardpass.ir.context import UNNAMED
 from shardpass.ir.doors import Given
 from shardpass.passes.propagate import barriers
+from shardpass.planning.cost import price
 from shardpass.planning.limited import NO_LIMIT, Limit, LimitedSearch, Task, search_within
 from shardpass.planning.machine import Machine
 from shardpass.planning.plan import ProgramPlan
@@ -44,7 +45,7 @@ from shardpass.redistribute.terms.profiles import find_profile
 from shardpass.sharding import Mesh, Sharding
 from shardpass.suggesting import places
 from shardpass.suggesting.apply import bandwidth, figures, placed, planned
-from shardpass.suggesting.choose import Chosen, choose
+from shardpass.suggesting.choose import NEAR, Chosen, choose, what_they_save
 from shardpass.suggesting.report import Advice, Suggestion
 from shardpass.suggesting.specs import sayable, spec_text
 from shardpass.suggesting.take import imported, read_mesh, take
@@ -154,23 +155,32 @@ class _Suggesting:
         named = {one.annotation.group for one in chosen}
         ends = trials.of([one.annotation for one in chosen]).arguments
         others = [self._uniform(group, ends) for group in self.arguments if group not in named]
-        return self._fitting(_Answer(chosen, plan), others, self.limit)
+        kept, plan = self._fitting([one.annotation for one in chosen], plan, others, self.limit)
+        return _Answer(what_they_save(trials, kept, price(plan, self.machine), plan.alive.peak), plan)
 
-    def _fitting(self, answer: _Answer, others: Sequence[Annotation], limit: int) -> _Answer:
-        """``answer`` with those of ``others`` that save memory, until it fits; with all of them, where it never does.
+    def _fitting(
+        self, chosen: list[Annotation], plan: ProgramPlan, others: Sequence[Annotation], limit: int
+    ) -> tuple[list[Annotation], ProgramPlan]:
+        """``chosen`` with those of ``others`` that save memory, until its plan fits, less what is not needed then.
 
-        Trials are of the folded program and the passes decide about the whole one, which now and then holds more.
+        All of them, where none of these fits. Trials are of the folded program, and the passes decide about the whole
+        one, which now and then holds more.
         """
-        chosen, plan = answer.chosen, answer.plan
+        kept = chosen
         for one in others:
-            with_it = self._planned([*(other.annotation for other in chosen), one])
-            saved = plan.alive.peak - with_it.alive.peak
-            if saved > 0:
-                chosen, plan = (*chosen, Chosen(one, 0.0, saved)), with_it
+            with_it = self._planned([*kept, one])
+            if with_it.alive.peak < plan.alive.peak:
+                kept, plan = [*kept, one], with_it
             if plan.alive.peak <= limit:
-                return _Answer(chosen, plan)
-        every = (*answer.chosen, *(Chosen(one, 0.0, 0.0) for one in others))
-        return _Answer(every, self._planned([one.annotation for one in every]))
+                break
+        else:
+            return [*chosen, *others], self._planned([*chosen, *others])
+        for one in chosen:
+            rest = [other for other in kept if other is not one]
+            without = self._planned(rest)
+            if without.alive.peak <= limit and price(without, self.machine) <= price(plan, self.machine) * (1 + NEAR):
+                kept, plan = rest, without
+        return kept, plan
 
     def _uniform(self, group: places.Group, arguments: Any) -> Annotation:
         """What the first of a group's values has, as JAX can say it."""
