@@ -1,7 +1,7 @@
 """A plan as SVG: the array after each step, every cell with the devices that hold it (figures 2 to 4 of Rink et al.).
 
 Two dimensions are drawn, those that are split most; along all others the picture is the cut at index 0. Cells are not
-to scale: each dimension is cut where any tile begins or ends.
+to scale: each dimension is cut where any tile begins or ends. Of an array without elements no cells are drawn.
 """
 
 from __future__ import annotations
@@ -50,6 +50,8 @@ def plan_svg(plan: Plan) -> str:
 
 
 def _panel(x: int, state: State, shape: tuple[int, ...], dims: tuple[int | None, int | None]) -> list[str]:
+    if 0 in shape:
+        return [_text(x, TOP + 20, "no elements: nothing to draw", 11)]
     devices = [d for d in range(len(state.base)) if state.real[d]]
     cover = {(d, i): covered(state, d, i) for d in devices for i in range(len(shape))}
     seen = [

@@ -35,6 +35,15 @@ def test_a_panel_for_each_stage(name):
     assert stages is None or arrows == stages - 1
 
 
+@pytest.mark.parametrize("shape", [(0, 4), (4, 0), (0, 0), (8, 4, 0)])
+def test_an_array_without_elements_has_no_cells(shape):
+    whole = "1," * (len(shape) - 2)
+    plan = plan_redistribution(shape, "f32", f"{{devices=[{whole}1,4]<=[4]}}", f"{{devices=[{whole}4,1]<=[4]}}")
+    root = ET.fromstring(plan_svg(plan))
+    assert len(list(root.iter("{http://www.w3.org/2000/svg}rect"))) == 1  # the ground
+    assert "no elements" in plan_svg(plan)
+
+
 def test_cells_name_their_devices():
     plan = plan_redistribution((8, 8), "f32", "{devices=[4,1]<=[4]}", "{replicated}")
     root = ET.fromstring(plan_svg(plan))
