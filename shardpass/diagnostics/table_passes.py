@@ -301,6 +301,15 @@ NOT_WRITTEN_OUT = Code(
     "Example: `torch_index_select` along dimension 5 of an array of rank 2.",
 )
 
+UNREADABLE_ATTRIBUTE = Code(
+    "SP245",
+    "the value of an attribute cannot be read: {what}",
+    "remove the attribute, or say its value as a string",
+    explanation="MLIR's Python bindings have no class for some values of attributes: locations and arrays of complex "
+    "numbers. Attributes of ops that nobody reads may have such values and keep them. Attributes of a function's "
+    "arguments and results may not.",
+)
+
 NO_RULE = Code(
     "SP301",
     "{op} is computed in full on every device: {why}; {bytes} bytes are gathered for it on each device",

@@ -13,7 +13,7 @@ from jaxlib.mlir import ir
 
 from shardpass.diagnostics.table_passes import BAD_NUM_PARTITIONS, MAIN_FORM, NO_MAIN, REPLICAS
 from shardpass.ir.locations import place_of
-from shardpass.ir.tensors import i64_array, ints, operation
+from shardpass.ir.tensors import entries, i64_array, ints, operation
 from shardpass.sharding import Mesh, Sharding, parse_mesh
 
 SHARDING = "mhlo.sharding"
@@ -71,7 +71,8 @@ class Signature:
     def _read(self, name: str, count: int) -> list[dict[str, Any]]:
         if name not in self.function.attributes:
             return [{} for _ in range(count)]
-        return [{row[i].name: row[i].attr for i in range(len(row))} for row in self.function.attributes[name]]
+        place = place_of(self.function.location)
+        return [entries(row, place) for row in self.function.attributes[name]]
 
     def write(self) -> None:
         for name, rows in (("arg_attrs", self.arguments), ("res_attrs", self.results)):

@@ -35,6 +35,7 @@ from shardpass.ir import shardy_in_hlo
 from shardpass.ir.child import answer, making_files, said_last, served_by, served_by_files, temporary_file
 from shardpass.ir.dialects import make_context
 from shardpass.ir.location_names import check_names
+from shardpass.ir.tensors import entries
 from shardpass.ir.walk import every_op
 
 FRONTEND = "mhlo.frontend_attributes"
@@ -248,7 +249,7 @@ def _drop_notes(op: Any) -> None:
 
 
 def _row(said: Any) -> dict[str, Any]:
-    row = {entry.name: entry.attr for entry in ir.DictAttr(said)}
+    row = entries(said)
     if FRONTEND in row and (kept := _not_of_shardy(row[FRONTEND])) is not None:
         _replace(row, kept)
     return row
@@ -256,9 +257,9 @@ def _row(said: Any) -> dict[str, Any]:
 
 def _not_of_shardy(frontend: Any) -> dict[str, Any] | None:
     """The entries that are not Shardy's; None where all are kept."""
-    entries = {entry.name: entry.attr for entry in ir.DictAttr(frontend)}
-    kept = {name: value for name, value in entries.items() if not name.startswith("xla.sdy.")}
-    return None if len(kept) == len(entries) else kept
+    said = entries(frontend)
+    kept = {name: value for name, value in said.items() if not name.startswith("xla.sdy.")}
+    return None if len(kept) == len(said) else kept
 
 
 def _replace(attributes: Any, kept: dict[str, Any]) -> None:

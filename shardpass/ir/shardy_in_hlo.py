@@ -21,6 +21,7 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
+from shardpass.ir.tensors import entries
 from shardpass.ir.walk import every_op, operation
 
 FRONTEND, SHARDING = "mhlo.frontend_attributes", "mhlo.sharding"
@@ -37,11 +38,10 @@ def restore(module: Any) -> None:
         return
     functions = {operation(f).attributes["sym_name"].value: operation(f) for f in module.body.operations}
     with ir.InsertionPoint.at_block_begin(module.body), ir.Location.unknown():
-        for entry in ir.DictAttr(ir.Attribute.parse(meshes)):
-            if entry.name in functions:  # replica groups name this mesh, and XLA of jaxlib 0.12 has made it for them
+        for name, mesh in entries(ir.Attribute.parse(meshes)).items():
+            if name in functions:  # replica groups name this mesh, and XLA of jaxlib 0.12 has made it for them
                 continue
-            name = ir.StringAttr.get(entry.name)
-            ir.Operation.create("sdy.mesh", attributes={"sym_name": name, "mesh": entry.attr})
+            ir.Operation.create("sdy.mesh", attributes={"sym_name": ir.StringAttr.get(name), "mesh": mesh})
     calls = []
     for op in list(every_op(module.operation)):
         said = _said(op.attributes)
@@ -66,8 +66,8 @@ def _said(attributes: Any) -> dict[str, str]:
     """The texts of Shardy's in the frontend attributes."""
     if FRONTEND not in attributes:
         return {}
-    entries = ir.DictAttr(attributes[FRONTEND])
-    return {e.name: ir.StringAttr(e.attr).value for e in entries if e.name.startswith(PREFIX)}
+    said = entries(attributes[FRONTEND])
+    return {name: ir.StringAttr(text).value for name, text in said.items() if name.startswith(PREFIX)}
 
 
 def _target(op: Any) -> str:
@@ -83,7 +83,7 @@ def _annotated(attributes: Any, text: str) -> None:
 def _arguments(function: Any) -> None:
     for side in ("arg_attrs", "res_attrs"):
         if side in function.attributes:
-            rows = [{entry.name: entry.attr for entry in ir.DictAttr(row)} for row in function.attributes[side]]
+            rows = [entries(row) for row in function.attributes[side]]
             for row in rows:
                 if (text := _said(row).get(TEXT)) is not None:
                     _annotated(row, text)

@@ -9,10 +9,13 @@ from typing import Any
 import numpy as np
 from jaxlib.mlir import ir
 
+from shardpass.diagnostics import NOWHERE, Place
+from shardpass.diagnostics.table_passes import UNREADABLE_ATTRIBUTE
 from shardpass.ir.walk import every_op, inputs_of, operation, walk_blocks
 
 __all__ = [
     "dense_i64",
+    "entries",
     "enum_word",
     "every_op",
     "i64_array",
@@ -26,6 +29,8 @@ __all__ = [
     "splat_text",
     "walk_blocks",
 ]
+
+SHOWN = 120  # characters of attributes
 
 
 def is_ranked(value: Any) -> bool:
@@ -48,6 +53,24 @@ def retype(kind: Any, shape: Sequence[int]) -> Any:
 def ints(attribute: Any) -> tuple[int, ...]:
     """The integers of a dense array or dense elements attribute."""
     return tuple(int(x) for x in attribute)
+
+
+def entries(dictionary: Any, place: Place = NOWHERE) -> dict[str, Any]:
+    """The attributes of a dictionary attribute by name.
+
+    ``NamedAttribute.attr`` ends the process where the bindings know no class for a value (jaxlib 0.10, 0.12), and a
+    look-up by name raises a TypeError. Raises ShardpassError SP245 there.
+    """
+    known, found = ir.DictAttr(dictionary), {}
+    for i in range(len(known)):
+        name = known[i].name
+        try:
+            found[name] = known[name]
+        except TypeError:
+            row = str(known)
+            row = row if len(row) <= SHOWN else f"{row[:SHOWN]}..."
+            raise UNREADABLE_ATTRIBUTE.error(place, what=f"{name} in {row}") from None
+    return found
 
 
 def enum_word(attribute: Any) -> str:

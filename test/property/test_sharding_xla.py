@@ -31,6 +31,15 @@ def test_an_order_that_is_none_is_no_disagreement() -> None:
     )
 
 
+def test_an_iota_of_other_devices_is_no_disagreement_in_a_tuple_too() -> None:
+    other = "{devices=[1,2,2]<=[2,3]T(1,0) last_tile_dims={replicated,manual}}"
+    listed = "{devices=[1,2,2]0,2,1,3 last_tile_dims={manual, replicated}}"
+    text = f"{{{{devices=[4]<=[4]}}, {other}}}"
+    assert not fuzz.disagreement(Verdict(other, "ok", listed))
+    assert not fuzz.disagreement(Verdict(text, "ok", f"{{{{devices=[4]<=[4]}}, {listed}}}"))
+    assert "refused" in fuzz.disagreement(Verdict(text, "ok", "{{devices=[4]<=[4]}, {devices=[1,2,2]<=[4]}}"))
+
+
 def test_what_ran_over_its_memory_is_no_verdict() -> None:
     """Six devices for three tiles: XLA writes past the tiles, and what it prints of them is chance."""
     assert not fuzz.disagreement(Verdict("{devices=[3]0,1,2,3,4,5}", "ok", "{devices=[4]0,1,2}", (4,), (0, 1, 2)))

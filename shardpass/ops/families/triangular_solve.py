@@ -11,7 +11,7 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
-from shardpass.ir.tensors import shape_of
+from shardpass.ir.tensors import entries, shape_of
 from shardpass.ops.families.custom_call import LocalCall, define_target
 from shardpass.ops.model import OpModel, Pointwise, Read
 from shardpass.ops.registry import define
@@ -55,7 +55,7 @@ def _said(op: Any, name: str) -> Any:
     """An attribute of a typed FFI call: beside its others as JAX writes it, else in StableHLO's own place."""
     for key in ("mhlo.backend_config", "backend_config"):
         if key in op.attributes and isinstance(op.attributes[key], ir.DictAttr):
-            return next((entry.attr for entry in ir.DictAttr(op.attributes[key]) if entry.name == name), None)
+            return entries(op.attributes[key]).get(name)
     return None
 
 

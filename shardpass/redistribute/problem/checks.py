@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
 from shardpass.diagnostics import table_redistribute as table
+from shardpass.diagnostics.table_sharding import RANK
 from shardpass.element_types import ELEMENT_TYPES, ElementType, element_type
 from shardpass.redistribute.problem.problem import Distribution, Problem
 from shardpass.redistribute.problem.tiling import Tiling, tiling_of
@@ -24,7 +26,9 @@ def make_problem(
     num_devices: int | None = None,
 ) -> Problem:
     """Checks the parts of a problem. Raises ShardpassError (SP0xx, SP4xx)."""
-    given_source, given_target = _sharding(source, "source"), _sharding(target, "target")
+    given_source, given_target = (
+        _of_rank(_sharding(given, side), len(shape)) for given, side in ((source, "source"), (target, "target"))
+    )
     if any(n < 0 for n in shape):
         raise table.SHAPE.error(text="x".join(map(str, shape)), reason="a size is negative")
     size = find_element_type(element).bytes(math.prod(shape))
@@ -59,6 +63,18 @@ def _sharding(given: Sharding | TupleSharding | str, side: str) -> Sharding:
     if isinstance(sharding, TupleSharding) or sharding.is_manual or sharding.is_unknown or sharding.manual:
         raise table.NO_TILES.error(side=side, sharding=str(sharding))
     return sharding
+
+
+def _of_rank(sharding: Sharding, rank: int) -> Sharding:
+    """``sharding`` for arrays of ``rank`` dimensions: tile counts that are all 1 fit any rank, named dimensions do not.
+
+    Raises ShardpassError (SP030).
+    """
+    if len(sharding.dims) in (0, rank) or not sharding.is_replicated:  # others are checked when tiles are made
+        return sharding
+    if sharding.notes.named:
+        raise RANK.error(sharding=str(sharding), dims=len(sharding.dims), rank=rank)
+    return replace(sharding, dims=((),) * rank)
 
 
 def _devices(source: Sharding, target: Sharding, asked: int | None) -> int:

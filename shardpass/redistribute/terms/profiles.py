@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import json
 import math
-import sys
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,8 @@ from typing import Any
 from shardpass.diagnostics import table_redistribute as table
 from shardpass.redistribute.terms.costs import PRODUCTS, PROFILES, Link, Profile
 
+LEAST, MOST = 1e-50, 1e50  # what a number may be, so that no time and no price grows beyond all floats
+MOST_SHOWN = 60  # characters of a number
 LOCAL = ("runs", "elements", "places", "gathers_by_pieces", "cuts_by_slices", "floats_as_bits")
 
 
@@ -68,11 +69,11 @@ def from_json(data: Any, name: str) -> Profile:
         str(data.get("name", name)),
         link.latency,
         link.bandwidth,
-        _number(data, "copies", "the profile"),
+        _number(data, "copies", "the profile", infinite=True),
         str(data.get("about", "")),
         tuple((int(n), _link(block, f"blocks[{i}]")) for i, (n, block) in enumerate(zip(sizes, blocks, strict=True))),
         tuple((axis, _link(link, f"axes[{axis!r}]")) for axis, link in axes.items()),
-        _number(data, "products", "the profile") if "products" in data else PRODUCTS,
+        PRODUCTS if "products" not in data else _number(data, "products", "the profile", infinite=True),
         _rate(data, "runs"),
         _rate(data, "elements"),
         _rate(data, "places"),
@@ -99,11 +100,11 @@ def _link_json(link: Link) -> dict[str, float]:
 
 
 def _link(data: Any, where: str) -> Link:
-    return Link(_number(data, "latency", where, zero=True), _number(data, "bandwidth", where))
+    return Link(_number(data, "latency", where, zero=True), _number(data, "bandwidth", where, infinite=True))
 
 
 def _rate(data: dict[str, Any], field: str) -> float | None:
-    return _number(data, field, "the profile") if field in data else None
+    return _number(data, field, "the profile", infinite=True) if field in data else None
 
 
 def _flag(data: dict[str, Any], field: str) -> bool:
@@ -113,13 +114,21 @@ def _flag(data: dict[str, Any], field: str) -> bool:
     return value
 
 
-def _number(data: Any, field: str, where: str, *, zero: bool = False) -> float:
-    """A positive number, or with ``zero`` one that is not negative."""
+def _number(data: Any, field: str, where: str, *, zero: bool = False, infinite: bool = False) -> float:
+    """A positive number from ``LEAST`` to ``MOST``; with ``zero`` also 0, with ``infinite`` also the infinite one."""
     value = data.get(field) if isinstance(data, dict) else None
-    if isinstance(value, int) and abs(value) > sys.float_info.max:
-        raise ValueError(f"{field!r} of {where} is a number of {len(str(abs(value)))} digits, which is too large")
-    if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
+    if isinstance(value, bool) or not isinstance(value, int | float) or value != value:  # NaN
         raise ValueError(f"{where} has no number {field!r}")
     if value < 0 or (value == 0 and not zero):
-        raise ValueError(f"{field!r} of {where} is {value}, which is not {'from 0 up' if zero else 'above 0'}")
+        raise ValueError(f"{field!r} of {where} is {_shown(value)}, which is not {'from 0 up' if zero else 'above 0'}")
+    if value and not LEAST <= value <= MOST and not (infinite and value == math.inf):
+        raise ValueError(
+            f"{field!r} of {where} is {_shown(value)}, which is too {'large' if value > 1 else 'small'}: a number is "
+            f"from {LEAST:g} to {MOST:g}"
+        )
     return float(value)
+
+
+def _shown(value: float) -> str:
+    text = str(value)
+    return text if len(text) <= MOST_SHOWN else f"a number of {len(text.lstrip('-'))} digits"

@@ -58,14 +58,57 @@ def test_replication_on_one_device(tmp_path: Path, capsys: pytest.CaptureFixture
     assert capsys.readouterr().err == ""
 
 
-@pytest.mark.parametrize("number", ["1" + "0" * 400, "-1" + "0" * 400], ids=["above", "below"])
+@pytest.mark.parametrize(
+    ("number", "reason"),
+    [("1" + "0" * 400, "too large"), ("-1" + "0" * 400, "not above 0")],
+    ids=["above", "below"],
+)
 def test_a_profile_with_a_number_that_is_no_float(
-    number: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    number: str, reason: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "p.json").write_text(f'{{"latency": 0, "bandwidth": {number}, "copies": 1}}')
     status = plan.main(["f32[8]", "{devices=[4]<=[4]}", "{replicated}", f"--profile={tmp_path / 'p.json'}"])
     assert status == 1
-    assert "'bandwidth' of the profile is a number of 401 digits, which is too large [SP414]" in capsys.readouterr().err
+    assert f"'bandwidth' of the profile is a number of 401 digits, which is {reason}" in capsys.readouterr().err
+
+
+# ---------------------------------------------------------------- values of attributes that the bindings cannot read
+
+UNREADABLE = ["loc(unknown)", 'loc("f.py":1:2)', "dense<(1.0, 2.0)> : tensor<2xcomplex<f32>>"]
+
+
+@pytest.mark.parametrize("value", UNREADABLE)
+@pytest.mark.parametrize(
+    "text",
+    [
+        "func.func @main(%x: tensor<8xf32> {a.b = VALUE}) -> tensor<8xf32> { return %x : tensor<8xf32> }",
+        "func.func @main(%x: tensor<8xf32>) -> (tensor<8xf32> {a.b = VALUE}) { return %x : tensor<8xf32> }",
+        "func.func @main(%x: tensor<8xf32> {mhlo.sharding = VALUE}) -> tensor<8xf32> { return %x : tensor<8xf32> }",
+        f"module attributes {{mhlo.num_partitions = VALUE}} {{ {MODULE} }}",
+        "module attributes {mhlo.num_partitions = 4 : i32} { func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> { "
+        "%y = stablehlo.add %x, %x {mhlo.sharding = VALUE} : tensor<8xf32> return %y : tensor<8xf32> } }",
+    ],
+    ids=["argument", "result", "sharding of an argument", "module", "sharding of an op"],
+)
+def test_an_attribute_that_cannot_be_read(
+    text: str, value: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The first two ended the process."""
+    (tmp_path / "m.mlir").write_text(text.replace("VALUE", value))
+    assert opt.main([str(tmp_path / "m.mlir"), "propagate"]) == 1
+    shown = capsys.readouterr()
+    assert not shown.out
+    assert "error: the value of an attribute cannot be read: " in shown.err
+    assert "[SP245]" in shown.err
+
+
+@pytest.mark.parametrize("value", UNREADABLE)
+def test_an_attribute_that_nobody_reads_is_kept(value: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    body = "%y = stablehlo.add %x, %x {a.b = VALUE} : tensor<8xf32> return %y : tensor<8xf32>"
+    text = f"func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {{ {body} }}".replace("VALUE", value)
+    (tmp_path / "m.mlir").write_text(text)
+    assert opt.main([str(tmp_path / "m.mlir"), "propagate"]) == 0
+    assert "a.b = " in capsys.readouterr().out
 
 
 # ---------------------------------------------------------------- names of locations

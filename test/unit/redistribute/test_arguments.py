@@ -50,6 +50,7 @@ WRONG = [
     ({"source": b"{replicated}"}, "SP415", "b'{replicated}'"),
     ({"target": []}, "SP415", "the target is no sharding: []"),
     ({"target": P("x")}, "SP415", "the target is no sharding: P"),
+    ({"target": "{mesh['a'=8], [{}]}"}, "SP030", "splits 1 dimensions, but the array has 2"),
     ({"num_devices": "8"}, "SP416", "'8'"),
     ({"num_devices": 0}, "SP416", "0"),
     ({"num_devices": True}, "SP416", "True"),
@@ -66,3 +67,13 @@ def test_what_is_refused(given: dict[str, Any], code: str, part: str) -> None:
     assert found.code == code
     assert part in found.message
     assert found.remedy
+
+
+@pytest.mark.parametrize("planner", ["best", "rink"])
+def test_tile_counts_that_are_all_one_fit_any_rank(planner: str) -> None:
+    """They split nothing, as {replicated}: each device keeps one of eight columns and receives nothing."""
+    whole, columns = "{devices=[1,1,8]<=[8] last_tile_dim_replicate}", "{devices=[1,1,8]<=[8]}"
+    there = shardpass.plan_redistribution((4, 8, 8), "f32", whole, columns, planner=planner)
+    assert (there.bytes_received, there.target_tile) == (0, (4, 8, 1))
+    back = shardpass.plan_redistribution((4, 8, 8), "f32", columns, whole, planner=planner)
+    assert (back.bytes_received, back.target_tile) == (7 * 4 * 8 * 4, (4, 8, 8))

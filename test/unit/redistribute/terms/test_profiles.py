@@ -50,6 +50,16 @@ def test_a_file_decides_as_its_numbers_do(tmp_path):
         (json.dumps({**PLAIN, "latency": float("nan")}), "the profile has no number 'latency'"),
         (json.dumps({**PLAIN, "bandwidth": 0}), "'bandwidth' of the profile is 0, which is not above 0"),
         (json.dumps({**PLAIN, "latency": -1}), "'latency' of the profile is -1, which is not from 0 up"),
+        (
+            json.dumps({**PLAIN, "latency": 10**300}),
+            "'latency' of the profile is a number of 301 digits, which is too large",
+        ),
+        (json.dumps({**PLAIN, "latency": float("inf")}), "'latency' of the profile is inf, which is too large"),
+        (json.dumps({**PLAIN, "bandwidth": 5e-324}), "is 5e-324, which is too small: a number is from 1e-50 to 1e+50"),
+        (
+            json.dumps({**PLAIN, "blocks": [{"devices": float("inf"), **PLAIN}]}),
+            "of blocks[0] is inf, which is too large",
+        ),
         (json.dumps({**PLAIN, "blocks": {}, "axes": []}), "blocks must be a list and axes an object"),
         (json.dumps({**PLAIN, "axes": {"x": 3}}), "axes['x'] has no number 'latency'"),
         (json.dumps({**PLAIN, "blocks": [{"devices": 2.5, **PLAIN}]}), "the devices of blocks must be whole numbers"),
@@ -65,6 +75,15 @@ def test_what_is_wrong_with_a_file(tmp_path, text, reason):
         find_profile(str(file))
     assert f"{file} cannot be read as a cost profile: " in caught.value.diagnostics[0].message
     assert reason in caught.value.diagnostics[0].message
+
+
+def test_a_rate_may_be_infinite(tmp_path):
+    """As that of copies in the profile ``paper``; the time of a plan is finite."""
+    file = tmp_path / "free.json"
+    file.write_text(json.dumps({**PLAIN, "copies": float("inf")}))
+    assert find_profile(str(file)).copies == float("inf")
+    plan = plan_redistribution((8,), "f32", "{devices=[4]<=[4]}", "{replicated}", profile=str(file))
+    assert 0 < plan.seconds < 1
 
 
 def test_names_and_files_that_do_not_exist(tmp_path):
