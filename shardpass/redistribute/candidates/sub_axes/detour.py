@@ -11,6 +11,10 @@ second, those of the target arrive. In between, each sub-axis is at a *place* (d
 2. It stays, if its place does not clash and it need not move.
 3. Else it *parks*: it splits a sub-dimension that is cut for it from what nobody splits.
 
+What could go at once may also go in the second half, where its place does not clash. f32[8, 6, 6, 8] on a=2, d=2, c=3,
+b=2, from [{}, {a}, {c}, {b, d}] to [{a, d}, {c}, {}, {b}]: a has to leave dimension 1 first. Two exchanges, {a, d} and
+then {c}, receive 3/4 + 2/3 = 17/12 of a tile; {a} and then {c, d}, 1/2 + 5/6 = 16/12.
+
 Example: f32[120, 120, 120] on x=2, y=3, from [{x}, {y}, {}] to [{y}, {x}, {}]. Dimensions 0 and 1 clash from their
 first places on (2 against 3, 3 against 2). In between both sub-axes park on dimension 2, [{}, {}, {x, y}]; each half is
 one all_to_all. The paper's plan receives 1.3 times the bytes.
@@ -24,9 +28,19 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 
 from shardpass.redistribute.candidates.sub_axes.assignments import REPLICATED, Splits, SubAxisProblem, SubDim
 from shardpass.redistribute.problem.problem import Problem
+
+
+class Moves(Enum):
+    """When sub-axes move that need not move in the first half."""
+
+    EARLY = "in the first half, where their place is free"
+    PARKED = "in the first half; all others that move park"
+    LATE = "in the second half"
+
 
 Place = tuple[int, int]  # a sub-dimension: its dimension, and its number there, major to minor
 NOWHERE: Place = (-1, -1)
@@ -35,22 +49,22 @@ Halves = tuple[SubAxisProblem, SubAxisProblem]
 
 
 def detours(problem: Problem, shape: tuple[int, ...]) -> list[Halves]:
-    """At most two detours; ``shape`` is the padded shape that both tilings divide.
+    """At most three detours; ``shape`` is the padded shape that both tilings divide.
 
-    The first parks only what must, and its second half may need a permute; the other parks all that moves, and needs
-    none.
+    The first parks only what must, and its second half may need a permute; the second parks all that moves, and needs
+    none; the third moves only what must.
     """
     splits = Splits.of(problem, len(shape))
     if splits is None or splits.summed or all(splits.nest(i) for i in range(len(shape))):
         return []
-    out = []
-    for park_all in (False, True):
+    out: dict[tuple[Place, ...], Halves] = {}
+    for moves in Moves:
         middle = _Middle(splits, shape)
-        between = middle.between(park_all)
-        if between is not None:
+        between = middle.between(moves)
+        if between is not None and tuple(between) not in out:
             first = middle.half(0, middle.places[0], between)
-            out.append((first, middle.half(1, between, middle.places[1])))
-    return out
+            out[tuple(between)] = first, middle.half(1, between, middle.places[1])
+    return list(out.values())
 
 
 def with_room_to_park(problem: Problem, shape: tuple[int, ...]) -> tuple[int, ...] | None:
@@ -95,7 +109,7 @@ class _Middle:
     def _clashes(self, place: Place) -> bool:
         return place != NOWHERE and place[1] >= self._common(place[0])
 
-    def between(self, park_all: bool) -> list[Place] | None:
+    def between(self, moves: Moves) -> list[Place] | None:
         """Where each sub-axis is once the clashing dimensions are whole; None for lack of room.
 
         A sub-axis that is replicated in the source is sliced now, for the smaller tile.
@@ -104,9 +118,10 @@ class _Middle:
         out = list(source)
         for m, (here, there) in enumerate(zip(source, target, strict=True)):
             can_go = there != NOWHERE and not self._clashes(there) and there not in source
-            if can_go:
+            must_go = self._clashes(here) or here == NOWHERE
+            if can_go and (must_go or moves is not Moves.LATE):
                 out[m] = there
-            elif self._clashes(here) or (here != there and (park_all or here == NOWHERE)):
+            elif self._clashes(here) or (here != there and (moves is Moves.PARKED or here == NOWHERE)):
                 room = self._park(self.splits.sub_axes.sizes[m])
                 if room is None and here != NOWHERE:
                     return None

@@ -197,6 +197,18 @@ def test_where_tilings_clash_they_go_by_way_of_whole_dimensions(mesh, shape, sou
     assert best.peak_bytes <= 4 * max(math.prod(best.source_tile), math.prod(best.target_tile))
 
 
+@pytest.mark.parametrize("sizes", [(2, 2, 3, 2), (2, 4, 3, 2), (4, 2, 3, 2)])
+def test_what_need_not_go_first_may_go_with_what_comes_later(sizes):
+    """a leaves dimension 1 before c comes there. d goes with the one or the other, whichever receives less."""
+    mesh = Mesh(tuple(zip("abcd", sizes, strict=True)))
+    a, b, c, d = sizes
+    shape = (a * d * 2, a * c, c * 2, b * d * 2)
+    _, best = plans(mesh, shape, ("", "a", "c", "bd"), ("ad", "c", "", "b"))
+    ways = [(1 - 1 / (a * d)) + (1 - 1 / c), (1 - 1 / a) + (1 - 1 / (c * d))]
+    assert best.bytes_received == pytest.approx(4 * math.prod(best.source_tile) * min(ways))
+    assert len(best.steps) == 2
+
+
 def test_of_two_dimensions_that_clash_one_is_whole_in_the_common_tile():
     """c leaves dimension 1, b goes to 2; sixths of dimension 0 change hands; a goes to 1, and d is gathered."""
     mesh = Mesh((("a", 2), ("b", 2), ("c", 3), ("d", 2)))
