@@ -353,7 +353,8 @@ def scatter_dims(
 ) -> tuple[tuple[int, Axes], ...]:
     """Where partial sums can be scattered: (dimension, sub-axes) that the wanted split adds to ``dims``.
 
-    Only the sub-axes that follow directly on the dimension's own, and only where the tile divides.
+    Only the sub-axes that follow directly on the dimension's own, and only where the tile divides; no dimension of size
+    0, along which StableHLO scatters nothing.
     """
     if wanted is None:
         return ()
@@ -363,7 +364,7 @@ def scatter_dims(
             continue
         taken: list[int] = []
         for axis in want[len(have) :]:
-            whole = shape[dim] % mesh.count((*have, *taken, axis)) == 0
+            whole = shape[dim] > 0 and shape[dim] % mesh.count((*have, *taken, axis)) == 0
             if axis not in left or not whole:
                 break
             left.discard(axis)
