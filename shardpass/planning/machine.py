@@ -46,11 +46,14 @@ MANY = 1 << 30  # bytes by which a link is measured
 
 
 class Machine:
-    """Prices on the machine that ``profile`` describes, or on the one of the module's text."""
+    """Prices on the machine that ``profile`` describes, or on the one of the module's text.
 
-    def __init__(self, profile: Profile | None = None) -> None:
+    ``latency``: of a collective, in bytes, where there is no profile.
+    """
+
+    def __init__(self, profile: Profile | None = None, latency: float = LATENCY_BYTES) -> None:
         self.profile = profile
-        self.latency: float = LATENCY_BYTES
+        self.latency = latency
         self.element, self.point = 1 / WORK_PER_BYTE, 1 / POINTS_PER_BYTE
         if profile is not None:
             self.latency = profile.latency * profile.bandwidth
@@ -154,6 +157,7 @@ class Machine:
 
 
 DEFAULT = Machine()
+SLOWER = Machine(latency=4 * LATENCY_BYTES)  # as ``DEFAULT``, where a collective takes longer to begin
 
 
 @lru_cache(maxsize=8)

@@ -13,7 +13,8 @@ its plan (``cost``).
 2. A low sum of local terms over all assignments (``solve``), of programs whose values are decided at once with
    ``effort`` 1: a descent begins at its assignment too, where that is cheaper than the start. Where the sum is the
    least one, and a point costs as much, nothing is left to gain and the search ends. A point below it shows that the
-   sum is no bound here (a plan takes copies at hand, or computes values again), and the search goes on.
+   sum is no bound here (a plan takes copies at hand, or computes values again), and the search goes on. What gains
+   less than its additional collectives would cost at a higher latency is left.
 3. Descent: from the ops that receive most, moves are tried (``moves``): a factor takes an axis wherever that reaches,
    or loses it. A move is estimated from the ops around what it changes (``estimate``); the best ones of an op are
    planned, and the first whose plan is cheaper becomes the next point. It ends when no move of any op pays, or when the
@@ -46,7 +47,7 @@ from shardpass.planning.choose import Decided, decided_on
 from shardpass.planning.cost import costs, price
 from shardpass.planning.estimate import Estimate
 from shardpass.planning.fold import Folded, fold
-from shardpass.planning.machine import Machine, machine_of
+from shardpass.planning.machine import SLOWER, Machine, machine_of
 from shardpass.planning.moves import FAR, NEAR, Move, Moves, Reach, sub_axes, whole_axes
 from shardpass.planning.planner import plan_program
 from shardpass.planning.solve import Solution, Solver
@@ -207,6 +208,7 @@ class Search:
         self.least_sum: float | None = None  # of the local terms; a point that costs as much ends the search
         self.solver: Solver | None = None  # its tables are those of any point
         self._solutions: dict[tuple[DimAxes, ...], Solution] = {}
+        self._latencies: dict[tuple[DimAxes, ...], float] = {}
 
     def settle_results(self) -> None:
         """Fixes main's results that follow from what the user fixed, and tiles that are shown, before ``run``."""
@@ -236,9 +238,9 @@ class Search:
             return
         if solved:
             self._from_solution()
-        if not self._is_least(self.best):
+        if not self._is_least(self.best) or self._latency(self.best) > self._latency(self.first):
             settled, best = self._descend(self.first, self.near)
-            if best.price < self.best.price:
+            if not self._pays(self.best, best):
                 self.settled, self.best = settled, best
         if self.effort > 1:
             self._from_weights_last()
@@ -327,9 +329,31 @@ class Search:
                 return
             begun.add(step[1].splits)
             then, best = self._descend(step[1], self.near)
-            if best.price > before.price - self.least:
+            if best.price > before.price - self.least or not self._pays(best, before):
                 return
             self.best, self.settled = best, [*self.settled, step[0], *then]
+
+    def _pays(self, point: Point, plain: Point) -> bool:
+        """Whether ``point`` is cheaper than ``plain``, and would be with longer latencies too.
+
+        The latency of a collective is low on purpose where no profile says another (``machine``). A solution may take
+        many more collectives than the plan that the user's shardings lead to, for little.
+        """
+        if point.price >= plain.price:
+            return False
+        return self._latency(point) - self._latency(plain) < plain.price - point.price
+
+    def _latency(self, point: Point) -> float:
+        """By how much the plan of ``point`` is dearer where collectives take longer to begin."""
+        if self.machine.profile is not None:
+            return 0.0
+        found = self._latencies.get(point.splits)
+        if found is None:
+            self.engine.restore(point.splits)
+            plan = plan_program(self.folded.program, self.found.present(), self.decided, folded=True)
+            longer = costs(plan, SLOWER, self.folded)
+            found = self._latencies[point.splits] = sum(longer.values()) - point.price
+        return found
 
     def _detour(self) -> bool:
         """Goes a step that does not pay, and descends from there; whether that led to a cheaper point."""
