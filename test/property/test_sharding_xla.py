@@ -31,6 +31,17 @@ def test_an_order_that_is_none_is_no_disagreement() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("order", "printed"),
+    [("[1,144,1,2]T(2,/*c*/3,/*c/1,/*c*/0)", "[144,2]T(1,3)"), ("[4, 16, 1]T(2,/*cT/0,/*c*/1)", "[4,16]T(1,0)")],
+)
+def test_fewer_places_than_dimensions_are_refused_whatever_xla_prints(order: str, printed: str) -> None:
+    form = "{mesh['z'=6,'y'=48], device_ids=(ORDER), []}"
+    assert not fuzz.disagreement(Verdict(form.replace("ORDER", order), "ok", form.replace("ORDER", printed)))
+    wrong = form.replace("ORDER", "[6,48]T(2,0)")
+    assert "refused" in fuzz.disagreement(Verdict(wrong, "ok", form.replace("ORDER", "[4,16]T(1,0)")))
+
+
 def test_an_iota_of_other_devices_is_no_disagreement_in_a_tuple_too() -> None:
     other = "{devices=[1,2,2]<=[2,3]T(1,0) last_tile_dims={replicated,manual}}"
     listed = "{devices=[1,2,2]0,2,1,3 last_tile_dims={manual, replicated}}"
