@@ -61,7 +61,10 @@ def _by_itself(module: Any) -> list[Diagnostic]:
     from shardpass.program.check_annotations import check_annotations
 
     with module.context:
-        return list(check_annotations(module))
+        try:
+            return list(check_annotations(module))
+        except ShardpassError as error:
+            return list(error.diagnostics)
 
 
 def _given(module: Any) -> frozenset[int]:

@@ -262,3 +262,18 @@ def test_replication_in_json(tmp_path: Path, capsys: Any) -> None:
     path.write_text(product(ROWS, ROWS))
     assert check_replication([str(path), "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["findings"] == []
+
+
+@pytest.mark.parametrize("form", ["json", "sarif"])
+def test_a_module_that_says_wrong_numbers_of_devices_in_json_and_sarif(form: str, tmp_path: Path, capsys: Any) -> None:
+    """The check of annotations alone met the same error again, which then came as text."""
+    text = "func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> { return %x : tensor<8xf32> }"
+    (tmp_path / "m.mlir").write_text(f"module attributes {{mhlo.num_replicas = 0 : i32}} {{ {text} }}")
+    assert main([str(tmp_path / "m.mlir"), "--format", form]) == 1
+    shown = capsys.readouterr()
+    assert not shown.err
+    found = json.loads(shown.out)
+    codes = (
+        [d["code"] for d in found["findings"]] if form == "json" else [r["ruleId"] for r in found["runs"][0]["results"]]
+    )
+    assert codes == ["SP235"]
