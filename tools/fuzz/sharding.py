@@ -198,8 +198,8 @@ def disagreement(verdict) -> str:  # type: ignore[no-untyped-def]
     except ShardingError as error:
         if error.code in NO_IOTA and LISTED.search(verdict.canonical or ""):
             return ""  # an iota that is none, listed all the same: XLA prints what lies in its memory
-        if error.code == "SP009" and _has_few_places(verdict.text):
-            return ""  # XLA takes the places that are left out from its memory
+        if error.code == "SP009" and _has_other_places(verdict.text):
+            return ""  # XLA takes places that are left out from its memory, and leaves out places that are too many
         if error.code == "SP007" and NEGATIVE.search(verdict.canonical or ""):
             return ""  # two negative tile counts, whose product is not: XLA lists devices beyond the end of the list
         return "" if not verdict.accepted else f"refused, but XLA prints {verdict.canonical}: {error}"
@@ -216,10 +216,13 @@ def disagreement(verdict) -> str:  # type: ignore[no-untyped-def]
     return _meaning(verdict, ours)
 
 
-def _has_few_places(text: str) -> bool:
-    """Whether a transpose in ``text`` has fewer places than the shape before it has dimensions."""
+def _has_other_places(text: str) -> bool:
+    """Whether a transpose in ``text`` has fewer or more places than the shape before it has dimensions.
+
+    XLA refuses such a transpose behind ``<=`` and does not look at it in a mesh's ``device_ids``.
+    """
     return any(
-        len(places.split(",")) < len(dims.split(",")) for dims, places in TRANSPOSE.findall(COMMENT.sub("", text))
+        len(places.split(",")) != len(dims.split(",")) for dims, places in TRANSPOSE.findall(COMMENT.sub("", text))
     )
 
 
