@@ -4,8 +4,9 @@ Problem: variables with few values each, and a cost that is a sum of tables, eac
 sum, and an assignment that has it (min-sum elimination; Dechter 1999, "Bucket elimination").
 
 State: the tables that are left. A variable is eliminated by adding up the tables that it stands in and taking the
-least over it; what is left is one table over its neighbours, and beside it the value that is best for each of their
-assignments. The variable whose table becomes smallest is next.
+least over it; what is left is one table over its neighbours. The variable whose table becomes smallest is next. When
+all are gone they get their values in reverse order: each the one that is best in its tables, where its neighbours stand
+at theirs.
 
 Cases:
 
@@ -21,7 +22,7 @@ Complexity: O(variables x limit) at worst; for a chain, O(variables x values^2).
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -31,7 +32,6 @@ import numpy as np
 Costs = np.ndarray[Any, Any]
 
 LIMIT = 1 << 18  # entries of one table, where nobody says another
-LARGE = 1 << 12  # entries of a table whose least values are found one value after another: NumPy walks it by rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class Elimination:
         self._standing: dict[int, dict[int, Table]] = {}  # by variable, its tables by their number
         self._near: dict[int, set[int]] = {}  # by variable, those that stand in a table with it
         self._count = 0
-        self._best: list[tuple[int, tuple[int, ...], Costs]] = []  # variable, neighbours, best values
+        self._gone: list[tuple[int, list[Table]]] = []  # eliminated variables, with the tables that they stood in
         for table in tables:
             for variable, size in zip(table.variables, table.costs.shape, strict=True):
                 self._sizes[variable] = size
@@ -118,8 +118,8 @@ class Elimination:
     def values(self, chosen: Mapping[int, int]) -> dict[int, int]:
         """The best values of all variables, where those that are left have the ``chosen`` ones."""
         values = {**self.held, **chosen}
-        for variable, near, choice in reversed(self._best):
-            values[variable] = int(choice[tuple([values[other] for other in near])])
+        for variable, tables in reversed(self._gone):
+            values[variable] = int(_sum([_along(variable, table, values) for table in tables]).argmin())
         return values
 
     def _add(self, table: Table) -> None:
@@ -143,16 +143,14 @@ class Elimination:
         return prod([sizes[other] for other in self._near[variable]], start=sizes[variable])
 
     def _eliminate(self, variable: int, near: tuple[int, ...]) -> None:
-        total = _sum(self._standing[variable].values(), (variable, *near))
-        self._remove(variable)
+        tables = self._remove(variable)
         del self._standing[variable]
+        self._gone.append((variable, tables))
         for other in near:
             self._near[other].update(near)
             self._near[other] -= {other, variable}
-        choice, costs = _best(total)
-        self._best.append((variable, near, choice))
         if near:
-            self._add(Table(near, costs))
+            self._add(Table(near, _least_along(variable, near, tables)))
 
     def _hold(self, variable: int, value: int) -> None:
         self.held[variable] = value
@@ -167,29 +165,28 @@ class Elimination:
                 self._add(Table(left, np.take(table.costs, value, axis=place)))
 
 
-def _sum(tables: Iterable[Table], order: tuple[int, ...]) -> Costs:
-    """The sum of tables, which have all variables of ``order`` among them, as one over these, in this order."""
-    total: Costs | None = None
-    for table in tables:
-        places = [order.index(variable) for variable in table.variables]
-        turned = table.costs
-        if sorted(places) != places:
-            turned = turned.transpose(sorted(range(len(places)), key=places.__getitem__))
-        shape = [1] * len(order)
-        for place, size in zip(places, table.costs.shape, strict=True):
-            shape[place] = size
-        one = turned.reshape(shape)
-        total = one if total is None else total + one
-    assert total is not None
-    return total
+def _along(variable: int, table: Table, values: Mapping[int, int]) -> Costs:
+    """The costs of all values of ``variable`` where the others have ``values``."""
+    return table.costs[tuple([slice(None) if one == variable else values[one] for one in table.variables])]
 
 
-def _best(total: Costs) -> tuple[Costs, Costs]:
-    """The first of the best values of the first variable, and its cost, for each assignment of the others."""
-    if total.size < LARGE:
-        return total.argmin(axis=0), total.min(axis=0)
-    choice, costs = np.zeros(total.shape[1:], np.int32), total[0].copy()
-    for value in range(1, len(total)):
-        np.copyto(choice, value, where=total[value] < costs)
-        np.minimum(costs, total[value], out=costs)
-    return choice, costs
+def _least_along(variable: int, near: tuple[int, ...], tables: Sequence[Table]) -> Costs:
+    """The least sum of ``tables`` over ``variable``, as a table over ``near``."""
+    aligned = sorted([_aligned(table, (variable, *near)) for table in tables], key=np.size)
+    return np.asarray(_sum(aligned).min(axis=0))
+
+
+def _sum(pieces: Sequence[Costs]) -> Costs:
+    return sum(pieces[1:], start=pieces[0])
+
+
+def _aligned(table: Table, order: tuple[int, ...]) -> Costs:
+    """The costs of a table with a dimension for each variable of ``order``, of size 1 for those that it lacks."""
+    places = [order.index(variable) for variable in table.variables]
+    turned = table.costs
+    if sorted(places) != places:
+        turned = turned.transpose(sorted(range(len(places)), key=places.__getitem__))
+    shape = [1] * len(order)
+    for place, size in zip(places, table.costs.shape, strict=True):
+        shape[place] = size
+    return turned.reshape(shape)

@@ -10,8 +10,8 @@ present value of each variable of the core.
 1. Each round holds some variables, and gives all others of the core their best values, which are the present ones from
    then on. Variables that were held least often are held first, so that each round moves what the last one held
    (large neighbourhood search; Shaw 1998).
-2. Rounds with small tables come first, as they are quick. When one of them gains nothing, tables may be larger
-   (``LIMITS``).
+2. Rounds with small tables come first, as they are quick. When one of them gains nothing, tables may be larger, and
+   what makes tables of the size before is eliminated once for all, which leaves a smaller core (``LEVELS``).
 3. A round that holds nothing has found the least sum, and is the last.
 
 Invariants: no round makes the sum greater; no randomness and no clock.
@@ -25,9 +25,8 @@ from collections.abc import Mapping, Sequence
 
 from shardpass.planning.eliminate import Elimination, Least, Table, least
 
-EASY = 1 << 12  # entries of the tables that eliminations outside of the core make
-LIMITS = (1 << 14, 1 << 16, 1 << 18)  # entries of one table, in the rounds of each size
-MOST = 40  # rounds
+LEVELS = ((1 << 13, 1 << 14), (1 << 14, 1 << 16), (1 << 16, 1 << 18))  # entries of a table, outside and in the core
+MOST = 40  # rounds of all levels
 GAIN = 1.0  # bytes; a round that gains less has gained nothing
 
 
@@ -36,31 +35,34 @@ def least_sum(tables: Sequence[Table], present: Mapping[int, int]) -> Least:
 
     ``present`` has a value for each variable.
     """
-    easy = Elimination(tables)
-    easy.run(EASY)
-    core = easy.left
-    values = {variable: present[variable] for table in core for variable in table.variables}
-    found = _rounds(core, values) if core else Least({}, frozenset())
-    return Least(easy.values(found.values), found.held)
+    core = tables
+    outside: list[Elimination] = []  # level by level
+    found = Least(present, frozenset())
+    often: Counter[int] = Counter()  # each variable was held so often
+    rounds = MOST
+    for easy, limit in LEVELS:
+        outside.append(Elimination(core))
+        outside[-1].run(easy)
+        core = outside[-1].left
+        values = {one: found.values[one] for table in core for one in table.variables}
+        found = Least(values, frozenset(values))
+        lowest = sum_at(core, found.values)
+        while core and rounds:
+            rounds -= 1
+            found = least(core, found.values, limit, often)
+            often.update(found.held)
+            now = sum_at(core, found.values)
+            if not found.held or now > lowest - GAIN:
+                break
+            lowest = now
+        if not found.held:
+            break
+    chosen = found.values
+    for level in reversed(outside):
+        chosen = level.values(chosen)
+    return Least(chosen, found.held)
 
 
 def sum_at(tables: Sequence[Table], values: Mapping[int, int]) -> float:
     """The sum of ``tables`` at ``values``."""
     return sum([float(table.costs[tuple([values[one] for one in table.variables])]) for table in tables])
-
-
-def _rounds(core: Sequence[Table], values: Mapping[int, int]) -> Least:
-    lowest = sum_at(core, values)
-    often: Counter[int] = Counter()  # each variable was held so often
-    found = Least(values, frozenset(values))
-    limits = list(LIMITS)
-    for _ in range(MOST):
-        found = least(core, found.values, limits[0], often)
-        if not found.held:
-            break
-        often.update(found.held)
-        now = sum_at(core, found.values)
-        if now > lowest - GAIN and not (limits := limits[1:]):
-            break
-        lowest = now
-    return found

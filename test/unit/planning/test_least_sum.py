@@ -35,8 +35,7 @@ def test_rounds_end_near_the_least_sum(seed: int, monkeypatch: pytest.MonkeyPatc
     tables = grid(seed, 5, 4)
     present = dict.fromkeys(range(25), 0)
     lowest = sum_at(tables, least(tables, {}).values)
-    monkeypatch.setattr(rounds, "EASY", 8)
-    monkeypatch.setattr(rounds, "LIMITS", (64, 256))
+    monkeypatch.setattr(rounds, "LEVELS", ((8, 64), (64, 256)))
     found = least_sum(tables, present)
     assert found.held
     assert found.values.keys() == present.keys()
