@@ -31,7 +31,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import chain
 
 from shardpass.ops.model import LocalPlan, OpModel, Pointwise
@@ -64,6 +64,12 @@ class Folded:
     times: Mapping[int, int]
     result_times: tuple[int, ...]
     taken: Mapping[tuple[int, int], frozenset[int]] = field(default_factory=dict)
+
+    @cached_property
+    def repeats(self) -> bool:
+        """Whether several of its ops make one value, as the last op of a layer and what goes into the first do."""
+        made = [value for op in self.program.body.every_op() for value in op.results]
+        return len(made) > len(set(made))
 
     def unfolded(self, found: Shardings) -> Shardings:
         """Shardings of the folded program as those of all values and ops of the program that it stands for."""

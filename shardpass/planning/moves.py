@@ -18,6 +18,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from shardpass.ops.splits.factors import Axes, DimAxes, Kind
 from shardpass.ops.splits.prime_mesh import PrimeMesh
@@ -36,6 +37,9 @@ class Reach(enum.Enum):
 
 FAR = (Reach.ACROSS, Reach.ALONG)
 NEAR = (Reach.OP, Reach.RESULTS)
+_CARRIED = {reach: (reach is Reach.ACROSS, reach in FAR) for reach in Reach}  # across contractions, beyond the op
+
+Start = tuple[int, tuple[Place, ...], tuple[Place, ...]]  # a factor, its places, and those of results alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +77,8 @@ class Moves:
         self.axes = tuple(axes)
         self.spreading = Spreading(engine)
         self._seen: set[frozenset[tuple[int, DimAxes]]] = set()
-        self._reached: dict[tuple[Axes, bool, int], set[Place]] = {}  # by axes, whether given, and the reach's identity
-        self._starts: dict[tuple[int, int, bool], tuple[Place, ...]] = {}
+        self._reached: dict[tuple[Axes, bool, bool], set[Place]] = {}  # by axes, whether given, and whether across
+        self._starts: dict[int, list[Start]] = {}
         self._steps: dict[int | None, list[int]] = {}
         for number, step in enumerate(engine.steps):
             self._steps.setdefault(step.op, []).append(number)
@@ -90,35 +94,27 @@ class Moves:
         The caller may change the splits between moves, and takes that back before it asks for the next.
         """
         for number in self._steps.get(op, ()):
-            rule = self.engine.steps[number].rule
-            for factor, about in enumerate(rule.factors):
-                if about.kind is Kind.REPLICATED or about.size < 2:
-                    continue
-                for axes in self.axes:
-                    for reach in reaches:
-                        start = self._places(number, factor, reach is Reach.RESULTS)
-                        for given in (True, False):
-                            move = self._move(number, factor, start, axes, given, reach)
-                            if move is not None:
-                                yield move
+            ways = product(self._starts_of(number), self.axes, reaches, (True, False))
+            for (factor, everywhere, results), axes, reach, given in ways:
+                start = results if reach is Reach.RESULTS else everywhere
+                splits = self._splits(start, axes, given, reach) if given or self._any_split(start, axes) else None
+                if splits is not None:
+                    yield Move(number, factor, axes, given, reach, splits)
 
-    def _move(
-        self, step: int, factor: int, start: tuple[Place, ...], axes: Axes, given: bool, reach: Reach
-    ) -> Move | None:
-        """The move, unless it changes nothing or another changes the same."""
-        if not given and not self._any_split(start, axes):
-            return None
-        reached = self._reached.setdefault((axes, given, id(reach)), set())
-        if reach in FAR and not reached.isdisjoint(start):
+    def _splits(self, start: tuple[Place, ...], axes: Axes, given: bool, reach: Reach) -> Mapping[int, DimAxes] | None:
+        """What a move changes; None where it changes nothing, or another changes the same."""
+        across, far = _CARRIED[reach]
+        reached = self._reached.setdefault((axes, given, across), set()) if far else set()
+        if not reached.isdisjoint(start):
             return None
         carry = self.spreading.spread if given else self.spreading.withdraw
-        spread = carry(start, axes, reach is Reach.ACROSS, reach in FAR)
+        spread = carry(start, axes, across, far)
         reached |= spread.reached
         key = frozenset(spread.splits.items())
         if not key or key in self._seen:
             return None
         self._seen.add(key)
-        return Move(step, factor, axes, given, reach, spread.splits)
+        return spread.splits
 
     def _any_split(self, places: Iterable[Place], axes: Axes) -> bool:
         """Whether one of ``axes`` splits one of the dimensions."""
@@ -129,15 +125,20 @@ class Moves:
                 return True
         return False
 
-    def _places(self, number: int, factor: int, results: bool) -> tuple[Place, ...]:
-        """The dimensions of a step's values, or of its results alone, that begin with ``factor``."""
-        key = (number, factor, results)
-        found = self._starts.get(key)
+    def _starts_of(self, number: int) -> list[Start]:
+        """Where moves of a step may start."""
+        found = self._starts.get(number)
         if found is None:
-            found = self._starts[key] = self._find(*key)
+            factors = self.engine.steps[number].rule.factors
+            found = self._starts[number] = [
+                (factor, self._places(number, factor, False), self._places(number, factor, True))
+                for factor, about in enumerate(factors)
+                if about.kind is not Kind.REPLICATED and about.size > 1
+            ]
         return found
 
-    def _find(self, number: int, factor: int, results: bool) -> tuple[Place, ...]:
+    def _places(self, number: int, factor: int, results: bool) -> tuple[Place, ...]:
+        """The dimensions of a step's values, or of its results alone, that begin with ``factor``."""
         step = self.engine.steps[number]
         maps = (*step.rule.operands, *step.rule.results)
         first = len(step.rule.operands) if results else 0

@@ -39,7 +39,6 @@ class Movers:
     def __init__(self, copies: Copies) -> None:
         self.copies = copies
         self.makers: dict[int, Op] = {}
-        self._plain: dict[Rule, bool] = {}
 
     def made_by(self, op: Op) -> None:
         """Notes that ``op`` may be computed again, where it may. Its results are not held yet."""
@@ -50,12 +49,7 @@ class Movers:
             return
         if not op.cheap or len(op.results) != 1 or op.model is None:
             return
-        rule = op.model.rule
-        plain = self._plain.get(rule)
-        if plain is None:
-            parallel = all(factor.kind is Kind.PARALLEL and not factor.elastic for factor in rule.factors)
-            plain = self._plain[rule] = parallel and not rule.independent
-        if plain:
+        if _is_parallel(op.model.rule):
             self.makers[op.results[0]] = op
 
     def bring(self, value: int, target: Sharding, cause: str, steps: list[Step]) -> Copy:
@@ -122,3 +116,8 @@ class Movers:
         if not said or settle(rule, operands, factors, sizes) != factors:
             return None
         return [unproject(rule, side.dim_map, side.shape, factors, sizes) for side in operands]
+
+
+def _is_parallel(rule: Rule) -> bool:
+    """Whether all devices compute their tiles alike, each from the tiles of the operands."""
+    return not rule.independent and all(one.kind is Kind.PARALLEL and not one.elastic for one in rule.factors)

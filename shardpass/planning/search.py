@@ -290,7 +290,7 @@ class Search:
     def _sends(self) -> bool:
         """Whether anything is sent at the best point: a program that sends nothing has no detour to gain by."""
         self.engine.restore(self.best.splits)
-        plan = plan_program(self.folded.program, self.found.present(), self.decided, folded=True)
+        plan = plan_program(self.folded.program, self.found.present(), self.decided, folded=self.folded.repeats)
         return bool(plan.collectives)
 
     @property
@@ -350,7 +350,7 @@ class Search:
         found = self._latencies.get(point.splits)
         if found is None:
             self.engine.restore(point.splits)
-            plan = plan_program(self.folded.program, self.found.present(), self.decided, folded=True)
+            plan = plan_program(self.folded.program, self.found.present(), self.decided, folded=self.folded.repeats)
             longer = costs(plan, SLOWER, self.folded)
             found = self._latencies[point.splits] = sum(longer.values()) - point.price
         return found
@@ -457,7 +457,7 @@ class Search:
         splits = self.engine.snapshot()
         point = self._points.get(splits)
         if point is None:
-            plan = plan_program(self.folded.program, self.found.present(), self.decided, folded=True)
+            plan = plan_program(self.folded.program, self.found.present(), self.decided, folded=self.folded.repeats)
             found = costs(plan, self.machine, self.folded)
             point = self._points[splits] = Point(splits, found, sum(found.values()))
         return point

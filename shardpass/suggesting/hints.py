@@ -127,7 +127,7 @@ class _Hints:
             search.run()
             return search.best.price
         shardings = Propagated(said, task.barriers).shardings
-        plan = plan_program(said, shardings, task.decided, folded=True)
+        plan = plan_program(said, shardings, task.decided, folded=task.folded.repeats)
         return sum(costs(plan, self.machine, task.folded).values())
 
     # ---------------------------------------------------------------- candidates
