@@ -155,6 +155,7 @@ class LimitedSearch(Search):
         self.limit = Limit(max(0, self.limit.bytes - by))
         assert isinstance(self.estimate, LimitedEstimate)
         self.estimate.limit = self.limit
+        self._looked.clear()  # prices are others now
         self.tried = 0
         self.engine.restore(self.best.splits)
         _, self.best = self._descend(self._point(), True)

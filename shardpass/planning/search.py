@@ -209,6 +209,7 @@ class Search:
         self.solver: Solver | None = None  # its tables are those of any point
         self._solutions: dict[tuple[DimAxes, ...], Solution] = {}
         self._latencies: dict[tuple[DimAxes, ...], float] = {}
+        self._looked: dict[tuple[tuple[DimAxes, ...], tuple[Reach, ...]], tuple[Move, Point] | None] = {}  # by _better
 
     def settle_results(self) -> None:
         """Fixes main's results that follow from what the user fixed, and tiles that are shown, before ``run``."""
@@ -399,8 +400,17 @@ class Search:
             point = better
         return settled, point
 
-    def _better(self, base: Point, reaches: Sequence[Reach]) -> tuple[Move, Point] | None:
-        """A move that makes the plan cheaper, and where it leads."""
+    def _better(self, base: Point, reaches: tuple[Reach, ...]) -> tuple[Move, Point] | None:
+        """A move that makes the plan cheaper, and where it leads. Descents meet, so it is kept for each point."""
+        key = (base.splits, reaches)
+        if key not in self._looked:
+            found = self._look(base, reaches)
+            if found is None and self.tried >= self.budget:
+                return None
+            self._looked[key] = found
+        return self._looked[key]
+
+    def _look(self, base: Point, reaches: Sequence[Reach]) -> tuple[Move, Point] | None:
         self._rebase(base)
         for op in self._dear(base):
             if self.tried >= self.budget:
@@ -413,9 +423,13 @@ class Search:
                 self.engine.assign(move.splits, settle=move.settles)
                 point = self._point()
                 self.engine.take_back()
-                if point.price <= base.price - self.least:
+                if self._is_cheaper(point, base):
                     return move, point
         return None
+
+    def _is_cheaper(self, point: Point, base: Point) -> bool:
+        """Whether a move to ``point`` pays. Never where the prices are equal: such moves would lead around for ever."""
+        return point.price < base.price and point.price <= base.price - self.least
 
     def _rebase(self, base: Point) -> None:
         self.engine.restore(base.splits)
