@@ -12,6 +12,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax._src import compilation_cache as _cache
 from jax._src import compiler as _compiler
 from jax._src import core as _core
 from jax._src import custom_partitioning as _custom
@@ -156,6 +157,18 @@ def compile_hook() -> Compile:
 def set_compile_hook(function: Compile) -> None:
     """Replaces the function of ``compile_hook``. JAX's callers look it up in the module on every call."""
     _compiler.compile_or_get_cached = function
+
+
+def cache_on_disk(backend: Any) -> Any | None:
+    """JAX's compilation cache, with ``get(key)`` and ``put(key, data)``; None where the user asked for none.
+
+    None, too, where the user has JAX compare its entries (``jax_compilation_cache_check_contents``): it would take ours
+    for its own. Leans on ``jax._src.compilation_cache``: ``is_cache_used``, ``is_persistent_cache_enabled`` and
+    ``_get_cache``.
+    """
+    if not _cache.is_persistent_cache_enabled() or jax.config.jax_compilation_cache_check_contents:
+        return None
+    return _cache._get_cache(backend) if _cache.is_cache_used(backend) else None
 
 
 @contextmanager

@@ -16,6 +16,7 @@ import os
 import re
 import sys
 import threading
+import time
 import warnings
 from collections import Counter
 from collections.abc import Iterator
@@ -32,6 +33,7 @@ from shardpass.diagnostics.table_runtime import Disagreement
 from shardpass.ir import annotations as names
 from shardpass.ir import jax_private
 from shardpass.ir.context import copy_module
+from shardpass.jax.cache import Entry, entry_of
 from shardpass.jax.manual_region import wrap
 from shardpass.passes.propagate import Propagate
 from shardpass.passes.whole_axes import WholeAxes
@@ -166,10 +168,13 @@ def _compile(backend: Any, computation: Any, devices: Any, options: Any, *rest: 
     if options.num_partitions == 1:
         _count("passed_through")
         return _original(backend, computation, devices, options, *rest, **more)
+    begun = time.monotonic()
     with jax_private.failing_once():
         try:
             shardy = options.executable_build_options.use_shardy_partitioner
-            make = functools.partial(partitioned, computation, shardy=shardy)
+            pipeline = _inside_use.value.pipeline
+            entry = entry_of(backend, computation, for_jax(pipeline)) if pipeline == PIPELINE else None
+            make = functools.partial(partitioned, computation, shardy=shardy, entry=entry)
             ours, (signature, in_shardy) = agreed(computation, devices.flat, make)
             with jax_private.read_as_shardy(options, in_shardy):
                 loaded = _original(backend, ours, devices, options, *rest, **more)
@@ -186,22 +191,29 @@ def _compile(backend: Any, computation: Any, devices: Any, options: Any, *rest: 
             told = _fall_back(computation, error)  # as for compiler options that there are not: that is no fallback
         else:
             _count("partitioned")
+            if entry is not None:
+                entry.keep(time.monotonic() - begun)
             return loaded
         warnings.warn(told, FallbackWarning, stacklevel=_users_level())
         return loaded
 
 
-def partitioned(computation: Any, *, shardy: bool) -> tuple[Any, tuple[Signature, bool]]:
+def partitioned(computation: Any, *, shardy: bool, entry: Entry | None = None) -> tuple[Any, tuple[Signature, bool]]:
     """The module that JAX lowered, partitioned, as one manual region over whole arrays, in the same context.
 
-    Returned with the arguments and results of main, tiled, and whether its annotations are Shardy's.
+    Returned with the arguments and results of main, tiled, and whether its annotations are Shardy's. ``entry``: where
+    an earlier process may have kept it.
 
     Raises:
         ShardpassError: SP604, SP605, or what the pipeline raises.
     """
-    module = copy_module(computation)
-    with collect():  # remarks of passes are for those who ask, not for every compile
-        run_steps(module, _steps_for_jax(_inside_use.value.pipeline))
+    module = None if entry is None else entry.find(computation.context)
+    if module is None:
+        module = copy_module(computation)
+        with collect():  # remarks of passes are for those who ask, not for every compile
+            run_steps(module, _steps_for_jax(_inside_use.value.pipeline))
+        if entry is not None:
+            entry.take(module)
     return module, wrap(module, computation, shardy=shardy)
 
 

@@ -57,6 +57,7 @@ class OpDef:
 
 
 _table: dict[str, OpDef] = {}
+_of_others: set[str] = set()
 
 
 def define(
@@ -74,7 +75,15 @@ def define(
     family = (expand or read).__module__.rpartition(".")[2]
     for name in [names] if isinstance(names, str) else names:
         load(FAMILY_OF_OP.get(name))  # a definition of ours is the earlier one, whenever another comes
+        if name in _table or name not in FAMILY_OF_OP:
+            _of_others.add(name)
         _table[name] = OpDef(name, read, family, note, sends, expand, cheap, context_free, whole)
+
+
+def ops_of_others() -> frozenset[str]:
+    """The names that a third party defined, or defined again. Raises ShardpassError (SP305) as ``find``."""
+    _load_third_parties()
+    return frozenset(_of_others)
 
 
 def load(family: str | None) -> None:

@@ -31,6 +31,7 @@ FRONTEND, BATCH_DIMS = "mhlo.frontend_attributes", "num_batch_dims"
 SHARDING_RULE = "sdy.sharding_rule"
 
 _targets: dict[str, Read] = {}
+_of_others: set[str] = set()
 
 
 def define_target(name: str, read: Read) -> None:
@@ -40,7 +41,14 @@ def define_target(name: str, read: Read) -> None:
     definition of a name replaces the earlier one.
     """
     load(FAMILY_OF_TARGET.get(name))  # a definition of ours is the earlier one, whenever another comes
+    if name in _targets or name not in FAMILY_OF_TARGET:
+        _of_others.add(name)
     _targets[name] = read
+
+
+def targets_of_others() -> frozenset[str]:
+    """The targets of which a third party, or the user, said how they may be split."""
+    return frozenset(_of_others)
 
 
 def is_defined(name: str) -> bool:

@@ -1,4 +1,4 @@
-"""JAX's compilation cache on disk: what one process compiled through the hook, the next one finds."""
+"""JAX's compilation cache on disk: what one process partitioned and compiled, the next one finds."""
 
 from __future__ import annotations
 
@@ -13,10 +13,13 @@ os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=4"
 import jax, jax.numpy as jnp, numpy as np
 from jax.sharding import NamedSharding, PartitionSpec as P
 import shardpass.jax as spj
+import shardpass.jax.hook as hook
 
 jax.config.update("jax_compilation_cache_dir", sys.argv[1])
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+run_steps, runs = hook.run_steps, []
+hook.run_steps = lambda *given: (runs.append(given), run_steps(*given))[1]
 told = []
 jax.monitoring.register_event_listener(lambda event, **_: told.append(event.rpartition("/")[2]))
 
@@ -29,31 +32,42 @@ for hooked in json.loads(sys.argv[2]):
     with spj.use(strict=True) if hooked else contextlib.nullcontext():
         value = np.asarray(step(x))
     found.append([sorted({"cache_hits", "cache_misses"} & set(told)), value.tolist()])
-print(json.dumps([found, spj.stats()["partitioned"]]))
+assert spj.stats()["partitioned"] == sum(json.loads(sys.argv[2]))
+print(json.dumps([found, len(runs)]))
 """
 
 HIT, MISS = ["cache_hits"], ["cache_misses"]
 
 
 def _run(folder: Path, ways: list[bool]) -> tuple[list[list[str]], list[list[float]], int]:
+    """What JAX told of its cache in each way, the results, and how often the passes ran."""
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, str(folder), json.dumps(ways)], capture_output=True, text=True, check=True
     )
-    found, partitioned = json.loads(done.stdout.splitlines()[-1])
-    return [told for told, _ in found], [value for _, value in found], partitioned
+    found, runs = json.loads(done.stdout.splitlines()[-1])
+    return [told for told, _ in found], [value for _, value in found], runs
 
 
-def test_another_process_finds_what_the_hook_compiled(tmp_path: Path) -> None:
-    first, values, partitioned = _run(tmp_path, [True])
-    assert (first, partitioned) == ([MISS], 1)
-    again, same, partitioned = _run(tmp_path, [True])
-    assert (again, partitioned) == ([HIT], 1)
+def test_another_process_finds_what_the_hook_partitioned_and_compiled(tmp_path: Path) -> None:
+    first, values, runs = _run(tmp_path, [True])
+    assert (first, runs) == ([MISS], 1)
+    again, same, runs = _run(tmp_path, [True])
+    assert (again, runs) == ([HIT], 0)
+    assert same == values
+
+
+def test_an_entry_of_which_a_part_was_written_is_not_taken(tmp_path: Path) -> None:
+    _, values, _ = _run(tmp_path, [True])
+    (entry,) = tmp_path.glob("*-shardpass-*-cache")
+    entry.write_bytes(entry.read_bytes()[:-100])
+    again, same, runs = _run(tmp_path, [True])
+    assert (again, runs) == ([HIT], 1)  # partitioned again, to the same program, which XLA compiled before
     assert same == values
 
 
 def test_plain_jax_and_the_hook_do_not_share_an_entry(tmp_path: Path) -> None:
-    plain, values, partitioned = _run(tmp_path, [False, True])
-    assert (plain, partitioned) == ([MISS, MISS], 1)
-    again, same, _ = _run(tmp_path, [True, False])
-    assert again == [HIT, HIT]
+    plain, values, runs = _run(tmp_path, [False, True])
+    assert (plain, runs) == ([MISS, MISS], 1)
+    again, same, runs = _run(tmp_path, [True, False])
+    assert (again, runs) == ([HIT, HIT], 0)
     assert same == values[::-1]

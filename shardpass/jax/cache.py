@@ -1,0 +1,109 @@
+"""Partitioned programs in JAX's compilation cache on disk, so that no process decides what one before it decided.
+
+State: JAX's cache, where the user asked for one (``jax_compilation_cache_dir``). An entry is the module that each
+device runs, as bytecode with its locations, behind a hash of it. What makes of it a program for JAX (``manual_region``)
+reads and checks it as one that was partitioned a moment ago.
+
+Invariant: an entry is found only where partitioning would give the same module. Its key is a hash of the module that
+JAX lowered, of the passes, of this package's own files, and of the versions of what it stands on. Where more has a say,
+nothing is kept:
+
+1. functions of the user that are called while the program is partitioned, or known by their address (callbacks);
+2. an op, or a custom call of the program, of which a third party says how it may be split;
+3. a pipeline that the user chose, with passes or profiles of the user's own.
+
+Everything else is as in JAX: its own entries hold XLA's part of the same programs; locations are no part of a key but
+under ``jax_compilation_cache_include_metadata_in_key``; a program that took less than
+``jax_persistent_cache_min_compile_time_secs`` (here with partitioning) is not kept, and process 0 alone writes. JAX,
+which reads and writes in the same place, tells what is wrong with that.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import jax
+import jaxlib
+import numpy as np
+
+from shardpass.ir import jax_private
+from shardpass.ir.annotations import get_text
+from shardpass.ir.context import parse_module
+from shardpass.ir.written import bytecode
+from shardpass.ops.families.custom_call import targets_of_others
+from shardpass.ops.registry import ops_of_others
+
+PACKAGE = Path(__file__).parents[1]
+HASH_BYTES = hashlib.sha256().digest_size
+# parts of names of custom calls that lead to functions in this process
+_CALLS_PYTHON = ("callback", "CustomSPMDPartitioning", "InspectSharding")
+
+
+class Entry:
+    """The place of one program in the cache."""
+
+    def __init__(self, cache: Any, key: str) -> None:
+        self._cache = cache
+        self._key = key
+        self._fresh = b""  # what is to be written
+
+    def find(self, context: Any) -> Any | None:
+        """The partitioned module, in ``context``; None where no process kept it, or not all of it was written."""
+        try:
+            found: bytes | None = self._cache.get(self._key)
+        except Exception:  # whatever a file system raises
+            return None
+        if found is None or hashlib.sha256(found[HASH_BYTES:]).digest() != found[:HASH_BYTES]:
+            return None
+        return parse_module(found[HASH_BYTES:], context=context, trusted=True)
+
+    def take(self, module: Any) -> None:
+        """Holds ``module``, which was just partitioned, for ``keep``."""
+        self._fresh = bytecode(module)
+
+    def keep(self, seconds: float) -> None:
+        """Writes what ``take`` holds, of a program that took ``seconds`` to partition and compile."""
+        if not self._fresh or jax.process_index() or seconds < jax.config.jax_persistent_cache_min_compile_time_secs:
+            return
+        try:
+            self._cache.put(self._key, hashlib.sha256(self._fresh).digest() + self._fresh)
+        except Exception:  # whatever a file system raises
+            return
+
+
+def entry_of(backend: Any, module: Any, passes: str) -> Entry | None:
+    """The place of ``module``, as JAX lowered it, partitioned by ``passes``; None where nothing may be kept."""
+    cache = jax_private.cache_on_disk(backend)
+    if cache is None or ops_of_others():
+        return None
+    located: bool = jax.config.jax_compilation_cache_include_metadata_in_key
+    text: bytes = module.operation.get_asm(binary=True, enable_debug_info=located)
+    if any(word.encode() in text for word in (*_CALLS_PYTHON, *targets_of_others())):
+        return None
+    name = get_text(module.operation, "sym_name") or "main"
+    digest = hashlib.sha256(repr((passes, _package())).encode())
+    digest.update(text)
+    return Entry(cache, f"{name}-shardpass-{digest.hexdigest()}")
+
+
+@lru_cache(maxsize=1)
+def _package() -> tuple[str, ...]:
+    """What this package is, and what it stands on."""
+    digest = hashlib.sha256()
+    for path in sorted(_files(PACKAGE)):
+        digest.update(f"{path.relative_to(PACKAGE)} {path.stat().st_size} ".encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest(), jax.__version__, jaxlib.__version__, np.__version__
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    for found in os.scandir(folder):
+        if found.is_file():
+            yield Path(found)
+        elif found.name != "__pycache__":
+            yield from _files(Path(found))
