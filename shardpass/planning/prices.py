@@ -9,7 +9,9 @@ Most prices follow from the splits alone (``least_received``). Where tiles are e
 begins with the other, a device lacks of the tile that it wants what no plan can do without, and the planner has a plan
 that receives no more. Example, ``f32[8,8]`` on d=4, from rows to columns over d: the wanted tile has 16 elements, of
 which a device has a quarter: 12 elements, 48 bytes. Where tiles change their owners, as from x to y along one
-dimension, some device has nothing of its tile: it receives all of it, and the planner at times a little more.
+dimension, some device has nothing of its tile: it receives all of it, and the planner at times a little more. Where
+tiles are uneven, the device that comes first in all tilings lacks the rest of its tile: ``f32[10,8]`` on d=4, from rows
+to columns, 10 * 2 - 3 * 2 elements, 56 bytes, and others may lack more.
 
 State: a table of prices by (type, source, target, manual axes), and one of bounds. A new price is a formula, or plans
 one redistribution.
@@ -71,17 +73,17 @@ def least_received(array: Array, source: Sharding, target: Sharding, mesh: Prime
     before, after = mesh.dims(source, array.rank), mesh.dims(target, array.rank)
     if before is None or after is None or array.element.bits % 8:
         return 0, False
-    wanted = parts = 1
-    nested = True
+    wanted = held = 1  # elements of the tile of the device that comes first in all tilings, and of its own in that
+    nested = even = True
     for size, own, other in zip(array.shape, before, after, strict=True):
         shared = min(len(own), len(other))
-        count = mesh.count(other)
-        if size % count or size % mesh.count(own):
-            return 0, False
+        counts = mesh.count(own), mesh.count(other)
+        even = even and not size % counts[0] and not size % counts[1]
         nested = nested and own[:shared] == other[:shared]
-        wanted *= size // count
-        parts *= mesh.count(own[shared:])
-    return array.element.bytes(wanted - wanted // parts if nested else wanted), nested
+        tiles = -(-size // counts[0]), -(-size // counts[1])
+        wanted *= tiles[1]
+        held *= min(tiles)
+    return array.element.bytes(wanted if even and not nested else wanted - held), even and nested
 
 
 def stack_manual_axes(

@@ -57,15 +57,37 @@ def test_what_is_said_to_be_exact_is_what_the_planner_receives(mesh: PrimeMesh) 
     assert met > bounds / 2
 
 
-@pytest.mark.parametrize(("shape", "element"), [((10, 8), "f32"), ((16, 8), "i4")])
-def test_nothing_is_said_of_uneven_tiles_and_of_elements_that_share_a_byte(
-    shape: tuple[int, int], element: str
-) -> None:
+@pytest.mark.parametrize("mesh", [prime_mesh(mesh) for mesh in MESHES], ids=lambda mesh: str(mesh.mesh))
+def test_of_uneven_tiles_a_bound_is_said(mesh: PrimeMesh) -> None:
+    """Of every pair; over all of them more than a third of the bytes that are received."""
+    every, bounds, received = splits(2, len(mesh.sizes)), 0, 0
+    known = array((7, 13))
+    for source, target in itertools.product(every, repeat=2):
+        ends = mesh.sharding(source), mesh.sharding(target)
+        least, exact = least_received(known, *ends, mesh)
+        planned = estimate_bytes(known.shape, "f32", *ends, num_devices=mesh.num_devices)
+        assert 0 <= least <= planned
+        assert not exact or source == target == ((), ())
+        bounds += least
+        received += planned
+    assert 3 * bounds > received
+
+
+def test_the_first_device_of_uneven_tiles_lacks_the_rest_of_its_tile() -> None:
+    """10 rows of 8 f32 in tiles of ceil(10/4) = 3 rows; the device is to have ceil(8/4) = 2 columns of all 10 rows."""
     mesh = prime_mesh(MESHES[0])
     ends = mesh.sharding(((0, 1), ())), mesh.sharding(((), (0, 1)))
-    assert least_received(array(shape, element), *ends, mesh) == (0, False)
-    assert Prices(8).least(array(shape, element), *ends, mesh) == 0
-    assert Prices(8).move(array(shape, element), *ends, mesh) > 0
+    assert least_received(array((10, 8)), *ends, mesh) == (4 * (10 * 2 - 3 * 2), False)
+    assert Prices(8).least(array((10, 8)), *ends, mesh) == 56
+    assert Prices(8).move(array((10, 8)), *ends, mesh) >= 56
+
+
+def test_nothing_is_said_of_elements_that_share_a_byte() -> None:
+    mesh = prime_mesh(MESHES[0])
+    ends = mesh.sharding(((0, 1), ())), mesh.sharding(((), (0, 1)))
+    assert least_received(array((16, 8), "i4"), *ends, mesh) == (0, False)
+    assert Prices(8).least(array((16, 8), "i4"), *ends, mesh) == 0
+    assert Prices(8).move(array((16, 8), "i4"), *ends, mesh) > 0
 
 
 def test_a_search_plans_no_redistribution_for_its_price_where_the_price_is_known(
