@@ -10,8 +10,9 @@ ends the process, or hangs, counts as failed, and the next process goes on behin
 
 The table has for each file the tests that ran, those that passed, and the programs for several devices: partitioned by
 shardpass, or left to XLA. Below it are the tests that pass without the hook alone, and the reasons of programs that
-were left to XLA. The status is 1 where a test passes without the hook alone, or less than ``--share`` of the programs
-are partitioned. A test that looks at XLA's own partitioner is named in ``OF_XLA``, with what it looks at.
+were left to XLA. The status is 1 where a test passes without the hook alone, where less than ``--share`` of the
+programs are partitioned, or where a file cannot be imported. A test that looks at XLA's own partitioner is named in
+``OF_XLA``, with what it looks at.
 """
 
 from __future__ import annotations
@@ -48,11 +49,15 @@ OF_XLA: dict[str, str] = {}
 
 @dataclass
 class Outcome:
-    """What one file of tests gave, in one of the two ways. ``counts``: those of ``stats()``, with reasons."""
+    """What one file of tests gave, in one of the two ways. ``counts``: those of ``stats()``, with reasons.
+
+    ``imported``: whether pytest could import the file.
+    """
 
     tests: dict[str, str] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
     by_test: dict[str, list[str]] = field(default_factory=dict)  # reasons of what a test left to XLA
+    imported: bool = True
 
     def having(self, *outcomes: str) -> set[str]:
         return {name for name, outcome in self.tests.items() if outcome in outcomes}
@@ -123,22 +128,25 @@ def run_file(path: Path, hooked: bool, devices: int, seconds: float, match: str)
         env = environment(**{RECORD: str(record), HOOK: str(int(hooked)), "JAX_NUM_CPU_DEVICES": str(devices)})
         for _ in range(ENDINGS):
             before = record.read_text()
-            child(path, env, seconds, match)
+            if not child(path, env, seconds, match):
+                return Outcome(imported=False)
             lines = record.read_text().splitlines()
             if record.read_text() == before or json.loads(lines[-1]).get("ended"):
                 break
         return read_record(lines)
 
 
-def child(path: Path, env: dict[str, str], seconds: float, match: str) -> None:
-    """Runs pytest on ``path``; what it prints is shown where it did not come to run tests."""
+def child(path: Path, env: dict[str, str], seconds: float, match: str) -> bool:
+    """Runs pytest on ``path``; False where it cannot import the file, and what it prints is shown then."""
     options = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "tools.prove.jax_suites_plugin", "-k", match]
     options += ["-c", os.devnull, "--rootdir", str(path.parent), "--import-mode=importlib"]
     command = [sys.executable, "-P", "-m", "pytest", *options, str(path)]
     with contextlib.suppress(subprocess.TimeoutExpired):
         done = subprocess.run(command, env=env, timeout=seconds, capture_output=True, text=True)
-        if done.returncode == pytest.ExitCode.INTERRUPTED:  # the file could not be imported
+        if done.returncode == pytest.ExitCode.INTERRUPTED:
             print(done.stdout[-2000:], file=sys.stderr)
+            return False
+    return True
 
 
 def read_record(lines: Iterable[str]) -> Outcome:
@@ -179,10 +187,13 @@ def report(compared: Sequence[Compared], least: float) -> int:
     console.print(table)
     lost = [(each.name, test) for each in compared for test in each.lost]
     print_differences(compared, lost)
+    unread = [each.name for each in compared if not (each.plain.imported and each.hooked.imported)]
+    for name in unread:
+        print(f"cannot be imported: {name}")
     compiled = total["partitioned"] + total["fallback"]
     share = total["partitioned"] / compiled if compiled else 1.0
     console.print(f"{share:.2%} of {compiled} programs are partitioned; {len(lost)} tests pass without the hook alone")
-    return int(share < least or any(test not in OF_XLA for _, test in lost))
+    return int(share < least or bool(unread) or any(test not in OF_XLA for _, test in lost))
 
 
 def print_differences(compared: Sequence[Compared], lost: Sequence[tuple[str, str]]) -> None:

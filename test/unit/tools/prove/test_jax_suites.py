@@ -76,3 +76,13 @@ def test_what_is_known_and_what_is_left_to_xla(monkeypatch, capsys) -> None:
     assert "66.67% of 3 programs are partitioned" in told
     assert "left to XLA, SP208: 1\n    T.a (f)" in told
     assert "(it reads HLO)" in told
+
+
+def test_a_file_that_cannot_be_imported_is_no_success(tmp_path: Path, capsys) -> None:
+    (tmp_path / "pjit_test.py").write_text("from jax import what_jax_never_had\n")
+    (tmp_path / "pmap_test.py").write_text("import unittest\n")
+    assert jax_suites.main(["--tests", str(tmp_path)]) == 1
+    told = capsys.readouterr()
+    assert "cannot be imported: pjit_test.py" in told.out
+    assert "pmap_test.py" not in told.out.split("└")[1]  # it has no tests, which is no fault
+    assert "what_jax_never_had" in told.err
