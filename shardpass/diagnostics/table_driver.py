@@ -136,7 +136,9 @@ NO_MEMORY = Code(
     "SP125",
     "{name} ran out of memory",
     remedy="give the process more memory, or make the constants of the module arguments",
-    explanation="Python could not allocate what it needed. Large constants in a module are the usual cause.",
+    explanation="Python or MLIR could not allocate what it needed. Large constants in a module are the usual cause. "
+    "Some of MLIR's verifiers list the elements of a constant, also where one value stands for all: the shape that "
+    "stablehlo.rng takes, for example.",
 )
 
 NOT_A_NAME = Code(

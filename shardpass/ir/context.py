@@ -12,6 +12,7 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from shardpass.diagnostics import Diagnostic, Place, ShardpassError
+from shardpass.diagnostics.internal import internal_error
 from shardpass.diagnostics.table_driver import NOT_A_NAME, NOT_MLIR, NOT_TEXT, TOO_DEEP
 from shardpass.ir.child import served_by
 from shardpass.ir.depth import MOST, too_deep
@@ -40,8 +41,9 @@ def parse_module(
     of this process's own making, and is read in it.
 
     Raises ShardpassError: SP101 with MLIR's own message, at its place, where the text is not valid; SP102 for bytes
-    that are nothing known; SP124 where it nests so deep that the parser would end the process; SP126 where it is empty;
-    SP127 where jaxlib cannot convert it; SP135 for a location whose name is no text.
+    that are nothing known; SP124 where it nests so deep that the parser would end the process; SP125 where
+    the parser finds no memory; SP126 where it is empty; SP127 where jaxlib cannot convert it; SP135 for a location
+    whose name is no text.
     """
     context = make_context() if context is None else context
     if isinstance(text, LargeFile):
@@ -77,6 +79,8 @@ def _of_text(data: bytes, filename: str, context: Any, offset: int) -> Any:
             found = [from_mlir(d, filename, offset) for d in error.error_diagnostics]
             lines = data.decode().split("\n")
             raise ShardpassError(*(_not_mlir(d, lines, offset) for d in found)) from None
+        except (MemoryError, ValueError) as error:  # of a verifier that lists the elements of a constant
+            raise internal_error("MLIR's parser", error, Place(filename)) from None
         if strange:
             _check_names(module, filename)
         name_locations(module, data, filename, offset)

@@ -18,6 +18,15 @@ MODULE = """func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
   return %1 : tensor<4xf32>
 }
 """
+# the verifier of rng lists the elements of its shape, which are more than any list holds
+TOO_LONG = f"""
+func.func @main(%a: tensor<f32>) -> tensor<8xf32> {{
+  %n = stablehlo.constant dense<8> : tensor<{2**63 - 1}xi64>
+  %0 = stablehlo.rng %a, %a, %n, distribution = UNIFORM
+    : (tensor<f32>, tensor<f32>, tensor<{2**63 - 1}xi64>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}}
+"""
 # one op of every dialect that JAX's modules use
 DIALECTS = """
 module {
@@ -219,3 +228,11 @@ def test_validity():
     with module.context:
         module.body.operations[0].attributes["function_type"] = ir.TypeAttr.get(ir.Type.parse("() -> ()"))
     assert not is_valid(module)
+
+
+def test_a_list_too_long_for_the_parser_is_told_at_the_file() -> None:
+    with pytest.raises(ShardpassError) as raised:
+        parse_module(TOO_LONG, "rng.mlir")
+    (found,) = raised.value.diagnostics
+    assert (found.code, found.place) == ("SP125", Place("rng.mlir"))
+    assert found.message == "MLIR's parser ran out of memory"
