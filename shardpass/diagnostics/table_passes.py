@@ -425,3 +425,19 @@ MATMUL_NOT_BUILT = Code(
     "`shardpass-collective-matmul` builds these loops after passes that move and merge collectives. A loop whose "
     "collective is no longer beside its products is left out: the plan's memory and time are those with it.",
 )
+
+NAN_CHOICE = Code(
+    "SP314",
+    "there is no way {value!r} to treat NaN",
+    "write nan=VALUE with one of {known}",
+    explanation="`shardpass-keep-nan`, and the pipeline `partition`, take `nan=xla` (the default) or `nan=exact`.",
+)
+
+NAN_TYPE = Code(
+    "SP315",
+    "`{op}` takes the max or min of {type} across devices, and stays as it is: NaN may be lost there",
+    "convert the operand to f16 or wider before the collective",
+    severity=Severity.REMARK,
+    explanation="`nan=exact` compares floats as integers of the same width, for f16, bf16, f32 and f64. shardpass "
+    "itself reduces no narrower floats across devices; a program may, in its manual regions, as with `jax.lax.pmax`.",
+)

@@ -10,5 +10,5 @@ NAMED: Mapping[str, str] = {
     "check": "shardpass-import,shardpass-propagate,shardpass-check",
     "partition": "shardpass-import,shardpass-propagate,shardpass-check,shardpass-partition,"
     "shardpass-defer,shardpass-hoist,shardpass-redistribute,canonicalize,cse,shardpass-collective-matmul,"
-    "shardpass-combine,cse,shardpass-join",
+    "shardpass-combine,cse,shardpass-join,shardpass-keep-nan",
 }

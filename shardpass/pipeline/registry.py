@@ -32,6 +32,7 @@ _OWN: Mapping[str, str] = {
     "shardpass-collective-matmul": "shardpass.passes.collective_matmul:CollectiveMatmul",
     "shardpass-combine": "shardpass.passes.combine:Combine",
     "shardpass-join": "shardpass.passes.join:Join",
+    "shardpass-keep-nan": "shardpass.passes.keep_nan:KeepNan",
 }
 
 _registered: dict[str, type[ModulePass]] = {}
