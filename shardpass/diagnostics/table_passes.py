@@ -66,7 +66,8 @@ TUPLE_COUNT = Code(
     "SP210",
     "the sharding {text} has {found} leaves, but the op has {expected} results",
     "write one sharding for each result: {{{{...}}, {{...}}}}",
-    explanation="An op with several results carries a tuple of shardings, one for each result in order.",
+    explanation="An op with several results carries a tuple of shardings, one for each result in order. An op whose "
+    "result is a tuple carries one for each array in it, depth first; a single sharding is that of all of them.",
 )
 DYNAMIC_SHAPE = Code(
     "SP211",
@@ -308,6 +309,14 @@ UNREADABLE_ATTRIBUTE = Code(
     explanation="MLIR's Python bindings have no class for some values of attributes: locations and arrays of complex "
     "numbers. Attributes of ops that nobody reads may have such values and keep them. Attributes of a function's "
     "arguments and results may not.",
+)
+
+TUPLE_OP = Code(
+    "SP248",
+    "{op} takes or gives {type}, and shardpass does not know how to take the tuple apart",
+    "pass the elements of the tuple one by one",
+    explanation="Tuples hold arrays together and have no tile. Import takes apart those of `tuple`, "
+    "`get_tuple_element`, `custom_call` and `mhlo.copy`.",
 )
 
 NO_RULE = Code(

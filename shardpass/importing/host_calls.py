@@ -9,7 +9,8 @@ Cases, for a custom call that has a side effect or calls Python back, of a targe
 1. outside of manual regions: its sharding goes, and ``shardpass.once = 0`` says the device. Partitioning gives the call
    whole operands and puts it under ``if partition_id == 0``; its results, zero elsewhere, are summed;
 2. in a region that is manual over all axes: every device makes it, as JAX means it. It is left;
-3. on local shards (``partitioned=True``): every device makes it with its tiles (``ops.families.host_targets``);
+3. on local shards (``partitioned=True``): every device makes it with its tiles (``ops.families.host_targets``). It gets
+   a result for each operand, as does ``@InspectSharding``, which calls nobody;
 4. in a region that is manual over some axes: refused, SP238.
 
 On one device nothing is marked. O(ops of custom calls).
@@ -24,6 +25,7 @@ from jaxlib.mlir import ir
 from shardpass.diagnostics.table_passes import HOST_CALL
 from shardpass.ir.annotations import MANUAL, ONCE, SHARDING, custom_call_target, text
 from shardpass.ir.effects import calls_host
+from shardpass.ir.inspecting import inspections
 from shardpass.ir.locations import place_of
 from shardpass.ir.walk import OpLists, named
 from shardpass.program.manual_regions import marked_scope
@@ -37,12 +39,18 @@ def mark_host_calls(lists: OpLists) -> None:
 
     Raises ShardpassError (SP238) for a call of case 4.
     """
-    calls = [op for op in named(lists.blocks, (CUSTOM_CALL,)) if calls_host(op)] if CUSTOM_CALL in lists.names else []
-    if not calls:
+    if CUSTOM_CALL not in lists.names:
+        return
+    calls = [op for op in named(lists.blocks, (CUSTOM_CALL,)) if calls_host(op)]
+    silent = [op for op in inspections(lists) if not len(op.results) and marked_scope(op) != MANUAL]
+    if not calls and not silent:
         return
     from shardpass.ops.families.custom_call import is_defined  # families are loaded when they are met
     from shardpass.ops.families.host_targets import PARTITIONED, with_results
 
+    for op in silent:
+        with_results(op)
+        lists.changed()
     for op in calls:
         target = custom_call_target(op)
         if is_defined(target) and target not in PARTITIONED:

@@ -80,6 +80,8 @@ def _inspect(module: Any, signature: Signature, *, shardy: bool) -> None:
     end = operation(block.operations[len(block.operations) - 1])
     mesh = _one_mesh(module, signature)
     for row in module.operation.attributes[names.INSPECTED]:
+        if "config" not in row:
+            continue
         kind, sharding = row["type"].value, parse_sharding(row["sharding"].value)
         with ir.InsertionPoint(end), parsed(row["place"].value):
             value = splat(kind, zero_text(kind.element_type))

@@ -14,6 +14,7 @@ The order of the steps matters. Each says which others it must follow:
    become a constraint at each call, and since the ops of a manual computation get their scope here, which 5 hands on to
    the bodies of calls in it.
 5. ``inline_calls``. From here on only ``main`` is read.
+   ``take_apart_tuples`` then, since a callee may take and return tuples: no later step meets one.
    ``hold_resources`` then: constants whose elements stand beside the module get them.
 6. ``split_variadic``. After 5, since each new collective needs a channel of its own: two copies of a body that was
    split before would share channels. ``type_channels`` follows: exported programs leave the type of channels open.
@@ -67,6 +68,7 @@ from shardpass.importing.refuse_unsupported import refuse_ops, refuse_types
 from shardpass.importing.resource_constants import hold_resources
 from shardpass.importing.split_variadic import VARIADIC, split_variadic
 from shardpass.importing.tokens import number_tokens
+from shardpass.importing.tuples import take_apart_tuples
 from shardpass.importing.write_out import expand_ops
 from shardpass.ir.annotations import (
     GLOBAL_TYPE,
@@ -136,6 +138,7 @@ class Import(ModulePass):
         sdy_mesh = import_sdy(module, lists)
         inline_calls(module, lists)
         lists = _of_main(main, lists)
+        take_apart_tuples(lists)
         hold_resources(module, named(lists.blocks, (CONSTANT,)))
         if not lists.names.isdisjoint(VARIADIC):
             split_variadic(module)

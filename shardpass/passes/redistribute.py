@@ -26,6 +26,7 @@ from shardpass.ir.annotations import (
 from shardpass.ir.for_xla import keep_row_major, mark_manual
 from shardpass.ir.locations import place_of
 from shardpass.ir.reductions import channels
+from shardpass.ir.tuples import restore_tuples
 from shardpass.ir.walk import OpLists, named
 from shardpass.pipeline.base import ModulePass
 from shardpass.pipeline.registry import register
@@ -49,7 +50,8 @@ class Redistribute(ModulePass):
     called as in the module's ``shardpass.mesh``, where there is one. Collectives that no argument
     reaches, and ``partition_id``, are marked manual: XLA does not find that out of what meets no argument.
     An FFT's result is held row-major by ``custom_call @LayoutConstraint`` where a collective is along another dimension
-    than the leading one: XLA's CPU client has no other FFT, and fails.
+    than the leading one: XLA's CPU client has no other FFT, and fails. Custom calls whose tuples import took apart get
+    them back.
 
     Options:
         planner: "best" for the cheapest plan that shardpass knows, or "rink" for the method of Rink et al.
@@ -117,8 +119,8 @@ class Redistribute(ModulePass):
             lists.changed()
         if failures:
             raise ShardpassError(*(d for failure in failures for d in failure.diagnostics))
-        marked, constrained = mark_manual(lists), keep_row_major(lists)
-        return any(found) or marked or constrained
+        finished = [step(lists) for step in (mark_manual, keep_row_major, restore_tuples)]
+        return any(found) or any(finished)
 
 
 def _placed(failure: ShardpassError, place: Place) -> ShardpassError:

@@ -14,6 +14,7 @@ from typing import Any
 from shardpass.diagnostics import Diagnostic, Place, ShardpassError
 from shardpass.ir.annotations import SHARDING, Signature, get_text, num_devices, text
 from shardpass.ir.locations import place_of
+from shardpass.ir.tuples import leaves
 from shardpass.ir.walk import every_op, operation
 from shardpass.program.validate import check, read_for
 from shardpass.sharding import Sharding
@@ -52,7 +53,7 @@ def _annotations(module: Any) -> Iterator[_Annotation]:
         if op.name == "func.func":
             yield from _of_signature(op)
         elif (said := get_text(op, SHARDING)) is not None:
-            yield _Annotation(said, tuple(v.type for v in op.results), place_of(op.location), op.name)
+            yield _Annotation(said, tuple(leaves(v.type for v in op.results)), place_of(op.location), op.name)
 
 
 def _of_signature(function: Any) -> Iterator[_Annotation]:

@@ -14,6 +14,7 @@ from shardpass.ir.annotations import Signature as Annotations
 from shardpass.ir.annotations import custom_call_target, main_of
 from shardpass.ir.context import copy_module, parse_module
 from shardpass.ir.doors import LargeFile
+from shardpass.ir.inspecting import drop_inspections
 from shardpass.ir.locations import first_names, place_of
 from shardpass.ir.walk import OpLists, named
 from shardpass.ir.written import bytecode
@@ -74,6 +75,7 @@ def load(module: Any, signature: Signature, devices: Sequence[Any], *, shardy: b
 def compile_by_client(module: Any, devices: Sequence[Any], *, shardy: bool = False) -> Any:
     """XLA's executable. Raises ShardpassError (SP511) with XLA's words."""
     drop_donation(module)
+    drop_inspections(module)
     with module.context:
         first_names(module.operation)
     try:

@@ -7,7 +7,7 @@
 2. ``@InspectSharding`` (``jax.debug.inspect_array_sharding``): calls nobody at run time. What partitioning chose is
    written in ``shardpass.inspected`` on the module: the call's configuration, which leads to the user's function, the
    type of the array, its sharding, and where the call stands. Who compiles for JAX tells the function
-   (``shardpass.jax``); nobody else can.
+   (``shardpass.jax``); nobody else can, and a call without a configuration leads to none.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from shardpass.sharding import Sharding
 
 PARTITIONED = ("xla_ffi_partitioned_python_cpu_callback", "xla_ffi_partitioned_python_gpu_callback")
 LAYOUTS = "result_layouts"
+CONFIG = "backend_config"
 
 
 def with_results(op: Any) -> None:
@@ -81,17 +82,20 @@ class Inspected(Pointwise):
         known = list(module.attributes[INSPECTED]) if INSPECTED in module.attributes else []
         sharding = Sharding.tiled(split.mesh.mesh, [split.mesh.refs(axes) for axes in split.operands[0]])
         row = {
-            "config": op.attributes["backend_config"],
             "type": ir.TypeAttr.get(op.results[0].type),
             "sharding": ir.StringAttr.get(str(sharding)),
             "place": ir.StringAttr.get(str(op.location)),
         }
+        if CONFIG in op.attributes:
+            row["config"] = op.attributes[CONFIG]
         module.attributes[INSPECTED] = ir.ArrayAttr.get([*known, ir.DictAttr.get(row)])
         return [op.operands[0]]
 
 
 def inspected(op: Any) -> OpModel[Any] | None:
-    rule = leading(op, len(shape_of(op.results[0]))) if len(op.operands) == len(op.results) == 1 else None
+    if [value.type for value in op.operands] != [value.type for value in op.results] or len(op.operands) != 1:
+        return None
+    rule = leading(op, len(shape_of(op.results[0])))
     return None if rule is None else Inspected(rule)
 
 

@@ -142,7 +142,7 @@ def _top_k_model(shape: Shape, k: int, element: str, has_least: bool) -> TopK:
         build.operand(0, dim, factor)
         for index in (0, 1):
             build.result(index, dim, factor)
-    splits = 0 < k < shape[last] <= at.LARGEST and has_least
+    splits = 0 < k < shape[last] <= at.LARGEST and has_least and 0 not in shape
     build.operand(0, last, build.factor(shape[last], Kind.REDUCTION if splits else Kind.REPLICATED))
     for index in (0, 1):
         build.result(index, last, build.factor(k, Kind.REPLICATED))

@@ -49,7 +49,9 @@ def portable_top_k(op: Any) -> OpModel[Any] | None:
         return None
     said = ir.DictAttr(op.attributes["mhlo.attributes"])
     greatest = "largest" in said and bool(ir.BoolAttr(said["largest"]).value)
-    return top_k(op) if greatest else by_rows(op)
+    rows = by_rows(op)
+    fits = rows is not None and all(map(shape_of, (*op.operands, *op.results)))
+    return top_k(op) if greatest and fits else rows
 
 
 def by_rows(op: Any) -> OpModel[Any] | None:

@@ -110,3 +110,18 @@ def test_an_approximate_top_k(split: str, gathers: int) -> None:
     expected = np.argsort(-x, axis=1)[:, :4]
     np.testing.assert_array_equal(np.sort(values), np.sort(np.take_along_axis(x, expected, 1)))
     np.testing.assert_array_equal(np.take_along_axis(x, places, 1), values)
+
+
+@pytest.mark.parametrize(("operand", "results"), [("2", ("", "")), ("", ("", ""))])
+def test_a_portable_top_k_of_other_shapes_is_computed_whole(operand, results):
+    first, second = (
+        f"tensor<{shape}x{of}>".replace("<x", "<") for shape, of in zip(results, ("f32", "i32"), strict=True)
+    )
+    given = f"tensor<{operand}xf32>".replace("<x", "<")
+    module = f"""module attributes {{mhlo.num_partitions = 2 : i32}} {{
+  func.func @main(%x: {given}) -> ({first}, {second}) {{
+    %0:2 = stablehlo.custom_call @mhlo.topk(%x) {{mhlo.attributes = {{k = 1 : i64, largest = true}}}} : ({given}) -> ({first}, {second})
+    return %0#0, %0#1 : {first}, {second}
+  }}
+}}"""  # noqa: E501
+    assert f": ({given}) -> ({first}, {second})" in str(shardpass.run_pipeline(module, "partition"))

@@ -1,0 +1,27 @@
+"""``custom_call @InspectSharding``: calls nobody at run time, and is told the sharding of its operand as XLA compiles.
+
+The configuration of the call is the address of a Python function in the process that lowered the program. XLA follows
+it, whatever it is (a text that another process wrote ends this one), so a program that shardpass compiles itself has no
+such call: what partitioning chose stands in ``shardpass.inspected``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from shardpass.ir.annotations import custom_call_target
+from shardpass.ir.walk import OpLists, named
+
+INSPECT = "InspectSharding"
+
+
+def inspections(lists: OpLists) -> list[Any]:
+    return [op for op in named(lists.blocks, ("stablehlo.custom_call",)) if custom_call_target(op) == INSPECT]
+
+
+def drop_inspections(module: Any) -> None:
+    """Erases the calls of ``module``; what they give is their operand."""
+    for op in inspections(OpLists(module.operation)):
+        for value, result in zip(op.operands, op.results, strict=False):
+            result.replace_all_uses_with(value)
+        op.erase()
