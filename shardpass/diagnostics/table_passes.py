@@ -174,7 +174,7 @@ FOREIGN_OP = Code(
     "SP228",
     "{op} belongs to a dialect that XLA does not accept, or was inserted by Shardy's own passes",
     "write the op in stablehlo or chlo; if Shardy's passes ran on the module, start from the module before them",
-    explanation="Examples: `math.sin`, `sdy.constant`, `sdy.all_gather`.",
+    explanation="Examples: `math.sin`, `sdy.all_gather`.",
 )
 HOST_CALL = Code(
     "SP238",
@@ -185,9 +185,12 @@ HOST_CALL = Code(
 )
 TOO_MANY_OPS = Code(
     "SP229",
-    "a body for each call makes {count} ops of @main and the {calls} calls that it reaches; the most is {most}",
+    "a body for each call makes {count} ops of @main and the {calls} calls that it reaches, {times} times the {held} "
+    "that these functions hold; the most is {most}",
     "write what is called so often as the body of a stablehlo.while (jax.lax.scan)",
-    explanation="Each call gets a body of its own. Where each function calls the next twice, the ops double each time.",
+    explanation="Each call gets a body of its own, which may be split in its own way. Where each function calls the "
+    "next twice, the ops double each time. The most is 65536 ops or, if that is more, 1024 for each op of the "
+    "functions, and never more than 2097152.",
 )
 GROUP_SHAPES = Code(
     "SP230",

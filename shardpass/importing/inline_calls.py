@@ -21,7 +21,8 @@ State: the calls that are left to do, the next one last. Invariant: functions th
 read, so that a copy of one is small; no op stands twice in the lists of calls.
 
 Cost: linear in the ops that are copied. Where each function calls the next twice that is exponential in the size of the
-module, so it is computed first, and more than ``MOST_OPS`` are refused.
+module, so the count is computed first, and refused where it is beyond ``most_ops``: what people and JAX write repeats a
+function for each layer, and no op a thousand times.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ from shardpass.ir.walk import CONTROL_FLOW, OpLists, named, operation, read_bloc
 from shardpass.program.manual_regions import marked_scope, set_scope
 
 NAMES_CALLEE = {"func.call": "callee", "stablehlo.composite": "decomposition"}  # op -> its attribute
-MOST_OPS = 2**21  # that inlining may make, with the calls and returns on the way
+# How many ops inlining may make, with the calls and returns on the way: in any case, for each op of the module, never.
+FEW_OPS, TIMES, MOST_OPS = 2**16, 2**10, 2**21
 
 
 @dataclass(slots=True)
@@ -153,14 +155,23 @@ def _callees_first(functions: dict[str, _Function]) -> list[str]:
     return order
 
 
+def most_ops(held: int) -> int:
+    """How many ops inlining may make of a module that holds ``held``."""
+    return min(MOST_OPS, max(FEW_OPS, TIMES * held))
+
+
 def _refuse_too_many(functions: dict[str, _Function], order: list[str], main: Any) -> None:
-    """Refuses a program for which more than ``MOST_OPS`` ops would be copied; O(calls)."""
+    """Refuses a program for which more than ``most_ops`` would be copied; O(calls)."""
     sizes: dict[str, int] = {}
     for name in order:
         sizes[name] = functions[name].size + sum(sizes[_callee(call)] for call in functions[name].calls)
-    if sizes["main"] > MOST_OPS:
+    held = sum(functions[name].size for name in order)
+    most = most_ops(held)
+    if sizes["main"] > most:
         calls = sum(len(functions[name].calls) for name in order)
-        raise TOO_MANY_OPS.error(place_of(main.location), calls=calls, count=sizes["main"], most=MOST_OPS)
+        raise TOO_MANY_OPS.error(
+            place_of(main.location), calls=calls, count=sizes["main"], times=sizes["main"] // held, held=held, most=most
+        )
 
 
 def _kept(functions: dict[str, _Function], order: list[str]) -> set[str]:

@@ -7,6 +7,9 @@ counterpart that names devices:
 |---|---|
 | ``sdy.sharding`` | ``mhlo.sharding``, ``shardpass.unspecified_dims``, ``.priorities``, ``.replicated`` |
 | ``sdy.sharding_constraint``, ``sdy.reshard`` | ``custom_call @Sharding`` |
+| ``sdy.data_flow_edge`` | the same where it has a sharding, else nothing: loops and branches tie their values here |
+| ``sdy.named_computation`` | the body; the shardings of its arguments and results are constraints |
+| ``sdy.constant`` | ``stablehlo.constant`` |
 | ``sdy.manual_computation`` | ``@SPMDFullToShardShape``, the body, ``@SPMDShardToFullShape`` |
 | ``sdy.sharding_group`` | ``custom_call @Sharding`` with ``{unknown shard_as N}`` |
 | ``sdy.propagation_barrier`` | ``custom_call @Sharding`` with ``{unknown}`` and ``shardpass.barrier`` |
@@ -123,6 +126,9 @@ class _Import:
         rewrites: dict[str, Callable[[Any], None]] = {
             "sdy.sharding_constraint": self._constraint,
             "sdy.reshard": self._constraint,
+            "sdy.data_flow_edge": self._constraint,
+            "sdy.named_computation": self._named_computation,
+            "sdy.constant": self._constant,
             "sdy.manual_computation": self._manual,
             "sdy.sharding_group": self._group,
             "sdy.propagation_barrier": self._barrier,
@@ -255,7 +261,7 @@ class _Import:
     def _constraint(self, op: Any) -> None:
         operand = op.operands[0]
         scope = marked_scope(op)
-        if scope == MANUAL:
+        if scope == MANUAL or "sharding" not in op.attributes:
             op.results[0].replace_all_uses_with(operand)
         else:
             attributes = self._attributes(op.attributes["sharding"], _rank(operand.type), op.location, scope)
@@ -264,6 +270,46 @@ class _Import:
             self._mark(operation(result.owner), scope)
             op.results[0].replace_all_uses_with(result)
         op.erase()
+
+    def _constant(self, op: Any) -> None:
+        made = stablehlo_constant(op)
+        if SDY_SHARDING in made.attributes:
+            self._annotated(made)
+
+    def _named_computation(self, op: Any) -> None:
+        """The body moves out, as that of a call does."""
+        scope = marked_scope(op)
+        with ir.InsertionPoint(op), op.location:
+            given = self._said_borders(op, "in", op.operands, scope)
+            for argument, value in zip(op.regions[0].blocks[0].arguments, given, strict=True):
+                argument.replace_all_uses_with(value)
+            returned = self._said_borders(op, "out", self._move_out(op, scope), scope)
+            for result, value in zip(op.results, returned, strict=True):
+                result.replace_all_uses_with(value)
+        op.erase()
+
+    def _said_borders(self, op: Any, side: str, values: Iterable[Any], scope: str | None) -> list[Any]:
+        """``values`` with a constraint of each array, where ``op`` says shardings for ``side``."""
+        name, values = f"{side}_shardings", list(values)
+        if name not in op.attributes or scope == MANUAL:
+            return values
+        said = sdy.TensorShardingPerValueAttr(op.attributes[name]).shardings
+        return [
+            self._constrained_border(value, sharding, scope) if isinstance(value.type, ir.RankedTensorType) else value
+            for value, sharding in zip(values, said, strict=True)
+        ]
+
+    def _move_out(self, op: Any, scope: str | None) -> list[Any]:
+        """Moves the body of ``op`` before it, marked with ``scope``; the values that the body returns."""
+        *body, terminator = [operation(inner) for inner in op.regions[0].blocks[0].operations]
+        within = Within(op.location)
+        for inner in body:
+            inner.move_before(op)
+            within.move(inner)
+            self._mark(inner, scope)
+        returned = list(terminator.operands)
+        terminator.erase()
+        return returned
 
     def _mark(self, op: Any, scope: str | None) -> None:
         if scope is not None:
@@ -285,17 +331,10 @@ class _Import:
                 whole = self._constrained_border(value, sharding, around)
                 tile = whole if scope == around else self._call(TO_SHARD, whole, argument.type, sharding, scope)
                 argument.replace_all_uses_with(tile)
-            *body, terminator = [operation(inner) for inner in block.operations]
-            within = Within(op.location)
-            for inner in body:
-                inner.move_before(op)
-                within.move(inner)
-                self._mark(inner, scope)
-            for result, value, sharding in zip(op.results, list(terminator.operands), outof, strict=True):
+            for result, value, sharding in zip(op.results, self._move_out(op, scope), outof, strict=True):
                 tile = self._constrained_border(value, sharding, scope)
                 whole = tile if scope == around else self._call(TO_FULL, tile, result.type, sharding, around)
                 result.replace_all_uses_with(whole)
-        terminator.erase()
         op.erase()
 
     def _constrained_border(self, value: Any, sharding: Any, scope: str | None) -> Any:
@@ -346,6 +385,23 @@ def _mesh(attribute: Any, name: str, location: Any) -> Mesh | int:
 def _refuse_large(what: str, count: int, location: Any) -> None:
     if count > MOST_DEVICES:
         raise TOO_MANY_DEVICES.error(place_of(location), what=what, count=count, most=MOST_DEVICES)
+
+
+def stablehlo_constant(op: Any) -> Any:
+    """Puts a ``stablehlo.constant`` in place of ``op``, an ``sdy.constant``."""
+    with ir.InsertionPoint(op), op.location:
+        try:
+            attributes = {name: op.attributes[name] for name in op.attributes}
+        except TypeError:  # elements that the bindings have no class for: complex numbers
+            text = op.get_asm(print_generic_op_form=True, use_local_scope=True)
+            made = ir.Operation.parse(text.replace('"sdy.constant"', '"stablehlo.constant"', 1))
+            ir.InsertionPoint.current.insert(made)
+            made.location = op.location
+        else:
+            made = ir.Operation.create("stablehlo.constant", [op.results[0].type], [], attributes)
+    op.results[0].replace_all_uses_with(made.results[0])
+    op.erase()
+    return made
 
 
 def _rank(kind: Any) -> int:

@@ -40,6 +40,8 @@ CARRIES = CONTROL_FLOW | {
     "func.call",
     "func.return",
     "sdy.manual_computation",
+    "sdy.named_computation",
+    "sdy.data_flow_edge",
     "sdy.return",
 }
 MADE = ("stablehlo.create_token", "stablehlo.after_all")

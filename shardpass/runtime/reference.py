@@ -9,6 +9,7 @@ import jax
 from jaxlib.mlir import ir
 
 from shardpass.diagnostics import table_runtime
+from shardpass.importing.read_sdy import stablehlo_constant
 from shardpass.importing.split_variadic import split_variadic
 from shardpass.ir import annotations as names
 from shardpass.ir import jax_private
@@ -20,7 +21,7 @@ from shardpass.runtime.partitioned_signature import Signature, read_boundary
 from shardpass.sharding import Sharding, parse_sharding
 
 MANUAL_OPS = ("sdy.manual_computation",)
-SDY_IDENTITIES = ("sdy.sharding_constraint", "sdy.propagation_barrier", "sdy.reshard")
+SDY_IDENTITIES = ("sdy.sharding_constraint", "sdy.propagation_barrier", "sdy.reshard", "sdy.data_flow_edge")
 SDY_ERASED = ("sdy.mesh", "sdy.sharding_group")
 
 
@@ -61,6 +62,8 @@ def strip(module: Any) -> None:
     manual = manual_region(module)
     if manual:
         raise table_runtime.MANUAL_REGION.error(place_of(module.operation.location), op=manual)
+    for op in [op for op in _ops(module) if op.name == "sdy.named_computation"]:
+        _inline(op)
     for op in list(_ops(module)):
         if op.name in SDY_IDENTITIES or names.custom_call_target(op) == names.CONSTRAINT:
             op.results[0].replace_all_uses_with(op.operands[0])
@@ -68,9 +71,22 @@ def strip(module: Any) -> None:
         elif op.name in SDY_ERASED:
             op.erase()
         else:
-            _strip_op(op)
+            _strip_op(stablehlo_constant(op) if op.name == "sdy.constant" else op)
     _strip_op(module.operation)
     module.operation.attributes[names.NUM_PARTITIONS] = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), 1)
+
+
+def _inline(computation: Any) -> None:
+    """Puts the body of an ``sdy.named_computation`` in place of the op."""
+    block = computation.regions[0].blocks[0]
+    *body, end = map(operation, block.operations)
+    for op in body:
+        op.move_before(computation)
+    for inner, outer in ((block.arguments, computation.operands), (computation.results, end.operands)):
+        for value, by in zip(inner, list(outer), strict=True):
+            value.replace_all_uses_with(by)
+    end.erase()
+    computation.erase()
 
 
 def _strip_op(op: Any) -> None:

@@ -14,7 +14,7 @@ from support.differential import check_jax
 
 import shardpass
 from shardpass.diagnostics import ShardpassError
-from shardpass.importing.inline_calls import inline_calls
+from shardpass.importing.inline_calls import inline_calls, most_ops
 from shardpass.ir.context import parse_module
 from shardpass.ir.tensors import operation, walk_blocks
 
@@ -218,3 +218,36 @@ def test_copies_for_manual_regions_do_not_double_with_each_level() -> None:
     with pytest.raises(ShardpassError) as caught:
         shardpass.run_pipeline(text, "import")
     assert caught.value.code == "SP229"
+
+
+def doubling(levels: int) -> str:
+    """Functions that call the next twice: the last one's sine stands 2^levels times in what inlining makes."""
+    one, head = "tensor<4xf32>", "func.func {} @{}(%x: tensor<4xf32>) -> tensor<4xf32> {{"
+    call = "  %{} = func.call @f{}(%{}) : (tensor<4xf32>) -> tensor<4xf32>"
+    rows = [head.format("public", "main"), call.format(0, 0, "x"), f"  return %0 : {one}\n}}"]
+    for n in range(levels):
+        rows += [head.format("private", f"f{n}"), call.format(0, n + 1, "x"), call.format(1, n + 1, 0)]
+        rows += [f"  return %1 : {one}\n}}"]
+    rows += [head.format("private", f"f{levels}"), f"  %0 = stablehlo.sine %x : {one}", f"  return %0 : {one}\n}}"]
+    return "\n".join(rows)
+
+
+def test_calls_that_double_are_refused_before_they_fill_memory() -> None:
+    """18 levels: a level has 3 ops and twice the next one's, the last 2, and main 2: 2 + 5 * 2^18 - 3."""
+    with pytest.raises(ShardpassError) as caught:
+        shardpass.run_pipeline(doubling(18), "import")
+    (problem,) = caught.value.diagnostics
+    count, held = 5 * 2**18 - 1, 2 + 3 * 18 + 2
+    assert problem.code == "SP229"
+    assert f"makes {count} ops" in problem.message
+    assert f"{count // held} times the {held} that" in problem.message
+
+
+def test_calls_that_double_a_few_times_are_inlined() -> None:
+    assert str(shardpass.run_pipeline(doubling(8), "import")).count("stablehlo.sine") == 2**8
+
+
+def test_a_large_module_may_become_larger() -> None:
+    """Each of 80 layers holds 2,000 ops, of which half are its own function's and are called once for each layer."""
+    assert most_ops(1000 + 80 * 1000) > 80 * 2000
+    assert most_ops(10) < 2**17

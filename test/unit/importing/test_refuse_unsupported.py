@@ -229,17 +229,10 @@ def test_transfers_to_the_host(name: str) -> None:
     assert message.startswith(f"stablehlo.{name} moves data")
 
 
-@pytest.mark.parametrize(
-    ("name", "op"),
-    [
-        ("math.sin", "%0 = math.sin %x : tensor<4xf32>"),
-        ("sdy.constant", "%0 = sdy.constant dense<1.0> : tensor<4xf32>"),
-    ],
-)
-def test_ops_of_other_dialects(name: str, op: str) -> None:
-    ((code, message, _),) = refused(OUTSIDE.format(op=op))
+def test_ops_of_other_dialects() -> None:
+    ((code, message, _),) = refused(OUTSIDE.format(op="%0 = math.sin %x : tensor<4xf32>"))
     assert code == "SP228"
-    assert message.startswith(f"{name} belongs to a dialect")
+    assert message.startswith("math.sin belongs to a dialect")
 
 
 def test_dialects_that_xla_knows_are_taken() -> None:
