@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from shardpass.sharding import ShardingError, ShardingParseError, TupleSharding, parse_sharding
+from shardpass.sharding.notations import by_grammar, mhlo, named_mesh
 from tools.fuzz import sharding as fuzz
 
 texts = st.builds(
@@ -57,6 +58,73 @@ def test_an_error_points_into_the_text(seed: int) -> None:
     if found is not None:
         assert found.code.startswith("SP0")
         assert "^" in found.diagnostics[0].excerpt or not isinstance(found, ShardingParseError)
+
+
+@st.composite
+def plain_shardings(draw: st.DrawFn) -> str:
+    """Texts of the two forms that are read without the grammar: a plain iota and a word alone."""
+    if draw(st.integers(0, 9)) == 0:
+        return draw(st.sampled_from(("{replicated}", "{manual}", "{unknown}")))
+    shape = draw(st.lists(st.sampled_from((1, 2, 3, 4, 8)), min_size=1, max_size=4))
+    order = draw(st.permutations(range(len(shape))))
+    turned = f"T({','.join(map(str, order))})" if len(shape) > 1 else ""
+    dims = ",".join(map(str, draw(st.permutations(shape))))
+    last = draw(st.sampled_from(("", " last_tile_dim_replicate")))
+    return f"{{devices=[{dims}]<=[{','.join(map(str, shape))}]{turned}{last}}}"
+
+
+@st.composite
+def plain_meshes(draw: st.DrawFn) -> str:
+    name = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,4}", fullmatch=True)
+    names = draw(st.lists(name, min_size=1, max_size=4, unique=True))
+    axes = [f"'{one}'={draw(st.integers(1, 999))}" for one in names]
+    return f"mesh[{','.join(axes)}]"
+
+
+@st.composite
+def spoiled(draw: st.DrawFn, plain: st.SearchStrategy[str]) -> str:
+    """A plain text with one letter more, fewer, or another: most are for the grammar."""
+    text = draw(plain)
+    at = draw(st.integers(0, len(text)))
+    letter = draw(st.sampled_from("01234 ,-+=<[](){}T'\"_axd\n\t\u0663\u00b2"))
+    return text[:at] + draw(st.sampled_from(("", letter))) + text[at + draw(st.integers(0, 1)) :]
+
+
+def all_of(sharding: object) -> object:
+    """Notes are no part of a sharding's equality."""
+    return sharding, str(sharding), getattr(sharding, "notes", None), getattr(sharding, "axes", None)
+
+
+@settings(max_examples=300, deadline=None)
+@given(plain_shardings(), st.booleans())
+def test_plain_shardings_read_without_the_grammar_are_as_the_grammar_says(text: str, strict: bool) -> None:
+    found = mhlo._plain(text)
+    assert found is not None
+    assert all_of(found) == all_of(by_grammar.parsed(text, strict))
+
+
+@settings(max_examples=300, deadline=None)
+@given(plain_meshes())
+def test_plain_meshes_read_without_the_grammar_are_as_the_grammar_says(text: str) -> None:
+    found = named_mesh._plain(text)
+    assert found is not None
+    assert all_of(found) == all_of(named_mesh._parsed(text))
+
+
+@settings(max_examples=600, deadline=None)
+@given(spoiled(plain_shardings()), st.booleans())
+def test_what_is_read_without_the_grammar_is_what_the_grammar_takes(text: str, strict: bool) -> None:
+    found = mhlo._plain(text)
+    if found is not None:  # else the grammar reads the text
+        assert all_of(found) == all_of(by_grammar.parsed(text, strict))
+
+
+@settings(max_examples=600, deadline=None)
+@given(spoiled(plain_meshes()))
+def test_meshes_read_without_the_grammar_are_what_the_grammar_takes(text: str) -> None:
+    found = named_mesh._plain(text)
+    if found is not None:
+        assert all_of(found) == all_of(named_mesh._parsed(text))
 
 
 def problem(text: str) -> ShardingError | ShardingParseError | None:

@@ -2,8 +2,9 @@
 
 To build the tables takes lark four times as long as to read them, and a command that parses one sharding would wait for
 it. ``mhlo.tables.json`` holds what lark itself writes of its parser, as numbers and text, the version that wrote it,
-and a digest of the grammar; another version builds the parser from the grammar. ``python -m tools.docs.make_tables``
-writes the file, and tests hold it to the grammar.
+and a digest of the grammar. Another version of lark, and an edited grammar, build the parser from the grammar: the
+grammar is the truth, the tables only save time. ``python -m tools.docs.make_tables`` writes the file, and tests hold it
+to the grammar.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ TABLES = "mhlo.tables.json"
 def make_parser() -> Lark:
     """A parser of its own: lark's contextual lexer keeps state."""
     kept = json.loads((files(PACKAGE) / TABLES).read_text(), object_hook=_numbered)
-    if kept["lark"] != lark.__version__:
+    if (kept["lark"], kept["grammar"]) != (lark.__version__, grammar_digest()):
         return built_parser()
     return Lark.load({"data": kept["data"], "memo": kept["memo"]})  # a dict is no pickle
 

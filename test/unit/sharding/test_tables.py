@@ -64,6 +64,21 @@ def test_another_version_of_lark_builds_its_own(monkeypatch):
     assert tables.make_parser().parse("{replicated}", start="start") is not None
 
 
+def test_an_edit_of_the_grammar_takes_effect(monkeypatch, tmp_path):
+    for name in ("mhlo.lark", tables.TABLES):
+        (tmp_path / name).write_text((files(tables.PACKAGE) / name).read_text())
+    edited = (tmp_path / "mhlo.lark").read_text().replace("replicated|manual|unknown", "copied|manual|unknown")
+    (tmp_path / "mhlo.lark").write_text(edited)
+    before = tables.make_parser()
+    monkeypatch.setattr(tables, "files", lambda _: tmp_path)
+    after = tables.make_parser()
+    for parser, text in ((before, "{copied}"), (after, "{replicated}")):
+        with pytest.raises(UnexpectedInput):
+            parser.parse(text, start="start")
+    assert before.parse("{replicated}", start="start") is not None
+    assert after.parse("{copied}", start="start") is not None
+
+
 def test_no_table_is_built_for_a_first_text():
     """A parser by the tables never analyses the grammar."""
     built = []
