@@ -42,7 +42,7 @@ def drop_constraints_in_reducers(lists: OpLists) -> None:
 
 def read_unspecified_dims(lists: OpLists) -> None:
     """``backend_config = "unspecified_dims=[1]"`` on a constraint becomes the attribute that propagation reads."""
-    for op in named(lists.blocks[:1], (CUSTOM_CALL,)):
+    for op in named(lists.blocks, (CUSTOM_CALL,)):
         if custom_call_target(op) in (CONSTRAINT, TO_SHARD, TO_FULL) and "backend_config" in op.attributes:
             said = text(op.attributes["backend_config"])
             if not said.strip().startswith("unspecified_dims"):

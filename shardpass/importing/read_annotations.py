@@ -83,19 +83,23 @@ def read_annotations(main: Any, signature: Signature, lists: OpLists) -> tuple[l
     for index, (row, of) in enumerate(zip(signature.results, kind.results, strict=True)):
         reader.row(row, of, main.location, f"result {index}")
     if reader.manual:
-        reader.problems += _strays(reader.manual, lists.blocks[0].block)
+        reader.problems += _strays(reader.manual)
     if reader.problems:
         raise ShardpassError(*reader.problems)
     return reader.found, [sharding for sharding in reader.replicated_along if isinstance(sharding, Sharding)]
 
 
-def _strays(marked: list[Any], block: Any) -> Iterator[Diagnostic]:
-    """The first op of ``block`` that is ``marked`` {manual} and takes a whole array, or gives one."""
+def _strays(marked: list[Any]) -> Iterator[Diagnostic]:
+    """The first op that is ``marked`` {manual} and takes a whole array, or gives one.
+
+    Ops of a loop or branch that is marked itself are in the region with it.
+    """
     tiles = {value for op in marked for value in op.results}
-    inside = {op for op in marked if op.block == block}
+    known = set(marked)
+    inside = {op for op in marked if operation(op.parent) not in known}
     for op in marked:
         if op in inside and custom_call_target(op) not in (TO_SHARD, TO_FULL):
-            fault = _whole_operand(op, tiles) or _whole_use(op, inside, block)
+            fault = _whole_operand(op, tiles) or _whole_use(op, inside)
             if fault:
                 yield STRAY_MANUAL.at(place_of(op.location), op=op.name, value=fault)
                 return
@@ -112,12 +116,12 @@ def _is_source(value: Any) -> bool:
     return not isinstance(value.owner, ir.Block) and not len(operation(value.owner).operands)
 
 
-def _whole_use(op: Any, inside: set[Any], block: Any) -> str:
-    """What takes a result of ``op`` as a whole array: an op of ``block`` that is neither in the region nor its exit."""
+def _whole_use(op: Any, inside: set[Any]) -> str:
+    """What takes a result of ``op`` as a whole array: an op of its block that is neither in the region nor its exit."""
     for result in op.results:
         for use in result.uses:
             user = operation(use.owner)
-            if user.block == block and user not in inside and custom_call_target(user) != TO_FULL:
+            if user.block == op.block and user not in inside and custom_call_target(user) != TO_FULL:
                 return f"its result, which {user.name} takes,"
     return ""
 

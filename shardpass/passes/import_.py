@@ -185,6 +185,6 @@ def _of_main(main: Any, lists: OpLists) -> OpLists:
 
 def _mark_manual(main: Any, lists: OpLists) -> None:
     """Marks the ops of manual regions, where ``main`` holds an entry or an exit of one."""
-    if any(custom_call_target(op) in (TO_SHARD, TO_FULL) for op in named(lists.blocks[:1], (CUSTOM_CALL,))):
+    if any(custom_call_target(op) in (TO_SHARD, TO_FULL) for op in named(lists.blocks, (CUSTOM_CALL,))):
         mark_manual(main)
         lists.changed()  # ops that stand on both sides of a border are copied

@@ -3,7 +3,8 @@
 A region starts at ``custom_call @SPMDFullToShardShape`` and ends at ``@SPMDShardToFullShape``. After inlining nothing
 else marks its ops (the SDY import marks its own), so they are found by data flow: forward from the entries; then
 backward, for what only feeds ops of the region (its constants and what is made of them). An op that feeds both sides is
-copied. O(ops of the function).
+copied, and so is one outside of a loop or branch that feeds a region inside. A loop or branch in a region is all in it.
+O(ops of the function).
 
 The *scope* of an op is what its region is manual over. Over all axes it is ``{manual}``, written as the op's
 ``mhlo.sharding``: nobody looks inside. Over some axes it is the sharding of a scalar in the region, such as
@@ -13,6 +14,7 @@ partitioned over the other axes.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
 from jaxlib.mlir import ir
@@ -22,6 +24,8 @@ from shardpass.ir.annotations import MANUAL, SCOPE, SHARDING, TO_FULL, TO_SHARD,
 from shardpass.ir.walk import CONTROL_FLOW as CONTROL_FLOW
 from shardpass.ir.walk import every_op, inputs_of, operation
 from shardpass.sharding import Sharding, parse_sharding
+
+BORDERS = (TO_SHARD, TO_FULL)
 
 
 def scope_of(sharding: Sharding) -> str | None:
@@ -35,13 +39,17 @@ def scope_of(sharding: Sharding) -> str | None:
 
 def set_scope(op: Any, scope: str) -> None:
     """Marks ``op`` as inside a region, and the ops inside of it if it is control flow."""
-    if marked_scope(op) is None:
-        op.attributes[SHARDING if scope == MANUAL else SCOPE] = ir.StringAttr.get(scope)
+    _mark(op, scope)
     if op.name in CONTROL_FLOW:
         for region in op.regions:
             for block in region.blocks:
                 for inner in list(block.operations)[:-1]:
                     set_scope(operation(inner), scope)
+
+
+def _mark(op: Any, scope: str) -> None:
+    if marked_scope(op) is None:
+        op.attributes[SHARDING if scope == MANUAL else SCOPE] = ir.StringAttr.get(scope)
 
 
 def marked_scope(op: Any) -> str | None:
@@ -51,47 +59,136 @@ def marked_scope(op: Any) -> str | None:
 
 
 def mark_manual(function: Any) -> None:
-    """Marks the ops of every manual region in ``function``'s body."""
-    ops = [operation(op) for op in function.regions[0].blocks[0].operations]
-    targets = [custom_call_target(op) for op in ops]
-    if TO_SHARD not in targets and TO_FULL not in targets:
+    """Marks the ops of every manual region in ``function``, those inside of loops and branches too."""
+    top, nodes = _read_nodes(function.regions[0].blocks[0])
+    if all(node.target not in BORDERS for node in nodes):
         return
-    inputs = [inputs_of(op) for op in ops]
-    scopes = _forward(ops, targets, inputs)
-    users: dict[Any, list[int]] = {}
-    for index, values in enumerate(inputs):
-        for value in values:
-            users.setdefault(value, []).append(index)
-    for index in range(len(ops) - 1, -1, -1):
-        op = ops[index]
-        if scopes[index] is None and targets[index] not in (TO_SHARD, TO_FULL):
-            using = [u for result in op.results for u in users.get(result, ())]
-            # an entry takes values of the scope around it, which its own mark does not tell
-            wanted = {u: scopes[u] for u in using if scopes[u] is not None and targets[u] != TO_SHARD}
-            inside = set(wanted.values())
-            if len(inside) == 1 and len(wanted) == len(using):
-                scopes[index] = inside.pop()
-            for scope in inside:
-                _copy_for(op, [ops[u] for u, s in wanted.items() if s == scope], str(scope))
-        scope = scopes[index]
-        if scope is not None and not (targets[index] == TO_FULL and scope == MANUAL):
-            set_scope(op, scope)
+    _forward(nodes)
+    users: dict[Any, list[_Node]] = {}
+    for node in nodes:
+        for value in node.op.operands if node.op.name in CONTROL_FLOW else inputs_of(node.op):
+            users.setdefault(value, []).append(node)
+    todo = top
+    while todo:  # an op after those behind it, before those inside of it
+        node = todo.pop()
+        if node.ends:
+            node.scope = node.around
+            continue
+        if node.scope is None and node.target not in BORDERS:
+            _settle_by_users(node, users)
+        if node.scope is not None and not (node.target == TO_FULL and node.scope == MANUAL):
+            _mark(node.op, node.scope)
+        todo += node.inner
 
 
-def _forward(ops: list[Any], targets: list[str], inputs: list[list[Any]]) -> list[str | None]:
-    """The scope of each op's results, as far as it follows from entries, exits and marks."""
+@dataclass(eq=False, slots=True)
+class _Node:
+    """An op of the function's body or of a loop or branch in it. ``ends``: it ends its block, and is never marked."""
+
+    op: Any
+    block: Any
+    holder: _Node | None  # the loop or branch around
+    target: str
+    ends: bool = False
+    scope: str | None = None
+    inner: list[_Node] = field(default_factory=list)
+
+    @property
+    def around(self) -> str | None:
+        return None if self.holder is None else self.holder.scope
+
+
+def _read_nodes(body: Any) -> tuple[list[_Node], list[_Node]]:
+    """The ops of ``body``; and with them all those of loops and branches below, outermost first."""
+    top: list[_Node] = []
+    found: list[_Node] = []
+    todo: list[tuple[Any, _Node | None]] = [(body, None)]
+    while todo:
+        block, holder = todo.pop()
+        ops = [operation(op) for op in block.operations]
+        nodes = [_Node(op, block, holder, custom_call_target(op), op is ops[-1]) for op in ops]
+        (top if holder is None else holder.inner).extend(nodes)
+        found += nodes
+        todo += [
+            (inner, node)
+            for node in nodes
+            if node.op.name in CONTROL_FLOW
+            for region in node.op.regions
+            for inner in region.blocks
+        ]
+    return top, found
+
+
+def _forward(nodes: list[_Node]) -> None:
+    """Sets the scope of each op's results, as far as it follows from entries, exits and marks.
+
+    A block comes behind the one around it, so that what it captures is known.
+    """
     of_value: dict[Any, str] = {}
-    scopes: list[str | None] = []
-    for index, op in enumerate(ops):
-        scope = marked_scope(op) if targets[index] != TO_FULL else get_text(op, SCOPE)
-        if scope is None and (targets[index] in (TO_SHARD, TO_FULL) or SHARDING in op.attributes):
+    for node in nodes:
+        op, border = node.op, node.target in BORDERS
+        scope = get_text(op, SCOPE) if node.target == TO_FULL else marked_scope(op)
+        if scope is None and (border or SHARDING in op.attributes):
             scope = _said_scope(op)
-        if scope is None and targets[index] not in (TO_SHARD, TO_FULL):
-            scope = next((of_value[v] for v in inputs[index] if v in of_value), None)
-        scopes.append(scope)
+        if scope is None and not border and not node.ends:
+            scope = next((of_value[v] for v in inputs_of(op) if v in of_value), None)
+        node.scope = scope
         if scope is not None:
-            of_value.update(dict.fromkeys(op.results, scope))
-    return scopes
+            values = [*op.results]
+            if op.name in CONTROL_FLOW:
+                values += [v for region in op.regions for block in region.blocks for v in block.arguments]
+            of_value.update(dict.fromkeys(values, scope))
+
+
+def _settle_by_users(node: _Node, users: dict[Any, list[_Node]]) -> None:
+    """An op that no entry leads to has the scope of its users; a copy serves users in another scope than its own."""
+    using = [user for result in node.op.results for user in users.get(result, ())]
+    # an entry takes values of the scope around it, which its own mark does not tell
+    wanted = [user for user in using if user.scope is not None and user.target != TO_SHARD]
+    places = {user: _outermost_place(user, node) for user in wanted}
+    inside = {user.scope for user in wanted}
+    local = all(place.block == node.block for place in places.values())
+    if len(inside) == 1 and len(wanted) == len(using) and local:
+        node.scope = inside.pop()
+        return
+    node.scope = node.around
+    while wanted:
+        first = wanted[0]
+        beside: list[_Node] = []
+        rest: list[_Node] = []
+        for user in wanted:
+            same = user.scope == first.scope and places[user].block == places[first].block
+            (beside if same else rest).append(user)
+        wanted = rest
+        if first.scope != node.scope or places[first].block != node.block:
+            copy = _copy_for(node, beside, places[first])
+            for value in inputs_of(copy.op):
+                users.setdefault(value, []).append(copy)
+
+
+def _outermost_place(user: _Node, node: _Node) -> _Node:
+    """``user``, or the outermost loop or branch around it up to the block of ``node`` that is all in its scope."""
+    place = user
+    while place.block != node.block and place.holder is not None and place.holder.scope == user.scope:
+        place = place.holder
+    return place
+
+
+def _copy_for(node: _Node, users: list[_Node], place: _Node) -> _Node:
+    """A copy of the op for ``users``, which are inside, in the block of ``place``; the original serves the others."""
+    here = place.block == node.block
+    with ir.InsertionPoint(node.op) if here else ir.InsertionPoint.at_block_begin(place.block):
+        copy = node.op.clone()
+    scope = users[0].scope
+    assert scope is not None
+    set_scope(copy, scope)
+    replacement = dict(zip(node.op.results, copy.results, strict=True))
+    for user in users:
+        for nested in [user.op] if user.op.name in CONTROL_FLOW else every_op(user.op):
+            for position, value in enumerate(nested.operands):
+                if value in replacement:
+                    nested.operands[position] = replacement[value]
+    return _Node(copy, place.block, place.holder, node.target, scope=scope)
 
 
 def _said_scope(op: Any) -> str | None:
@@ -101,16 +198,3 @@ def _said_scope(op: Any) -> str | None:
     except ShardpassError:
         return None
     return scope_of(said) if isinstance(said, Sharding) else None
-
-
-def _copy_for(op: Any, users: list[Any], scope: str) -> None:
-    """A copy of ``op`` for ``users``, which are inside; the original stays for the others."""
-    with ir.InsertionPoint(op):
-        copy = op.clone()
-    set_scope(copy, scope)
-    replacement = dict(zip(op.results, copy.results, strict=True))
-    for user in users:
-        for nested in every_op(user):
-            for position, value in enumerate(nested.operands):
-                if value in replacement:
-                    nested.operands[position] = replacement[value]

@@ -138,6 +138,22 @@ def test_a_mark_on_an_op_that_takes_a_whole_array() -> None:
     assert "its operand 0 is a whole array" in message
 
 
+def test_a_mark_on_an_op_that_takes_a_whole_array_in_a_branch() -> None:
+    code, line, message = only(
+        """func.func @main(%p: tensor<i1>, %x: tensor<8xf32> {mhlo.sharding = "{devices=[2]<=[2]}"}) -> tensor<8xf32> {
+  %0 = "stablehlo.if"(%p) ({
+    %1 = stablehlo.negate %x {mhlo.sharding = "{manual}"} : tensor<8xf32>
+    stablehlo.return %1 : tensor<8xf32>
+  }, {
+    stablehlo.return %x : tensor<8xf32>
+  }) : (tensor<i1>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}"""
+    )
+    assert (code, line) == ("SP233", 3)
+    assert "its operand 0 is a whole array" in message
+
+
 def test_a_mark_on_a_constant_that_is_used_as_a_whole_array() -> None:
     code, line, message = only(
         """module attributes {mhlo.num_partitions = 2 : i32} {

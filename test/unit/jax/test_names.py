@@ -73,7 +73,7 @@ PROGRAMS = {
 
 
 @pytest.mark.parametrize(("function", "specs"), PROGRAMS.values(), ids=PROGRAMS)
-def test_collectives_and_products_are_called_as_in_plain_jax(function, specs):
+def test_collectives_and_products_are_called_as_in_plain_jax(shardy, function, specs):
     plain = metadata(function, specs)
     with spj.use():
         ours = metadata(function, specs)

@@ -103,7 +103,7 @@ def test_donated_arguments_keep_their_places():
     np.testing.assert_array_equal(np.asarray(found), np.arange(1, 17))
 
 
-def test_each_device_of_a_shard_map_keeps_its_own_order():
+def test_each_device_of_a_shard_map_keeps_its_own_order(shardy):
     x = jax.device_put(np.arange(16, dtype=np.float32), NamedSharding(EIGHT, P("x")))
 
     def tile(t):
@@ -128,7 +128,7 @@ def doubled(x):
 
 
 @pytest.mark.parametrize("in_shard_map", [False, True])
-def test_a_pallas_kernel_for_tpus_is_interpreted(in_shard_map):
+def test_a_pallas_kernel_for_tpus_is_interpreted(shardy, in_shard_map):
     """The interpreter of TPU kernels is ordered callbacks."""
     x = jax.device_put(np.arange(16, dtype=np.float32), NamedSharding(EIGHT, P("x")))
     specs = {"mesh": EIGHT, "in_specs": P("x"), "out_specs": P("x"), "check_vma": False}

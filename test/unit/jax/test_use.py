@@ -70,7 +70,7 @@ def example(source):
 
 
 @pytest.mark.parametrize("source", ["mlp", "transformer", "shard_map"])
-def test_programs_of_the_examples(source, counts):
+def test_programs_of_the_examples(shardy, source, counts):
     module = example(source)
     mesh = make_mesh(**module.MESH)
     rng = np.random.default_rng(0)
@@ -258,7 +258,7 @@ def test_right_whoever_partitions(mesh, function):
     np.testing.assert_allclose(np.asarray(found), np.asarray(wanted), rtol=0, atol=2e-5 * scale)
 
 
-def test_vmapped_and_differentiated_shard_map(mesh, counts):
+def test_vmapped_and_differentiated_shard_map(shardy, mesh, counts):
     @partial(jax.shard_map, mesh=mesh, in_specs=P("data"), out_specs=P())
     def total(block):
         return jax.lax.psum(block.sum(0), "data")
@@ -270,7 +270,7 @@ def test_vmapped_and_differentiated_shard_map(mesh, counts):
     assert counts.partitioned + counts.fallback >= 1
 
 
-def test_shard_map_over_some_of_the_axes(mesh, counts):
+def test_shard_map_over_some_of_the_axes(shardy, mesh, counts):
     """Per-device code over "data"; "model" is left to the partitioner inside it."""
 
     @partial(jax.shard_map, mesh=mesh, in_specs=(P("data"), P()), out_specs=P(), axis_names={"data"})
