@@ -87,7 +87,20 @@ def append_box_exchange(
 
     ``by_shape``: boxes of one shape alone share a round. That takes more rounds, and no byte more than the lower bound.
     """
-    groups = _rounds_of(box_transfers(source, target), by_shape)
+    append_transfers(box_transfers(source, target), source_base, target_base, target_tile, builder, by_shape=by_shape)
+
+
+def append_transfers(
+    transfers: list[BoxTransfer],
+    source_base: IntArray,
+    target_base: IntArray,
+    target_tile: tuple[int, ...],
+    builder: Builder,
+    *,
+    by_shape: bool = False,
+) -> None:
+    """Appends an exchange of these boxes, which fill the target tiles of all devices that need theirs."""
+    groups = _rounds_of(transfers, by_shape)
     rounds = [_round(group, source_base, target_base) for group in groups]
     value = np.array(builder.tile, np.int64)
     accumulator = np.array(target_tile, np.int64)
@@ -122,11 +135,12 @@ def _put_idle(rounds: list[ops.BoxRound], accumulator: IntArray) -> None:
     """Gives the devices that are sent nothing in a round a place to write the zeros that they get instead.
 
     That is cheaper than a mask. The place is one where a later round will write at least as much, else past the end of
-    dimension 0.
+    dimension 0. What a device has that is sent nothing in any round means nothing: it writes anywhere.
     """
     end = int(accumulator[0])
+    receives = np.any([one.source_of >= 0 for one in rounds], axis=0)
     for r, one in enumerate(rounds):
-        for d in np.flatnonzero(one.source_of < 0):
+        for d in np.flatnonzero((one.source_of < 0) & receives):
             later = (other for other in rounds[r + 1 :] if (other.extents[d] >= one.size).all())
             cover = next(later, None)
             if cover is not None:

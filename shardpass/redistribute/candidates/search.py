@@ -10,7 +10,8 @@ Cases, the first that applies:
 
 1. Nothing to do, or an array without elements: no steps. [{x}, {}] to [{x}, {}].
 2. Partial sums that are added: by sub-axes, or an all_reduce and then as for whole values.
-3. The source is on one device: the box exchange, or for many devices doubling: 1, 2, 4, ... devices hold the array.
+3. The source is on one device: the box exchange where few devices receive, beside the ``tree`` where several do. The
+   whole array for 64 devices: 63 rounds, or 6.
 4. The borders of the tiles cross, 10 rows in tiles of 5 against tiles of 3: tiles slide to a common size
    (``pad_to_common_tile``), beside the box exchange on few devices. Tiles too small to slide take the box exchange,
    or on many devices a gather of these dimensions.
@@ -22,16 +23,13 @@ competes where the memory limit allows it.
 
 Invariant: every candidate ends with the target's tiles; ``planner`` proves that of the one that is taken.
 Cost: the candidates' own; the box exchange, whose cost grows with the pairs of devices, is built up to
-``MOST_DEVICES_EXCHANGED`` devices where there is another.
+``MOST_DEVICES_EXCHANGED`` devices (from one device: receivers) where there is another.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from functools import partial
-
-import numpy as np
 
 from shardpass.diagnostics import table_redistribute as table
 from shardpass.redistribute.candidates.box_exchange import append_box_exchange
@@ -45,6 +43,7 @@ from shardpass.redistribute.candidates.sub_axes.gather_in_rounds import strategi
 from shardpass.redistribute.candidates.sub_axes.ordered_first import ordered_first
 from shardpass.redistribute.candidates.sub_axes.staged import staged_strategies
 from shardpass.redistribute.candidates.sub_axes.strategies import common_tile_strategies, detour_strategies, strategies
+from shardpass.redistribute.candidates.tree import append_tree
 from shardpass.redistribute.problem.checks import make_problem
 from shardpass.redistribute.problem.problem import Problem
 from shardpass.redistribute.program import ops
@@ -73,11 +72,8 @@ def build_plan(problem: Problem, planner: str, terms: Terms) -> Builder:
     shape = problem.aligned()
     if problem.source.summand is not None:
         return _with_sums(problem, shape, planner, terms)
-    many = problem.devices > MOST_DEVICES_EXCHANGED
-    if problem.source.only is not None and many:
-        return _doubling(problem, planner, terms)
     if problem.source.only is not None:
-        built = terms.choose(_box_exchanges(problem))
+        built = _from_one_device(problem, problem.source.only, terms)
     elif shape is None:
         built = _on_crossing_borders(problem, planner, terms)
     else:
@@ -110,20 +106,16 @@ def gather_then_slice(problem: Problem, middle: Sharding, terms: Terms) -> Build
     return gathered
 
 
-def _doubling(problem: Problem, planner: str, terms: Terms) -> Builder:
-    """From one device to many: the devices that hold the array double with every step; then on from replicated."""
-    builder = _start(problem)
-    held = problem.source.boxes(problem.shape)
-    order = np.argsort(~held.real, kind="stable")
-    count = 1
-    while count < problem.devices:
-        count *= 2
-        real = np.zeros(problem.devices, bool)
-        real[order[:count]] = True
-        wanted = replace(held, real=real)
-        append_box_exchange(held, wanted, problem.source.base, problem.source.base, problem.source.tile, builder)
-        held = wanted
-    return in_turn(builder, build_plan(between(problem, source=Sharding.replicated()), planner, terms))
+def _from_one_device(problem: Problem, root: int, terms: Terms) -> Builder:
+    """The box exchange has a round for each device that receives; beside it the tree, where there are several."""
+    receive = problem.target.boxes(problem.shape).volume > 0
+    receivers = int(receive.sum()) - int(receive[root])
+    candidates = _box_exchanges(problem) if receivers <= MOST_DEVICES_EXCHANGED else []
+    if receivers > 1:
+        tree = _start(problem, "tree")
+        append_tree(problem, root, tree)
+        candidates.append(tree)
+    return terms.choose(candidates)
 
 
 def _on_crossing_borders(problem: Problem, planner: str, terms: Terms) -> Builder:

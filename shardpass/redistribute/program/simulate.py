@@ -82,7 +82,7 @@ def apply(state: State, op: Op) -> State:
         axes[op.axis] = merged(_group_axis(state, op.groups) + axes[op.axis])
         return replace(state, axes=tuple(axes), base=_first(state.base, op.groups))
     if isinstance(op, ops.AllToAll):
-        blocks, axes[op.split] = cut(axes[op.split], state.shape[op.split] // op.groups.shape[1])
+        blocks, axes[op.split] = _split(state, op.split, op.groups)
         axes[op.concat] = merged(_group_axis(state, op.groups) + axes[op.concat])
         base = _first(state.base, op.groups) + offsets(blocks, _place(op.groups), rank)
         return replace(state, axes=tuple(axes), base=base)
@@ -152,8 +152,16 @@ def _reduced(state: State, op: ops.AllReduce | ops.ReduceScatter) -> State:
     if isinstance(op, ops.AllReduce):
         return state
     axes = list(state.axes)
-    blocks, axes[op.axis] = cut(axes[op.axis], state.shape[op.axis] // op.groups.shape[1])
+    blocks, axes[op.axis] = _split(state, op.axis, op.groups)
     return replace(state, axes=tuple(axes), base=state.base + offsets(blocks, _place(op.groups), rank))
+
+
+def _split(state: State, axis: int, groups: IntArray) -> tuple[Axis, Axis]:
+    """An axis in a block for each member of a group: the digits across blocks, and those in one."""
+    whole, members = state.shape[axis], groups.shape[1]
+    if whole % members:
+        raise Unproven(f"axis {axis} of {whole} positions has no {members} equal blocks")
+    return cut(state.axes[axis], whole // members)
 
 
 def _place(groups: IntArray) -> IntArray:

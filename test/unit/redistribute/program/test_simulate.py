@@ -10,8 +10,8 @@ from shardpass.redistribute.problem.checks import make_problem
 from shardpass.redistribute.program import ops
 from shardpass.redistribute.program.digits import Digit, Unproven, axis_through, cut, merged
 from shardpass.redistribute.program.ends import final_state, held_under
-from shardpass.redistribute.program.simulate import check
-from shardpass.redistribute.program.state import State
+from shardpass.redistribute.program.simulate import check, run
+from shardpass.redistribute.program.state import State, fingerprints
 
 PROBLEMS = {
     "exchange": ((8, 8), "{devices=[8,1]<=[8]}", "{devices=[1,8]<=[8]}"),
@@ -98,3 +98,75 @@ def test_an_axis_is_read_from_where_its_positions_lie():
 
 def test_a_state_has_the_shape_of_its_digits():
     assert State.tile((4, 1, 3), np.zeros((2, 3), np.int64)).shape == (4, 1, 3)
+
+
+FOUR = np.arange(4)[None, :]
+
+
+def tiles(rows, columns=1, real=None, weight=None):
+    """A tile of so many rows for each of 4 devices, one below the other."""
+    base = np.stack([rows * np.arange(4), np.zeros(4, np.int64)], axis=1)
+    return State.tile((rows, columns), base, real, weight)
+
+
+def test_an_all_to_all_of_an_axis_that_the_group_does_not_divide_is_refused():
+    """10 columns for 4 devices: blocks of 2 would leave the last two columns behind."""
+    with pytest.raises(Unproven, match="4 equal blocks"):
+        run((ops.AllToAll(1, 0, FOUR, ()),), tiles(2, 10), (8, 10))
+    moved = run((ops.AllToAll(1, 0, FOUR, ()),), tiles(2, 12), (8, 12))
+    assert moved.shape == (8, 3)
+    assert moved.base.tolist() == [[0, 0], [0, 3], [0, 6], [0, 9]]
+
+
+def test_a_reduce_scatter_of_an_axis_that_the_group_does_not_divide_is_refused():
+    partial = State.tile((10, 1), np.zeros((4, 2), np.int64), weight=fingerprints(4))
+    with pytest.raises(Unproven, match="4 equal blocks"):
+        run((ops.ReduceScatter(0, FOUR, "add", ()),), partial, (10, 1))
+
+
+def test_what_a_device_gets_that_is_sent_nothing_is_no_data():
+    """Of a permute, the devices that are sent nothing get zeros: device 0 here, though device 3 holds a tile."""
+    start = State.tile((2, 1), np.zeros((4, 2), np.int64))
+    sent = run((ops.Permute(np.array([-1, 0, 1, 2]), ()),), start, (2, 1))
+    assert sent.real.tolist() == [False, True, True, True]
+    with pytest.raises(Unproven, match="device 0 is not sent all of its tile"):
+        check((ops.Permute(np.array([-1, 0, 1, 2]), ()),), start, start, (2, 1))
+
+
+def test_zeros_are_no_data():
+    start = tiles(2)
+    with pytest.raises(Unproven, match="made of nothing"):
+        run((ops.Zeros((2, 1)),), start, (8, 1))
+    assert run((ops.Zeros((0, 1)),), start, (0, 1)).shape == (0, 1)
+
+
+def test_a_tile_that_is_padded_inside_of_the_array_is_refused():
+    """Rows 0 and 1 of 8, padded to 4, are not rows 0 to 3; of an array that ends there they are."""
+    with pytest.raises(Unproven, match="is resized"):
+        run((ops.Pad((4, 1)),), tiles(2), (8, 1))
+    whole = State.tile((2, 1), np.zeros((4, 2), np.int64))
+    assert run((ops.Pad((4, 1)),), whole, (2, 1)).shape == (4, 1)
+
+
+@pytest.mark.parametrize(
+    "op",
+    [ops.AllGather(0, FOUR, ()), ops.AllToAll(1, 0, FOUR, ()), ops.AllReduce(FOUR, "add", ())],
+    ids=lambda op: type(op).__name__,
+)
+def test_a_group_with_a_device_that_holds_nothing_is_refused(op):
+    with pytest.raises(Unproven):
+        run((op,), tiles(2, 4, real=np.array([True, True, True, False])), (8, 4))
+
+
+def test_a_round_that_fills_a_part_of_a_tile_makes_no_data():
+    """Device 1 is sent one of its two rows; the other would be the zeros that the exchange starts from."""
+    start = State.tile((2,), np.zeros((2, 1), np.int64), real=np.array([True, False]))
+    begin, end = ops.BeginBoxExchange((2,), (2,)), ops.EndBoxExchange((2,), np.zeros((2, 1), np.int64))
+
+    def exchange(rows):
+        zero = np.zeros((2, 1), np.int64)
+        one = ops.BoxRound((rows,), np.array([-1, 0]), zero, zero, np.array([[0], [rows]]))
+        return run((begin, one, end), start, (2,)).real.tolist()
+
+    assert exchange(2) == [False, True]
+    assert exchange(1) == [False, False]
