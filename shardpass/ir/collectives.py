@@ -1,14 +1,8 @@
 """The collectives of a per-device module: what each moves, over which axes, for which line, and why.
 
-Bytes are those that one device receives from others (the greatest over devices), its own data not counted,
-with tiles of the per-device program and g devices in a group:
-
-    all_gather           result * (g-1)/g        every other device's part of the result
-    all_to_all           operand * (g-1)/g       one block of each other device
-    collective_permute   operand                 0 where every device sends to itself
-    collective_broadcast operand
-    reduce_scatter       operand * (g-1)/g       ring: one block of each other device, partly summed
-    all_reduce           2 * operand * (g-1)/g   reduce_scatter, then all_gather
+Bytes are those that one device receives from others (the greatest over devices), its own data not counted, with tiles
+of the per-device program (``cost.collective`` has the formulas). A permute by which every device sends to itself
+receives nothing.
 
 What stands in the body of a loop runs as often as the loop does, where it counts (``trip_counts``); in a loop whose
 trips are not known it counts once and is marked. Of the branches of a conditional one is taken, so those that receive
@@ -19,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from math import prod
 from typing import Any, NamedTuple
 
@@ -27,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 from jaxlib.mlir import ir
 
+from shardpass.cost.collective import ALL_GATHER, KINDS, bytes_received
 from shardpass.diagnostics import NOWHERE, Place, ShardpassError
 from shardpass.element_types import element_type
 from shardpass.ir.frames import user_place
@@ -36,14 +30,6 @@ from shardpass.sharding.axes import part_name, refs
 
 Ints = npt.NDArray[np.int64]
 
-KINDS = (
-    "all_gather",
-    "all_reduce",
-    "all_to_all",
-    "collective_broadcast",
-    "collective_permute",
-    "reduce_scatter",
-)
 OPS = frozenset(f"stablehlo.{kind}" for kind in KINDS)
 _LOOP, _BRANCHES = "stablehlo.while", ("stablehlo.if", "stablehlo.case")
 
@@ -169,14 +155,8 @@ def _use(op: Any, around: _Around, devices: int, mesh: Mesh | None) -> Collectiv
 
 
 def _received(kind: str, operands: Sequence[Any], results: Sequence[Any], groups: Ints) -> int:
-    size = groups.shape[1] if groups.size else 1
-    others = Fraction(size - 1, size)
-    if kind == "all_gather":
-        return int(_bytes(results) * others)
-    moved = _bytes(operands)
-    if kind in ("collective_permute", "collective_broadcast"):
-        return moved if size > 1 else 0
-    return int(moved * others * (2 if kind == "all_reduce" else 1))
+    whole = _bytes(results if kind == ALL_GATHER else operands)
+    return bytes_received(kind, whole, groups.shape[1] if groups.size else 1)
 
 
 def _bytes(types: Sequence[Any]) -> int:

@@ -42,7 +42,7 @@ Shapes = tuple[Shape, ...]
 class Collective:
     """One collective that every device takes part in. ``bytes``: what one device receives, its own data not counted."""
 
-    kind: str  # one of ``ir.collectives.KINDS``
+    kind: str  # one of ``cost.collective.KINDS``
     axes: Axes
     bytes: int
     cause: str  # for people: why it is there

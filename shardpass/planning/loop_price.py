@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from shardpass.cost.collective import bytes_received
 from shardpass.planning.loop_blocks import Blocks, Product
 from shardpass.redistribute.problem.device_arrays import IntArray
 from shardpass.redistribute.problem.sub_axes import SubAxes
@@ -107,7 +108,7 @@ def price(pair: Pair, profile: Profile, sub_axes: SubAxes, both_ways: bool) -> P
     count, groups = pair.count, pair.groups
     network = tiers(profile, sub_axes)
     kind = StepKind.ALL_GATHER if pair.is_gather else StepKind.REDUCE_SCATTER
-    collective = step_seconds(Step(kind, (), groups, (), (), pair.bytes * (count - 1) // count, 0), network)
+    collective = step_seconds(Step(kind, (), groups, (), (), bytes_received(kind, pair.bytes, count), 0), network)
     ends = np.stack([groups.ravel(), np.roll(groups, 1, axis=1).ravel()], axis=1)
     hop = step_seconds(Step(StepKind.COLLECTIVE_PERMUTE, (), ends, (), (), pair.bytes // count, 0), network)
     products = in_turn = 0.0

@@ -25,6 +25,7 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import NamedTuple
 
+from shardpass.cost.collective import ALL_GATHER, REDUCE_SCATTER, bytes_received
 from shardpass.ops.splits.factors import Axes, DimAxes, DimMap, Kind, Rule, project, unproject, used_axes
 
 ReducedLater = Callable[[int, Axes], int]
@@ -184,11 +185,11 @@ def _cost(
     for place, (side, dim_map, found) in enumerate(zip(sides, maps, said, strict=True)):
         lost = {a for other, axes in found.items() if other != factor for a in axes if a in mine}
         count = prod(sizes[a] for a in lost or contested)
-        moved = side.facts.bytes * (count - 1) // count
+        moved = bytes_received(ALL_GATHER, side.facts.bytes, count)
         if lost:
             total += moved // count if any(factor in factors for factors in dim_map) else moved
         elif partial and place >= len(rule.operands):
-            total += 2 * moved
+            total += bytes_received(REDUCE_SCATTER, side.facts.bytes, count) + moved
     return total
 
 

@@ -1,10 +1,7 @@
 """What the collectives of optimised HLO send, by kind: of a program that another partitioner made.
 
-Bytes are those that one device receives, its own data not counted; shapes in HLO are a device's, g devices in a group:
-
-    all-gather, all-to-all  result * (g-1)/g      reduce-scatter  result * (g-1)
-    collective-permute      result                all-reduce      2 * result * (g-1)/g
-    collective-broadcast    result
+Bytes are those that one device receives, its own data not counted (``cost.collective`` has the formulas); shapes in HLO
+are a device's, and only results are read.
 
 Cases: a loop's body counts as often as XLA knows it to run, else once; of a conditional's branches the dearest counts;
 an asynchronous pair counts at its start, by the half of its type that is the result. (``tools/bench/hlo_traffic.py`` is
@@ -21,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
+from shardpass.cost.collective import REDUCE_SCATTER, bytes_received
 from shardpass.runtime.hlo import collectives_in
 
 _HEAD = re.compile(r"^(ENTRY )?%?([\w.\-]+) .*\{$")
@@ -120,8 +118,4 @@ def _received(kind: str, size: int, groups: tuple[tuple[int, ...], ...]) -> int 
     group = max(map(len, groups), default=0)
     if group < 2:
         return None
-    if kind in ("collective_permute", "collective_broadcast"):
-        return size
-    if kind == "reduce_scatter":
-        return size * (group - 1)
-    return size * (group - 1) * (2 if kind == "all_reduce" else 1) // group
+    return bytes_received(kind, size * group if kind == REDUCE_SCATTER else size, group)

@@ -30,7 +30,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # XLA warns at every compila
 
 import numpy as np
 
-from shardpass.ir.collectives import KINDS
+from shardpass.cost.collective import KINDS
 from shardpass.ops.families.elementwise import MHLO
 from shardpass.ops.registry import find, table
 from shardpass.runtime import compile_single

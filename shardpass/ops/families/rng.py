@@ -30,6 +30,7 @@ from typing import Any
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
 
+from shardpass.cost.collective import ALL_REDUCE, bytes_received
 from shardpass.element_types import ElementType, element_type
 from shardpass.ir.reductions import all_reduce
 from shardpass.ir.tensors import i64_array, retype, shape_of
@@ -192,9 +193,9 @@ class Rng(OpModel[LocalPlan]):
         devices = mesh.num_devices
         if devices == 1:
             return LocalPlan(split)
-        moved = 2 * self.element.bytes(prod(split.result_shapes[0])) * (devices - 1) // devices
+        moved = bytes_received(ALL_REDUCE, self.element.bytes(prod(split.result_shapes[0])), devices)
         cause = f"stablehlo.rng: all devices take the numbers that device {_first(split)} draws"
-        return LocalPlan(split, (Collective("all_reduce", tuple(range(len(mesh.sizes))), moved, cause),))
+        return LocalPlan(split, (Collective(ALL_REDUCE, tuple(range(len(mesh.sizes))), moved, cause),))
 
     def emit(self, plan: LocalPlan, site: Site) -> Sequence[Any]:
         (drawn,) = site.keep()

@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
 
+from shardpass.cost.collective import ALL_GATHER, PERMUTE, bytes_received
 from shardpass.element_types import ElementType
 from shardpass.ops.halo.reach import Reach
 from shardpass.ops.halo.strips import Layout, beside
@@ -154,8 +155,8 @@ def plan_rounds(line: Line, shape: Sequence[int], element: ElementType, exchange
 
 def gather(line: Line, element: ElementType, elements: int) -> Collective:
     """The all_gather of ``elements`` elements of each position."""
-    received = element.bytes(line.count * elements) * (line.count - 1) // line.count
-    return Collective("all_gather", line.axes, received, line.cause)
+    moved = bytes_received(ALL_GATHER, element.bytes(line.count * elements), line.count)
+    return Collective(ALL_GATHER, line.axes, moved, line.cause)
 
 
 @lru_cache(maxsize=4096)
@@ -165,13 +166,13 @@ def choose(size: int, count: int, window: Window, cross_bytes: int) -> Choice:
     priced = [
         (layout.received * cross_bytes + LATENCY_BYTES * len(layout.shipments), Way.BESIDE),
         (exchange.received * cross_bytes + LATENCY_BYTES * len(exchange.rounds), Way.ROUNDS),
-        ((count - 1) * tile_of(size, count) * cross_bytes + LATENCY_BYTES, Way.GATHER),
+        (bytes_received(ALL_GATHER, count * tile_of(size, count) * cross_bytes, count) + LATENCY_BYTES, Way.GATHER),
     ]
     return Choice(min(priced, key=lambda one: one[0])[1], layout, exchange)
 
 
-def _permute(line: Line, received: int) -> Collective:
-    return Collective("collective_permute", line.axes, received, line.cause)
+def _permute(line: Line, moved: int) -> Collective:
+    return Collective(PERMUTE, line.axes, moved, line.cause)
 
 
 def _cross(shape: Sequence[int], dim: int) -> int:

@@ -38,6 +38,7 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import NamedTuple
 
+from shardpass.cost.collective import ALL_REDUCE, REDUCE_SCATTER, bytes_received
 from shardpass.element_types import ElementType
 from shardpass.ops.splits.factors import Axes, DimAxes, DimMap, Kind, Rule, pair_rules, project, unproject
 from shardpass.ops.splits.prime_mesh import PrimeMesh
@@ -388,7 +389,7 @@ class Completion:
 
     @property
     def kind(self) -> str:
-        return "all_reduce" if self.dim is None else "reduce_scatter"
+        return ALL_REDUCE if self.dim is None else REDUCE_SCATTER
 
 
 def complete(
@@ -396,8 +397,7 @@ def complete(
 ) -> tuple[DimAxes, tuple[Completion, ...]]:
     """The dims of a result after its partial sums are completed, and how they are: scattered where that is wanted.
 
-    A reduce_scatter over g devices receives (g-1)/g of the tile, an all_reduce twice that (a reduce_scatter and an
-    all_gather). Example on x=2, y=2: ``f32[8,8]`` partial over x and y, wanted in rows over x: a reduce_scatter over x
+    Example on x=2, y=2: ``f32[8,8]`` partial over x and y, wanted in rows over x: a reduce_scatter over x
     along dimension 0 receives 128 bytes, and an all_reduce over y of the [4,8] that is left 128.
     """
     tile = list(mesh.tile(side.shape, dims))
@@ -405,12 +405,12 @@ def complete(
     left = list(partial)
     for dim, axes in scatter_dims(side.shape, side.dims, dims, partial, mesh):
         group = mesh.count(axes)
-        steps.append(Completion(dim, axes, combiner, side.element.bytes(prod(tile)) * (group - 1) // group))
+        scattered = bytes_received(REDUCE_SCATTER, side.element.bytes(prod(tile)), group)
+        steps.append(Completion(dim, axes, combiner, scattered))
         tile[dim] //= group
         out[dim] = out[dim] + axes
         left = [a for a in left if a not in axes]
     if left:
-        group = mesh.count(tuple(left))
-        received = 2 * side.element.bytes(prod(tile)) * (group - 1) // group
-        steps.append(Completion(None, tuple(left), combiner, received))
+        summed = bytes_received(ALL_REDUCE, side.element.bytes(prod(tile)), mesh.count(tuple(left)))
+        steps.append(Completion(None, tuple(left), combiner, summed))
     return tuple(out), tuple(steps)

@@ -7,6 +7,7 @@ from typing import Any
 
 from jaxlib.mlir.dialects import stablehlo as hlo
 
+from shardpass.cost.collective import ALL_GATHER, bytes_received
 from shardpass.element_types import ElementType
 from shardpass.ir.gathers import all_gather
 from shardpass.ir.tensors import retype, shape_of
@@ -18,7 +19,7 @@ from shardpass.ops.splits.prime_mesh import PrimeMesh
 def stacking(part: Shape, element: ElementType, axes: Axes, mesh: PrimeMesh, cause: str) -> Collective:
     """The all_gather of ``stacked``: ``part`` is the shape of one device's part."""
     parts = mesh.count(axes)
-    return Collective("all_gather", axes, element.bytes(parts * prod(part)) * (parts - 1) // parts, cause)
+    return Collective(ALL_GATHER, axes, bytes_received(ALL_GATHER, element.bytes(parts * prod(part)), parts), cause)
 
 
 def stacked(site: Site, value: Any, planned: Collective) -> Any:

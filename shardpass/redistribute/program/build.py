@@ -6,14 +6,8 @@ call, and nothing else writes either.
 State: the program so far; the shape of the local array after it (``tile``); the bytes that each device has received;
 the memory that the program takes (``memory``).
 
-Bytes received, for a tile of w bytes and groups of g, own data not counted:
-
-1. dynamic_slice: 0.
-2. all_to_all: w - w/g.  A tile of 64 bytes in groups of 4: 48.
-3. all_gather: w (g - 1).  A tile of 16 bytes in groups of 4: 48.
-4. all_reduce: 2 (w - w/g), as a reduce_scatter and an all_gather of the parts, the least that it takes.
-5. reduce_scatter: w - w/g.
-6. collective_permute: w on a device that another sends to, else 0. A round of boxes counts its box's full shape.
+Bytes received are those of ``cost.collective``. By a dynamic_slice nothing is received; by a collective_permute a device
+that another sends to receives the tile, any other nothing. A round of boxes counts its box's full shape.
 
 Invariants: a step ends with a tile of the problem; ops between two steps are counted to the step after them.
 O(devices) for each step.
@@ -27,6 +21,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from shardpass.cost.collective import bytes_received
 from shardpass.element_types import ElementType
 from shardpass.redistribute.problem.device_arrays import IntArray, moving_pairs
 from shardpass.redistribute.problem.sub_axes import SubAxes
@@ -150,9 +145,9 @@ class Builder:
         tile = list(self.tile)
         tile[split] //= size
         tile[concat] *= size
-        whole = self.bytes(self.tile)
+        moved = bytes_received(StepKind.ALL_TO_ALL, self.bytes(self.tile), size)
         self.program.append(ops.AllToAll(split, concat, groups, axes))
-        self._step(StepKind.ALL_TO_ALL, axes, groups, tuple(tile), whole - whole // size)
+        self._step(StepKind.ALL_TO_ALL, axes, groups, tuple(tile), moved)
 
     def all_gather(self, axis: int, groups: IntArray) -> None:
         size = groups.shape[1]
@@ -160,14 +155,14 @@ class Builder:
         tile = list(self.tile)
         tile[axis] *= size
         self.program.append(ops.AllGather(axis, groups, axes))
-        self._step(StepKind.ALL_GATHER, axes, groups, tuple(tile), self.bytes(self.tile) * (size - 1))
+        moved = bytes_received(StepKind.ALL_GATHER, self.bytes(self.tile) * size, size)
+        self._step(StepKind.ALL_GATHER, axes, groups, tuple(tile), moved)
 
     def all_reduce(self, groups: IntArray) -> None:
-        size = groups.shape[1]
         axes = self.sub_axes.along(groups)
-        whole = self.bytes(self.tile)
+        moved = bytes_received(StepKind.ALL_REDUCE, self.bytes(self.tile), groups.shape[1])
         self.program.append(ops.AllReduce(groups, self.reduction, axes))
-        self._step(StepKind.ALL_REDUCE, axes, groups, self.tile, 2 * (whole - whole // size))
+        self._step(StepKind.ALL_REDUCE, axes, groups, self.tile, moved)
 
     def permute(self, source_of: IntArray) -> None:
         """Every device gets the array of its source; no op where every device is its own source."""

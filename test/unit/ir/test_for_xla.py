@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import shardpass
+from shardpass.cost.collective import KINDS
 from shardpass.ir.annotations import MANUAL, SHARDING, custom_call_target, get_text
-from shardpass.ir.collectives import KINDS
 from shardpass.ir.tensors import every_op, operation
 
 GROUPS = "replica_groups = dense<[[0, 1, 2, 3]]> : tensor<1x4xi64>"

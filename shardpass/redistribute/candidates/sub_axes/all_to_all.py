@@ -25,6 +25,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from shardpass.cost.collective import bytes_received
 from shardpass.redistribute.candidates.sub_axes.assignments import Assignment, SubAxisProblem
 from shardpass.redistribute.candidates.sub_axes.local_layout import isolated, rearranged, restored
 from shardpass.redistribute.problem.device_arrays import IntArray
@@ -65,7 +66,8 @@ def swap(problem: SubAxisProblem, before: Assignment, after: Assignment, builder
         by_rows = [] if builder.is_rearranged else [exchange.by_rows(split)]
         forms += [*as_it_is, *by_rows]
     program = builder.cheapest(forms)
-    builder.step(StepKind.ALL_TO_ALL, program, exchange.groups, exchange.target, moved - moved // count, exchange.names)
+    received = bytes_received(StepKind.ALL_TO_ALL, moved, count)
+    builder.step(StepKind.ALL_TO_ALL, program, exchange.groups, exchange.target, received, exchange.names)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 
+from shardpass.cost.collective import bytes_received
 from shardpass.redistribute.candidates.sub_axes.assignments import REPLICATED, Assignment, SubAxisProblem
 from shardpass.redistribute.candidates.sub_axes.local_layout import LocalLayout, isolated, restored
 from shardpass.redistribute.candidates.sub_axes.route import Route
@@ -77,4 +78,4 @@ def _gather_to(problem: SubAxisProblem, after: Assignment, gathered: list[int], 
         forms.append([ops.AllGather(dim, groups, names, by_pieces=True)])
     program = builder.cheapest(forms)
     kind = StepKind.ALL_GATHER if program is in_front else StepKind.ALL_TO_ALL
-    builder.step(kind, program, groups, full, builder.bytes(tile) * (size - 1), names)
+    builder.step(kind, program, groups, full, bytes_received(kind, builder.bytes(tile) * size, size), names)

@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from shardpass.cost.collective import bytes_received
 from shardpass.redistribute.candidates.sub_axes.all_to_all import swap
 from shardpass.redistribute.candidates.sub_axes.assignments import REPLICATED, Assignment, SubAxisProblem
 from shardpass.redistribute.candidates.sub_axes.gathers import gather, gather_in_two, gathered_last
@@ -112,8 +113,8 @@ def _reduce(problem: SubAxisProblem, before: Assignment, after: Assignment, buil
             ops.ReduceScatter(0, groups, builder.reduction, names),
             *([] if tile == (1, *shape[1:]) else [ops.Reshape(tile)]),
         ]
-        whole = builder.bytes(builder.tile)
-        builder.step(StepKind.REDUCE_SCATTER, program, groups, tile, whole - whole // size, names)
+        moved = bytes_received(StepKind.REDUCE_SCATTER, builder.bytes(builder.tile), size)
+        builder.step(StepKind.REDUCE_SCATTER, program, groups, tile, moved, names)
     reduced = [m for m in problem.summed if after[m] == REPLICATED]
     if reduced:
         builder.all_reduce(problem.sub_axes.groups(reduced))
