@@ -6,8 +6,8 @@ call, and nothing else writes either.
 State: the program so far; the shape of the local array after it (``tile``); the bytes that each device has received;
 the memory that the program takes (``memory``).
 
-Bytes received are those of ``cost.collective``. By a dynamic_slice nothing is received; by a collective_permute a device
-that another sends to receives the tile, any other nothing. A round of boxes counts its box's full shape.
+Bytes received are those of ``cost.collective``. A dynamic_slice brings nothing; a collective_permute brings the tile to
+a device that another sends to. A round of boxes counts its box's full shape.
 
 Invariants: a step ends with a tile of the problem; ops between two steps are counted to the step after them.
 O(devices) for each step.

@@ -27,13 +27,14 @@ O(steps) on a flat machine, else O(steps * devices * log devices), vectorised.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
+from shardpass.cost.machine import MACHINES, Machine, find_machine
 from shardpass.redistribute.problem.device_arrays import IntArray
 from shardpass.redistribute.problem.sub_axes import SubAxes
 from shardpass.redistribute.program.build import Builder
@@ -187,59 +188,55 @@ def _axis_tiers(profile: Profile, sub_axes: SubAxes) -> tuple[Tier, ...]:
     return (*out, Tier(None, tier_links[-1] if tier_links else profile.link))
 
 
-PROFILES: Mapping[str, Profile] = {
-    profile.name: profile
-    for profile in (
-        Profile("default", 10e-6, 50e9, 1e12, "a fast interconnect inside a host or pod, copies at a twentieth of it"),
-        Profile(
-            "cpu",
-            200e-6,
-            2e9,
-            2e9,
-            "virtual devices of one CPU, through XLA's client",
-            products=2e10,
-            runs=5e7,
-            elements=3.6e9,
-            places=1.85e9,
-            gathers_by_pieces=True,
-            cuts_by_slices=True,
-            floats_as_bits=True,
-        ),
-        Profile(
-            "a100",
-            15e-6,
-            25e9,
-            2e12,
-            "hosts of 8 A100: NVLink, 300 GB/s each way, inside, 200 Gbit/s a device between (data sheet)",
-            blocks=((8, Link(10e-6, 300e9)),),
-            products=156e12,
-        ),
-        Profile(
-            "h100",
-            15e-6,
-            50e9,
-            3.35e12,
-            "hosts of 8 H100: NVLink, 450 GB/s each way, inside, 400 Gbit/s a device between (data sheet)",
-            blocks=((8, Link(10e-6, 450e9)),),
-            products=495e12,
-        ),
-        Profile(
-            "v5p",
-            5e-6,
-            300e9,
-            2.765e12,
-            "a pod of TPU v5p: 4,800 Gbit/s of links a chip, half each way (Google Cloud's page of the v5p)",
-            products=229e12,
-        ),
-        Profile("ethernet", 50e-6, 3e9, 1e12, "hosts on a 25 Gbit/s network"),
-        Profile(
-            "pod",
-            25e-6,
-            12.5e9,
-            1e12,
-            "hosts of 8 devices: fast inside, 100 Gbit/s for each device between",
-            blocks=((8, Link(5e-6, 150e9)),),
-        ),
-        Profile("paper", 0.0, 1.0, math.inf, "bytes alone, as in section 6.2 of Rink et al."),
+WRITTEN = (
+    Profile("default", 10e-6, 50e9, 1e12, "a fast interconnect inside a host or pod, copies at a twentieth of it"),
+    Profile("ethernet", 50e-6, 3e9, 1e12, "hosts on a 25 Gbit/s network"),
+    Profile(
+        "pod",
+        25e-6,
+        12.5e9,
+        1e12,
+        "hosts of 8 devices: fast inside, 100 Gbit/s for each device between",
+        blocks=((8, Link(5e-6, 150e9)),),
+    ),
+    Profile("paper", 0.0, 1.0, math.inf, "bytes alone, as in section 6.2 of Rink et al."),
+)
+
+
+def of_machine(machine: Machine) -> Profile:
+    """The profile of a machine of ``cost.machines``: on a torus, links as one mesh axis has them."""
+    *inner, outer = machine.links
+    return Profile(
+        machine.name,
+        outer.latency,
+        outer.usual,
+        machine.memory_bandwidth,
+        machine.about,
+        tuple((int(link.devices or 0), Link(link.latency, link.usual)) for link in inner),
+        products=machine.rate("bf16") / 2,
+        **machine.local,
     )
-}
+
+
+class _Profiles(Mapping[str, Profile]):
+    """Those that are written above, and of each machine, which is read when it is asked for."""
+
+    def __init__(self) -> None:
+        self._known = {profile.name: profile for profile in WRITTEN}
+
+    def __getitem__(self, name: str) -> Profile:
+        if name not in self._known:
+            self._known[name] = of_machine(find_machine(name))
+        return self._known[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter((*(profile.name for profile in WRITTEN), *MACHINES))
+
+    def __len__(self) -> int:
+        return len(WRITTEN) + len(MACHINES)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._known or name in MACHINES
+
+
+PROFILES: Mapping[str, Profile] = _Profiles()

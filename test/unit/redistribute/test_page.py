@@ -32,7 +32,7 @@ def test_profiles_of_the_page_are_read(block):
 
 
 def test_every_profile_stands_in_the_table():
-    rows = dict(re.findall(r"^\| `(\w+)`[^|]*\|(.*)\|$", PAGE.split("## Machines")[1], re.MULTILINE))
+    rows = dict(re.findall(r"^\| `([\w-]+)`[^|]*\|(.*)\|$", PAGE.split("## Machines")[1], re.MULTILINE))
     assert set(rows) == set(PROFILES)
     for name, row in rows.items():
         said = [float(n) * scale for n, scale in numbers(row)]

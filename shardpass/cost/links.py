@@ -1,0 +1,120 @@
+"""What joins the devices of a machine, and how long the bytes of a collective take on it, latency apart.
+
+A *stage* is the part of a collective that goes over one kind of link: ``whole`` bytes (``cost.collective``) in groups
+along some mesh axes. Three kinds of links, b the bandwidth:
+
+1. Switch: a device receives b from any others at once. Where the switch adds, an all_reduce has a rate of its own.
+2. Direct: a link of b between any two devices, so that a device of a group of g receives (g-1) b.
+3. Torus: a link of b each way between neighbours along each dimension of the torus. A mesh axis lies along a dimension;
+   one that is longer than the longest dimension, along as many as it needs. Gathers and sums go round all rings of the
+   group at once, both ways: 2b for each ring, and b where the ring is open, as its last device is no neighbour of the
+   first. A permute goes over one link. An all_to_all is bounded by the links of its longest ring of n devices: blocks
+   travel n/4 links on average, either way, so that each link carries an eighth of n times the operand; twice that where
+   the ring is open.
+
+Example: an all_gather on a torus with b = 100 GB/s over one mesh axis of 16 receives 200 GB/s, over three 600. An
+all_to_all of 64 MB over the 16 takes 64 MB * 16/8 / b = 1.28 ms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from shardpass.cost.collective import ALL_REDUCE, ALL_TO_ALL, PERMUTE, bytes_received
+
+
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """``devices``: of a block that the switch joins; None: all. ``latency``: seconds of a collective of no bytes."""
+
+    devices: int | None
+    latency: float
+    bandwidth: float
+    all_reduce: float | None = None
+
+    def start(self, sizes: Sequence[int]) -> float:
+        return self.latency
+
+    def seconds(self, kind: str, whole: int, sizes: Sequence[int]) -> float:
+        rate = self.all_reduce if kind == ALL_REDUCE and self.all_reduce else self.bandwidth
+        return bytes_received(kind, whole, prod(sizes)) / rate
+
+    @property
+    def usual(self) -> float:
+        """Bytes a second that a device receives over one mesh axis."""
+        return self.bandwidth
+
+
+@dataclass(frozen=True, slots=True)
+class Direct:
+    """``devices``: of a block whose devices are joined two by two. ``bandwidth``: of one link, each way."""
+
+    devices: int
+    latency: float
+    bandwidth: float
+
+    def start(self, sizes: Sequence[int]) -> float:
+        return self.latency
+
+    def seconds(self, kind: str, whole: int, sizes: Sequence[int]) -> float:
+        links = 1 if kind == PERMUTE else prod(sizes) - 1
+        return bytes_received(kind, whole, prod(sizes)) / (links * self.bandwidth)
+
+    @property
+    def usual(self) -> float:
+        return self.bandwidth * (self.devices - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Torus:
+    """``shape``: the greatest; devices may be a part of it. ``wrap``: a ring of so many, or a multiple, is closed.
+
+    ``hop``: seconds from neighbour to neighbour. ``bandwidth``: of one link, each way.
+    """
+
+    devices: int | None
+    latency: float
+    bandwidth: float
+    shape: tuple[int, ...]
+    wrap: int
+    hop: float
+
+    def start(self, sizes: Sequence[int]) -> float:
+        return self.latency + self.hop * sum(n / 2 if closed else n - 1 for n, closed in self._rings(sizes))
+
+    def seconds(self, kind: str, whole: int, sizes: Sequence[int]) -> float:
+        rings = self._rings(sizes)
+        if kind == PERMUTE:
+            return whole / self.bandwidth
+        if kind == ALL_TO_ALL:
+            return max(whole * n / (8 if closed else 4) for n, closed in rings) / self.bandwidth
+        links = sum(2 if closed else 1 for _, closed in rings)
+        return bytes_received(kind, whole, prod(sizes)) / (links * self.bandwidth)
+
+    @property
+    def usual(self) -> float:
+        return 2 * self.bandwidth
+
+    def _rings(self, sizes: Sequence[int]) -> list[tuple[float, bool]]:
+        """Of each dimension of the torus that is in use: devices along it, and whether the ring is closed."""
+        rings: list[tuple[float, bool]] = []
+        for size in sizes:
+            count = self._folds(size)
+            closed = count > 1 or size % self.wrap == 0
+            rings += [(size ** (1 / count), closed)] * count
+        return rings if len(rings) <= len(self.shape) else self._rings_of_all(prod(sizes))
+
+    def _folds(self, size: int) -> int:
+        """Over how many dimensions a mesh axis of ``size`` lies."""
+        longest = sorted(self.shape, reverse=True)
+        return next((k for k in range(1, len(longest)) if prod(longest[:k]) >= size), len(longest))
+
+    def _rings_of_all(self, devices: int) -> list[tuple[float, bool]]:
+        """More mesh axes than dimensions: they share all of these."""
+        side = devices ** (1 / len(self.shape))
+        return [(side, side >= self.wrap)] * len(self.shape)
+
+
+Link = Switch | Direct | Torus

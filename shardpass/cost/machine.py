@@ -1,0 +1,185 @@
+"""Seconds that collectives and work take on a machine.
+
+Links come in tiers, the innermost first: devices of one block of a tier (a host, a rack, a slice: neighbouring device
+ids) have its link, and blocks are joined by the next. The last tier joins all. A collective over several tiers is done
+in stages, one a tier, on all groups and devices at once: of what crosses from host to host each device of a host
+carries its share, over its own network card.
+
+    kind                          stage of a tier, m devices in all inner stages       time
+    all_gather, reduce_scatter    the same kind, of whole / m                          the sum of the stages
+    all_reduce                    the same kind, of whole / m, in chunks               the longest stage
+    collective_broadcast          the same kind, of whole / m, in chunks               the longest stage
+    all_to_all                    of the part of the operand for blocks up to here     the longest stage
+    collective_permute            of whole, on the outermost tier that is crossed      that stage
+
+NCCL does so: sums between hosts go up and down trees of hosts, chunk after chunk, while another chunk is added inside.
+The latency is the sum of the tiers' in the first three, and else the greatest.
+
+Work takes as long as its additions and multiplications at the rate of its element type, or as its bytes through memory:
+the longer of the two (roofline).
+
+Example, hosts of 8 with 450 GB/s inside and 50 GB/s a device between: an all_gather of 8 GB over 32 hosts gathers 1 GB
+on each device over its card, 31/32 of it from others, in 19.4 ms, and then 8 GB inside, 7/8 of it from others, in 15.6:
+35 ms, 229 GB/s.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from shardpass.cost.collective import ALL_GATHER, ALL_TO_ALL, PERMUTE, REDUCE_SCATTER, Axis, Collective
+from shardpass.cost.links import Direct, Link, Switch, Torus
+from shardpass.element_types import element_type
+
+FOLDER = Path(__file__).parent / "machines"
+MACHINES = tuple(sorted(path.stem for path in FOLDER.glob("*.toml")))
+IN_TURN = (ALL_GATHER, REDUCE_SCATTER)
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What a device computes. ``flops``: additions and multiplications; ``bytes``: read from memory and written."""
+
+    flops: float
+    element: str  # as MLIR or HLO spells it
+    bytes: float
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a number of a machine comes from. ``date``: when the source was read, or the number measured."""
+
+    of: str
+    where: str
+    date: datetime.date
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A machine, as its file under ``cost/machines`` describes it.
+
+    Attributes:
+        memory: bytes of a device.
+        memory_bandwidth: bytes a second that a device reads or writes.
+        flops: a second, by element type: "f32"; "f8" for all of that width.
+        links: by tier, the innermost first.
+        local: rates of the local work of redistributions (``redistribute.program.local_work``), where they are known.
+    """
+
+    name: str
+    about: str
+    memory: float
+    memory_bandwidth: float
+    flops: Mapping[str, float]
+    links: tuple[Link, ...]
+    local: Mapping[str, Any]
+    sources: tuple[Source, ...]
+
+    def seconds(self, what: Collective | Work) -> float:
+        """Seconds that a device takes for ``what``."""
+        if isinstance(what, Work):
+            return max(what.flops / self.rate(what.element), what.bytes / self.memory_bandwidth)
+        if not what.received:
+            return 0.0
+        stages = tuple(self._stages(what.axes))
+        if what.kind == PERMUTE:
+            stages = stages[-1:]
+        parts = [one.link.seconds(what.kind, one.whole(what), one.sizes) for one in stages]
+        starts = [one.link.start(one.sizes) for one in stages]
+        start = max(starts) if what.kind == ALL_TO_ALL else sum(starts)
+        return start + (sum(parts) if what.kind in IN_TURN else max(parts))
+
+    def rate(self, element: str) -> float:
+        """Flops a second of ``element``: where none is given, of the next wider type that has one, or of the widest."""
+        name = element.removeprefix("complex<").removesuffix(">").removeprefix("u")
+        for given in (name, f"f{name[1]}" if name[:1] == "f" and not name[1:].isdigit() else name):
+            if given in self.flops:
+                return self.flops[given]
+        width = element_type(element).bits // (2 if element.startswith("complex") else 1)
+        widths = sorted((_width(given), rate) for given, rate in self.flops.items())
+        return next((rate for bits, rate in widths if bits >= width), widths[-1][1])
+
+    def _stages(self, axes: tuple[Axis, ...]) -> Iterator[_Stage]:
+        left, inner = axes, 1
+        for link in self.links:
+            here = [_inside(axis, link.devices) for axis in left]
+            left = tuple(Axis(axis.size // n, axis.stride * n) for axis, n in zip(left, here, strict=True))
+            sizes = tuple(n for n in here if n > 1)
+            if sizes:
+                yield _Stage(link, sizes, inner)
+                inner *= math.prod(sizes)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stage:
+    """A part of a collective: on ``link``, in groups of ``sizes``; ``inner`` devices were joined before."""
+
+    link: Link
+    sizes: tuple[int, ...]
+    inner: int
+
+    def whole(self, what: Collective) -> int:
+        if what.kind == ALL_TO_ALL:
+            return what.bytes * self.inner * math.prod(self.sizes) // what.devices
+        return what.bytes if what.kind == PERMUTE else what.bytes // self.inner
+
+
+def _inside(axis: Axis, block: int | None) -> int:
+    """How many neighbours along ``axis`` are in one block of device ids, in every group."""
+    if block is None:
+        return axis.size
+    return math.gcd(axis.size, block // axis.stride) if block % axis.stride == 0 else 1
+
+
+def _width(element: str) -> int:
+    return int(element.lstrip("bfi"))
+
+
+def find_machine(name: str) -> Machine:
+    """The machine of that name. Raises KeyError where there is none."""
+    if name not in MACHINES:
+        raise KeyError(name)
+    return _read(name)
+
+
+@lru_cache(maxsize=64)
+def _read(name: str) -> Machine:
+    return from_table(tomllib.loads((FOLDER / f"{name}.toml").read_text()))
+
+
+def from_table(data: Mapping[str, Any]) -> Machine:
+    """The machine that parsed TOML describes. Raises KeyError, TypeError or ValueError where ``data`` is no machine."""
+    links = tuple(_link(row) for row in data["links"])
+    sizes = [math.inf if link.devices is None else link.devices for link in links]
+    if sizes != sorted(set(sizes)) or sizes[-1] != math.inf:
+        raise ValueError("each link joins more devices than the one before, and the last one all")
+    return Machine(
+        data["name"],
+        data["about"],
+        float(data["memory"]),
+        float(data["memory_bandwidth"]),
+        {element: float(rate) for element, rate in data["flops"].items()},
+        links,
+        data.get("local", {}),
+        tuple(Source(**row) for row in data["sources"]),
+    )
+
+
+def _link(row: Mapping[str, Any]) -> Link:
+    fields = {name: value for name, value in row.items() if name != "kind"}
+    fields.setdefault("devices", None)
+    match row["kind"]:
+        case "torus":
+            return Torus(**{**fields, "shape": tuple(fields["shape"])})
+        case "direct":
+            return Direct(**fields)
+        case "switch":
+            return Switch(**fields)
+    raise ValueError(f"{row['kind']!r} is no kind of link")
