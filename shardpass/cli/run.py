@@ -20,7 +20,7 @@ from shardpass.cli.common import (
     make_console,
     read_module,
 )
-from shardpass.diagnostics import NOWHERE, Place, printable
+from shardpass.diagnostics import NOWHERE, Place, printable, report
 from shardpass.diagnostics import table_runtime as table
 from shardpass.runtime.process_environment import COUNT
 
@@ -29,14 +29,15 @@ if TYPE_CHECKING:
 
     from shardpass.ir.doors import Given
     from shardpass.runtime.compare import Difference
-    from shardpass.runtime.run_report import Trial
+    from shardpass.runtime.run_report import Check, Trial
 
 LOG_LEVEL = "TF_CPP_MIN_LOG_LEVEL"  # of XLA
 MOST_VIRTUAL = 4096  # each takes threads of XLA's: so many start in 8 s
 
 DESCRIPTION = """Runs MODULE on N devices with random inputs (floats in [-1,1], small integers). With PIPELINE the
 module is partitioned first; without, it must be a partitioned module. Prints the shardings of arguments and results and
-the collectives; with --check, also how far the results are from those of the unpartitioned program on one device."""
+the collectives; with --check, also how far the results are from those of the unpartitioned program on one device, and
+whether NaN and infinities come out where they do there."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -92,6 +93,9 @@ def _run(argv: Sequence[str]) -> int:
         print(json.dumps(trial.as_dict(), indent=2))
     elif first:
         print_trial(trial, file)
+    if first and trial.check is not None:
+        for remark in trial.check.special.remarks:
+            report(replace(remark, place=Place(file)))
     _fail(trial, file)
     return 0
 
@@ -139,6 +143,11 @@ def _fail(trial: Trial, file: str) -> None:
             index=worst.index,
             difference=worst,
             seed=trial.seed,
+        )
+    if trial.check is not None and (mismatches := trial.check.special.mismatches):
+        total = len(trial.check.differences)
+        raise table.SPECIAL_DIFFERS.error(
+            Place(file), count=len(mismatches), total=total, first=mismatches[0], seed=trial.seed
         )
     if trial.added:
         raise table.ADDED_BY_XLA.error(Place(file), count=len(trial.added), first=trial.added[0])
@@ -227,8 +236,23 @@ def _print_check(console: Console, trial: Trial) -> None:
     rows = [(name, *_measured(d)) for name, d in zip(names, trial.check.differences, strict=True)]
     _table(console, f"Difference from {trial.check.reference}", ("result", "difference", "allowed", ""), rows)
     worst = trial.check.worst
-    verdict = "FAIL" if trial.check.failed else "PASS"
+    _print_special(console, trial.check)
+    verdict = "PASS" if trial.check.passed else "FAIL"
     console.print(f"{verdict}: greatest difference {'none' if worst is None else worst}", markup=False)
+
+
+def _print_special(console: Console, check: Check) -> None:
+    """What became of NaN, infinities and -0; the reasons are remarks."""
+    special = check.special
+    if special.mismatches:
+        verdict = f"differ: {special.mismatches[0]}"
+    elif special.remarks:
+        verdict = special.remarks[0].code
+    elif special.compared:
+        verdict = f"as in {check.reference}"
+    else:
+        return
+    console.print(printable(f"NaN, infinities and -0: {verdict}"), markup=False)
 
 
 def _measured(difference: Difference) -> tuple[str, str, str]:

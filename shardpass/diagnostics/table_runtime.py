@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shardpass.diagnostics.core import Code, ShardpassError
+from shardpass.diagnostics.core import Code, Severity, ShardpassError
 
 NOT_PARTITIONED = Code(
     "SP501",
@@ -147,6 +147,53 @@ DIFFERS = Code(
     "program is at fault",
     explanation="The partitioned program computes other values than the unpartitioned one. The cause is a fault of "
     "shardpass, a fault of XLA, or a program that is discontinuous at these inputs.",
+)
+
+SPECIAL_DIFFERS = Code(
+    "SP554",
+    "{count} of {total} results differ from the unpartitioned program where inputs hold NaN or infinities: {first}",
+    remedy="repeat the run with --seed {seed} for the same inputs; add --interpreter to find out whether XLA or the "
+    "program is at fault",
+    explanation="`--check` runs the program again with NaN, infinities and -0 in its float arguments. NaN and "
+    "infinities must come out where the unpartitioned program has them. The cause is a fault of shardpass, a fault of "
+    "XLA, or a program whose result is open with NaN. Where XLA is known to lose a NaN, there is a remark (SP555, "
+    "SP557) and no error.",
+)
+
+NAN_LOST = Code(
+    "SP555",
+    "XLA loses NaN in max or min across devices, so {count} of {total} results differ from the unpartitioned program: "
+    "{first}; the collectives are {collectives}",
+    remedy="add the option nan=exact, as in 'partition{{nan=exact}}', which keeps NaN for an elementwise loop before "
+    "and after each of these collectives",
+    severity=Severity.REMARK,
+    explanation="XLA's CPU client compares floats across devices so that a NaN is lost, or kept, by the device that "
+    "has it, under its own partitioner too. With `nan=exact` the results are those of the unpartitioned program: "
+    "`--check` has tried that before it makes this remark.",
+)
+
+NAN_LOST_BY_KERNEL = Code(
+    "SP557",
+    "XLA loses NaN in max or min on one device, so {count} of {total} results differ from the unpartitioned program: "
+    "{first}",
+    remedy="where NaN matter on CPU, look for them with isnan before the reduction; nan=exact is about collectives",
+    severity=Severity.REMARK,
+    explanation="XLA's CPU client hands a reduction of some thousand elements to a library whose max and min lose NaN, "
+    "in plain JAX too: `jnp.max` of 4096 elements with a NaN is a number. As tiles are smaller than whole arrays, one "
+    "of the two programs may lose a NaN that the other keeps. Without that library both give the same: `--check` has "
+    "tried that before it makes this remark.",
+)
+
+NOT_COMPARED = Code(
+    "SP556",
+    "--check compares no NaN, infinities and -0: {reason}",
+    remedy="run parts of the program by themselves to compare these values",
+    severity=Severity.REMARK,
+    explanation="`--check` runs the program again with NaN, infinities and -0 in its float arguments. That tells "
+    "nothing where all results are NaN in the unpartitioned program, or where XLA's partitioner, with which programs "
+    "with manual regions are compared, loses NaN itself. A loop that runs until a condition holds might never end. A "
+    "reducer such as `x >= y ? x : y` gives with NaN what the order of elements makes of them, which no program "
+    "promises. Ordinary numbers were compared.",
 )
 
 PEER_FAILED = Code(

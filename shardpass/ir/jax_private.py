@@ -43,8 +43,8 @@ def compile_and_load(module: bytes | str, devices: Sequence[Any], *, spmd: bool 
     ``spmd``: XLA's partitioner runs; XLA demands it of more than one partition. It leaves manual values alone.
     ``shardy``: the annotations are those of the sdy dialect.
 
-    Leans on ``jaxlib.xla_client.CompileOptions``, ``DeviceAssignment``, ``jaxlib._jax.DeviceList`` and
-    ``Client.compile_and_load``. Raises XLA's own error (a RuntimeError).
+    Leans on ``jaxlib.xla_client.CompileOptions`` (with ``env_option_overrides``), ``DeviceAssignment``,
+    ``jaxlib._jax.DeviceList`` and ``Client.compile_and_load``. Raises XLA's own error (a RuntimeError).
     """
     _load_lapack(module)
     count = len(devices)
@@ -56,7 +56,24 @@ def compile_and_load(module: bytes | str, devices: Sequence[Any], *, spmd: bool 
     build.num_replicas, build.num_partitions = 1, count
     build.use_spmd_partitioning = spmd
     build.use_shardy_partitioner = shardy
+    if _keeping_nan.get():
+        options.env_option_overrides = list(_NAN_KEPT)
     return devices[0].client.compile_and_load(module, _jax.DeviceList(tuple(devices)), options)
+
+
+# XLA's CPU client hands reductions of some thousand elements to a library whose max and min lose NaN
+_NAN_KEPT = (("xla_cpu_experimental_ynn_fusion_type", ""),)
+_keeping_nan: ContextVar[bool] = ContextVar("_keeping_nan", default=False)
+
+
+@contextmanager
+def kernels_that_keep_nan() -> Iterator[None]:
+    """Inside, ``compile_and_load`` makes programs whose max and min on one device keep NaN."""
+    token = _keeping_nan.set(True)
+    try:
+        yield
+    finally:
+        _keeping_nan.reset(token)
 
 
 def _load_lapack(module: bytes | str) -> None:

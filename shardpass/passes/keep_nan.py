@@ -19,7 +19,7 @@ Cost: one walk; for each such collective a dozen elementwise ops, which XLA fuse
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -109,7 +109,7 @@ class KeepNan(ModulePass):
             return False
         changed = False
         with ir.Location.unknown(module.context):
-            for op in float_extremes(module):
+            for op in filter(takes_float_extreme, named(read_blocks(module.operation), REDUCTIONS)):
                 element = op.operands[0].type.element_type
                 if str(element) in QUIET_NAN:
                     _as_integers(op, str(element))
@@ -119,11 +119,11 @@ class KeepNan(ModulePass):
         return changed
 
 
-def float_extremes(module: Any) -> Iterator[Any]:
-    """The collectives of ``module`` that take the max or min of floats across devices."""
-    for op in named(read_blocks(module.operation), REDUCTIONS):
-        if combiner_of(op) in EXTREMES and isinstance(op.operands[0].type.element_type, ir.FloatType):
-            yield op
+def takes_float_extreme(op: Any) -> bool:
+    """Whether ``op`` takes the max or min of floats across devices."""
+    if op.name not in REDUCTIONS or combiner_of(op) not in EXTREMES:
+        return False
+    return isinstance(op.operands[0].type.element_type, ir.FloatType)
 
 
 def _as_integers(op: Any, element: str) -> None:

@@ -112,6 +112,17 @@ def collective_lines(hlo_text: str) -> Iterator[tuple[str, str]]:
         yield match[1].replace("-", "_"), hlo_text[match.start() : end if end >= 0 else None]
 
 
+_APPLIED = re.compile(r"to_apply=%?([\w.\-]+)")
+_FLOAT_EXTREME = re.compile(r"= b?f\d\w*\[\]\S* (?:maximum|minimum)\(")
+
+
+def has_float_extremes(hlo_text: str) -> bool:
+    """Whether collectives of optimised HLO take the max or min of floats."""
+    applied = {found[1] for _, line in collective_lines(hlo_text) if (found := _APPLIED.search(line))}
+    bodies = (re.search(rf"^%?{re.escape(name)} .*?^\}}", hlo_text, re.MULTILINE | re.DOTALL) for name in applied)
+    return any(body is not None and _FLOAT_EXTREME.search(body[0]) for body in bodies)
+
+
 def _rows(line: str) -> list[list[int]]:
     if found := _LISTED.search(line):
         return [_numbers(row) for row in _ROWS.findall(found[1])]

@@ -17,6 +17,48 @@ def random_inputs(arguments: Sequence[Boundary], seed: int = 0) -> list[Array]:
     return [_random(rng, boundary) for boundary in arguments]
 
 
+SPECIAL_RUNS = 4
+SPECIAL = (np.nan, np.inf, -np.inf, -0.0)
+EVERY, MOST = 64, 3  # of so many elements one is NaN; but so many at most: a max over thousands must not always be NaN
+
+
+def special_inputs(arguments: Sequence[Boundary], seed: int = 0) -> list[list[Array]]:
+    """Inputs for several runs: as ``random_inputs``, but with NaN, -0 and infinities at some places.
+
+    Each array of floats, or of complex numbers (their real part), has them in one of the runs. In the others it is
+    ordinary, as a product of two arrays that have them is NaN nearly everywhere. Scalars stay as they are where there
+    are longer arrays. Values that an element type lacks are left out; without any the list is empty.
+    """
+    rng = np.random.default_rng([seed, SPECIAL_RUNS])
+    ordinary = random_inputs(arguments, seed)
+    able = [k for k, array in enumerate(ordinary) if array.size and _specials(array.dtype)]
+    able = [k for k in able if ordinary[k].size > 1] or able
+    runs = [able[first::SPECIAL_RUNS] for first in range(min(SPECIAL_RUNS, len(able)))]
+    return [[_with_specials(rng, array) if k in run else array for k, array in enumerate(ordinary)] for run in runs]
+
+
+def _specials(dtype: np.dtype[Any]) -> list[float]:
+    """Those of SPECIAL that the type has."""
+    if not (dtype.kind == "c" or dtype.name.startswith(("float", "bfloat"))):
+        return []
+    with np.errstate(invalid="ignore"):
+        kept = np.array(SPECIAL).astype(dtype).real.astype(np.float64)
+    return [v for v, k in zip(SPECIAL, kept, strict=True) if repr(v) == repr(float(k))]
+
+
+def _with_specials(rng: np.random.Generator, array: Array) -> Array:
+    """``array`` with each special value that its type has, as far as half of its elements reach; most of NaN and -0."""
+    many = min(MOST, max(1, array.size // EVERY))
+    values = _specials(array.dtype)
+    values += [v for v in values if not np.isinf(v)] * (many - 1)
+    places = rng.permutation(array.size)[: max(1, array.size // 2)][: len(values)]
+    numbers = np.array(values[: len(places)])
+    changed = array.copy()
+    flat = changed.reshape(-1)
+    flat[places] = (numbers + 1j * flat[places].imag if array.dtype.kind == "c" else numbers).astype(array.dtype)
+    return changed
+
+
 def _random(rng: np.random.Generator, boundary: Boundary) -> Array:
     shape, dtype, name = boundary.shape, boundary.dtype, boundary.element.mlir
     if name == "i1":

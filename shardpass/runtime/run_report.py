@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,11 +13,13 @@ from shardpass.diagnostics import ShardpassError, table_runtime
 from shardpass.ir import annotations as names
 from shardpass.ir.collectives import CollectiveUse, collectives, total_bytes
 from shardpass.runtime.compare import Difference, compare
+from shardpass.runtime.compiling import compile as compile_partitioned
+from shardpass.runtime.executable import Executable
 from shardpass.runtime.hlo import Exchange, added_by_xla
 from shardpass.runtime.inputs import poison, random_inputs
 from shardpass.runtime.partitioned_signature import Boundary, Signature, read_signature, tensor_type
 from shardpass.runtime.processes import whole_value
-from shardpass.runtime.tiles import Array
+from shardpass.runtime.special import Reference, Run, Special, Subject, run_special
 from shardpass.sharding import Mesh, parse_mesh
 
 XLA, INTERPRETER = "XLA", "reference interpreter"
@@ -26,10 +28,15 @@ ONE_DEVICE, BY_XLA = "the unpartitioned program on one device", "the program par
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Each result's difference from what ``reference`` computes."""
+    """Each result's difference from what ``reference`` computes; and where NaN and infinities went (``special``)."""
 
     reference: str
     differences: tuple[Difference, ...]
+    special: Special = field(default_factory=Special)
+
+    @property
+    def passed(self) -> bool:
+        return not self.failed and not self.special.mismatches
 
     @property
     def failed(self) -> tuple[Difference, ...]:
@@ -60,7 +67,7 @@ class Trial:
 
     @property
     def passed(self) -> bool:
-        return not self.added and (self.check is None or not self.check.failed)
+        return not self.added and (self.check is None or self.check.passed)
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -84,8 +91,13 @@ class Trial:
         if self.check is not None:
             found["check"] = {
                 "reference": self.check.reference,
-                "passed": not self.check.failed,
+                "passed": self.check.passed,
                 "results": [difference_as_dict(d) for d in self.check.differences],
+                "special_values": {
+                    "runs": self.check.special.compared,
+                    "differ": list(map(str, self.check.special.mismatches)),
+                    "remarks": [remark.message for remark in self.check.special.remarks],
+                },
             }
         return found
 
@@ -94,7 +106,8 @@ def try_out(module: Any, *, original: Any = None, seed: int = 0, interpreter: bo
     """Runs a partitioned ``ir.Module`` on random inputs, its padding poisoned.
 
     With ``original``, the annotated module (text or ``ir.Module``), its results are compared with those of one
-    device; where it has manual regions, with those of XLA's own partitioner.
+    device; where it has manual regions, with those of XLA's own partitioner. So are those of special inputs
+    (``runtime.special``).
 
     Raises:
         ShardpassError: as ``compile``, ``interpret`` and ``compile_single`` do.
@@ -103,15 +116,23 @@ def try_out(module: Any, *, original: Any = None, seed: int = 0, interpreter: bo
     inputs = random_inputs(signature.arguments, seed)
     added = None
     if interpreter:
-        from shardpass.runtime.interpreter import interpret
-
-        results = interpret(module, *inputs, padding=poison)
+        make = _interpreted
+        run = make(module)
     else:
-        from shardpass.runtime.compiling import compile
-
-        executable = compile(module)
-        results = [whole_value(r) for r in executable.run(*executable.place(*inputs, padding=poison))]
+        make = _compiled
+        executable = compile_partitioned(module)
+        run = _placing(executable)
         added = tuple(added_by_xla(executable.hlo_text(), module))
+    results = run(inputs)
+    checked = None
+    if original is not None:
+        refer = partial(reference_of, original)
+        reference = refer()
+        wanted = reference.run(inputs)
+        checked = Check(reference.name, tuple(compare(results, wanted)))
+        if not checked.failed:
+            subject = Subject(module, make, run, refer, reference, inputs, wanted)
+            checked = replace(checked, special=run_special(subject, signature.arguments, seed))
     return Trial(
         engine=INTERPRETER if interpreter else XLA,
         seed=seed,
@@ -120,21 +141,39 @@ def try_out(module: Any, *, original: Any = None, seed: int = 0, interpreter: bo
         labels=labels_of(module),
         collectives=tuple(collectives(module)),
         added=added,
-        check=None if original is None else check(original, inputs, results),
+        check=checked,
     )
 
 
-def check(original: Any, inputs: Sequence[Array], results: Sequence[Array]) -> Check:
-    """Compares with one device, or, for programs with manual regions, with XLA's partitioner."""
+def _interpreted(module: Any) -> Run:
+    from shardpass.runtime.interpreter import interpret
+
+    return lambda inputs: interpret(module, *inputs, padding=poison)
+
+
+def _compiled(module: Any) -> Run:
+    return _placing(compile_partitioned(module))
+
+
+def _placing(executable: Executable) -> Run:
+    return lambda inputs: [whole_value(r) for r in executable.run(*executable.place(*inputs, padding=poison))]
+
+
+def reference_of(original: Any) -> Reference:
+    """One device, or XLA's partitioner for programs with manual regions."""
     from shardpass.runtime.reference import compile_by_xla, compile_single
 
     try:
-        reference, executable = ONE_DEVICE, compile_single(original)
+        return Reference(ONE_DEVICE, _whole(compile_single(original)))
     except ShardpassError as error:
         if error.code != table_runtime.MANUAL_REGION.id:
             raise
-        reference, executable = BY_XLA, compile_by_xla(original)
-    return Check(reference, tuple(compare(results, [whole_value(r) for r in executable(*inputs)])))
+    executable = compile_by_xla(original)
+    return Reference(BY_XLA, _whole(executable), executable.hlo_text())
+
+
+def _whole(executable: Executable) -> Run:
+    return lambda inputs: [whole_value(r) for r in executable(*inputs)]
 
 
 def mesh_of(module: Any) -> Mesh | None:
