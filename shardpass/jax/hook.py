@@ -1,7 +1,8 @@
 """JAX's compiles go through here: multi-device programs are partitioned by shardpass before XLA sees them.
 
 State: whether the hook is in place, the counts, and whether it is active: for the whole process (``install``) or
-inside ``use()``, which is part of JAX's cache key, so that a function compiled outside is compiled again inside.
+inside ``use()`` (``scope``), which is part of JAX's cache key, so that a function compiled outside is compiled again
+inside.
 ``_reasons`` counts, by code and function, what was left to XLA.
 
 Invariants: whatever fails here, the program is compiled as JAX would have compiled it, with a warning that says why;
@@ -21,7 +22,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -35,6 +36,7 @@ from shardpass.ir import jax_private
 from shardpass.ir.context import copy_module
 from shardpass.jax.cache import Entry, entry_of
 from shardpass.jax.manual_region import wrap
+from shardpass.jax.scope import PIPELINE, Mode, current, entered
 from shardpass.passes.propagate import Propagate
 from shardpass.passes.whole_axes import WholeAxes
 from shardpass.pipeline.base import ModulePass
@@ -49,7 +51,6 @@ class FallbackWarning(UserWarning):
     """XLA partitions a program in shardpass's place; the message says why."""
 
 
-PIPELINE = "partition"
 COUNTS = ("partitioned", "passed_through", "fallback")
 # frames of these are none of the user's
 _OURS = os.path.dirname(os.path.dirname(__file__))  # the package shardpass
@@ -62,35 +63,29 @@ _everywhere = False
 _reasons: dict[str, Counter[str]] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Mode:
-    """What is to be done with a program. ``strict``: an error is raised in place of leaving the program to XLA."""
-
-    active: bool
-    strict: bool = False
-    pipeline: str = PIPELINE
-
-
-_OFF = Mode(False)
-_inside_use = jax.make_user_context(_OFF)
-
-
 @contextmanager
-def use(*, strict: bool = False) -> Iterator[None]:
-    """Inside the block, in this thread, every ``jax.jit`` over several devices is partitioned by shardpass.
+def use(*, strict: bool = False, pipeline: str = PIPELINE) -> Iterator[None]:
+    """Inside the block every ``jax.jit`` over several devices is partitioned by shardpass.
+
+    That holds for the thread, and for the task of asyncio, that enters the block.
 
     ``strict``: a program that shardpass cannot partition is an error (ShardpassError, SP607), where XLA would
-    otherwise partition it, with a ``FallbackWarning``.
+    otherwise partition it, with a ``FallbackWarning``. ``pipeline``: the passes that partition it, a named pipeline
+    with options, such as ``partition{nan=exact}``, or a textual one.
+
+    Raises ShardpassError where ``pipeline`` is none.
     """
-    with using(Mode(True, strict)):
+    if pipeline != PIPELINE:
+        for_jax(pipeline)
+    with using(Mode(True, strict, pipeline)):
         yield
 
 
 @contextmanager
 def using(mode: Mode) -> Iterator[None]:
-    """Inside the block, in this thread, programs are dealt with as ``mode`` says."""
+    """Inside the block programs are dealt with as ``mode`` says."""
     _put_in_place()
-    with _inside_use(mode):
+    with entered(mode):
         yield
 
 
@@ -157,7 +152,7 @@ def _put_in_place() -> None:
 
 
 def _active() -> bool:
-    return _everywhere or _inside_use.value.active
+    return _everywhere or current().active
 
 
 def _compile(backend: Any, computation: Any, devices: Any, options: Any, *rest: Any, **more: Any) -> Any:
@@ -172,7 +167,7 @@ def _compile(backend: Any, computation: Any, devices: Any, options: Any, *rest: 
     with jax_private.failing_once():
         try:
             shardy = options.executable_build_options.use_shardy_partitioner
-            pipeline = _inside_use.value.pipeline
+            pipeline = current().pipeline
             entry = entry_of(backend, computation, for_jax(pipeline)) if pipeline == PIPELINE else None
             make = functools.partial(partitioned, computation, shardy=shardy, entry=entry)
             ours, (signature, in_shardy) = agreed(computation, devices.flat, make)
@@ -211,7 +206,7 @@ def partitioned(computation: Any, *, shardy: bool, entry: Entry | None = None) -
     if module is None:
         module = copy_module(computation)
         with collect():  # remarks of passes are for those who ask, not for every compile
-            run_steps(module, _steps_for_jax(_inside_use.value.pipeline))
+            run_steps(module, _steps_for_jax(current().pipeline))
         if entry is not None:
             entry.take(module)
     return module, wrap(module, computation, shardy=shardy)
@@ -242,7 +237,7 @@ def _fall_back(computation: Any, error: Exception) -> str:
     reason: Diagnostic = known.diagnostics[0]
     name = (names.get_text(computation.operation, "sym_name") or "a program").removeprefix("jit_")
     why, remedy = f"{reason.message} [{reason.code}]", reason.remedy or "see docs/jax.md"
-    if _inside_use.value.strict:
+    if current().strict:
         raise table_jax.STRICT.error(reason.place, name=name, reason=why, remedy=remedy) from error
     with _lock:
         _counts["fallback"] += 1

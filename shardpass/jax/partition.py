@@ -21,7 +21,8 @@ from jax.sharding import NamedSharding, PartitionSpec
 
 from shardpass.diagnostics import Diagnostic, ShardpassError, collect
 from shardpass.ir.context import UNNAMED, copy_module, make_context
-from shardpass.jax.hook import Mode, for_jax, using
+from shardpass.jax.hook import for_jax, using
+from shardpass.jax.scope import Mode
 from shardpass.passes.partition import Partition
 from shardpass.pipeline.resolve import resolve
 from shardpass.pipeline.run import run_pipeline

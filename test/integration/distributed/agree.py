@@ -17,7 +17,8 @@ from jax.sharding import PartitionSpec as P  # noqa: E402
 
 import shardpass  # noqa: E402
 import shardpass.jax as spj  # noqa: E402
-from shardpass.jax.hook import Mode, using  # noqa: E402
+from shardpass.jax.hook import using  # noqa: E402
+from shardpass.jax.scope import Mode  # noqa: E402
 
 assert (jax.device_count(), jax.local_device_count()) == (4, 2)
 MESH = jax.make_mesh((2, 2), ("data", "model"), axis_types=(AxisType.Auto,) * 2)

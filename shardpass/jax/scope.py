@@ -1,0 +1,97 @@
+"""Where ``use()`` holds, and what is done with programs there.
+
+Problem. JAX has to know whether a block is entered, as that is a part of the key of its compiled programs; it reads
+values of a thread (``jax.make_user_context``). But the coroutines of asyncio run in turns on one thread, and a block
+that one of them holds across an ``await`` is none of the others'.
+
+State: ``_entered``, a context variable, is the truth: Python gives each task its own, and a task starts with those of
+the code that made it. It names the thread, so that a copy of the context in another thread (``asyncio.to_thread``)
+means nothing there. ``_of_jax`` is JAX's copy of it for the thread; ``_here.open`` is what changed it last.
+
+Invariant: whenever code of the user runs, JAX's copy is as the context variable says. It is made so where a block
+begins and ends, and where asyncio enters and leaves a callback, a step of a task among them (``_followed``).
+
+Not followed: other event loops than asyncio's (uvloop, trio), what runs between the eager start of a task and the next
+callback, and a generator that yields inside of a block: Python runs that in the context of its caller.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+
+PIPELINE = "partition"
+
+
+@dataclass(frozen=True, slots=True)
+class Mode:
+    """What is to be done with a program. ``strict``: an error is raised in place of leaving the program to XLA."""
+
+    active: bool
+    strict: bool = False
+    pipeline: str = PIPELINE
+
+
+_OFF = Mode(False)
+_of_jax = jax.make_user_context(_OFF)
+_here = threading.local()
+_entered: ContextVar[tuple[int, Mode] | None] = ContextVar("shardpass_use", default=None)
+
+
+def current() -> Mode:
+    """The mode of the code that runs, in this thread."""
+    mode: Mode = _of_jax.value
+    return mode
+
+
+@contextmanager
+def entered(mode: Mode) -> Iterator[None]:
+    """Inside the block, in this thread and in this task of asyncio, programs are dealt with as ``mode`` says."""
+    _follow_asyncio()
+    token = _entered.set((threading.get_ident(), mode))
+    _tell_jax(_entered.get())
+    try:
+        yield
+    finally:
+        with suppress(ValueError):  # begun in another context, whose variable nobody here can change
+            _entered.reset(token)
+        _tell_jax(_entered.get())
+
+
+def _tell_jax(found: tuple[int, Mode] | None) -> None:
+    mode = found[1] if found is not None and found[0] == threading.get_ident() else _OFF
+    if current() == mode:
+        return
+    if (before := getattr(_here, "open", None)) is not None:
+        before.__exit__(None, None, None)  # back to what JAX had before the first block
+    _here.open = _of_jax(mode) if mode.active else None
+    if _here.open is not None:
+        _here.open.__enter__()
+
+
+@functools.cache
+def _follow_asyncio() -> None:
+    """Makes asyncio tell JAX whenever it enters or leaves a callback; once for the process.
+
+    Leans on ``asyncio.Handle._run``, which its loops call for each callback and each step of a task.
+    """
+    handles: Any = asyncio.Handle
+    run = handles._run
+
+    @functools.wraps(run)
+    def _followed(handle: Any) -> Any:
+        _tell_jax(handle._context.get(_entered))
+        try:
+            return run(handle)
+        finally:
+            _tell_jax(_entered.get())
+
+    handles._run = _followed
