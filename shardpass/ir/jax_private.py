@@ -17,6 +17,7 @@ from jax._src import compiler as _compiler
 from jax._src import core as _core
 from jax._src import custom_partitioning as _custom
 from jax._src import distributed as _distributed
+from jax._src import lru_cache as _lru_cache
 from jax._src import source_info_util as _source_info
 from jax._src.interpreters import mlir as _jax_mlir
 from jaxlib import _jax
@@ -186,6 +187,14 @@ def cache_on_disk(backend: Any) -> Any | None:
     if not _cache.is_persistent_cache_enabled() or jax.config.jax_compilation_cache_check_contents:
         return None
     return _cache._get_cache(backend) if _cache.is_cache_used(backend) else None
+
+
+def drop_from_disk(cache: Any, key: str) -> None:
+    """Takes an entry out of JAX's compilation cache, whose ``put`` leaves those alone that there are.
+
+    Leans on ``jax._src.lru_cache``: ``LRUCache.path`` and ``_CACHE_SUFFIX``.
+    """
+    (cache.path / f"{key}{_lru_cache._CACHE_SUFFIX}").unlink(missing_ok=True)
 
 
 @contextmanager

@@ -45,22 +45,33 @@ _CALLS_PYTHON = ("callback", "CustomSPMDPartitioning", "InspectSharding")
 
 
 class Entry:
-    """The place of one program in the cache."""
+    """The place of one program in the cache. What is there and cannot be read is no program, and is written anew."""
 
     def __init__(self, cache: Any, key: str) -> None:
         self._cache = cache
         self._key = key
         self._fresh = b""  # what is to be written
+        self._spoiled = False
 
     def find(self, context: Any) -> Any | None:
-        """The partitioned module, in ``context``; None where no process kept it, or not all of it was written."""
+        """The partitioned module, in ``context``; None where no process kept it, or it cannot be read."""
         try:
             found: bytes | None = self._cache.get(self._key)
         except Exception:  # whatever a file system raises
             return None
-        if found is None or hashlib.sha256(found[HASH_BYTES:]).digest() != found[:HASH_BYTES]:
+        if found is None:
             return None
-        return parse_module(found[HASH_BYTES:], context=context, trusted=True)
+        if hashlib.sha256(found[HASH_BYTES:]).digest() == found[:HASH_BYTES]:
+            try:
+                return parse_module(found[HASH_BYTES:], context=context, trusted=True)
+            except Exception:  # whatever the parsers of other bytes, and of other versions' bytecode, raise
+                pass
+        self.spoil()
+        return None
+
+    def spoil(self) -> None:
+        """Says that what ``find`` returned is no partitioned program."""
+        self._spoiled = True
 
     def take(self, module: Any) -> None:
         """Holds ``module``, which was just partitioned, for ``keep``."""
@@ -71,6 +82,8 @@ class Entry:
         if not self._fresh or jax.process_index() or seconds < jax.config.jax_persistent_cache_min_compile_time_secs:
             return
         try:
+            if self._spoiled:
+                jax_private.drop_from_disk(self._cache, self._key)
             self._cache.put(self._key, hashlib.sha256(self._fresh).digest() + self._fresh)
         except Exception:  # whatever a file system raises
             return

@@ -202,13 +202,16 @@ def partitioned(computation: Any, *, shardy: bool, entry: Entry | None = None) -
     Raises:
         ShardpassError: SP604, SP605, or what the pipeline raises.
     """
-    module = None if entry is None else entry.find(computation.context)
-    if module is None:
-        module = copy_module(computation)
-        with collect():  # remarks of passes are for those who ask, not for every compile
-            run_steps(module, _steps_for_jax(current().pipeline))
-        if entry is not None:
-            entry.take(module)
+    if entry is not None and (module := entry.find(computation.context)) is not None:
+        try:
+            return module, wrap(module, computation, shardy=shardy)
+        except Exception:  # whatever a module raises that is no partitioned one
+            entry.spoil()
+    module = copy_module(computation)
+    with collect():  # remarks of passes are for those who ask, not for every compile
+        run_steps(module, _steps_for_jax(current().pipeline))
+    if entry is not None:
+        entry.take(module)
     return module, wrap(module, computation, shardy=shardy)
 
 

@@ -1,11 +1,13 @@
 """Which partitioned programs are kept in JAX's compilation cache, and when one is found (shardpass/jax/cache.py)."""
 
+import hashlib
 import re
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax._src.lru_cache import LRUCache
 from jax.experimental.custom_partitioning import custom_partitioning
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
@@ -187,3 +189,30 @@ def test_what_was_not_written_to_its_end_is_not_taken(folder):
     for torn in (b"", data[:10], data[:-1], data[:40] + b"\0" + data[41:]):
         folder[key] = torn
         compiled()
+
+
+def hashed(data):
+    return hashlib.sha256(data).digest() + data
+
+
+UNREADABLE = {
+    "nothing": lambda data: b"",
+    "no hash": lambda data: data[32:],
+    "no program": lambda data: hashed(b"what is no program"),
+    "a part": lambda data: hashed(data[32:-200]),
+    "another version's": lambda data: hashed(data[32:36] + b"\xff" + data[37:]),  # 127, behind the magic number
+    "a program of nothing": lambda data: hashed(b"module {}"),
+    "not partitioned": lambda data: hashed(lowered().compiler_ir().operation.get_asm(binary=True)),
+}
+
+
+@pytest.mark.parametrize("change", UNREADABLE.values(), ids=UNREADABLE)
+def test_what_cannot_be_read_is_written_anew(tmp_path, monkeypatch, change):
+    """JAX's own cache leaves entries alone that there are."""
+    monkeypatch.setattr(jax_private, "cache_on_disk", lambda backend: LRUCache(str(tmp_path), max_size=-1))
+    compiled()
+    (entry,) = tmp_path.glob("*-shardpass-*")
+    entry.write_bytes(change(entry.read_bytes()))
+    compiled()
+    monkeypatch.setattr(hook, "run_steps", None)  # whoever calls it fails
+    compiled()

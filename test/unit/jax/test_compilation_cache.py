@@ -63,6 +63,9 @@ def test_an_entry_of_which_a_part_was_written_is_not_taken(tmp_path: Path) -> No
     again, same, runs = _run(tmp_path, [True])
     assert (again, runs) == ([HIT], 1)  # partitioned again, to the same program, which XLA compiled before
     assert same == values
+    again, same, runs = _run(tmp_path, [True])
+    assert (again, runs) == ([HIT], 0)  # it was written anew
+    assert same == values
 
 
 def test_plain_jax_and_the_hook_do_not_share_an_entry(tmp_path: Path) -> None:
