@@ -219,7 +219,7 @@ def _print_collectives(console: Console, trial: Trial) -> None:
         )
         for use in trial.collectives
     ]
-    title = f"Collectives: {len(rows)}, {trial.bytes_received:,} bytes received by each device"
+    title = f"Collectives: {len(rows)}, {trial.bytes_received:,} bytes received by a device"
     if unknown := sum(use.unknown_loops > 0 for use in trial.collectives):
         title += f"; {unknown} in loops of unknown length count once"
     _table(console, title, ("kind", "axes", "tile", "bytes", "source", "why"), rows)

@@ -1,8 +1,8 @@
 """The collectives of a per-device module: what each moves, over which axes, for which line, and why.
 
-Bytes are those that one device receives from others (the greatest over devices), its own data not counted, with tiles
-of the per-device program (``cost.collective`` has the formulas). A permute by which every device sends to itself
-receives nothing.
+Bytes are those that one device receives from others, its own data not counted, with tiles of the per-device program
+(``cost.collective`` has the formulas). Of a permute and a broadcast not every device receives; a total is added up by
+device (``by_device``).
 
 What stands in the body of a loop runs as often as the loop does, where it counts (``trip_counts``); in a loop whose
 trips are not known it counts once and is marked. Of the branches of a conditional one is taken, so those that receive
@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 from jaxlib.mlir import ir
 
+from shardpass.by_device import Receivers, most_received
 from shardpass.cost.collective import ALL_GATHER, KINDS, bytes_received
 from shardpass.diagnostics import NOWHERE, Place, ShardpassError
 from shardpass.element_types import element_type
@@ -43,6 +44,7 @@ class CollectiveUse:
         operand, result: types of the tiles, 'tensor<4x8xf32>'; several are joined with ', '.
         group_size: of the greatest group; for a permute 2 where anything is moved.
         bytes_each: what a device receives each time that it runs.
+        receivers: the devices that receive; None: every device.
         place: the user's line.
         reason: "" where the op says none.
         times: how often it runs; a loop whose trips are not known counts once.
@@ -58,13 +60,14 @@ class CollectiveUse:
     bytes_each: int
     place: Place
     reason: str
+    receivers: Receivers = None
     times: int = 1
     unknown_loops: int = 0
     counted: bool = True
 
     @property
     def bytes_received(self) -> int:
-        """What a device receives in one run of the program."""
+        """What one of its receivers receives in one run of the program."""
         return self.bytes_each * self.times if self.counted else 0
 
     def __str__(self) -> str:
@@ -93,8 +96,8 @@ def collective_ops(module: Any) -> list[tuple[Any, CollectiveUse]]:
 
 
 def total_bytes(uses: Sequence[CollectiveUse]) -> int:
-    """Bytes received by a device in one run of the program."""
-    return sum(use.bytes_received for use in uses)
+    """Bytes received in one run of the program by the device that receives most."""
+    return most_received((use.bytes_received, use.receivers) for use in uses)
 
 
 class _Around(NamedTuple):
@@ -122,7 +125,7 @@ def _one(op: Any, around: _Around, devices: int, mesh: Mesh | None) -> list[tupl
     if name not in _BRANCHES:
         return _below(op, _in_loop(op, around) if name == _LOOP else around, devices, mesh)
     branches = [_of_region(region, around, devices, mesh) for region in op.regions]
-    dearest = max(range(len(branches)), key=lambda k: sum(use.bytes_received for _, use in branches[k]))
+    dearest = max(range(len(branches)), key=lambda k: total_bytes([use for _, use in branches[k]]))
     return [
         (inner, use if k == dearest else replace(use, counted=False))
         for k, branch in enumerate(branches)
@@ -149,6 +152,7 @@ def _use(op: Any, around: _Around, devices: int, mesh: Mesh | None) -> Collectiv
         bytes_each=_received(kind, operands, results, groups),
         place=user_place(op.location),
         reason=_text(op, "shardpass.cause"),
+        receivers=_receivers(kind, groups),
         times=around.times,
         unknown_loops=around.unknown,
     )
@@ -157,6 +161,15 @@ def _use(op: Any, around: _Around, devices: int, mesh: Mesh | None) -> Collectiv
 def _received(kind: str, operands: Sequence[Any], results: Sequence[Any], groups: Ints) -> int:
     whole = _bytes(results if kind == ALL_GATHER else operands)
     return bytes_received(kind, whole, groups.shape[1] if groups.size else 1)
+
+
+def _receivers(kind: str, groups: Ints) -> Receivers:
+    """Of a permute its targets, of a broadcast all of a group but the first."""
+    if kind == "collective_permute":
+        return tuple(groups[:, 1].tolist())
+    if kind == "collective_broadcast":
+        return tuple(groups[:, 1:][groups[:, 1:] >= 0].tolist())
+    return None
 
 
 def _bytes(types: Sequence[Any]) -> int:

@@ -40,12 +40,16 @@ Shapes = tuple[Shape, ...]
 
 @dataclass(frozen=True, slots=True)
 class Collective:
-    """One collective that every device takes part in. ``bytes``: what one device receives, its own data not counted."""
+    """One collective that every device takes part in. ``bytes``: what one device receives, its own data not counted.
+
+    ``positions``: along ``axes``, those of the devices that receive; None: all.
+    """
 
     kind: str  # one of ``cost.collective.KINDS``
     axes: Axes
     bytes: int
     cause: str  # for people: why it is there
+    positions: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True)

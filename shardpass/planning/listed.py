@@ -11,7 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from shardpass.by_device import Receivers
 from shardpass.ops.model import LocalPlan
+from shardpass.ops.splits.factors import Axes
 from shardpass.ops.splits.prime_mesh import PrimeMesh
 from shardpass.planning.op_parts import Results, operand_steps, results_of
 from shardpass.planning.prices import stack_manual_axes
@@ -19,6 +21,7 @@ from shardpass.planning.steps import BlockPlan, ControlFlowPlan, MatmulLoop, OpP
 from shardpass.program.program import Op
 from shardpass.redistribute import Plan, Profile, plan_redistribution
 from shardpass.redistribute.problem.sub_axes import sub_axes_of
+from shardpass.redistribute.program.steps import StepKind
 from shardpass.sharding import Sharding
 
 
@@ -32,6 +35,8 @@ class Times(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Sent:
     """One collective of a program. ``bytes``: what one device receives each time, its own data not counted.
+
+    ``receivers``: the devices that receive; None: every device.
 
     ``reshard``: of a step of a redistribution, from which sharding to which, and ``plan`` the redistribution's plan.
     """
@@ -48,6 +53,7 @@ class Sent:
     first: bool = True  # of the steps of one redistribution
     last: bool = True
     loop: MatmulLoop | None = None  # of which it is one permute
+    receivers: Receivers = None
 
     def seconds(self, profile: Profile) -> float:
         """What the collective takes once, by ``profile``: of a redistribution the whole, at its first step.
@@ -98,7 +104,14 @@ def _steps(steps: tuple[Step, ...], op: Op | None, times: Times) -> Iterator[Sen
 def _local(local: LocalPlan, op: Op, times: Times) -> Iterator[Sent]:
     mesh = local.split.mesh
     for one in local.collectives:
-        yield Sent(op, one.kind, mesh.names(one.axes), one.bytes, times.number, times.known, one.cause)
+        receivers = None if one.positions is None else _at(mesh, one.axes, one.positions)
+        axes = mesh.names(one.axes)
+        yield Sent(op, one.kind, axes, one.bytes, times.number, times.known, one.cause, receivers=receivers)
+
+
+def _at(mesh: PrimeMesh, axes: Axes, positions: tuple[int, ...]) -> tuple[int, ...]:
+    """The devices at these positions along ``axes``."""
+    return tuple(mesh.groups(axes)[:, list(positions)].ravel().tolist())
 
 
 def _results(results: Results, op: Op, times: Times) -> Iterator[Sent]:
@@ -133,4 +146,7 @@ def _reshard(reshard: Reshard, op: Op | None, times: Times) -> Iterator[Sent]:
     sent = [step for step in plan.steps if step.kind != "dynamic_slice"]
     for k, step in enumerate(sent):
         axes, ends = ",".join(step.axes), (k == 0, k == len(sent) - 1)
-        yield Sent(op, step.kind, axes, step.bytes, times.number, times.known, reshard.cause, reshard, plan, *ends)
+        permuted = step.kind == StepKind.COLLECTIVE_PERMUTE
+        receivers = tuple(step.groups[:, 1].tolist()) if permuted else None
+        known = times.number, times.known, reshard.cause, reshard, plan
+        yield Sent(op, step.kind, axes, step.bytes, *known, *ends, receivers=receivers)

@@ -6,10 +6,10 @@ What it costs is a sum over what it lists: every collective with its bytes, the 
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 
+from shardpass.by_device import most_received
 from shardpass.html_table import html_table
 from shardpass.planning.alive import Alive, alive
 from shardpass.planning.listed import Sent, listed
@@ -44,16 +44,16 @@ class ProgramPlan:
 
     @property
     def bytes_received(self) -> int:
-        """What one device receives in one run; the body of a loop whose trips are not known counts once."""
-        return sum(sent.bytes * sent.times for sent in self.collectives)
+        """What the device that receives most does in one run; a loop whose trips are not known counts once."""
+        return most_received((sent.bytes * sent.times, sent.receivers) for sent in self.collectives)
 
     @property
     def bytes_by_axes(self) -> dict[str, int]:
         """``bytes_received`` by the mesh axes that collectives run over, as they are named: "x", "x,y", "x:(1)2"."""
-        found: Counter[str] = Counter()
+        found: dict[str, list[Sent]] = {}
         for sent in self.collectives:
-            found[sent.axes] += sent.bytes * sent.times
-        return dict(found)
+            found.setdefault(sent.axes, []).append(sent)
+        return {axes: most_received((s.bytes * s.times, s.receivers) for s in some) for axes, some in found.items()}
 
     @property
     def unknown_loops(self) -> int:

@@ -157,6 +157,7 @@ def _plain_row(op: Any, use: CollectiveUse, times: Times) -> Row:
         counted=use.counted,
         seconds=times.of(op, use),
         reason=use.reason,
+        receivers=use.receivers,
     )
 
 

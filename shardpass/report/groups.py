@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from shardpass.by_device import most_received
 from shardpass.diagnostics import NOWHERE, Place
 from shardpass.report.rows import Row, Totals, folded_name
 
@@ -62,7 +63,7 @@ def _folded(rows: Sequence[Row]) -> Folded:
         array,
         len(rows),
         sum(row.times for row in rows),
-        sum(row.bytes_received for row in rows),
+        most_received((row.bytes_received, row.receivers) for row in rows),
         sum(row.seconds for row in rows),
         tuple(rows),
     )

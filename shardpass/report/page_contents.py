@@ -6,13 +6,12 @@ which of them are its own by their numbers.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from shardpass.diagnostics import NOWHERE, Place
-from shardpass.report.groups import GROUPINGS, KIND, LINE, Folded, Group, fold
+from shardpass.report.groups import AXIS, GROUPINGS, KIND, LINE, Folded, Group, fold, group
 from shardpass.report.page_program import course, sections
 from shardpass.report.page_steps import Ways
 from shardpass.report.report import Report
@@ -69,6 +68,13 @@ def _short(where: Place) -> str:
     return "" if where == NOWHERE else short(where)
 
 
+def _received(rows: Sequence[Row]) -> list[Plain] | None:
+    """The bytes of each row with the devices that receive them; None where all rows reach every device."""
+    if all(row.receivers is None for row in rows):
+        return None
+    return [{"bytes": row.bytes_received, "devices": row.receivers} for row in rows]
+
+
 def _row(one: Folded, found: Report, ways: Ways) -> Plain:
     row = one.row
     return {
@@ -91,6 +97,7 @@ def _row(one: Folded, found: Report, ways: Ways) -> Plain:
         "times": row.times,
         "each": row.bytes_each,
         "bytes": one.bytes_received,
+        "received": _received(one.rows),
         "seconds": one.seconds,
         "counted": row.counted,
         "unknown": row.unknown_loops,
@@ -125,12 +132,10 @@ def _bars(found: Report) -> Plain:
     }
 
 
-def _bar(group: Group) -> Plain:
-    parts: Counter[str] = Counter()
-    for row in group.rows:
-        parts[row.axes] += row.bytes_received
-    split = [{"axes": axes.split(",") if axes else [], "bytes": size} for axes, size in sorted(parts.items())]
-    return {"name": group.key, "bytes": group.bytes_received, "runs": group.runs, "parts": split}
+def _bar(whole: Group) -> Plain:
+    parts = sorted((part.key, part.bytes_received) for part in group(whole.rows, AXIS))
+    split = [{"axes": axes.split(",") if axes else [], "bytes": size} for axes, size in parts]
+    return {"name": whole.key, "bytes": whole.bytes_received, "runs": whole.runs, "parts": split}
 
 
 def _memory(found: Report) -> Plain | None:

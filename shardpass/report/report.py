@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
 
+from shardpass.by_device import most_received
 from shardpass.ir.doors import Given
-from shardpass.report.groups import AXIS, LINE, Group, group
+from shardpass.report.groups import AXIS, KIND, LINE, Group, group
 from shardpass.report.naming import Sources
 from shardpass.report.rows import HintFact, LoopFact, MemoryFacts, OpFact, Row, SettledFact, Totals
 
@@ -70,17 +70,12 @@ class Report(Totals):
 
     def bytes_at_most(self, trips: int) -> int:
         """``total_bytes_received`` where each loop of unknown length runs ``trips`` times."""
-        return sum(row.bytes_at_most(trips) for row in self.rows)
+        return most_received((row.bytes_at_most(trips), row.receivers) for row in self.rows)
 
     @property
     def by_kind(self) -> Mapping[str, tuple[int, int]]:
         """kind -> (how many run, bytes received by a device), most bytes first."""
-        runs: Counter[str] = Counter()
-        sizes: Counter[str] = Counter()
-        for row in self.rows:
-            runs[row.kind] += row.times if row.counted else 0
-            sizes[row.kind] += row.bytes_received
-        return {kind: (runs[kind], size) for kind, size in sizes.most_common()}
+        return {one.key: (one.runs, one.bytes_received) for one in self.grouped(KIND)}
 
     def grouped(self, by: str = LINE, sort: str = "bytes") -> tuple[Group, ...]:
         """The rows by "line", "axis", "kind" or "array"; sorted by "bytes", "time", or their place in the "program"."""

@@ -18,6 +18,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from shardpass.by_device import Receivers, most_received
 from shardpass.diagnostics import NOWHERE, Place
 
 FORWARD, BACKWARD = "forward", "backward"
@@ -58,6 +59,7 @@ class Row:
         seconds: modelled, of all times together; of permutes in turn with products, what these take longer for them.
         reason: why, in one sentence.
         op: the number of the op in ``Explanation.ops`` that asked for it; None where not known.
+        receivers: the ids of the devices that receive; None: every device.
     """
 
     kind: str
@@ -83,10 +85,11 @@ class Row:
     seconds: float = 0.0
     reason: str = ""
     op: int | None = None
+    receivers: Receivers = None
 
     @property
     def bytes_received(self) -> int:
-        """What a device receives in one run of the program."""
+        """What one of its receivers receives in one run of the program."""
         return self.bytes_each * self.times if self.counted else 0
 
     def bytes_at_most(self, trips: int) -> int:
@@ -109,13 +112,13 @@ class Totals:
 
     @property
     def bytes_received(self) -> int:
-        """What a device receives in one run; a loop whose trips are not known counts once."""
-        return sum(row.bytes_received for row in self.rows)
+        """What the device that receives most does in one run; a loop whose trips are not known counts once."""
+        return most_received((row.bytes_received, row.receivers) for row in self.rows)
 
     @property
     def backward_bytes(self) -> int:
         """The part of ``bytes_received`` that derivatives receive."""
-        return sum(row.bytes_received for row in self.rows if row.direction == BACKWARD)
+        return most_received((row.bytes_received, row.receivers) for row in self.rows if row.direction == BACKWARD)
 
     @property
     def seconds(self) -> float:

@@ -160,7 +160,7 @@ def _groups(found: Report, groups: tuple[Group, ...], width: int, by: str, top: 
         yield from (_heading(found, one, width, by, total) for one in rest[:brief])
     left = (*rest[brief:], *groups[len(shown) :])
     if left:
-        size = sum(group.bytes_received for group in left)
+        size = Group("", tuple(row for group in left for row in group.rows)).bytes_received
         yield ""
         yield f"and {counted(len(left), by)} more: {show_bytes(size)}, {_share(size, total)} (--top 0 shows all)"
 
@@ -183,8 +183,8 @@ def _group(found: Report, one: Group, width: int, by: str, total: int, most: int
     for row in rows[:count]:
         yield from _row(row, width, by, alone=len(rows) == 1)
     if rows[count:]:
-        left = sum(row.bytes_received for row in rows[count:])
-        yield f"     and {len(rows) - count} more here: {show_bytes(left)}"
+        left = Group("", tuple(row for one in rows[count:] for row in one.rows))
+        yield f"     and {len(rows) - count} more here: {show_bytes(left.bytes_received)}"
 
 
 def _row(one: Folded, width: int, by: str, alone: bool) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """What the collectives of optimised HLO send, by kind: of a program that another partitioner made.
 
-Bytes are those that one device receives, its own data not counted (``cost.collective`` has the formulas); shapes in HLO
-are a device's, and only results are read.
+Bytes are added up by device, and the greatest sum is printed. A device's own data is not counted
+(``cost.collective`` has the formulas); shapes in HLO are a device's, and only results are read.
 
 Cases: a loop's body counts as often as XLA knows it to run, else once; of a conditional's branches the dearest counts;
 an asynchronous pair counts at its start, by the half of its type that is the result. (``tools/bench/hlo_traffic.py`` is
@@ -18,8 +18,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
-from shardpass.cost.collective import REDUCE_SCATTER, bytes_received
-from shardpass.runtime.hlo import collectives_in
+import numpy as np
+from numpy.typing import NDArray
+
+from shardpass.cost.collective import BROADCAST, PERMUTE, REDUCE_SCATTER, bytes_received
+from shardpass.runtime.hlo import Exchange, collectives_in
 
 _HEAD = re.compile(r"^(ENTRY )?%?([\w.\-]+) .*\{$")
 _LINE = re.compile(r"^\s*(?:ROOT )?%?[\w.\-]+ = (\(.*?\)|\S+) ([\w\-]+)\((.*)$")
@@ -32,19 +35,33 @@ _BRANCHES = re.compile(r"branch_computations=\{([^}]*)\}|(?:true|false)_computat
 
 @dataclass
 class Received:
-    """By kind, in StableHLO's names: how many collectives run, and the bytes that a device receives by them."""
+    """By kind, in StableHLO's names: how many collectives run, and the bytes that each device receives by them."""
 
     runs: Counter[str] = field(default_factory=Counter)
-    bytes: Counter[str] = field(default_factory=Counter)
+    by_device: dict[str, NDArray[np.object_]] = field(default_factory=dict)  # Python's integers, which have no bound
+
+    @property
+    def bytes(self) -> dict[str, int]:
+        """By kind, of the device that receives most by that kind."""
+        return {kind: int(max(sums)) for kind, sums in self.by_device.items()}
 
     @property
     def total(self) -> int:
-        return sum(self.bytes.values())
+        """Of the device that receives most by all kinds."""
+        sums = list(self.by_device.values())
+        return int(max(np.sum(sums, axis=0))) if sums else 0
 
     def add(self, other: Received, times: int = 1) -> None:
         for kind, count in other.runs.items():
-            self.runs[kind] += count * times
-            self.bytes[kind] += other.bytes[kind] * times
+            self._add(kind, count * times, other.by_device[kind] * times)
+
+    def count(self, kind: str, sums: NDArray[np.object_]) -> None:
+        """One more collective, of which each device receives ``sums``."""
+        self._add(kind, 1, sums)
+
+    def _add(self, kind: str, runs: int, sums: NDArray[np.object_]) -> None:
+        self.runs[kind] += runs
+        self.by_device[kind] = self.by_device[kind] + sums if kind in self.by_device else sums
 
 
 def received(hlo: str, devices: int) -> Received:
@@ -66,10 +83,8 @@ def received(hlo: str, devices: int) -> Received:
         kind, op, rest = match.groups()
         exchange = next(collectives_in(line, devices), None)
         if exchange is not None:
-            size = _received(exchange.kind, _result_bytes(kind, op), exchange.groups)
-            if size is not None:
-                found.runs[exchange.kind] += 1
-                found.bytes[exchange.kind] += size
+            if any(len(group) > 1 for group in exchange.groups):
+                found.count(exchange.kind, _received(exchange, _result_bytes(kind, op), devices))
         elif op == "while":
             trips = _TRIPS.search(rest)
             for name in _CALLED.findall(rest):
@@ -113,9 +128,15 @@ def _result_bytes(kind: str, op: str) -> int:
     )
 
 
-def _received(kind: str, size: int, groups: tuple[tuple[int, ...], ...]) -> int | None:
-    """None where nothing moves."""
-    group = max(map(len, groups), default=0)
-    if group < 2:
-        return None
+def _received(exchange: Exchange, size: int, devices: int) -> NDArray[np.object_]:
+    """What each device receives; ``size``: of the result."""
+    sums = np.zeros(devices, object)
+    for group in exchange.groups:
+        receivers = group[1:] if exchange.kind in (PERMUTE, BROADCAST) else group
+        sums[list(receivers)] += _share(exchange.kind, size, len(group))
+    return sums
+
+
+def _share(kind: str, size: int, group: int) -> int:
+    """What one receiver receives in a group of so many."""
     return bytes_received(kind, size * group if kind == REDUCE_SCATTER else size, group)

@@ -21,15 +21,15 @@ TIMEOUT = 600.0
 
 @dataclass(frozen=True)
 class Peer:
-    """A partitioner's program: by kind of collective how many run and the bytes that a device receives; its memory."""
+    """A partitioner's program: by kind of collective how many run and the bytes that a device receives; its memory.
+
+    ``bytes_received``: by all kinds, of the device that receives most.
+    """
 
     way: str
     kinds: Mapping[str, tuple[int, int]]
+    bytes_received: int
     memory: int  # arguments, results and temporaries of XLA's statistics
-
-    @property
-    def bytes_received(self) -> int:
-        return sum(size for _, size in self.kinds.values())
 
     @property
     def runs(self) -> int:
@@ -57,7 +57,8 @@ def ask(way: str, given: Given, devices: int) -> Peer:
         reason = said[-1] if said else f"its process ended with status {child.returncode}"
         raise PEER_FAILED.error(way=way, reason=reason[:300])
     found = json.loads(answers[-1].removeprefix("@"))
-    return Peer(way, {kind: (count, size) for kind, (count, size) in found["kinds"].items()}, found["memory"])
+    kinds = {kind: (count, size) for kind, (count, size) in found["kinds"].items()}
+    return Peer(way, kinds, found["received"], found["memory"])
 
 
 def serve(way: str, devices: int) -> None:
@@ -76,5 +77,6 @@ def serve(way: str, devices: int) -> None:
     counted = received(executable.hlo_text(), devices)
     stats = executable.memory_stats()
     memory = stats.argument_size_in_bytes + stats.output_size_in_bytes + stats.temp_size_in_bytes
-    kinds = {kind: [count, counted.bytes[kind]] for kind, count in counted.runs.items()}
-    print("@" + json.dumps({"kinds": kinds, "memory": memory}), flush=True)
+    sizes = counted.bytes
+    kinds = {kind: [count, sizes[kind]] for kind, count in counted.runs.items()}
+    print("@" + json.dumps({"kinds": kinds, "received": counted.total, "memory": memory}), flush=True)

@@ -127,7 +127,7 @@ def plan_halo(line: Line, shape: Sequence[int], element: ElementType, size: int,
         found: tuple[Collective, ...] = (gather(line, element, tile_of(size, line.count) * cross),)
     else:
         parts = choice.layout.shipments if choice.way is Way.BESIDE else choice.exchange.rounds
-        found = tuple(_permute(line, element.bytes(part.size * cross)) for part in parts)
+        found = tuple(_permute(line, element.bytes(part.size * cross), part.source) for part in parts)
     return Halo(line, size, window, choice, found)
 
 
@@ -149,7 +149,7 @@ def plan_rounds(line: Line, shape: Sequence[int], element: ElementType, exchange
     cross = _cross(shape, line.dim)
     if cross == 0:
         return Rounds(line, Exchange((), ()), width, ())
-    found = tuple(_permute(line, element.bytes(part.size * cross)) for part in exchange.rounds)
+    found = tuple(_permute(line, element.bytes(part.size * cross), part.source) for part in exchange.rounds)
     return Rounds(line, exchange, width, found)
 
 
@@ -171,8 +171,9 @@ def choose(size: int, count: int, window: Window, cross_bytes: int) -> Choice:
     return Choice(min(priced, key=lambda one: one[0])[1], layout, exchange)
 
 
-def _permute(line: Line, moved: int) -> Collective:
-    return Collective(PERMUTE, line.axes, moved, line.cause)
+def _permute(line: Line, received: int, source: Table) -> Collective:
+    positions = tuple(p for p, q in enumerate(source) if q not in (p, -1))
+    return Collective(PERMUTE, line.axes, received, line.cause, positions)
 
 
 def _cross(shape: Sequence[int], dim: int) -> int:

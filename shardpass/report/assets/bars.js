@@ -73,7 +73,7 @@ function barChart(title, bars) {
         .filter(part => part.bytes)
         .map(part => {
           const piece = coloured(el("span.part"), part.axes);
-          piece.style.width = `${(100 * part.bytes) / most}%`;
+          piece.style.width = `${(100 * bar.bytes * part.bytes) / (most * total(bar.parts, "bytes"))}%`;
           return piece;
         }),
     ),

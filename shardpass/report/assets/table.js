@@ -54,27 +54,38 @@ function shownGroups() {
   return sorted(groups.filter(group => group.rows.length));
 }
 const total = (rows, key) => rows.reduce((all, row) => all + row[key], 0);
+// of the device that receives most: a row brings its bytes to every device, or says to which (received)
+function receivedBytes(rows) {
+  const some = new Map();
+  let everywhere = 0;
+  for (const row of rows) {
+    for (const {bytes, devices} of row.received || [{bytes: row.bytes, devices: null}]) {
+      if (devices === null) everywhere += bytes;
+      for (const device of devices || []) some.set(device, (some.get(device) || 0) + bytes);
+    }
+  }
+  return everywhere + [...some.values()].reduce((most, bytes) => Math.max(most, bytes), 0);
+}
 const sums = rows => ({
-  bytes: total(rows, "bytes"),
+  bytes: receivedBytes(rows),
   seconds: total(rows, "seconds"),
   runs: total(
     rows.filter(row => row.counted),
     "runs",
   ),
-  backward: total(
-    rows.filter(row => row.backward),
-    "bytes",
-  ),
+  backward: receivedBytes(rows.filter(row => row.backward)),
 });
 
 function shareCell(row, rows) {
   const parts = new Map();
-  for (const {axes, bytes} of rows) parts.set(axes.join(), [axes, (parts.get(axes.join()) || [axes, 0])[1] + bytes]);
-  const pieces = [...parts.values()]
-    .filter(([, bytes]) => bytes)
-    .map(([axes, bytes]) => {
+  for (const one of rows) parts.set(one.axes.join(), [...(parts.get(one.axes.join()) || []), one]);
+  const sizes = [...parts.values()].map(some => ({axes: some[0].axes, bytes: receivedBytes(some)})),
+    all = total(sizes, "bytes"); // of devices that may differ: more than row.bytes
+  const pieces = sizes
+    .filter(({bytes}) => bytes)
+    .map(({axes, bytes}) => {
       const piece = coloured(el("span.part"), axes);
-      piece.style.width = `${(100 * bytes) / data.bytes}%`;
+      piece.style.width = `${(100 * row.bytes * bytes) / (all * data.bytes)}%`;
       return piece;
     });
   return el(
@@ -204,7 +215,7 @@ function draw() {
   rest.hidden = lines.length < view.most;
   table.tHead.replaceChildren(heads());
   table.tBodies[0].replaceChildren(...lines.slice(0, view.most));
-  const sizes = `${showBytes(total(rows, "bytes"))} of ${showBytes(data.bytes)}`;
+  const sizes = `${showBytes(receivedBytes(rows))} of ${showBytes(data.bytes)}`;
   told.textContent = view.filter ? `${counted(rows.length, "row")} of ${data.rows.length}, ${sizes}` : "";
   if (focus >= 0) table.querySelectorAll("button")[focus]?.focus(); // what was drawn again keeps the keyboard's place
 }

@@ -56,6 +56,22 @@ def test_bytes(op, received, group):
     assert use.kind in op
 
 
+def test_a_total_is_added_up_by_device():
+    """128 bytes to device 1, to 2, to 2 and 3, and a broadcast in pairs to 1 and 3: 1, 2 and 3 receive 256 each."""
+    pairs = ["[[0, 1]]", "[[0, 2], [1, 1]]", "[[0, 2], [1, 3]]"]
+    sizes = [pair.count("[") - 1 for pair in pairs]
+    ops = [
+        f'"stablehlo.collective_permute"(%a) <{{source_target_pairs = dense<{pair}> : tensor<{n}x2xi64>, {CHANNEL}}}>'
+        for pair, n in zip(pairs, sizes, strict=True)
+    ]
+    ops.append(f'"stablehlo.collective_broadcast"(%a) <{{{PAIRS}, {CHANNEL}}}>')
+    found = uses("\n".join(f"%{i} = {op} : (tensor<4x8xf32>) -> tensor<4x8xf32>" for i, op in enumerate(ops)))
+    assert [use.receivers for use in found] == [(1,), (2,), (2, 3), (1, 3)]
+    assert total_bytes(found) == 256
+    assert total_bytes(found[:3]) == 256
+    assert total_bytes(found[:2]) == 128
+
+
 def test_narrow_types_are_packed_and_predicates_take_a_byte():
     body = "\n".join(
         f'%{i} = "stablehlo.custom_call"() <{{call_target_name = "x"}}> : () -> tensor<8x{t}>\n'
@@ -179,6 +195,14 @@ SHARDINGS = (
     "{devices=[1,2,4]<=[2,4]T(1,0) last_tile_dim_replicate}",
     "{replicated}",
 )
+
+
+def test_a_broadcast_to_many_devices_is_what_each_receives():
+    """256 f32 from one device to 8 others, in rounds of permutes: each receives 1,024 bytes, once."""
+    plan = plan_redistribution((256,), "f32", "{maximal device=0}", "{replicated}", num_devices=9)
+    found = collectives(parse_module(plan.to_module()))
+    assert len(found) > 1
+    assert total_bytes(found) == plan.bytes_received == 1024
 
 
 @pytest.mark.parametrize("seed", range(12))

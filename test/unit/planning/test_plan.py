@@ -34,6 +34,30 @@ def test_a_contraction_is_summed_where_its_result_is_split() -> None:
     assert summed.bytes_by_axes == {"axis_0": 256}
 
 
+def test_bytes_are_added_up_by_device() -> None:
+    """f32[8,8] from device 0 to 7 others, in rounds of permutes: each receives its 256 bytes once."""
+    found = plan("return %x : tensor<8x8xf32>", matrix("{maximal device=0}", "%x: "), matrix(WHOLE), devices=8)
+    assert len(found.collectives) > 1
+    assert {sent.bytes for sent in found.collectives} == {256}
+    assert found.bytes_received == 256
+    assert set(found.bytes_by_axes.values()) == {256}
+
+
+def test_a_halo_is_received_by_those_that_have_a_neighbour() -> None:
+    """Each of 3 devices has 3 of 9 rows of 4 KiB; windows of three rows take one more from above and one from below."""
+    body = """%zero = stablehlo.constant dense<0.0> : tensor<f32>
+      %0 = "stablehlo.reduce_window"(%x, %zero) <{window_dimensions = array<i64: 3, 1>,
+        padding = dense<[[1, 1], [0, 0]]> : tensor<2x2xi64>}> ({ ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+          %s = stablehlo.add %a, %b : tensor<f32> stablehlo.return %s : tensor<f32>
+        }) : (tensor<9x1024xf32>, tensor<f32>) -> tensor<9x1024xf32>
+      return %0 : tensor<9x1024xf32>"""
+    rows = 'tensor<9x1024xf32> {mhlo.sharding = "{devices=[3,1]<=[3]}"}'
+    found = plan(body, f"%x: {rows}", rows, devices=3)
+    assert {sent.bytes for sent in found.collectives} == {4096}
+    assert sorted(sent.receivers or () for sent in found.collectives) == [(0, 1), (1, 2)]
+    assert found.bytes_received == 8192
+
+
 def test_a_loops_body_counts_as_often_as_it_runs() -> None:
     """12 times round, a gather of f32[8,8] from rows: 128 bytes each time, as the value changes in the loop."""
     body = """%c = stablehlo.constant dense<0> : tensor<i32> %n = stablehlo.constant dense<12> : tensor<i32>
