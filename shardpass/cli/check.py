@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from shardpass.cli.common import MODULE_HELP, Pieces, argument_parser, guarded, read_module, write_output
 from shardpass.cli.findings import FORMATS, summary
-from shardpass.diagnostics import Diagnostic, Severity, ShardpassError, collect, printable
+from shardpass.diagnostics import Diagnostic, Severity, ShardpassError, collect
+from shardpass.diagnostics.printable import joined, on_one_line
 
 if TYPE_CHECKING:
     from shardpass.ir.doors import Given
@@ -89,7 +90,7 @@ def _run(argv: Sequence[str]) -> int:
         print(diagnostic, file=sys.stderr)
     if not errors:
         print(
-            f"{printable(file)}: {summary(found)}",
+            f"{on_one_line(file)}: {summary(found)}",
             file=sys.stderr if "-" in (args.output, args.stablehlo) else sys.stdout,
         )
     return int(errors)
@@ -105,7 +106,7 @@ def _check_onnx(data: bytes, file: str, args: argparse.Namespace) -> Sequence[Di
         return error.diagnostics
     report = check_model(model, strict=args.strict, extended=args.extended)
     if args.print_inferred:
-        print("\n".join(map(printable, summary_lines(model, report))))
+        print(joined(summary_lines(model, report)))
     if args.output is not None:
         write_output(args.output, completed_model(model, report))
     if args.stablehlo is not None and not any(d.severity is Severity.ERROR for d in report.findings):
@@ -120,7 +121,7 @@ def _check_module(data: Given, file: str, args: argparse.Namespace) -> Sequence[
 
     checked = check_module(data, file, strict=args.strict, perf=args.perf, inferred=args.print_inferred)
     if args.print_inferred:
-        print("\n".join(map(printable, checked.inferred)))
+        print(joined(checked.inferred))
     if args.output is not None and checked.module is not None:
         write_output(args.output, partial(_print_to, module=checked.module))
     return checked.findings

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from shardpass.cli.common import MODULE_HELP, argument_parser, guarded, read_module
 from shardpass.cli.findings import FORMATS, summary
 from shardpass.diagnostics import Severity, collect
+from shardpass.diagnostics.printable import joined, on_one_line
 from shardpass.diagnostics.table_passes import NOT_REPLICATED
 
 if TYPE_CHECKING:
@@ -42,13 +43,13 @@ def _run(argv: Sequence[str]) -> int:
 
     found = [d for d in run_and_collect(data, file, PIPELINE) if d.severity is Severity.ERROR]
     if args.print_varying and all(d.code == NOT_REPLICATED.id for d in found):
-        print("\n".join(_varying(data, file)))
+        print(joined(_varying(data, file)))
     if args.format != "text":
         print(FORMATS[args.format](file, found))
     elif found:
         print("\n".join(map(str, found)), file=sys.stderr)
     else:
-        print(f"{file}: {summary(found)}")
+        print(f"{on_one_line(file)}: {summary(found)}")
     return int(bool(found))
 
 

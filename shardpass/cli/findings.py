@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from shardpass.diagnostics import Diagnostic, Place, Severity
+from shardpass.diagnostics import Diagnostic, Place, Severity, on_one_line
 
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.REMARK: "note", Severity.NOTE: "note"}
 
@@ -21,7 +21,7 @@ def summary(found: Sequence[Diagnostic]) -> str:
 
 
 def as_text(file: str, found: Sequence[Diagnostic]) -> str:
-    return "\n".join([*map(str, found), f"{file}: {summary(found)}"])
+    return "\n".join([*map(str, found), f"{on_one_line(file)}: {summary(found)}"])
 
 
 def as_json(file: str, found: Sequence[Diagnostic]) -> str:
@@ -65,9 +65,11 @@ def as_sarif(file: str, found: Sequence[Diagnostic]) -> str:
             "ruleId": one.code,
             "ruleIndex": codes.index(one.code),
             "level": _LEVELS[one.severity],
-            "message": {"text": f"{one.message}. Help: {one.remedy}" if one.remedy else one.message},
+            "message": {"text": on_one_line(f"{one.message}. Help: {one.remedy}" if one.remedy else one.message)},
             "locations": [_location(one.place, file)],
-            "relatedLocations": [{**_location(row.place, file), "message": {"text": row.message}} for row in one.notes],
+            "relatedLocations": [
+                {**_location(row.place, file), "message": {"text": on_one_line(row.message)}} for row in one.notes
+            ],
         }
         for one in found
     ]
@@ -80,10 +82,18 @@ def as_sarif(file: str, found: Sequence[Diagnostic]) -> str:
 
 
 def _location(place: Place, file: str) -> dict[str, Any]:
-    physical: dict[str, Any] = {"artifactLocation": {"uri": place.file or file}}
+    physical: dict[str, Any] = {"artifactLocation": {"uri": _uri(place.file or file)}}
     if place.line:
         physical["region"] = {"startLine": place.line, **({"startColumn": place.column} if place.column else {})}
     return {"physicalLocation": physical}
+
+
+_OF_URIS = frozenset(b"-./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz~")
+
+
+def _uri(file: str) -> str:
+    """A relative or absolute path as RFC 3986 writes it: any other byte is ``%20`` or the like."""
+    return "".join(chr(b) if b in _OF_URIS else f"%{b:02X}" for b in file.encode("utf-8", "surrogateescape"))
 
 
 def _codes() -> Mapping[str, Any]:

@@ -20,7 +20,7 @@ from shardpass.cli.common import (
     make_console,
     read_module,
 )
-from shardpass.diagnostics import NOWHERE, Place, printable, report
+from shardpass.diagnostics import NOWHERE, Place, on_one_line, report
 from shardpass.diagnostics import table_runtime as table
 from shardpass.runtime.process_environment import COUNT
 
@@ -163,7 +163,7 @@ def print_trial(trial: Trial, file: str) -> None:
     console = make_console(width)
     mesh = "no mesh" if trial.mesh is None else "mesh " + " ".join(f"{name}={size}" for name, size in trial.mesh.axes)
     headline = f"{file}: {trial.signature.num_devices} devices, {mesh}, run on {trial.engine}"
-    console.print(printable(headline), markup=False)
+    console.print(on_one_line(headline), markup=False)
     _print_shardings(console, trial)
     _print_collectives(console, trial)
     if trial.added is not None:
@@ -182,7 +182,7 @@ def _table(console: Console, title: str, columns: Iterable[str], rows: Iterable[
     for column in columns:
         shown.add_column(column, justify="right" if column in ("bytes", "difference") else "left", overflow="fold")
     for row in rows:
-        shown.add_row(*(Text(printable(cell)) for cell in row))
+        shown.add_row(*(Text(on_one_line(cell)) for cell in row))
     console.print(f"\n{title}", markup=False)
     console.print(shown)
 
@@ -252,7 +252,7 @@ def _print_special(console: Console, check: Check) -> None:
         verdict = f"as in {check.reference}"
     else:
         return
-    console.print(printable(f"NaN, infinities and -0: {verdict}"), markup=False)
+    console.print(on_one_line(f"NaN, infinities and -0: {verdict}"), markup=False)
 
 
 def _measured(difference: Difference) -> tuple[str, str, str]:

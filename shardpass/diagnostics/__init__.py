@@ -9,9 +9,9 @@ from shardpass.diagnostics.core import (
     ShardpassError,
     collect,
     note,
-    printable,
     report,
 )
+from shardpass.diagnostics.printable import on_one_line, printable
 
 __all__ = [
     "NOWHERE",
@@ -22,6 +22,7 @@ __all__ = [
     "ShardpassError",
     "collect",
     "note",
+    "on_one_line",
     "printable",
     "report",
 ]

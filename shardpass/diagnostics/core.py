@@ -20,6 +20,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
+from shardpass.diagnostics.printable import on_one_line, printable
+
 
 class Severity(enum.StrEnum):
     ERROR = "error"
@@ -37,7 +39,7 @@ class Place:
     column: int = 0
 
     def __str__(self) -> str:
-        parts = [self.file or "<unknown>"]
+        parts = [on_one_line(self.file) or "<unknown>"]
         if self.line:
             parts.append(str(self.line))
             if self.column:
@@ -63,24 +65,13 @@ class Diagnostic:
     def __str__(self) -> str:
         where = f"{self.place}: " if self.place != NOWHERE else ""
         tag = f" [{self.code}]" if self.code else ""
-        lines = [f"{where}{self.severity}: {self.message}{tag}"]
+        lines = [f"{where}{self.severity}: {on_one_line(self.message)}{tag}"]
         if self.excerpt:
             lines += ["    " + row for row in self.excerpt.splitlines()]
         if self.remedy:
-            lines.append(f"    help: {self.remedy}")
+            lines.append(f"    help: {on_one_line(self.remedy)}")
         lines += ["  " + row for note in self.notes for row in str(note).splitlines()]
         return printable("\n".join(lines))
-
-
-_CONTROL = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\t\n"}
-
-
-def printable(text: str) -> str:
-    """``text`` with ``\\x1b`` for an escape, and so for each control character: names may hold what terminals obey.
-
-    Bytes of the command line that are no UTF-8 become ``\\udc80`` and the like, which every stream can take.
-    """
-    return text.translate(_CONTROL).encode("utf-8", "backslashreplace").decode()
 
 
 class ShardpassError(Exception):

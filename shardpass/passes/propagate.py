@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from jaxlib.mlir import ir
 
-from shardpass.diagnostics import Place
+from shardpass.diagnostics import Place, on_one_line
 from shardpass.diagnostics.table_driver import OPTION_TYPE
 from shardpass.ir.annotations import (
     BARRIER,
@@ -90,7 +90,7 @@ class Propagate(ModulePass):
         decision, handles = self.decided(module)
         told = Told(decision, handles)
         for line in (*(told.trace() if self.trace else ()), *(told.conflicts() if self.verbose else ())):
-            print(line, file=sys.stderr)
+            print(on_one_line(line), file=sys.stderr)
 
     def decided(self, module: Any) -> tuple[Decision, Handles]:
         """What is decided about ``module``, which then says so."""

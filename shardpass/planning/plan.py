@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from shardpass.by_device import most_received
+from shardpass.diagnostics.printable import joined
 from shardpass.html_table import html_table
 from shardpass.planning.alive import Alive, alive
 from shardpass.planning.listed import Sent, listed
@@ -90,4 +91,4 @@ class ProgramPlan:
         return html_table(first, ("op", "collective", "over", "times", "bytes received"), rows, more)
 
     def __str__(self) -> str:
-        return "\n".join(lines(self.body, self.collectives, self.program))
+        return joined(lines(self.body, self.collectives, self.program))

@@ -7,10 +7,10 @@ to scale: each dimension is cut where any tile begins or ends. Of an array witho
 from __future__ import annotations
 
 import itertools
-from html import escape
 
 import numpy as np
 
+from shardpass.diagnostics.printable import as_html
 from shardpass.redistribute.plan import Plan
 from shardpass.redistribute.program.state import State
 from shardpass.redistribute.stages import Intervals, covered, drawn_dimensions, stages
@@ -101,4 +101,4 @@ def _short(devices: list[int]) -> str:
 
 
 def _text(x: float, y: float, content: str, size: int) -> str:
-    return f'<text x="{x}" y="{y}" font-size="{size}">{escape(content)}</text>'
+    return f'<text x="{x}" y="{y}" font-size="{size}">{as_html(content)}</text>'

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from shardpass.diagnostics.printable import joined
 from shardpass.element_types import ElementType
 from shardpass.html_table import html_table
 from shardpass.redistribute.problem.device_arrays import IntArray
@@ -96,4 +97,4 @@ class Plan:
             f"  received {self.bytes_received} bytes{ratio}, peak tile {self.peak_bytes} bytes, "
             f"live together {self.peak_live_bytes} bytes"
         )
-        return "\n".join(lines)
+        return joined(lines)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from shardpass.diagnostics import ShardpassError
+from shardpass.diagnostics.printable import joined
 from shardpass.report.report import Report
 from shardpass.report.text import WIDTH, shortened, show_bytes, wrapped
 from shardpass.runtime.peers import Peer, ask
@@ -23,7 +24,7 @@ class Against:
         rows = [shortened(line, WIDTH) for line in _lines(self)]
         for way, reason in self.failed:
             rows += wrapped(f"{way}: {reason}", WIDTH)
-        return "\n".join(rows)
+        return joined(rows)
 
     def as_dict(self) -> dict[str, object]:
         """For JSON."""

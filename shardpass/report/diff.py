@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from shardpass.diagnostics import NOWHERE, printable
+from shardpass.diagnostics import NOWHERE
+from shardpass.diagnostics.printable import joined
 from shardpass.report.groups import Group
 from shardpass.report.report import Report
 from shardpass.report.rows import BACKWARD, Row, folded_name
@@ -45,7 +46,7 @@ class Difference:
     same: int
 
     def __str__(self) -> str:
-        return printable("\n".join(_lines(self, WIDTH)))
+        return joined(_lines(self, WIDTH))
 
 
 def difference(before: Report, after: Report) -> Difference:

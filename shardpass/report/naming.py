@@ -24,6 +24,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from shardpass.diagnostics import Place
+from shardpass.ir.argument_names import argument_names
 from shardpass.ir.frames import NO_FRAME, Frame, user_frame
 from shardpass.program.program import Op, OpKind, Program
 from shardpass.report.rows import folded_name
@@ -145,20 +146,16 @@ class Names:
         self.makers: dict[int, Op] = {}
         self._holders: dict[int, tuple[Op, int]] = {}  # arguments of a loop's regions
         self._forward: dict[Frame, list[Op]] | None = None
+        named = argument_names(arguments)
         for place, value in enumerate(program.body.arguments):
-            self._known[value] = self._argument(arguments[place] if place < len(arguments) else "", place)
+            location, name = (arguments[place], named[place]) if place < len(arguments) else ("", "")
+            self._known[value] = name or sources.identifier(user_frame(location)) or f"argument {place}"
         for op in program.body.every_op():
             for value in op.results:
                 self.makers[value] = op
             for block in op.blocks:
                 for place, value in enumerate(block.arguments):
                     self._holders[value] = (op, place)
-
-    def _argument(self, location: str, place: int) -> str:
-        found = _NAME.match(location)
-        if found:
-            return found[1].replace('\\"', '"')
-        return self.sources.identifier(user_frame(location)) or f"argument {place}"
 
     def frame(self, op: Op) -> Frame:
         """The user's frame of an op."""

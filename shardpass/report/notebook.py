@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import html
+from shardpass.diagnostics.printable import as_html
 
 
 def preformatted(words: str) -> str:
     """``words`` as they stand."""
-    return f'<pre style="line-height:1.25">{html.escape(words)}</pre>'
+    return f'<pre style="line-height:1.25">{as_html(words)}</pre>'

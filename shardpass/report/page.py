@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import html
 import json
+from collections.abc import Mapping
 from functools import cache
 from importlib import resources
 from string import Template
+from typing import Any
 
-from shardpass.diagnostics import printable
+from shardpass.diagnostics.printable import as_html, on_one_line
 from shardpass.report.page_contents import contents
 from shardpass.report.report import Report
 from shardpass.report.text import text
@@ -32,19 +33,28 @@ def to_html(found: Report) -> str:
     style = _asset("page.css")
     script = f'"use strict";\n(() => {{\n{"".join(_asset(f"{name}.js") for name in SCRIPTS)}}})();\n'
     return Template(_asset("page.html")).substitute(
-        title=html.escape(printable(found.file)),
+        title=as_html(on_one_line(found.file)),
         style=style,
         style_hash=_hash(style),
         script=script,
         script_hash=_hash(script),
         data=as_data(contents(found)),
-        text=html.escape(text(found, top=0)),
+        text=as_html(text(found, top=0)),
     )
 
 
 def as_data(value: object) -> str:
     """JSON that stands in an element of HTML: no sign of it can end the element."""
-    return json.dumps(value, separators=(",", ":"), allow_nan=False).translate(_MARKUP)
+    return json.dumps(_for_eyes(value), separators=(",", ":"), allow_nan=False).translate(_MARKUP)
+
+
+def _for_eyes(value: Any) -> Any:
+    """``value`` with each text in it on one line, as scripts show it."""
+    if isinstance(value, str):
+        return on_one_line(value)
+    if isinstance(value, Mapping):
+        return {key: _for_eyes(inner) for key, inner in value.items()}
+    return [_for_eyes(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
 def _hash(body: str) -> str:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from html import escape
-
+from shardpass.diagnostics.printable import as_html
 from shardpass.report.picture_grid import Cell, Grid
 
 CELL_WIDTH, CELL_HEIGHT, MARGIN, HEADING = 92, 40, 72, 22
@@ -24,7 +23,7 @@ def document(drawn: Grid) -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
         f'viewBox="0 0 {width} {height}" font-family="monospace" font-size="13">\n'
-        f"<title>{escape(drawn.title)}</title>\n"
+        f"<title>{as_html(drawn.title)}</title>\n"
         + "\n".join([_words(10, 18, drawn.title, "start", "#000"), *pages, *notes])
         + "\n</svg>\n"
     )
@@ -35,7 +34,7 @@ def _page_height(drawn: Grid) -> int:
 
 
 def _words(x: float, y: float, text: str, anchor: str, fill: str, size: int = 13) -> str:
-    return f'<text x="{x}" y="{y}" text-anchor="{anchor}" fill="{fill}" font-size="{size}">{escape(text)}</text>'
+    return f'<text x="{x}" y="{y}" text-anchor="{anchor}" fill="{fill}" font-size="{size}">{as_html(text)}</text>'
 
 
 def _page(drawn: Grid, page: tuple[tuple[Cell, ...], ...], top: int) -> str:
@@ -56,7 +55,7 @@ def _page(drawn: Grid, page: tuple[tuple[Cell, ...], ...], top: int) -> str:
             x = MARGIN + c * CELL_WIDTH
             out.append(
                 f'<rect x="{x}" y="{y}" width="{CELL_WIDTH}" height="{CELL_HEIGHT}" fill="{colour(cell.number)}" '
-                f'stroke="#444"><title>{escape(_tooltip(cell))}</title></rect>'
+                f'stroke="#444"><title>{as_html(_tooltip(cell))}</title></rect>'
             )
             size = 13 if len(cell.names) < 12 else 10 if len(cell.names) < 16 else 8
             out.append(_words(x + CELL_WIDTH / 2, y + CELL_HEIGHT / 2 + 4, cell.names, "middle", "#000", size))
@@ -72,7 +71,7 @@ def _tooltip(cell: Cell) -> str:
 def html(drawn: Grid) -> str:
     """The picture as HTML tables, for notebooks."""
     rows, columns, pages = drawn.axes
-    out = [f"<div><code>{escape(drawn.title)}</code>"]
+    out = [f"<div><code>{as_html(drawn.title)}</code>"]
     for page in drawn.pages:
         out.append('<table style="border-collapse:collapse;font-family:monospace">')
         if pages is not None:
@@ -83,10 +82,10 @@ def html(drawn: Grid) -> str:
         for row in page:
             cells = "".join(
                 f'<td style="background:{colour(cell.number)};color:#000;border:1px solid #444;text-align:center" '
-                f'title="{escape(_tooltip(cell))}">{escape(cell.names)}</td>'
+                f'title="{as_html(_tooltip(cell))}">{as_html(cell.names)}</td>'
                 for cell in row
             )
             out.append(f"<tr><th>{drawn.row_text(row)}</th>{cells}</tr>")
         out.append("</table>")
     notes = "; ".join(drawn.left_out)
-    return "\n".join([*out, f"<small>{escape(notes)}</small></div>" if notes else "</div>"])
+    return "\n".join([*out, f"<small>{as_html(notes)}</small></div>" if notes else "</div>"])

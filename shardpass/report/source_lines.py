@@ -1,7 +1,12 @@
 """Lines of the user's program, for pages that quote them.
 
-A module may come from a stranger, and its locations may name any file: ``loc("/etc/passwd":1:1)``, or a device that
-never ends. So a line is quoted only from a regular file of modest size below a folder that the user works in or names.
+A module may come from a stranger, and its locations may name any file: ``loc("/etc/passwd":1:1)``, a device that never
+ends, or ``.env`` in the folder where the user works. So a line is quoted only from what looks like the user's source:
+
+1. a regular file of modest size, whose name ends as the name of a source file does;
+2. below a folder that the user works in or names, once links are followed, and in no folder below that whose name
+   begins with a dot; its own name begins with none either;
+3. with no other name in the file system: a hard link may be to a file of any other folder.
 """
 
 from __future__ import annotations
@@ -15,6 +20,7 @@ from pathlib import Path
 from shardpass.diagnostics import Place
 
 LARGEST = 4 * 2**20  # bytes of a file
+SOURCES = frozenset({".c", ".cc", ".cpp", ".hlo", ".jl", ".mlir", ".py", ".pyi", ".rs"})
 
 
 def source_line(place: Place, folders: Sequence[Path], *, strip: bool = True) -> str:
@@ -30,14 +36,18 @@ def source_line(place: Place, folders: Sequence[Path], *, strip: bool = True) ->
 def _lines(file: str, folders: tuple[Path, ...]) -> tuple[str, ...]:
     try:
         path = Path(file).resolve()
-        if not any(path.is_relative_to(folder.resolve()) for folder in folders):
+        if path.suffix not in SOURCES or not any(_is_inside(path, folder.resolve()) for folder in folders):
             return ()
         # opened before it is looked at, so that what is looked at is what is read; a pipe would wait for its writer
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
         with os.fdopen(descriptor, "rb") as stream:
             found = os.fstat(stream.fileno())
-            if not stat.S_ISREG(found.st_mode) or found.st_size > LARGEST:
+            if not stat.S_ISREG(found.st_mode) or found.st_size > LARGEST or found.st_nlink > 1:
                 return ()
             return tuple(stream.read(LARGEST).decode("utf-8", "replace").split("\n"))
     except (OSError, ValueError, RuntimeError):  # not there, not readable, a NUL in the name, links in a circle
         return ()
+
+
+def _is_inside(path: Path, folder: Path) -> bool:
+    return path.is_relative_to(folder) and not any(part.startswith(".") for part in path.relative_to(folder).parts)

@@ -9,7 +9,8 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator
 
-from shardpass.diagnostics import NOWHERE, Place, printable
+from shardpass.diagnostics import NOWHERE, Place
+from shardpass.diagnostics.printable import joined
 from shardpass.report.groups import LINE, Folded, Group
 from shardpass.report.report import Report
 from shardpass.report.rows import BACKWARD, MemoryFacts
@@ -30,7 +31,7 @@ def text(found: Report, width: int = WIDTH, *, by: str = LINE, sort: str = "byte
         lines += _groups(found, found.grouped(by, sort), width, by, top, SCREEN - len(lines) - _below(found))
         lines += ["", *_totals(found), *_loops(found, width)]
     lines += [*_settled(found, width), *_hints(found, width)]
-    return printable("\n".join(lines))
+    return joined(lines)
 
 
 def _below(found: Report) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 
 from shardpass.diagnostics import ShardpassError, table_runtime
 from shardpass.ir import annotations as names
+from shardpass.ir.argument_names import argument_names
 from shardpass.ir.collectives import CollectiveUse, collectives, total_bytes
 from shardpass.runtime.compare import Difference, compare
 from shardpass.runtime.compiling import compile as compile_partitioned
@@ -186,20 +186,13 @@ def labels_of(module: Any) -> tuple[str, ...]:
     """What the user calls main's arguments and results; JAX leaves the names in locations and `jax.result_info`."""
     main = names.main_of(module)
     annotated = names.Signature(main)
-    arguments = [_name(argument.location) or f"argument {k}" for k, argument in enumerate(main.arguments)]
+    named = argument_names([str(argument.location) for argument in main.arguments])
+    arguments = [name or f"argument {k}" for k, name in enumerate(named)]
     results = [
         names.text(row["jax.result_info"]) if row.get("jax.result_info") else f"result {k}"
         for k, row in enumerate(annotated.results)
     ]
     return (*arguments, *results)
-
-
-_NAMED = re.compile(r'loc\("((?:[^"\\]|\\.)*)"[()]')  # with or without a file and line inside
-
-
-def _name(location: Any) -> str:
-    found = _NAMED.match(str(location))
-    return found[1].replace('\\"', '"') if found else ""
 
 
 def by_axes(boundary: Boundary, mesh: Mesh | None) -> str:

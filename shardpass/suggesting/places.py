@@ -20,6 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from shardpass.diagnostics import NOWHERE, Place
+from shardpass.ir.argument_names import argument_names
 from shardpass.ir.context import UNNAMED
 from shardpass.ir.locations import place_of
 from shardpass.ir.tensors import operation
@@ -29,7 +30,6 @@ from shardpass.program.read import Handles
 
 ARGUMENT, RESULT, LINE = "argument", "result", "line"
 
-_NAME = re.compile(r'loc\("((?:[^"\\]|\\.)*)"(?!:\d)')
 _INDEX = re.compile(r"\[\d+\]")
 _LONGEST = 60  # characters of an expression that is shown
 _MOST_PATHS = 4  # paths that are listed where no pattern holds
@@ -68,7 +68,9 @@ def arguments(program: Program, handles: Handles, folded: Folded) -> list[Group]
     """The arguments of which the user says nothing, in groups."""
     free = [v for v in program.body.arguments if (a := program.arrays[v]) is not None and a.rank]
     free = [v for v in free if v not in program.said]
-    named = {v: _name(str(handles.values[v].location), place) for place, v in enumerate(program.body.arguments)}
+    values = program.body.arguments
+    names = argument_names([str(handles.values[v].location) for v in values])
+    named = {v: names[place] or f"argument {place}" for place, v in enumerate(values)}
     keys = {v: ((_INDEX.sub("[*]", named[v]), program.array(v)), folded.of[v]) for v in free}
     return [
         Group(ARGUMENT, tuple(values), _names(values, named), program.array(values[0]))
@@ -125,11 +127,6 @@ def lines(program: Program, handles: Handles) -> list[Group]:
 
 
 # ---------------------------------------------------------------- names
-
-
-def _name(location: str, place: int) -> str:
-    found = _NAME.match(location)
-    return found[1].replace('\\"', '"') if found else f"argument {place}"
 
 
 def _result_name(row: Mapping[str, object], place: int) -> str:

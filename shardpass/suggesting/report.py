@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import PurePosixPath
 
+from shardpass.diagnostics.printable import joined
 from shardpass.planning.plan import ProgramPlan
 from shardpass.redistribute.terms.limit import show_bytes
 from shardpass.suggesting.apply import Figures
@@ -79,7 +80,7 @@ class Suggestion:
     propagate: str
 
     def __str__(self) -> str:
-        return "\n".join(_lines(self))
+        return joined(_lines(self))
 
     def json(self) -> str:
         """Every number and annotation, for programs."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
+import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -34,7 +37,7 @@ def ends(capsys: pytest.CaptureFixture[str], status: int, expected: int) -> str:
 
 def test_control_characters_are_shown_and_not_sent() -> None:
     found = Diagnostic(Severity.ERROR, "SP000", "the axis \x1b[31m\x07\x9bx", remedy="a\tb")
-    assert str(found) == "error: the axis \\x1b[31m\\x07\\x9bx [SP000]\n    help: a\tb"
+    assert str(found) == "error: the axis \\x1b[31m\\x07\\x9bx [SP000]\n    help: a\\tb"
 
 
 def test_printable_text_can_be_encoded() -> None:
@@ -190,3 +193,51 @@ def test_names_that_are_no_text_are_an_error_with_a_remedy(
     said = capsys.readouterr().err
     assert "that is not UTF-8, or a name with a NUL [SP135]" in said
     assert "internal" not in said
+
+
+FORGED = "a\nb.mlir: error: forged \u202e.mlir"
+
+
+@pytest.mark.parametrize("command", ["check", "explain", "run", "suggest", "opt"])
+def test_a_file_name_begins_no_line(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    """Of each command, where it succeeds and where the module is none."""
+    monkeypatch.chdir(tmp_path)
+    more = {"run": ["partition", "--devices", "2"], "suggest": ["--mesh", "x=2"], "opt": ["import"]}.get(command, [])
+    main = importlib.import_module(f"shardpass.cli.{command}").main
+    for text in (MODULE, "no module"):
+        Path(FORGED).write_text(text)
+        main([FORGED, *more])
+        said = capfd.readouterr()
+        shown = said.out + said.err
+        assert "\u202e" not in shown
+        assert not any(line.startswith("b.mlir") for line in shown.splitlines())
+    assert "a\\nb.mlir: error: forged \\u202e.mlir" in shown
+
+
+def test_review_tools_get_names_that_show_what_they_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path(FORGED).write_text(MODULE.replace("2,1", "3\u202e,1"))
+    assert check.main([FORGED, "--format", "sarif"]) == 1
+    (result, *_) = json.loads(capsys.readouterr().out)["runs"][0]["results"]
+    uri = result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
+    assert uri == "a%0Ab.mlir%3A%20error%3A%20forged%20%E2%80%AE.mlir"  # RFC 3986, of UTF-8
+    assert "\u202e" not in json.dumps(result, ensure_ascii=False)
+
+
+def test_pages_show_what_names_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    split = '"{devices=[2,1]<=[2]}"}'
+    Path(FORGED).write_text(MODULE.replace(split, split + ' loc("w\\E2\\80\\AE")', 1))
+    assert explain.main([FORGED, "--html", "page.html"]) == 0
+    page = Path("page.html").read_text()
+    assert "\u202e" not in page
+    assert "\\u202e" in page
+    data = re.search(r'id="data"[^>]*>(.*?)</script>', page, re.DOTALL)
+    assert "w\\u202e" in json.dumps(json.loads(data[1]), ensure_ascii=False).replace("\\\\", "\\")
+    assert "\u202e" not in json.dumps(json.loads(data[1]), ensure_ascii=False)

@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pytest
 
+import shardpass
+from shardpass.cli.explain import explain
 from shardpass.diagnostics import Place
 from shardpass.ir.frames import Frame
 from shardpass.report.naming import Sources
+from shardpass.runtime.run_report import labels_of
 
 SOURCE = """h = jnp.tanh(x @ w)
 y: Array = layer(
@@ -60,3 +63,20 @@ def test_arguments_of_mlir_by_their_names(tmp_path: Path) -> None:
     read = Sources([tmp_path])
     assert read.expression(Frame(Place(str(tmp_path / "m.mlir"), 1, 17))) == "%weights"
     assert read.expression(Frame(Place(str(tmp_path / "m.mlir"), 2, 8))) == "%0"
+
+
+def test_arguments_of_one_name_are_told_apart() -> None:
+    """TensorFlow calls all of them XLA_Args."""
+    rows, columns = '{mhlo.sharding = "{devices=[2,1]<=[2]}"}', '{mhlo.sharding = "{devices=[1,2]<=[2]}"}'
+    kinds = ["tensor<8x8xf32>", "tensor<16x16xf32>"]
+    arguments = ", ".join(f'%{name}: {kind} {rows} loc("XLA_Args")' for name, kind in zip("ab", kinds, strict=True))
+    results = ", ".join(f"{kind} {columns}" for kind in kinds)
+    text = f"""module attributes {{mhlo.num_partitions = 2 : i32}} {{
+  func.func @main({arguments}) -> ({results}) {{
+    return %a, %b : {", ".join(kinds)}
+  }}
+}}"""
+    found = explain(text.encode(), "two.mlir", effort=0)
+    assert {row.array: row.type for row in found.rows} == {"XLA_Args 0": "f32[8,8]", "XLA_Args 1": "f32[16,16]"}
+    partitioned = shardpass.run_pipeline(text, "partition")
+    assert labels_of(partitioned)[:2] == ("XLA_Args 0", "XLA_Args 1")
