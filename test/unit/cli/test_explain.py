@@ -223,7 +223,7 @@ def program(tmp_path, monkeypatch):
     work = tmp_path / "work"
     work.mkdir()
     (work / "model.py").write_text("import jax\ny = x @ w  # product\n")
-    (tmp_path / "secret.txt").write_text("root:x:0:0\n")
+    (tmp_path / "secret.py").write_text("root:x:0:0\n")
     monkeypatch.chdir(work)
     return tmp_path
 
@@ -238,28 +238,28 @@ def test_a_line_below_the_working_directory_is_quoted(program):
     assert quoted(Place(str(program / "work" / "model.py"), 2, 1))
 
 
-@pytest.mark.parametrize("name", ["{}/secret.txt", "../secret.txt", "/etc/passwd", "/dev/zero", "/dev/stdin", "\0", ""])
+@pytest.mark.parametrize("name", ["{}/secret.py", "../secret.py", "/etc/passwd", "/dev/zero", "/dev/stdin", "\0", ""])
 def test_a_file_that_a_stranger_names_is_not_read(program, name):
     assert not quoted(Place(name.format(program), 1, 1))
 
 
 def test_a_link_out_of_the_working_directory_is_not_followed(program):
-    (program / "work" / "link.py").symlink_to(program / "secret.txt")
+    (program / "work" / "link.py").symlink_to(program / "secret.py")
     assert not quoted(Place("link.py", 1, 1))
 
 
 def test_what_is_no_file_or_too_large_is_not_read(program):
     import os
 
-    os.mkfifo(program / "work" / "pipe")
+    os.mkfifo(program / "work" / "pipe.py")
     with (program / "work" / "large.py").open("wb") as file:
         file.truncate(5 << 20)
-    for name in ("pipe", "large.py", "."):
+    for name in ("pipe.py", "large.py", "."):
         assert not quoted(Place(name, 1, 1))
 
 
 def test_a_folder_that_the_user_names_is_quoted_from(program):
-    assert quoted(Place(str(program / "secret.txt"), 1, 1), [program])
+    assert quoted(Place(str(program / "secret.py"), 1, 1), [program])
 
 
 def test_lines_past_the_end_are_not_quoted(program):
