@@ -26,7 +26,7 @@ $(STAMP): $(PLAIN)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
 	@touch $@
 
-.PHONY: setup demo lint unit lit test package bench fuzz fuzz-doors fuzz-redistribute fuzz-partition fuzz-faults validate distributed docs site lock clean
+.PHONY: setup demo lint unit lit test package bench fuzz fuzz-doors fuzz-redistribute fuzz-partition fuzz-faults validate mutate distributed docs site lock clean
 setup: $(STAMP) ## make the virtual environment
 
 demo: $(PLAIN) ## partition a real training step for 4x2 devices, run it, and compare with one device
@@ -70,6 +70,9 @@ fuzz-faults: $(STAMP) ## interrupt, starve and mislead the commands, 290 times (
 
 validate: $(STAMP) ## the rules of all ops, proved by brute force (half an hour)
 	$(BIN)/python -m tools.prove.validate_rules --reference
+
+mutate: $(STAMP) ## small faults in four rooms, and whether their tests notice them (long; SEED=1 draws others)
+	$(BIN)/python -m tools.prove.mutate --seed $(or $(SEED),0) --jobs $(JOBS)
 
 distributed: $(STAMP) ## 2 processes of 4 devices beside one of 8, on all examples and 20 models (five minutes)
 	$(BIN)/python -m tools.prove.distributed

@@ -1,0 +1,1 @@
+"""Small faults in a package, and the tests that notice them (``tools.prove.mutate``)."""
