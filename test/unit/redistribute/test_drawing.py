@@ -20,7 +20,7 @@ CASES = {
     "rounds": ((2048, 2048), "{devices=[2,2]<=[4]}", "{devices=[2,2]<=[2,2]T(1,0)}", 2),
     "borders slide": ((9, 8), "{devices=[2,1,2]<=[4] last_tile_dim_replicate}", "{devices=[4,1]<=[4]}", None),
     "nothing": ((4, 4), "{replicated}", "{replicated}", 1),
-    "a scalar": ((), "{maximal device=1}", "{replicated}", 2),
+    "a scalar": ((), "{maximal device=1}", "{replicated}", 3),  # a tree of two rounds
 }
 
 

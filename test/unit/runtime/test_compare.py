@@ -46,6 +46,23 @@ def test_other_shape_or_type_fails():
     assert not compare([x.astype(D)], [x])[0].passed
 
 
+def test_differences_are_told_beside_the_greatest_element():
+    equal, apart = compare([np.array([3, 5]), np.array([1.0, 98.0], F)], [np.array([3, 9]), np.array([1.0, 100.0], F)])
+    assert str(equal) == "4 (must be equal)"
+    assert str(apart) == "0.02 of the greatest element (2 of 100)"
+
+
+@pytest.mark.parametrize("name", ["f32", "bf16", "f64", "complex<f32>", "complex<f64>"])
+def test_random_floats_fill_the_range_on_both_sides_of_zero(name):
+    row = next(row for row in ELEMENT_TYPES if row.mlir == name)
+    (x,) = random_inputs([Boundary("argument 0", row, (4096,), Sharding.replicated())])
+    wide = x.astype(np.complex128)
+    for part in [wide.real, wide.imag] if "complex" in name else [wide.real]:
+        finite = part[np.isfinite(part)]
+        assert -1 <= finite.min() < -0.9
+        assert 0.9 < finite.max() <= 1
+
+
 NAMED = [row for row in ELEMENT_TYPES if row.dtype is not None]
 
 
