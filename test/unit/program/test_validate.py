@@ -97,3 +97,8 @@ def test_text_that_cannot_be_read_keeps_the_parsers_words() -> None:
     assert (found.code, found.place) == ("SP202", HERE)
     assert len(found.notes) == 1
     assert found.notes[0].code.startswith("SP0")
+
+
+def test_the_last_device_is_one_less_than_there_are() -> None:
+    assert codes("{maximal device=1}", tensor(4), 2) == []
+    assert codes("{maximal device=2}", tensor(4), 2) == ["SP207"]

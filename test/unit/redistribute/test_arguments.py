@@ -77,3 +77,16 @@ def test_tile_counts_that_are_all_one_fit_any_rank(planner: str) -> None:
     assert (there.bytes_received, there.target_tile) == (0, (4, 8, 1))
     back = shardpass.plan_redistribution((4, 8, 8), "f32", columns, whole, planner=planner)
     assert (back.bytes_received, back.target_tile) == (7 * 4 * 8 * 4, (4, 8, 8))
+
+
+@pytest.mark.parametrize("side", [0, 1], ids=["source", "target"])
+def test_the_last_device_is_one_less_than_there_are(side: int) -> None:
+    """Of 4 devices number 3 is one and number 4 is none."""
+    sides = ["{replicated}", "{replicated}"]
+    sides[side] = "{maximal device=3}"
+    assert shardpass.plan_redistribution((8,), "f32", *sides, num_devices=4).num_devices == 4
+    sides[side] = "{maximal device=4}"
+    with pytest.raises(shardpass.ShardpassError) as error:
+        shardpass.plan_redistribution((8,), "f32", *sides, num_devices=4)
+    assert error.value.code == "SP404"
+    assert "0 to 3" in str(error.value)
