@@ -123,6 +123,9 @@ def test_several_agree_on_what_was_made(others):
     made = parse_module(TEXT)
     others.answers = with_answer(1, fingerprint(made))
     assert agreed(made, devices(0, 1), lambda: (made, 7)) == (made, 7)
+    ((topic, asked),) = others.topics
+    assert asked == (0, 1)
+    assert "step" in topic
     others.answers = with_answer(1, "none (SP301)")
     with pytest.raises(ShardpassError) as error:
         agreed(made, devices(0, 1), lambda: (made, 7))

@@ -8,7 +8,8 @@ import pytest
 
 from shardpass.diagnostics import ShardpassError
 from shardpass.redistribute import plan_redistribution
-from shardpass.redistribute.terms.choice import MANY
+from shardpass.redistribute.terms.choice import MANY, Terms
+from shardpass.redistribute.terms.costs import PROFILES
 from shardpass.redistribute.terms.limit import read_limit, show_bytes, show_limit
 from shardpass.sharding import Mesh, Sharding
 
@@ -151,3 +152,10 @@ def test_what_receives_the_least_possible_has_no_rival():
     plan = plan_redistribution((64, 64), "f32", "{devices=[8,1]<=[8]}", "{devices=[1,8]<=[8]}")
     assert plan.bytes_received == plan.lower_bound_bytes
     assert ("rink", "not tried: no plan can receive less") in plan.refused
+
+
+@pytest.mark.parametrize(("tiles", "most"), [((10, 3), 10 + 3 + 3 + 10), ((3, 10), 3 + 10 + 10 + 10)])
+def test_within_max_live_both_tiles_the_result_again_and_the_greater_again(tiles, most):
+    assert Terms(PROFILES["default"], "max", tiles).most_live == most
+    assert Terms(PROFILES["default"], 7, tiles).most_live == 7
+    assert Terms(PROFILES["default"], None, tiles).most_live is None
