@@ -170,3 +170,40 @@ def test_a_round_that_fills_a_part_of_a_tile_makes_no_data():
 
     assert exchange(2) == [False, True]
     assert exchange(1) == [False, False]
+
+
+def chunks(shift=0, **changed):
+    """Two rounds on 2 devices of 4 rows each: a device sends one half of its rows to itself, the other to its peer."""
+    take = np.array([[[0, 0], [2, 0]], [[2, 0], [0, 0]]])  # round, sender
+    there = np.array([[0, 1], [1, 0]])
+    given = {"source_of": there, "take": take + np.array([shift, 0]), "place": np.array([0, 1]), **changed}
+    return ops.ChunkRounds(**{"chunk": (2, 1), "placed": (2, 1), "axis": 0, **given})
+
+
+def halves(weight=None):
+    return State.tile((4, 1), np.array([[0, 0], [4, 0]]), weight=weight)
+
+
+@pytest.mark.parametrize(
+    ("op", "state", "reason"),
+    [
+        (chunks(chunk=(8, 1)), halves(), "greater than its operand"),
+        (chunks(take=None), halves(), "less than its operand"),
+        (chunks(shift=1), halves(), "not a block"),
+        (chunks(shift=2), halves(), "not a block"),
+        (chunks(shift=-2), halves(), "not a block"),
+        (chunks(source_of=np.array([[0, 0], [1, 0]])), halves(), "once each"),
+        (chunks(), halves(fingerprints(2)), "summands are mixed"),
+    ],
+    ids=["greater", "less", "between blocks", "past the end", "before the start", "one sends twice", "summands"],
+)
+def test_rounds_of_chunks_that_do_not_fit_are_refused(op, state, reason):
+    with pytest.raises(Unproven, match=reason):
+        run((op,), state, (8, 1))
+
+
+def test_rounds_of_chunks_are_followed():
+    """Device 0 ends with rows 0, 1 and 4, 5; device 1 with 2, 3 and 6, 7."""
+    reached = run((chunks(),), halves(), (8, 1))
+    assert reached.base.tolist() == [[0, 0], [2, 0]]
+    assert reached.axes[0] == (Digit(2, 0, 4), Digit(2, 0, 1))
