@@ -11,8 +11,10 @@ from shardpass.partition.findings import Sends, planned
 ROWS, COLUMNS, WHOLE = "{devices=[4,1]<=[4]}", "{devices=[1,4]<=[4]}", "{replicated}"
 
 
-def findings(body: str, argument: str = ROWS, result: str = ROWS, **options: object) -> list[Diagnostic]:
-    text = f"""module attributes {{mhlo.num_partitions = 4 : i32}} {{
+def findings(
+    body: str, argument: str = ROWS, result: str = ROWS, devices: int = 4, **options: object
+) -> list[Diagnostic]:
+    text = f"""module attributes {{mhlo.num_partitions = {devices} : i32}} {{
       func.func @main(%x: tensor<8x8xf32> {{mhlo.sharding = "{argument}"}})
           -> (tensor<8x8xf32> {{mhlo.sharding = "{result}"}}) {{ {body} }} }}"""
     module = shardpass.run_pipeline(text, "import,shardpass-propagate{effort=0}")
@@ -89,3 +91,8 @@ def test_repeated_work_and_unsplit_arguments() -> None:
     (argument,) = [d for d in found if "256 bytes" in d.message]
     assert "instead of 64" in argument.message
     assert findings(body, WHOLE, WHOLE) == []
+
+
+def test_on_one_device_nothing_is_wasted() -> None:
+    body = "%0 = stablehlo.tanh %x : tensor<8x8xf32> return %0 : tensor<8x8xf32>"
+    assert findings(body, WHOLE, WHOLE, devices=1, remarks=True) == []
