@@ -22,6 +22,7 @@ O(ops around the values that change), each a table lookup where its signature is
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from shardpass.ops.splits.prime_mesh import PrimeMesh
@@ -54,10 +55,10 @@ class Estimate:
         self._kinds: dict[int, tuple[object, tuple[int, ...]]] = {}  # of an op that is split (``_kind``); its values
         self._decided = decided
         self._leasts: dict[int, float] = {}  # by op
+        self._stands = Counter(folded.of)  # for how many values a value stands
         self._read(self.program.body, 1.0, self.program.mesh)
-        for value, count in zip(self.program.body.returned, folded.result_times, strict=True):
+        for value in self.program.body.returned:
             self.around.setdefault(value, []).append(RETURNED)
-            self.times.setdefault(value, count)
         self.weights = {RETURNED: 1.0, **{number: often for number, (_, often) in self.ops.items()}}
         self.shardings: dict[int, Sharding] = {}
         self.results: tuple[Sharding | None, ...] = ()
@@ -68,7 +69,7 @@ class Estimate:
 
     def _read(self, block: Block, runs: float, mesh: PrimeMesh) -> None:
         for value in block.arguments:
-            self.times.setdefault(value, runs)
+            self.times[value] = runs * self._stands[value]
             self.meshes[value] = mesh
         for op in block.ops:
             often = runs * self.folded.times.get(op.number, 1)
@@ -142,22 +143,38 @@ class Estimate:
 
     def _moved(self, value: int) -> float:
         """Price of the reshards of ``value`` in the base, once for each sharding that its users take."""
-        targets = dict.fromkeys([to for _, to in self.demanded.get(value, ())])
-        return sum([self.move(value, self.shardings, target) for target in targets])
+        targets: dict[Sharding, list[int]] = {}
+        for number, to in self.demanded.get(value, ()):
+            targets.setdefault(to, []).append(number)
+        found = [self.move(value, self.shardings, to) * self.often(value, ops) for to, ops in targets.items()]
+        return sum(found)
+
+    def often(self, value: int, ops: Sequence[int]) -> float:
+        """How often a copy of ``value`` that ``ops`` (by number) take is made, for all values that it stands for."""
+        often, stands = self.times.get(value, 1.0), self._stands[value]
+        if stands == 1:
+            return often
+        taken = [self.folded.taken.get((number, value)) for number in ops]
+        values: set[int] = set()
+        for one in taken:
+            if one is None:  # an op with blocks, or what main returns
+                return often
+            values.update(one)
+        return often * len(values) / stands
 
     def move(self, value: int, shardings: Mapping[int, Sharding], target: Sharding) -> float:
-        """Price of one reshard of ``value``."""
+        """Price of one reshard of one of the values that ``value`` stands for."""
         array, own = self.program.arrays[value], shardings.get(value)
         if array is None or own is None or value in self.free:
             return 0.0
-        return self.machine.move(array, own, target, self.meshes[value]) * self.times.get(value, 1.0)
+        return self.machine.move(array, own, target, self.meshes[value])
 
     def least_move(self, value: int, shardings: Mapping[int, Sharding], target: Sharding) -> float:
         """What ``move`` does not fall below, without a plan."""
         array, own = self.program.arrays[value], shardings.get(value)
         if array is None or own is None or value in self.free:
             return 0.0
-        return self.machine.least_move(array, own, target, self.meshes[value]) * self.times.get(value, 1.0)
+        return self.machine.least_move(array, own, target, self.meshes[value])
 
     def known(
         self, number: int, shardings: Mapping[int, Sharding], results: tuple[Sharding | None, ...]
@@ -270,7 +287,8 @@ class _Change:
     ) -> None:
         self.base, self.shardings, self.results, self.touched = base, shardings, results, touched
         self.price = base.price
-        self.targets: dict[int, dict[Sharding, float]] = {}  # of arrays that may move otherwise: to where, for how much
+        # of arrays that may move otherwise: where, for how much at least, and for which ops
+        self.targets: dict[int, dict[Sharding, tuple[float, list[int]]]] = {}
 
     def open(self, value: int) -> None:
         """The reshards of ``value`` are no longer those of the base."""
@@ -280,7 +298,7 @@ class _Change:
         self.targets[value] = {}
         for number, to in self.base.demanded.get(value, ()):
             if number not in self.touched:
-                self._add(value, to)
+                self._add(value, to, number)
 
     def priced(self, limit: float) -> float:
         base = self.base
@@ -298,28 +316,31 @@ class _Change:
             else:
                 self.price += weight * (term[0] - before)
                 if term[1]:
-                    self._take(term[1])
+                    self._take(number, term[1])
         for _, number, weight in sorted(unknown):
             if self.price > limit:
                 return self.price
             term = base.term(number, self.shardings, self.results)
             self.price += weight * (term[0] - base.least(number))
-            self._take(term[1])
+            self._take(number, term[1])
         for value, targets in self.targets.items():
-            for target, least in targets.items():
+            for target, (least, ops) in targets.items():
                 if self.price > limit:
                     return self.price
-                self.price += base.move(value, self.shardings, target) - least
+                self.price += (base.move(value, self.shardings, target) - least) * base.often(value, ops)
         return self.price
 
-    def _take(self, demands: Demands) -> None:
+    def _take(self, number: int, demands: Demands) -> None:
         for value, to in demands:
             if value not in self.targets:
                 self.open(value)
-            self._add(value, to)
+            self._add(value, to, number)
 
-    def _add(self, value: int, target: Sharding) -> None:
-        targets = self.targets[value]
+    def _add(self, value: int, target: Sharding, number: int) -> None:
+        base, targets = self.base, self.targets[value]
         if target not in targets:
-            least = targets[target] = self.base.least_move(value, self.shardings, target)
-            self.price += least
+            targets[target] = base.least_move(value, self.shardings, target), []
+        least, ops = targets[target]
+        before = base.often(value, ops) if ops else 0.0
+        ops.append(number)
+        self.price += (base.often(value, ops) - before) * least

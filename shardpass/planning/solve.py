@@ -285,7 +285,7 @@ class _Network:
             array = self.program.arrays[value]
             if array is not None:
                 variable = self._new()
-                self._taken(value, variable, (((),) * array.rank,), self._times(value))
+                self._taken(value, variable, (((),) * array.rank,), self.estimate.often(value, (op.number,)))
 
     def _taken(self, value: int, variable: int, wanted: Sequence[DimAxes | None], times: float) -> None:
         """The table of ``value`` and a variable which takes it as ``wanted`` says."""
@@ -325,7 +325,8 @@ class _Network:
         variable = self._new()
         self.tables.append(Table((variable,), often * np.array([way.cost for way in found])))
         for place, value in enumerate(operands):
-            self._taken(value, variable, [way.operands[place] for way in found], self._times(value))
+            times = self.estimate.often(value, (op.number,))
+            self._taken(value, variable, [way.operands[place] for way in found], times)
         for place, value in enumerate(results):
             target = self._of(value)
             if target is not None:

@@ -6,14 +6,16 @@ import math
 from collections.abc import Iterator
 
 import pytest
+from support.programs import read
 
 import shardpass
 from shardpass.diagnostics import collect
 from shardpass.planning.choose import Decided
 from shardpass.planning.machine import DEFAULT
 from shardpass.planning.moves import FAR, NEAR, Move
+from shardpass.planning.planner import plan_program
 from shardpass.planning.prices import Prices
-from shardpass.planning.search import Search
+from shardpass.planning.search import Search, decide
 from shardpass.program.table import table_of
 from shardpass.sharding import Sharding
 from tools.bench.real_programs import real_programs
@@ -79,3 +81,47 @@ def test_a_limit_spares_choices(name: str) -> None:
             search._options(op, FAR, search.first.price + above)
         made.append(len(search.decided.choices) - before)
     assert made[0] < 0.8 * made[1]
+
+
+def stack(count: int) -> str:
+    """FSDP: layers whose weights, in rows, are gathered for a batch in rows, all over 8 devices."""
+    rows = '{mhlo.sharding = "{devices=[8,1]<=[8]}"}'
+    weight, batch = "tensor<64x64xf32>", "tensor<4096x64xf32>"
+    weights = ", ".join(f"%w{i}: {weight} {rows}" for i in range(count))
+    body = "\n".join(
+        f"""%d{i} = stablehlo.dot_general %x{i}, %w{i}, contracting_dims = [1] x [0] : ({batch}, {weight}) -> {batch}
+        %x{i + 1} = stablehlo.tanh %d{i} : {batch}"""
+        for i in range(count)
+    )
+    return (
+        f"func.func @main({weights}, %x0: {batch} {rows}) -> ({batch} {rows}) {{ {body} return %x{count} : {batch} }}"
+    )
+
+
+@pytest.mark.parametrize("count", [3, 12, 48])
+def test_a_weight_that_stands_for_many_is_gathered_for_each(count: int) -> None:
+    """The least sum of the estimate is that of the plan: per layer a gather of 7/8 of a weight, a product, a tanh."""
+    search = Search(read(stack(count)), {}, 1, DEFAULT)
+    gather, product, tanh = 7 * 64 * 64 * 4 // 8 + 512, 512 * 64 * 64 / 64, 512 * 64 / 4
+    assert search._solved(search.first).least == pytest.approx(count * (gather + product + tanh))
+    search._rebase(search.first)
+    if count > 3:  # fewer have no layer in the middle
+        assert search.estimate.price == pytest.approx(search.first.price)
+    decided = decide(read(stack(count)), {}, 1)
+    sent = plan_program(read(stack(count)), decided.shardings).bytes_received
+    assert sent == count * (gather - 512)
+
+
+def test_an_op_that_takes_one_of_many_moves_that_one() -> None:
+    """Four tables are one value of the folded program; what is made of them stands in four places of one array."""
+    table, joined = "tensor<64x64xf32>", "tensor<256x64xf32>"
+    tables = ", ".join(f'%t{i}: {table} {{mhlo.sharding = "{{devices=[8,1]<=[8]}}"}}' for i in range(4))
+    steps = (("a", "abs", "t"), ("b", "tanh", "a"), ("c", "sine", "b"))
+    chain = "\n".join(f"%{to}{i} = stablehlo.{op} %{of}{i} : {table}" for i in range(4) for to, op, of in steps)
+    parts, types = ", ".join(f"%c{i}" for i in range(4)), ", ".join([table] * 4)
+    concatenation = f"%all = stablehlo.concatenate {parts}, dim = 0 : ({types}) -> {joined}"
+    program = read(f"func.func @main({tables}) -> {joined} {{ {chain} {concatenation} return %all : {joined} }}")
+    search = Search(program, {}, 1, DEFAULT)
+    (value,) = {search.folded.of[argument] for argument in program.body.arguments}
+    lookups = [op.number for op in search.folded.program.body.ops if value in op.operands]
+    assert [search.estimate.often(value, lookups[:count]) for count in (1, 2, 4)] == [1, 2, 4]
