@@ -38,6 +38,10 @@ PIPELINES = (
 )
 
 
+MACHINE_HELP = (
+    "the machine for which the program is decided and planned, and whose time is modelled: h100, mi300x, v5p, or "
+    "another of docs/reference/machines.md; default, ethernet, pod; or a file M.json (--profile is the old name)"
+)
 MODULE_HELP = (
     "a StableHLO module: MLIR text or bytecode, a portable or jax.export artefact, HLO text or proto; - is "
     "stdin, and so is nothing where something is piped in"

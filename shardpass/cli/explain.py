@@ -9,7 +9,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from shardpass.cli.common import MODULE_HELP, argument_parser, guarded, module_at, read_module, write_output
+from shardpass.cli.common import (
+    MACHINE_HELP,
+    MODULE_HELP,
+    argument_parser,
+    guarded,
+    module_at,
+    read_module,
+    write_output,
+)
 
 if TYPE_CHECKING:
     from shardpass.ir.doors import Given
@@ -70,14 +78,9 @@ def _parser() -> argparse.ArgumentParser:
         default="off",
         metavar="WHICH",
         help="do products in turn with the collective beside them: off (default), all, memory (where it holds less), "
-        "or a machine as --profile takes it (where it saves time)",
+        "or a machine as --machine takes it (where it saves time)",
     )
-    add(
-        "--profile",
-        default="default",
-        metavar="P",
-        help="the machine whose time is modelled: default, cpu, a100, h100, v5p, ethernet, pod, or a file P.json",
-    )
+    add("--machine", "--profile", metavar="M", help=MACHINE_HELP)
     return parser
 
 
@@ -110,7 +113,7 @@ def _run(argv: Sequence[str]) -> int:
 
     data, file = read_module(parser, args.module)
     folders = [Path.cwd(), *map(Path, args.source)]
-    taken = {"profile": args.profile, "effort": args.effort, "matmul_loops": args.matmul_loops, "folders": folders}
+    taken = {"machine": args.machine, "effort": args.effort, "matmul_loops": args.matmul_loops, "folders": folders}
     found = explain(data, file, **taken)
     found = replace(found, trips=args.trips, memory_limit=args.memory_limit, given=data)
     if args.diff is not None:
@@ -124,7 +127,7 @@ def _run(argv: Sequence[str]) -> int:
     if args.hints:
         from shardpass.suggesting.explain import with_hints
 
-        found = replace(found, hints=with_hints(data, file, None, args.effort, args.profile, folders))
+        found = replace(found, hints=with_hints(data, file, None, args.effort, args.machine, folders))
     if args.html is not None:
         from shardpass.report.page import to_html
 
@@ -149,7 +152,7 @@ def explain(
     data: Given,
     file: str,
     *,
-    profile: str = "default",
+    machine: str | None = None,
     effort: int = 1,
     matmul_loops: str = "off",
     folders: Sequence[Path] | None = None,
@@ -160,10 +163,10 @@ def explain(
     """
     from shardpass.ir.context import parse_module
     from shardpass.report.build import explain_module
-    from shardpass.suggesting.explain import pipeline
+    from shardpass.suggesting.explain import DEFAULT, pipeline
 
-    passes = pipeline(effort, matmul_loops)
-    return explain_module(parse_module(data, file), file, pipeline=passes, profile=profile, folders=folders)
+    passes = pipeline(effort, matmul_loops, machine)
+    return explain_module(parse_module(data, file), file, pipeline=passes, profile=machine or DEFAULT, folders=folders)
 
 
 if __name__ == "__main__":

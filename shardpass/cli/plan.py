@@ -50,8 +50,9 @@ def _parser() -> argparse.ArgumentParser:
         "--profile",
         default="default",
         metavar="NAME|FILE",
-        help="the machine for which planner best estimates the time of a plan: default, cpu, ethernet, pod, paper, or "
-        "a file NAME.json that python -m tools.bench.calibrate writes",
+        help="the machine for which planner best estimates the time of a plan: h100, v5p, or another of "
+        "docs/reference/machines.md; default, ethernet, pod, paper; or a file NAME.json that python -m "
+        "tools.bench.calibrate writes",
     )
     parser.add_argument(
         "--memory-limit",

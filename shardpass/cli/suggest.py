@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from shardpass.cli.common import MODULE_HELP, argument_parser, guarded, read_module
+from shardpass.cli.common import MACHINE_HELP, MODULE_HELP, argument_parser, guarded, read_module
 
 if TYPE_CHECKING:
     from shardpass.sharding import Mesh
@@ -28,7 +28,7 @@ def _run(argv: Sequence[str]) -> int:
     add("--mesh", metavar="AXES", help="the mesh, as in data=4,model=2 (default: the one that MODULE names)")
     add("--memory-limit", metavar="BYTES", help="of a device, as in 16GiB (default: none)")
     add("--effort", type=_effort, default=1, metavar="N", help="1 searches, 2 looks longer (default: 1)")
-    add("--profile", default="", metavar="P", help="the machine: default, cpu, a100, h100, tpu-v5p, or a file P.json")
+    add("--machine", "--profile", metavar="M", help=MACHINE_HELP)
     add("--json", action="store_true", help="print JSON")
     args = parser.parse_args(argv)
     data, file = read_module(parser, args.module)
@@ -36,7 +36,7 @@ def _run(argv: Sequence[str]) -> int:
     from shardpass.suggesting.suggest import suggest_module
 
     mesh = None if args.mesh is None else _mesh(args.mesh)
-    found = suggest_module(data, file, mesh, args.memory_limit, args.effort, args.profile)
+    found = suggest_module(data, file, mesh, args.memory_limit, args.effort, args.machine)
     print(found.json() if args.json else found)
     return 0
 

@@ -43,8 +43,8 @@ class Propagate(ModulePass):
         effort: 0 propagates, op by op; 1 then looks for cheaper shardings, as plans price them, and takes these (see
             ``shardpass/planning/search.py``); 2 looks longer, from several starts, and over parts of axes too
         machine: the machine on which the plan is to be cheap: "" for one of low latency, so that small programs are
-            decided as large ones; or "default", "cpu", "a100", "h100", "v5p", "ethernet", "pod", or a file NAME.json
-            that `python -m tools.bench.calibrate` writes
+            decided as large ones; "h100", "v5p", or another of docs/reference/machines.md; "default", "ethernet",
+            "pod"; or a file NAME.json that `python -m tools.bench.calibrate` writes
         fit: the most bytes that may be alive on a device at once, such as 16GiB, arguments included: among shardings
             under which the plan holds no more, the cheapest; "none" sets no limit
         settle-results: what main returns keeps the sharding that propagation gives it, where that follows from what the

@@ -55,8 +55,9 @@ class Redistribute(ModulePass):
 
     Options:
         planner: "best" for the cheapest plan that shardpass knows, or "rink" for the method of Rink et al.
-        profile: the machine for which planner best estimates the time of a plan: "default", "cpu", "ethernet", "pod",
-            "paper", or a file NAME.json that `python -m tools.bench.calibrate` writes
+        profile: the machine for which planner best estimates the time of a plan: "h100", "v5p", or another of
+            docs/reference/machines.md; "default", "ethernet", "pod", "paper"; or a file NAME.json that `python -m
+            tools.bench.calibrate` writes
         memory_limit: the most memory alive on a device during a step, such as 24MiB; "max" limits tiles instead, to
             the larger of the source tile and the target tile; "none" sets no limit
 

@@ -27,6 +27,7 @@ from shardpass.suggesting.hints import find_hints
 from shardpass.suggesting.take import put_mesh, read_mesh, take
 
 UNSAID = object()
+DEFAULT = "default"  # the profile by which times are modelled where no machine is named
 
 
 def explain(
@@ -35,12 +36,13 @@ def explain(
     mesh: Any = None,
     in_shardings: Any = UNSAID,
     out_shardings: Any = UNSAID,
-    profile: str = "default",
+    machine: str | None = None,
     trips: int | None = None,
     memory_limit: int | str | None = None,
     effort: int = 1,
     hints: bool = False,
     matmul_loops: str = OFF,
+    profile: str | None = None,
     **kwargs: Any,
 ) -> Explanation:
     """What each device of the partitioned program receives and holds, by the line of ``f`` that it comes from.
@@ -52,16 +54,20 @@ def explain(
         mesh: a jax Mesh or AbstractMesh, over which each ``PartitionSpec`` here is said; by default the one that the
             program names.
         in_shardings, out_shardings: as ``jax.jit`` takes them, or trees of ``PartitionSpec``; of a function.
-        profile: the machine whose time is modelled, as ``shardpass-explain --profile`` takes it.
+        machine: the machine for which the program is decided and planned, and whose time is modelled: a name of
+            docs/reference/machines.md, or a profile's name or file. Without it the search decides on one of low
+            latency, and times are those of the profile "default".
         trips: of loops whose trips are not known, the number to show bytes for too.
         memory_limit: of a device, bytes or text as "16GiB"; the report says what does not fit.
         effort: of ``shardpass-propagate``: 0 propagates alone, 1 searches, 2 looks longer.
         hints: look for annotations that save; each is tried by planning again, which takes longer than the report.
         matmul_loops: which products are done in turn with the collective beside them, as the pipeline's option.
+        profile: the old name of ``machine``.
 
     Raises ShardpassError: SP801 and SP803, what lowering raises, and what the pipeline ``partition`` raises.
     """
     limit = None if memory_limit is None else read_limit(memory_limit)
+    machine = machine or profile
     given = {"in_shardings": in_shardings, "out_shardings": out_shardings}
     said = {name: value for name, value in given.items() if value is not UNSAID}
     data, file = take(_jitted(f, mesh, said), args, kwargs)
@@ -71,9 +77,10 @@ def explain(
         put_mesh(module, read_mesh(mesh), file)
     given_text = data if mesh is None else str(module.operation.get_asm(enable_debug_info=True))
     with collect():
-        found = explain_module(module, file, pipeline=pipeline(effort, matmul_loops), profile=profile, folders=folders)
+        passes = pipeline(effort, matmul_loops, machine)
+        found = explain_module(module, file, pipeline=passes, profile=machine or DEFAULT, folders=folders)
     allowed = None if limit is None or limit == "max" else int(limit)
-    advice = with_hints(data, file, read_mesh(mesh), effort, profile, folders) if hints else None
+    advice = with_hints(data, file, read_mesh(mesh), effort, machine, folders) if hints else None
     return dataclasses.replace(found, trips=trips, memory_limit=allowed, hints=advice, given=given_text)
 
 
@@ -82,23 +89,26 @@ def with_hints(
     file: str,
     mesh: Mesh | None,
     effort: int,
-    profile: str,
+    machine: str | None,
     folders: Sequence[Path] | None,
 ) -> tuple[HintFact, ...]:
     """The annotations that save most in the program ``data``; none of one that is partitioned already."""
     module = parse_module(data, file)
     if is_partitioned(module):
         return ()
-    machine = Machine(find_profile(profile) if profile != "default" else None)
     with collect():
         put_mesh(module, mesh, file)
         run_in_place(module, "shardpass-import")
-        return find_hints(module, effort, machine, Sources(folders))
+        return find_hints(module, effort, Machine(find_profile(machine) if machine else None), Sources(folders))
 
 
-def pipeline(effort: int, matmul_loops: str = OFF) -> str:
-    """The pipeline "partition", its propagation at ``effort``, its products in turn as ``matmul_loops`` says."""
+def pipeline(effort: int, matmul_loops: str = OFF, machine: str | None = None) -> str:
+    """The pipeline "partition": its search at ``effort``, its products in turn as ``matmul_loops`` says.
+
+    ``machine``: for which shardings are decided and redistributions planned.
+    """
     given = [] if effort == 1 else [f"effort={effort}"]
+    given += [f"{option}={show_value(machine)}" for option in ("machine", "profile") if machine]
     given += [] if matmul_loops == OFF else [f"matmul-loops={show_value(matmul_loops)}"]
     return f"{PIPELINE}{{{' '.join(given)}}}" if given else PIPELINE
 

@@ -33,6 +33,7 @@ from shardpass.diagnostics.table_suggest import LIMIT_TOO_LOW
 from shardpass.ir.context import UNNAMED
 from shardpass.ir.doors import Given
 from shardpass.passes.propagate import barriers
+from shardpass.pipeline.base import show_value
 from shardpass.planning.cost import price
 from shardpass.planning.limited import NO_LIMIT, Limit, LimitedSearch, Task, search_within
 from shardpass.planning.machine import Machine
@@ -60,20 +61,21 @@ def suggest(
     mesh: Any = None,
     memory_limit: int | str | None = None,
     effort: int = 1,
-    profile: str = "",
+    machine: str | None = None,
+    profile: str | None = None,
     **kwargs: Any,
 ) -> Suggestion:
     """The annotations that make ``f`` cheapest on ``mesh``.
 
     ``f``: a function with its arguments (arrays or ``jax.ShapeDtypeStruct``), what ``jax.jit`` or ``lower`` returned, a
     module, or the path of one. ``mesh``: a jax Mesh or AbstractMesh; by default the one that the module names.
-    ``memory_limit``: of a device, bytes or text as "16GiB". ``effort``: 1, or 2 to look longer. ``profile``: of the
-    machine, as ``shardpass-propagate{machine=...}`` takes it.
+    ``memory_limit``: of a device, bytes or text as "16GiB". ``effort``: 1, or 2 to look longer. ``machine``: for which
+    the program is decided, and by which figures are modelled, as ``explain`` takes it; ``profile``: its old name.
 
     Raises ShardpassError: SP801 to SP804, SP411 to SP414, and what lowering and import raise.
     """
     data, file = take(f, args, kwargs)
-    return suggest_module(data, file, read_mesh(mesh), memory_limit, effort, profile)
+    return suggest_module(data, file, read_mesh(mesh), memory_limit, effort, machine or profile)
 
 
 def suggest_module(
@@ -82,21 +84,21 @@ def suggest_module(
     mesh: Mesh | None = None,
     memory_limit: int | str | None = None,
     effort: int = 1,
-    profile: str = "",
+    machine: str | None = None,
 ) -> Suggestion:
     """As ``suggest``, of a module's text or bytecode."""
     limit = None if memory_limit is None else read_limit(memory_limit)
     allowed = None if limit is None or limit == "max" else limit
-    machine = Machine(find_profile(profile) if profile else None)
+    prices = Machine(find_profile(machine) if machine else None)
     module = imported(data, file, mesh)
     with module.context:
-        asked = _Suggesting(module, file, allowed, effort, machine, _propagate(effort, profile))
+        asked = _Suggesting(module, file, allowed, effort, prices, _propagate(effort, machine))
     return asked.run()
 
 
-def _propagate(effort: int, profile: str) -> str:
+def _propagate(effort: int, machine: str | None) -> str:
     options = [f"effort={effort}"] if effort != 1 else []
-    options += [f"machine={profile}"] if profile else []
+    options += [f"machine={show_value(machine)}"] if machine else []
     return "shardpass-propagate" + (f"{{{' '.join(options)}}}" if options else "")
 
 

@@ -135,6 +135,7 @@ _VALUES: Mapping[str, tuple[str, ...]] = {
     "S": ("0", "7", "-1", "x", "99999999999999999999"),
     "BYTES": ("none", "max", "0", "1", "16GiB", "1e9", "-1", "5XB", "1" * 40, "nan", "", "12.5MiB"),
     "FORM": ("stablehlo", "bytecode", "vhlo", "vhlo=1.8.0", "vhlo=99.0.0", "hlo", "vhlo=", "elf", ""),
+    "M": ("default", "cpu", "h100", "gb200", "pod", "no-such", "profile.json", "absent.json", "", ".json"),
     "P": ("default", "cpu", "h100", "a100", "pod", "no-such", "profile.json", "absent.json", "", ".json"),
     "WAYS": ("", "jax", "xla,", "shardy,jax"),  # the true ones take seconds each
     "WHICH": ("off", "all", "memory", "h100", "maybe", ""),

@@ -100,6 +100,50 @@ def test_plans_and_shardings_show_themselves_as_tables() -> None:
     assert "all_reduce" in found.plan._repr_html_()
 
 
+HOSTS = AbstractMesh((2, 8), ("host", "chip"), axis_types=(AxisType.Auto,) * 2)
+ROWS = jax.ShapeDtypeStruct((4096, 4096), jnp.float32)
+GATHERED = {"mesh": HOSTS, "in_shardings": (P(("host", "chip")),), "out_shardings": P()}
+
+
+def squashed(x: Any) -> Any:
+    return jnp.tanh(x)
+
+
+def test_a_machine_plans_what_it_times() -> None:
+    """Where the links between hosts are slow, each device brings its share of the other host's rows, and no more."""
+    as_it_is = shardpass.explain(squashed, ROWS, **GATHERED)
+    assert [(row.kind, row.axes) for row in as_it_is.rows] == [("all_gather", "host,chip")]
+    found = shardpass.explain(squashed, ROWS, machine="pod", **GATHERED)
+    assert found.profile == "pod"
+    between = [row for row in found.rows if "host" in row.axes]
+    assert sum(row.bytes_received for row in between) == 4096 * 4096 * 4 // 8 // 2
+    slow = 4096 * 4096 * 4 * 8 / 16 / 12.5e9  # the rows of the other host by one device's link
+    assert found.seconds < slow / 2
+    for old in ("default", "pod"):
+        again = shardpass.explain(squashed, ROWS, profile=old, **GATHERED)
+        assert again.json() == shardpass.explain(squashed, ROWS, machine=old, **GATHERED).json()
+
+
+def test_the_command_takes_a_machine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "gather.mlir"
+    sharding = '{mhlo.sharding = "{devices=[16,1]<=[16]}"}'
+    rows = "tensor<4096x4096xf32>"
+    result = f'{rows} {{mhlo.sharding = "{{replicated}}"}}'
+    body = f"%0 = stablehlo.tanh %x : {rows} return %0 : {rows}"
+    mesh = """shardpass.mesh = "mesh['host'=2,'chip'=8]", mhlo.num_partitions = 16 : i32"""
+    file.write_text(
+        f"module attributes {{{mesh}}} {{ func.func @main(%x: {rows} {sharding}) -> ({result}) {{ {body} }} }}"
+    )
+    printed = {}
+    for words in (("--machine", "pod"), ("--profile", "pod"), ()):
+        assert main([str(file), "--json", *words]) == 0
+        printed[words] = json.loads(capsys.readouterr().out)
+    assert printed["--machine", "pod"] == printed["--profile", "pod"]
+    assert len(printed["--machine", "pod"]["collectives"]) > len(printed[()]["collectives"]) == 1
+    assert main([str(file), "--machine", "abacus"]) == 1
+    assert "SP411" in capsys.readouterr().err
+
+
 def test_others_beside_it() -> None:
     """XLA's partitioner, in a process of its own, makes the same all_reduce of this; what fails says why."""
     found = shardpass.explain(lowered(), effort=0).against("xla")
