@@ -8,7 +8,7 @@ region is listed, as any may be taken.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from shardpass.by_device import Receivers
@@ -21,7 +21,9 @@ from shardpass.planning.steps import BlockPlan, ControlFlowPlan, MatmulLoop, OpP
 from shardpass.program.program import Op
 from shardpass.redistribute import Plan, Profile, plan_redistribution
 from shardpass.redistribute.problem.sub_axes import sub_axes_of
+from shardpass.redistribute.program.steps import Step as RedistributionStep
 from shardpass.redistribute.program.steps import StepKind
+from shardpass.redistribute.terms.costs import step_seconds, tiers
 from shardpass.sharding import Sharding
 
 
@@ -39,6 +41,7 @@ class Sent:
     ``receivers``: the devices that receive; None: every device.
 
     ``reshard``: of a step of a redistribution, from which sharding to which, and ``plan`` the redistribution's plan.
+    ``mesh`` and ``over``: of another collective, the sub-axes that its groups lie along.
     """
 
     op: Op | None  # None: for what main returns
@@ -54,6 +57,8 @@ class Sent:
     last: bool = True
     loop: MatmulLoop | None = None  # of which it is one permute
     receivers: Receivers = None
+    mesh: PrimeMesh | None = None
+    over: Axes = ()
 
     def seconds(self, profile: Profile) -> float:
         """What the collective takes once, by ``profile``: of a redistribution the whole, at its first step.
@@ -63,6 +68,9 @@ class Sent:
         if self.loop is not None:
             pair = self.loop.pair
             return self.loop.price(profile).beside / ((pair.count - 1) * len(pair.parts))
+        if self.mesh is not None:
+            step = RedistributionStep(StepKind.ALL_GATHER, (), self.mesh.groups(self.over), (), (), self.bytes, 0)
+            return step_seconds(step, tiers(profile, sub_axes_of(self.mesh.mesh)))
         if self.plan is None or self.reshard is None:
             return profile.latency + self.bytes / profile.bandwidth
         return profile.seconds(self.plan.steps, sub_axes_of(self.reshard.mesh.mesh)) if self.first else 0.0
@@ -105,8 +113,8 @@ def _local(local: LocalPlan, op: Op, times: Times) -> Iterator[Sent]:
     mesh = local.split.mesh
     for one in local.collectives:
         receivers = None if one.positions is None else _at(mesh, one.axes, one.positions)
-        axes = mesh.names(one.axes)
-        yield Sent(op, one.kind, axes, one.bytes, times.number, times.known, one.cause, receivers=receivers)
+        sent = Sent(op, one.kind, mesh.names(one.axes), one.bytes, times.number, times.known, one.cause)
+        yield replace(sent, receivers=receivers, mesh=mesh, over=one.axes)
 
 
 def _at(mesh: PrimeMesh, axes: Axes, positions: tuple[int, ...]) -> tuple[int, ...]:
@@ -120,8 +128,8 @@ def _results(results: Results, op: Op, times: Times) -> Iterator[Sent]:
             continue
         cause = f"partial results of {op.name}"
         for step in result.completions:
-            axes = op.mesh.names(step.axes)
-            yield Sent(op, step.kind, axes, step.bytes, times.number, times.known, cause)
+            said, mesh = op.mesh.names(step.axes), op.mesh
+            yield Sent(op, step.kind, said, step.bytes, times.number, times.known, cause, mesh=mesh, over=step.axes)
         if result.reshard is not None:
             yield from _reshard(result.reshard, op, times)
 

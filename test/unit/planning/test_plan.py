@@ -32,6 +32,7 @@ def test_a_contraction_is_summed_where_its_result_is_split() -> None:
     assert [(s.kind, s.bytes, s.axes) for s in summed.collectives] == [("all_reduce", 256, "axis_0")]
     assert summed.bytes_received == 256
     assert summed.bytes_by_axes == {"axis_0": 256}
+    assert summed.seconds("pod") == pytest.approx(5e-6 + 256 / 150e9)  # both devices are of one host
 
 
 def test_bytes_are_added_up_by_device() -> None:
