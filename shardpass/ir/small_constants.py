@@ -8,12 +8,12 @@ import numpy as np
 import numpy.typing as npt
 from jaxlib.mlir import ir
 
+from shardpass.ir.integers import least
 from shardpass.ir.tensors import ints, shape_of, splat_text
 from shardpass.ir.walk import operation
 
 MOST = 64  # elements; positions are few
 _BOOLEANS = {"true": 1, "false": 0}
-_RESHAPING = ("stablehlo.reshape", "stablehlo.convert")
 
 
 def known_integers(value: Any) -> npt.NDArray[np.int64] | None:
@@ -22,7 +22,8 @@ def known_integers(value: Any) -> npt.NDArray[np.int64] | None:
     Follows constants through broadcasts, reshapes, conversions and concatenates. O(ops followed).
     """
     shape = shape_of(value)
-    if isinstance(value.owner, ir.Block) or int(np.prod(shape)) > MOST:
+    is_integer = isinstance(value.type.element_type, ir.IntegerType)
+    if isinstance(value.owner, ir.Block) or not is_integer or int(np.prod(shape)) > MOST:
         return None
     op = operation(value.owner)
     if op.name == "stablehlo.constant":
@@ -31,8 +32,10 @@ def known_integers(value: Any) -> npt.NDArray[np.int64] | None:
     known = [part for part in parts if part is not None]
     if len(known) < len(parts):
         return None
-    if op.name in _RESHAPING:
+    if op.name == "stablehlo.reshape":
         return known[0].reshape(shape)
+    if op.name == "stablehlo.convert":
+        return _converted(known[0], value.type.element_type)
     if op.name == "stablehlo.concatenate":
         return np.concatenate(known, ir.IntegerAttr(op.attributes["dimension"]).value)
     view = [1] * len(shape)
@@ -41,7 +44,16 @@ def known_integers(value: Any) -> npt.NDArray[np.int64] | None:
     return np.array(np.broadcast_to(known[0].reshape(view), shape))
 
 
-_COMPOSED = (*_RESHAPING, "stablehlo.concatenate", "stablehlo.broadcast_in_dim")
+_COMPOSED = ("stablehlo.reshape", "stablehlo.convert", "stablehlo.concatenate", "stablehlo.broadcast_in_dim")
+
+
+def _converted(numbers: npt.NDArray[np.int64], element: Any) -> npt.NDArray[np.int64] | None:
+    """``numbers`` as the integer type ``element`` holds them: modulo 2**width; truth values as 0 and 1."""
+    if element.width >= 64:
+        return None if element.is_unsigned and (numbers < 0).any() else numbers
+    low = least(element)
+    wrapped = numbers != 0 if element.width == 1 else (numbers - low) % 2**element.width + low
+    return np.asarray(wrapped, np.int64)
 
 
 def integers_of(op: Any) -> npt.NDArray[Any] | None:

@@ -11,6 +11,7 @@ from jaxlib.mlir import ir
 
 from shardpass.diagnostics import NOWHERE, Place
 from shardpass.diagnostics.table_passes import UNREADABLE_ATTRIBUTE
+from shardpass.ir.integers import integer
 from shardpass.ir.walk import every_op, inputs_of, operation, walk_blocks
 
 __all__ = [
@@ -103,10 +104,13 @@ def splat_text(op: Any) -> str | None:
 
 
 def splat(kind: Any, element: str | int) -> Any:
-    """A ``stablehlo.constant`` of type ``kind`` whose elements are all ``element``, a number or as MLIR writes it.
+    """A ``stablehlo.constant`` of type ``kind`` whose elements are all ``element``, an integer or as MLIR writes it.
 
-    Built at the current insertion point, from text: the typed builder of jaxlib 0.10 takes no complex elements.
+    Built at the current insertion point; what is no integer from text: the typed builder of jaxlib 0.10 takes no
+    complex elements. Raises OutOfRange where ``kind`` does not hold the integer.
     """
+    if isinstance(element, int):
+        return integer(kind, element)
     op = ir.Operation.parse(f'%0 = "stablehlo.constant"() {{value = dense<{element}> : {kind}}} : () -> {kind}')
     ir.InsertionPoint.current.insert(op)
     op.location = ir.Location.current
