@@ -361,10 +361,11 @@ OPS_CANNOT_BE_LOADED = Code(
 )
 TOO_LONG = Code(
     "SP306",
-    "{op} needs places in an array beyond 2147483647, which do not fit in the 32 bits in which devices compute them",
-    "give the array more dimensions, each of at most 2147483647 elements, or leave this dimension unsplit",
-    explanation="Ops that move elements along a split dimension compute on each device where its tile begins, as i32. "
-    "Elementwise ops take arrays of any size.",
+    "{op} needs the number {number}, which its type, {type}, does not hold",
+    "give the array more dimensions, each shorter than that",
+    explanation="The result of `get_dimension_size` and the positions of `chlo.top_k` are i32 by definition, and i32 "
+    "does not count the elements of a longer dimension. All other ops compute sizes and positions beyond 32 bits as "
+    "i64.",
 )
 BAD_CALL_RULE = Code(
     "SP307",

@@ -18,6 +18,8 @@ import numpy as np
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
 
+from shardpass.ir.integers import check_range, integer, numbers
+
 
 @dataclass(frozen=True, slots=True)
 class Term:
@@ -65,43 +67,37 @@ def _linear_digit(values: np.ndarray) -> int:
     return 1
 
 
-def _scalar() -> Any:
-    return ir.RankedTensorType.get([], ir.IntegerType.get_signless(32))
+def device_value(table: np.ndarray, kind: Any = None) -> Any:
+    """A scalar that is ``table[d]`` on device d, built at the current insertion point and location.
 
-
-def _constant(value: int) -> Any:
-    return hlo.constant(ir.DenseElementsAttr.get(np.asarray(value, np.int32), type=_scalar()))
-
-
-def _unsigned(value: int) -> Any:
-    kind = ir.RankedTensorType.get([], ir.IntegerType.get_unsigned(32))
-    return hlo.constant(ir.DenseElementsAttr.get(np.asarray(value, np.uint32), type=kind))
-
-
-def device_value(table: np.ndarray) -> Any:
-    """A ``tensor<i32>`` that is ``table[d]`` on device d, built at the current insertion point and location."""
+    ``kind``: its type; by default the narrowest of ``numbers`` that holds all that is computed.
+    """
     found = affine_terms(table)
-    if found is not None and not found[1]:
-        return _constant(found[0])
+    base, terms = found if found is not None else (0, ())
+    computed = [base, int(table.min()), int(table.max()), *(term.factor * (term.size - 1) for term in terms)]
+    bound = max(map(abs, computed))
+    kind = numbers(bound) if kind is None else kind
+    check_range(bound, kind.element_type)
+    if found is not None and not terms:
+        return integer(kind, base)
     device = hlo.partition_id()
     if found is None:
-        return _looked_up(table, hlo.convert(_scalar(), device))
-    base, terms = found
-    total = _constant(base) if base else None
+        return _looked_up(table, hlo.convert(numbers(len(table)), device), kind)
+    total = integer(kind, base) if base else None
     for term in terms:
         digit = device
         if term.stride > 1:
-            digit = hlo.divide(digit, _unsigned(term.stride))
+            digit = hlo.divide(digit, integer(device.type, term.stride))
         if term.stride * term.size < len(table):
-            digit = hlo.remainder(digit, _unsigned(term.size))
-        digit = hlo.convert(_scalar(), digit)
+            digit = hlo.remainder(digit, integer(device.type, term.size))
+        digit = hlo.convert(kind, digit)
         if term.factor != 1:
-            digit = hlo.multiply(digit, _constant(term.factor))
+            digit = hlo.multiply(digit, integer(kind, term.factor))
         total = digit if total is None else hlo.add(total, digit)
     return total
 
 
-def _looked_up(table: np.ndarray, device: Any) -> Any:
-    whole = hlo.constant(ir.DenseElementsAttr.get(np.ascontiguousarray(table, np.int32)))
+def _looked_up(table: np.ndarray, device: Any, kind: Any) -> Any:
+    whole = hlo.constant(ir.DenseElementsAttr.get(np.ascontiguousarray(table, f"int{kind.element_type.width}")))
     one = hlo.dynamic_slice(whole, [device], [1])
-    return hlo.reshape(_scalar(), one)
+    return hlo.reshape(kind, one)

@@ -29,6 +29,7 @@ import numpy as np
 from jaxlib.mlir import ir
 
 from shardpass.ir.annotations import AXES, CAUSE
+from shardpass.ir.integers import numbers
 from shardpass.ir.offsets import device_value
 from shardpass.ir.tensors import retype
 from shardpass.ops.splits.factors import Axes, DimAxes, Rule, unproject
@@ -209,9 +210,14 @@ class Site:
         """Says that nothing which was built uses the op: it is erased in the end."""
         self.discarded = True
 
-    def start(self, axes: Axes, tile: int) -> Any:
-        """``tensor<i32>``: where this device's tile starts along a dimension that ``axes`` split into ``tile``s."""
-        return device_value(self.split.mesh.index(axes) * np.int64(tile))
+    def start(self, axes: Axes, tile: int, kind: Any = None) -> Any:
+        """Where this device's tile starts along a dimension that ``axes`` split into ``tile``s, a scalar.
+
+        ``kind``: its type; by default the narrowest of ``numbers`` that holds all starts.
+        """
+        mesh = self.split.mesh
+        kind = numbers((mesh.count(axes) - 1) * tile) if kind is None else kind
+        return device_value(mesh.index(axes) * np.int64(tile), kind)
 
     def explain(self, collective: Any, axes: Axes, cause: str) -> None:
         """Says on ``collective`` over which axes it runs, and why."""

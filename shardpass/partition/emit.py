@@ -21,6 +21,7 @@ from shardpass.diagnostics import report
 from shardpass.diagnostics.table_passes import INTERNAL_SHAPE, MANUAL_SHAPE, NO_RULE, TAKEN_WHOLE, TOO_LONG
 from shardpass.ir import annotations as names
 from shardpass.ir.effects import calls_host
+from shardpass.ir.integers import OutOfRange
 from shardpass.ir.locations import named_below, place_of
 from shardpass.ir.reductions import WITH_CHANNELS, channels
 from shardpass.ir.tensors import every_op, retype
@@ -131,8 +132,9 @@ class _Emitter:
             number = one.op.number
             try:
                 self._op(one, handles[number], following.get(number, end))
-            except OverflowError:  # a place in an array, made a constant of 32 bits
-                raise TOO_LONG.error(place_of(handles[number].location), op=one.op.name) from None
+            except OutOfRange as found:
+                place = place_of(handles[number].location)
+                raise TOO_LONG.error(place, op=one.op.name, number=found.number, type=found.element) from None
         for index, operand in enumerate(plan.returned):
             if operand is not None:
                 self._set(end, index, self._operand(operand, end, f"result_{index}"))

@@ -17,7 +17,8 @@ from typing import Any
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
 
-from shardpass.ir.tensors import shape_of, splat, splat_text
+from shardpass.ir.integers import numbers
+from shardpass.ir.tensors import retype, shape_of, splat, splat_text
 from shardpass.ops.model import LocalPlan, OpModel, Shape, Site, Split
 from shardpass.ops.registry import define
 from shardpass.ops.splits.factors import Axes, Kind, Priority, Rule, RuleBuilder
@@ -92,15 +93,15 @@ class Iota(OpModel[IotaPlan]):
         return IotaPlan(split, axes=split.results[0][self.along], tile=split.result_tile(0)[self.along])
 
     def emit(self, plan: IotaPlan, site: Site) -> Sequence[Any]:
-        """Counts in i32 and converts at the end: a narrow float would be rounded twice."""
+        """Counts in integers and converts at the end: a narrow float would be rounded twice."""
         op = site.op
         if not plan.axes:
             return site.keep()
         kind = site.tile_type(0)
-        counts = ir.RankedTensorType.get(list(kind.shape), ir.IntegerType.get_signless(32))
+        counts = numbers(site.split.mesh.count(plan.axes) * plan.tile, kind.shape)
         op.results[0].set_type(counts)
         with site.after():
-            start = site.start(plan.axes, plan.tile)
+            start = site.start(plan.axes, plan.tile, retype(counts, ()))
             total = hlo.add(op.results[0], hlo.broadcast_in_dim(counts, start, ir.DenseI64ArrayAttr.get([])))
             return [hlo.convert(kind, total) if kind != counts else total]
 

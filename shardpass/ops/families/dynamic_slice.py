@@ -64,6 +64,11 @@ class Cut:
         """Room on both sides of the slice for a part that begins before it or ends behind it."""
         return self.width if self.axes else 0
 
+    def bound(self, split: Split) -> int:
+        """No position or shift along the dimension is further from 0."""
+        tiles = split.mesh.count(self.axes) * self.tile
+        return max(self.last, tiles, self.slice + 2 * self.width) if self.axes else self.last
+
 
 @dataclass(frozen=True)
 class SlicePlan(LocalPlan):
@@ -104,12 +109,13 @@ class _Window:
 
     def __init__(self, plan: SlicePlan, positions: Sequence[Any], site: Site) -> None:
         self.plan = plan
-        self.at: list[Any] = []  # tensor<i32>
-        self.shift: list[Any | None] = []  # tensor<i32>, in [-w, s]; None where the dimension is not both split and cut
+        self.kind = at.numbers(max(cut.bound(site.split) for cut in plan.cuts))  # of all scalars here
+        self.at: list[Any] = []
+        self.shift: list[Any | None] = []  # in [-w, s]; None where the dimension is not both split and cut
         for cut, position in zip(plan.cuts, positions, strict=True):
-            start, shift = at.clamped(position, cut.last), None
+            start, shift = at.clamped(position, cut.last, self.kind), None
             if cut.axes:
-                wanted = at.shifted(start, site.start(cut.axes, cut.tile))
+                wanted = at.shifted(start, site.start(cut.axes, cut.tile, self.kind))
                 start = at.limited(wanted, 0, cut.tile - cut.width)
                 shift = at.limited(hlo.subtract(start, wanted), -cut.width, cut.slice)
             self.at.append(start)
@@ -120,22 +126,22 @@ class _Window:
         out = None
         for shift in self.shift:
             if shift is not None:
-                hit = at.compare("EQ", shift, at.splat(at.i32(), 0))
+                hit = at.compare("EQ", shift, at.splat(self.kind, 0))
                 out = hit if out is None else hlo.and_(out, hit)
         return out
 
     def offsets(self) -> list[Any]:
         """Where the part lies in the slice with ``margins`` on both sides."""
-        zero = at.splat(at.i32(), 0)
+        zero = at.splat(self.kind, 0)
         return [
-            zero if shift is None else hlo.add(shift, at.splat(at.i32(), cut.width))
+            zero if shift is None else hlo.add(shift, at.splat(self.kind, cut.width))
             for cut, shift in zip(self.plan.cuts, self.shift, strict=True)
         ]
 
     def overlap(self) -> Any:
         """i1, of the window's shape: which of its elements belong to the slice."""
         widths = self.plan.widths
-        kind, out = at.i32(widths), None
+        kind, out = retype(self.kind, widths), None
         for dim, (cut, shift) in enumerate(zip(self.plan.cuts, self.shift, strict=True)):
             if shift is not None:
                 element = hlo.add(hlo.iota(kind, dim), at.spread(shift, widths))
@@ -180,8 +186,9 @@ def _clamp(op: Any, plan: SlicePlan) -> None:
     positions = list(op.operands)[1:]
     if all(_is_constant(position) for position in positions):
         return
+    kind = at.numbers(max(cut.last for cut in plan.cuts))
     for dim, (position, cut) in enumerate(zip(positions, plan.cuts, strict=True)):
-        op.operands[1 + dim] = at.clamped(position, cut.last)
+        op.operands[1 + dim] = at.clamped(position, cut.last, kind)
 
 
 def _is_constant(value: Any) -> bool:
@@ -233,7 +240,7 @@ def _slice_model(source: Shape, target: Shape, combiner: str) -> DynamicSlice:
             build.operand(0, dim, factor)
             build.result(0, dim, factor)
             continue
-        joins = bool(combiner) and part > 0 and size <= at.LARGEST
+        joins = bool(combiner) and part > 0
         build.operand(0, dim, build.factor(size, Kind.REDUCTION if joins else Kind.REPLICATED))
         build.result(0, dim, build.factor(part, Kind.REPLICATED))
     return DynamicSlice(build.build(Priority.CONTRACTION, combiner, masks=True, in_part=True))
@@ -247,7 +254,7 @@ def dynamic_update_slice(op: Any) -> OpModel[Any]:
 def _update_model(target: Shape, update: Shape) -> DynamicUpdateSlice:
     build = RuleBuilder([len(target), len(update), *([0] * len(target))], [len(target)])
     for dim, (size, part) in enumerate(zip(target, update, strict=True)):
-        free = size == part or (part > 0 and size <= at.LARGEST)
+        free = size == part or part > 0
         factor = build.factor(size, Kind.PARALLEL if free else Kind.REPLICATED)
         build.operand(0, dim, factor)
         build.result(0, dim, factor)

@@ -116,8 +116,9 @@ class Gather(OpModel[GatherPlan]):
     def _positions(self, plan: GatherPlan, site: Site) -> tuple[list[Any], Any]:
         """The columns of the indices for this device's tile, and where they lie in the tile (None: everywhere)."""
         columns, mask = at.components(site.op.operands[1], self.dims.vector_dim), None
+        kind = at.numbers(max(column.bound(plan.split) for column in plan.columns))
         for c, column in enumerate(plan.columns):
-            columns[c] = column.in_tile(at.clamped(columns[c], column.last), site)
+            columns[c] = column.in_tile(at.clamped(columns[c], column.last, kind), site)
             if c in plan.masked:
                 here = at.within(columns[c], column.tile)
                 mask = here if mask is None else hlo.and_(mask, here)
@@ -163,7 +164,7 @@ def _model(
             build.result(0, walked[dim], factor)
             continue
         if dim not in paired.values():
-            joins = dim in dims.index_map and bool(combiner) and size <= at.LARGEST
+            joins = dim in dims.index_map and bool(combiner)
             build.operand(0, dim, build.factor(size, Kind.REDUCTION if joins else Kind.REPLICATED))
         if dim in walked:
             build.result(0, walked[dim], build.factor(part, Kind.REPLICATED))

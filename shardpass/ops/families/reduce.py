@@ -40,7 +40,7 @@ from shardpass.ops.splits.factors import Axes, Kind, Priority, Rule, RuleBuilder
 from shardpass.ops.splits.partial import partial_axes
 from shardpass.ops.tiles import positions as at
 from shardpass.ops.tiles.flagged_reduce import flagged_reduce
-from shardpass.ops.tiles.masking import identity_text
+from shardpass.ops.tiles.masking import identity_text, real
 from shardpass.ops.tiles.stacking import stacked, stacking
 
 # Results of these depend on how elements are grouped, so they are computed as one device would.
@@ -153,11 +153,10 @@ def _present(plan: GatheredPlan, site: Site) -> Any:
     """i1, of the operand's tile: whether an element is one of the whole array's."""
     split = plan.split
     shape, tile, axes = split.operand_shapes[0], split.operand_tile(0), split.operands[0]
-    kind, out = at.i32(tile), None
+    out = None
     for d in plan.dims:
         if shape[d] % split.mesh.count(axes[d]):
-            left = hlo.subtract(at.splat(at.i32(), shape[d]), site.start(axes[d], tile[d]))
-            inside = at.compare("LT", hlo.iota(kind, d), at.spread(left, tile))
+            inside = real(tile, d, shape[d], axes[d], split.mesh)
             out = inside if out is None else hlo.and_(out, inside)
     return at.splat(at.i1(tile), "true") if out is None else out
 

@@ -130,7 +130,7 @@ def _bits_model(state: Shape, shape: Shape, width: int, counts: bool) -> Bits:
 
 def _rows(shape: Shape) -> int | None:
     """The first dimension longer than 1, whose tiles are runs of the row-major order."""
-    return next((d for d, n in enumerate(shape) if 1 < n <= at.LARGEST), None) if 0 not in shape else None
+    return next((d for d, n in enumerate(shape) if n > 1), None) if 0 not in shape else None
 
 
 def _counts(op: Any) -> bool:
@@ -204,8 +204,8 @@ class Rng(OpModel[LocalPlan]):
         (planned,) = plan.collectives
         element = drawn.type.element_type
         with site.after():
-            device = at.as_i32(hlo.partition_id())
-            mine = at.compare("EQ", device, at.splat(at.i32(), _first(plan.split)))
+            device = hlo.partition_id()
+            mine = at.compare("EQ", device, at.splat(device.type, _first(plan.split)))
             kept = hlo.select(mine, drawn, at.splat(drawn.type, at.nothing_text(element)))
             groups = plan.split.mesh.groups(planned.axes)
             joined = all_reduce(kept, groups, at.adder(element), next(site.channels))

@@ -57,11 +57,11 @@ from shardpass.ops.reducers import partial_combiner
 from shardpass.ops.registry import define
 from shardpass.ops.splits.factors import Axes, Kind, Priority, Rule, RuleBuilder
 from shardpass.ops.splits.partial import partial_axes
+from shardpass.ops.splits.prime_mesh import PrimeMesh
 from shardpass.ops.tiles import positions as at
 from shardpass.ops.tiles.margins import with_margins, without_margins
-from shardpass.ops.tiles.masking import identity_text
+from shardpass.ops.tiles.masking import identity_text, real
 
-NOWHERE = -(2**30)  # a position out of bounds, with any window, of any tile
 IDEMPOTENT = ("maximum", "minimum", "and", "or")  # x joined with x is x: an operand may count many times
 
 
@@ -165,28 +165,28 @@ class Scatter(OpModel[ScatterPlan]):
         return hlo.select(first, value, at.splat(value.type, str(text)))
 
     def _positions(self, plan: ScatterPlan, site: Site) -> list[Any]:
-        """The columns of the indices for this device's tile; NOWHERE for positions that must not be written."""
+        """The columns of the indices for this device's tile; out of bounds where nothing may be written."""
         columns = at.components(site.op.operands[self.inputs], self.dims.vector_dim)
-        real = None if not plan.uneven else _real_rows(plan.uneven, shape_of(columns[0]), site)
+        rows = _real_rows(plan.uneven, shape_of(columns[0]), plan.split.mesh) if plan.uneven else None
+        kind = at.numbers(max(2 * max(self.widths), *(column.bound(plan.split) for column in plan.columns)))
+        nowhere = -(2 ** (kind.element_type.width - 2))  # no window that is as long as any of these reaches the tile
         for c, column in enumerate(plan.columns):
             kept = at.in_range(columns[c], column.last)
             valid = at.compare("EQ", kept, columns[c])
-            if real is not None:
-                valid = hlo.and_(valid, real)
-            position = column.in_tile(at.as_i32(kept), site)
-            columns[c] = hlo.select(valid, position, at.splat(position.type, NOWHERE))
+            if rows is not None:
+                valid = hlo.and_(valid, rows)
+            position = column.in_tile(at.converted(kept, kind), site)
+            columns[c] = hlo.select(valid, position, at.splat(position.type, nowhere))
         return columns
 
 
-def _real_rows(uneven: Sequence[UnevenRows], shape: Shape, site: Site) -> Any:
+def _real_rows(uneven: Sequence[UnevenRows], shape: Shape, mesh: PrimeMesh) -> Any:
     """i1 of ``shape``: whether a row of the indices is one of the whole array's."""
-    kind, real = at.i32(shape), None
+    every = None
     for rows in uneven:
-        start = site.start(rows.axes, rows.tile)
-        beyond = at.shifted(hlo.iota(kind, rows.place), hlo.subtract(at.splat(at.i32(), rows.rows), start))
-        inside = at.compare("LT", beyond, at.splat(kind, 0))
-        real = inside if real is None else hlo.and_(real, inside)
-    return real
+        inside = real(shape, rows.place, rows.rows, rows.axes, mesh)
+        every = inside if every is None else hlo.and_(every, inside)
+    return every
 
 
 def scatter(op: Any) -> OpModel[Any]:
@@ -248,7 +248,7 @@ class _ScatterRule:
             if dim in self.paired.values():
                 continue
             whole = dim in walked and width == size
-            free = whole or (dim in self.dims.index_map and size <= at.LARGEST)
+            free = whole or dim in self.dims.index_map
             factor = build.factor(size, Kind.PARALLEL if free else Kind.REPLICATED)
             self._operand_and_result(dim, factor)
             if dim in walked:

@@ -9,6 +9,8 @@
    the candidates gives the position in the whole array. Padding becomes the least element there is (in the total order
    of floats: -NaN, all bits set), and as it lies after every real element it loses against an equal one.
 
+The positions are i32 by the definition of top_k, so an ordered dimension longer than they count is refused.
+
 Bytes of top_k: (n - 1) x min(k, tile) candidates, each an element and an i32, for each row that a device holds.
 """
 
@@ -24,12 +26,13 @@ from jaxlib.mlir.dialects import chlo
 from jaxlib.mlir.dialects import stablehlo as hlo
 
 from shardpass.element_types import ElementType, element_type
+from shardpass.ir.integers import check_range
 from shardpass.ir.tensors import i64_array, retype, shape_of
 from shardpass.ops.model import LocalPlan, OpModel, Pointwise, Shape, Site, Split
 from shardpass.ops.registry import define
 from shardpass.ops.splits.factors import Axes, Kind, Priority, Rule, RuleBuilder
 from shardpass.ops.tiles import positions as at
-from shardpass.ops.tiles.masking import identity_text
+from shardpass.ops.tiles.masking import identity_text, real
 from shardpass.ops.tiles.stacking import stacked, stacking
 
 CAUSE = "candidates of chlo.top_k over a split dimension"
@@ -75,12 +78,12 @@ class TopK(OpModel[TopKPlan]):
     def emit(self, plan: TopKPlan, site: Site) -> Sequence[Any]:
         """The op becomes the choice among the candidates."""
         op, split = site.op, plan.split
+        check_range(split.operand_shapes[0][-1] - 1, op.results[1].type.element_type)
         if not plan.over:
             return site.keep()
         with site.before():
             values, places = _best(_without_padding(plan.over, site), plan.kept)
-            start = site.start(plan.over, split.operand_tile(0)[-1])
-            places = hlo.add(places, at.spread(start, shape_of(places)))
+            places = self._in_array(places, plan, site)
             op.operands[0], places = (
                 _side_by_side(stacked(site, v, gather))
                 for v, gather in zip((values, places), plan.collectives, strict=True)
@@ -89,15 +92,22 @@ class TopK(OpModel[TopKPlan]):
         with site.after():
             return [values, _looked_up(places, chosen, split.result_tile(0)[:-1])]
 
+    @staticmethod
+    def _in_array(places: Any, plan: TopKPlan, site: Site) -> Any:
+        """Positions in the tile as positions in the array, of the same type: only those of padding may wrap."""
+        tile = site.split.operand_tile(0)[-1]
+        wide = at.numbers(site.split.mesh.count(plan.over) * tile)
+        start = site.start(plan.over, tile, wide)
+        return at.converted(hlo.add(at.converted(places, wide), at.spread(start, shape_of(places))), places.type)
+
 
 def _without_padding(axes: Axes, site: Site) -> Any:
-    value, size = site.op.operands[0], site.split.operand_shapes[0][-1]
-    if size % site.split.mesh.count(axes) == 0:
+    value, size, mesh = site.op.operands[0], site.split.operand_shapes[0][-1], site.split.mesh
+    if size % mesh.count(axes) == 0:
         return value
     shape = shape_of(value)
-    left = hlo.subtract(at.splat(at.i32(), size), site.start(axes, shape[-1]))
-    real = at.compare("LT", hlo.iota(at.i32(shape), len(shape) - 1), at.spread(left, shape))
-    return hlo.select(real, value, at.splat(value.type, least_text(value.type.element_type)))
+    inside = real(shape, len(shape) - 1, size, axes, mesh)
+    return hlo.select(inside, value, at.splat(value.type, least_text(value.type.element_type)))
 
 
 def _best(value: Any, k: int) -> tuple[Any, Any]:
@@ -142,7 +152,7 @@ def _top_k_model(shape: Shape, k: int, element: str, has_least: bool) -> TopK:
         build.operand(0, dim, factor)
         for index in (0, 1):
             build.result(index, dim, factor)
-    splits = 0 < k < shape[last] <= at.LARGEST and has_least and 0 not in shape
+    splits = 0 < k < shape[last] and has_least and 0 not in shape
     build.operand(0, last, build.factor(shape[last], Kind.REDUCTION if splits else Kind.REPLICATED))
     for index in (0, 1):
         build.result(index, last, build.factor(k, Kind.REPLICATED))

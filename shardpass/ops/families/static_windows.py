@@ -70,7 +70,7 @@ def _worthwhile(target: Any, update: Any) -> bool:
     shape = shape_of(target)
     if target.type.element_type != update.type.element_type:
         return False
-    return 0 < prod(shape) * PART <= prod(shape_of(update)) and max(shape, default=0) <= at.LARGEST
+    return 0 < prod(shape) * PART <= prod(shape_of(update))
 
 
 def _window(op: Any, target: Any, update: Any) -> tuple[int, ...]:
@@ -111,7 +111,8 @@ def _overwritten(target: Any, update: Any, starts: Sequence[int]) -> Any:
     for dim, (start, size, n) in enumerate(zip(starts, shape_of(update), shape, strict=True)):
         if size == n:
             continue
-        along = hlo.subtract(hlo.iota(at.i32([n]), 0), splat(at.i32([n]), start))
+        kind = at.numbers(n, [n])
+        along = hlo.subtract(hlo.iota(kind, 0), splat(kind, start))
         inside = hlo.broadcast_in_dim(at.i1(shape), at.within(along, size), i64_array([dim]))
         mask = inside if mask is None else hlo.and_(mask, inside)
     if mask is None:

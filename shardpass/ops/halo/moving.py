@@ -25,9 +25,9 @@ class Along:
     site: Site
     line: Line
 
-    def number(self, table: Sequence[int]) -> Any:
-        """``tensor<i32>``: the entry of ``table`` for the device's position."""
-        return device_value(np.asarray(table, np.int64)[self.site.split.mesh.index(self.line.axes)])
+    def number(self, table: Sequence[int], kind: Any = None) -> Any:
+        """The entry of ``table`` for the device's position, a scalar; ``kind`` as in ``device_value``."""
+        return device_value(np.asarray(table, np.int64)[self.site.split.mesh.index(self.line.axes)], kind)
 
     def permute(self, value: Any, source: Sequence[int]) -> Any:
         """Position p gets the value of position ``source[p]``; zeros where that is -1."""

@@ -6,14 +6,14 @@ from typing import Any
 
 from jaxlib.mlir.dialects import stablehlo as hlo
 
-from shardpass.ir.tensors import shape_of
+from shardpass.ir.tensors import retype, shape_of
 from shardpass.ops.halo.moving import Along
 from shardpass.ops.halo.placing import Box, Placement, placed
 from shardpass.ops.halo.plans import Rounds
 from shardpass.ops.halo.transfers import Exchange
 from shardpass.ops.model import Site
 from shardpass.ops.tiles.boxes import cut_at, grow, put_at
-from shardpass.ops.tiles.positions import compare, i32, spread
+from shardpass.ops.tiles.positions import compare, numbers, spread
 
 
 def exchange_rounds(site: Site, value: Any, rounds: Rounds) -> Any:
@@ -63,7 +63,8 @@ def _box(along: Along, value: Any, box: Box) -> Any:
 def _add(along: Along, target: Any, value: Any, box: Box) -> Any:
     start, dim = along.number(box.put), along.line.dim
     if box.masked:
-        shape = shape_of(value)
-        meant = compare("LT", hlo.iota(i32(shape), dim), spread(along.number(box.round.extent), shape))
+        shape, kind = shape_of(value), numbers(box.round.size)
+        extent = spread(along.number(box.round.extent, kind), shape)
+        meant = compare("LT", hlo.iota(retype(kind, shape), dim), extent)
         value = hlo.select(meant, value, cut_at(target, dim, start, box.round.size))
     return value if shape_of(value) == shape_of(target) else put_at(target, value, dim, start)

@@ -15,7 +15,7 @@ from typing import Any
 
 from jaxlib.mlir.dialects import stablehlo as hlo
 
-from shardpass.ir.tensors import shape_of, splat
+from shardpass.ir.tensors import retype, shape_of, splat
 from shardpass.ops.halo.moving import Along
 from shardpass.ops.halo.plans import Halo, Line, Slide, Way
 from shardpass.ops.halo.rounds import run_exchange
@@ -23,7 +23,7 @@ from shardpass.ops.halo.strips import Layout
 from shardpass.ops.halo.transfers import Window
 from shardpass.ops.model import Site
 from shardpass.ops.tiles.boxes import cut_at, grow, is_zero, zeros
-from shardpass.ops.tiles.positions import compare, i32, spread
+from shardpass.ops.tiles.positions import compare, numbers, spread
 
 
 def extend(site: Site, value: Any, halo: Halo, fill: Any | None) -> Any:
@@ -82,12 +82,13 @@ def overwrite_outside(
     if fill is None or not (below or above):
         return value
     shape = shape_of(value)
-    index = hlo.iota(i32(shape), line.dim)
-    index = hlo.add(index, spread(Along(site, line).number(window.start), shape))
+    kind = numbers(max(size, max(map(abs, window.start)) + window.width))
+    start = Along(site, line).number(window.start, kind)
+    index = hlo.add(hlo.iota(retype(kind, shape), line.dim), spread(start, shape))
     inside = None
     for bound, direction, matters in ((0, "GE", below), (size, "LT", above)):
         if matters:
-            found = compare(direction, index, splat(i32(shape), bound))
+            found = compare(direction, index, splat(index.type, bound))
             inside = found if inside is None else hlo.and_(inside, found)
     return hlo.select(inside, value, spread(fill, shape))
 

@@ -14,7 +14,8 @@ from typing import Any
 
 from jaxlib.mlir.dialects import stablehlo as hlo
 
-from shardpass.ops.model import Site
+from shardpass.ir.tensors import retype
+from shardpass.ops.model import Site, Split
 from shardpass.ops.splits.factors import Axes
 from shardpass.ops.tiles import positions as at
 
@@ -32,9 +33,13 @@ class LocalColumn:
     tile: int = 0
     margin: int = 0
 
+    def bound(self, split: Split) -> int:
+        """No position, in the array or in a tile, is further from 0."""
+        return max(self.last, (split.mesh.count(self.axes) - 1) * self.tile) + self.margin
+
     def in_tile(self, position: Any, site: Site) -> Any:
-        """``position``, an i32 tensor in range already, as a position in this device's tile."""
+        """``position``, in range already and of a type that holds ``bound``, as a position in this device's tile."""
         if not self.axes:
             return position
-        position = at.shifted(position, site.start(self.axes, self.tile))
+        position = at.shifted(position, site.start(self.axes, self.tile, retype(position.type, ())))
         return hlo.add(position, at.splat(position.type, self.margin)) if self.margin else position

@@ -12,13 +12,12 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
 
 from shardpass.ir.tensors import operation, shape_of, splat, splat_text
-from shardpass.ops.tiles.masking import identity_text
-from shardpass.ops.tiles.positions import i32
+from shardpass.ops.tiles.summing import zero_text
 
 
 def zeros(element: Any, shape: Sequence[int] = ()) -> Any:
     """Zeros of any element type."""
-    return splat(ir.RankedTensorType.get(list(shape), element), str(identity_text("add", element)))
+    return splat(ir.RankedTensorType.get(list(shape), element), zero_text(element))
 
 
 def is_zero(value: Any) -> bool:
@@ -58,16 +57,16 @@ def grow(value: Any, dim: int, low: int, high: int, fill: Any | None = None, int
 
 
 def cut_at(value: Any, dim: int, start: Any, size: int) -> Any:
-    """``size`` elements along ``dim`` from ``start``, a ``tensor<i32>``."""
+    """``size`` elements along ``dim`` from ``start``, a scalar."""
     shape = list(shape_of(value))
     if shape[dim] == size:
         return value
-    zero = splat(i32(), 0)
+    zero = splat(start.type, 0)
     shape[dim] = size
     return hlo.dynamic_slice(value, [start if d == dim else zero for d in range(len(shape))], shape)
 
 
 def put_at(target: Any, value: Any, dim: int, start: Any) -> Any:
-    zero = splat(i32(), 0)
+    zero = splat(start.type, 0)
     rank = len(shape_of(target))
     return hlo.dynamic_update_slice(target, value, [start if d == dim else zero for d in range(rank)])

@@ -8,18 +8,20 @@ a sum these three places become 0.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
 
 from shardpass.element_types import ElementType
 from shardpass.ir.offsets import device_value
-from shardpass.ir.tensors import shape_of, splat
+from shardpass.ir.tensors import retype, shape_of, splat
 from shardpass.ops.splits.factors import Axes
 from shardpass.ops.splits.prime_mesh import PrimeMesh
-from shardpass.ops.tiles.positions import compare, i32, spread
+from shardpass.ops.tiles.positions import compare, converted, limited, numbers, spread
 
 # The identities of maximum and minimum, of the floating-point types whose infinities can be written.
 INFINITIES = {
@@ -30,30 +32,52 @@ INFINITIES = {
 }
 
 
+WITHOUT_ZERO = ("f8E8M0FNU",)  # powers of two alone
+
+
 def identity_text(combiner: str, element: Any) -> str | None:
     """The combiner's identity as MLIR writes a constant of type ``element``; None where it has none."""
-    name = str(element)
-    if combiner in ("add", "or"):
-        return {"i1": "false"}.get(name, "(0.0, 0.0)" if name.startswith("complex") else _number(element, 0))
-    if combiner in ("multiply", "and"):
-        return {"i1": "true"}.get(name, "(1.0, 0.0)" if name.startswith("complex") else _number(element, 1))
-    if isinstance(element, ir.IntegerType):
-        width, unsigned = element.width, element.is_unsigned
-        low = 0 if unsigned else -(2 ** (width - 1))
-        high = 2**width - 1 if unsigned else 2 ** (width - 1) - 1
-        return str(low if combiner == "maximum" else high)
-    return INFINITIES[name][combiner == "minimum"] if name in INFINITIES else None
+    return _identity(combiner, str(element))
 
 
 def has_identity(combiner: str, element: ElementType) -> bool:
     """Whether ``identity_text`` has an answer, for who has no MLIR type at hand."""
-    if combiner not in ("maximum", "minimum"):
-        return True
-    return element.mlir in INFINITIES or element.mlir.lstrip("u").startswith("i")
+    return _identity(combiner, element.mlir) is not None
 
 
-def _number(element: Any, value: int) -> str:
-    return str(value) if isinstance(element, ir.IntegerType) else f"{value}.0"
+@lru_cache(maxsize=256)
+def _identity(combiner: str, name: str) -> str | None:
+    if match := re.fullmatch(r"(u?)i(\d+)", name):
+        return _of_integers(combiner, int(match[2]), bool(match[1]))
+    if combiner in ("maximum", "minimum"):
+        return INFINITIES[name][combiner == "minimum"] if name in INFINITIES else None
+    if combiner not in ("add", "multiply") or (combiner == "add" and name in WITHOUT_ZERO):
+        return None
+    number = "0.0" if combiner == "add" else "1.0"
+    return f"({number}, 0.0)" if name.startswith("complex") else number
+
+
+def _of_integers(combiner: str, width: int, unsigned: bool) -> str | None:
+    """Truth values, of width 1, are 0 and 1."""
+    low, high = (0, 2**width - 1) if unsigned or width == 1 else (-(2 ** (width - 1)), 2 ** (width - 1) - 1)
+    ones = high if low == 0 else -1
+    identities = {"add": 0, "or": 0, "multiply": 1, "and": ones, "maximum": low, "minimum": high}
+    number = identities.get(combiner)
+    return None if number is None else str(number) if width > 1 else ("false", "true")[number]
+
+
+def real(shape: Sequence[int], dim: int, size: int, axes: Axes, mesh: PrimeMesh) -> Any:
+    """i1 of ``shape``, that of a tile: whether an element is one of the array's, which is ``size`` long along ``dim``.
+
+    Elements are counted within the tile: ``size`` may be a number of 64 bits where the tile's is one of 32.
+    Built at the current insertion point and location; ``axes`` split the dimension.
+    """
+    tile = shape[dim]
+    kind, own = numbers(max(size, (mesh.count(axes) - 1) * tile)), numbers(tile)
+    left = hlo.subtract(splat(kind, size), device_value(mesh.index(axes) * np.int64(tile), kind))
+    if kind != own:
+        left = converted(limited(left, 0, tile), own)
+    return compare("LT", hlo.iota(retype(own, shape), dim), spread(left, shape))
 
 
 def mask(value: Any, dim: int, size: int, axes: Axes, mesh: PrimeMesh, combiner: str) -> Any:
@@ -61,8 +85,6 @@ def mask(value: Any, dim: int, size: int, axes: Axes, mesh: PrimeMesh, combiner:
 
     Built at the current insertion point and location; ``axes`` split the dimension.
     """
-    shape = shape_of(value)
-    left = hlo.subtract(splat(i32(), size), device_value(mesh.index(axes) * np.int64(shape[dim])))
-    inside = compare("LT", hlo.iota(i32(shape), dim), spread(left, shape))
+    inside = real(shape_of(value), dim, size, axes, mesh)
     text = identity_text(combiner, value.type.element_type)
     return hlo.select(inside, value, splat(value.type, str(text)))

@@ -2,7 +2,8 @@
 
 gather, scatter, dynamic_slice and dynamic_update_slice take positions in the whole array. In a tile that starts
 at ``start`` the same place is ``position - start``. Positions come in any integer type, signed or not, and out of
-range; they are brought into range in their own type first, so that no conversion wraps, and are ``i32`` from then on.
+range; they are brought into range in their own type first, so that no conversion wraps. From then on they are ``i32``,
+or ``i64`` where the array is longer than 32 bits can count (``numbers``).
 
 Everything here builds at the current insertion point and location.
 """
@@ -15,10 +16,10 @@ from typing import Any
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
 
+from shardpass.ir.integers import greatest
+from shardpass.ir.integers import numbers as numbers
 from shardpass.ir.tensors import i64_array, retype, shape_of
 from shardpass.ir.tensors import splat as splat
-
-LARGEST = 2**31 - 1  # tiles start at an i32; a longer dimension is not split here
 
 
 def i32(shape: Sequence[int] = ()) -> Any:
@@ -46,33 +47,33 @@ def compare(direction: str, left: Any, right: Any) -> Any:
 
 def in_range(position: Any, last: int) -> Any:
     """``position`` clamped to [0, last], in its own type. A type too narrow to hold ``last`` needs no upper bound."""
-    element = position.type.element_type
-    greatest = 2**element.width - 1 if element.is_unsigned else 2 ** (element.width - 1) - 1
-    return hlo.clamp(splat(position.type, 0), position, splat(position.type, min(last, greatest)))
+    upper = min(last, greatest(position.type.element_type))
+    return hlo.clamp(splat(position.type, 0), position, splat(position.type, upper))
 
 
-def as_i32(position: Any) -> Any:
-    kind = i32(shape_of(position))
-    return position if position.type == kind else hlo.convert(kind, position)
+def converted(position: Any, kind: Any) -> Any:
+    """``position`` with the element type of ``kind``."""
+    wanted = retype(kind, shape_of(position))
+    return position if position.type == wanted else hlo.convert(wanted, position)
 
 
-def clamped(position: Any, last: int) -> Any:
-    """``position`` clamped to [0, last], as i32."""
-    return as_i32(in_range(position, last))
+def clamped(position: Any, last: int, kind: Any) -> Any:
+    """``position`` clamped to [0, last], with the element type of ``kind``, which holds ``last``."""
+    return converted(in_range(position, last), kind)
 
 
 def shifted(position: Any, by: Any) -> Any:
-    """``position - by``: i32 tensor and i32 scalar."""
+    """``position - by``: a tensor and a scalar of one element type."""
     return hlo.subtract(position, spread(by, shape_of(position)))
 
 
 def limited(position: Any, low: int, high: int) -> Any:
-    """An i32 tensor clamped to [low, high]."""
+    """``position`` clamped to [low, high], which its type holds."""
     return hlo.clamp(splat(position.type, low), position, splat(position.type, high))
 
 
 def within(position: Any, count: int) -> Any:
-    """i1: whether 0 <= position < count, of an i32 tensor."""
+    """i1: whether 0 <= position < count, which the type of ``position`` holds."""
     at_least = compare("GE", position, splat(position.type, 0))
     return hlo.and_(at_least, compare("LT", position, splat(position.type, count)))
 

@@ -38,6 +38,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
 
 from shardpass.ir.annotations import AXES, BESIDE, CAUSE, get_text
+from shardpass.ir.integers import integer, numbers
 from shardpass.ir.offsets import device_value
 from shardpass.ir.tensors import dense_i64, operation, retype, shape_of, splat
 from shardpass.partition.matmul_loops.find import Candidate, Ints, Part
@@ -110,8 +111,8 @@ class Ring:
 
 
 def number(value: int) -> Any:
-    kind = ir.RankedTensorType.get([], ir.IntegerType.get_signless(32))
-    return hlo.constant(ir.DenseElementsAttr.get(np.asarray(value, np.int32), type=kind))
+    """A scalar for counts of devices and rounds."""
+    return integer(numbers(value), value)
 
 
 @dataclass(slots=True)
@@ -245,10 +246,11 @@ class Loop:
         shape[dim] //= self.ring.count
         return hlo.dynamic_slice(value, self._starts(len(shape), dim, block, shape[dim]), shape)
 
-    @staticmethod
-    def _starts(rank: int, dim: int, block: Any, size: int) -> list[Any]:
-        zero = number(0)
-        start = hlo.multiply(block, number(size)) if size != 1 else block
+    def _starts(self, rank: int, dim: int, block: Any, size: int) -> list[Any]:
+        kind = numbers(self.ring.count * size)
+        start = block if block.type == kind else hlo.convert(kind, block)
+        start = hlo.multiply(start, integer(kind, size)) if size != 1 else start
+        zero = integer(kind, 0)
         return [start if k == dim else zero for k in range(rank)]
 
     def _product(self, one: Any, other: Any, *, sums: bool) -> Any:

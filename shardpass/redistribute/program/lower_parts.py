@@ -16,11 +16,12 @@ import numpy as np
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
 
+from shardpass.ir.integers import integer, numbers
 from shardpass.ir.offsets import device_value
 from shardpass.ir.tensors import dense_i64, splat
 from shardpass.redistribute.problem.device_arrays import IntArray
 
-DeviceValues = dict[bytes, Any]  # the scalar for a table of one number for each device
+DeviceValues = dict[tuple[str, bytes], Any]  # the scalar of a type for a table of one number for each device
 
 
 @dataclass(slots=True)
@@ -64,16 +65,17 @@ class Parts:
             return value
         return hlo.slice(value, [0] * len(shape), list(shape), [1] * len(shape))
 
-    def per_device(self, table: IntArray) -> Any:
-        """A scalar that is ``table[d]`` on device d."""
-        key = table.tobytes()
+    def per_device(self, table: IntArray, kind: Any) -> Any:
+        """A scalar of type ``kind`` that is ``table[d]`` on device d."""
+        key = str(kind), table.tobytes()
         if key not in self.known:
-            self.known[key] = device_value(table)
+            self.known[key] = device_value(table, kind)
         return self.known[key]
 
     def starts(self, table: IntArray) -> list[Any]:
-        """A scalar for each column of ``table``."""
-        return [self.per_device(np.ascontiguousarray(table[:, i])) for i in range(table.shape[1])]
+        """A scalar for each column of ``table``, all of one type."""
+        kind = numbers(int(table.max(initial=0)))
+        return [self.per_device(np.ascontiguousarray(table[:, i]), kind) for i in range(table.shape[1])]
 
     def slice(self, value: Any, starts: IntArray, sizes: tuple[int, ...]) -> Any:
         if tuple(value.type.shape) == sizes:
@@ -107,6 +109,7 @@ class Parts:
     def less(self, left: Any, right: Any) -> Any:
         return hlo.compare(left, right, hlo.ComparisonDirectionAttr.get("LT"))
 
-    def constant(self, number: int) -> Any:
-        scalar = ir.RankedTensorType.get([], ir.IntegerType.get_signless(32))
-        return hlo.constant(ir.DenseElementsAttr.get(np.asarray(number, np.int32), type=scalar))
+    def positive(self, table: IntArray) -> Any:
+        """i1: whether ``table[d]`` is more than 0 on device d."""
+        kind = numbers(int(table.max()))
+        return self.less(integer(kind, 0), self.per_device(table, kind))

@@ -9,6 +9,7 @@ import numpy as np
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
 
+from shardpass.ir.integers import numbers
 from shardpass.redistribute.program import ops
 from shardpass.redistribute.program.lower_parts import Parts
 
@@ -32,14 +33,14 @@ def _masked(parts: Parts, op: ops.BoxRound, box: Any, accumulator: Any) -> Any:
     kept = parts.slice(accumulator, op.put, op.size)
     got = op.source_of >= 0
     if (op.extents[got] == op.size).all():
-        mask = parts.less(parts.constant(0), parts.per_device(got.astype(np.int64)))
+        mask = parts.positive(got.astype(np.int64))
         return hlo.select(mask, box, kept)
     mask = None
     for i, size in enumerate(op.size):
         if (op.extents[:, i] == size).all():
             continue
-        indices = ir.RankedTensorType.get(list(op.size), ir.IntegerType.get_signless(32))
-        extent = hlo.broadcast_in_dim(indices, parts.per_device(np.ascontiguousarray(op.extents[:, i])), [])
+        indices, scalar = numbers(size, op.size), numbers(size)
+        extent = hlo.broadcast_in_dim(indices, parts.per_device(np.ascontiguousarray(op.extents[:, i]), scalar), [])
         inside = parts.less(hlo.iota(indices, i), extent)
         mask = inside if mask is None else hlo.and_(mask, inside)
     return hlo.select(mask, box, kept)
@@ -111,6 +112,6 @@ def chunk_rounds(parts: Parts, op: ops.ChunkRounds, value: Any) -> Any:
         result = hlo.dynamic_update_slice(result, chunk, parts.starts(starts[r]))
     if result is not None:
         return result
-    turned = parts.less(parts.constant(0), parts.per_device(op.place))
+    turned = parts.positive(op.place)
     ordered = [hlo.select(turned, b, a) for a, b in itertools.pairwise([*chunks, chunks[0]])]
     return hlo.concatenate(ordered, op.axis)

@@ -4,8 +4,13 @@ import itertools
 
 import numpy as np
 import pytest
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import func
+from support.elements import Elements
 
-from shardpass.ir.offsets import affine_terms
+from shardpass.ir.context import make_context
+from shardpass.ir.integers import OutOfRange, numbers
+from shardpass.ir.offsets import affine_terms, device_value
 
 SHAPES = [(8,), (4, 2), (2, 2, 3), (64, 64), (3, 5)]
 
@@ -39,3 +44,43 @@ def test_other_tables_are_none(table):
 
 def test_a_constant_has_no_terms():
     assert affine_terms(np.full(6, 9)) == (9, ())
+
+
+def built(table, kind=None):
+    """A module whose @main returns ``device_value(table)``, and the type of that."""
+    module = ir.Module.create()
+    with ir.InsertionPoint(module.body):
+
+        @func.FuncOp.from_py_func(name="main")
+        def main():
+            return device_value(np.array(table), None if kind is None else numbers(kind))
+
+    return module
+
+
+TABLES = {
+    "in 32 bits": ([k * (2**31 - 1) // 7 for k in range(8)], 32),
+    "tiles": ([k * 2**29 for k in range(8)], 64),
+    "down": ([5 - k * 2**28 for k in range(8)], 32),
+    "far down": ([-(2**31) - k for k in range(8)], 64),
+    "looked up": ([3, 1, 4, 1, 5, 9, 2, 6], 32),
+    "looked up in 64 bits": ([3, 1, 4, 1, 5, 2**40, 2, -6], 64),
+    "one number": ([2**31] * 8, 64),
+    "two digits": ([(d // 2) * 2**33 + d % 2 for d in range(8)], 64),
+}
+
+
+@pytest.mark.parametrize(("table", "width"), TABLES.values(), ids=TABLES)
+def test_the_number_of_each_device(table, width):
+    """As wide as the numbers are, and no wider; in a wider type where that is asked for."""
+    with make_context(), ir.Location.unknown():
+        for module, wanted in ((built(table), width), (built(table, 2**40), 64)):
+            found = Elements(module, [])
+            assert str(found.end.operands[0].type) == f"tensor<i{wanted}>"
+            assert [found.result(d, ()) for d in range(8)] == table
+
+
+def test_a_number_that_the_type_does_not_hold_is_refused():
+    for table in ([k * 2**29 for k in range(8)], [0, 3, 1, 2**31], [2**31] * 4):
+        with make_context(), ir.Location.unknown(), pytest.raises(OutOfRange):
+            built(table, 1)

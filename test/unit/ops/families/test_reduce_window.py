@@ -128,6 +128,16 @@ def test_scans_of_element_types(dtype: Any) -> None:
     check_split(scan, [draw(RNG, (10, 3), dtype)], [P("x")], (4,), [P("x")])
 
 
+@pytest.mark.parametrize(("join", "identity"), [(lax.bitwise_and, -1), (lax.bitwise_or, 0), (lax.max, -(2**31))])
+def test_scans_of_bits(join: Any, identity: int) -> None:
+    def scan(x: Any) -> Any:
+        return lax.reduce_window(x, np.int32(identity), join, (19, 1), (1, 1), ((18, 0), (0, 0)))
+
+    bits = RNG.integers(-(2**31), 2**31, (19, 40)).astype(np.int32)
+    seen = check_split(scan, [bits | (RNG.integers(0, 4, bits.shape) > 0) * np.int32(-2)], [P("x")], (8,), [P("x")])
+    assert [use.result for use in seen.collectives] == ["tensor<8x40xi32>"]  # the totals of the tiles
+
+
 def test_a_scan_gathers_one_element_of_each_tile() -> None:
     seen = check_split(
         lambda x: lax.cumsum(x, 1), [draw(RNG, (16, 4096), np.float32)], [P(None, "x")], (8,), [P(None, "x")]

@@ -57,6 +57,14 @@ def test_element_types(form: str, dtype: Any) -> None:
     check_split(FORMS[form], [grid(24, dtype)], [P("x")], (8,))
 
 
+@pytest.mark.parametrize("form", ["maximum", "minimum", "set, rows"])
+def test_truth_values(form: str) -> None:
+    """The greatest and the least truth value are true and false; beside the window nothing changes."""
+    bits = RNG.integers(0, 2, (24, 16)).astype(bool)
+    seen = check_split(FORMS[form], [bits], [P("x")], (8,), [P("x")])
+    assert form != "set, rows" or "all_gather" not in seen.kinds
+
+
 @pytest.mark.parametrize("body", ["", "%s = stablehlo.add %a, %b : tensor<f32>"])
 def test_updates_of_another_element_type_stay_a_scatter(body: str) -> None:
     """StableHLO lets the body widen them; a pad takes one type."""
