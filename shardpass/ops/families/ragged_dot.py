@@ -31,11 +31,14 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import chlo
 from jaxlib.mlir.dialects import stablehlo as hlo
 
+from shardpass.ir.integers import greatest
 from shardpass.ir.tensors import enum_word, i64_array, ints, retype, shape_of
 from shardpass.ops.families.replicated import unsplit
 from shardpass.ops.registry import define
 from shardpass.ops.tiles import positions as at
 from shardpass.ops.tiles.summing import reduced_sum, zero_text
+
+LONGEST = 2**63 - 1  # elements along a dimension
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +123,7 @@ def _by_group(value: Any, ragged: int, sizes: Any, prefix: Sequence[int]) -> Any
     """
     shape, groups = shape_of(value), shape_of(sizes)[-1]
     kind = retype(value.type, (groups, *shape))
+    sizes = at.converted(sizes, _counting(sizes.type.element_type, shape[ragged]))
     ends = _running_sum(sizes)
     starts = hlo.subtract(ends, sizes)
     counts = retype(sizes.type, kind.shape)
@@ -131,6 +135,11 @@ def _by_group(value: Any, ragged: int, sizes: Any, prefix: Sequence[int]) -> Any
     return hlo.select(inside, whole, at.splat(kind, zero_text(kind.element_type)))
 
 
+def _counting(element: Any, length: int) -> Any:
+    """Integers that hold a group size of type ``element``, and the sum of all, which is at most ``length``."""
+    return at.numbers(min(max(length, greatest(element)), LONGEST))
+
+
 def _running_sum(sizes: Any) -> Any:
     """Along the last dimension: element j is the sum of the first j + 1."""
     *prefix, groups = shape_of(sizes)
@@ -138,7 +147,7 @@ def _running_sum(sizes: Any) -> Any:
     rank = len(prefix)
     spread = hlo.broadcast_in_dim(kind, sizes, i64_array([*range(rank), rank + 1]))
     earlier = at.compare("LE", hlo.iota(kind, rank + 1), hlo.iota(kind, rank))
-    return reduced_sum(hlo.select(earlier, spread, at.splat(kind, "0")), [rank + 1])
+    return reduced_sum(hlo.select(earlier, spread, at.splat(kind, 0)), [rank + 1])
 
 
 define(

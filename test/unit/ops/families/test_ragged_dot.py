@@ -154,3 +154,15 @@ def test_experts_stay_where_they_are() -> None:
     left, right, sizes = integers(16, 64), integers(8, 64, 64), np.array([3, 1, 0, 5, 2, 2, 2, 1], np.int32)
     for found in run(text, left, right, sizes):
         np.testing.assert_array_equal(found, rows(left, right, sizes))
+
+
+@pytest.mark.parametrize("kind", ["i8", "ui8", "i16", "ui16", "ui32", "i64", "ui64"])
+@pytest.mark.parametrize("left_split", LEFT[:2])
+def test_group_sizes_of_every_type(kind: str, left_split: str) -> None:
+    """300 rows, which 8 bits do not count, in groups of which each fits; the last 5 belong to none."""
+    sizes = np.array([100, 120, 0, 75], kind.replace("i", "int"))
+    left, right = integers(300, 6), integers(4, 6, 5)
+    said = numbers([], [], [1], [1], [0], [0])
+    text = TEXT.format(l="300x6", r="4x6x5", s="4", out="300x5", ls=left_split, rs="{replicated}", numbers=said)
+    for found in run(text.replace("xi32>", f"x{kind}>"), left, right, sizes):
+        np.testing.assert_array_equal(found, rows(left, right, sizes))
