@@ -72,6 +72,9 @@ def test_offsets_and_slices(grid, sizes) -> None:  # type: ignore[no-untyped-def
     flat = np.arange(math.prod(shape)).reshape(shape)
     for device in range(len(grid[1])):
         assert set(flat[slices(sharding, shape, device)].reshape(-1).tolist()) == owned(index, dims, shape, device)
+    for device in (-1, len(grid[1])) if sharding.num_devices is not None else ():
+        with pytest.raises(ShardingError, match="SP"):
+            slices(sharding, shape, device)
 
 
 @given(grids(sizes=(4, 8), ranks=(2,)), grids(sizes=(4, 8), ranks=(2,)))

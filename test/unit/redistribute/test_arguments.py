@@ -35,6 +35,11 @@ def test_sizes_of_numpy() -> None:
     assert plan.shape == (64, 64)
 
 
+def test_the_last_device() -> None:
+    plan = shardpass.plan_redistribution((64, 64), "f32", "{devices=[8,1]<=[8]}", "{maximal device=7}")
+    assert plan.target.device == 7
+
+
 WRONG = [
     ({"shape": None}, "SP406", "None"),
     ({"shape": 64}, "SP406", "64"),
@@ -51,6 +56,8 @@ WRONG = [
     ({"target": []}, "SP415", "the target is no sharding: []"),
     ({"target": P("x")}, "SP415", "the target is no sharding: P"),
     ({"target": "{mesh['a'=8], [{}]}"}, "SP030", "splits 1 dimensions, but the array has 2"),
+    ({"source": "{maximal device=8}"}, "SP404", "device 8 of {maximal device=8} is not one of the 8 devices"),
+    ({"target": "{maximal device=8}"}, "SP404", "device 8 of {maximal device=8} is not one of the 8 devices"),
     ({"num_devices": "8"}, "SP416", "'8'"),
     ({"num_devices": 0}, "SP416", "0"),
     ({"num_devices": True}, "SP416", "True"),
