@@ -289,6 +289,12 @@ class Elements:
                 found = self._joined(op, found, self.at(value, device, place))
         return found
 
+    def _dot_general(self, op: Any, device: int, index: Index) -> Any:
+        """[m, k] by [k, n]."""
+        left, right = op.operands
+        pairs = range(shape_of(right)[0])
+        return sum(self.at(left, device, (index[0], k)) * self.at(right, device, (k, index[1])) for k in pairs)
+
     def _convolution(self, op: Any, device: int, index: Index) -> Any:
         """[b, x, f] by [x, i, o] to [b, x, f], not dilated."""
         value, kernel = op.operands

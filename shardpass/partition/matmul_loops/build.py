@@ -248,9 +248,8 @@ class Loop:
 
     def _starts(self, rank: int, dim: int, block: Any, size: int) -> list[Any]:
         kind = numbers(self.ring.count * size)
-        start = block if block.type == kind else hlo.convert(kind, block)
+        zero, start = integer(kind, 0), block if block.type == kind else hlo.convert(kind, block)
         start = hlo.multiply(start, integer(kind, size)) if size != 1 else start
-        zero = integer(kind, 0)
         return [start if k == dim else zero for k in range(rank)]
 
     def _product(self, one: Any, other: Any, *, sums: bool) -> Any:
