@@ -221,7 +221,7 @@ STRAY_MANUAL = Code(
     "{op} is marked {{manual}}, but {value} is a whole array outside of manual regions",
     "remove the mark, or put the op between custom_call @SPMDFullToShardShape and @SPMDShardToFullShape "
     "(shard_map writes both)",
-    explanation="`{{manual}}` on an op says that the op works on tiles. Arrays become tiles at "
+    explanation="`{manual}` on an op says that the op works on tiles. Arrays become tiles at "
     "`@SPMDFullToShardShape` alone, and whole again at `@SPMDShardToFullShape`.",
 )
 NO_RESOURCE = Code(
@@ -389,6 +389,16 @@ CUSTOM_PARTITIONING = Code(
     "given, or return others",
     explanation="`jax.experimental.custom_partitioning` keeps the functions of its author in the process. A text names "
     "them by a number, and only `shardpass.jax`, or `run_pipeline` on the module that JAX lowered, can call them.",
+)
+NOT_ALONE = Code(
+    "SP314",
+    "{op} has the sharding {text}, and yet all {devices} devices compute it, as they run one program; its result is the "
+    "same",
+    "remove the sharding where any device may compute the op; to keep other devices from the work, compile it as a "
+    "program of device {device} (jax.device_put its operands there, and jax.jit)",
+    severity=Severity.REMARK,
+    explanation="`{maximal device=k}` says that a value lies on device k alone. Where an op has this sharding, every "
+    "device computes the value, and those other than k drop it. Calls of the host are made by device k alone.",
 )
 INTERNAL_SHAPE = Code(
     "SP399",

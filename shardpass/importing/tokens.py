@@ -42,6 +42,7 @@ CARRIES = CONTROL_FLOW | {
     "sdy.manual_computation",
     "sdy.named_computation",
     "sdy.data_flow_edge",
+    "sdy.func_data_flow_edge",
     "sdy.return",
 }
 MADE = ("stablehlo.create_token", "stablehlo.after_all")

@@ -18,7 +18,7 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from shardpass.diagnostics import report
-from shardpass.diagnostics.table_passes import INTERNAL_SHAPE, MANUAL_SHAPE, NO_RULE, TAKEN_WHOLE, TOO_LONG
+from shardpass.diagnostics.table_passes import INTERNAL_SHAPE, MANUAL_SHAPE, NO_RULE, NOT_ALONE, TAKEN_WHOLE, TOO_LONG
 from shardpass.ir import annotations as names
 from shardpass.ir.effects import calls_host
 from shardpass.ir.integers import OutOfRange
@@ -163,8 +163,10 @@ class _Emitter:
     def _op(self, plan: OpPlan, op: Any, after: Any) -> None:
         match plan:
             case SplitPlan():
+                self._say_not_alone(plan.op, op)
                 self._split(plan, op, after)
             case WholePlan():
+                self._say_not_alone(plan.op, op)
                 self._whole(plan, op, after)
             case ConstraintPlan():
                 self._steps(plan.operand.steps, op)
@@ -174,10 +176,20 @@ class _Emitter:
             case UntouchedPlan():
                 self._untouched(plan, op)
             case ControlFlowPlan():
+                self._say_not_alone(plan.op, op)
                 self._control_flow(plan, op)
             case LeftOutPlan():
                 self._steps(plan.steps, op)
                 self.dead.append(op)
+
+    def _say_not_alone(self, op: Op, handle: Any) -> None:
+        """Remarks that all devices compute an op that the user put on one."""
+        shardings = [self.program.said[value].sharding for value in op.results if value in self.program.said]
+        alone = next((sharding for sharding in shardings if sharding.is_maximal), None)
+        devices = self.program.mesh.num_devices
+        if alone is not None and devices > 1 and op.once is None:
+            place = place_of(handle.location)
+            report(NOT_ALONE.at(place, op=op.called, text=alone, device=alone.device, devices=devices))
 
     def _split(self, plan: SplitPlan, op: Any, after: Any) -> None:
         for remark in plan.remarks:

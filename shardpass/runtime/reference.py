@@ -21,7 +21,8 @@ from shardpass.runtime.partitioned_signature import Signature, read_boundary
 from shardpass.sharding import Sharding, parse_sharding
 
 MANUAL_OPS = ("sdy.manual_computation",)
-SDY_IDENTITIES = ("sdy.sharding_constraint", "sdy.propagation_barrier", "sdy.reshard", "sdy.data_flow_edge")
+SDY_EDGES = ("sdy.data_flow_edge", "sdy.func_data_flow_edge")
+SDY_IDENTITIES = ("sdy.sharding_constraint", "sdy.propagation_barrier", "sdy.reshard", *SDY_EDGES)
 SDY_ERASED = ("sdy.mesh", "sdy.sharding_group")
 
 
