@@ -32,6 +32,8 @@ from typing import Any
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
 
+from shardpass.importing.known_shardings import KnownShardings
+from shardpass.importing.owned_parts import count_of
 from shardpass.importing.summands import Summands, stacked_sharding
 from shardpass.ir.annotations import (
     CONSTRAINT,
@@ -50,38 +52,41 @@ from shardpass.ir.annotations import (
 from shardpass.ir.tensors import i64_array, ints, operation, retype, shape_of
 from shardpass.ir.walk import OpLists, named
 from shardpass.program.manual_regions import marked_scope, set_scope
-from shardpass.sharding import Sharding, common_mesh, parse_sharding
-from shardpass.sharding.common import unreduced_over_all
+from shardpass.sharding import Mesh, Sharding, common_mesh, parse_sharding
 
 CUSTOM_CALL = "stablehlo.custom_call"
 
 
-def stack_partial_sums(main: Any, signature: Signature, lists: OpLists, devices: int | None) -> None:
+def stack_partial_sums(
+    main: Any, signature: Signature, lists: OpLists, devices: int | None, prefer: Mesh | None = None
+) -> None:
     """Rewrites the borders of ``main``, whose ops ``lists`` holds, in place.
 
-    ``devices``: of the program, for ``{unreduced}``, which names none.
+    ``devices``: of the program, for ``{unreduced}``, which names none. ``prefer``: the mesh that the module names.
     """
-    summands = Summands()
-    calls = [op for op in named(lists.blocks, (CUSTOM_CALL,)) if custom_call_target(op) in (TO_SHARD, TO_FULL)]
-    changed = _arguments(main, signature, summands, devices)
-    for op in calls:
+    calls = named(lists.blocks, (CUSTOM_CALL,))
+    borders = [op for op in calls if custom_call_target(op) in (TO_SHARD, TO_FULL)]
+    around = [operation(op.operands[0].owner) for op in borders if not isinstance(op.operands[0].owner, ir.Block)]
+    holders = [*signature.arguments, *signature.results, *(op.attributes for op in (*borders, *around))]
+    if not any(SHARDING in held and "unreduced" in text(held[SHARDING]) for held in holders):
+        return
+    annotated = [op for inside in lists.blocks for op in inside.ops if SHARDING in op.attributes]
+    summands = Summands(KnownShardings(main, signature.arguments, annotated, devices, prefer))
+    changed = _arguments(main, signature, summands)
+    for op in borders:
         rewrite = _entry if custom_call_target(op) == TO_SHARD else _exit
-        changed |= rewrite(op, summands, devices)
-    changed |= _results(main, signature, summands, devices)
+        changed |= rewrite(op, summands)
+    changed |= _results(main, signature, summands)
     if changed:
         lists.changed()
 
 
-def _said(attributes: Any, value: Any, devices: int | None) -> Sharding | None:
+def _said(attributes: Any, value: Any, summands: Summands) -> Sharding | None:
     """The sharding of ``value``, where it is a partial sum over axes of a mesh."""
-    if SHARDING not in attributes or "unreduced" not in (found := text(attributes[SHARDING])):
+    if SHARDING not in attributes or "unreduced" not in text(attributes[SHARDING]):
         return None
-    said = parse_sharding(found)
-    if isinstance(said, Sharding) and devices is not None:
-        said = unreduced_over_all(said, len(shape_of(value)), devices)
-    if not isinstance(said, Sharding) or said.mesh is None or not said.unreduced or said.reduction != "sum":
-        return None
-    return said
+    said = summands.shardings.said(attributes, value)
+    return said if said is not None and said.unreduced and said.reduction == "sum" else None
 
 
 def _stacked(attributes: Any, said: Sharding) -> dict[str, Any]:
@@ -96,21 +101,21 @@ def _stacked(attributes: Any, said: Sharding) -> dict[str, Any]:
 
 def _count(said: Sharding) -> int:
     assert said.mesh is not None
-    return Sharding.tiled(said.mesh, (said.unreduced,)).tile_counts(1)[0]
+    return count_of(said.mesh, said.unreduced)
 
 
 # ---------------------------------------------------------------- main
 
 
-def _arguments(main: Any, signature: Signature, summands: Summands, devices: int | None) -> bool:
+def _arguments(main: Any, signature: Signature, summands: Summands) -> bool:
     block, changed = main.regions[0].blocks[0], False
     for argument, row in zip(block.arguments, signature.arguments, strict=True):
-        said = _said(row, argument, devices)
+        said = _said(row, argument, summands)
         if said is None:
             continue
         with ir.InsertionPoint.at_block_begin(block), _where_used(argument):
             argument.set_type(retype(argument.type, (_count(said), *shape_of(argument))))
-            total = summands.total(argument)
+            total = summands.total(argument, said)
         argument.replace_all_uses_except(total, [operation(total.owner)])
         row.update({**_stacked(row, said), PARTIAL: ir.StringAttr.get(str(said))})
         changed = True
@@ -135,14 +140,14 @@ def _where_used(argument: Any) -> Any:
     return where
 
 
-def _results(main: Any, signature: Signature, summands: Summands, devices: int | None) -> bool:
+def _results(main: Any, signature: Signature, summands: Summands) -> bool:
     end, changed = _end(main), False
     for index, row in enumerate(signature.results):
-        said = _said(row, end.operands[index], devices)
+        said = _said(row, end.operands[index], summands)
         if said is None:
             continue
         with ir.InsertionPoint(end), end.location:
-            end.operands[index] = summands.stack(end.operands[index], _count(said))
+            end.operands[index] = summands.stack(end.operands[index], said)
         row.update({**_stacked(row, said), PARTIAL: ir.StringAttr.get(str(said))})
         changed = True
     if changed:
@@ -180,18 +185,18 @@ def _manual_part(said: Sharding, scope: str | None) -> Sharding | None:
     return Sharding.tiled(on.mesh, on.dims, unreduced=axes, manual=on.manual) if axes else None
 
 
-def _entry(op: Any, summands: Summands, devices: int | None) -> bool:
+def _entry(op: Any, summands: Summands) -> bool:
     """Case 3. The constraint before the entry says the partial sum."""
     value = op.operands[0]
     if isinstance(value.owner, ir.Block) or custom_call_target(constraint := operation(value.owner)) != CONSTRAINT:
         return False
-    said, scope = _said(constraint.attributes, value, devices), marked_scope(op)
+    said, scope = _said(constraint.attributes, value, summands), marked_scope(op)
     said = None if said is None else _manual_part(said, scope)
     if said is None:
         return False
     tile = op.results[0].type
     with ir.InsertionPoint(op), op.location:
-        stacked = summands.stack(constraint.operands[0], _count(said))
+        stacked = summands.stack(constraint.operands[0], said)
         around = marked_scope(constraint)
         stacked = make_custom_call(CONSTRAINT, stacked, stacked.type, _stacked(constraint.attributes, said))
         inside = make_custom_call(TO_SHARD, stacked, retype(tile, (1, *tile.shape)), _shifted(op))
@@ -206,9 +211,9 @@ def _entry(op: Any, summands: Summands, devices: int | None) -> bool:
     return True
 
 
-def _exit(op: Any, summands: Summands, devices: int | None) -> bool:
+def _exit(op: Any, summands: Summands) -> bool:
     """Case 4. The exit itself says the partial sum."""
-    value, said = op.operands[0], _said(op.attributes, op.results[0], devices)
+    value, said = op.operands[0], _said(op.attributes, op.results[0], summands)
     if said is None:
         return False
     scope = None if isinstance(value.owner, ir.Block) else marked_scope(operation(value.owner))
@@ -222,7 +227,7 @@ def _exit(op: Any, summands: Summands, devices: int | None) -> bool:
         one = hlo.reshape(retype(value.type, (1, *shape_of(value))), value)
         kind = retype(whole, (_count(part), *whole.shape))
         stacked = make_custom_call(TO_FULL, one, kind, _stacked(op.attributes, part))
-        total = summands.total(stacked)
+        total = summands.total(stacked, part)
     if scope is not None:
         set_scope(operation(one.owner), scope)
     if around is not None and around != MANUAL:

@@ -1,49 +1,63 @@
 """A value as the list of its summands: an array with one dimension more, over which it is to be summed.
 
 Problem. A partial sum over mesh axes of n devices has no array of its own in a program of whole arrays. Its summands
-have: an array ``[n, ...]`` whose dimension 0 the axes split. What the devices hold is the same, and every op of the
-program says again what it does.
+have: an array ``[n, ...]`` whose dimension 0 the axes split. JAX says which summand a device holds, and whoever reads
+``addressable_data`` sees it: the sum of what lies on that device.
 
-``stack(v)`` gives such an array for ``v``, whose sum over dimension 0 is ``v``. Cases, the first that fits:
+``stack(v, s)`` gives the summands of ``v`` over the axes of ``s.unreduced``. Cases, the first that fits:
 
-1. ``v`` is ``reduce(add, s, 0)`` that this import made of n summands ``s`` (an argument, or what leaves a manual
-   region): ``s``.
-2. ``v`` is a constraint that leaves a partial sum: the summands of its operand, constrained likewise.
-3. ``v`` is a dot_general with a contracting dimension of k * n elements: the dimension becomes [n, k], and n a batch
-   dimension. The summands are what the devices have before their sums are joined.
+1. The summands are known: ``v`` is the sum of an argument, or of what leaves a manual region.
+2. ``v`` is a constraint that says these partial sums: the summands of its operand.
+3. ``v`` is a dot_general, a reduce or a scatter that adds up along dimensions which the axes split: each device
+   computes the op on its tiles. That is a manual region over the axes, which the summands leave:
 
-       [8, 16] x [16, 4] over 2 devices  ->  batched [2: 8, 8] x [2: 8, 4] -> [2, 8, 4]
+       [8, 16] x [16, 4], 16 split over y=2  ->  in the region over y: [8, 8] x [8, 4] -> [8, 4];  outside: [2, 8, 4]
 
-4. ``v`` is a sum over a dimension of k * n elements: the dimension becomes [n, k], and k is summed.
-5. ``v`` is a negation, a transpose or a conversion between floats of a value of cases 1 to 6: the op on the summands.
-   ``v`` is a sum or a difference of which one operand is of these cases: the op on the summands of both.
-6. ``v`` is zero: zeros.
-7. Otherwise the first summand is ``v`` and the others are zero: a pad. Nothing is wrong about that, but ``v`` itself
-   must be known, so its own sum is not put off.
+   Where a dimension is split by other axes before those, the region is manual over these too, and their sum is taken
+   outside. Where nothing says how the operands are split, the axes split the first dimension that they divide.
+4. ``v`` is an op that is linear in a partial sum (``summand_ops``): the op on the summands, in the region.
+5. ``v`` is a loop's result that begins as a partial sum, or a branch's that is one in some branch: the loop carries the
+   summands, the branches return them.
+6. Otherwise ``v`` is a whole array, and each device keeps its part of it (``owned_parts``).
 
-In cases 3 and 4 ``v`` becomes the sum of the summands for all that uses it, so that nothing is computed twice.
+In case 3 ``v`` becomes the sum of the summands for all that uses it, so that nothing is computed twice.
 
-State: ``known``, (value, n) -> summands. Cost: O(ops of the chains of case 5).
+State: ``known``, (value, axes) -> summands; ``partial``, (value, axes) -> whether the value is of cases 1 to 5. Cost:
+O(ops of the chains of cases 2 to 5).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
 
-from shardpass.ir.annotations import CONSTRAINT, SHARDING, custom_call_target, get_text, make_custom_call
-from shardpass.ir.tensors import i64_array, ints, operation, retype, shape_of, splat
-from shardpass.ops.reducers import combiner_of, is_identity
+from shardpass.importing.known_shardings import Axes, KnownShardings, rule_of
+from shardpass.importing.owned_parts import count_of, owned_parts, owning_axes
+from shardpass.importing.summand_ops import BILINEAR, LINEAR, SUMMING, keeps_sums, summand_places
+from shardpass.ir.annotations import (
+    CONSTRAINT,
+    MANUAL,
+    SAID,
+    SHARDING,
+    TO_FULL,
+    TO_SHARD,
+    UNSPECIFIED,
+    custom_call_target,
+    make_custom_call,
+)
+from shardpass.ir.tensors import i64_array, is_ranked, operation, retype, shape_of, splat
+from shardpass.ops.splits.factors import Kind, Rule
+from shardpass.ops.tiles.boxes import is_zero
 from shardpass.ops.tiles.summing import reduced_sum, zero_text
-from shardpass.program.manual_regions import marked_scope
-from shardpass.sharding import Sharding, parse_sharding
+from shardpass.program.manual_regions import marked_scope, set_scope
+from shardpass.sharding import Sharding
 
-DEEPEST = 64  # ops that a chain of case 5 may have
-
-LINEAR = ("stablehlo.add", "stablehlo.subtract", "stablehlo.negate", "stablehlo.transpose", "stablehlo.convert")
+DEEPEST = 64  # ops that a chain of cases 2 to 5 may have
+BRANCHES = ("stablehlo.if", "stablehlo.case")
 
 
 def stacked_sharding(said: Sharding) -> Sharding:
@@ -53,151 +67,336 @@ def stacked_sharding(said: Sharding) -> Sharding:
 
 
 class Summands:
-    """What is known of the summands of values, for one import."""
+    """The summands of values, for one import. ``shardings``: what is known of values before propagation.
 
-    def __init__(self) -> None:
-        self.known: dict[tuple[Any, int], Any] = {}
+    Shardings of partial sums are asked for with the axes of its mesh (``KnownShardings.said``).
+    """
 
-    def total(self, summands: Any) -> Any:
+    def __init__(self, shardings: KnownShardings) -> None:
+        self.shardings = shardings
+        self.known: dict[tuple[Any, Axes], Any] = {}
+        self.partial: dict[tuple[Any, Axes], bool] = {}
+
+    def total(self, summands: Any, said: Sharding) -> Any:
         """The sum, at the current insertion point; asked for its summands again it gives these."""
         value = reduced_sum(summands, [0])
-        self.known[value, shape_of(summands)[0]] = summands
+        self.known[value, said.unreduced] = summands
+        self.shardings.known[value] = said
+        self.partial.clear()
         return value
 
-    def stack(self, value: Any, count: int) -> Any:
-        """The summands of ``value``, ``count`` of them; built behind what makes it."""
-        if self._splits(value, count, 0):
-            return self._exact(value, count)
-        return self._first_alone(value, count)
+    def stack(self, value: Any, said: Sharding) -> Any:
+        """The summands of ``value``, split as ``said`` says; built behind what makes it."""
+        key = value, said.unreduced
+        if key not in self.known:
+            found = self._stack(value, said)
+            self.known.setdefault(key, found)
+        return self.known[key]
 
-    def _first_alone(self, value: Any, count: int) -> Any:
-        """Case 7, at the current insertion point."""
-        shape = shape_of(value)
-        zero = splat(retype(value.type, ()), zero_text(value.type.element_type))
-        one = hlo.reshape(retype(value.type, (1, *shape)), value)
-        none, high = i64_array([0] * (len(shape) + 1)), i64_array([count - 1] + [0] * len(shape))
-        return hlo.pad(one, zero, none, high, none)
+    def _stack(self, value: Any, said: Sharding) -> Any:
+        if not isinstance(value.owner, ir.Block):
+            op = operation(value.owner)
+            own = self._partial(op)
+            if own is not None and own.unreduced == said.unreduced:
+                return self.stack(op.operands[0], own)
+            with op.location:
+                if (local := self._local(op, said.unreduced)) is not None:
+                    return self._computed(op, local, said)
+                if self._splits(value, said.unreduced):
+                    return self._carried(op, value, said)
+        return self._parts_of(value, said)
 
-    # ---------------------------------------------------------------- cases 1 to 6
+    # ---------------------------------------------------------------- which case
 
-    def _splits(self, value: Any, count: int, depth: int) -> bool:
-        """Whether ``value`` is of one of the cases 1 to 6."""
-        if (value, count) in self.known:
+    def _partial(self, op: Any) -> Sharding | None:
+        """What a constraint says that leaves a partial sum; None of any other op."""
+        if custom_call_target(op) != CONSTRAINT or marked_scope(op) is not None:
+            return None
+        said = self.shardings.said(op.attributes, op.results[0])
+        return said if said is not None and said.unreduced and said.reduction == "sum" else None
+
+    def _splits(self, value: Any, axes: Axes, depth: int = 0) -> bool:
+        """Whether ``value`` is a partial sum over ``axes``: of cases 1 to 5."""
+        if (value, axes) in self.known:
             return True
         if isinstance(value.owner, ir.Block) or depth > DEEPEST:
             return False
         op = operation(value.owner)
-        if op.name == "stablehlo.dot_general":
-            return _contraction(op, count) is not None
-        if op.name == "stablehlo.reduce":
-            return _summed_dim(op, count) is not None
-        if op.name == "stablehlo.constant":
-            return is_identity(value, "add")
-        if _partial(op) is not None or op.name in LINEAR[2:]:
-            return _may_wait(op) and self._splits(op.operands[0], count, depth + 1)
+        if marked_scope(op) is not None:
+            return False
+        if (own := self._partial(op)) is not None:
+            return own.unreduced == axes
+        key = value, axes
+        if key not in self.partial:
+            self.partial[key] = self._splits_by(op, value, axes, depth + 1)
+        return self.partial[key]
+
+    def _splits_by(self, op: Any, value: Any, axes: Axes, depth: int) -> bool:
+        if op.name == "stablehlo.while":
+            return self._splits(op.operands[_place(op, value)], axes, depth)
+        if op.name in BRANCHES:
+            return any(self._splits(_returned(block, _place(op, value)), axes, depth) for block in _blocks(op))
+        return _plain(op) and keeps_sums(op) and self._local(op, axes, depth) is not None
+
+    def _local(self, op: Any, axes: Axes, depth: int = 0) -> _Local | None:
+        """How each device computes its summand of the result of ``op``; None where it is none of cases 3 and 4."""
+        if not _plain(op) or marked_scope(op) is not None or self.shardings.mesh is None:
+            return None
+        summed = [place for place in summand_places(op) if self._splits(op.operands[place], axes, depth)]
+        if op.name in BILINEAR and summed:
+            return _Local(axes, (summed[0],))
         if op.name in LINEAR:
-            return any(self._splits(operand, count, depth + 1) for operand in op.operands)
-        return False
+            return _Local(axes, summand_places(op)) if summed else None
+        rule = rule_of(op) if op.name in SUMMING else None
+        if rule is None or rule.combiner != "add":
+            return None
+        split = self._split_reductions(op, rule, axes)
+        over = {axis for cut in split.values() for axis in cut}
+        rest = tuple(axis for axis in axes if axis not in over)
+        places = () if op.name in BILINEAR else summand_places(op)
+        added = SUMMING[op.name]
+        covered = not rest or (added is not None and self._splits(op.operands[added], rest, depth))
+        return _Local(axes, places, rule, split) if covered or summed else None
 
-    def _exact(self, value: Any, count: int) -> Any:
-        key = value, count
-        if key not in self.known:
-            op = operation(value.owner)
-            with ir.InsertionPoint.after(op), op.location:
-                self.known[key] = self._built(op, count)
-            if op.name in ("stablehlo.dot_general", "stablehlo.reduce"):
-                made = operation(self.known[key].owner)
-                with ir.InsertionPoint.after(made), op.location:
-                    value.replace_all_uses_with(self.total(self.known[key]))
-        return self.known[key]
+    def _split_reductions(self, op: Any, rule: Rule, axes: Axes) -> dict[int, Axes]:
+        """The axes that split each dimension which ``op`` adds up along, those of ``axes`` and what stands before."""
+        mesh = self.shardings.mesh
+        assert mesh is not None
+        split = {}
+        for factor, cut in self.shardings.of_factors(op, rule, Kind.REDUCTION).items():
+            last = max((place for place, axis in enumerate(cut) if axis in axes), default=-1)
+            if last >= 0 and rule.factors[factor].size % count_of(mesh, cut) == 0:
+                split[factor] = cut[: last + 1]
+        known = any(self.shardings.of(operand) is not None for operand in op.operands)
+        if not split and not known:
+            count = count_of(mesh, axes)
+            sizes = ((index, each.size) for index, each in enumerate(rule.factors) if each.kind is Kind.REDUCTION)
+            split = {index: axes for index, size in list(sizes) if size and size % count == 0}
+            split = dict(list(split.items())[:1])
+        return split
 
-    def _built(self, op: Any, count: int) -> Any:
+    # ---------------------------------------------------------------- cases 3 and 4
+
+    def _computed(self, op: Any, local: _Local, said: Sharding) -> Any:
+        """The op on tiles, in a region that is manual over the axes."""
+        mesh = self.shardings.mesh
+        assert mesh is not None
         result = op.results[0]
-        kind = retype(result.type, (count, *shape_of(result)))
-        if op.name == "stablehlo.dot_general":
-            return _batched_dot(op, count, kind)
-        if op.name == "stablehlo.reduce":
-            return _partly_summed(op, count)
-        if op.name == "stablehlo.constant":
-            return splat(kind, zero_text(kind.element_type))
-        said = _partial(op)
-        operands = [self.stack(operand, count) for operand in op.operands]
-        if said is not None:
+        more = dict.fromkeys(axis for cut in local.split.values() for axis in cut if axis not in local.axes)
+        order = {name: place for place, name in enumerate(mesh.names)}
+        axes = tuple(sorted((*local.axes, *more), key=lambda axis: order.get(axis.name, 0)))
+        tiles = [self._tile(op, place, local, axes) for place in range(len(op.operands))]
+        with ir.InsertionPoint.after(op):
+            copy = op.clone()
+            for name in [name for name in SAID if name in copy.attributes]:
+                del copy.attributes[name]
+            for place, tile in enumerate(tiles):
+                copy.operands[place] = tile
+            set_scope(copy, self._scope(axes))
+            dims = said.dims if len(said.dims) == len(shape_of(result)) else ((),) * len(shape_of(result))
+            stacked = self._left(copy.results[0], Sharding.tiled(mesh, dims, unreduced=axes))
+            last = operation(stacked.owner)
+        if axes != local.axes:
+            with ir.InsertionPoint.after(last):
+                stacked = self._summed_over(stacked, axes, local.axes, dims)
+                last = operation(stacked.owner)
+        self.known[result, local.axes] = stacked
+        if op.name in SUMMING:
+            with ir.InsertionPoint.after(last):
+                total = self.total(stacked, said)
+            result.replace_all_uses_with(total)
+        return stacked
+
+    def _tile(self, op: Any, place: int, local: _Local, axes: Axes) -> Any:
+        """Operand ``place`` of ``op`` as the region sees it: its tile, or its summand."""
+        mesh, value = self.shardings.mesh, op.operands[place]
+        assert mesh is not None
+        if not is_ranked(value):
+            return value
+        factors = local.rule.operands[place] if local.rule is not None else ((),) * len(shape_of(value))
+        cuts = [local.split.get(dim[0], ()) if len(dim) == 1 else () for dim in factors]
+        cut = {axis for split in cuts for axis in split}
+        rest = tuple(axis for axis in axes if axis not in cut)
+        known = self.shardings.of(value)
+        said = known.dims if known is not None else ((),) * len(shape_of(value))
+        dims = [split + tuple(axis for axis in own if axis not in axes) for split, own in zip(cuts, said, strict=True)]
+        open_dims = [] if known is not None else [dim for dim, split in enumerate(cuts) if not split]
+        if place not in local.places or not rest or _is_zero(value):
+            with _in_block_of(op, value):
+                return self._entered(value, dims, cuts, open_dims, axes)
+        whole = Sharding.tiled(mesh, [tuple(axis for axis in own if axis not in rest) for own in said], unreduced=rest)
+        stacked = self.stack(value, whole) if self._splits(value, rest) else self._parts_of(value, whole)
+        with _in_block_of(op, stacked):
+            tile = self._entered(stacked, [rest, *dims], [rest, *cuts], [dim + 1 for dim in open_dims], axes)
+            return self._marked(hlo.reshape(retype(tile.type, shape_of(tile)[1:]), tile), axes)
+
+    def _entered(
+        self, value: Any, dims: Sequence[Axes], cuts: Sequence[Axes], open_dims: Sequence[int], axes: Axes
+    ) -> Any:
+        """The tile of ``value`` in the region.
+
+        ``dims`` split the value, ``cuts`` are the manual axes of each dimension; of ``open_dims`` nothing is known.
+        """
+        mesh = self.shardings.mesh
+        assert mesh is not None
+        notes = {UNSPECIFIED: i64_array(open_dims)} if open_dims else {}
+        whole = ir.StringAttr.get(str(Sharding.tiled(mesh, dims)))
+        constrained = make_custom_call(CONSTRAINT, value, value.type, {SHARDING: whole, **notes})
+        shape = [size // count_of(mesh, cut) for size, cut in zip(shape_of(value), cuts, strict=True)]
+        kind = retype(value.type, shape)
+        if self._scope(axes) == MANUAL:
+            attributes = {SHARDING: ir.StringAttr.get(MANUAL)}
+        else:
+            free = [tuple(axis for axis in own if axis not in axes) for own in dims]
+            attributes = {SHARDING: ir.StringAttr.get(str(Sharding.tiled(mesh, free, manual=axes))), **notes}
+        return self._marked(make_custom_call(TO_SHARD, constrained, kind, attributes), axes)
+
+    def _left(self, summand: Any, said: Sharding) -> Any:
+        """The summands outside of the region that computes ``summand``, at the current insertion point."""
+        assert said.mesh is not None
+        axes = said.unreduced
+        one = self._marked(hlo.reshape(retype(summand.type, (1, *shape_of(summand))), summand), axes)
+        kind = retype(summand.type, (count_of(said.mesh, axes), *shape_of(summand)))
+        free = Sharding.tiled(
+            said.mesh, [tuple(axis for axis in dim if axis not in axes) for dim in said.dims], unreduced=axes
+        )
+        return make_custom_call(TO_FULL, one, kind, {SHARDING: ir.StringAttr.get(str(stacked_sharding(free)))})
+
+    def _summed_over(self, stacked: Any, axes: Axes, wanted: Axes, dims: Sequence[Axes]) -> Any:
+        """The summands over ``wanted`` of those over ``axes``, which are more, at the current insertion point."""
+        mesh = self.shardings.mesh
+        assert mesh is not None
+        counts = [count_of(mesh, (axis,)) for axis in axes]
+        shape = shape_of(stacked)[1:]
+        apart = hlo.reshape(retype(stacked.type, (*counts, *shape)), stacked)
+        summed = reduced_sum(apart, [place for place, axis in enumerate(axes) if axis not in wanted])
+        joined = hlo.reshape(retype(stacked.type, (count_of(mesh, wanted), *shape)), summed)
+        text = ir.StringAttr.get(str(stacked_sharding(Sharding.tiled(mesh, dims, unreduced=wanted))))
+        return make_custom_call(CONSTRAINT, joined, joined.type, {SHARDING: text})
+
+    def _scope(self, axes: Axes) -> str:
+        mesh = self.shardings.mesh
+        assert mesh is not None
+        free = mesh.size > count_of(mesh, axes)
+        return str(Sharding.tiled(mesh, (), manual=axes)) if free else MANUAL
+
+    def _marked(self, value: Any, axes: Axes) -> Any:
+        set_scope(operation(value.owner), self._scope(axes))
+        return value
+
+    # ---------------------------------------------------------------- case 5
+
+    def _carried(self, op: Any, value: Any, said: Sharding) -> Any:
+        """The summands of a loop's or a branch's result, which becomes an array of them in place."""
+        place = _place(op, value)
+        kind = retype(value.type, (count_of(said.mesh, said.unreduced), *shape_of(value)))  # type: ignore[arg-type]
+        if op.name == "stablehlo.while":
+            op.operands[place] = self.stack(op.operands[place], said)
+            for block in _blocks(op):
+                argument = block.arguments[place]
+                argument.set_type(kind)
+                with ir.InsertionPoint.at_block_begin(block):
+                    self._replaced(argument, said)
+            blocks = [op.regions[1].blocks[0]]
+        else:
+            blocks = _blocks(op)
+        for block in blocks:
+            end = operation(block.operations[len(block.operations) - 1])
+            with ir.InsertionPoint(end):
+                end.operands[place] = self.stack(end.operands[place], said)
+        value.set_type(kind)
+        with ir.InsertionPoint.after(op):
+            self._replaced(value, said)
+        return value
+
+    def _replaced(self, summands: Any, said: Sharding) -> None:
+        """What used ``summands`` as a sum uses their sum, made at the current insertion point."""
+        total = self.total(summands, said)
+        summands.replace_all_uses_except(total, [operation(total.owner)])
+
+    # ---------------------------------------------------------------- case 6
+
+    def _parts_of(self, value: Any, said: Sharding) -> Any:
+        """Each device keeps what it has of a whole array, or of a partial sum over some of the axes."""
+        mesh, axes = said.mesh, said.unreduced
+        assert mesh is not None
+        count, shape = count_of(mesh, axes), shape_of(value)
+        known = self.shardings.of(value)
+        if known is None or known.mesh != mesh:
+            known = Sharding.tiled(mesh, ((),) * len(shape))
+        summed, whole = tuple(axis for axis in known.unreduced if axis in axes), value
+        if summed and self._splits(value, known.unreduced):
+            whole = self.stack(value, known)
+            if summed != known.unreduced:
+                with _behind(whole):
+                    whole = self._summed_over(whole, known.unreduced, summed, known.dims)
+        else:
+            summed = ()
+        wanted = said.dims or ((),) * len(shape)
+        split = any(owning_axes(*row, axes) for row in zip(known.dims, wanted, strict=True))
+        with _behind(whole):
+            if not split and not summed:
+                return _first_alone(value, count)
+            found = owned_parts(whole, mesh, known.dims, wanted, summed, axes)
             text = ir.StringAttr.get(str(stacked_sharding(said)))
-            return make_custom_call(CONSTRAINT, operands[0], kind, {SHARDING: text})
-        if op.name == "stablehlo.transpose":
-            order = ints(op.attributes["permutation"])
-            return hlo.transpose(operands[0], i64_array([0, *[d + 1 for d in order]]))
-        return ir.Operation.create(op.name, results=[kind], operands=operands).results[0]
+            return make_custom_call(CONSTRAINT, found, found.type, {SHARDING: text})
 
 
-def _partial(op: Any) -> Sharding | None:
-    """What a constraint says that leaves a partial sum; None of any other op."""
-    text = get_text(op, SHARDING) if custom_call_target(op) == CONSTRAINT else None
-    if text is None or "unreduced" not in text or marked_scope(op) is not None:
-        return None
-    said = parse_sharding(text)
-    return said if isinstance(said, Sharding) and said.unreduced and said.mesh is not None else None
+@dataclass(frozen=True, slots=True)
+class _Local:
+    """How each device computes its summand. ``places``: the operands that are summands too.
+
+    ``split``: the axes, manual in the region, that split the factors which a summing op of ``rule`` adds up along.
+    """
+
+    axes: Axes
+    places: tuple[int, ...]
+    rule: Rule | None = None
+    split: Mapping[int, Axes] = field(default_factory=dict)
 
 
-def _may_wait(op: Any) -> bool:
-    """Whether a sum may be taken after ``op``: not where it rounds to integers or booleans first."""
-    kinds = [value.type.element_type for value in (*op.operands, *op.results)]
-    return op.name != "stablehlo.convert" or all(isinstance(kind, ir.FloatType) for kind in kinds)
+def _plain(op: Any) -> bool:
+    return len(op.results) == 1 and is_ranked(op.results[0]) and op.name in (*LINEAR, *BILINEAR, *SUMMING)
 
 
-def _contraction(op: Any, count: int) -> int | None:
-    """Which of the contracting dimensions can be cut into ``count`` parts."""
-    numbers = hlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
-    shape = shape_of(op.operands[0])
-    sizes = [shape[dim] for dim in numbers.lhs_contracting_dimensions]
-    return next((index for index, size in enumerate(sizes) if size % count == 0 and size >= count), None)
+def _place(op: Any, value: Any) -> int:
+    return next(index for index, result in enumerate(op.results) if result == value)
 
 
-def _batched_dot(op: Any, count: int, kind: Any) -> Any:
-    numbers = hlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
-    which = _contraction(op, count)
-    assert which is not None
-    sides = (
-        (op.operands[0], list(numbers.lhs_batching_dimensions), list(numbers.lhs_contracting_dimensions)),
-        (op.operands[1], list(numbers.rhs_batching_dimensions), list(numbers.rhs_contracting_dimensions)),
-    )
-    operands, batching, contracting = [], [], []
-    for value, batch, contracted in sides:
-        cut = contracted[which]
-        operands.append(_cut(value, cut, count))
-        move: Callable[[int], int] = lambda dim, cut=cut: dim + (dim >= cut)  # type: ignore[misc] # noqa: E731
-        batching.append([cut, *map(move, batch)])
-        contracting.append([move(dim) for dim in contracted])
-    made = hlo.DotDimensionNumbers.get(batching[0], batching[1], contracting[0], contracting[1])
-    attributes = {name: op.attributes[name] for name in op.attributes if name in ("precision_config", "algorithm")}
-    return ir.Operation.create(
-        op.name, results=[kind], operands=operands, attributes={**attributes, "dot_dimension_numbers": made}
-    ).results[0]
+def _blocks(op: Any) -> list[Any]:
+    return [block for region in op.regions for block in region.blocks]
 
 
-def _cut(value: Any, dim: int, count: int) -> Any:
-    """``value`` with dimension ``dim`` as [count, rest]."""
+def _returned(block: Any, place: int) -> Any:
+    return operation(block.operations[len(block.operations) - 1]).operands[place]
+
+
+def _behind(value: Any) -> Any:
+    """The insertion point behind what makes ``value``."""
+    if isinstance(value.owner, ir.Block):
+        return ir.InsertionPoint.at_block_begin(value.owner)
+    return ir.InsertionPoint.after(operation(value.owner))
+
+
+def _in_block_of(op: Any, value: Any) -> Any:
+    """The insertion point behind what makes ``value``, or at the begin of the block of ``op`` inside of that."""
+    own = value.owner if isinstance(value.owner, ir.Block) else operation(value.owner).block
+    return _behind(value) if own == op.block else ir.InsertionPoint.at_block_begin(op.block)
+
+
+def _is_zero(value: Any) -> bool:
+    while not isinstance(value.owner, ir.Block):
+        op = operation(value.owner)
+        if custom_call_target(op) != CONSTRAINT and op.name != "stablehlo.broadcast_in_dim":
+            break
+        value = op.operands[0]
+    return is_zero(value)
+
+
+def _first_alone(value: Any, count: int) -> Any:
+    """The first summand is ``value``, the others are zero; at the current insertion point."""
     shape = shape_of(value)
-    return hlo.reshape(retype(value.type, (*shape[:dim], count, shape[dim] // count, *shape[dim + 1 :])), value)
-
-
-def _summed_dim(op: Any, count: int) -> int | None:
-    """The dimension that a reduce adds up from zero and that can be cut into ``count`` parts."""
-    if len(op.operands) != 2 or combiner_of(op) != "add" or not is_identity(op.operands[1], "add"):
-        return None
-    shape = shape_of(op.operands[0])
-    dims: Sequence[int] = ints(op.attributes["dimensions"])
-    return next((dim for dim in dims if shape[dim] % count == 0 and shape[dim] >= count), None)
-
-
-def _partly_summed(op: Any, count: int) -> Any:
-    cut = _summed_dim(op, count)
-    assert cut is not None
-    dims = ints(op.attributes["dimensions"])
-    parts = _cut(op.operands[0], cut, count)
-    summed = reduced_sum(parts, [dim + (dim >= cut) for dim in dims])
-    place = cut - sum(dim < cut for dim in dims)
-    rank = len(shape_of(summed))
-    order = [place, *[dim for dim in range(rank) if dim != place]]
-    return summed if place == 0 else hlo.transpose(summed, i64_array(order))
+    zero = splat(retype(value.type, ()), zero_text(value.type.element_type))
+    one = hlo.reshape(retype(value.type, (1, *shape)), value)
+    none, high = i64_array([0] * (len(shape) + 1)), i64_array([count - 1] + [0] * len(shape))
+    return hlo.pad(one, zero, none, high, none)

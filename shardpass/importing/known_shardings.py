@@ -1,0 +1,143 @@
+"""What the annotations of a program say of a value's sharding, before propagation: for the rules that depend on it.
+
+Who holds which summand of a partial sum follows from the shardings of what is summed (``summands``). JAX's explicit
+axes say the sharding of almost every value. Of the others it follows from the operands, forward, by the rules of ops:
+
+    %0 = reshape %a : [8] -> [8, 1]       %a is split over x along dimension 0: so is %0
+
+Where operands say nothing, nothing is known (None). All shardings are written on one mesh, so that axes compare.
+
+State: ``known``, value -> its sharding, or None. O(ops), each once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from jaxlib.mlir import ir
+
+from shardpass.diagnostics import ShardpassError
+from shardpass.ir.annotations import SHARDING, UNSPECIFIED, text
+from shardpass.ir.tensors import is_ranked, operation, shape_of
+from shardpass.ir.walk import CONTROL_FLOW
+from shardpass.ops.registry import find
+from shardpass.ops.splits.factors import Kind, Rule
+from shardpass.program.manual_regions import marked_scope
+from shardpass.sharding import AxisRef, Mesh, Sharding, common_mesh, parse_sharding
+from shardpass.sharding.common import unreduced_over_all
+
+Axes = tuple[AxisRef, ...]
+DEEPEST = 200  # ops that are looked back
+
+
+class KnownShardings:
+    """The shardings of the values of ``main``, and of its arguments, whose attributes ``rows`` are.
+
+    ``devices``: of the program, for ``{unreduced}``, which names none. ``prefer``: the mesh that the module names.
+    """
+
+    def __init__(
+        self, main: Any, rows: Sequence[Any], holders: Sequence[Any], devices: int | None, prefer: Mesh | None
+    ) -> None:
+        self.devices = devices
+        self.mesh: Mesh | None = None
+        values = [(row, argument) for row, argument in zip(rows, main.regions[0].blocks[0].arguments, strict=True)]
+        values += [(op.attributes, op.results[0]) for op in holders if len(op.results) == 1]
+        every = [self._parsed(attributes, value) for attributes, value in values]
+        self.mesh = common_mesh([said for said in every if said is not None and said.mesh is not None], prefer)
+        self.known: dict[Any, Sharding | None] = {value: self.said(row, value) for row, value in values[: len(rows)]}
+
+    def said(self, attributes: Any, value: Any) -> Sharding | None:
+        """What ``attributes`` say of ``value``, with the axes of the mesh; None where that splits nothing."""
+        found = self._parsed(attributes, value)
+        if found is None or self.mesh is None:
+            return None
+        if found.is_replicated:
+            return None if UNSPECIFIED in attributes else Sharding.tiled(self.mesh, ((),) * len(shape_of(value)))
+        return self.on_mesh(found)
+
+    def _parsed(self, attributes: Any, value: Any) -> Sharding | None:
+        if SHARDING not in attributes or not is_ranked(value):
+            return None
+        try:
+            found = parse_sharding(text(attributes[SHARDING]))
+        except ShardpassError:  # reported later, with all others
+            return None
+        if isinstance(found, Sharding) and self.devices is not None:
+            found = unreduced_over_all(found, len(shape_of(value)), self.devices)
+        return found if isinstance(found, Sharding) else None
+
+    def on_mesh(self, sharding: Sharding) -> Sharding | None:
+        """``sharding`` with the axes of the mesh, those of a partial sum in its order; None where it splits nothing."""
+        if sharding.mesh is None or self.mesh is None:
+            return None
+        found = sharding.on(self.mesh)
+        if found is None or found.mesh is None:
+            return None
+        order = {name: place for place, name in enumerate(self.mesh.names)}
+        axes = sorted(found.unreduced, key=lambda axis: order.get(axis.name, 0))
+        return Sharding.tiled(self.mesh, found.dims, unreduced=axes, manual=found.manual, reduction=found.reduction)
+
+    def of(self, value: Any, depth: int = 0) -> Sharding | None:
+        """The sharding of ``value``; None where it is not known, or nothing is split."""
+        if value not in self.known:
+            self.known[value] = None  # of a loop's value, while its first one is looked at
+            self.known[value] = self._read(value, depth) if depth < DEEPEST and is_ranked(value) else None
+        return self.known[value]
+
+    def _read(self, value: Any, depth: int) -> Sharding | None:
+        if isinstance(value.owner, ir.Block):
+            holder = operation(value.owner.owner)
+            carried = holder.name == "stablehlo.while"
+            return self.of(holder.operands[value.arg_number], depth + 1) if carried else None
+        op = operation(value.owner)
+        if marked_scope(op) is not None:
+            return None
+        if SHARDING in op.attributes:
+            return self.said(op.attributes, value)
+        place = next(index for index, result in enumerate(op.results) if result == value)
+        if op.name == "stablehlo.while":
+            return self.of(op.operands[place], depth + 1)
+        if op.name in CONTROL_FLOW:
+            block = op.regions[0].blocks[0]
+            return self.of(operation(block.operations[len(block.operations) - 1]).operands[place], depth + 1)
+        rule = rule_of(op)
+        if rule is None or self.mesh is None:
+            return None
+        axes = self.of_factors(op, rule, Kind.PARALLEL, depth + 1)
+        dims = [_only(axes, factors) for factors in rule.results[place]]
+        return Sharding.tiled(self.mesh, _once(dims)) if any(dims) else None
+
+    def of_factors(self, op: Any, rule: Rule, kind: Kind, depth: int = 0) -> dict[int, Axes]:
+        """The axes that split each factor of ``kind``, as the first operand says that is split along it."""
+        found: dict[int, Axes] = {}
+        for operand, dims in zip(op.operands, rule.operands, strict=True):
+            said = self.of(operand, depth) if dims and shape_of(operand) else None
+            for factors, axes in zip(dims, said.dims if said is not None else (), strict=False):
+                if axes and len(factors) == 1 and rule.factors[factors[0]].kind is kind:
+                    found.setdefault(factors[0], axes)
+        return found
+
+
+def rule_of(op: Any) -> Rule | None:
+    """The rule of ``op``, where it has one and all its values are arrays."""
+    entry = find(op.name)
+    if entry is None or not all(map(is_ranked, (*op.operands, *op.results))):
+        return None
+    model = entry.read(op)
+    return None if model is None else model.rule
+
+
+def _only(axes: dict[int, Axes], factors: tuple[int, ...]) -> Axes:
+    return axes.get(factors[0], ()) if len(factors) == 1 else ()
+
+
+def _once(dims: list[Axes]) -> list[Axes]:
+    """``dims`` where each axis splits the first dimension alone that has it."""
+    used: set[AxisRef] = set()
+    found = []
+    for axes in dims:
+        found.append(() if used & set(axes) else axes)
+        used |= set(axes)
+    return found
