@@ -23,6 +23,7 @@ from shardpass.cli.common import (
 from shardpass.diagnostics import NOWHERE, Place, on_one_line, report
 from shardpass.diagnostics import table_runtime as table
 from shardpass.runtime.process_environment import COUNT
+from shardpass.sharding.quoting import bare
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -161,7 +162,8 @@ def print_trial(trial: Trial, file: str) -> None:
     # what is not a terminal has no width of its own
     width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else 120
     console = make_console(width)
-    mesh = "no mesh" if trial.mesh is None else "mesh " + " ".join(f"{name}={size}" for name, size in trial.mesh.axes)
+    axes = () if trial.mesh is None else trial.mesh.axes
+    mesh = "no mesh" if trial.mesh is None else " ".join(["mesh", *(f"{bare(name)}={size}" for name, size in axes)])
     headline = f"{file}: {trial.signature.num_devices} devices, {mesh}, run on {trial.engine}"
     console.print(on_one_line(headline), markup=False)
     _print_shardings(console, trial)

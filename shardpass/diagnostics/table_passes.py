@@ -450,7 +450,7 @@ MATMUL_NOT_BUILT = Code(
 )
 
 NAN_CHOICE = Code(
-    "SP314",
+    "SP316",
     "there is no way {value!r} to treat NaN",
     "write nan=VALUE with one of {known}",
     explanation="`shardpass-keep-nan`, and the pipeline `partition`, take `nan=xla` (the default) or `nan=exact`.",

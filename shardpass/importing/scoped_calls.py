@@ -34,7 +34,7 @@ Manual = frozenset[str]
 def manual_axes(computation: Any) -> Manual:
     """The names that a ``sdy.manual_computation`` itself lists."""
     axes = sdy.ManualAxesAttr(computation.attributes["manual_axes"])
-    return frozenset(str(axes[i]).strip('"') for i in range(len(axes)))
+    return frozenset(str(axes[i]) for i in range(len(axes)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from functools import lru_cache
 from typing import Any
 
 from shardpass.diagnostics import NOWHERE, Place
-from shardpass.ir.argument_names import unescaped
+from shardpass.sharding.quoting import mlir_unquoted
 
 _FRAME = re.compile(r'"((?:[^"\\]|\\.)*)":(\d+):(\d+)(?: to (?:(\d+))?:(\d+))?')
 _OURS = os.path.dirname(os.path.dirname(__file__)) + os.sep
@@ -59,7 +59,7 @@ def _user_frame(text: str) -> Frame:
     last = NO_FRAME
     for found in _FRAME.finditer(text):
         file, line, column, end_line, end_column = found.groups()
-        place = Place(unescaped(file), int(line), int(column))
+        place = Place(mlir_unquoted(file), int(line), int(column))
         last = Frame(place, int(end_line or line) if end_column else 0, int(end_column or 0))
         if not is_library(file):
             return last

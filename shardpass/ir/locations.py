@@ -21,8 +21,8 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from shardpass.diagnostics import NOWHERE, Place
-from shardpass.ir.argument_names import unescaped
 from shardpass.ir.walk import CONTROL_FLOW, every_op, operation
+from shardpass.sharding.quoting import mlir_unquoted
 
 _FILE = re.compile(r'"((?:[^"\\]|\\.)*)":(\d+):(\d+)')
 
@@ -32,7 +32,7 @@ def _read(text: str) -> Place:
     found = _FILE.search(text)
     if found is None:
         return NOWHERE
-    return Place(unescaped(found[1]), int(found[2]), int(found[3]))
+    return Place(mlir_unquoted(found[1]), int(found[2]), int(found[3]))
 
 
 def place_of(location: Any) -> Place:

@@ -53,7 +53,7 @@ def mesh_said(attribute: Any) -> tuple[tuple[tuple[str, int], ...], Any]:
 
 
 def _groups(said: Any, meshes: Mapping[str, Mesh | int]) -> Any:
-    name = str(said.mesh).removeprefix("@").strip('"')
+    name = said.mesh.value if isinstance(said.mesh, ir.FlatSymbolRefAttr) else ""
     mesh = meshes[name] if name in meshes else _written_out(hlo.MeshAttr(said.mesh))
     if isinstance(mesh, int):
         return np.array([[mesh]])

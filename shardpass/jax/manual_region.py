@@ -27,7 +27,7 @@ from shardpass.ir.locations import first_names, parsed
 from shardpass.ir.tensors import every_op, operation, splat
 from shardpass.jax.beside_arrays import Rows, tokens_of, with_tokens, without_summands
 from shardpass.ops.tiles.summing import zero_text
-from shardpass.runtime.manual_computation import MESH_NAME, Around, surround
+from shardpass.runtime.manual_computation import MESH_NAME, Around, for_xla, surround
 from shardpass.runtime.partitioned_signature import Boundary, Signature, read_signature
 from shardpass.sharding import Mesh, Sharding, common_mesh, parse_mesh, parse_sharding, sdy_text
 
@@ -140,14 +140,14 @@ def _kept_partial(value: Any, boundary: Boundary, text: str) -> Any:
 
 
 def _one_mesh(module: Any, signature: Signature) -> Mesh:
-    """The pipeline's mesh where it says every boundary, else the coarsest that does."""
+    """The pipeline's mesh where it says every boundary, else the coarsest that does; by names that XLA reads."""
     text = names.get_text(module.operation, names.MESH)
     prefer = parse_mesh(text) if text else None
     if prefer is not None and _says_all(prefer, signature):
-        return prefer
+        return for_xla(prefer)
     shardings = _tiled(signature)
     found = common_mesh(shardings, prefer)
-    return found if found is not None else Mesh((("devices", signature.num_devices),))
+    return Mesh((("devices", signature.num_devices),)) if found is None else for_xla(found)
 
 
 def _has_partial_sums(signature: Signature) -> bool:

@@ -37,6 +37,7 @@ from shardpass.report.specs import axes_of, spec, spec_of
 from shardpass.report.times import Times
 from shardpass.report.watch import Origin, Watched, marks, watch
 from shardpass.sharding import Mesh, Sharding, TupleSharding, parse_mesh, parse_sharding
+from shardpass.sharding.quoting import listed
 
 PIPELINE = "partition"
 
@@ -306,7 +307,7 @@ class _Told:
         if known is None:
             return None, None
         after = axes_of(known, mesh)
-        added = set(use.axes.split(","))
+        added = set(listed(use.axes))
         return tuple(tuple(axis for axis in axes if axis not in added) for axes in after), after
 
     def _direction(self, origin: Origin, asked: Op | None, plain: Row) -> str:

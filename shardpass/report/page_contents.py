@@ -17,6 +17,7 @@ from shardpass.report.page_steps import Ways
 from shardpass.report.report import Report
 from shardpass.report.rows import BACKWARD, FORWARD, Row
 from shardpass.report.text import short
+from shardpass.sharding.quoting import listed
 
 Plain = dict[str, Any]
 
@@ -51,7 +52,7 @@ def contents(found: Report) -> Plain:
             if round(one.saved) > 0
         ],
         "loops": [
-            {**asdict(one), **place(one.place), "axes": one.axes.split(",") if one.axes else []}
+            {**asdict(one), **place(one.place), "axes": listed(one.axes)}
             for one in sorted(found.loops, key=lambda one: -one.whole)
         ],
         "hints": None if found.hints is None else [{**asdict(h), **place(h.place), "code": h.code, "saves": h.saves}
@@ -79,7 +80,7 @@ def _row(one: Folded, found: Report, ways: Ways) -> Plain:
     row = one.row
     return {
         "kind": row.kind,
-        "axes": _axes(row),
+        "axes": listed(row.axes),
         "size": row.group_size,
         "array": one.array,
         "type": row.type,
@@ -106,10 +107,6 @@ def _row(one: Folded, found: Report, ways: Ways) -> Plain:
     }
 
 
-def _axes(row: Row) -> list[str]:
-    return row.axes.split(",") if row.axes else []
-
-
 def _group(one: Group, by: str, found: Report, numbers: Mapping[int, int]) -> Plain:
     title = place(one.place) if by == LINE else {"place": one.key, "full": one.key}
     return {
@@ -134,7 +131,7 @@ def _bars(found: Report) -> Plain:
 
 def _bar(whole: Group) -> Plain:
     parts = sorted((part.key, part.bytes_received) for part in group(whole.rows, AXIS))
-    split = [{"axes": axes.split(",") if axes else [], "bytes": size} for axes, size in parts]
+    split = [{"axes": listed(axes), "bytes": size} for axes, size in parts]
     return {"name": whole.key, "bytes": whole.bytes_received, "runs": whole.runs, "parts": split}
 
 

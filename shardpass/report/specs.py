@@ -21,19 +21,15 @@ def spec_of(sharding: Sharding, rank: int, mesh: PrimeMesh) -> str:
 
 def axes_of(dims: DimAxes, mesh: PrimeMesh) -> tuple[tuple[str, ...], ...]:
     """The names of the axes that split each dimension; a part of an axis is ``data:(1)2``."""
-    return tuple(tuple(_plain(ref) for ref in mesh.refs(axes)) for axes in dims)
+    return tuple(tuple(ref.bare for ref in mesh.refs(axes)) for axes in dims)
 
 
 def axes_text(mesh: PrimeMesh, axes: Axes) -> str:
     """``'data'``, or ``'data' and 'model'``."""
-    names = [f"'{ref}'".replace("''", "'") for ref in map(_plain, mesh.refs(axes))]
+    names = [repr(ref.name + ref.part) for ref in mesh.refs(axes)]
     return " and ".join(names) if len(names) < 3 else ", ".join(names)
 
 
-def _plain(ref: object) -> str:
-    return str(ref).replace("'", "").replace('"', "")
-
-
 def _entry(mesh: PrimeMesh, axes: Axes) -> str:
-    names = [f"'{_plain(ref)}'" for ref in mesh.refs(axes)]
+    names = [repr(ref.name + ref.part) for ref in mesh.refs(axes)]
     return "None" if not names else names[0] if len(names) == 1 else f"({', '.join(names)})"

@@ -21,6 +21,7 @@ it is split: both are said to be replicated, and only the region reads them.
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -34,8 +35,10 @@ from shardpass.ir.locations import first_names, named
 from shardpass.ir.tensors import every_op, operation
 from shardpass.ir.walk import CONTROL_FLOW
 from shardpass.sharding import AxisRef, Mesh, Sharding, sdy_text
+from shardpass.sharding.quoting import mlir_quoted
 
 AXIS = "devices"
+_READ_BY_XLA = re.compile(r"[ !#-&(-\[\]-~]*")  # printable ASCII without quotes and a backslash
 MESH_NAME = "shardpass_mesh"
 
 
@@ -61,6 +64,16 @@ def over_devices(module: Any, devices: int) -> None:
                 del row[name]
             row["sdy.sharding"] = ir.Attribute.parse(around.sharding)
         said.write()
+
+
+def for_xla(mesh: Mesh) -> Mesh:
+    """``mesh``, by names of ours where XLA does not read its own: it prints names as they are, and cannot read a name
+    with a quote again (jaxlib 0.12); it ends the process on a backslash, and on letters beyond ASCII, which MLIR writes
+    with backslashes (0.10).
+    """
+    if all(_READ_BY_XLA.fullmatch(name) for name in mesh.names):
+        return mesh
+    return Mesh(((f"axis_{k}", size) for k, (_, size) in enumerate(mesh.axes)), mesh.device_ids)
 
 
 def _in_a_row(tile: Any, mesh: Mesh) -> Around:
@@ -94,7 +107,7 @@ def surround(
             [enter(value, index) for index, value in enumerate(block.arguments)],
             _per_value(arguments),
             _per_value(results),
-            ir.Attribute.parse(f"#sdy<manual_axes{{{', '.join(_quoted(name) for name, _ in mesh.axes)}}}>"),
+            ir.Attribute.parse(f"#sdy<manual_axes{{{', '.join(mlir_quoted(name) for name, _ in mesh.axes)}}}>"),
         )
         func.ReturnOp(region.results)
     _unmark(module)
@@ -123,7 +136,7 @@ def _unmark(module: Any) -> None:
 
 
 def _mesh_text(mesh: Mesh) -> str:
-    axes = ", ".join(f"{_quoted(name)}={size}" for name, size in mesh.axes)
+    axes = ", ".join(f"{mlir_quoted(name)}={size}" for name, size in mesh.axes)
     ids = "" if mesh.device_ids is None else f", device_ids=[{', '.join(map(str, mesh.device_ids))}]"
     return f"#sdy.mesh<[{axes}]{ids}>"
 
@@ -131,10 +144,6 @@ def _mesh_text(mesh: Mesh) -> str:
 def _per_value(side: Sequence[Around]) -> Any:
     shardings = ", ".join(around.sharding.removeprefix("#sdy.sharding") for around in side)
     return ir.Attribute.parse(f"#sdy.sharding_per_value<[{shardings}]>")
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def _name_region(region: Any) -> None:

@@ -126,7 +126,7 @@ def _mesh(digits: Sequence[Digit], names: Mesh | None, order: Mesh) -> Mesh:
     fresh = (name for k in range(len(digits) + len(taken) + 1) if (name := f"axis_{k}") not in taken)
     for digit in digits:
         known = None if names is None else _name_in(names, digit)
-        axes.append((known or next(fresh), digit[1]))
+        axes.append((next(fresh) if known is None else known, digit[1]))
     return Mesh(axes, order.device_ids)
 
 

@@ -17,7 +17,8 @@ import numpy as np
 
 from shardpass.diagnostics import table_sharding as table
 from shardpass.sharding.digits import Digit, Ints, digits_of
-from shardpass.sharding.xla_text import iota_text, list_text, mesh_text, quote
+from shardpass.sharding.quoting import bare, c_quoted
+from shardpass.sharding.xla_text import iota_text, list_text, mesh_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +30,17 @@ class AxisRef:
     size: int | None = None
 
     def __str__(self) -> str:
-        name = quote(self.name)
-        return name if self.size is None else f"{name}:({self.pre}){self.size}"
+        return c_quoted(self.name) + self.part
+
+    @property
+    def bare(self) -> str:
+        """For lists that people read: ``x``, ``x:(1)2``; in quotes where the name is unclear without them."""
+        return bare(self.name) + self.part
+
+    @property
+    def part(self) -> str:
+        """``:(1)2`` of a sub-axis, "" of a whole axis."""
+        return "" if self.size is None else f":({self.pre}){self.size}"
 
 
 class Mesh:

@@ -2,7 +2,8 @@
 
 The functions take digits, device lists and words, and know no mesh and no sharding. So the meshes and shardings
 above this module can print themselves (``str``), and the notations use the same pieces.
-The spelling is that of XLA's HloSharding::Print, IotaTileAssignment::Print and NamedSharding.
+The spelling is that of XLA's HloSharding::Print, IotaTileAssignment::Print and NamedSharding, but for names that XLA
+prints so that nobody can read them again: those have the escapes that XLA's parser takes (``quoting``).
 """
 
 from __future__ import annotations
@@ -10,15 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from shardpass.sharding.digits import Digit, Ints, merge, shape_and_perm
+from shardpass.sharding.quoting import c_quoted
 
 
 def comma_separated(numbers: Iterable[int]) -> str:
     return ",".join(map(str, numbers))
-
-
-def quote(name: str) -> str:
-    """``name`` between quotes, as XLA prints it: without escapes, so a name with quotes cannot be read again."""
-    return f"'{name}'"
 
 
 def list_text(devices: Ints) -> str:
@@ -56,7 +53,7 @@ def group_text(group: tuple[str, int] | None) -> str:
 
 def mesh_text(axes: Iterable[tuple[str, int]], device_ids: str | None = None) -> str:
     """A V3 mesh: ``mesh['x'=4,'y'=2], device_ids=([2,4]T(1,0))``; no ``device_ids`` where devices count up."""
-    shown = ",".join(f"{quote(name)}={size}" for name, size in axes)
+    shown = ",".join(f"{c_quoted(name)}={size}" for name, size in axes)
     return f"mesh[{shown}]" if device_ids is None else f"mesh[{shown}], device_ids=({device_ids})"
 
 

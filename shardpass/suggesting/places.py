@@ -20,6 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from shardpass.diagnostics import NOWHERE, Place
+from shardpass.ir.annotations import text
 from shardpass.ir.argument_names import argument_names
 from shardpass.ir.context import UNNAMED
 from shardpass.ir.locations import place_of
@@ -131,8 +132,7 @@ def lines(program: Program, handles: Handles) -> list[Group]:
 
 def _result_name(row: Mapping[str, object], place: int) -> str:
     said = row.get("jax.result_info")
-    text = str(said).strip('"') if said is not None else ""
-    return text or f"result {place}"
+    return (text(said) if said is not None else "") or f"result {place}"
 
 
 def _joined(free: Sequence[int], keys: Mapping[int, tuple[object, int]]) -> list[list[int]]:

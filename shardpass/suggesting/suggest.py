@@ -44,6 +44,7 @@ from shardpass.propagation.program import Propagated
 from shardpass.redistribute.terms.limit import read_limit, show_bytes
 from shardpass.redistribute.terms.profiles import find_profile
 from shardpass.sharding import Mesh, Sharding
+from shardpass.sharding.quoting import bare
 from shardpass.suggesting import places
 from shardpass.suggesting.apply import bandwidth, figures, placed, planned
 from shardpass.suggesting.choose import NEAR, Chosen, choose, what_they_save
@@ -211,7 +212,7 @@ class _Suggesting:
             for name, value in zip(group.names, group.values, strict=True):
                 dims = mesh.dims(ends.get(value, Sharding.replicated()), group.array.rank)
                 arguments.setdefault(name, spec_text(sayable(dims or (), group.array.shape, mesh), mesh))
-        axes = ", ".join(f"{name}={size}" for name, size in mesh.mesh.axes)
+        axes = ", ".join(f"{bare(name)}={size}" for name, size in mesh.mesh.axes)
         return Suggestion(
             axes,
             self.limit,

@@ -67,8 +67,8 @@ class PrimeMesh:
         return joined(self.mesh, (self.parts[a] for a in axes))
 
     def names(self, axes: Axes) -> str:
-        """For people: ``x,y``; a sub-axis is ``x:(1)2``."""
-        return ",".join(str(ref).replace("'", "") for ref in self.refs(axes))
+        """For people: ``x,y``; a sub-axis is ``x:(1)2``. ``quoting.listed`` takes the text apart."""
+        return ",".join(ref.bare for ref in self.refs(axes))
 
     def sharding(self, dims: DimAxes) -> Sharding:
         """The ``Sharding`` that says ``dims``; ``{replicated}`` where nothing is split or manual."""

@@ -20,7 +20,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from shardpass.redistribute.problem.device_arrays import IntArray, frozen, grouped
-from shardpass.sharding import Mesh
+from shardpass.sharding import AxisRef, Mesh
 from shardpass.sharding.primes import prime_factors
 
 CACHED_MESHES = 64
@@ -83,7 +83,8 @@ class SubAxes:
                 runs[-1] = replace(last, size=last.size * part.size)
             else:
                 runs.append(part)
-        return tuple(run.axis if run.size == run.whole else f"{run.axis}:({run.pre}){run.size}" for run in runs)
+        refs = (AxisRef(run.axis) if run.size == run.whole else AxisRef(run.axis, run.pre, run.size) for run in runs)
+        return tuple(ref.bare for ref in refs)
 
 
 @lru_cache(maxsize=CACHED_CHOICES)

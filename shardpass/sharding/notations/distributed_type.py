@@ -16,8 +16,9 @@ from shardpass.sharding.errors import ShardingParseError, fault
 from shardpass.sharding.mesh import AxisRef, Mesh
 from shardpass.sharding.model import Sharding
 from shardpass.sharding.notes import Kind
+from shardpass.sharding.quoting import STRING, mlir_quoted, mlir_unquoted
 
-_TOKEN = re.compile(r"\s*(\d+|\"[^\"]*\"|'[^']*'|[\[\]{},:()]|[A-Za-z_]\w*|.)", re.ASCII | re.DOTALL)
+_TOKEN = re.compile(rf"\s*(\d+|{STRING}|[\[\]{{}},:()]|[A-Za-z_]\w*|.)", re.ASCII | re.DOTALL)
 
 
 class _Tokens:
@@ -53,9 +54,10 @@ class _Tokens:
         return int(self.found[self.at - 1][0])
 
     def axis(self) -> AxisRef:
-        name = self.word.strip("\"'")
-        if not name or not (self.word[0] in "\"'" or self.word.isidentifier()):
+        quoted = len(self.word) > 1 and self.word[0] in "\"'"
+        if not (quoted or self.word.isidentifier()):
             raise self.fault("the name of an axis")
+        name = mlir_unquoted(self.word[1:-1]) if quoted else self.word
         self.at += 1
         if self.word != ":":
             return AxisRef(name)
@@ -120,6 +122,6 @@ def distributed_type_text(sharding: Sharding, shape: Sequence[int]) -> str:
         if mesh is None or not sharding.dims or not sharding.dims[k]:
             out.append(str(size))
             continue
-        names = ",".join(f'"{a.name}"' + (f":({a.pre}){a.size}" if a.size else "") for a in reversed(sharding.dims[k]))
+        names = ",".join(mlir_quoted(a.name) + a.part for a in reversed(sharding.dims[k]))
         out.append(f"{size // count}{{{names}}}{size}")
     return f"[{', '.join(out)}]"

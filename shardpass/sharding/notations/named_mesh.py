@@ -130,7 +130,7 @@ def mesh_of_tree(source: Source, tree: Node) -> MeshText:
     for part in tree.iter_subtrees_topdown():
         if part.data == "mesh_axis":
             name, size = pieces(part)
-            axes.append((_name(source, name), source.one(size)))
+            axes.append((source.string(name), source.one(size)))
     for part in trees(tree):
         if part.data.startswith("ids_") and not axes:
             raise source.contradiction(
@@ -165,13 +165,3 @@ def _iota(source: Source, part: Node) -> tuple[tuple[int, ...], tuple[int, ...]]
         shown = comma_separated(perm)
         raise source.fault(table.TRANSPOSE, tokens[3].start_pos, len(shown), perm=shown, last=len(shape) - 1)
     return shape, perm
-
-
-def _name(source: Source, token: Node) -> str:
-    name = source.string(token)
-    if source.strict and ("'" in name or "\\" in name):
-        raise source.contradiction(
-            token.start_pos, f"XLA prints the axis name {token} so that it cannot be read again",
-            "choose a name without quotes and backslashes", len(token),
-        )  # fmt: skip
-    return name

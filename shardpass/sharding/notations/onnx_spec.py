@@ -20,7 +20,9 @@ from lark import Lark, UnexpectedInput
 from shardpass.diagnostics import table_sharding as table
 from shardpass.sharding.errors import fault
 from shardpass.sharding.notations.trees import Node, first_offset, pieces
+from shardpass.sharding.quoting import EscapeError, c_quoted, c_unquoted
 
+QUOTE = '"'
 Groups = Mapping[int, tuple[int, ...]]
 
 
@@ -57,7 +59,7 @@ class ShardingSpec:
         """The documents' text form."""
         out = ["{"]
         if self.tensor_name:
-            out.append(f'  tensor_name = "{self.tensor_name}"')
+            out.append(f"  tensor_name = {c_quoted(self.tensor_name, QUOTE)}")
         out.append(f"  device = [{', '.join(map(str, self.device))}]")
         if self.groups:
             groups = ", ".join(f"{key}: [{', '.join(map(str, ids))}]" for key, ids in self.groups.items())
@@ -71,7 +73,8 @@ def _dim_text(dim: ShardedDim) -> str:
     for part in dim.parts:
         size = ""
         if part.dim is not None:
-            size = f'dim_param = "{part.dim}" ' if isinstance(part.dim, str) else f"dim_value = {part.dim} "
+            named = isinstance(part.dim, str)
+            size = f"dim_param = {c_quoted(str(part.dim), QUOTE)} " if named else f"dim_value = {part.dim} "
         parts.append(f"{{{size}num_shards = {part.num_shards}}}")
     return f"{{axis = {dim.axis} simple_sharding = [{', '.join(parts)}]}}"
 
@@ -158,7 +161,14 @@ class _Reader:
     def string(self, value: Node) -> str:
         if value.data != "string":
             raise self.wrong(value, "a string")
-        return str(value.children[0])[1:-1]
+        token = value.children[0]
+        try:
+            return c_unquoted(str(token)[1:-1])
+        except EscapeError as error:
+            raise fault(
+                table.SYNTAX, self.text, token.start_pos + 1 + error.offset, len(error.escape),
+                expected="an escape of C", found=repr(error.escape), hint="",
+            ) from None  # fmt: skip
 
     def message(self, value: Node) -> Sequence[Node]:
         if value.data != "message":

@@ -27,13 +27,13 @@ from shardpass.sharding.notations.distributed_type import parse_distributed_type
 from shardpass.sharding.notations.mhlo import parse_sharding
 from shardpass.sharding.notations.named_mesh import parse_mesh
 from shardpass.sharding.notations.sdy import parse_sdy
+from shardpass.sharding.quoting import STRING, EscapeError, python_unquoted
 from shardpass.sharding.tuples import TupleSharding
 
 _CALL = re.compile(r"\s*(?:[A-Za-z_]\w*\.)*(?:P|PartitionSpec)\s*\(")
-_TOKEN = re.compile(
-    r"\s*(?P<token>'[^'\\]*'|\"[^\"\\]*\"|None|(?:[A-Za-z_]\w*\.)*(?:UNCONSTRAINED|PartitionSpec|P)|[(),\[\]])"
-)
-_AXIS = re.compile(r"\s*([A-Za-z_][\w.-]*)\s*=\s*([0-9]{1,18})\s*")
+_TOKEN = re.compile(rf"\s*(?P<token>{STRING}|None|(?:[A-Za-z_]\w*\.)*(?:UNCONSTRAINED|PartitionSpec|P)|[(),\[\]])")
+_MESH = re.compile(r"\s*mesh\s*\[")
+_AXIS = re.compile(rf"\s*({STRING}|[^\W\d][\w.-]*)\s*=\s*([0-9]{{1,18}})\s*")
 
 Entry = tuple[str, ...] | None  # the axes of a dimension; None leaves it open
 
@@ -113,17 +113,33 @@ class _Tokens:
     def name(self) -> str:
         if self.peek()[:1] not in ("'", '"'):
             raise self.fault("an axis name in quotes, a tuple of them, None or UNCONSTRAINED")
-        return self.take()[1:-1]
+        at = self.place
+        return _unquoted(self.take(), self.text, at)
+
+    @property
+    def place(self) -> int:
+        return self.at + len(self.text[self.at :]) - len(self.text[self.at :].lstrip())
 
     def fault(self, expected: str) -> ShardingParseError:
-        at = self.at + len(self.text[self.at :]) - len(self.text[self.at :].lstrip())
+        at = self.place
         found = repr(self.peek() or self.text[at : at + 1]) if at < len(self.text) else "the end of the text"
         return fault(table.SYNTAX, self.text, at, expected=expected, found=found, hint="")
 
 
+def _unquoted(token: str, text: str, at: int) -> str:
+    """The name that ``token`` quotes, which stands at ``at`` in ``text``."""
+    try:
+        return python_unquoted(token[1:-1])
+    except EscapeError as error:
+        raise fault(
+            table.SYNTAX, text, at + 1 + error.offset, len(error.escape),
+            expected="an escape of Python", found=repr(error.escape), hint="",
+        ) from None  # fmt: skip
+
+
 def read_mesh(text: str) -> Mesh:
-    """The mesh of ``x=4,y=2``, or of XLA's text. Raises ShardingError."""
-    if text.lstrip().startswith("mesh"):
+    """The mesh of ``x=4,y=2`` (``'a b'=4``), or of XLA's text. Raises ShardingError."""
+    if _MESH.match(text):
         return parse_mesh(text)
     axes, at = [], 0
     while True:
@@ -131,7 +147,8 @@ def read_mesh(text: str) -> Mesh:
         if found is None:
             expected, shown = "an axis and its size, as in x=4,y=2", repr(text[at : at + 12])
             raise fault(table.SYNTAX, text, at, expected=expected, found=shown if text[at:] else "the end", hint="")
-        axes.append((found[1], int(found[2])))
+        name = found[1] if found[1][0] not in "'\"" else _unquoted(found[1], text, found.start(1))
+        axes.append((name, int(found[2])))
         at = found.end()
         if at == len(text):
             return Mesh(axes)

@@ -18,10 +18,10 @@ from shardpass.sharding.errors import ShardingParseError, fault
 from shardpass.sharding.mesh import AxisRef, Mesh
 from shardpass.sharding.model import Sharding
 from shardpass.sharding.notes import Kind, Notes
+from shardpass.sharding.quoting import STRING, mlir_quoted, mlir_unquoted
 
-_TOKEN = re.compile(
-    r"\s*(?P<token>\#sdy\.sharding|@[\w.$-]+|@\"[^\"]*\"|\"[^\"]*\"|'[^']*'|p?\d+|[a-z_]+|[<>\[\]{}(),:=?])", re.ASCII
-)
+_TOKEN = re.compile(rf"\s*(?P<token>\#sdy\.sharding|@[\w.$-]+|@?{STRING}|p?\d+|[a-z_]+|[<>\[\]{{}}(),:=?])", re.ASCII)
+_BARE = re.compile(r"[A-Za-z_][\w$.]*", re.ASCII)  # a symbol that MLIR writes without quotes
 
 
 @dataclass(slots=True)
@@ -51,6 +51,9 @@ class _Reader:
             raise self.fault(what)
         self.at = match.end()
         return match["token"]
+
+    def name(self, what: str) -> str:
+        return mlir_unquoted(self.match(STRING, what)[1:-1])
 
     def fault(self, expected: str) -> ShardingParseError:
         at = self.at
@@ -126,7 +129,8 @@ def mesh_or_device(axes: Iterable[tuple[str, int]], device_ids: Sequence[int]) -
 def _mesh(read: _Reader, meshes: Mapping[str, Mesh | int]) -> Mesh | int:
     if read.next("mesh"):
         return _inlined_mesh(read)
-    name = read.match(r"@.*", "@ and the name of a mesh, or mesh<...>")[1:].strip('"')
+    said = read.match(rf"@(?:{STRING}|.+)", "@ and the name of a mesh, or mesh<...>")[1:]
+    name = mlir_unquoted(said[1:-1]) if said[0] in "\"'" else said
     if name not in meshes:
         known = ", ".join("@" + n for n in meshes) or "none"
         raise table.MESH.error(message=f"there is no mesh @{name}; known: {known}", hint="define sdy.mesh first")
@@ -138,7 +142,7 @@ def _inlined_mesh(read: _Reader) -> Mesh | int:
     read.need("[")
     axes: list[tuple[str, int]] = []
     for _ in read.several("]"):
-        name = read.match(r"[\"'].*", "an axis name in quotes")[1:-1]
+        name = read.name("an axis name in quotes")
         read.need("=")
         axes.append((name, int(read.match(r"\d+", "the size of the axis"))))
     ids: list[int] = []
@@ -173,7 +177,7 @@ def _axes(read: _Reader, mesh: Mesh) -> tuple[Axes, bool]:
         if read.next("?"):
             is_open = True
             continue
-        name = read.match(r"[\"'].*", "an axis name in quotes, or '?'")[1:-1]
+        name = read.name("an axis name in quotes, or '?'")
         pre, size = 1, None
         if read.next(":"):
             read.need("(")
@@ -200,7 +204,8 @@ def sdy_text(sharding: Sharding, mesh_name: str = "mesh") -> str:
     for k, axes in enumerate(sharding.dims):
         items = [_axis_text(a) for a in axes] + ["?"] * (k in sharding.notes.open)
         dims.append("{" + ", ".join(items) + "}" + (f"p{priority[k]}" if k in priority else ""))
-    text = f"#sdy.sharding<@{mesh_name}, [{', '.join(dims)}]"
+    name = mesh_name if _BARE.fullmatch(mesh_name) else mlir_quoted(mesh_name)
+    text = f"#sdy.sharding<@{name}, [{', '.join(dims)}]"
     for word, axes in (("replicated", sharding.notes.replicated), ("unreduced", sharding.unreduced)):
         if axes:
             text += f", {word}={{{', '.join(map(_axis_text, axes))}}}"
@@ -208,4 +213,4 @@ def sdy_text(sharding: Sharding, mesh_name: str = "mesh") -> str:
 
 
 def _axis_text(axis: AxisRef) -> str:
-    return f'"{axis.name}"' + ("" if axis.size is None else f":({axis.pre}){axis.size}")
+    return mlir_quoted(axis.name) + axis.part

@@ -16,13 +16,9 @@ from shardpass.diagnostics import table_sharding as table
 from shardpass.sharding.digits import Ints
 from shardpass.sharding.errors import ShardingParseError, fault
 from shardpass.sharding.notations.trees import Node
+from shardpass.sharding.quoting import EscapeError, c_unquoted
 
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\r\n]*", re.DOTALL)
-_ESCAPE = re.compile(
-    r"\\(?:(?P<octal>[0-7]{1,3})|x(?P<hex>[0-9a-fA-F]+)|u(?P<u>[0-9a-fA-F]{4})|U(?P<U>[0-9a-fA-F]{8})|(?P<one>.?))",
-    re.DOTALL,
-)
-_ONE = {"a": 7, "b": 8, "f": 12, "n": 10, "r": 13, "t": 9, "v": 11, "\\": 92, "?": 63, "'": 39, '"': 34}
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,22 +92,13 @@ class Source:
         Raises:
             ShardingParseError: an escape that C does not have.
         """
-        body = str(token)[1:-1]
-        if "\\" not in body:
-            return body
-        out, done = bytearray(), 0
-        for found in _ESCAPE.finditer(body):
-            out += body[done : found.start()].encode("utf-8", "surrogatepass")
-            code = _code(found)
-            if code is None:
-                at = token.start_pos + 1 + found.start()
-                raise self.fault(
-                    table.SYNTAX, at, len(found[0]), expected="an escape of C", found=repr(found[0]), hint=""
-                )
-            out += code
-            done = found.end()
-        out += body[done:].encode("utf-8", "surrogatepass")
-        return out.decode("utf-8", "surrogateescape")
+        try:
+            return c_unquoted(str(token)[1:-1])
+        except EscapeError as error:
+            at = token.start_pos + 1 + error.offset
+            raise self.fault(
+                table.SYNTAX, at, len(error.escape), expected="an escape of C", found=repr(error.escape), hint=""
+            ) from None
 
 
 def _many(body: str) -> Ints | None:
@@ -124,16 +111,3 @@ def _many(body: str) -> Ints | None:
     found = np.fromstring(body, dtype=np.int64, sep=",")
     sound = len(found) == body.count(",") + 1 and int(found.max()) < 10**17  # a larger one was cut off
     return found if sound else None
-
-
-def _code(found: re.Match[str]) -> bytes | None:
-    """The bytes that an escape stands for; None where C has no such escape."""
-    if (octal := found["octal"]) is not None:
-        return bytes([int(octal, 8)]) if int(octal, 8) < 256 else None
-    if (digits := found["hex"]) is not None:
-        return bytes([int(digits, 16)]) if int(digits, 16) < 256 else None
-    if (point := found["u"] or found["U"]) is not None:
-        value = int(point, 16)
-        return None if value > 0x10FFFF or 0xD800 <= value < 0xE000 else chr(value).encode()
-    one = _ONE.get(found["one"])
-    return None if one is None else bytes([one])

@@ -3,7 +3,7 @@
 import pytest
 from jaxlib.mlir import ir
 
-from shardpass.ir.argument_names import argument_names, unescaped
+from shardpass.ir.argument_names import argument_names
 from shardpass.ir.context import make_context
 from shardpass.ir.frames import user_place
 from shardpass.ir.locations import place_of
@@ -31,7 +31,3 @@ def test_files_too(file: str) -> None:
         location = ir.Location.file(file, 3, 4)
         for place in (place_of(location), user_place(location)):
             assert (place.file, place.line, place.column) == (file, 3, 4)
-
-
-def test_what_has_no_escape_stays() -> None:
-    assert unescaped("a%b") == "a%b"

@@ -9,7 +9,7 @@ import pytest
 from shardpass.cli import run
 from shardpass.diagnostics import ShardpassError
 from shardpass.ir.context import parse_module
-from shardpass.runtime.run_report import try_out
+from shardpass.runtime.run_report import labels_of, try_out
 
 BOUNDARY = (
     '{mhlo.sharding = "{manual}", shardpass.global_type = tensor<5xf32>, '
@@ -81,3 +81,17 @@ def test_same_seed_same_inputs_as_the_reference(capsys):
     said = capsys.readouterr().out
     assert "PASS: greatest difference 0 (must be equal)" in said
     assert np.char.count(said, "4x3xi32") == 3
+
+
+@pytest.mark.parametrize(
+    ("escaped", "name"),
+    [
+        (r"caf\C3\A9", "caf\N{LATIN SMALL LETTER E WITH ACUTE}"),
+        (r"x[\22a\\b\22]", 'x["a\\b"]'),
+        (r"\\22", "\\22"),
+        (r"a\0Ab\09", "a\nb\t"),
+    ],
+)
+def test_names_of_arguments_have_the_escapes_of_mlir(escaped, name):
+    module = parse_module(PARTITIONED.replace("weights['a']", escaped))
+    assert labels_of(module)[0] == name
