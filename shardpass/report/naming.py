@@ -19,7 +19,7 @@ from __future__ import annotations
 import ast
 import linecache
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -29,6 +29,7 @@ from shardpass.ir.frames import NO_FRAME, Frame, user_frame
 from shardpass.program.program import Op, OpKind, Program
 from shardpass.report.rows import folded_name
 from shardpass.report.source_lines import source_line
+from shardpass.sharding.quoting import mlir_unquoted, shown
 
 GRADIENT = "gradient of "
 LONGEST = 40  # characters of an expression that is shown
@@ -147,6 +148,7 @@ class Names:
         self._holders: dict[int, tuple[Op, int]] = {}  # arguments of a loop's regions
         self._forward: dict[Frame, list[Op]] | None = None
         named = argument_names(arguments)
+        self._named_at: dict[tuple[Frame, tuple[int, ...]], frozenset[str]] = {}
         for place, value in enumerate(program.body.arguments):
             location, name = (arguments[place], named[place]) if place < len(arguments) else ("", "")
             self._known[value] = name or sources.identifier(user_frame(location)) or f"argument {place}"
@@ -168,7 +170,7 @@ class Names:
     def stack(self, op: Op) -> str:
         """The op's name: ``jit(step)/transpose(jvp())/dot_general``."""
         found = _NAME.match(self.locations[op.number]) if op.number < len(self.locations) else None
-        return found[1] if found else ""
+        return shown(mlir_unquoted(found[1])) if found else ""
 
     def is_backward(self, op: Op) -> bool:
         """Whether a derivative computes the op."""
@@ -178,27 +180,54 @@ class Names:
         """The name of a value; "" where nothing names it."""
         found = self._known.get(value)
         if found is None:
-            found = self._known[value] = self._find(value)
+            found = self._known[value] = self._find(value, gradients=True)
         return found
 
     # ---------------------------------------------------------------- how
 
-    def _find(self, value: int) -> str:
+    def _find(self, value: int, *, gradients: bool) -> str:
+        """The name of what ``value`` is another form of; of what a derivative computes, "" without ``gradients``.
+
+        Each step goes to a value that stands before, so the walk ends; it calls itself once at most, for the names of
+        which a gradient is one.
+        """
+        loops: list[Op] = []  # entered on the way; the outermost that has a name gives the name where no value does
+        while True:
+            value, cut = self._form_of(value, self._known if gradients else self._arguments)
+            if value in self._arguments:
+                name = self._known[value] + cut
+                break
+            if gradients and value in self._known:
+                name = self._known[value]
+                break
+            op = self.makers.get(value)
+            if op is not None:
+                backward = self.is_backward(op)
+                name = self.sources.expression(self.frame(op)) if not backward else ""
+                if backward and gradients:
+                    name = self._gradient(op, value)
+                break
+            if value not in self._holders:
+                name = ""
+                break
+            holder, place = self._holders[value]
+            loops.append(holder)
+            if not holder.is_loop:
+                name = ""
+                break
+            value = holder.operands[place]
+        return name or next(filter(None, (self.sources.expression(self.frame(one)) for one in reversed(loops))), "")
+
+    def _form_of(self, value: int, ends: Collection[int]) -> tuple[int, str]:
+        """The value that ``value`` is another form of, or the first of ``ends``, and how a slice of it is marked."""
         cut = ""
         for _ in range(_FURTHEST):
-            if value in self._known:
-                return self._known[value] + (cut if value in self._arguments else "")
-            source = self._behind(value)
+            source = None if value in ends else self._behind(value)
             if source is None:
                 break
             value, step = source
             cut = cut or step
-        op = self.makers.get(value)
-        if op is None:
-            return self._carried(value)
-        if self.is_backward(op):
-            return self._gradient(op, value)
-        return self.sources.expression(self.frame(op))
+        return value, cut
 
     def _behind(self, value: int) -> tuple[int, str] | None:
         """The value that this one is another form of, and how a slice of it is marked."""
@@ -230,31 +259,27 @@ class Names:
         array = self.program.arrays[value]
         return 0 if array is None else array.bytes
 
-    def _carried(self, value: int) -> str:
-        """An argument of a loop's body: the name of what the body returns in its place."""
-        holder = self._holders.get(value)
-        if holder is None:
-            return ""
-        loop, place = holder
-        start = self.of(loop.operands[place]) if loop.is_loop else ""
-        return start or self.sources.expression(self.frame(loop))
-
     def _gradient(self, op: Op, value: int) -> str:
-        frame = self.frame(op)
-        matching = dict.fromkeys(
-            operand for forward in self._at(frame) for operand in forward.operands if self._alike(operand, value)
-        )
-        named = dict.fromkeys(folded_name(name) for name in map(self.of, matching) if name)
+        frame, array = self.frame(op), self.program.arrays[value]
+        named = self._primals(frame, tuple(sorted(array.shape))) if array is not None and array.rank else frozenset()
         if len(named) == 1:
             return GRADIENT + next(iter(named))
-        shown = self.sources.expression(frame)
-        return GRADIENT + shown if shown else ""
+        expression = self.sources.expression(frame)
+        return GRADIENT + expression if expression else ""
 
-    def _alike(self, one: int, other: int) -> bool:
-        first, second = self.program.arrays[one], self.program.arrays[other]
-        return (
-            first is not None and second is not None and sorted(first.shape) == sorted(second.shape) and first.rank > 0
-        )
+    def _primals(self, frame: Frame, sizes: tuple[int, ...]) -> frozenset[str]:
+        """The names of what forward ops at ``frame`` take that has ``sizes``, and is no gradient itself.
+
+        Ops of a library may share one frame: there an update takes a gradient, whose name would be looked for here.
+        """
+        key = frame, sizes
+        if key not in self._named_at:
+            taken = dict.fromkeys(operand for op in self._at(frame) for operand in op.operands)
+            arrays = ((operand, self.program.arrays[operand]) for operand in taken)
+            alike = (operand for operand, array in arrays if array is not None and tuple(sorted(array.shape)) == sizes)
+            names = (self._find(operand, gradients=False) for operand in alike)
+            self._named_at[key] = frozenset(folded_name(name) for name in names if name)
+        return self._named_at[key]
 
     def _at(self, frame: Frame) -> list[Op]:
         """The forward ops whose location spans just this."""

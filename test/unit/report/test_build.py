@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from typing import Any
 
 import jax
@@ -14,6 +15,7 @@ from jax.sharding import PartitionSpec as P
 import shardpass
 from shardpass.ir.collectives import collectives
 from shardpass.report.explanation import Explanation
+from shardpass.report.naming import GRADIENT
 
 DATA, MODEL = 4, 2
 MESH = AbstractMesh((DATA, MODEL), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
@@ -225,3 +227,26 @@ def test_arguments_behind_many_that_are_equal_are_named_by_their_own_places() ->
     row = found.rows[-1]
     assert (row.kind, row.array) == ("all_reduce", "u @ v")
     assert row.reason == "dot_general sums over a dimension that 'model' splits in u (argument v)"
+
+
+def step(w: Any, x: Any, mean: Any) -> Any:
+    """Adam's kind of update: forward ops take gradients, and what came of gradients, of the shape of the weights."""
+    value, gradient = jax.value_and_grad(lambda w: (pin(jnp.tanh(x @ w["a"]) @ w["b"], "data") ** 2).sum())(w)
+    mean = jax.tree.map(lambda m, g: 0.9 * m + 0.1 * g, mean, gradient)
+    return value, jax.tree.map(lambda p, m, g: p - m / (1 + g * g), w, mean, gradient), mean
+
+
+def test_a_step_whose_code_is_all_on_one_line_of_a_library() -> None:
+    """As a training loop of a library, and one that its tracer reduced to one frame: no name is found in a circle."""
+    weights = {"a": array(64, 64), "b": array(64, 64)}
+    split = {"a": P("data"), "b": P("model")}
+    sides = jax.tree.map(lambda spec: NamedSharding(MESH, spec), (split, P("data"), split))
+    traced = jax.jit(step, in_shardings=sides).trace(weights, array(32, 64), weights)
+    text = traced.lower(lowering_platforms=("cpu",)).as_text(debug_info=True)
+    line = '"/usr/lib/python3/site-packages/keras/trainer.py":7:3 to :9'
+    one, count = re.subn(r'"[^"\n]*":\d+:\d+(?: to (?:\d+)?:\d+)?', line, text)
+    assert count > 20
+    found = shardpass.explain(one, effort=0)
+    assert found.rows
+    assert {row.place.line for row in found.rows} == {7}
+    assert all(not row.array.startswith(GRADIENT * 2) for row in found.rows)
