@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 import traceback
+from types import TracebackType
 
 from shardpass.diagnostics.core import NOWHERE, Place, ShardpassError
-from shardpass.diagnostics.table_driver import INTERNAL, NO_MEMORY, NOT_A_NAME, TOO_DEEP
+from shardpass.diagnostics.table_driver import FOREIGN, INTERNAL, NO_MEMORY, NOT_A_NAME, TOO_DEEP
 from shardpass.diagnostics.table_passes import UNREADABLE_ATTRIBUTE
 
 TRACEBACK = "SHARDPASS_TRACEBACK"
@@ -21,8 +23,20 @@ _NO_CLASS = re.compile(
 )
 
 
+# whose frames are no code of others: what shardpass stands on, and itself
+_KNOWN = (
+    frozenset(
+        {"shardpass", "jax", "jaxlib", "numpy", "scipy", "lark", "ml_dtypes", "onnx", "google", "rich", "matplotlib"}
+    )
+    | sys.stdlib_module_names
+)
+_OWN_FILES = os.path.dirname(os.path.dirname(__file__)) + os.sep
+
+
 def internal_error(where: str, error: Exception, place: Place = NOWHERE) -> ShardpassError:
     """``error``, which should never have come this far, as a diagnostic that says ``where`` it arose.
+
+    Where code of others raised it, on the way from here, that code is named with its place (SP139).
 
     Some exceptions tell of the input or the machine rather than of a fault: SP124 for what nests too deep, SP125 where
     there is no memory, SP135 for strings that are no text, SP245 for attributes that the bindings cannot read. The
@@ -36,8 +50,29 @@ def internal_error(where: str, error: Exception, place: Place = NOWHERE) -> Shar
         return NOT_A_NAME.error(place, name=where)
     if isinstance(error, TypeError) and _NO_CLASS.search(str(error)):
         return UNREADABLE_ATTRIBUTE.error(place, what=f"{where} met a location or an array of complex numbers")
+    reason = f"{type(error).__name__}: {error}".strip().removesuffix(":")
     shown = ""
     if os.environ.get(TRACEBACK, "0") not in ("", "0"):
         shown = "".join(traceback.format_exception(error)).rstrip()
-    reason = f"{type(error).__name__}: {error}".strip().removesuffix(":")
+    if (step := _foreign_step(error)) is not None:
+        code, package = step.tb_frame.f_code, str(step.tb_frame.f_globals.get("__name__", "?"))
+        its_place = Place(code.co_filename, step.tb_lineno)
+        return FOREIGN.error(
+            its_place, excerpt=shown, name=where, package=package, function=code.co_qualname, reason=reason
+        )
     return INTERNAL.error(place, excerpt=shown, name=where, reason=reason)
+
+
+def _foreign_step(error: BaseException) -> TracebackType | None:
+    """The innermost of the calls from where ``error`` was caught that is in code of another package, or the user's.
+
+    Told by files too, as ``__main__`` may be a module of ours, which ``python -m`` runs.
+    """
+    found, step = None, error.__traceback__
+    step = None if step is None else step.tb_next  # the first is of who caught it, which is shardpass
+    while step is not None:
+        package = str(step.tb_frame.f_globals.get("__name__", "")).partition(".")[0]
+        if package not in _KNOWN and not step.tb_frame.f_code.co_filename.startswith((_OWN_FILES, "<frozen")):
+            found = step
+        step = step.tb_next
+    return found

@@ -214,6 +214,15 @@ BAD_EXPECTATION = Code(
     explanation="Under `--verify-diagnostics`, a comment starts with `expected-` but does not follow the grammar.",
 )
 
+FOREIGN = Code(
+    "SP139",
+    "{name} failed in {function} of {package}: {reason}",
+    remedy="correct {function}, or report this to the authors of {package}: it is no fault of shardpass; set "
+    "SHARDPASS_TRACEBACK=1 to see the calls",
+    explanation="A pass, or the rule of an op, that another package or your own program registered raised an "
+    "exception, or gave back what it may not. The place is the line of that code. See [Write a pass](howto/pass.md).",
+)
+
 INTERNAL = Code(
     "SP199",
     "internal error in {name}: {reason}",

@@ -25,6 +25,7 @@ from shardpass.ir.integers import OutOfRange
 from shardpass.ir.locations import named_below, place_of
 from shardpass.ir.reductions import WITH_CHANNELS, channels
 from shardpass.ir.tensors import every_op, retype
+from shardpass.ops.border import emitted
 from shardpass.ops.model import Site
 from shardpass.ops.registry import find
 from shardpass.partition.build import Reshards, completed, masked, tile_shape
@@ -209,7 +210,7 @@ class _Emitter:
         site = Site(op, plan.local.split, after, self.channels, [values[number] for number in plan.op.results])
         model = plan.op.model
         assert model is not None
-        made = model.emit(plan.local, site)
+        made = emitted(model, plan.local, site)
         self._results(plan.op, plan.results, made, op, after)
         if site.discarded:
             self.dead.append(op)
@@ -247,7 +248,7 @@ class _Emitter:
         site = Site(again, step.local.split, before, self.channels)
         model = step.op.model
         assert model is not None
-        made = model.emit(step.local, site)
+        made = emitted(model, step.local, site)
         if site.discarded:
             self.dead.append(again)
         return made[0]

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from shardpass.ops.border import plan_of
 from shardpass.ops.model import LocalPlan, OpModel, Shapes, Split
 from shardpass.ops.splits.assign import Completion, Floors, Known, Side, assign, complete
 from shardpass.ops.splits.factors import Axes, DimAxes, Kind, Rule, used_axes
@@ -73,7 +74,7 @@ class Splits:
         key = tuple(sorted(factors.items()))
         found = self._plans.get(key)
         if found is None:
-            found = self._plans[key] = self.model.plan(Split.of(self.rule, self.mesh, factors, *self.shapes))
+            found = self._plans[key] = plan_of(self.model, Split.of(self.rule, self.mesh, factors, *self.shapes))
         return found
 
     def sends(self, factors: dict[int, Axes]) -> list[int]:

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from math import prod
 
+from shardpass.ops.border import plan_of
 from shardpass.ops.model import Split
 from shardpass.ops.splits.assign import LATENCY_BYTES, WORK_PER_BYTE, Side, settle
 from shardpass.ops.splits.factors import DimAxes, Kind, Rule, project, unproject
@@ -80,7 +81,7 @@ class Movers:
         rule = op.model.rule
         factors = project(rule, rule.results[0], held.shape, dims, held.mesh.sizes)
         split = Split.of(rule, held.mesh, factors, tuple(side.shape for side in sides), (held.shape,))
-        steps.append(Recompute(op, Copy(held.array, target), op.model.plan(split), operands))
+        steps.append(Recompute(op, Copy(held.array, target), plan_of(op.model, split), operands))
 
     def _price(self, held: Held, target: Sharding, limit: float, depth: int) -> float:
         """The least price of ``held`` under ``target``, moved or computed again; exact only where below ``limit``."""

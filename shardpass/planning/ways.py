@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from shardpass.ops.border import plan_of
 from shardpass.ops.model import OpModel, Split
 from shardpass.ops.splits.assign import Side, complete, settle
 from shardpass.ops.splits.factors import Axes, DimAxes, Kind, Rule
@@ -62,7 +63,7 @@ def ways(
     cheapest: dict[tuple[Any, Any], Way] = {}
     for factors in _distributions(rule, places, axes, mesh, _sides(rule, types, made)):
         split = Split.of(rule, mesh, factors, *shapes)
-        local = model.plan(split)
+        local = plan_of(model, split)
         cost = sum(machine.send(one.bytes, one.axes, mesh) for one in local.collectives) + machine.work(rule, split)
         operands = tuple(None if index in local.ignored else dims for index, dims in enumerate(split.operands))
         for results, more in _completed(rule, split, made, machine, axes):

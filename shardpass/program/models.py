@@ -12,6 +12,7 @@ from typing import Any
 
 from shardpass.ir.annotations import CONFLICT, SCOPE, SHARDING
 from shardpass.ir.tensors import operation
+from shardpass.ops.border import checked_model
 from shardpass.ops.model import OpModel
 from shardpass.ops.registry import OpDef
 
@@ -27,10 +28,10 @@ class Models:
     def of(self, op: Any, entry: OpDef, types: Sequence[Any]) -> OpModel[Any] | None:
         """The model of ``op``, whose operands and results have ``types``; None where it is computed whole."""
         if not entry.context_free:
-            return entry.read(op)
+            return checked_model(entry.read(op), entry.read, op)
         key = (entry.name, *types, *_attributes(op), *_regions(op))
         if key not in self._known:
-            self._known[key] = entry.read(op)
+            self._known[key] = checked_model(entry.read(op), entry.read, op)
         return self._known[key]
 
 

@@ -22,6 +22,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 
 from shardpass.ir.tensors import shape_of
+from shardpass.ops.border import checked_model
 from shardpass.ops.model import LocalPlan, OpModel, Read, Site, Split
 from shardpass.ops.owners import FAMILY_OF_TARGET
 from shardpass.ops.registry import define, load
@@ -120,7 +121,7 @@ def custom_call(op: Any) -> OpModel[Any] | None:
     load(FAMILY_OF_TARGET.get(target))
     known = _targets.get(target)
     if known is not None:
-        return known(op)
+        return checked_model(known(op), known, op)
     if _has_side_effect(op) or not len(op.results):
         return None
     count = _batch_dims(op)

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -54,9 +55,7 @@ def test_single_dash_flags_are_taken(module, tmp_path, capsys):
 
 
 def test_an_internal_error_is_no_traceback(capsys):
-    def broken(argv):
-        raise RuntimeError("lost my way")
-
+    broken = Mock(side_effect=RuntimeError("lost my way"))
     assert guarded(broken, []) == 1
     printed = capsys.readouterr()
     assert printed.out == ""

@@ -1,6 +1,7 @@
 """Running pipelines: order, failures of every kind, and what happens to the input."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 from jaxlib.mlir import ir
@@ -160,12 +161,13 @@ def test_the_type_of_a_raised_error_is_kept():
         run_pipeline(MODULE, "test-probe{act=special}")
 
 
-def test_any_other_exception_is_an_internal_error_that_names_the_pass():
+def test_any_other_exception_of_a_users_pass_is_a_fault_of_that_pass():
     (found,) = failure("test-probe{act=crash}").diagnostics
-    assert found.code == "SP199"
-    assert "pass test-probe" in found.message
-    assert "KeyError: 'lost'" in found.message
-    assert "report" in found.remedy
+    assert found.code == "SP139"
+    assert found.place.file == __file__
+    assert "raise KeyError" in Path(__file__).read_text().splitlines()[found.place.line - 1]
+    assert found.message == f"pass test-probe failed in Probe.do_crash of {__name__}: KeyError: 'lost'"
+    assert "no fault of shardpass" in found.remedy
     assert "Traceback" not in str(found)
 
 

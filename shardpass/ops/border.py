@@ -1,0 +1,95 @@
+"""What the rules of other packages give back, checked where it comes in: a model, its plans, the values that it builds.
+
+A rule that gives something else back would fail later, in code of shardpass, and shardpass would take the blame. Here
+the fault is SP139, with the package and the class or function. Rules of shardpass pass unchecked.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from jaxlib.mlir import ir
+
+from shardpass.diagnostics import Place, ShardpassError
+from shardpass.diagnostics.table_driver import FOREIGN
+from shardpass.ir.tensors import shape_of
+from shardpass.ops.model import LocalPlan, OpModel, Site, Split
+from shardpass.ops.splits.factors import DimMap, Rule
+
+OWN = __name__.partition(".")[0]
+
+
+def checked_model(model: Any, read: Any, op: Any) -> OpModel[Any] | None:
+    """``model``, which the function ``read`` gave for ``op``.
+
+    Raises:
+        ShardpassError: SP139 where another package's function gave no model, or a model whose rule is not ``op``'s.
+    """
+    maker = read if model is None or _is_own(type(model)) else type(model)
+    if model is None or _is_own(maker):
+        return model  # type: ignore[no-any-return]
+    if not isinstance(model, OpModel):
+        raise _fault(read, op.name, f"it gives {_kind(model)}, and not an OpModel or None")
+    rule = getattr(model, "rule", None)
+    if not isinstance(rule, Rule):
+        raise _fault(maker, op.name, f"rule is {_kind(rule)}, and not a Rule")
+    for side, maps, values in (("operands", rule.operands, op.operands), ("results", rule.results, op.results)):
+        if len(maps) != len(values):
+            raise _fault(maker, op.name, f"its rule has {len(maps)} {side}, and the op {len(values)}")
+        for index, (dims, value) in enumerate(zip(maps, values, strict=True)):
+            _check_dims(maker, op, rule, f"{side[:-1]} {index}", dims, len(shape_of(value)))
+    return model
+
+
+def _check_dims(maker: Any, op: Any, rule: Rule, where: str, dims: DimMap, rank: int) -> None:
+    if len(dims) != rank:
+        raise _fault(maker, op.name, f"its rule gives {where} {len(dims)} dimensions, of which it has {rank}")
+    for factor in (factor for dim in dims for factor in dim):
+        if not 0 <= factor < len(rule.factors):
+            reason = f"its rule gives {where} the factor {factor}, and has {len(rule.factors)} factors"
+            raise _fault(maker, op.name, reason)
+
+
+def plan_of(model: OpModel[Any], split: Split) -> LocalPlan:
+    """``model.plan(split)``. Raises ShardpassError: SP139 where another package's model gives no plan of it."""
+    local = model.plan(split)
+    if not isinstance(local, LocalPlan) and not _is_own(type(model)):
+        raise _fault(type(model), "plan", f"it gives {_kind(local)}, and not a LocalPlan")
+    return local  # type: ignore[no-any-return]
+
+
+def emitted(model: OpModel[Any], local: LocalPlan, site: Site) -> Sequence[Any]:
+    """``model.emit(local, site)``. Raises ShardpassError: SP139 where another package's model gives other values."""
+    count, name = len(site.op.results), site.op.name
+    made = model.emit(local, site)
+    if _is_own(type(model)):
+        return made
+    if not isinstance(made, Sequence | ir.OpResultList) or len(made) != count:
+        given = f"{len(made)} values" if isinstance(made, Sequence) else _kind(made)
+        raise _fault(type(model), name, f"emit gives {given}, and the op has {count} results")
+    for index, value in enumerate(made):
+        if not isinstance(value, ir.Value):
+            raise _fault(type(model), name, f"emit gives {_kind(value)} for result {index}, and not a value of MLIR's")
+        expected, found = local.split.result_tile(index), shape_of(value)
+        if tuple(found) != tuple(expected):
+            reason = f"emit gives the shape {found} for result {index}, whose tile is {expected}"
+            raise _fault(type(model), name, reason)
+    return made
+
+
+def _is_own(maker: Any) -> bool:
+    return str(getattr(maker, "__module__", "")).partition(".")[0] == OWN
+
+
+def _kind(value: object) -> str:
+    return "None" if value is None else f"a {type(value).__name__}"
+
+
+def _fault(maker: Any, name: str, reason: str) -> ShardpassError:
+    module = str(getattr(maker, "__module__", ""))
+    place = Place(str(getattr(sys.modules.get(module), "__file__", None) or ""))
+    return FOREIGN.error(
+        place, name=f"the rule of {name}", package=module, function=getattr(maker, "__qualname__", "?"), reason=reason
+    )
