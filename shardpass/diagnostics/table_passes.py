@@ -392,8 +392,8 @@ CUSTOM_PARTITIONING = Code(
 )
 NOT_ALONE = Code(
     "SP314",
-    "{op} has the sharding {text}, and yet all {devices} devices compute it, as they run one program; its result is the "
-    "same",
+    "{op} has the sharding {text}, and yet all {devices} devices compute it, as they run one program; its result is "
+    "the same",
     "remove the sharding where any device may compute the op; to keep other devices from the work, compile it as a "
     "program of device {device} (jax.device_put its operands there, and jax.jit)",
     severity=Severity.REMARK,

@@ -7,7 +7,7 @@ counterpart that names devices:
 |---|---|
 | ``sdy.sharding`` | ``mhlo.sharding``, ``shardpass.unspecified_dims``, ``.priorities``, ``.replicated`` |
 | ``sdy.sharding_constraint``, ``sdy.reshard`` | ``custom_call @Sharding`` |
-| ``sdy.data_flow_edge``, ``sdy.func_data_flow_edge`` | the same where it has a sharding, else nothing: loops and branches tie their values here |
+| ``sdy.data_flow_edge``, ``sdy.func_data_flow_edge`` | the same where it has a sharding, else nothing |
 | ``sdy.named_computation`` | the body; the shardings of its arguments and results are constraints |
 | ``sdy.constant`` | ``stablehlo.constant`` |
 | ``sdy.manual_computation`` | ``@SPMDFullToShardShape``, the body, ``@SPMDShardToFullShape`` |
