@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from shardpass.cli.common import (
     MACHINE_HELP,
@@ -74,6 +74,13 @@ def _parser() -> argparse.ArgumentParser:
         help="of shardpass-propagate: 0 propagates alone, 1 searches (default), 2 looks longer",
     )
     add(
+        "--constraints",
+        choices=("exact", "free"),
+        default="exact",
+        help="exact: what a constraint returns has its sharding (default); free: what the program would cost if it had "
+        "not",
+    )
+    add(
         "--matmul-loops",
         default="off",
         metavar="WHICH",
@@ -113,7 +120,9 @@ def _run(argv: Sequence[str]) -> int:
 
     data, file = read_module(parser, args.module)
     folders = [Path.cwd(), *map(Path, args.source)]
-    taken = {"machine": args.machine, "effort": args.effort, "matmul_loops": args.matmul_loops, "folders": folders}
+    given = ("machine", "effort", "matmul_loops", "constraints")
+    taken: dict[str, Any] = {name: getattr(args, name) for name in given}
+    taken["folders"] = folders
     found = explain(data, file, **taken)
     found = replace(found, trips=args.trips, memory_limit=args.memory_limit, given=data)
     if args.diff is not None:
@@ -155,6 +164,7 @@ def explain(
     machine: str | None = None,
     effort: int = 1,
     matmul_loops: str = "off",
+    constraints: str = "exact",
     folders: Sequence[Path] | None = None,
 ) -> Explanation:
     """The collectives of the module ``data``, partitioned first where it is not.
@@ -165,7 +175,7 @@ def explain(
     from shardpass.report.build import explain_module
     from shardpass.suggesting.explain import DEFAULT, pipeline
 
-    passes = pipeline(effort, matmul_loops, machine)
+    passes = pipeline(effort, matmul_loops, machine, constraints)
     return explain_module(parse_module(data, file), file, pipeline=passes, profile=machine or DEFAULT, folders=folders)
 
 

@@ -70,3 +70,10 @@ INDIVISIBLE = Code(
     explanation="JAX splits arrays only evenly, and `redistribute()` returns an array of JAX. (Inside a program "
     "shardpass pads arrays that do not divide.)",
 )
+
+CONSTRAINTS_OF_PIPELINE = Code(
+    "SP613",
+    "use() takes constraints={value} with its own pipeline, and was given the pipeline {pipeline}",
+    remedy="write constraints={value} as an option of shardpass-propagate, or of the named pipeline, in pipeline=",
+    explanation='`use(constraints="free")` stands for `use(pipeline="partition{constraints=free}")`.',
+)

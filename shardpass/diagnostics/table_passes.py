@@ -287,6 +287,18 @@ REPEATED_WORK = Code(
     explanation="A product or convolution whose operands are replicated over a mesh axis is computed alike by all "
     "devices along that axis. `shardpass-check --perf` reports it.",
 )
+COSTLY_CONSTRAINT = Code(
+    "SP246",
+    "this constraint to {sharding} ({type}) holds: a device receives {bytes} bytes to bring the array there and on, "
+    "and would receive {saved} bytes less in all if the constraint did not hold",
+    "remove the constraint, or move it to the value that you want split so; constraints=free shows the program without",
+    severity=Severity.REMARK,
+    explanation="What a constraint (`with_sharding_constraint`) returns has its sharding, and what uses it starts from "
+    "that copy, though the value may be there in another sharding from which less would be sent. "
+    "Example: `with_sharding_constraint(x, P())` of an `x` that its user takes split as `x` is. "
+    "`shardpass-check --perf` compares the plan with one in which this constraint alone does not hold, under the same "
+    "shardings.",
+)
 UNSPLIT_ARGUMENT = Code(
     "SP243",
     "argument {index} ({type}) is whole on each of {devices} devices: {bytes} bytes instead of {least}",

@@ -8,7 +8,7 @@ O(ops), two look-ups of an attribute for an op without a sharding.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,9 @@ from jaxlib.mlir import ir
 from shardpass.diagnostics import NOWHERE, Diagnostic, Place, Severity, ShardpassError
 from shardpass.diagnostics.table_passes import GROUP_SHAPES, STRAY_MANUAL
 from shardpass.ir.annotations import (
+    CONSTRAINT,
     MANUAL,
+    PINNED,
     REPLICATED,
     SCOPE,
     SHARDING,
@@ -30,7 +32,7 @@ from shardpass.ir.annotations import (
     text,
 )
 from shardpass.ir.locations import place_of
-from shardpass.ir.walk import OpLists, operation
+from shardpass.ir.walk import CONTROL_FLOW, OpLists, operation
 from shardpass.program.validate import check, read_for
 from shardpass.sharding import Sharding, TupleSharding, parse_sharding
 
@@ -124,6 +126,22 @@ def _whole_use(op: Any, inside: set[Any]) -> str:
             if user.block == op.block and user not in inside and custom_call_target(user) != TO_FULL:
                 return f"its result, which {user.name} takes,"
     return ""
+
+
+def pin(found: Sequence[Annotation]) -> None:
+    """Marks the ops that the user annotated, constraints, borders of regions and control flow aside."""
+    for one in found:
+        if isinstance(one.holder, dict) or one.where in CONTROL_FLOW:
+            continue
+        plain = all(sharding.is_tiled or sharding.is_replicated for sharding in one.shardings)
+        if plain and custom_call_target(one.holder) not in (CONSTRAINT, TO_SHARD, TO_FULL):
+            one.holder.attributes[PINNED] = ir.UnitAttr.get(one.holder.context)
+
+
+def is_propagated(lists: OpLists) -> bool:
+    """Whether every op of main has an annotation, as after propagation; the user's are marked then, if any are."""
+    arrays = (op for op in lists.blocks[0].ops if any(isinstance(one.type, ir.RankedTensorType) for one in op.results))
+    return all(SHARDING in op.attributes for op in arrays)
 
 
 class _Reader:

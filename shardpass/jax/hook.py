@@ -64,17 +64,25 @@ _reasons: dict[str, Counter[str]] = {}
 
 
 @contextmanager
-def use(*, strict: bool = False, pipeline: str = PIPELINE) -> Iterator[None]:
+def use(*, strict: bool = False, constraints: str = names.EXACT, pipeline: str = PIPELINE) -> Iterator[None]:
     """Inside the block every ``jax.jit`` over several devices is partitioned by shardpass.
 
     That holds for the thread, and for the task of asyncio, that enters the block.
 
     ``strict``: a program that shardpass cannot partition is an error (ShardpassError, SP607), where XLA would
-    otherwise partition it, with a ``FallbackWarning``. ``pipeline``: the passes that partition it, a named pipeline
-    with options, such as ``partition{nan=exact}``, or a textual one.
+    otherwise partition it, with a ``FallbackWarning``. ``constraints``: "exact", so that what
+    ``with_sharding_constraint`` returns has that sharding, or "free", to see what a program would cost without
+    (``shardpass-propagate``). ``pipeline``: the passes that partition it, a named pipeline with options, such as
+    ``partition{nan=exact}``, or a textual one, which says itself whether constraints hold.
 
-    Raises ShardpassError where ``pipeline`` is none.
+    Raises ShardpassError where ``pipeline`` is none, and where ``constraints`` is neither (SP107), or is "free" beside
+    a pipeline other than ``partition`` (SP613).
     """
+    Propagate(constraints=constraints).refuse_unknown()
+    if constraints != names.EXACT:
+        if pipeline != PIPELINE:
+            raise table_jax.CONSTRAINTS_OF_PIPELINE.error(pipeline=pipeline, value=constraints)
+        pipeline = f"{PIPELINE}{{constraints={constraints}}}"
     if pipeline != PIPELINE:
         for_jax(pipeline)
     with using(Mode(True, strict, pipeline)):

@@ -24,6 +24,7 @@ from shardpass.ir.context import UNNAMED, copy_module, make_context
 from shardpass.jax.hook import for_jax, using
 from shardpass.jax.scope import Mode
 from shardpass.passes.partition import Partition
+from shardpass.passes.propagate import Propagate
 from shardpass.pipeline.resolve import resolve
 from shardpass.pipeline.run import run_pipeline
 
@@ -118,9 +119,15 @@ class Lowered:
         from shardpass.pipeline.plan import plan_module
 
         with collect():
-            steps = (step.own for step in resolve(self._pipeline, make_context()))
+            steps = [step.own for step in resolve(self._pipeline, make_context())]
             own = next((step for step in steps if isinstance(step, Partition)), Partition())
-            return plan_module(self.stablehlo, matmul_loops=own.matmul_loops, matmul_one_way=own.matmul_one_way)
+            decides = next((step for step in steps if isinstance(step, Propagate)), Propagate())
+            return plan_module(
+                self.stablehlo,
+                matmul_loops=own.matmul_loops,
+                matmul_one_way=own.matmul_one_way,
+                constraints=decides.constraints,
+            )
 
     def explain(self) -> Explanation:
         """Each collective: bytes, axes, the line of the program, and the reason; ``print`` it."""

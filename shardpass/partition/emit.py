@@ -317,8 +317,9 @@ def _unannotate(op: Any, in_region: bool) -> None:
         del attributes[names.SHARDING]
     if in_region and names.SCOPE in attributes:
         del attributes[names.SCOPE]
-    if names.CONFLICT in attributes:
-        del attributes[names.CONFLICT]
+    for name in (names.CONFLICT, names.PINNED):
+        if name in attributes:
+            del attributes[name]
 
 
 def _say(remark: Remark, op: Op, handle: Any) -> None:

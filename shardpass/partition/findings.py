@@ -8,14 +8,22 @@ from dataclasses import replace
 from typing import Any
 
 from shardpass.diagnostics import Diagnostic, Place, Severity
-from shardpass.diagnostics.table_passes import GATHERED, NO_RULE, REDISTRIBUTED, REPEATED_WORK, UNSPLIT_ARGUMENT
+from shardpass.diagnostics.table_passes import (
+    COSTLY_CONSTRAINT,
+    GATHERED,
+    NO_RULE,
+    REDISTRIBUTED,
+    REPEATED_WORK,
+    UNSPLIT_ARGUMENT,
+)
 from shardpass.ir.context import copy_module
 from shardpass.ir.locations import place_of
 from shardpass.partition.splices import spliced_table
-from shardpass.planning.costly import Redistribution, computed_whole, redistributions, repeated_work
+from shardpass.planning.costly import Redistribution, computed_whole, costly_constraints, redistributions, repeated_work
 from shardpass.planning.plan import ProgramPlan
 from shardpass.planning.planner import plan_program
 from shardpass.program.read import Handles
+from shardpass.program.shardings import Shardings
 from shardpass.program.table import scope
 
 
@@ -31,11 +39,24 @@ def planned(module: Any, *, sends: Sends = Sends.BYTES, remarks: bool = False) -
     """Findings on a propagated ``module``: redistributions as ``sends`` says, and with ``remarks`` what wastes."""
     with module.context, scope():  # planning makes splices, so it works on a copy
         table = spliced_table(copy_module(module))
-        plan = plan_program(table.program, table.found())
+        shardings = table.found()
+        plan = plan_program(table.program, shardings)
         for one in redistributions(plan):
             yield from _redistribution(one, table.handles, sends, remarks)
         if remarks:
             yield from _waste(plan, table.handles)
+            yield from _constraints(plan, shardings, table.handles)
+
+
+def _constraints(plan: ProgramPlan, shardings: Shardings, handles: Handles) -> Iterator[Diagnostic]:
+    for one in costly_constraints(plan, shardings):
+        yield COSTLY_CONSTRAINT.at(
+            place_of(handles.ops[one.op.number].location),
+            sharding=one.sharding,
+            type=f"tensor<{plan.program.array(one.op.results[0])}>",
+            bytes=one.bytes,
+            saved=one.saved,
+        )
 
 
 def _redistribution(one: Redistribution, handles: Handles, sends: Sends, remarks: bool) -> Iterator[Diagnostic]:

@@ -32,8 +32,8 @@ The order of the steps matters. Each says which others it must follow:
 14. Check each sharding against its value. After 13: the check compares with the count.
 15. ``refuse_ops``: ops that mean something on one device alone. After 10, since in manual regions they are taken, and
     after 13, since on one device all are taken.
-16. Find the mesh, and write it and every sharding in canonical text. Last: where anything is wrong, nothing of this is
-    needed.
+16. Find the mesh, and write it and every sharding in canonical text; mark the ops that the user annotated. Last: where
+    anything is wrong, nothing of this is needed.
 
 State: ``OpLists``, the ops of the module (to step 5) and of ``main`` (from then on), which are read again only where a
 step changed them. A step that looks for certain ops does nothing where the lists hold none.
@@ -62,7 +62,7 @@ from shardpass.importing.futures import begin_at_once
 from shardpass.importing.host_calls import mark_host_calls
 from shardpass.importing.inline_calls import inline_calls
 from shardpass.importing.partial_sums import stack_partial_sums
-from shardpass.importing.read_annotations import read_annotations, refuse_wrong_shardings
+from shardpass.importing.read_annotations import is_propagated, pin, read_annotations, refuse_wrong_shardings
 from shardpass.importing.read_sdy import MOST_DEVICES, import_sdy
 from shardpass.importing.refuse_unsupported import refuse_ops, refuse_types
 from shardpass.importing.resource_constants import hold_resources
@@ -154,6 +154,7 @@ class Import(ModulePass):
         _mark_manual(main, lists)
         mark_host_calls(lists)
         erase_unused_and_copy_constants(lists)
+        propagated = prefer is not None and is_propagated(lists)
         found, replicated_along = read_annotations(main, signature, lists)
         count = device_count(module, found, sdy_mesh)
         if count > MOST_DEVICES:
@@ -165,6 +166,8 @@ class Import(ModulePass):
         set_mesh(module, mesh)
         for annotation in found:
             annotation.write()
+        if not propagated:
+            pin(found)
         signature.write()
 
 

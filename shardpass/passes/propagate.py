@@ -13,6 +13,9 @@ from shardpass.diagnostics.table_driver import OPTION_TYPE
 from shardpass.ir.annotations import (
     BARRIER,
     CONFLICT,
+    CONSTRAINTS,
+    EXACT,
+    FREE,
     SAID,
     SHARDING,
     get_text,
@@ -47,6 +50,10 @@ class Propagate(ModulePass):
             "pod"; or a file NAME.json that `python -m tools.bench.calibrate` writes
         fit: the most bytes that may be alive on a device at once, such as 16GiB, arguments included: among shardings
             under which the plan holds no more, the cheapest; "none" sets no limit
+        constraints: "exact": what a constraint makes, and what an annotated op makes, is there as the user says, and its
+            users start from that copy; "free": they may start from any copy of the array, and the array is brought to
+            where the constraint says only where that is cheapest, which tells what constraints cost. The module says so
+            to the passes that follow (`shardpass.constraints`)
         settle-results: what main returns keeps the sharding that propagation gives it, where that follows from what the
             user fixed through ops that change no dimension; as in JAX, where a constraint says so what a function
             returns. Without a limit of memory
@@ -82,6 +89,7 @@ class Propagate(ModulePass):
     effort: int = 1
     machine: str = ""
     fit: str = "none"
+    constraints: str = EXACT
     settle_results: bool = False
     verbose: bool = False
     trace: bool = False
@@ -94,12 +102,29 @@ class Propagate(ModulePass):
 
     def decided(self, module: Any) -> tuple[Decision, Handles]:
         """What is decided about ``module``, which then says so."""
+        self._say_constraints(module)
         table = table_of(module, "propagate")
         program, handles = table.program, table.handles
         decision = self._decided(program, barriers(program, handles))
         write(program, handles, decision.shardings)
         keep(Table(program, handles, decision.shardings, decision.decided))
         return decision, handles
+
+    def refuse_unknown(self) -> None:
+        """Raises ShardpassError (SP107) where ``constraints`` is neither of its two values."""
+        if self.constraints not in (EXACT, FREE):
+            raise OPTION_TYPE.error(
+                option="constraints", name=self.name, type="exact or free", value=self.constraints, default=EXACT
+            )
+
+    def _say_constraints(self, module: Any) -> None:
+        """Says on ``module`` whether its constraints hold, before it is read."""
+        self.refuse_unknown()
+        attributes = module.operation.attributes
+        if self.constraints == FREE:
+            attributes[CONSTRAINTS] = ir.StringAttr.get(FREE, module.context)
+        elif CONSTRAINTS in attributes:
+            del attributes[CONSTRAINTS]
 
     def _decided(self, program: Program, directions: dict[int, str]) -> Decision:
         profile, limit = find_profile(self.machine) if self.machine else None, read_limit(self.fit)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from shardpass.ir.annotations import EXACT
 from shardpass.ir.context import UNNAMED
 from shardpass.partition.splices import spliced_table
+from shardpass.pipeline.base import show_value
 from shardpass.pipeline.run import run_pipeline
 from shardpass.planning.loop_price import OFF, LoopTerms
 from shardpass.planning.loops import with_loops
@@ -14,7 +16,12 @@ from shardpass.planning.planner import plan_program
 
 
 def plan_module(
-    text_or_module: Any, *, filename: str = UNNAMED, matmul_loops: str = OFF, matmul_one_way: bool = False
+    text_or_module: Any,
+    *,
+    filename: str = UNNAMED,
+    matmul_loops: str = OFF,
+    matmul_one_way: bool = False,
+    constraints: str = EXACT,
 ) -> ProgramPlan:
     """The plan of a module that JAX lowered or that was written by hand; the module stays as it is.
 
@@ -23,11 +30,11 @@ def plan_module(
     later passes of the pipeline ``partition`` move and join collectives, and send no more than that.
 
     ``matmul_loops``, ``matmul_one_way``: as those options of the pipeline; ``plan.loops`` are the products that are
-    done in turn with their collectives then.
+    done in turn with their collectives then. ``constraints``: as that option of ``shardpass-propagate``.
 
     Raises as ``run_pipeline``.
     """
-    module = run_pipeline(text_or_module, "propagate", filename=filename)
+    module = run_pipeline(text_or_module, f"propagate{{constraints={show_value(constraints)}}}", filename=filename)
     with module.context:
         table = spliced_table(module)
         plan = plan_program(table.program, table.found())

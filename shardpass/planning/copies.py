@@ -1,8 +1,10 @@
 """What is at hand while a program is planned: each value under its sharding, and the other copies of its array.
 
 State: ``held`` says for each value its array, type and sharding; ``at_hand`` the shardings under which an array is
-there, in the order in which they came. Copies made in a region end with it: ``entered`` and ``left`` bracket a region,
-and a journal takes back what was added. Invariant: before an op is planned all its operands are held.
+there, in the order in which they came. The result of a constraint that holds is an array of its own: it is there as the
+constraint says, in the tile that was brought for it (``Held.tile``), and what its users need is made from that. Copies
+made in a region end with it: ``entered`` and ``left`` bracket a region, and a journal takes back what was added.
+Invariant: before an op is planned all its operands are held.
 
 Example on x=2: after ``%1 = add`` held in rows, a user that needs it whole adds the copy {replicated}; the next user
 that needs it whole finds it, and one that needs columns starts from whichever of the two receives less (a slice of the
@@ -29,6 +31,7 @@ class Held(NamedTuple):
     sharding: Sharding
     dims: DimAxes | None
     mesh: PrimeMesh  # as ops of the value's region see it
+    tile: Copy | None = None  # of a constraint's result: the operand's copy that it is
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -36,7 +39,11 @@ class Held(NamedTuple):
 
     @property
     def copy(self) -> Copy:
-        return Copy(self.array, self.sharding)
+        return self.under(self.sharding)
+
+    def under(self, sharding: Sharding) -> Copy:
+        """The copy of the array under ``sharding``."""
+        return self.tile if self.tile is not None and sharding == self.sharding else Copy(self.array, sharding)
 
 
 class Copies:
@@ -52,8 +59,18 @@ class Copies:
         """Whether an op made ``value`` before: in a folded program several may, one for each op that it stands for."""
         return value in self.held
 
-    def hold(self, value: int, type: Array, sharding: Sharding, mesh: PrimeMesh, array: int | None = None) -> None:
-        """``value`` is held under ``sharding`` from now on. ``array``: a value that holds the same array.
+    def hold(
+        self,
+        value: int,
+        type: Array,
+        sharding: Sharding,
+        mesh: PrimeMesh,
+        array: int | None = None,
+        tile: Copy | None = None,
+    ) -> None:
+        """``value`` is held under ``sharding`` from now on.
+
+        ``array``: a value that holds the same array; ``tile``: a copy that is this one.
 
         Of a value that is made again, copies that one op left are not the others'.
         """
@@ -61,7 +78,7 @@ class Copies:
         if array is None and self.is_made(value):
             self._journal.append((root, self._at_hand.get(root, ())))
             self._at_hand[root] = ()
-        self.held[value] = Held(root, type, sharding, mesh.dims(sharding, type.rank), mesh)
+        self.held[value] = Held(root, type, sharding, mesh.dims(sharding, type.rank), mesh, tile)
         self.add(root, sharding)
 
     def add(self, array: int, sharding: Sharding) -> None:

@@ -126,7 +126,7 @@ class _Walk:
         for step in steps:
             if isinstance(step, Reshard):
                 self.reshard(step, number, runs)
-                if (number, step.source.array) in self.taken:
+                if (number, step.made.array) in self.taken:
                     self.brought[step.made] = step, set()
                 continue
             self.local(step.local, number, runs)

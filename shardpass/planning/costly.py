@@ -1,18 +1,23 @@
 """What in a plan costs bytes or work that other shardings would save: redistributions, and work that devices repeat.
 
-Everything is read off the plan, so it is what partitioning will build. O(parts of the plan).
+Everything is read off the plan, so it is what partitioning will build. O(parts of the plan); what constraints cost, one
+plan more for each of them.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from shardpass.planning.op_parts import blocks_of, operand_steps, results_of
 from shardpass.planning.plan import ProgramPlan
+from shardpass.planning.planner import plan_program
 from shardpass.planning.steps import BlockPlan, ControlFlowPlan, OpPlan, Reshard, SplitPlan, Step, WholePlan
-from shardpass.program.program import Op
+from shardpass.program.program import Op, constraints_of
+from shardpass.program.shardings import Shardings
+from shardpass.sharding import Sharding
 
 HEAVY = frozenset({"stablehlo.dot_general", "stablehlo.convolution"})  # ops whose work outweighs their bytes
 
@@ -71,6 +76,41 @@ def computed_whole(plan: ProgramPlan) -> Iterator[ComputedWhole]:
     for one in _every(plan.body):
         if isinstance(one, WholePlan):
             yield from (ComputedWhole(one.op, remark.bytes) for remark in one.remarks)
+
+
+@dataclass(frozen=True, slots=True)
+class CostlyConstraint:
+    """A constraint. A device receives ``bytes`` to bring the array there and on from there.
+
+    ``saved``: by how much less the program would receive if the constraint did not hold.
+    """
+
+    op: Op
+    sharding: Sharding
+    bytes: int
+    saved: int
+
+
+def costly_constraints(plan: ProgramPlan, shardings: Shardings) -> Iterator[CostlyConstraint]:
+    """The constraints without which a plan under the same ``shardings`` would receive less, in program order.
+
+    A plan for each constraint, where freeing all of them saves anything.
+    """
+    program, total = plan.program, plan.bytes_received
+    held = constraints_of(program) - program.wishes
+    if not held or plan_program(replace(program, wishes=held | program.wishes), shardings).bytes_received >= total:
+        return
+    around: Counter[int] = Counter()  # bytes by the array that moves
+    for one in redistributions(plan):
+        around[one.reshard.made.array] += one.reshard.bytes * (one.times or 1)
+        if one.op is not None and one.op.number in held:
+            around[one.op.results[0]] += one.reshard.bytes * (one.times or 1)
+    for op in program.body.every_op():
+        if op.number in held:
+            free = plan_program(replace(program, wishes=program.wishes | {op.number}), shardings)
+            if free.bytes_received < total:
+                result = op.results[0]
+                yield CostlyConstraint(op, shardings.of[result], around[result], total - free.bytes_received)
 
 
 def _every(body: BlockPlan) -> Iterator[OpPlan]:

@@ -8,7 +8,8 @@ Each op is one of (``OpKind``):
    wanted;
 2. WHOLE: operands replicated, computed on every device, results sliced; a remark says what that costs. A call of the
    host is made by one device (``Op.once``): its results, zero on the others, are partial sums over all devices;
-3. CONSTRAINT: the operand's array under another sharding;
+3. CONSTRAINT: the operand's array under another sharding, from which users of the result start; where constraints do
+   not hold (``Program.wishes``), they start from any copy of the array;
 4. ENTER_REGION, LEAVE_REGION: the tile passes the border as it is (``regions``);
 5. CONTROL_FLOW: what crosses the border of its regions has the sharding of the op's result; a predicate is replicated,
    so that every device takes the same way and collectives inside meet; a value from outside is brought once in each
@@ -152,7 +153,8 @@ class _Planner:
         if op.model.looks_on:
             wanted = [one.sharding for one in held]
         choice = self.choices.of(op.model, op.mesh, held, types, wanted)
-        self.movers.made_by(op)
+        if self.program.pinned.isdisjoint(op.results):
+            self.movers.made_by(op)
         operands = []
         for index, (value, chosen) in enumerate(zip(op.operands, choice.operands, strict=True)):
             if (held[index].sharding is chosen.sharding and not chosen.masks) or index in choice.local.ignored:
@@ -172,8 +174,9 @@ class _Planner:
         """Holds ``value``, computed as ``made`` says, under ``wanted``."""
         computed = made.computed
         reshard = None
-        # whether all ops that make the value make this copy
+        # whether all ops that make the value make this copy, and the user does not say that it is there in another
         alike = not self.copies.is_made(value) or self.copies.has(value, computed)
+        alike = alike and value not in self.program.pinned
         self.copies.hold(value, type_, wanted, op.mesh)
         if computed is not wanted and computed != wanted:
             price = self.prices.move(type_, computed, wanted, op.mesh)
@@ -220,7 +223,10 @@ class _Planner:
         type_ = self.program.array(result)
         target = self.wanted(result, type_, op.mesh)
         operand = self._bring(value, target, self._explained("a sharding constraint", op))
-        self.copies.hold(result, type_, target, op.mesh, array=value)
+        if op.number in self.program.wishes:
+            self.copies.hold(result, type_, target, op.mesh, array=value)
+        else:
+            self.copies.hold(result, type_, target, op.mesh, tile=operand.copy)
         return ConstraintPlan(op, operand)
 
     # ---------------------------------------------------------------- manual regions

@@ -63,8 +63,8 @@ class Movers:
             if self._price(held, target, price, DEPTH) < price:
                 self._again(held, target, cause, steps)
             else:
-                start = Copy(held.array, source)
-                steps.append(Reshard(start, target, held.type, held.mesh, price, cause))
+                start = held.under(source)
+                steps.append(Reshard(start, target, held.type, held.mesh, price, cause, held.array))
             self.copies.add(held.array, target)
         return Copy(held.array, target)
 

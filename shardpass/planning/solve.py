@@ -247,7 +247,7 @@ class _Network:
             for place, (rule, _) in enumerate(pair_rules(op.model.rule)):
                 self._split(passes(rule), op, (op.operands[place],), (op.results[place],), often)
         elif op.kind is OpKind.CONSTRAINT:
-            self._constraint(*op.operands, *op.results)
+            self._constraint(op)
         elif op.kind is OpKind.CONTROL_FLOW:
             results = [self._of(value) for value in op.results]
             for value, result in zip(op.operands, results, strict=False):
@@ -264,12 +264,17 @@ class _Network:
         if target is not None:
             self._taken(value, target.variable, target.domain, times)
 
-    def _constraint(self, value: int, result: int) -> None:
-        """``result`` is ``value`` under another split. Users may take either; what nobody takes is not made."""
+    def _constraint(self, op: Op) -> None:
+        """``result`` is ``value`` under another split.
+
+        Where constraints do not hold, users may take either, and what nobody takes is not made.
+        """
+        (value,), (result,) = op.operands, op.results
         source, target = self._of(value), self._of(result)
         if value in self._before:
             source = self._before[value][0]
-        if source is None or target is None or len(target.domain) > 1 or value in self.estimate.free:
+        holds = op.number not in self.program.wishes
+        if holds or source is None or target is None or len(target.domain) > 1 or value in self.estimate.free:
             self._same(value, target, self._times(value))
             return
         array, mesh = self.program.array(value), self.estimate.meshes[value]

@@ -42,7 +42,8 @@ class Copy(NamedTuple):
 class Reshard:
     """A redistribution of an array, as ops of a region with ``mesh`` see it.
 
-    ``bytes``: what one device receives, by the default planner. ``cause``: for people, why it is there.
+    ``bytes``: what one device receives, by the default planner. ``cause``: for people, why it is there. ``array``: of
+    the copy that is made, where that is not the source's: a constraint's result begins in a copy of its operand.
     """
 
     source: Copy
@@ -51,10 +52,11 @@ class Reshard:
     mesh: PrimeMesh
     bytes: int
     cause: str
+    array: int | None = None
 
     @property
     def made(self) -> Copy:
-        return Copy(self.source.array, self.target)
+        return Copy(self.source.array if self.array is None else self.array, self.target)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +141,7 @@ class WholePlan:
 
 @dataclass(frozen=True, slots=True)
 class ConstraintPlan:
-    """A constraint: its result is the operand's array."""
+    """A constraint: its result is the operand's array, in the copy that the operand is brought to."""
 
     op: Op
     operand: OperandPlan

@@ -160,6 +160,9 @@ class Program:
         said: by value, of those that have an annotation.
         results_said: of the results of main, in order.
         count: number of ops.
+        pinned: results of ops that are no constraints, and that the user annotated: they are there as annotated, and
+            users start from that copy.
+        wishes: the constraints, by op, that do not hold: users of their results may start from any copy of the array.
     """
 
     mesh: PrimeMesh
@@ -168,6 +171,8 @@ class Program:
     said: dict[int, Said]
     results_said: tuple[Said, ...]
     count: int
+    pinned: frozenset[int] = frozenset()
+    wishes: frozenset[int] = frozenset()
 
     def array(self, value: int) -> Array:
         """The type of a value that is a ranked tensor."""
@@ -175,3 +180,8 @@ class Program:
         if found is None:
             raise TypeError(f"value {value} is no ranked tensor")
         return found
+
+
+def constraints_of(program: Program) -> frozenset[int]:
+    """The numbers of the program's constraints."""
+    return frozenset(op.number for op in program.body.every_op() if op.kind is OpKind.CONSTRAINT)

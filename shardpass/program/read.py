@@ -6,7 +6,7 @@ microseconds an op; models are shared by equal ops (``models``).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from jaxlib.mlir import ir
@@ -15,10 +15,13 @@ from shardpass.diagnostics.table_passes import NO_MESH, SCOPE_OFF_MESH
 from shardpass.element_types import element_type
 from shardpass.ir.annotations import (
     CONSTRAINT,
+    CONSTRAINTS,
+    FREE,
     MANUAL,
     MESH,
     ONCE,
     ORDER,
+    PINNED,
     PRIORITIES,
     REPLICATED,
     SCOPE,
@@ -28,6 +31,7 @@ from shardpass.ir.annotations import (
     UNSPECIFIED,
     Signature,
     custom_call_target,
+    get_text,
     main_of,
     mesh_of,
     priorities,
@@ -43,7 +47,7 @@ from shardpass.ops.model import OpModel
 from shardpass.ops.registry import OpDef, find
 from shardpass.ops.splits.prime_mesh import PrimeMesh, prime_mesh
 from shardpass.program.models import Models
-from shardpass.program.program import NOTHING_SAID, Array, Block, Op, OpKind, Program, Said, array_of
+from shardpass.program.program import NOTHING_SAID, Array, Block, Op, OpKind, Program, Said, array_of, constraints_of
 from shardpass.program.validate import read_for
 from shardpass.sharding import Sharding, parse_sharding
 
@@ -88,6 +92,7 @@ class _Reader:
         self.arrays: list[Array | None] = []
         self.types: dict[Any, Array | None] = {}
         self.said: dict[int, Said] = {}
+        self.pinned: list[int] = []
         self.models = Models()
         self.scopes: dict[Any, PrimeMesh] = {}
         self.texts: dict[tuple[Any, int], list[Sharding]] = {}
@@ -104,7 +109,10 @@ class _Reader:
             self._said(row, value.type, end.location) if SHARDING in row else NOTHING_SAID
             for value, row in zip(end.operands, self.handles.signature.results, strict=True)
         )
-        program = Program(self.mesh, tuple(self.arrays), body, self.said, results, len(self.handles.ops))
+        arrays, count = tuple(self.arrays), len(self.handles.ops)
+        program = Program(self.mesh, arrays, body, self.said, results, count, frozenset(self.pinned))
+        if get_text(self.handles.module.operation, CONSTRAINTS) == FREE:
+            program = replace(program, pinned=frozenset(), wishes=constraints_of(program))
         return program, self.handles
 
     # ---------------------------------------------------------------- values
@@ -166,6 +174,8 @@ class _Reader:
             for place, value in enumerate(results):
                 if self.arrays[value] is not None:
                     self.said[value] = self._said(attributes, found[place].type, op.location, place, len(results))
+        if PINNED in attributes:
+            self.pinned += results
         if target in BORDERS:
             return Op(number, name, BORDERS[target], operands, results, mesh, target=target)
         ranked = None not in map(self.arrays.__getitem__, (*operands, *results))

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from shardpass.ops.splits.factors import DimAxes, DimMap
-from shardpass.program.program import Op, OpKind, Program
+from shardpass.program.program import NOTHING_SAID, Op, OpKind, Program
 from shardpass.program.shardings import Shardings
 
 ARGUMENT, CONSTRAINT, RESULT = "argument", "constraint", "result"
@@ -69,9 +69,7 @@ class Provenance:
 
     def of(self, value: int, axis: int) -> Annotated | None:
         """The annotation nearest to the split of ``value`` over ``axis``; None where none reaches it."""
-        reached = self._reached.get(axis)
-        if reached is None:
-            reached = self._reached[axis] = self._search(axis)
+        reached = self._nearest(axis)
         for dim, axes in enumerate(self.dims(value)):
             if axis in axes and (value, dim) in reached:
                 return reached[value, dim]
@@ -79,13 +77,16 @@ class Provenance:
 
     def at(self, value: int, dim: int, axis: int) -> Annotated | None:
         """As ``of``, of a dimension that an op splits over ``axis``, whether the value holds it so or not."""
-        found = self.of(value, axis)
-        if found is not None:
-            return found
-        reached = self._reached[axis]
-        return next((reached[node] for node in self._ties.get((value, dim), ()) if node in reached), None)
+        reached, node = self._nearest(axis), (value, dim)
+        return next((reached[each] for each in (node, *self._ties.get(node, ())) if each in reached), None)
 
     # ---------------------------------------------------------------- the search
+
+    def _nearest(self, axis: int) -> dict[Node, Annotated]:
+        reached = self._reached.get(axis)
+        if reached is None:
+            reached = self._reached[axis] = self._search(axis)
+        return reached
 
     def _search(self, axis: int) -> dict[Node, Annotated]:
         reached: dict[Node, Annotated] = {}
@@ -106,10 +107,12 @@ class Provenance:
         return reached
 
     def _says(self, annotated: Annotated, dim: int, axis: int) -> bool:
-        if annotated.kind != RESULT:
-            return True
+        """Whether the annotation itself splits the dimension over ``axis``; what it leaves open others decided."""
         program = self.program
-        said = program.results_said[annotated.place].sharding
+        if annotated.kind == RESULT:
+            said = program.results_said[annotated.place].sharding
+        else:
+            said = program.said.get(annotated.value, NOTHING_SAID).sharding
         dims = None if said is None else program.mesh.dims(said, program.array(annotated.value).rank)
         return dims is not None and axis in dims[dim]
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from shardpass.diagnostics import collect
 from shardpass.diagnostics.table_suggest import SHARDINGS_OF_WHAT
+from shardpass.ir.annotations import EXACT
 from shardpass.ir.context import parse_module
 from shardpass.ir.doors import Given
 from shardpass.pipeline.base import show_value
@@ -42,6 +43,7 @@ def explain(
     effort: int = 1,
     hints: bool = False,
     matmul_loops: str = OFF,
+    constraints: str = EXACT,
     profile: str | None = None,
     **kwargs: Any,
 ) -> Explanation:
@@ -62,6 +64,8 @@ def explain(
         effort: of ``shardpass-propagate``: 0 propagates alone, 1 searches, 2 looks longer.
         hints: look for annotations that save; each is tried by planning again, which takes longer than the report.
         matmul_loops: which products are done in turn with the collective beside them, as the pipeline's option.
+        constraints: "exact", or "free" to see what the program would cost if its constraints did not hold; as the
+            option of ``shardpass-propagate``.
         profile: the old name of ``machine``.
 
     Raises ShardpassError: SP801 and SP803, what lowering raises, and what the pipeline ``partition`` raises.
@@ -76,8 +80,8 @@ def explain(
     if not is_partitioned(module):
         put_mesh(module, read_mesh(mesh), file)
     given_text = data if mesh is None else str(module.operation.get_asm(enable_debug_info=True))
+    passes = pipeline(effort, matmul_loops, machine, constraints)
     with collect():
-        passes = pipeline(effort, matmul_loops, machine)
         found = explain_module(module, file, pipeline=passes, profile=machine or DEFAULT, folders=folders)
     allowed = None if limit is None or limit == "max" else int(limit)
     advice = with_hints(data, file, read_mesh(mesh), effort, machine, folders) if hints else None
@@ -102,14 +106,15 @@ def with_hints(
         return find_hints(module, effort, Machine(find_profile(machine) if machine else None), Sources(folders))
 
 
-def pipeline(effort: int, matmul_loops: str = OFF, machine: str | None = None) -> str:
+def pipeline(effort: int, matmul_loops: str = OFF, machine: str | None = None, constraints: str = EXACT) -> str:
     """The pipeline "partition": its search at ``effort``, its products in turn as ``matmul_loops`` says.
 
-    ``machine``: for which shardings are decided and redistributions planned.
+    ``machine``: for which shardings are decided and redistributions planned. ``constraints``: whether they hold.
     """
     given = [] if effort == 1 else [f"effort={effort}"]
     given += [f"{option}={show_value(machine)}" for option in ("machine", "profile") if machine]
     given += [] if matmul_loops == OFF else [f"matmul-loops={show_value(matmul_loops)}"]
+    given += [] if constraints == EXACT else [f"constraints={show_value(constraints)}"]
     return f"{PIPELINE}{{{' '.join(given)}}}" if given else PIPELINE
 
 

@@ -10,7 +10,7 @@
 // CHECK-SAME: tensor<8xf32> {mhlo.sharding = "{replicated}"})
 // CHECK-SAME: -> (tensor<8x16xf32> {mhlo.sharding = "{devices=[1,8]<=[8]}"})
 // model before data in one dimension: the transposed order of devices.
-// CHECK: stablehlo.negate %{{.*}} {mhlo.sharding = "{devices=[8,1]<=[2,4]T(1,0)}"}
+// CHECK: stablehlo.negate %{{.*}} {mhlo.sharding = "{devices=[8,1]<=[2,4]T(1,0)}", shardpass.pinned}
 // CHECK-NOT: sdy.
 module {
   sdy.mesh @mesh = <["data"=2, "model"=4]>

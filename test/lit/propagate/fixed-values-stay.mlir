@@ -4,7 +4,7 @@
 // CHECK-LABEL: func.func @main(
 // CHECK-SAME: tensor<8x8xf32> {mhlo.sharding = "{devices=[2,1]<=[2]}"})
 // CHECK-SAME: -> (tensor<8x8xf32> {mhlo.sharding = "{replicated}"})
-// CHECK: stablehlo.negate %{{.*}} {mhlo.sharding = "{devices=[1,2]<=[2]}"}
+// CHECK: stablehlo.negate %{{.*}} {mhlo.sharding = "{devices=[1,2]<=[2]}", shardpass.pinned}
 func.func @main(%x: tensor<8x8xf32> {mhlo.sharding = "{devices=[2,1]<=[2]}"}) -> (tensor<8x8xf32> {mhlo.sharding = "{replicated}"}) {
   %0 = stablehlo.negate %x {mhlo.sharding = "{devices=[1,2]<=[2]}"} : tensor<8x8xf32>
   return %0 : tensor<8x8xf32>

@@ -30,10 +30,19 @@ SORT = """
 """
 
 
-def test_what_was_cut_from_a_whole_array_is_not_gathered_again() -> None:
+def test_what_was_cut_from_a_whole_array_is_not_gathered_again_where_constraints_are_free() -> None:
     """The operand of the sort is whole before its constraint, its result is before it is cut."""
     text = PROGRAM.format(argument=WHOLE, constraint=SPLIT, result=WHOLE, body=SORT)
-    assert check_text(text, [X]).kinds == []
+    assert check_text(text, [X], pipeline="partition{constraints=free}").kinds == []
+
+
+def test_a_user_of_a_constraint_starts_from_its_copy() -> None:
+    """The sort takes %s whole, and %s is there in tiles alone; its result is whole before it is cut and is annotated.
+
+    A device has 3 of 10 elements, padded to 12, and receives the others once for each of the two.
+    """
+    text = PROGRAM.format(argument=WHOLE, constraint=SPLIT, result=WHOLE, body=SORT)
+    assert check_text(text, [X]).kinds == ["all_gather", "all_gather"]
 
 
 def test_the_users_constraint_is_gathered_once() -> None:
