@@ -11,7 +11,7 @@ device gives and what it gets, in bytes, and g the number of devices in a group:
     collective_permute    the operand         whole
     collective_broadcast  the operand         whole
 
-In a group of one device nothing is received. A fraction of a byte is dropped.
+In a group of one device nothing is received. The blocks that a device keeps, whole / g, are rounded down to a byte.
 
 Example: an all_gather over 4 devices to 64 bytes brings 48 bytes to each, an all_reduce of 64 bytes 96.
 """
@@ -34,7 +34,8 @@ def bytes_received(kind: str, whole: int, devices: int) -> int:
     """Bytes that a device receives by a collective of ``kind`` in a group of ``devices``."""
     if kind in (PERMUTE, BROADCAST):
         return whole if devices > 1 else 0
-    return whole * (devices - 1) * (2 if kind == ALL_REDUCE else 1) // devices
+    received = whole - whole // devices
+    return 2 * received if kind == ALL_REDUCE else received
 
 
 @dataclass(frozen=True, slots=True)

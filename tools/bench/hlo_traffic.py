@@ -1,7 +1,8 @@
 """The bytes that the collectives of a compiled program move: one counter for programs of any partitioner.
 
-Read from the text of optimised HLO. Bytes are those that one device receives, its own data not counted, with the
-shapes as printed (those of a device) and g devices in a group:
+Read from the text of optimised HLO. Bytes are added up for each device, and the greatest sum counts; own data is not
+counted. Of a permute its targets receive alone, of other collectives all devices, with the shapes as printed (those of
+a device) and g devices in a group:
 
     all-gather, all-to-all  result * (g-1)/g      reduce-scatter      result * (g-1)
     collective-permute      result                all-reduce          2 * result * (g-1)/g
@@ -22,7 +23,7 @@ Cost: one pass over the text, one over the graph of computations.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import prod
@@ -44,6 +45,9 @@ _KINDS = (
 )
 
 
+EVERY = -1
+
+
 @dataclass(frozen=True, slots=True)
 class Traffic:
     """``by_kind``: (kind, how many, bytes), most bytes first; ``unknown_loops``: how many count as one trip."""
@@ -56,19 +60,33 @@ class Traffic:
 
 @dataclass(slots=True)
 class _Sum:
+    """Of a computation: by kind, how many collectives, and the bytes by device; ``EVERY`` stands for all devices."""
+
     counts: dict[str, int] = field(default_factory=dict)
-    sizes: dict[str, Fraction] = field(default_factory=dict)
+    sizes: dict[str, dict[int, Fraction]] = field(default_factory=dict)
     unknown: int = 0
+
+    def put(self, kind: str, size: Fraction, receivers: Iterable[int] = (EVERY,)) -> None:
+        self.counts[kind] = self.counts.get(kind, 0) + 1
+        sums = self.sizes.setdefault(kind, {})
+        for device in receivers:
+            sums[device] = sums.get(device, Fraction()) + size
 
     def add(self, other: _Sum, times: int = 1) -> None:
         for kind, count in other.counts.items():
             self.counts[kind] = self.counts.get(kind, 0) + times * count
-            self.sizes[kind] = self.sizes.get(kind, Fraction()) + times * other.sizes[kind]
+            sums = self.sizes.setdefault(kind, {})
+            for device, size in other.sizes[kind].items():
+                sums[device] = sums.get(device, Fraction()) + times * size
         self.unknown += other.unknown
 
-    @property
-    def bytes(self) -> Fraction:
-        return sum(self.sizes.values(), Fraction())
+    def bytes(self, *kinds: str) -> Fraction:
+        """What the device receives that receives most by these kinds."""
+        sums: dict[int, Fraction] = {}
+        for kind in kinds:
+            for device, size in self.sizes[kind].items():
+                sums[device] = sums.get(device, Fraction()) + size
+        return sums.pop(EVERY, Fraction()) + max(sums.values(), default=Fraction())
 
 
 def traffic(hlo: str, devices: int, *, scattered: bool = False) -> Traffic:
@@ -86,8 +104,8 @@ def traffic(hlo: str, devices: int, *, scattered: bool = False) -> Traffic:
         return known[name]
 
     total = count(entry)
-    rows = sorted(((k, n, round(total.sizes[k])) for k, n in total.counts.items()), key=lambda row: -row[2])
-    return Traffic(round(total.bytes), sum(total.counts.values()), tuple(rows), total.unknown)
+    rows = sorted(((k, n, round(total.bytes(k))) for k, n in total.counts.items()), key=lambda row: -row[2])
+    return Traffic(round(total.bytes(*total.counts)), sum(total.counts.values()), tuple(rows), total.unknown)
 
 
 def _computations(hlo: str) -> tuple[dict[str, list[str]], str]:
@@ -111,10 +129,12 @@ def _count_line(line: str, found: _Sum, count: Callable[[str], _Sum], devices: i
         return
     op, rest = match["op"].removesuffix("-start"), match["rest"]
     if op in _KINDS:
-        size = _received(op, _size(match["type"], match["op"] != op), rest, devices)
-        if size is not None:
-            found.counts[op] = found.counts.get(op, 0) + 1
-            found.sizes[op] = found.sizes.get(op, Fraction()) + size
+        size = _size(match["type"], match["op"] != op)
+        if op == "collective-permute":
+            if receivers := _targets(rest):
+                found.put(op, Fraction(size), receivers)
+        elif (received := _received(op, size, group_size(rest, devices))) is not None:
+            found.put(op, received)
     elif op == "while":
         trips = re.search(r'"known_trip_count":\{"n":"(\d+)"\}', rest)
         for name in re.findall(r"(?:condition|body)=%?([\w.\-]+)", rest):
@@ -126,7 +146,7 @@ def _count_line(line: str, found: _Sum, count: Callable[[str], _Sum], devices: i
         names = re.findall(r"(?:true_computation|false_computation)=%?([\w.\-]+)", rest)
         if several := re.search(r"branch_computations=\{([^}]*)\}", rest):
             names = [name.strip().lstrip("%") for name in several[1].split(",")]
-        found.add(max((count(name) for name in names), key=lambda s: s.bytes, default=_Sum()))
+        found.add(max((count(name) for name in names), key=lambda s: s.bytes(*s.counts), default=_Sum()))
     elif op == "call" and (called := re.search(r"to_apply=%?([\w.\-]+)", rest)):
         found.add(count(called[1]))
 
@@ -141,8 +161,7 @@ def _count_sliced(line: str, computation: str, found: _Sum, slices: Slices, devi
     for kind, parts, times in (("reduce-scatter", True, 1), ("all-reduce", False, 2)):
         size = sum(size for size, one in zip(sizes, sliced, strict=True) if one is parts)
         if size:
-            found.counts[kind] = found.counts.get(kind, 0) + 1
-            found.sizes[kind] = found.sizes.get(kind, Fraction()) + size * times * Fraction(group - 1, group)
+            found.put(kind, size * times * Fraction(group - 1, group))
     return True
 
 
@@ -160,12 +179,15 @@ def _bits(kind: str) -> int:
     return BITS[kind] if number is None else int(number[0])
 
 
-def _received(op: str, size: int, rest: str, devices: int) -> Fraction | None:
-    if op == "collective-permute":
-        pairs = re.search(r"source_target_pairs=\{((?:\{\d+,\d+\},?)*)\}", rest)
-        moves = [pair for pair in re.findall(r"\{(\d+),(\d+)\}", pairs[1] if pairs else "") if pair[0] != pair[1]]
-        return Fraction(size) if moves else None
-    group = group_size(rest, devices)
+def _targets(rest: str) -> list[int]:
+    """The devices to which another sends."""
+    pairs = re.search(r"source_target_pairs=\{((?:\{\d+,\d+\},?)*)\}", rest)
+    found = re.findall(r"\{(\d+),(\d+)\}", pairs[1] if pairs else "")
+    return [int(target) for source, target in found if source != target]
+
+
+def _received(op: str, size: int, group: int) -> Fraction | None:
+    """What a device of a group receives; None where it is alone."""
     if group == 1:
         return None
     others = Fraction(group - 1, group)

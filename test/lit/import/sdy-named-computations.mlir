@@ -28,7 +28,7 @@ func.func @main(%x: tensor<8x2xi32>) -> tensor<8x2xi32> {
 sdy.mesh @mesh = <["a"=2, "b"=2]>
 
 // CHECK-LABEL: @main
-// CHECK-DAG: stablehlo.constant {mhlo.sharding = "{devices=[2,2]<=[4]}"} dense<2> : tensor<8x4xi32>
+// CHECK-DAG: stablehlo.constant {mhlo.sharding = "{devices=[2,2]<=[4]}", shardpass.pinned} dense<2> : tensor<8x4xi32>
 // CHECK-DAG: stablehlo.constant dense<(1.000000e+00,2.000000e+00)> : tensor<8xcomplex<f32>>
 func.func @main() -> (tensor<8x4xi32>, tensor<8xcomplex<f32>>) {
   %0 = sdy.constant {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"a"}, {"b"}]>]>} dense<2> : tensor<8x4xi32>

@@ -16,6 +16,7 @@ from shardpass.report.naming import Sources
 from shardpass.report.page import to_html
 from shardpass.report.rows import BACKWARD, HintFact, MemoryFacts, Row
 from shardpass.report.text import show_bytes, text
+from shardpass.sharding import AxisRef
 
 
 def use(kind="all_gather", size=4096, **fields):
@@ -194,12 +195,13 @@ def test_a_limit_and_hints_are_on_the_page():
 
 def test_names_cannot_break_out_of_the_page():
     evil = "<script>alert(1)</script>\"'>"
-    source = to_html(Explanation(evil, 2, ((evil, 2),), (use(reason=evil, axes=evil, place=Place(evil, 1, 1)),)))
+    axis = AxisRef(evil).bare
+    source = to_html(Explanation(evil, 2, ((evil, 2),), (use(reason=evil, axes=axis, place=Place(evil, 1, 1)),)))
     page = Page(source)
     assert source.count("<script") == source.count("</script") == 2  # the page's own
     assert page.title.startswith(evil)
     (row,) = page.data["rows"]
-    assert (page.data["file"], row["reason"], row["axes"], row["full"]) == (evil, evil, [evil], f"{evil}:1:1")
+    assert (page.data["file"], row["reason"], row["axes"], row["full"]) == (evil, evil, [axis], f"{evil}:1:1")
 
 
 def test_source_lines_are_shown_where_the_file_is_there(tmp_path):

@@ -35,7 +35,7 @@ WITHOUT_CASES = {
         dynamic_broadcast_in_dim dynamic_conv dynamic_gather dynamic_iota dynamic_pad dynamic_reshape
         real_dynamic_slice set_dimension_size infeed outfeed send recv partition_id
         """,
-    "holds no array of its own": "tuple get_tuple_element after_all create_token async_start async_done",
+    "holds no array of its own": "get_tuple_element after_all create_token async_start async_done",
     "of one device's program, not of whole arrays": "collective_reduce cross-replica-sum replica_id",
     "computed whole on every device, as every op without a rule: custom_call/unknown-target": """
         einsum unary_einsum chlo.scan

@@ -89,8 +89,8 @@ def test_a_loop_counts_as_often_as_it_is_known_to_run():
     known = ', backend_config={"known_trip_count":{"n":"5"}}'
     found = received(hlo(WHILE + known, more=BODY), 4)
     assert found.runs == {"all_gather": 10}
-    assert found.total == 5 * (24 + 0)  # half of a predicate is no whole byte
-    assert received(hlo(WHILE, more=BODY), 4).total == 24
+    assert found.total == 5 * (24 + 1)  # half of a predicate is sent as a byte
+    assert received(hlo(WHILE, more=BODY), 4).total == 24 + 1
 
 
 def test_a_call_counts_what_it_calls_each_time():

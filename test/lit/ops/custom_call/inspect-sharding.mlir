@@ -6,7 +6,7 @@
 // IMPORT-COUNT-2: @InspectSharding({{.*}} : (tensor<8x4xf32>) -> tensor<8x4xf32>
 // CHECK-NOT: remark
 // CHECK: shardpass.inspected = [{place = {{.*}}inspect-sharding.mlir\22:18:10)", sharding = "{devices=[2,1]<=[2]}", type = tensor<8x4xf32>}, {config = "address", place = {{.*}}inspect-sharding.mlir\22:19:5)", sharding = "{devices=[2,1]<=[2]}", type = tensor<8x4xf32>}]
-// CHECK: func.func @main
+// CHECK-LABEL: func.func @main
 // CHECK-NOT: InspectSharding(%{{.*}} tensor<8x4xf32>
 // CHECK-NOT: all_gather
 // CHECK: stablehlo.custom_call @InspectSharding(%{{.*}}) {backend_config = "address", has_side_effect = true} : (tensor<4x4xf32>) -> tensor<4x4xf32>

@@ -1,6 +1,7 @@
 // An array without rows, or of which no element is wanted, has a top_k without elements.
 // RUN: shardpass-run %s partition --devices 2 --check
 // RUN: shardpass-opt %s partition | FileCheck %s
+// CHECK-LABEL: @main
 // CHECK-NOT: stablehlo.gather
 // CHECK: return
 module attributes {mhlo.num_partitions = 2 : i32} {

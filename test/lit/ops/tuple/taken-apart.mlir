@@ -1,6 +1,7 @@
 // Elements of a tuple are values of their own, and its sharding is a constraint of each.
 // RUN: shardpass-opt %s import | FileCheck %s
 // RUN: shardpass-run %s partition --devices 2 --check
+// CHECK-LABEL: @main
 // CHECK-NOT: tuple
 // CHECK: %[[ROWS:.*]] = stablehlo.custom_call @Sharding(%arg0) {mhlo.sharding = "{devices=[2,1]<=[2]}"}
 // CHECK: stablehlo.custom_call @Sharding(%arg1) {mhlo.sharding = "{replicated}"}

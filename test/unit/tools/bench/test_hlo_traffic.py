@@ -33,6 +33,15 @@ def test_bytes_of_one_collective(line, size):
     assert (found.bytes, found.collectives) == (size, 1)
 
 
+def test_a_permute_is_counted_where_it_arrives() -> None:
+    """Device 0 receives 16 bytes and 1 the same: no device receives 32."""
+    there, back = (
+        f"%a = f32[4]{{0}} collective-permute(%p), source_target_pairs={{{{{pair}}}}}" for pair in ("0,1", "1,0")
+    )
+    found = traffic(entry(there, back), 2)
+    assert (found.bytes, found.collectives, found.by_kind) == (16, 2, (("collective-permute", 2, 16),))
+
+
 @pytest.mark.parametrize(
     "line",
     [
