@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shardpass.diagnostics.core import Code
+from shardpass.diagnostics.core import Code, ShardpassError
 
 NOT_MLIR = Code(
     "SP101",
@@ -212,6 +212,19 @@ BAD_EXPECTATION = Code(
     remedy="write `// expected-error@+1 {{{{text}}}}`; other severities are -warning, -remark and -note, a suffix -re "
     "allows regular expressions, and places are @+N, @-N, @above, @below and @unknown",
     explanation="Under `--verify-diagnostics`, a comment starts with `expected-` but does not follow the grammar.",
+)
+
+
+class ArgumentError(ShardpassError, TypeError):
+    """An argument of a public function that is of no type that the function takes."""
+
+
+ARGUMENT = Code(
+    "SP140",
+    "{function}: the argument {argument} is {value} of type {type}",
+    remedy="give {wanted}",
+    explanation="A public function got an object that its argument cannot be. The exception is a TypeError as well.",
+    exception=ArgumentError,
 )
 
 FOREIGN = Code(

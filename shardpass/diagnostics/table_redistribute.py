@@ -131,7 +131,7 @@ NOT_A_SHARDING = Code(
 DEVICE_COUNT = Code(
     "SP416",
     "num_devices is {given}, which is not a number of devices",
-    "give an integer from 1 up",
+    "give an integer from 1 to {most}",
     explanation="The number of devices is needed where neither sharding names its devices.",
     exception=RedistributionError,
 )

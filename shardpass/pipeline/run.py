@@ -28,6 +28,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.passmanager import PassManager
 
 from shardpass.diagnostics import Diagnostic, Severity, ShardpassError, collect, report
+from shardpass.diagnostics.arguments import has, text_of, wrong_argument
 from shardpass.diagnostics.internal import internal_error
 from shardpass.diagnostics.table_driver import INVALID_IR, MLIR_FAILED, PASS_FAILED
 from shardpass.ir import streamed
@@ -100,17 +101,20 @@ def run_pipeline(text_or_module: Any, pipeline: str, *, filename: str = UNNAMED)
     ``filename`` is what diagnostics call the text. Warnings and remarks go to stderr, or to the innermost
     ``shardpass.diagnostics.collect()``.
 
-    Raises ShardpassError with every finding where the text, the pipeline or a pass fails, TypeError where
-    the first argument is something else.
+    Raises ShardpassError with every finding where the text, the pipeline or a pass fails, SP140, which is a TypeError
+    as well, where an argument is something else.
     """
-    given = text_or_module.compiler_ir("stablehlo") if hasattr(text_or_module, "compiler_ir") else text_or_module
+    pipeline = text_of("run_pipeline", "pipeline", pipeline, "the name of a pipeline, or a list of passes as text")
+    filename = text_of("run_pipeline", "filename", filename, "the name of the file that the text is from")
+    filename = filename.encode("utf-8", "backslashreplace").decode()  # of a file whose name is no UTF-8
+    given = text_or_module.compiler_ir("stablehlo") if has(text_or_module, "compiler_ir") else text_or_module
     if isinstance(given, str | bytes | LargeFile):
         module = parse_module(given, filename)
     elif isinstance(given, ir.Module):
         module = copy_module(given)
     else:
-        what = type(given).__name__
-        raise TypeError(f"run_pipeline takes MLIR text, bytecode, an ir.Module or a jax.stages.Lowered, not {what}")
+        wanted = "MLIR text, bytecode, an ir.Module or what jax.jit(f).lower(...) returns"
+        raise wrong_argument("run_pipeline", "text_or_module", text_or_module, wanted)
     run_in_place(module, pipeline)
     return module
 

@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Any
 
 from shardpass.diagnostics import table_redistribute as table
+from shardpass.diagnostics.arguments import shown
 from shardpass.redistribute.candidates.search import between, build_plan
 from shardpass.redistribute.candidates.sums import concatenated, half_added, stacked, unstacked
 from shardpass.redistribute.plan import Plan
@@ -68,6 +69,8 @@ def plan_redistribution(
     sides = sharding_of(source, "source", len(sizes)), sharding_of(target, "target", len(sizes))
     meshes = tuple(given.mesh if isinstance(given, Sharding) else None for given in sides)
     terms = Terms(find_profile(profile), read_limit(memory_limit))
+    if type(planner) is not str or planner not in PLANNERS:
+        raise table.PLANNER.error(name=shown(planner), known=" and ".join(PLANNERS))
     return _cached(sizes, element_name_of(element_type), *sides, planner, count_of(num_devices), terms, meshes)
 
 
@@ -94,8 +97,6 @@ def _cached(
     terms: Terms,
     meshes: tuple[Mesh | None, ...],  # shardings that are equal may name their axes differently
 ) -> Plan:
-    if planner not in PLANNERS:
-        raise table.PLANNER.error(name=planner, known=" and ".join(PLANNERS))
     return solve(make_problem(shape, element_type, source, target, num_devices), planner, terms)
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any
 
 import jax
 from jaxlib.mlir import ir
 
 from shardpass.diagnostics import ShardpassError, table_runtime
+from shardpass.diagnostics.arguments import wrong_argument
 from shardpass.ir import jax_private
 from shardpass.ir.annotations import Signature as Annotations
 from shardpass.ir.annotations import custom_call_target, main_of
@@ -22,6 +24,7 @@ from shardpass.runtime.executable import Executable, first_line
 from shardpass.runtime.manual_computation import over_devices
 from shardpass.runtime.partitioned_signature import Signature, read_signature
 from shardpass.runtime.processes import agreed, first_of_each
+from shardpass.sharding.meaning import MOST_DEVICES
 
 # what JAX says of buffers that XLA may overwrite: a placed array must outlive the run
 DONATION = ("tf.aliasing_output", "jax.buffer_donor", "mhlo.layout_mode")
@@ -41,6 +44,10 @@ def compile(module: Any, devices: Sequence[Any] | None = None) -> Executable:
             SP508 (it calls Python back), SP511 (XLA refuses it), SP560, SP561, SP563 (between processes).
     """
     # of a module, in its own context: there the elements of constants are held once
+    if not isinstance(module, str | bytes | LargeFile | ir.Module):
+        raise wrong_argument("compile", "module", module, "the text, the bytecode or the ir.Module of a program")
+    if devices is not None:
+        devices = _devices(devices)
     copy = copy_module(module) if isinstance(module, ir.Module) else own_copy(module)
     refuse_callbacks(copy)
     signature = read_signature(copy)
@@ -56,6 +63,16 @@ def compile(module: Any, devices: Sequence[Any] | None = None) -> Executable:
         if NO_WAY_BACK not in str(error):
             raise
     return load(marked, signature, chosen)
+
+
+def _devices(given: Any) -> tuple[Any, ...]:
+    try:
+        found = tuple(islice(given, MOST_DEVICES))
+    except Exception:  # of the object's own
+        found = (None,)
+    if not all(isinstance(device, jax.Device) for device in found):
+        raise wrong_argument("compile", "devices", given, "a sequence of jax devices, such as jax.devices()[:4]")
+    return found
 
 
 def refuse_callbacks(module: Any) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from shardpass.diagnostics import collect
+from shardpass.diagnostics.arguments import text_of, whole, wrong_argument
 from shardpass.diagnostics.table_suggest import SHARDINGS_OF_WHAT
 from shardpass.ir.annotations import EXACT
 from shardpass.ir.context import parse_module
@@ -25,7 +26,7 @@ from shardpass.report.naming import Sources
 from shardpass.report.rows import HintFact
 from shardpass.sharding import Mesh
 from shardpass.suggesting.hints import find_hints
-from shardpass.suggesting.take import put_mesh, read_mesh, take
+from shardpass.suggesting.take import effort_of, machine_of, put_mesh, read_mesh, take
 
 UNSAID = object()
 DEFAULT = "default"  # the profile by which times are modelled where no machine is named
@@ -71,20 +72,28 @@ def explain(
     Raises ShardpassError: SP801 and SP803, what lowering raises, and what the pipeline ``partition`` raises.
     """
     limit = None if memory_limit is None else read_limit(memory_limit)
-    machine = machine or profile
+    machine = machine_of("explain", machine, profile)
+    constraints = text_of("explain", "constraints", constraints, "exact, or free")
+    over = read_mesh(mesh, "explain")
+    effort = effort_of("explain", effort, 0)
+    matmul_loops = text_of("explain", "matmul_loops", matmul_loops, "off, all, memory, or the name of a machine")
+    if trips is not None and whole(trips) is None:
+        raise wrong_argument("explain", "trips", trips, "a whole number, or None")
+    if type(hints) is not bool:
+        raise wrong_argument("explain", "hints", hints, "True or False")
     given = {"in_shardings": in_shardings, "out_shardings": out_shardings}
     said = {name: value for name, value in given.items() if value is not UNSAID}
     data, file = take(_jitted(f, mesh, said), args, kwargs)
     folders = [Path.cwd()] if _is_file(f) else None
     module = parse_module(data, file)
     if not is_partitioned(module):
-        put_mesh(module, read_mesh(mesh), file)
+        put_mesh(module, over, file)
     given_text = data if mesh is None else str(module.operation.get_asm(enable_debug_info=True))
     passes = pipeline(effort, matmul_loops, machine, constraints)
     with collect():
         found = explain_module(module, file, pipeline=passes, profile=machine or DEFAULT, folders=folders)
     allowed = None if limit is None or limit == "max" else int(limit)
-    advice = with_hints(data, file, read_mesh(mesh), effort, machine, folders) if hints else None
+    advice = with_hints(data, file, over, effort, machine, folders) if hints else None
     return dataclasses.replace(found, trips=trips, memory_limit=allowed, hints=advice, given=given_text)
 
 

@@ -50,7 +50,7 @@ from shardpass.suggesting.apply import bandwidth, figures, placed, planned
 from shardpass.suggesting.choose import NEAR, Chosen, choose, what_they_save
 from shardpass.suggesting.report import Advice, Suggestion
 from shardpass.suggesting.specs import sayable, spec_text
-from shardpass.suggesting.take import imported, read_mesh, take
+from shardpass.suggesting.take import effort_of, imported, machine_of, read_mesh, take
 from shardpass.suggesting.trials import Annotation, Trials, nothing_said
 
 TIGHTENED = 3  # times that the limit is lowered for what the default search adds
@@ -75,8 +75,13 @@ def suggest(
 
     Raises ShardpassError: SP801 to SP804, SP411 to SP414, and what lowering and import raise.
     """
+    over = read_mesh(mesh)
+    effort = effort_of("suggest", effort, 1)
+    machine = machine_of("suggest", machine, profile)
+    if memory_limit is not None:
+        read_limit(memory_limit)
     data, file = take(f, args, kwargs)
-    return suggest_module(data, file, read_mesh(mesh), memory_limit, effort, machine or profile)
+    return suggest_module(data, file, over, memory_limit, effort, machine)
 
 
 def suggest_module(

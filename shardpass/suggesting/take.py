@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from shardpass.diagnostics import NOWHERE, Place, collect
+from shardpass.diagnostics import NOWHERE, Place, ShardpassError, collect
+from shardpass.diagnostics.arguments import has, shown, text_of, whole, wrong_argument
+from shardpass.diagnostics.table_driver import CANNOT_READ
 from shardpass.diagnostics.table_suggest import MESH_SIZE, NO_MESH, NOT_A_PROGRAM
 from shardpass.ir.annotations import mesh_of, num_devices, set_mesh, set_num_devices
 from shardpass.ir.context import UNNAMED, is_bytecode, parse_module
 from shardpass.ir.doors import Given
 from shardpass.pipeline.run import run_in_place
+from shardpass.redistribute.terms.profiles import find_profile
 from shardpass.sharding import Mesh
 
 
@@ -21,24 +25,41 @@ def take(given: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> tu
     A string is MLIR's text, or the path of a file that holds it. Raises ShardpassError (SP801) for anything else.
     """
     if isinstance(given, os.PathLike) or (isinstance(given, str) and "\n" not in given and os.path.exists(given)):
-        path = Path(given)
-        return path.read_bytes(), str(path)
+        try:
+            path = Path(given)
+            return path.read_bytes(), str(path)
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise CANNOT_READ.error(Place(shown(given)), reason=reason, hint="name a file that may be read") from None
+        except Exception:  # of the object's own
+            raise _no_program(given) from None
     if isinstance(given, str) or (isinstance(given, bytes) and (is_bytecode(given) or b"\n" in given)):
         return given, UNNAMED
-    if hasattr(given, "body") and hasattr(given, "operation"):
-        text: str = given.operation.get_asm(enable_debug_info=True)
-        return text, UNNAMED
-    if not hasattr(given, "as_text") and callable(given):
+    if has(given, "body") and has(given, "operation"):
+        return _text(given, lambda: given.operation.get_asm(enable_debug_info=True)), UNNAMED
+    if not has(given, "as_text") and callable(given):
         import jax
 
-        jitted = given if hasattr(given, "lower") else jax.jit(given)
+        jitted = given if has(given, "lower") else jax.jit(given)
         given = _lowered(jitted, arguments, keywords)
-    if hasattr(given, "stablehlo"):  # of ``shardpass.jax.partition``
-        return take(given.stablehlo, (), {})
-    if not hasattr(given, "as_text"):
-        raise NOT_A_PROGRAM.error(given=f"an object of class {type(given).__name__}")
-    lowered: str = given.as_text(debug_info=True)
-    return lowered, UNNAMED
+    if has(given, "stablehlo"):  # of ``shardpass.jax.partition``
+        return _text(given, lambda: given.stablehlo.operation.get_asm(enable_debug_info=True)), UNNAMED
+    return _text(given, lambda: given.as_text(debug_info=True)), UNNAMED
+
+
+def _text(given: Any, ask: Callable[[], Any]) -> str:
+    """What ``given`` says when it is asked for its text. Raises ShardpassError (SP801) where that is none."""
+    try:
+        text = ask()
+    except (AttributeError, TypeError):
+        text = None
+    if not isinstance(text, str):
+        raise _no_program(given)
+    return text
+
+
+def _no_program(given: Any) -> ShardpassError:
+    return NOT_A_PROGRAM.error(given=f"an object of class {type(given).__name__}")
 
 
 def _lowered(jitted: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
@@ -51,11 +72,23 @@ def _lowered(jitted: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) 
     return jitted.trace(*arguments, **keywords).lower(lowering_platforms=("cpu",))
 
 
-def read_mesh(given: Any) -> Mesh | None:
-    """The mesh of a jax Mesh or AbstractMesh, or a mesh of this package."""
+def read_mesh(given: Any, function: str = "suggest") -> Mesh | None:
+    """The mesh of a jax Mesh or AbstractMesh, or a mesh of this package. Raises ShardpassError (SP140)."""
     if given is None or isinstance(given, Mesh):
         return given
-    return Mesh((str(name), int(size)) for name, size in dict(given.shape).items())
+    try:
+        axes = [(str(name), int(size)) for name, size in dict(given.shape).items()]
+    except Exception:  # of the object's own
+        raise wrong_argument(function, "mesh", given, "a jax Mesh or AbstractMesh, or a shardpass.Mesh") from None
+    return Mesh(axes)
+
+
+def effort_of(function: str, effort: Any, least: int) -> int:
+    """``effort`` of ``shardpass-propagate``. Raises ShardpassError (SP140) where it is no number from ``least`` up."""
+    number = whole(effort)
+    if number is None or number < least:
+        raise wrong_argument(function, "effort", effort, "1, or 2 to look longer" if least else "0, 1 or 2")
+    return number
 
 
 def put_mesh(module: Any, mesh: Mesh | None, file: str) -> None:
@@ -88,3 +121,17 @@ def imported(data: Given, file: str, mesh: Mesh | None) -> Any:
     if found is None or found.size == 1:
         raise NO_MESH.error(where)
     return module
+
+
+def machine_of(function: str, machine: Any, profile: Any) -> str | None:
+    """The machine that the user names, by ``machine`` or by its old name ``profile``; None where neither is given.
+
+    Raises:
+        ShardpassError: SP140, SP411, SP414.
+    """
+    argument, given = ("profile", profile) if machine is None else ("machine", machine)
+    if given is None:
+        return None
+    name = text_of(function, argument, given, "the name of a machine, or a file NAME.json that describes one")
+    find_profile(name)
+    return name

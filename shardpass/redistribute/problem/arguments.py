@@ -7,26 +7,37 @@ something else is refused by the name of the argument, before any of it is looke
 
 from __future__ import annotations
 
-import operator
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
+from shardpass.diagnostics import ShardpassError
 from shardpass.diagnostics import table_redistribute as table
+from shardpass.diagnostics.arguments import shown, whole
 from shardpass.element_types import ELEMENT_TYPES
 from shardpass.sharding import Sharding, TupleSharding
+from shardpass.sharding.meaning import MOST_DEVICES
 from shardpass.sharding.notations.partition_spec import from_named_sharding, is_named_sharding
+
+MOST_DIMENSIONS = 1024
 
 
 def shape_of(given: Any) -> tuple[int, ...]:
     """Raises ShardpassError (SP406)."""
-    if isinstance(given, str | bytes) or not hasattr(given, "__iter__"):
-        raise table.SHAPE.error(text=_shown(given), reason="it is no sequence of sizes")
+    try:
+        entries = None if isinstance(given, str | bytes) else list(islice(given, MOST_DIMENSIONS + 1))
+    except Exception:  # of the object's own
+        entries = None
+    if entries is None:
+        raise table.SHAPE.error(text=shown(given), reason="it is no sequence of sizes")
+    if len(entries) > MOST_DIMENSIONS:
+        raise table.SHAPE.error(text=shown(given), reason=f"it has more than {MOST_DIMENSIONS} sizes")
     sizes = []
-    for size in given:
-        number = _whole(size)
+    for size in entries:
+        number = whole(size)
         if number is None:
-            raise table.SHAPE.error(text=_shown(tuple(given)), reason=f"{size!r} is not a size")
+            raise table.SHAPE.error(text=shown(tuple(entries)), reason=f"{shown(size)} is not a size")
         sizes.append(number)
     return tuple(sizes)
 
@@ -34,44 +45,38 @@ def shape_of(given: Any) -> tuple[int, ...]:
 def element_name_of(given: Any) -> str:
     """Raises ShardpassError (SP405) for what is neither a name nor a dtype; a name is looked up later."""
     if isinstance(given, str):
-        return given
+        return "".join([given])
     known = ", ".join(row.mlir for row in ELEMENT_TYPES)
     try:
         dtype = None if given is None else np.dtype(given)
-    except TypeError:
+    except Exception:  # of the object's own, too
         dtype = None
     found = next((row.mlir for row in ELEMENT_TYPES if dtype is not None and row.dtype == dtype), None)
     if found is None:
-        raise table.ELEMENT_TYPE.error(name=_shown(given), known=known)
+        raise table.ELEMENT_TYPE.error(name=shown(given), known=known)
     return found
 
 
 def sharding_of(given: Any, side: str, rank: int) -> Sharding | TupleSharding | str:
     """Raises ShardpassError (SP415)."""
-    if isinstance(given, Sharding | TupleSharding | str):
+    if isinstance(given, Sharding | TupleSharding):
         return given
-    if is_named_sharding(given):
-        return from_named_sharding(given, rank)
-    raise table.NOT_A_SHARDING.error(side=side, given=_shown(given))
+    if isinstance(given, str):
+        return "".join([given])
+    try:
+        if is_named_sharding(given):
+            return from_named_sharding(given, rank)
+    except ShardpassError:
+        raise
+    except Exception:  # an object that only looks like one
+        pass
+    raise table.NOT_A_SHARDING.error(side=side, given=shown(given))
 
 
 def count_of(given: Any) -> int | None:
     """Raises ShardpassError (SP416)."""
-    number = None if given is None else _whole(given)
-    if given is not None and (number is None or number < 1):
-        raise table.DEVICE_COUNT.error(given=_shown(repr(given)))
+    number = None if given is None else whole(given)
+    if given is not None and (number is None or not 1 <= number <= MOST_DEVICES):
+        given = repr(given) if isinstance(given, str) else given
+        raise table.DEVICE_COUNT.error(given=shown(given), most=MOST_DEVICES)
     return number
-
-
-def _whole(value: Any) -> int | None:
-    if isinstance(value, bool | np.bool_):
-        return None
-    try:
-        return operator.index(value)
-    except TypeError:
-        return None
-
-
-def _shown(value: Any) -> str:
-    text = value if isinstance(value, str) else repr(value)
-    return text if len(text) <= 60 else f"{text[:60]}..."

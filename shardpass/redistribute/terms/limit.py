@@ -12,6 +12,7 @@ import re
 from typing import Literal
 
 from shardpass.diagnostics import table_redistribute as table
+from shardpass.diagnostics.arguments import shown, whole
 
 Limit = int | None | Literal["max"]
 
@@ -25,15 +26,16 @@ def read_limit(given: int | str | None) -> Limit:
 
     Raises ShardpassError (SP412).
     """
-    if given is None or given == "none":
+    if given is None or (isinstance(given, str) and given == "none"):
         return None
-    if given == "max":
+    if isinstance(given, str) and given == "max":
         return "max"
-    if isinstance(given, int) and not isinstance(given, bool) and given >= 0:
-        return given
+    number = whole(given)
+    if number is not None and number >= 0:
+        return number
     match = _BYTES.fullmatch(given) if isinstance(given, str) else None
     if match is None or match["unit"] not in _UNITS or ("." in match["number"] and not match["unit"]):
-        raise table.MEMORY_LIMIT.error(limit=str(given))
+        raise table.MEMORY_LIMIT.error(limit=shown(given))
     if "." in match["number"]:
         return int(float(match["number"]) * _UNITS[match["unit"]])
     return int(match["number"]) * _UNITS[match["unit"]]

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from shardpass.diagnostics import table_redistribute as table
+from shardpass.diagnostics.arguments import shown
 from shardpass.redistribute.terms.costs import PRODUCTS, PROFILES, Link, Profile
 
 LEAST, MOST = 1e-50, 1e50  # what a number may be, so that no time and no price grows beyond all floats
@@ -33,11 +34,11 @@ def find_profile(given: str | Profile) -> Profile:
     Raises ShardpassError: SP411 (no such name), SP414 (a file that cannot be read, or holds no profile).
     """
     if isinstance(given, Profile):
-        return given
-    if given in PROFILES:
+        return _checked(given)
+    if type(given) is str and given in PROFILES:
         return PROFILES[given]
-    if not given.endswith(".json"):
-        raise table.PROFILE.error(name=given, known=", ".join(PROFILES))
+    if type(given) is not str or not given.endswith(".json"):
+        raise table.PROFILE.error(name=shown(given), known=", ".join(PROFILES))
     try:
         state = Path(given).stat()
         return _read(given, state.st_mtime_ns, state.st_size)
@@ -45,6 +46,15 @@ def find_profile(given: str | Profile) -> Profile:
         raise table.PROFILE_FILE.error(file=given, reason=error.strerror or str(error)) from None
     except ValueError as error:  # not UTF-8, no JSON, or no profile
         raise table.PROFILE_FILE.error(file=given, reason=str(error)) from None
+
+
+def _checked(profile: Profile) -> Profile:
+    try:
+        hash(profile)
+    except TypeError:
+        reason = f"{shown(profile)}, whose blocks and axes must be tuples"
+        raise table.PROFILE.error(name=reason, known=", ".join(PROFILES)) from None
+    return profile
 
 
 @lru_cache(maxsize=16)

@@ -15,6 +15,7 @@ import math
 import re
 from functools import lru_cache
 
+from shardpass.diagnostics.arguments import text_of, wrong_argument
 from shardpass.sharding.model import Sharding
 from shardpass.sharding.notations.normal_form import normal_form
 from shardpass.sharding.notations.tiles import LARGEST_LIST, Tiles
@@ -37,8 +38,13 @@ def parse_sharding(text: str, *, strict: bool = True) -> Sharding | TupleShardin
             XLA's parser takes.
 
     Raises:
+        ArgumentError: SP140, of what is no text.
         ShardingParseError: with the place, an excerpt with a caret, what was expected, and a likely remedy.
     """
+    if type(text) is not str or type(strict) is not bool:
+        text = text_of("parse_sharding", "text", text, "the text of a sharding, such as '{devices=[4,2]<=[8]}'")
+        if type(strict) is not bool:
+            raise wrong_argument("parse_sharding", "strict", strict, "True or False")
     return _parse(text, strict) if len(text) < _LONG else _parse_long(text, strict)
 
 

@@ -231,7 +231,7 @@ def test_bytecode_is_taken():
 
 
 def test_anything_else_is_a_type_error():
-    with pytest.raises(TypeError, match="not int"):
+    with pytest.raises(TypeError, match="text_or_module is 5 of type int"):
         run_pipeline(5, "cse")
 
 

@@ -1,0 +1,56 @@
+"""Arguments of the public functions that are no such thing, refused by name before any of them is looked at.
+
+An argument may be any object of Python, also one whose ``repr``, attributes or comparisons raise.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from shardpass.diagnostics.core import ShardpassError
+from shardpass.diagnostics.table_driver import ARGUMENT
+
+MOST_SHOWN = 60
+
+
+def shown(value: object) -> str:
+    """``value`` for a message: its text, or its ``repr``, cut short; its class where that raises."""
+    try:
+        text = value if isinstance(value, str) else repr(value)
+        return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}..."
+    except Exception:
+        return f"<an object of class {type(value).__name__}, whose repr raises>"
+
+
+def wrong_argument(function: str, argument: str, value: object, wanted: str) -> ShardpassError:
+    """The error (SP140) of a public ``function`` whose ``argument`` is not what is ``wanted``."""
+    kind = type(value).__name__
+    return ARGUMENT.error(function=function, argument=argument, value=shown(value), type=kind, wanted=wanted)
+
+
+def text_of(function: str, argument: str, value: object, wanted: str) -> str:
+    """``value``, as a plain str. Raises ShardpassError (SP140) where it is no text."""
+    if type(value) is str:
+        return value
+    if not isinstance(value, str):
+        raise wrong_argument(function, argument, value, wanted)
+    return "".join([value])  # of a class of the user's, which may have no hash
+
+
+def whole(value: Any) -> int | None:
+    """``value`` as an int; None where it is no whole number, as True is none."""
+    if isinstance(value, bool) or type(value).__name__ in ("bool_", "bool"):
+        return None
+    try:
+        return operator.index(value)
+    except Exception:
+        return None
+
+
+def has(value: Any, name: str) -> bool:
+    """As ``hasattr``, of an object that may raise anything."""
+    try:
+        return hasattr(value, name)
+    except Exception:
+        return False
