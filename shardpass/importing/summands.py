@@ -41,6 +41,7 @@ from shardpass.importing.summand_ops import BILINEAR, LINEAR, SUMMING, keeps_sum
 from shardpass.ir.annotations import (
     CONSTRAINT,
     MANUAL,
+    REPLICATED,
     SAID,
     SHARDING,
     TO_FULL,
@@ -55,6 +56,7 @@ from shardpass.ops.tiles.boxes import is_zero
 from shardpass.ops.tiles.summing import reduced_sum, zero_text
 from shardpass.program.manual_regions import marked_scope, set_scope
 from shardpass.sharding import Sharding
+from shardpass.sharding.notations.named import named_text
 
 DEEPEST = 64  # ops that a chain of cases 2 to 5 may have
 BRANCHES = ("stablehlo.if", "stablehlo.case")
@@ -235,13 +237,17 @@ class Summands:
     ) -> Any:
         """The tile of ``value`` in the region.
 
-        ``dims`` split the value, ``cuts`` are the manual axes of each dimension; of ``open_dims`` nothing is known.
+        ``dims`` split the value, ``cuts`` are the manual axes of each dimension. Of ``open_dims`` nothing is known, but
+        that no axis of the region splits them.
         """
         mesh = self.shardings.mesh
         assert mesh is not None
         notes = {UNSPECIFIED: i64_array(open_dims)} if open_dims else {}
-        whole = ir.StringAttr.get(str(Sharding.tiled(mesh, dims)))
-        constrained = make_custom_call(CONSTRAINT, value, value.type, {SHARDING: whole, **notes})
+        whole = {SHARDING: ir.StringAttr.get(str(Sharding.tiled(mesh, dims))), **notes}
+        used = {axis for own in dims for axis in own}
+        if open_dims and (left := tuple(axis for axis in axes if axis not in used)):
+            whole[REPLICATED] = ir.StringAttr.get(named_text(Sharding.tiled(mesh, (left,))))
+        constrained = make_custom_call(CONSTRAINT, value, value.type, whole)
         shape = [size // count_of(mesh, cut) for size, cut in zip(shape_of(value), cuts, strict=True)]
         kind = retype(value.type, shape)
         if self._scope(axes) == MANUAL:

@@ -53,6 +53,10 @@ def scattered(onto, rows, updates):
     return onto.at[rows].add(updates, out_sharding=P(unreduced={"y"}))
 
 
+def looked_up(table, rows, spec):
+    return table.at[rows].get(out_sharding=spec)
+
+
 COMPUTED = {
     "a product": (product, operands),
     "a product over two axes": (
@@ -98,6 +102,10 @@ COMPUTED = {
     "a gradient": (
         jax.grad(loss, 1),
         lambda: (placed(array(4, 8), "y", None), placed(array(8, 4), None, None, reduced={"y"})),
+    ),
+    "a gradient of a lookup": (
+        jax.grad(lambda table, rows: (looked_up(table, rows, P("y", None, None)) ** 2).sum()),
+        lambda: (placed(array(64, 8), None, None, reduced={"y"}), placed(np.arange(12).reshape(4, 3) * 5, "y", None)),
     ),
     "added": (lambda x, w: product(x, w) + product(x * 2, w), operands),
     "multiplied": (
@@ -212,3 +220,17 @@ def test_a_broadcast_of_a_partial_sum_is_one():
         row, part = np.split(x, 2)[device // 4], device // 2 % 2
         local = np.split(row, 2, 1)[part] @ np.split(w, 2)[part]
         np.testing.assert_array_equal(mine, np.broadcast_to(local, (3, 2, 4)))
+
+
+def test_no_axis_of_a_region_splits_what_the_region_takes_whole():
+    """The gradient of a lookup adds rows to zeros, whose sharding nobody says; all devices are one axis."""
+    line = jax.make_mesh((2,), ("x",), axis_types=(AxisType.Explicit,), devices=jax.devices()[:2])
+    table = jax.device_put(np.ones((2048, 64), np.float32), NamedSharding(line, P(None, None, reduced={"x"})))
+    rows = jax.device_put(np.arange(512, dtype=np.int32).reshape(4, 128) % 7, NamedSharding(line, P("x", None)))
+    function = jax.grad(lambda t, r: looked_up(t, r, P("x", None, None)).sum())
+    with jax.set_mesh(line):
+        wanted = jax.jit(lambda t, r: function(t, r))(table, rows)
+        with spj.use(strict=True):
+            found = jax.jit(lambda t, r: function(t, r))(table, rows)
+    for mine, other in zip(on_devices(found), on_devices(wanted), strict=True):
+        np.testing.assert_array_equal(mine, other)
