@@ -49,6 +49,7 @@ from shardpass.ir.annotations import (
     UNSPECIFIED,
     custom_call_target,
     make_custom_call,
+    replicated_over,
 )
 from shardpass.ir.tensors import i64_array, is_ranked, operation, retype, shape_of, splat
 from shardpass.ops.splits.factors import Kind, Rule
@@ -56,7 +57,6 @@ from shardpass.ops.tiles.boxes import is_zero
 from shardpass.ops.tiles.summing import reduced_sum, zero_text
 from shardpass.program.manual_regions import marked_scope, set_scope
 from shardpass.sharding import Sharding
-from shardpass.sharding.notations.named import named_text
 
 DEEPEST = 64  # ops that a chain of cases 2 to 5 may have
 BRANCHES = ("stablehlo.if", "stablehlo.case")
@@ -246,7 +246,7 @@ class Summands:
         whole = {SHARDING: ir.StringAttr.get(str(Sharding.tiled(mesh, dims))), **notes}
         used = {axis for own in dims for axis in own}
         if open_dims and (left := tuple(axis for axis in axes if axis not in used)):
-            whole[REPLICATED] = ir.StringAttr.get(named_text(Sharding.tiled(mesh, (left,))))
+            whole[REPLICATED] = replicated_over(mesh, left)
         constrained = make_custom_call(CONSTRAINT, value, value.type, whole)
         shape = [size // count_of(mesh, cut) for size, cut in zip(shape_of(value), cuts, strict=True)]
         kind = retype(value.type, shape)

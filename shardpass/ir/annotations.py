@@ -14,7 +14,7 @@ from jaxlib.mlir import ir
 from shardpass.diagnostics.table_passes import BAD_NUM_PARTITIONS, MAIN_FORM, NO_MAIN, REPLICAS
 from shardpass.ir.locations import place_of
 from shardpass.ir.tensors import entries, i64_array, ints, operation
-from shardpass.sharding import Mesh, Sharding, parse_mesh
+from shardpass.sharding import AxisRef, Mesh, Sharding, parse_mesh
 
 SHARDING = "mhlo.sharding"
 NUM_PARTITIONS = "mhlo.num_partitions"
@@ -101,14 +101,19 @@ def custom_call_target(op: Any) -> str:
     return text(op.attributes["call_target_name"])
 
 
+def replicated_over(mesh: Mesh, axes: tuple[AxisRef, ...]) -> Any:
+    """The attribute ``REPLICATED`` of a value that propagation is not to split over ``axes``."""
+    from shardpass.sharding.notations.named import named_text  # for what few programs say
+
+    return ir.StringAttr.get(named_text(Sharding.tiled(mesh, (axes,))))
+
+
 def notes_of(sharding: Sharding, rank: int, manual: Collection[str] = ()) -> dict[str, Any]:
     """The attributes for what ``sharding`` says to propagation alone. ``manual``: the axes of the value's region."""
     found = {}
     replicated_along = [a for a in sharding.notes.replicated if a.name not in manual]
     if replicated_along and sharding.mesh is not None:
-        from shardpass.sharding.notations.named import named_text  # for what few programs say
-
-        found[REPLICATED] = ir.StringAttr.get(named_text(Sharding.tiled(sharding.mesh, (tuple(replicated_along),))))
+        found[REPLICATED] = replicated_over(sharding.mesh, tuple(replicated_along))
     if sharding.notes.open:
         found[UNSPECIFIED] = i64_array(sharding.notes.open)
     if sharding.notes.priorities:
