@@ -66,7 +66,6 @@ def test_tile_counts_below_one_are_refused_whatever_xla_prints() -> None:
     assert "printed" in fuzz.disagreement(Verdict(text, "ok", printed))
 
 
-@pytest.mark.skipif("0.10" not in __import__("jaxlib").__version__, reason="the named form changed in jaxlib 0.12")
 def test_generated_texts() -> None:
     """In a process of its own: the comparison forks, which JAX's threads do not bear."""
     command = module_command("tools.fuzz.sharding", "xla", "--count", "600", "--seed", "77")
