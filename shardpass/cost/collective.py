@@ -38,6 +38,16 @@ def bytes_received(kind: str, whole: int, devices: int) -> int:
     return 2 * received if kind == ALL_REDUCE else received
 
 
+def whole_of(kind: str, received: int, devices: int) -> int:
+    """The ``whole`` of a collective by which a device receives ``received`` bytes, in a group of ``devices``.
+
+    Inverse of ``bytes_received`` where the devices of a group have equal parts.
+    """
+    if kind in (PERMUTE, BROADCAST) or devices < 2:
+        return received
+    return received * devices // ((devices - 1) * (2 if kind == ALL_REDUCE else 1))
+
+
 @dataclass(frozen=True, slots=True)
 class Axis:
     """A mesh axis of a group: ``size`` devices, whose ids are ``stride`` apart."""

@@ -42,9 +42,9 @@ class Switch:
         return bytes_received(kind, whole, prod(sizes)) / rate
 
     @property
-    def usual(self) -> float:
-        """Bytes a second that a device receives over one mesh axis."""
-        return self.bandwidth
+    def most(self) -> float:
+        """The most bytes a second that a device receives."""
+        return max(self.bandwidth, self.all_reduce or 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class Direct:
         return bytes_received(kind, whole, prod(sizes)) / (links * self.bandwidth)
 
     @property
-    def usual(self) -> float:
+    def most(self) -> float:
         return self.bandwidth * (self.devices - 1)
 
 
@@ -94,8 +94,8 @@ class Torus:
         return bytes_received(kind, whole, prod(sizes)) / (links * self.bandwidth)
 
     @property
-    def usual(self) -> float:
-        return 2 * self.bandwidth
+    def most(self) -> float:
+        return 2 * self.bandwidth * len(self.shape)
 
     def _rings(self, sizes: Sequence[int]) -> list[tuple[float, bool]]:
         """Of each dimension of the torus that is in use: devices along it, and whether the ring is closed."""

@@ -28,9 +28,9 @@ from __future__ import annotations
 import datetime
 import math
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +81,24 @@ class Machine:
     links: tuple[Link, ...]
     local: Mapping[str, Any]
     sources: tuple[Source, ...]
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.name, self.memory, self.memory_bandwidth, *self.flops.items(), *self.links))
+
+    def joins_all(self, devices: int) -> bool:
+        """Whether one switch joins ``devices`` devices: time depends on their number alone, not on their places."""
+        first = self.links[0]
+        return isinstance(first, Switch) and (first.devices is None or devices <= first.devices)
+
+    def least(self, received: int) -> float:
+        """A lower bound on the time of a collective by which some device receives ``received`` bytes."""
+        if not received:
+            return 0.0
+        return min(link.latency for link in self.links) + received / max(link.most for link in self.links)
 
     def seconds(self, what: Collective | Work) -> float:
         """Seconds that a device takes for ``what``."""
@@ -142,6 +160,25 @@ def _width(element: str) -> int:
     return int(element.lstrip("bfi"))
 
 
+def switched(
+    name: str,
+    latency: float,
+    bandwidth: float,
+    copies: float,
+    *,
+    blocks: Sequence[tuple[int, float, float]] = (),
+    flops: float = math.inf,
+    about: str = "",
+    **local: Any,
+) -> Machine:
+    """A machine of switches. ``copies``: bytes a second through memory.
+
+    ``blocks``: (devices, latency, bandwidth) of tiers of neighbouring device ids, the innermost first.
+    """
+    links = (*[Switch(*block) for block in blocks], Switch(None, latency, bandwidth))
+    return Machine(name, about, math.inf, copies, {"f32": flops}, links, local, ())
+
+
 def find_machine(name: str) -> Machine:
     """The machine of that name. Raises KeyError where there is none."""
     if name not in MACHINES:
@@ -183,3 +220,6 @@ def _link(row: Mapping[str, Any]) -> Link:
         case "switch":
             return Switch(**fields)
     raise ValueError(f"{row['kind']!r} is no kind of link")
+
+
+IDEAL = find_machine("ideal")  # by which rooms below the doors decide, where no machine is named

@@ -18,6 +18,7 @@ from shardpass.diagnostics.table_passes import (
 )
 from shardpass.ir.context import copy_module
 from shardpass.ir.locations import place_of
+from shardpass.ir.machines import machine_of
 from shardpass.partition.splices import spliced_table
 from shardpass.planning.costly import Redistribution, computed_whole, costly_constraints, redistributions, repeated_work
 from shardpass.planning.plan import ProgramPlan
@@ -40,7 +41,7 @@ def planned(module: Any, *, sends: Sends = Sends.BYTES, remarks: bool = False) -
     with module.context, scope():  # planning makes splices, so it works on a copy
         table = spliced_table(copy_module(module))
         shardings = table.found()
-        plan = plan_program(table.program, shardings)
+        plan = plan_program(table.program, shardings, machine=machine_of(module))
         for one in redistributions(plan):
             yield from _redistribution(one, table.handles, sends, remarks)
         if remarks:

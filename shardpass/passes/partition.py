@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from shardpass.cost.machine import IDEAL, Machine
+from shardpass.ir.machines import machine_of
 from shardpass.partition.emit import emit
 from shardpass.partition.splices import spliced_table
 from shardpass.pipeline.base import ModulePass
@@ -66,8 +68,11 @@ class Partition(ModulePass):
 
     def run(self, module: Any) -> None:
         table = spliced_table(module)
-        emit(self.planned(table.program, table.found(), table.decided), table.handles)
+        emit(self.planned(table.program, table.found(), table.decided, machine_of(module)), table.handles)
 
-    def planned(self, program: Program, shardings: Shardings, decided: Decided | None = None) -> ProgramPlan:
-        """What the pass builds. ``decided``: by plans of the program before."""
-        return with_loops(plan_program(program, shardings, decided), LoopTerms(self.matmul_loops, self.matmul_one_way))
+    def planned(
+        self, program: Program, shardings: Shardings, decided: Decided | None = None, machine: Machine = IDEAL
+    ) -> ProgramPlan:
+        """What the pass builds for ``machine``. ``decided``: by plans of the program before."""
+        plan = plan_program(program, shardings, decided, machine=machine)
+        return with_loops(plan, LoopTerms(self.matmul_loops, self.matmul_one_way))

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from jaxlib.mlir import ir
 
+from shardpass.cost.machine import Machine
 from shardpass.diagnostics import Place, on_one_line
 from shardpass.diagnostics.table_driver import OPTION_TYPE
 from shardpass.ir.annotations import (
@@ -21,6 +22,7 @@ from shardpass.ir.annotations import (
     get_text,
 )
 from shardpass.ir.locations import place_of
+from shardpass.ir.machines import machine_of, say_machine
 from shardpass.pipeline.base import ModulePass
 from shardpass.pipeline.registry import register
 from shardpass.planning.search import Decision, decide
@@ -30,7 +32,6 @@ from shardpass.program.shardings import Shardings
 from shardpass.program.table import Table, keep, table_of
 from shardpass.propagation.engine import describe
 from shardpass.redistribute.terms.limit import read_limit
-from shardpass.redistribute.terms.profiles import find_profile
 from shardpass.sharding import Sharding
 
 
@@ -103,9 +104,11 @@ class Propagate(ModulePass):
     def decided(self, module: Any) -> tuple[Decision, Handles]:
         """What is decided about ``module``, which then says so."""
         self._say_constraints(module)
+        if self.machine:
+            say_machine(module, self.machine)
         table = table_of(module, "propagate")
         program, handles = table.program, table.handles
-        decision = self._decided(program, barriers(program, handles))
+        decision = self._decided(program, barriers(program, handles), machine_of(module))
         write(program, handles, decision.shardings)
         keep(Table(program, handles, decision.shardings, decision.decided))
         return decision, handles
@@ -126,17 +129,17 @@ class Propagate(ModulePass):
         elif CONSTRAINTS in attributes:
             del attributes[CONSTRAINTS]
 
-    def _decided(self, program: Program, directions: dict[int, str]) -> Decision:
-        profile, limit = find_profile(self.machine) if self.machine else None, read_limit(self.fit)
+    def _decided(self, program: Program, directions: dict[int, str], machine: Machine) -> Decision:
+        limit = read_limit(self.fit)
         if limit is None:
-            return decide(program, directions, self.effort, profile, settle_results=self.settle_results)
+            return decide(program, directions, self.effort, machine, settle_results=self.settle_results)
         if limit == "max":  # which limits redistributions
             raise OPTION_TYPE.error(
                 option="fit", name=self.name, type="bytes, as in 16GiB", value="max", default="none"
             )
         from shardpass.planning.limited import decide_within  # where a program must fit, which most need not
 
-        return decide_within(limit, program, directions, self.effort, profile)
+        return decide_within(limit, program, directions, self.effort, machine)
 
 
 def barriers(program: Program, handles: Handles) -> dict[int, str]:

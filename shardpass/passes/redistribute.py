@@ -10,6 +10,7 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
+from shardpass.cost.profiles import find_profile
 from shardpass.diagnostics import Place, ShardpassError
 from shardpass.diagnostics.table_redistribute import ATTRIBUTE
 from shardpass.ir.annotations import (
@@ -25,6 +26,7 @@ from shardpass.ir.annotations import (
 )
 from shardpass.ir.for_xla import keep_row_major, mark_manual
 from shardpass.ir.locations import place_of
+from shardpass.ir.machines import machine_of
 from shardpass.ir.reductions import channels
 from shardpass.ir.tuples import restore_tuples
 from shardpass.ir.walk import OpLists, named
@@ -34,7 +36,6 @@ from shardpass.redistribute import Plan, plan_redistribution
 from shardpass.redistribute.program.lower import emit
 from shardpass.redistribute.program.lower_parts import DeviceValues
 from shardpass.redistribute.terms.limit import read_limit
-from shardpass.redistribute.terms.profiles import find_profile
 from shardpass.sharding import Mesh, Sharding, TupleSharding, parse_sharding
 
 
@@ -89,14 +90,14 @@ class Redistribute(ModulePass):
     summary = "each change of sharding becomes slices and collectives"
 
     planner: str = "best"
-    profile: str = "default"
+    profile: str = ""
     memory_limit: str = "max"
 
     def run(self, module: Any) -> bool:
         mesh, devices = mesh_of(module), num_devices(module)
         terms = {
             "planner": self.planner,
-            "profile": find_profile(self.profile),
+            "profile": find_profile(self.profile) if self.profile else machine_of(module),
             "memory_limit": read_limit(self.memory_limit),
         }
         lists = OpLists(module.operation)

@@ -6,6 +6,7 @@ from typing import Any
 
 from shardpass.ir.annotations import EXACT
 from shardpass.ir.context import UNNAMED
+from shardpass.ir.machines import machine_of
 from shardpass.partition.splices import spliced_table
 from shardpass.pipeline.base import show_value
 from shardpass.pipeline.run import run_pipeline
@@ -26,7 +27,7 @@ def plan_module(
     """The plan of a module that JAX lowered or that was written by hand; the module stays as it is.
 
     ``print(plan_module(text))`` tells every op that sends, its split and what is sent; ``plan.bytes_received``,
-    ``plan.bytes_by_axes``, ``plan.seconds(profile)`` and ``plan.alive.peak`` are sums over what the plan lists. The
+    ``plan.bytes_by_axes``, ``plan.seconds(machine)`` and ``plan.alive.peak`` are sums over what the plan lists. The
     later passes of the pipeline ``partition`` move and join collectives, and send no more than that.
 
     ``matmul_loops``, ``matmul_one_way``: as those options of the pipeline; ``plan.loops`` are the products that are
@@ -37,5 +38,5 @@ def plan_module(
     module = run_pipeline(text_or_module, f"propagate{{constraints={show_value(constraints)}}}", filename=filename)
     with module.context:
         table = spliced_table(module)
-        plan = plan_program(table.program, table.found())
+        plan = plan_program(table.program, table.found(), machine=machine_of(module))
         return with_loops(plan, LoopTerms(matmul_loops, matmul_one_way))

@@ -1,11 +1,11 @@
 """Which split an op takes: the cheapest of the candidates (``splits.assign``), priced by what would be listed for each.
 
-The price of a split is what a device receives to bring the operands to it from their nearest copies, for the
-collectives of the op's own (``OpModel.plan``), to complete partial results and to bring the results to what they must
-be; with a latency for each of these and the op's work on one device.
+The price of a split is the time (``clock``) to bring the operands to it from their nearest copies, of the collectives
+of the op's own (``OpModel.plan``), to complete partial results and to bring the results to what they must be, and of
+the op's work on one device.
 
-State: decisions by (model, what is at hand of each operand, what is wanted of each result), so that the layers of a
-program are decided once, and those that programs of one process share (``decided_on``).
+State: decisions on one machine by (model, what is at hand of each operand, what is wanted of each result), so that the
+layers of a program are decided once, and those that programs of one process share (``decided_on``).
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from shardpass.cost.machine import IDEAL, Machine
 from shardpass.ops.border import plan_of
 from shardpass.ops.model import LocalPlan, OpModel, Shapes, Split
-from shardpass.ops.splits.assign import Completion, Floors, Known, Side, assign, complete
+from shardpass.ops.splits.assign import Completion, Floors, Known, Pricing, Side, assign, complete
 from shardpass.ops.splits.factors import Axes, DimAxes, Kind, Rule, used_axes
 from shardpass.ops.splits.prime_mesh import PrimeMesh
 from shardpass.ops.tiles.masking import has_identity
+from shardpass.planning.clock import Clock, clock_of
 from shardpass.planning.copies import Copies, Held
-from shardpass.planning.machine import DEFAULT
 from shardpass.planning.prices import Prices
 from shardpass.planning.steps import Mask, Remark
 from shardpass.program.program import Array
@@ -77,24 +78,23 @@ class Splits:
             found = self._plans[key] = plan_of(self.model, Split.of(self.rule, self.mesh, factors, *self.shapes))
         return found
 
-    def sends(self, factors: dict[int, Axes]) -> list[int]:
-        """Bytes of each collective of the op's own."""
-        return [one.bytes for one in self.local(factors).collectives]
-
-    def works(self, factors: dict[int, Axes]) -> float:
-        """The price of its work on one device."""
-        return DEFAULT.work(self.rule, self.local(factors).split)
+    def own(self, clock: Clock, element: str, factors: dict[int, Axes]) -> float:
+        """Seconds of the op's own collectives and of its work on one device, on elements of that type."""
+        local = self.local(factors)
+        sent = sum([clock.collective(one.kind, one.bytes, one.axes, self.mesh) for one in local.collectives])
+        return sent + clock.work(self.rule, local.split, element)
 
 
 @dataclass(frozen=True)
 class Decided:
-    """Decisions by what they depend on, and prices: of one plan, or of many plans of programs on one mesh.
+    """Decisions by what they depend on, and prices: of one plan, or of many plans of programs on one mesh and machine.
 
     ``kinds``: of ops that are decided alike, one object (``estimate``); ``terms``: what these cost, by it and the
     shardings around.
     """
 
     prices: Prices
+    clock: Clock = field(default_factory=lambda: clock_of(IDEAL))
     choices: dict[Any, Choice] = field(default_factory=dict)
     splits: dict[Any, Splits] = field(default_factory=dict)
     kinds: dict[Any, object] = field(default_factory=dict)
@@ -106,28 +106,28 @@ class Decided:
         return max(len(self.choices), len(self.terms) // 2, self.prices.count // 4) > MOST_CHOICES
 
 
-def decided_on(mesh: PrimeMesh) -> Decided:
-    """What was decided for programs on ``mesh`` so far, to which the caller adds.
+def decided_on(mesh: PrimeMesh, machine: Machine = IDEAL) -> Decided:
+    """What was decided for programs on ``mesh`` and ``machine`` so far, to which the caller adds.
 
     A decision depends on nothing but its key, so programs of one process share them: a training step and its
     evaluation have most of their layers in common. Once they are many, the next program begins anew.
     """
-    held = _kept_on(mesh)
+    held = _kept_on(mesh, machine)
     if held[0].is_full:
-        held[0] = Decided(Prices(mesh.num_devices))
+        held[0] = Decided(Prices(mesh.num_devices), clock_of(machine))
     return held[0]
 
 
 @lru_cache(maxsize=8)
-def _kept_on(mesh: PrimeMesh) -> list[Decided]:
-    return [Decided(Prices(mesh.num_devices))]
+def _kept_on(mesh: PrimeMesh, machine: Machine) -> list[Decided]:
+    return [Decided(Prices(mesh.num_devices), clock_of(machine))]
 
 
 class Choices:
     """The decisions of one plan, which knows ``decided`` and adds to it."""
 
     def __init__(self, decided: Decided, copies: Copies) -> None:
-        self.prices = decided.prices
+        self.prices, self.clock = decided.prices, decided.clock
         self.copies = copies
         self._known = decided.choices
         self._splits = decided.splits
@@ -168,31 +168,34 @@ class Choices:
             for t, m, s in zip(types, rule.results, wanted, strict=True)
         )
 
-        def deliver(i: int, dims: tuple[Axes, ...]) -> int:
+        elements = [value.type.element.mlir for value in held] or [type_.element.mlir for type_ in types]
+
+        def deliver(i: int, dims: DimAxes) -> float:
             if outputs[i].dims == dims:
-                return 0
-            return self.prices.move(types[i], mesh.sharding(dims), wanted[i], mesh)
+                return 0.0
+            return self.clock.reshard(types[i], mesh.sharding(dims), wanted[i], mesh, self.prices)
 
-        def least_delivered(i: int, dims: tuple[Axes, ...]) -> int:
-            return 0 if outputs[i].dims == dims else self.prices.least(types[i], mesh.sharding(dims), wanted[i], mesh)
+        def least_delivered(i: int, dims: DimAxes) -> float:
+            return (
+                0.0
+                if outputs[i].dims == dims
+                else self.clock.least_move(types[i], mesh.sharding(dims), wanted[i], mesh)
+            )
 
-        chosen = assign(
-            rule,
-            inputs,
-            outputs,
-            mesh,
+        pricing = Pricing(
             lambda i, dims: self.copies.price(held[i], mesh.sharding(dims)),
             deliver,
-            splits.sends,
-            splits.works,
-            [
-                replace(side, dims=mesh.dims(copy, h.type.rank))
-                for h, side in zip(held, inputs, strict=True)
-                for copy in self.copies.of(h)[1:]
-            ],
-            splits.known,
+            lambda factors: splits.own(self.clock, elements[0] if elements else "f32", factors),
+            lambda done: self.clock.collective(done.kind, done.bytes, done.axes, mesh),
+            lambda i, count: self.clock.computed(count, elements[i]),
             Floors(lambda i, dims: self.copies.least(held[i], mesh.sharding(dims)), least_delivered),
         )
+        at_hand = [
+            replace(side, dims=mesh.dims(copy, h.type.rank))
+            for h, side in zip(held, inputs, strict=True)
+            for copy in self.copies.of(h)[1:]
+        ]
+        chosen = assign(rule, inputs, outputs, mesh, pricing, at_hand, splits.known)
         operands = [
             OperandChoice(mesh.sharding(dims), masks(rule, index, held[index].shape, dims, mesh))
             for index, dims in enumerate(chosen.operands)

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from shardpass.ops.splits.factors import DimAxes
 from shardpass.ops.splits.prime_mesh import PrimeMesh
+from shardpass.planning.clock import Clock
 from shardpass.planning.prices import Prices
 from shardpass.planning.steps import Copy
 from shardpass.program.program import Array
@@ -49,8 +50,8 @@ class Held(NamedTuple):
 class Copies:
     """The state; see the module's text."""
 
-    def __init__(self, prices: Prices) -> None:
-        self.prices = prices
+    def __init__(self, prices: Prices, clock: Clock) -> None:
+        self.prices, self.clock = prices, clock
         self.held: dict[int, Held] = {}
         self._at_hand: dict[int, tuple[Sharding, ...]] = {}
         self._journal: list[tuple[int, tuple[Sharding, ...]]] = []
@@ -108,19 +109,26 @@ class Copies:
             array, known = self._journal.pop()
             self._at_hand[array] = known
 
-    def price(self, held: Held, target: Sharding) -> int:
-        """Bytes that a device receives to bring ``held`` to ``target``, from the nearest of its copies."""
+    def price(self, held: Held, target: Sharding) -> float:
+        """Seconds to bring ``held`` to ``target``, from the nearest of its copies."""
         return self.nearest(held, target)[0]
 
-    def least(self, held: Held, target: Sharding) -> int:
+    def least(self, held: Held, target: Sharding) -> float:
         """What ``price`` does not fall below."""
-        return min([self.prices.least(held.type, source, target, held.mesh) for source in self.of(held)])
+        return min([self.clock.least_move(held.type, source, target, held.mesh) for source in self.of(held)])
 
-    def nearest(self, held: Held, target: Sharding) -> tuple[int, Sharding]:
-        """(bytes, the copy to start from); among equals the value's own tile, then the first."""
-        best = (self.prices.move(held.type, held.sharding, target, held.mesh), held.sharding)
+    def nearest(self, held: Held, target: Sharding) -> tuple[float, Sharding]:
+        """(seconds, the copy to start from); among equals the value's own tile, then the first."""
+        best = (self._seconds(held, held.sharding, target), held.sharding)
         for source in self.of(held)[1:] if best[0] else ():
-            price = self.prices.move(held.type, source, target, held.mesh)
+            price = self._seconds(held, source, target)
             if price < best[0]:
                 best = (price, source)
         return best
+
+    def bytes(self, held: Held, source: Sharding, target: Sharding) -> int:
+        """Bytes that a device receives to bring ``held`` from its copy ``source`` to ``target``."""
+        return self.prices.move(held.type, source, target, held.mesh)
+
+    def _seconds(self, held: Held, source: Sharding, target: Sharding) -> float:
+        return self.clock.reshard(held.type, source, target, held.mesh, self.prices)

@@ -1,6 +1,6 @@
 """What a plan costs, op by op: the measure by which plans of one program are compared.
 
-Of each op: reshards, the op's own collectives, completions, and its work on one device, each priced by a ``Machine``.
+Of each op: reshards, the op's own collectives, completions, and its work on one device, each priced by a ``Clock``.
 Loops multiply by their trips; of a folded program (``fold``), each op by the number of ops that it stands for. There a
 copy that one op left is at hand for another as far as both take the same values of the program: what is missing is
 brought again.
@@ -14,8 +14,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from shardpass.ops.model import LocalPlan
+from shardpass.planning.clock import Clock, clock_of
 from shardpass.planning.fold import Folded
-from shardpass.planning.machine import DEFAULT, Machine
 from shardpass.planning.plan import ProgramPlan
 from shardpass.planning.steps import (
     BlockPlan,
@@ -32,19 +32,19 @@ from shardpass.planning.steps import (
     Step,
     WholePlan,
 )
-from shardpass.program.program import Op
+from shardpass.program.program import Op, Program
 
 RETURNED = -1  # the "op" of what main returns
 
 
-def price(plan: ProgramPlan, machine: Machine = DEFAULT) -> float:
-    """What one device receives and computes in one run, in bytes."""
-    return sum(costs(plan, machine).values())
+def price(plan: ProgramPlan, clock: Clock | None = None) -> float:
+    """Seconds of one run, on the machine for which it is planned where ``clock`` names no other."""
+    return sum(costs(plan, clock or clock_of(plan.machine)).values())
 
 
-def costs(plan: ProgramPlan, machine: Machine, folded: Folded | None = None) -> dict[int, float]:
+def costs(plan: ProgramPlan, clock: Clock, folded: Folded | None = None) -> dict[int, float]:
     """The price of each op by number; what main returns is ``RETURNED``. ``folded``: of its program is the plan."""
-    walk = _Walk(machine, folded.times if folded else {}, folded.taken if folded else {})
+    walk = _Walk(plan.program, clock, folded.times if folded else {}, folded.taken if folded else {})
     walk.block(plan.body, 1)
     counts = folded.result_times if folded else (1,) * len(plan.body.returned)
     for operand, count in zip(plan.body.returned, counts, strict=True):
@@ -55,7 +55,8 @@ def costs(plan: ProgramPlan, machine: Machine, folded: Folded | None = None) -> 
 
 @dataclass
 class _Walk:
-    machine: Machine
+    program: Program
+    clock: Clock
     times: Mapping[int, int]
     taken: Mapping[tuple[int, int], frozenset[int]]
     found: dict[int, float] = field(default_factory=dict)
@@ -73,7 +74,7 @@ class _Walk:
                 self.local(plan.local, number, runs)
                 self.results(plan.results, plan.op, runs)
                 if plan.op.model is not None:
-                    self.add(number, runs * self.machine.work(plan.op.model.rule, plan.local.split))
+                    self.work(plan.op, plan.local, number, runs)
             case WholePlan():
                 self.operands([operand for _, operand in plan.operands], number, runs)
                 self.results(plan.results, plan.op, runs)
@@ -118,7 +119,7 @@ class _Walk:
             if result is None:
                 continue
             for step in result.completions:
-                self.add(op.number, runs * self.machine.send(step.bytes, step.axes, op.mesh))
+                self.add(op.number, runs * self.clock.collective(step.kind, step.bytes, step.axes, op.mesh))
             if result.reshard is not None:
                 self.reshard(result.reshard, op.number, runs)
 
@@ -131,13 +132,17 @@ class _Walk:
                 continue
             self.local(step.local, number, runs)
             if step.op.model is not None:
-                self.add(number, runs * self.machine.work(step.op.model.rule, step.local.split))
+                self.work(step.op, step.local, number, runs)
 
     def local(self, local: LocalPlan, number: int, runs: int) -> None:
         for one in local.collectives:
-            self.add(number, runs * self.machine.send(one.bytes, one.axes, local.split.mesh))
+            self.add(number, runs * self.clock.collective(one.kind, one.bytes, one.axes, local.split.mesh))
+
+    def work(self, op: Op, local: LocalPlan, number: int, runs: float) -> None:
+        assert op.model is not None
+        self.add(number, runs * self.clock.work(op.model.rule, local.split, self.program.element(op)))
 
     def reshard(self, reshard: Reshard, number: int, runs: float) -> None:
         if reshard.bytes:
-            moved = self.machine.move(reshard.type, reshard.source.sharding, reshard.target, reshard.mesh)
+            moved = self.clock.move(reshard.type, reshard.source.sharding, reshard.target, reshard.mesh)
             self.add(number, runs * moved)

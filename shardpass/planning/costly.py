@@ -98,7 +98,11 @@ def costly_constraints(plan: ProgramPlan, shardings: Shardings) -> Iterator[Cost
     """
     program, total = plan.program, plan.bytes_received
     held = constraints_of(program) - program.wishes
-    if not held or plan_program(replace(program, wishes=held | program.wishes), shardings).bytes_received >= total:
+    if (
+        not held
+        or plan_program(replace(program, wishes=held | program.wishes), shardings, machine=plan.machine).bytes_received
+        >= total
+    ):
         return
     around: Counter[int] = Counter()  # bytes by the array that moves
     for one in redistributions(plan):
@@ -107,7 +111,7 @@ def costly_constraints(plan: ProgramPlan, shardings: Shardings) -> Iterator[Cost
             around[one.op.results[0]] += one.reshard.bytes * (one.times or 1)
     for op in program.body.every_op():
         if op.number in held:
-            free = plan_program(replace(program, wishes=program.wishes | {op.number}), shardings)
+            free = plan_program(replace(program, wishes=program.wishes | {op.number}), shardings, machine=plan.machine)
             if free.bytes_received < total:
                 result = op.results[0]
                 yield CostlyConstraint(op, shardings.of[result], around[result], total - free.bytes_received)

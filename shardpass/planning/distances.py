@@ -29,8 +29,8 @@ import numpy as np
 
 from shardpass.ops.splits.factors import Axes, DimAxes
 from shardpass.ops.splits.prime_mesh import PrimeMesh
+from shardpass.planning.clock import Clock
 from shardpass.planning.eliminate import Costs
-from shardpass.planning.machine import MANY, Machine
 from shardpass.planning.prices import Prices
 from shardpass.program.program import Array
 
@@ -38,22 +38,22 @@ MOST_TABLES = 1 << 11  # that are kept from program to program
 
 
 @lru_cache(maxsize=8)
-def _tables(machine: Machine, axes: tuple[Axes, ...]) -> dict[Any, Costs]:
+def _tables(clock: Clock, axes: tuple[Axes, ...]) -> dict[Any, Costs]:
     """The tables that hold nothing planned, which programs share."""
     return {}
 
 
 class Distances:
-    """Tables of prices on ``machine``, for splits over ``axes`` as wholes.
+    """Tables of seconds by ``clock``, for splits over ``axes`` as wholes.
 
     ``prices``: where pairs are planned, as long as there are no more than ``most`` in all.
     """
 
     def __init__(
-        self, machine: Machine, axes: Sequence[Axes], prices: Prices | None = None, most: float = math.inf
+        self, clock: Clock, axes: Sequence[Axes], prices: Prices | None = None, most: float = math.inf
     ) -> None:
-        self.machine, self.axes, self.prices, self.left = machine, axes, prices, most
-        self._known = {} if prices is not None else _tables(machine, tuple(axes))
+        self.clock, self.axes, self.prices, self.left = clock, axes, prices, most
+        self._known = {} if prices is not None else _tables(clock, tuple(axes))
         if len(self._known) > MOST_TABLES:
             self._known.clear()
         self._kept: dict[tuple[int, Axes, Axes, PrimeMesh], float] = {}
@@ -115,8 +115,7 @@ class Distances:
         """One collective, over the slowest of the axes that stand elsewhere, or no longer."""
         price = np.zeros_like(received)
         for axes in self.axes:
-            latency = self.machine.send(1, axes, mesh) - 1
-            each = (self.machine.send(MANY, axes, mesh) - latency) / MANY
+            latency, each = self.clock.line(axes, mesh)
             at, to = (np.array([_place(dims, axes) for dims in side]) for side in (sources, targets))
             moved = at[:, None] != to[None, :]
             price = np.maximum(price, np.where(moved & (received > 0), latency + each * received, 0.0))

@@ -30,7 +30,6 @@ from shardpass.planning.choose import Choices, Decided
 from shardpass.planning.copies import Copies, Held
 from shardpass.planning.cost import RETURNED
 from shardpass.planning.fold import Folded
-from shardpass.planning.machine import Machine
 from shardpass.program.program import Array, Block, Op, OpKind
 from shardpass.sharding import Sharding
 
@@ -41,11 +40,11 @@ Term = tuple[float, Demands]
 class Estimate:
     """The terms of a folded program under shardings that change."""
 
-    def __init__(self, folded: Folded, decided: Decided, machine: Machine) -> None:
+    def __init__(self, folded: Folded, decided: Decided) -> None:
         self.program = folded.program
         self.folded = folded
-        self.machine = machine
-        self.choices = Choices(decided, Copies(decided.prices))
+        self.clock = decided.clock
+        self.choices = Choices(decided, Copies(decided.prices, decided.clock))
         self.ops: dict[int, tuple[Op, float]] = {}  # by number: the op and how often it runs, all that it stands for
         self.around: dict[int, list[int]] = {}  # value -> ops that make or use it
         self.free: set[int] = set()  # values that any device makes again at no price
@@ -92,13 +91,13 @@ class Estimate:
     def _kind(self, op: Op) -> object:
         """The object that stands for ``op`` and all that are decided as it is, under equal shardings."""
         arrays = [self.program.arrays[value] for value in (*op.operands, *op.results)]
-        key = (self.machine, op.model, op.mesh.manual, *arrays)
+        key = (op.model, op.mesh.manual, *arrays)
         return self._decided.kinds.setdefault(key, object())
 
     # ---------------------------------------------------------------- the base
 
     def rebase(self, shardings: Mapping[int, Sharding], results: tuple[Sharding | None, ...]) -> float:
-        """Takes ``shardings`` (by value, and of main's results) as the base; its price in bytes."""
+        """Takes ``shardings`` (by value, and of main's results) as the base; its price in seconds."""
         before, self.shardings = self.shardings, dict(shardings)
         moved: Iterable[int] = self.around
         numbers: Iterable[int] = (*self.ops, RETURNED)
@@ -167,14 +166,14 @@ class Estimate:
         array, own = self.program.arrays[value], shardings.get(value)
         if array is None or own is None or value in self.free:
             return 0.0
-        return self.machine.move(array, own, target, self.meshes[value])
+        return self.clock.move(array, own, target, self.meshes[value])
 
     def least_move(self, value: int, shardings: Mapping[int, Sharding], target: Sharding) -> float:
         """What ``move`` does not fall below, without a plan."""
         array, own = self.program.arrays[value], shardings.get(value)
         if array is None or own is None or value in self.free:
             return 0.0
-        return self.machine.least_move(array, own, target, self.meshes[value])
+        return self.clock.least_move(array, own, target, self.meshes[value])
 
     def known(
         self, number: int, shardings: Mapping[int, Sharding], results: tuple[Sharding | None, ...]
@@ -194,7 +193,9 @@ class Estimate:
             assert op.model is not None
             shapes = [[self.program.array(value).shape for value in side] for side in (op.operands, op.results)]
             devices = self.program.mesh.num_devices
-            found = self._leasts[number] = self.machine.least_work(op.model.rule, shapes[0], shapes[1], devices)
+            found = self._leasts[number] = self.clock.least_work(
+                op.model.rule, shapes[0], shapes[1], devices, self.program.element(op)
+            )
         return found
 
     def term(self, number: int, shardings: Mapping[int, Sharding], results: tuple[Sharding | None, ...]) -> Term:
@@ -234,13 +235,13 @@ class Estimate:
         wanted = [self._sharding(v, t, op, shardings) for v, t in zip(op.results, types, strict=True)]
         assert op.model is not None
         choice = self.choices.of(op.model, op.mesh, held, types, wanted)
-        send = self.machine.send
-        cost = self.machine.work(op.model.rule, choice.local.split)
-        cost += sum(send(one.bytes, one.axes, op.mesh) for one in choice.local.collectives)
+        send = self.clock.collective
+        cost = self.clock.work(op.model.rule, choice.local.split, self.program.element(op))
+        cost += sum(send(one.kind, one.bytes, one.axes, op.mesh) for one in choice.local.collectives)
         for type_, made, to in zip(types, choice.results, wanted, strict=True):
-            cost += sum(send(done.bytes, done.axes, op.mesh) for done in made.completions)
+            cost += sum(send(done.kind, done.bytes, done.axes, op.mesh) for done in made.completions)
             if made.computed != to:
-                cost += self.machine.move(type_, made.computed, to, op.mesh)
+                cost += self.clock.move(type_, made.computed, to, op.mesh)
         demands = [
             (index, taken.sharding)
             for index, taken in enumerate(choice.operands)

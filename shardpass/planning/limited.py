@@ -25,21 +25,21 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from shardpass.cost.machine import IDEAL, Machine
 from shardpass.diagnostics.table_suggest import LIMIT_TOO_LOW
 from shardpass.ops.splits.factors import DimAxes
 from shardpass.planning.choose import Decided, decided_on
+from shardpass.planning.clock import Clock
 from shardpass.planning.cost import price
 from shardpass.planning.estimate import Estimate
 from shardpass.planning.fold import Folded, fold
 from shardpass.planning.footprint import Footprint, NearPeak
-from shardpass.planning.machine import Machine, machine_of
 from shardpass.planning.planner import plan_program
 from shardpass.planning.search import DEAR, Decision, Point, Search, Settled, decide
 from shardpass.planning.starts import Start, starts
 from shardpass.program.program import Program, Said
 from shardpass.program.shardings import Shardings
 from shardpass.propagation.program import Propagated
-from shardpass.redistribute.terms.costs import Profile
 from shardpass.redistribute.terms.limit import show_bytes
 from shardpass.sharding import Sharding
 
@@ -55,10 +55,10 @@ class Limit:
 
     bytes: int | None
 
-    def excess(self, peak: float) -> float:
-        """What a peak costs: far more above the limit, and a little below it."""
+    def excess(self, peak: float, clock: Clock) -> float:
+        """What a peak costs, in seconds: far more above the limit, and a little below it."""
         over = 0.0 if self.bytes is None else max(0.0, peak - self.bytes)
-        return over * PER_EXCESS + peak * HELD
+        return (over * PER_EXCESS + peak * HELD) * clock.byte
 
 
 NO_LIMIT = Limit(None)
@@ -80,7 +80,7 @@ class Task:
     @classmethod
     def of(cls, program: Program, barriers: Mapping[int, str], effort: int, machine: Machine) -> Task:
         folded = fold(program, barriers)
-        decided = decided_on(program.mesh)
+        decided = decided_on(program.mesh, machine)
         return cls(program, barriers, effort, machine, folded, Footprint(program, folded), decided)
 
 
@@ -88,7 +88,7 @@ class LimitedEstimate(Estimate):
     """Estimates with the excess of memory in them. Invariant: ``price`` is that of the base with its excess."""
 
     def __init__(self, task: Task, limit: Limit) -> None:
-        super().__init__(task.folded, task.decided, task.machine)
+        super().__init__(task.folded, task.decided)
         self.footprint, self.limit = task.footprint, limit
         self.near: NearPeak | None = None
         self.over = 0.0
@@ -96,7 +96,7 @@ class LimitedEstimate(Estimate):
     def rebase(self, shardings: Mapping[int, Sharding], results: tuple[Sharding | None, ...]) -> float:
         super().rebase(shardings, results)
         self.near = NearPeak(self.footprint, shardings)
-        self.over = self.limit.excess(self.near.peak)
+        self.over = self.limit.excess(self.near.peak, self.clock)
         self.price += self.over
         return self.price
 
@@ -105,7 +105,7 @@ class LimitedEstimate(Estimate):
     ) -> float:
         if self.near is None:
             return super().change(fresh, results, limit)
-        over = self.limit.excess(self.near.change(fresh)) - self.over
+        over = self.limit.excess(self.near.change(fresh), self.clock) - self.over
         return super().change(fresh, results, limit - over) + over
 
 
@@ -144,7 +144,7 @@ class LimitedSearch(Search):
         of, program = self.found.table().of, self.folded.program
         said = {value: Said(of[value]) for value in program.body.arguments if value in of and value not in program.said}
         folded = replace(self.folded, program=replace(program, said={**program.said, **said}))
-        search = Search(self.program, self.found.barriers, self.effort, self.machine, folded, self.decided)
+        search = Search(self.program, self.found.barriers, self.effort, self.clock.machine, folded, self.decided)
         search.run()
         return search.best.splits
 
@@ -163,7 +163,10 @@ class LimitedSearch(Search):
     def _dear(self, base: Point) -> list[int]:
         """As ``Search``; every op where the limit is not kept, as ops of no price may hold the memory."""
         plain = sum(base.costs.values())
-        fits = self.limit.bytes is None or base.price - plain < PER_EXCESS + HELD * (1 + self.limit.bytes)
+        fits = (
+            self.limit.bytes is None
+            or base.price - plain < (PER_EXCESS + HELD * (1 + self.limit.bytes)) * self.clock.byte
+        )
         least = DEAR * plain if fits and not self.close else 0.0
         return sorted([n for n, cost in base.costs.items() if cost > least], key=lambda n: -base.costs[n])
 
@@ -172,7 +175,7 @@ class LimitedSearch(Search):
         if self.limit is NOT_YET:
             return point
         peak = self.footprint.peak(self.found.table().of)
-        return replace(point, price=point.price + self.limit.excess(peak))
+        return replace(point, price=point.price + self.limit.excess(peak, self.clock))
 
 
 @dataclass(frozen=True)
@@ -203,24 +206,24 @@ def search_within(search: LimitedSearch, limit: int | None) -> Fitting:
 
 
 def decide_within(
-    limit: int, program: Program, barriers: Mapping[int, str], effort: int, profile: Profile | None = None
+    limit: int, program: Program, barriers: Mapping[int, str], effort: int, machine: Machine = IDEAL
 ) -> Decision:
     """As ``decide``, with at most ``limit`` bytes alive at once in the plan.
 
     Where the cheapest shardings keep the limit, they are the answer. Raises ShardpassError (SP804), with the least that
     was found, where none do; ``effort`` 0 looks for no others.
     """
-    free = decide(program, barriers, effort, profile)
-    cheapest = plan_program(program, free.shardings)
+    free = decide(program, barriers, effort, machine)
+    cheapest = plan_program(program, free.shardings, machine=machine)
     if cheapest.alive.peak <= limit:
         return free
-    least, machine = cheapest.alive.peak, machine_of(profile)
+    least = cheapest.alive.peak
     if effort:
         search = LimitedSearch(Task.of(program, barriers, effort, machine), Limit(limit))
         found = search_within(search, limit)
         if found.peak <= limit:
             told = f"all values, to hold {show_bytes(found.peak)} in place of {show_bytes(least)}"
-            settled = Settled(told, None, price(cheapest, machine), found.price)
+            settled = Settled(told, None, price(cheapest), found.price)
             tried = free.tried + search.tried
             return Decision(found.shardings, free.found, (*free.settled, settled), tried, search.found, free.parts)
         least = min(least, found.peak)

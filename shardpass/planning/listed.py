@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from shardpass.by_device import Receivers
+from shardpass.cost.groups import seconds
+from shardpass.cost.machine import Machine
 from shardpass.ops.model import LocalPlan
 from shardpass.ops.splits.factors import Axes
 from shardpass.ops.splits.prime_mesh import PrimeMesh
@@ -19,11 +21,9 @@ from shardpass.planning.op_parts import Results, operand_steps, results_of
 from shardpass.planning.prices import stack_manual_axes
 from shardpass.planning.steps import BlockPlan, ControlFlowPlan, MatmulLoop, OpPlan, Recompute, Reshard, SplitPlan, Step
 from shardpass.program.program import Op
-from shardpass.redistribute import Plan, Profile, plan_redistribution
-from shardpass.redistribute.problem.sub_axes import sub_axes_of
+from shardpass.redistribute import Plan, plan_redistribution
 from shardpass.redistribute.program.steps import Step as RedistributionStep
 from shardpass.redistribute.program.steps import StepKind
-from shardpass.redistribute.terms.costs import step_seconds, tiers
 from shardpass.sharding import Sharding
 
 
@@ -40,8 +40,8 @@ class Sent:
 
     ``receivers``: the devices that receive; None: every device.
 
-    ``reshard``: of a step of a redistribution, from which sharding to which, and ``plan`` the redistribution's plan.
-    ``mesh`` and ``over``: of another collective, the sub-axes that its groups lie along.
+    ``reshard``: of a step of a redistribution, from which sharding to which, and ``step`` in its plan.
+    ``over``: of another collective, the sub-axes of ``mesh`` that its groups lie along.
     """
 
     op: Op | None  # None: for what main returns
@@ -52,7 +52,7 @@ class Sent:
     times_known: bool
     cause: str
     reshard: Reshard | None = None
-    plan: Plan | None = None
+    step: RedistributionStep | None = None
     first: bool = True  # of the steps of one redistribution
     last: bool = True
     loop: MatmulLoop | None = None  # of which it is one permute
@@ -60,53 +60,50 @@ class Sent:
     mesh: PrimeMesh | None = None
     over: Axes = ()
 
-    def seconds(self, profile: Profile) -> float:
-        """What the collective takes once, by ``profile``: of a redistribution the whole, at its first step.
+    def seconds(self, machine: Machine) -> float:
+        """What the collective takes once on ``machine``.
 
         Of a loop, its share in what the loop takes beyond its products.
         """
         if self.loop is not None:
             pair = self.loop.pair
-            return self.loop.price(profile).beside / ((pair.count - 1) * len(pair.parts))
-        if self.mesh is not None:
-            step = RedistributionStep(StepKind.ALL_GATHER, (), self.mesh.groups(self.over), (), (), self.bytes, 0)
-            return step_seconds(step, tiers(profile, sub_axes_of(self.mesh.mesh)))
-        if self.plan is None or self.reshard is None:
-            return profile.latency + self.bytes / profile.bandwidth
-        return profile.seconds(self.plan.steps, sub_axes_of(self.reshard.mesh.mesh)) if self.first else 0.0
+            return self.loop.price(machine).beside / ((pair.count - 1) * len(pair.parts))
+        assert self.mesh is not None
+        groups = self.mesh.groups(self.over) if self.step is None else self.step.groups
+        return seconds(machine, self.kind, self.bytes, groups, self.mesh.borders)
 
 
-def listed(body: BlockPlan, mesh: PrimeMesh) -> Iterator[Sent]:
-    """Every collective of ``body`` and the blocks inside."""
-    yield from _block(body, mesh, Times(1, True), None)
+def listed(body: BlockPlan, machine: Machine) -> Iterator[Sent]:
+    """Every collective of ``body`` and the blocks inside; redistributions are planned on ``machine``."""
+    yield from _block(body, machine, Times(1, True), None)
 
 
-def _block(block: BlockPlan, mesh: PrimeMesh, times: Times, holder: Op | None) -> Iterator[Sent]:
+def _block(block: BlockPlan, machine: Machine, times: Times, holder: Op | None) -> Iterator[Sent]:
     for plan in block.ops:
-        yield from _op(plan, mesh, times)
+        yield from _op(plan, machine, times)
     for operand in block.returned:
         if operand is not None:
-            yield from _steps(operand.steps, holder, times)
+            yield from _steps(operand.steps, holder, machine, times)
 
 
-def _op(plan: OpPlan, mesh: PrimeMesh, times: Times) -> Iterator[Sent]:
+def _op(plan: OpPlan, machine: Machine, times: Times) -> Iterator[Sent]:
     op = plan.op
-    yield from _steps(operand_steps(plan), op, times)
+    yield from _steps(operand_steps(plan), op, machine, times)
     if isinstance(plan, SplitPlan):
         yield from _local(plan.local, op, times)
     elif isinstance(plan, ControlFlowPlan):
         inside = Times(times.number * (1 if op.trips is None else op.trips), times.known and op.trips is not None)
         for block in plan.blocks:
-            yield from _block(block, mesh, inside if op.is_loop else times, op)
-    yield from _results(results_of(plan), op, times)
+            yield from _block(block, machine, inside if op.is_loop else times, op)
+    yield from _results(results_of(plan), op, machine, times)
 
 
-def _steps(steps: tuple[Step, ...], op: Op | None, times: Times) -> Iterator[Sent]:
+def _steps(steps: tuple[Step, ...], op: Op | None, machine: Machine, times: Times) -> Iterator[Sent]:
     for step in steps:
         if isinstance(step, Recompute):
             yield from _local(step.local, step.op, times)
         else:
-            yield from _reshard(step, op, times)
+            yield from _reshard(step, op, machine, times)
 
 
 def _local(local: LocalPlan, op: Op, times: Times) -> Iterator[Sent]:
@@ -122,7 +119,7 @@ def _at(mesh: PrimeMesh, axes: Axes, positions: tuple[int, ...]) -> tuple[int, .
     return tuple(mesh.groups(axes)[:, list(positions)].ravel().tolist())
 
 
-def _results(results: Results, op: Op, times: Times) -> Iterator[Sent]:
+def _results(results: Results, op: Op, machine: Machine, times: Times) -> Iterator[Sent]:
     for result in results:
         if result is None:
             continue
@@ -131,17 +128,18 @@ def _results(results: Results, op: Op, times: Times) -> Iterator[Sent]:
             said, mesh = op.mesh.names(step.axes), op.mesh
             yield Sent(op, step.kind, said, step.bytes, times.number, times.known, cause, mesh=mesh, over=step.axes)
         if result.reshard is not None:
-            yield from _reshard(result.reshard, op, times)
+            yield from _reshard(result.reshard, op, machine, times)
 
 
-def redistribution(reshard: Reshard) -> Plan:
-    """The plan of a reshard, by the default planner."""
+def redistribution(reshard: Reshard, machine: Machine) -> Plan:
+    """The plan of a reshard, by the default planner on ``machine``."""
     shape, mesh = reshard.type.shape, reshard.mesh
     source, target = reshard.source.sharding, reshard.target
     if mesh.manual:
         shape, source, target = stack_manual_axes(shape, source, target, mesh)
     element = reshard.type.element.mlir
-    return plan_redistribution(shape, element, _on(source, mesh), _on(target, mesh), num_devices=mesh.num_devices)
+    ends = _on(source, mesh), _on(target, mesh)
+    return plan_redistribution(shape, element, *ends, num_devices=mesh.num_devices, profile=machine)
 
 
 def _on(sharding: Sharding, mesh: PrimeMesh) -> Sharding:
@@ -149,12 +147,12 @@ def _on(sharding: Sharding, mesh: PrimeMesh) -> Sharding:
     return sharding.on(mesh.mesh) or sharding
 
 
-def _reshard(reshard: Reshard, op: Op | None, times: Times) -> Iterator[Sent]:
-    plan = redistribution(reshard)
+def _reshard(reshard: Reshard, op: Op | None, machine: Machine, times: Times) -> Iterator[Sent]:
+    plan = redistribution(reshard, machine)
     sent = [step for step in plan.steps if step.kind != "dynamic_slice"]
     for k, step in enumerate(sent):
         axes, ends = ",".join(step.axes), (k == 0, k == len(sent) - 1)
         permuted = step.kind == StepKind.COLLECTIVE_PERMUTE
         receivers = tuple(step.groups[:, 1].tolist()) if permuted else None
-        known = times.number, times.known, reshard.cause, reshard, plan
-        yield Sent(op, step.kind, axes, step.bytes, *known, *ends, receivers=receivers)
+        known = times.number, times.known, reshard.cause, reshard
+        yield Sent(op, step.kind, axes, step.bytes, *known, step, *ends, receivers=receivers, mesh=reshard.mesh)

@@ -31,16 +31,14 @@ def sent_in_turn(sent: Iterable[Sent], loops: Sequence[MatmulLoop]) -> Iterator[
     of = {(loop.at, loop.step): loop for loop in loops}
     for one in sent:
         loop = None if one.op is None else of.get((one.op.number, one.reshard))
-        if loop is None or (loop.step is None and one.kind != loop.kind):
+        if loop is None or (loop.step is None and one.kind != loop.kind) or (loop.step is not None and not one.last):
             yield one
-        elif loop.step is not None and not one.last:
-            yield replace(one, plan=None)  # the time of the whole redistribution is not this step's
         else:
             pair = loop.pair
             hops = (pair.count - 1) * len(pair.parts)
             size, cause = pair.bytes // pair.count, f"{one.cause}, in turn with the product"
             times = one.times * hops
-            yield replace(one, kind="collective_permute", bytes=size, times=times, cause=cause, plan=None, loop=loop)
+            yield replace(one, kind="collective_permute", bytes=size, times=times, cause=cause, loop=loop)
 
 
 def held_in_turn(loops: Sequence[MatmulLoop]) -> dict[int, int]:

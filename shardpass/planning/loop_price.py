@@ -14,24 +14,28 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from shardpass.cost.collective import bytes_received
+from shardpass.cost.collective import ALL_GATHER, PERMUTE, REDUCE_SCATTER, bytes_received
+from shardpass.cost.groups import seconds
+from shardpass.cost.machine import Machine, Work
+from shardpass.cost.profiles import find_profile
 from shardpass.planning.loop_blocks import Blocks, Product
 from shardpass.redistribute.problem.device_arrays import IntArray
 from shardpass.redistribute.problem.sub_axes import SubAxes
-from shardpass.redistribute.program.steps import Step, StepKind
-from shardpass.redistribute.terms.costs import Profile, step_seconds, tiers
-from shardpass.redistribute.terms.profiles import find_profile
 
 OFF, ALL, MEMORY = "off", "all", "memory"
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A product of a pair, and how it is cut. ``bytes``: of the left operand, the right one, and the result."""
+    """A product of a pair, and how it is cut. ``bytes``: of the left operand, the right one, and the result.
+
+    ``element``: the type that is multiplied.
+    """
 
     product: Product
     blocks: Blocks
     bytes: tuple[int, int, int]
+    element: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,7 +87,7 @@ class LoopTerms:
     one_way: bool = False
 
     @property
-    def profile(self) -> Profile:
+    def machine(self) -> Machine:
         """The machine whose time is modelled."""
         return find_profile("default" if self.which in (OFF, ALL, MEMORY) else self.which)
 
@@ -103,28 +107,27 @@ def rounds(count: int, both_ways: bool) -> list[int]:
     return [2] * ((count - 1) // 2) + [1] * ((count - 1) % 2) if both_ways else [1] * (count - 1)
 
 
-def price(pair: Pair, profile: Profile, sub_axes: SubAxes, both_ways: bool) -> Price:
-    """The modelled time of ``pair`` on the machine ``profile``, whose links ``sub_axes`` may name."""
+def price(pair: Pair, machine: Machine, sub_axes: SubAxes, both_ways: bool) -> Price:
+    """The modelled time of ``pair`` on ``machine``."""
     count, groups = pair.count, pair.groups
-    network = tiers(profile, sub_axes)
-    kind = StepKind.ALL_GATHER if pair.is_gather else StepKind.REDUCE_SCATTER
-    collective = step_seconds(Step(kind, (), groups, (), (), bytes_received(kind, pair.bytes, count), 0), network)
+    kind = ALL_GATHER if pair.is_gather else REDUCE_SCATTER
+    collective = seconds(machine, kind, bytes_received(kind, pair.bytes, count), groups, sub_axes.borders)
     ends = np.stack([groups.ravel(), np.roll(groups, 1, axis=1).ravel()], axis=1)
-    hop = step_seconds(Step(StepKind.COLLECTIVE_PERMUTE, (), ends, (), (), pair.bytes // count, 0), network)
+    hop = seconds(machine, PERMUTE, pair.bytes // count, ends)
     products = in_turn = 0.0
     for part in pair.parts:
-        products += _seconds(part, 1, profile)
-        each = _seconds(part, count, profile)
+        products += _seconds(part, 1, machine)
+        each = _seconds(part, count, machine)
         in_turn += each + sum(max(hop, blocks * each) for blocks in rounds(count, both_ways))
     return Price(collective, products, in_turn)
 
 
-def _seconds(part: Part, count: int, profile: Profile) -> float:
+def _seconds(part: Part, count: int, machine: Machine) -> float:
     """One of ``count`` blocks of the product."""
     blocks = part.blocks
     is_cut = [side == blocks.side or blocks.other is not None for side in (0, 1)] + [blocks.result is not None]
     touched = sum(size // count if cut else size for size, cut in zip(part.bytes, is_cut, strict=True))
-    return max(part.product.points / count / profile.products, touched / profile.copies)
+    return machine.seconds(Work(2 * part.product.points / count, part.element, touched))
 
 
 def held(pair: Pair, both_ways: bool) -> int:

@@ -59,11 +59,11 @@ def with_loops(plan: ProgramPlan, terms: LoopTerms) -> ProgramPlan:
     """``plan`` with the loops that ``terms`` take."""
     if terms.which == OFF:
         return plan
-    machine = terms.profile
+    machine = terms.machine
     loops: list[MatmulLoop] = []
     for block in blocks_of(plan.body):
         products: set[int] = set()
-        found = _Candidates(block, plan.program, terms).found()
+        found = _Candidates(block, plan, terms).found()
         for loop in sorted(found, key=lambda one: -one.pair.bytes):
             numbers = {number for number, _ in loop.products}
             if not numbers & products and terms.take(loop.pair, loop.price(machine)):
@@ -75,9 +75,9 @@ def with_loops(plan: ProgramPlan, terms: LoopTerms) -> ProgramPlan:
 class _Candidates:
     """The pairs of one block."""
 
-    def __init__(self, block: BlockPlan, program: Program, terms: LoopTerms) -> None:
+    def __init__(self, block: BlockPlan, plan: ProgramPlan, terms: LoopTerms) -> None:
         self.block = block
-        self.program = program
+        self.program, self.machine = plan.program, plan.machine
         self.terms = terms
         self.uses: Uses = {}
         for copy, use in _uses(block, False):
@@ -95,7 +95,7 @@ class _Candidates:
     # ---------------------------------------------------------------- case 1
 
     def _gather(self, step: Reshard, at: int) -> Iterator[MatmulLoop]:
-        steps = redistribution(step).steps if step.bytes else ()
+        steps = redistribution(step, self.machine).steps if step.bytes else ()
         if not steps or steps[-1].kind != StepKind.ALL_GATHER:
             return
         last, shape = steps[-1], step.target.tile_shape(step.type.shape)
@@ -167,7 +167,7 @@ class _Candidates:
     ) -> MatmulLoop:
         sub_axes = sub_axes_of(self.program.mesh.mesh)
         both_ways = self.terms.both_ways(pair)
-        return MatmulLoop(kind, at, step, products, between, axes, pair, both_ways, sub_axes, self.terms.profile)
+        return MatmulLoop(kind, at, step, products, between, axes, pair, both_ways, sub_axes, self.terms.machine)
 
 
 # ---------------------------------------------------------------- what takes each copy
@@ -234,4 +234,5 @@ def _part(plan: SplitPlan, blocks: Blocks, program: Program) -> Part:
     split, op = plan.local.split, plan.op
     tiles = (split.operand_tile(0), split.operand_tile(1), split.result_tile(0))
     sizes = [program.array(v).element.bytes(prod(t)) for v, t in zip((*op.operands, *op.results), tiles, strict=True)]
-    return Part(_product(plan), blocks, (sizes[0], sizes[1], sizes[2]))
+    element = program.array(op.operands[0]).element.mlir
+    return Part(_product(plan), blocks, (sizes[0], sizes[1], sizes[2]), element)

@@ -1,15 +1,17 @@
 """``ProgramPlan``: everything that partitioning decides about a program, as one value (``steps`` has its parts).
 
 What it costs is a sum over what it lists: every collective with its bytes, the axes it runs over and how often it runs
-(``listed``), the time these take under a profile, and the bytes alive at each op (``alive``).
+(``listed``), the time these take on a machine, and the bytes alive at each op (``alive``).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from shardpass.by_device import most_received
+from shardpass.cost.machine import IDEAL, Machine
+from shardpass.cost.profiles import find_profile
 from shardpass.diagnostics.printable import joined
 from shardpass.html_table import html_table
 from shardpass.planning.alive import Alive, alive
@@ -18,8 +20,6 @@ from shardpass.planning.loop_account import held_in_turn, in_turn, sent_in_turn
 from shardpass.planning.steps import BlockPlan, MatmulLoop
 from shardpass.planning.text import lines
 from shardpass.program.program import Program
-from shardpass.redistribute.terms.costs import Profile
-from shardpass.redistribute.terms.profiles import find_profile
 from shardpass.sharding import Sharding
 
 MOST_SHOWN = 40  # collectives in a notebook
@@ -30,18 +30,19 @@ class ProgramPlan:
     """The plan of a whole program.
 
     ``returned``: the shardings of main's results, None for tokens. ``loops``: the products that are done in turn with
-    a collective (``loops``); None where that was not asked for.
+    a collective (``loops``); None where that was not asked for. ``machine``: for which it is planned.
     """
 
     program: Program
     body: BlockPlan
     returned: tuple[Sharding | None, ...]
     loops: tuple[MatmulLoop, ...] | None = None
+    machine: Machine = IDEAL
 
     @cached_property
     def collectives(self) -> tuple[Sent, ...]:
         """Every collective that the plan sends, in program order."""
-        return tuple(sent_in_turn(listed(self.body, self.program.mesh), self.loops or ()))
+        return tuple(sent_in_turn(listed(self.body, self.machine), self.loops or ()))
 
     @property
     def bytes_received(self) -> int:
@@ -61,13 +62,13 @@ class ProgramPlan:
         """Collectives in loops whose number of trips is not known."""
         return sum(not sent.times_known for sent in self.collectives)
 
-    def seconds(self, profile: str | Profile = "default") -> float:
-        """What the collectives take, one after the other, on the machine that ``profile`` describes.
+    def seconds(self, machine: str | Machine | None = None) -> float:
+        """What the collectives take, one after the other, on ``machine``; None: on that for which it is planned.
 
         Of those in turn with products, what the two take beyond the products alone.
         """
-        machine = find_profile(profile)
-        return sum(sent.seconds(machine) * sent.times for sent in self.collectives)
+        on = self.machine if machine is None else find_profile(machine)
+        return sum(sent.seconds(on) * sent.times for sent in self.collectives)
 
     @cached_property
     def alive(self) -> Alive:
@@ -77,7 +78,7 @@ class ProgramPlan:
 
     def with_loops(self, loops: tuple[MatmulLoop, ...]) -> ProgramPlan:
         """The same plan, with these products in turn with their collectives."""
-        return ProgramPlan(self.program, self.body, self.returned, loops)
+        return replace(self, loops=loops)
 
     def _repr_html_(self) -> str:
         """What notebooks show: the collectives as a table, those that a device receives most by first."""

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from shardpass.cost.machine import IDEAL, Machine
 from shardpass.ops.splits.assign import Side, complete
 from shardpass.ops.splits.prime_mesh import PrimeMesh
 from shardpass.planning.choose import Choices, Decided, ResultChoice, decided_on
@@ -56,14 +57,19 @@ from shardpass.sharding import Sharding
 
 
 def plan_program(
-    program: Program, shardings: Shardings, decided: Decided | None = None, *, folded: bool = False
+    program: Program,
+    shardings: Shardings,
+    decided: Decided | None = None,
+    *,
+    folded: bool = False,
+    machine: Machine = IDEAL,
 ) -> ProgramPlan:
-    """The plan of ``program`` under ``shardings``.
+    """The plan of ``program`` under ``shardings`` on ``machine``.
 
-    ``decided``: what plans of the same program have decided before; this plan adds to it. ``folded``: the program is
-    one that ``fold`` made.
+    ``decided``: what plans of the same program on a machine, then this one, have decided before; this plan adds to it.
+    ``folded``: the program is one that ``fold`` made.
     """
-    decided = decided or decided_on(program.mesh)
+    decided = decided or decided_on(program.mesh, machine)
     return without_unused(_Planner(program, shardings, decided).run(), folded)
 
 
@@ -72,7 +78,7 @@ class _Planner:
         self.program = program
         self.shardings = shardings
         self.prices = decided.prices
-        self.copies = Copies(decided.prices)
+        self.copies = Copies(decided.prices, decided.clock)
         self.movers = Movers(self.copies)
         self.choices = Choices(decided, self.copies)
 
@@ -92,7 +98,7 @@ class _Planner:
             returned.append(self._bring(value, target, f"result {index} of the program"))
             ends.append(target)
         body = BlockPlan(arguments, ops, tuple(returned))
-        return ProgramPlan(program, body, tuple(ends))
+        return ProgramPlan(program, body, tuple(ends), machine=self.copies.clock.machine)
 
     def _enter(self, arguments: Sequence[int], mesh: PrimeMesh) -> tuple[tuple[int, Sharding], ...]:
         out = []
@@ -195,7 +201,7 @@ class _Planner:
             if held is None:
                 continue
             target = held.mesh.replicated(held.type.rank)
-            gathered += self.copies.price(held, target)
+            gathered += self.copies.bytes(held, self.copies.nearest(held, target)[1], target)
             who = "every device computes" if op.once is None else "one device computes"
             cause = self._explained(f"{who} {op.name}: {op.why_whole}", op)
             operands.append((value, self._bring(value, target, cause)))

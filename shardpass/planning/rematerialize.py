@@ -9,10 +9,9 @@ State: ``makers``, the op that made an array, for each op that is cheap (``OpDef
 dimension, and has one result. A value that several ops make, as in a folded program (``fold``), has no maker: the ops
 of a chain that stand for one another would be left out.
 
-The price of computing a value again is what its operands receive, each moved or computed again in turn, a latency for
-each of them that moves but the first, and the op's work on the tile (``splits.assign`` has the rates). It is asked only
-where a move is about to be planned, at most ``DEPTH`` ops up: O(2^DEPTH) for ops of two operands, and as a rule a
-handful.
+The price of computing a value again is that of its operands, each moved or computed again in turn, and of the op's work
+on the tile, in seconds (``clock``). It is asked only where a move is about to be planned, at most ``DEPTH`` ops up:
+O(2^DEPTH) for ops of two operands, and as a rule a handful.
 
 Example on x=2: ``%c = convert %a : f32[8] <- bf16[8]`` is held in rows and wanted whole. Moving %c receives 16 bytes;
 moving %a receives 8 and converts twice the elements: %a is gathered, and the conversion is done again on the whole.
@@ -24,7 +23,7 @@ from math import prod
 
 from shardpass.ops.border import plan_of
 from shardpass.ops.model import Split
-from shardpass.ops.splits.assign import LATENCY_BYTES, WORK_PER_BYTE, Side, settle
+from shardpass.ops.splits.assign import Side, settle
 from shardpass.ops.splits.factors import DimAxes, Kind, Rule, project, unproject
 from shardpass.planning.copies import Copies, Held
 from shardpass.planning.steps import Copy, Recompute, Reshard, Step
@@ -64,7 +63,8 @@ class Movers:
                 self._again(held, target, cause, steps)
             else:
                 start = held.under(source)
-                steps.append(Reshard(start, target, held.type, held.mesh, price, cause, held.array))
+                received = self.copies.bytes(held, source, target)
+                steps.append(Reshard(start, target, held.type, held.mesh, received, cause, held.array))
             self.copies.add(held.array, target)
         return Copy(held.array, target)
 
@@ -90,13 +90,10 @@ class Movers:
         if wanted is None:
             return best
         op = self.makers[held.array]
-        total = prod(target.tile_shape(held.shape)) / WORK_PER_BYTE
-        moves = 0
+        total = self.copies.clock.computed(prod(target.tile_shape(held.shape)), held.type.element.mlir)
         for value, dims in zip(op.operands, wanted, strict=True):
             operand = self.copies.held[value]
-            price = self._price(operand, operand.mesh.sharding(dims), best - total, depth - 1)
-            moves += bool(price)
-            total += price + (LATENCY_BYTES if price and moves > 1 else 0)
+            total += self._price(operand, operand.mesh.sharding(dims), best - total, depth - 1)
             if total >= best:
                 return best
         return total

@@ -41,13 +41,13 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from shardpass.ops.splits.assign import LATENCY_BYTES
+from shardpass.cost.machine import IDEAL, Machine
 from shardpass.ops.splits.factors import DimAxes
 from shardpass.planning.choose import Decided, decided_on
+from shardpass.planning.clock import clock_of
 from shardpass.planning.cost import costs, price
 from shardpass.planning.estimate import Estimate
 from shardpass.planning.fold import Folded, fold
-from shardpass.planning.machine import SLOWER, Machine, machine_of
 from shardpass.planning.moves import FAR, NEAR, Move, Moves, Reach, sub_axes, whole_axes
 from shardpass.planning.planner import plan_program
 from shardpass.planning.solve import Solution, Solver
@@ -58,7 +58,6 @@ from shardpass.program.shardings import Shardings
 from shardpass.propagation.engine import describe
 from shardpass.propagation.program import Propagated
 from shardpass.propagation.settled import settle
-from shardpass.redistribute.terms.costs import Profile
 
 TRIES = {1: 400, 2: 6000}  # moves that a search may try, by effort
 SMALL = 64  # ops of a folded program that is searched closely with effort 1 too, as that takes no time
@@ -72,13 +71,15 @@ DETOURS = {1: 4, 2: 40}  # moves that do not pay by themselves, after which othe
 NEAR_LEAST = 2e-4  # a point that costs this part more than the least sum of local terms ends a search with effort 1
 DEAREST = 4  # ops from which detours start with effort 1
 SURE = 0.02  # a gain of this part of the price needs no plan of the whole program to be believed
-LEAST_OF_ALL = 1e-6  # with effort 2 every gain counts
-LEAST = LATENCY_BYTES  # a gain below one collective's latency changes nothing that a user would notice
+LEAST_OF_ALL = 1e-9  # of a latency: with effort 2 every gain counts
+SLOWER = clock_of(
+    replace(IDEAL, name="slower", links=tuple([replace(one, latency=4 * one.latency) for one in IDEAL.links]))
+)
 
 
 @dataclass(frozen=True)
 class Point:
-    """Splits of all values of the engine, what each op costs under them, and the price in bytes."""
+    """Splits of all values of the engine, what each op costs under them, and the price in seconds."""
 
     splits: tuple[DimAxes, ...]
     costs: Mapping[int, float]
@@ -87,7 +88,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Settled:
-    """A move that was taken: what it did, for people, and the price before and after, in bytes."""
+    """A move that was taken: what it did, for people, and the price before and after, in seconds."""
 
     told: str
     op: int | None
@@ -122,21 +123,20 @@ def decide(
     program: Program,
     barriers: Mapping[int, str],
     effort: int,
-    profile: Profile | None = None,
+    machine: Machine = IDEAL,
     *,
     settle_results: bool = False,
 ) -> Decision:
     """The shardings of all values of ``program``.
 
     ``barriers``: of constraints (by op) the direction in which shardings pass. ``effort``: 0 propagates and does no
-    more; 1 searches; 2 searches from several starts, over parts of axes too, and longer. ``profile``: of the machine
-    (``machine``). ``settle_results``: those that follow from what the user fixed stay as they are propagated
+    more; 1 searches; 2 searches from several starts, over parts of axes too, and longer. ``machine``: on which the
+    program will run. ``settle_results``: those that follow from what the user fixed stay as they are propagated
     (``propagation.settled``).
     """
     if effort < 1:
         found = Propagated(program, barriers)
         return Decision(found.shardings, found)
-    machine = machine_of(profile)
     search = Search(program, barriers, effort, machine)
     if settle_results:
         search.settle_results()
@@ -152,7 +152,7 @@ def decide(
     found = Propagated(program, barriers)
     if taken is not None:
         both = found.shardings, taken.shardings
-        before, after = (price(plan_program(program, one, search.decided), machine) for one in both)
+        before, after = (price(plan_program(program, one, search.decided)) for one in both)
         if after <= before - search.least:
             return taken
     return Decision(found.shardings, found, (), search.tried, search.found, decided=search.decided)
@@ -185,13 +185,13 @@ class Search:
         decided: Decided | None = None,
     ) -> None:
         self.program = program
-        self.machine = machine
+        self.clock = clock_of(machine)
         self.effort = effort
         self.folded: Folded = folded or fold(program, barriers)
         self.found = Propagated(self.folded.program, barriers)
         self.engine = self.found.engine
-        self.decided = decided or decided_on(program.mesh)
-        self.estimate = Estimate(self.folded, self.decided, machine)
+        self.decided = decided or decided_on(program.mesh, machine)
+        self.estimate = Estimate(self.folded, self.decided)
         self.moves = Moves(self.engine, (whole_axes if effort < 2 else sub_axes)(program.mesh))
         self.values = {engine: value for value, engine in self.found.index.items()}
         self.spliced = _spliced(self.folded.program)
@@ -204,7 +204,8 @@ class Search:
         self.settled: list[Settled] = []
         self.results: tuple[int, ...] = ()  # of main, and what is shown: values of the engine that are settled
         self.first = self.best = self._point()
-        self.least = LEAST if effort < 2 else LEAST_OF_ALL
+        # a gain below one collective's latency changes nothing that a user would notice
+        self.least = self.clock.latency * (1 if effort < 2 else LEAST_OF_ALL)
         self.least_sum: float | None = None  # of the local terms; a point that costs as much ends the search
         self.solver: Solver | None = None  # its tables are those of any point
         self._solutions: dict[tuple[DimAxes, ...], Solution] = {}
@@ -337,7 +338,7 @@ class Search:
     def _pays(self, point: Point, plain: Point) -> bool:
         """Whether ``point`` is cheaper than ``plain``, and would be with longer latencies too.
 
-        The latency of a collective is low on purpose where no profile says another (``machine``). A solution may take
+        The latency of a collective is low on purpose on the machine "ideal". A solution may take
         many more collectives than the plan that the user's shardings lead to, for little.
         """
         if point.price >= plain.price:
@@ -346,7 +347,7 @@ class Search:
 
     def _latency(self, point: Point) -> float:
         """By how much the plan of ``point`` is dearer where collectives take longer to begin."""
-        if self.machine.profile is not None:
+        if self.clock.machine is not IDEAL:
             return 0.0
         found = self._latencies.get(point.splits)
         if found is None:
@@ -472,6 +473,6 @@ class Search:
         point = self._points.get(splits)
         if point is None:
             plan = plan_program(self.folded.program, self.found.present(), self.decided, folded=self.folded.repeats)
-            found = costs(plan, self.machine, self.folded)
+            found = costs(plan, self.clock, self.folded)
             point = self._points[splits] = Point(splits, found, sum(found.values()))
         return point

@@ -36,7 +36,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from shardpass.ops.model import OpModel
-from shardpass.ops.splits.assign import LATENCY_BYTES
 from shardpass.ops.splits.factors import Axes, DimAxes, pair_rules
 from shardpass.ops.splits.prime_mesh import PrimeMesh
 from shardpass.planning.distances import Distances
@@ -52,8 +51,8 @@ from shardpass.propagation.program import Propagated
 
 FEW = 64  # splits of one value that are looked at
 AGAIN = 1e-3  # of a reshard's price, for values that any device makes again: they had better be as their users are
-HELD = LATENCY_BYTES / 2  # for all arguments, when they are whole: among equals, what holds least
-CHANGE = 1e-3  # bytes for each value that changes: among equals that hold as much, the nearest
+HELD = 0.5  # of a latency, for all arguments, when they are whole: among equals, what holds least
+CHANGE = 2e-6  # of a latency, for each value that changes: among equals that hold as much, the nearest
 
 
 class Solution(NamedTuple):
@@ -79,7 +78,7 @@ class Solver:
         most: float = math.inf,
     ) -> None:
         self.engine = found.engine
-        self.network = _Network(found, estimate, Distances(estimate.machine, axes, prices, most), axes)
+        self.network = _Network(found, estimate, Distances(estimate.clock, axes, prices, most), axes)
         if not found.groups:
             self.network.read()
 
@@ -115,7 +114,9 @@ class Solver:
             if len(domain) > 1:
                 parts = np.array([program.mesh.count(tuple(itertools.chain(*dims))) for dims in domain])
                 changes = np.arange(len(domain)) != present[variable]
-                yield Table((variable,), HELD * held.get(variable, 0) / whole / parts + CHANGE * changes)
+                latency = self.network.estimate.clock.latency
+                costs = HELD * held.get(variable, 0) / whole / parts + CHANGE * changes
+                yield Table((variable,), latency * costs)
 
 
 def _ways_at(tables: Sequence[Table], present: Mapping[int, int]) -> dict[int, int]:
@@ -322,7 +323,7 @@ class _Network:
         types = tuple([self.program.array(value) for value in operands])
         made = tuple([self.program.array(value) for value in results])
         axes = tuple([each for each in self.axes if not set(each) & set(op.mesh.manual)])
-        found = ways(model, op.mesh, axes, types, made, self.estimate.machine)
+        found = ways(model, op.mesh, axes, types, made, self.estimate.clock)
         if not found:
             for value in (*operands, *results):
                 self._hold(value)

@@ -20,6 +20,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from shardpass.cost.machine import Machine
 from shardpass.ops.model import LocalPlan
 from shardpass.ops.splits.assign import Completion
 from shardpass.ops.splits.factors import Axes, DimAxes
@@ -27,7 +28,6 @@ from shardpass.ops.splits.prime_mesh import PrimeMesh
 from shardpass.planning.loop_price import Pair, Price, held, price
 from shardpass.program.program import Array, Op
 from shardpass.redistribute.problem.sub_axes import SubAxes
-from shardpass.redistribute.terms.costs import Profile
 from shardpass.sharding import Sharding
 
 
@@ -200,8 +200,7 @@ class MatmulLoop:
 
     ``kind``: "all_gather" or "reduce_scatter". ``at``: the op for which the collective is there; ``step``: of a
     gather, the reshard of which it is the last step. ``products``: numbers of dot_generals, and which operand of each
-    is gathered. ``between``: ops between the gather and its products. ``profile``: the machine by whose time the loop
-    was taken.
+    is gathered. ``between``: ops between the gather and its products. ``machine``: by whose time the loop was taken.
     """
 
     kind: str
@@ -213,16 +212,16 @@ class MatmulLoop:
     pair: Pair
     both_ways: bool
     sub_axes: SubAxes
-    profile: Profile
+    machine: Machine
 
     @property
     def held(self) -> int:
         """Bytes that the loop holds in place of ``pair.bytes``."""
         return held(self.pair, self.both_ways)
 
-    def price(self, profile: Profile) -> Price:
-        """The modelled time on the machine ``profile``."""
-        return price(self.pair, profile, self.sub_axes, self.both_ways)
+    def price(self, machine: Machine) -> Price:
+        """The modelled time on ``machine``."""
+        return price(self.pair, machine, self.sub_axes, self.both_ways)
 
 
 OpPlan = SplitPlan | WholePlan | ConstraintPlan | BorderPlan | UntouchedPlan | ControlFlowPlan | LeftOutPlan

@@ -43,11 +43,11 @@ def _told(sent: Sent) -> str:
 def _loop(loop: MatmulLoop) -> str:
     """Which products a loop is of, what it holds and how long it takes, and both without it."""
     numbers = " and ".join(str(number) for number, _ in loop.products)
-    cost = loop.price(loop.profile)
+    cost = loop.price(loop.machine)
     ways = "both ways round" if loop.both_ways else "one way round"
     return (
         f"in place of {loop.kind}, in turn with {numbers}, {ways}: holds {sized(loop.held)} for "
-        f"{sized(loop.pair.bytes)}, {cost.in_turn * 1e6:.1f} us for {cost.apart * 1e6:.1f} us ({loop.profile.name})"
+        f"{sized(loop.pair.bytes)}, {cost.in_turn * 1e6:.1f} us for {cost.apart * 1e6:.1f} us ({loop.machine.name})"
     )
 
 

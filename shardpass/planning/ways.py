@@ -25,8 +25,8 @@ from shardpass.ops.splits.factors import Axes, DimAxes, Kind, Rule
 from shardpass.ops.splits.partial import partial_axes
 from shardpass.ops.splits.prime_mesh import PrimeMesh
 from shardpass.planning.choose import maskable
+from shardpass.planning.clock import Clock
 from shardpass.planning.copies import Held
-from shardpass.planning.machine import Machine
 from shardpass.program.program import Array
 
 MOST = 256  # distributions of one op
@@ -48,7 +48,7 @@ def ways(
     axes: tuple[Axes, ...],
     types: tuple[Array, ...],
     made: tuple[Array, ...],
-    machine: Machine,
+    clock: Clock,
 ) -> tuple[Way, ...]:
     """All ways of an op with operands of ``types`` and results ``made``; none where there are too many.
 
@@ -64,9 +64,10 @@ def ways(
     for factors in _distributions(rule, places, axes, mesh, _sides(rule, types, made)):
         split = Split.of(rule, mesh, factors, *shapes)
         local = plan_of(model, split)
-        cost = sum(machine.send(one.bytes, one.axes, mesh) for one in local.collectives) + machine.work(rule, split)
+        cost = sum(clock.collective(one.kind, one.bytes, one.axes, mesh) for one in local.collectives)
+        cost += clock.work(rule, split, (types or made)[0].element.mlir)
         operands = tuple(None if index in local.ignored else dims for index, dims in enumerate(split.operands))
-        for results, more in _completed(rule, split, made, machine, axes):
+        for results, more in _completed(rule, split, made, clock, axes):
             known = cheapest.get((operands, results))
             if known is None or cost + more < known.cost:
                 cheapest[operands, results] = Way(cost + more, operands, results)
@@ -104,7 +105,7 @@ def orders(taken: Sequence[Axes], count: int) -> list[Axes]:
 
 
 def _completed(
-    rule: Rule, split: Split, made: Sequence[Array], machine: Machine, axes: Sequence[Axes]
+    rule: Rule, split: Split, made: Sequence[Array], clock: Clock, axes: Sequence[Axes]
 ) -> list[tuple[tuple[DimAxes, ...], float]]:
     """The splits in which results can come out, and what completing them costs."""
     mesh = split.mesh
@@ -124,7 +125,7 @@ def _completed(
             side = Side(array.shape, dim_map, tuple(wanted), array.element)
             reached, steps = complete(side, dims, partial, rule.combiner, mesh)
             results.append(reached)
-            cost += sum([machine.send(step.bytes, step.axes, mesh) for step in steps])
+            cost += sum([clock.collective(step.kind, step.bytes, step.axes, mesh) for step in steps])
         key = tuple(results)
         found[key] = min(cost, found.get(key, cost))
     return list(found.items())

@@ -181,6 +181,13 @@ class Program:
             raise TypeError(f"value {value} is no ranked tensor")
         return found
 
+    def element(self, op: Op) -> str:
+        """The element type that ``op`` works on: of its first operand that is a ranked tensor, else of its results."""
+        for value in (*op.operands, *op.results):
+            if (array := self.arrays[value]) is not None:
+                return array.element.mlir
+        return "i1"  # tokens alone
+
 
 def constraints_of(program: Program) -> frozenset[int]:
     """The numbers of the program's constraints."""

@@ -33,8 +33,8 @@ class Plan:
         peak_live_bytes: the most bytes that are alive together on a device: operand and result of a step, and the
             buffers that rounds fill (``shardpass.redistribute.program.memory``).
         received: bytes received by each device, int64 [num_devices].
-        profile, memory_limit: the terms by which it was chosen.
-        seconds: modelled time, under the profile.
+        profile, memory_limit: the terms (the name of the machine, and the limit) by which it was chosen.
+        seconds: modelled time, on that machine, local work included.
         refused: the other candidates, and why they were not taken.
     """
 

@@ -13,6 +13,8 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
+from shardpass.cost.machine import Machine
+from shardpass.cost.profiles import find_profile
 from shardpass.diagnostics import table_redistribute as table
 from shardpass.diagnostics.arguments import shown
 from shardpass.redistribute.candidates.search import between, build_plan
@@ -28,9 +30,8 @@ from shardpass.redistribute.program.ends import final_state, held_under
 from shardpass.redistribute.program.ops import DeviceProgram
 from shardpass.redistribute.program.simulate import check
 from shardpass.redistribute.terms.choice import Terms, label_of
-from shardpass.redistribute.terms.costs import Profile
+from shardpass.redistribute.terms.costs import cost, local_prices
 from shardpass.redistribute.terms.limit import Limit, read_limit
-from shardpass.redistribute.terms.profiles import find_profile
 from shardpass.sharding import Mesh, Sharding, TupleSharding
 
 PLANNERS = ("best", "rink")
@@ -45,7 +46,7 @@ def plan_redistribution(
     *,
     planner: str = "best",
     num_devices: int | None = None,
-    profile: str | Profile = "default",
+    profile: str | Machine = "default",
     memory_limit: int | str | None = "max",
 ) -> Plan:
     """The plan that takes an array of ``shape`` from one sharding to another over the same devices.
@@ -56,8 +57,8 @@ def plan_redistribution(
         source, target: ``Sharding``, or its text, or a ``jax.sharding.NamedSharding``.
         planner: "rink", the method of Rink et al.; or "best", which is never dearer.
         num_devices: needed where neither sharding says it; at least 1.
-        profile: the machine by which "best" weighs steps against bytes: a name, a JSON file, or a ``Profile``
-            (``shardpass.redistribute.terms.costs``).
+        profile: the machine by which "best" weighs steps against bytes: a name, a JSON file, or a ``Machine``
+            (``shardpass.cost.machine``).
         memory_limit: "max", a number of bytes, or None (``shardpass.redistribute.terms.limit``).
 
     Raises:
@@ -143,7 +144,7 @@ NARROW = re.compile("bf16|f8")  # floats that XLA's CPU client computes with, an
 
 def _as_bits(builder: Builder, terms: Terms) -> DeviceProgram:
     """The program, with its values as bits where the machine sends floats of their kind as wider ones."""
-    wider = terms.profile.local.floats_as_bits and NARROW.match(builder.element.mlir)
+    wider = local_prices(terms.machine).floats_as_bits and NARROW.match(builder.element.mlir)
     moves = any(step.is_collective for step in builder.steps)
     return (ops.AsBits(), *builder.program) if wider and moves else tuple(builder.program)
 
@@ -163,8 +164,8 @@ def _plan(problem: Problem, builder: Builder, planner: str, terms: Terms) -> Pla
         problem.lower_bound_bytes,
         builder.memory.peak,
         builder.received,
-        terms.profile.name,
+        terms.machine.name,
         terms.limit,
-        terms.profile.cost(builder),
+        cost(terms.machine, builder),
         tuple(builder.refused),
     )

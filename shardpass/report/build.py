@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 from jaxlib.mlir import ir
 
+from shardpass.cost.machine import Machine
+from shardpass.cost.profiles import find_profile
 from shardpass.diagnostics import NOWHERE, Place, ShardpassError
 from shardpass.ir.annotations import MESH, TILED_SHARDING, Signature, get_text, main_of
 from shardpass.ir.collectives import CollectiveUse, collective_ops
@@ -24,8 +26,6 @@ from shardpass.ops.splits.factors import DimAxes
 from shardpass.ops.splits.prime_mesh import PrimeMesh
 from shardpass.planning.plan import ProgramPlan
 from shardpass.program.program import Block, Op
-from shardpass.redistribute.terms.costs import Profile
-from shardpass.redistribute.terms.profiles import find_profile
 from shardpass.report.explanation import Explanation
 from shardpass.report.in_turn import InTurn, hops, tile
 from shardpass.report.naming import Names, Sources
@@ -47,7 +47,7 @@ def explain_module(
     file: str,
     *,
     pipeline: str = PIPELINE,
-    profile: str | Profile = "default",
+    profile: str | Machine = "default",
     folders: Sequence[Path] | None = None,
 ) -> Explanation:
     """The explanation of ``module``, which is partitioned in place by ``pipeline`` where it is not yet.
@@ -165,7 +165,7 @@ def _plain_row(op: Any, use: CollectiveUse, times: Times) -> Row:
 class _Told:
     """What a watched pipeline tells of its collectives."""
 
-    def __init__(self, seen: Watched, plan: ProgramPlan, sources: Sources, machine: Profile) -> None:
+    def __init__(self, seen: Watched, plan: ProgramPlan, sources: Sources, machine: Machine) -> None:
         assert seen.shardings is not None
         self.seen, self.plan, self.program = seen, plan, plan.program
         self.names = Names(plan.program, seen.locations, seen.argument_locations, sources)
@@ -212,7 +212,7 @@ class _Told:
         found = []
         for loop in self.plan.loops or ():
             first, pair = self.by_number[loop.products[0][0]], loop.pair
-            cost = loop.price(loop.profile)
+            cost = loop.price(loop.machine)
             fact = LoopFact(
                 loop.kind,
                 self.names.frame(first).place,
@@ -221,7 +221,7 @@ class _Told:
                 pair.bytes,
                 cost.in_turn,
                 cost.apart,
-                loop.profile.name,
+                loop.machine.name,
                 axes=loop.axes,
                 op=first.called.removeprefix("stablehlo."),
                 number=first.number,

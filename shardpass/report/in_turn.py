@@ -14,21 +14,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from shardpass.cost.machine import Machine
 from shardpass.ir.annotations import BESIDE
 from shardpass.ir.collectives import CollectiveUse
 from shardpass.planning.steps import MatmulLoop
-from shardpass.redistribute.terms.costs import Profile
 from shardpass.report.watch import Origin
 
 
 class InTurn:
-    """The loops of a plan, their times by the machine ``profile``."""
+    """The loops of a plan, their times on ``machine``."""
 
-    def __init__(self, loops: Iterable[MatmulLoop], profile: Profile) -> None:
+    def __init__(self, loops: Iterable[MatmulLoop], machine: Machine) -> None:
         self.at: dict[int, list[MatmulLoop]] = {}
         for loop in loops:
             self.at.setdefault(loop.at, []).append(loop)
-        self.profile = profile
+        self.machine = machine
 
     def loop_of(self, origin: Origin, use: CollectiveUse) -> MatmulLoop | None:
         """The loop of which a collective is a permute; None of other collectives, and of loops that no plan knows."""
@@ -46,7 +46,7 @@ class InTurn:
         loops = [loop for origin in origins if (loop := self.loop_of(origin, use)) is not None]
         if not loops:
             return None
-        a_byte = sum(loop.price(self.profile).beside / (hops(loop) * tile(loop)) for loop in loops) / len(loops)
+        a_byte = sum(loop.price(self.machine).beside / (hops(loop) * tile(loop)) for loop in loops) / len(loops)
         return a_byte * use.bytes_received
 
 

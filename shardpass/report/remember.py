@@ -101,7 +101,7 @@ class Account:
 
     def __init__(self, plan: ProgramPlan, breadth: bool = False) -> None:
         self.program: Program = plan.program
-        self.breadth = breadth
+        self.machine, self.breadth = plan.machine, breadth
         self.named: list[Copy | int] = []  # of each buffer, its copy; of a partial result, its value
         self.sizes: list[int] = []
         self._numbers: dict[Copy, Buffer] = {}
@@ -212,7 +212,7 @@ class Account:
         for step in steps:
             if isinstance(step, Reshard):
                 ends = self.number(step.source), self.number(step.made)
-                beside = max(0, redistribution(step).peak_live_bytes - self.bytes(ends))
+                beside = max(0, redistribution(step, self.machine).peak_live_bytes - self.bytes(ends))
                 out.append(_Moment(number, [ends[1]], [ends[0]], inside=beside))
             else:
                 uses = [self.number(copy) for copy in sources_of(step)]

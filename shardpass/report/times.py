@@ -1,4 +1,4 @@
-"""What collectives take on a machine, by its profile: latency and bandwidth of the links that they cross."""
+"""Seconds of the collectives of a partitioned module on a machine, by the links that they cross (``cost``)."""
 
 from __future__ import annotations
 
@@ -6,21 +6,20 @@ from typing import Any
 
 import numpy as np
 
+from shardpass.cost.groups import seconds
+from shardpass.cost.machine import Machine
 from shardpass.ir.collectives import CollectiveUse, groups_of
-from shardpass.redistribute.problem.sub_axes import sub_axes_of
-from shardpass.redistribute.program.steps import Step, StepKind
-from shardpass.redistribute.terms.costs import Profile, step_seconds, tiers
 from shardpass.sharding import Mesh
 
 
 class Times:
     """What collectives take on one machine, over one mesh."""
 
-    def __init__(self, machine: Profile, mesh: Mesh | None, devices: int) -> None:
+    def __init__(self, machine: Machine, mesh: Mesh | None, devices: int) -> None:
         self.machine = machine
-        flat = machine.is_flat or mesh is None
-        self.network = None if flat or mesh is None else tiers(machine, sub_axes_of(mesh))
+        self.borders = tuple(mesh.strides.values()) if mesh is not None and mesh.is_iota else ()
         self.devices = devices
+        self._all = np.arange(devices)[None]
 
     def of(self, op: Any, use: CollectiveUse) -> float:
         """Seconds of all the times that it runs."""
@@ -29,9 +28,6 @@ class Times:
         return self._once(op, use) * use.times
 
     def _once(self, op: Any, use: CollectiveUse) -> float:
-        machine = self.machine
         groups = groups_of(op, self.devices)
-        if self.network is None or not groups.size or int(np.min(groups)) < 0:
-            return machine.latency + use.bytes_each / machine.bandwidth
-        kind = StepKind.COLLECTIVE_PERMUTE if use.kind == "collective_permute" else StepKind.ALL_GATHER
-        return step_seconds(Step(kind, (), groups, (), (), use.bytes_each, 0), self.network)
+        known = bool(groups.size) and int(np.min(groups)) >= 0
+        return seconds(self.machine, use.kind, use.bytes_each, groups if known else self._all, self.borders)

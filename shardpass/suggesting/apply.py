@@ -11,11 +11,11 @@ from jaxlib.mlir import ir
 from shardpass.diagnostics import collect
 from shardpass.ir.annotations import CONSTRAINT, SHARDING, make_custom_call
 from shardpass.ir.context import copy_module
+from shardpass.ir.machines import machine_of
 from shardpass.ir.tensors import operation
 from shardpass.partition.splices import spliced_table
 from shardpass.pipeline.run import run_in_place
 from shardpass.planning.cost import price
-from shardpass.planning.machine import Machine
 from shardpass.planning.plan import ProgramPlan
 from shardpass.planning.planner import plan_program
 from shardpass.program.program import Program
@@ -24,8 +24,6 @@ from shardpass.sharding import Sharding
 from shardpass.suggesting.places import ARGUMENT, LINE, RESULT, Group
 from shardpass.suggesting.trials import Annotation
 
-BANDWIDTH = 50e9  # bytes a second of the machine without a profile (``planning.machine``)
-
 
 @dataclass(frozen=True)
 class Figures:
@@ -33,25 +31,17 @@ class Figures:
 
     Attributes:
         bytes: received, loops multiplied.
-        price: with work, in bytes (``planning.machine``).
-        seconds: the price as time.
+        seconds: modelled, of collectives and work (``planning.clock``).
         memory: the most bytes alive at once, arguments included.
     """
 
     bytes: int
-    price: float
     seconds: float
     memory: int
 
 
-def bandwidth(machine: Machine) -> float:
-    """Bytes a second, by which a price in bytes is a time."""
-    return BANDWIDTH if machine.profile is None else machine.profile.bandwidth
-
-
-def figures(plan: ProgramPlan, machine: Machine) -> Figures:
-    cost = price(plan, machine)
-    return Figures(plan.bytes_received, cost, cost / bandwidth(machine), plan.alive.peak)
+def figures(plan: ProgramPlan) -> Figures:
+    return Figures(plan.bytes_received, price(plan), plan.alive.peak)
 
 
 def planned(imported: Any, annotations: Iterable[Annotation], propagate: str) -> ProgramPlan:
@@ -63,7 +53,7 @@ def planned(imported: Any, annotations: Iterable[Annotation], propagate: str) ->
         run_in_place(module, propagate)
         with module.context:
             table = spliced_table(module)
-            return plan_program(table.program, table.found())
+            return plan_program(table.program, table.found(), machine=machine_of(module))
 
 
 def placed(program: Program, groups: Sequence[Group], arguments: Mapping[int, Sharding]) -> list[Annotation]:

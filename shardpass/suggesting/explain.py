@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from shardpass.cost.machine import IDEAL
+from shardpass.cost.profiles import find_profile
 from shardpass.diagnostics import collect
 from shardpass.diagnostics.arguments import text_of, whole, wrong_argument
 from shardpass.diagnostics.table_suggest import SHARDINGS_OF_WHAT
@@ -17,9 +19,7 @@ from shardpass.ir.doors import Given
 from shardpass.pipeline.base import show_value
 from shardpass.pipeline.run import run_in_place
 from shardpass.planning.loop_price import OFF
-from shardpass.planning.machine import Machine
 from shardpass.redistribute.terms.limit import read_limit
-from shardpass.redistribute.terms.profiles import find_profile
 from shardpass.report.build import PIPELINE, explain_module, is_partitioned
 from shardpass.report.explanation import Explanation
 from shardpass.report.naming import Sources
@@ -112,7 +112,7 @@ def with_hints(
     with collect():
         put_mesh(module, mesh, file)
         run_in_place(module, "shardpass-import")
-        return find_hints(module, effort, Machine(find_profile(machine) if machine else None), Sources(folders))
+        return find_hints(module, effort, find_profile(machine) if machine else IDEAL, Sources(folders))
 
 
 def pipeline(effort: int, matmul_loops: str = OFF, machine: str | None = None, constraints: str = EXACT) -> str:

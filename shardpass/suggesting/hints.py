@@ -28,14 +28,15 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
+from shardpass.cost.machine import Machine
 from shardpass.diagnostics import NOWHERE, Place
 from shardpass.ir.frames import Frame
 from shardpass.ops.splits.factors import Axes, DimAxes
 from shardpass.ops.splits.prime_mesh import PrimeMesh
 from shardpass.passes.propagate import barriers
+from shardpass.planning.clock import clock_of
 from shardpass.planning.cost import costs, price
 from shardpass.planning.limited import Task
-from shardpass.planning.machine import Machine
 from shardpass.planning.moves import whole_axes
 from shardpass.planning.planner import plan_program
 from shardpass.planning.search import SMALL, Search, decide
@@ -76,14 +77,14 @@ class _Hints:
     """One search for hints. State: the program, folded, and the plan as it is."""
 
     def __init__(self, module: Any, effort: int, machine: Machine, sources: Sources) -> None:
-        self.module, self.effort, self.machine = module, effort, machine
+        self.module, self.effort, self.clock = module, effort, clock_of(machine)
         self.propagate = f"shardpass-propagate{{effort={effort}}}"
         self.program, self.handles = read_program(module, "propagate")
         self.task = Task.of(self.program, barriers(self.program, self.handles), max(1, effort), machine)
         self.names = _names(self.program, self.handles, sources)
         self.base = planned(module, (), self.propagate)
-        self.before = price(self.base, machine)
-        self.shardings = decide(self.program, self.task.barriers, effort, machine.profile).shardings.of
+        self.before = price(self.base)
+        self.shardings = decide(self.program, self.task.barriers, effort, machine).shardings.of
         self.at = self._lines()
         self.written = self._written()
         self.gradients = self._cotangents()
@@ -128,7 +129,7 @@ class _Hints:
             return search.best.price
         shardings = Propagated(said, task.barriers).shardings
         plan = plan_program(said, shardings, task.decided, folded=task.folded.repeats)
-        return sum(costs(plan, self.machine, task.folded).values())
+        return sum(costs(plan, self.clock, task.folded).values())
 
     # ---------------------------------------------------------------- candidates
 
@@ -160,7 +161,7 @@ class _Hints:
 
     def _groups(self) -> list[Group]:
         """Values that a user can constrain: of the dearest lines first; and arguments of which nothing is said."""
-        cost = costs(self.base, self.machine)
+        cost = costs(self.base, self.clock)
         sent: dict[Place, float] = {}
         for one in self.base.collectives:
             if one.op is not None:
@@ -254,7 +255,7 @@ class _Hints:
         """What ``annotation`` saves in the plan that the passes make with it."""
         plan = planned(self.module, [annotation], self.propagate)
         total, after = self.base.bytes_received, plan.bytes_received
-        if total - after < LEAST * total or price(plan, self.machine) >= self.before:
+        if total - after < LEAST * total or price(plan) >= self.before:
             return None
         if plan.alive.peak > self.base.alive.peak * MORE_MEMORY:
             return None

@@ -28,6 +28,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from shardpass.cost.machine import IDEAL, Machine
+from shardpass.cost.profiles import find_profile
 from shardpass.diagnostics import NOWHERE, Place
 from shardpass.diagnostics.table_suggest import LIMIT_TOO_LOW
 from shardpass.ir.context import UNNAMED
@@ -36,17 +38,15 @@ from shardpass.passes.propagate import barriers
 from shardpass.pipeline.base import show_value
 from shardpass.planning.cost import price
 from shardpass.planning.limited import NO_LIMIT, Limit, LimitedSearch, Task, search_within
-from shardpass.planning.machine import Machine
 from shardpass.planning.plan import ProgramPlan
 from shardpass.planning.planner import plan_program
 from shardpass.program.read import read_program
 from shardpass.propagation.program import Propagated
 from shardpass.redistribute.terms.limit import read_limit, show_bytes
-from shardpass.redistribute.terms.profiles import find_profile
 from shardpass.sharding import Mesh, Sharding
 from shardpass.sharding.quoting import bare
 from shardpass.suggesting import places
-from shardpass.suggesting.apply import bandwidth, figures, placed, planned
+from shardpass.suggesting.apply import figures, placed, planned
 from shardpass.suggesting.choose import NEAR, Chosen, choose, what_they_save
 from shardpass.suggesting.report import Advice, Suggestion
 from shardpass.suggesting.specs import sayable, spec_text
@@ -95,10 +95,10 @@ def suggest_module(
     """As ``suggest``, of a module's text or bytecode."""
     limit = None if memory_limit is None else read_limit(memory_limit)
     allowed = None if limit is None or limit == "max" else limit
-    prices = Machine(find_profile(machine) if machine else None)
+    on = find_profile(machine) if machine else IDEAL
     module = imported(data, file, mesh)
     with module.context:
-        asked = _Suggesting(module, file, allowed, effort, prices, _propagate(effort, machine))
+        asked = _Suggesting(module, file, allowed, effort, on, _propagate(effort, machine))
     return asked.run()
 
 
@@ -164,7 +164,7 @@ class _Suggesting:
         ends = trials.of([one.annotation for one in chosen]).arguments
         others = [self._uniform(group, ends) for group in self.arguments if group not in named]
         kept, plan = self._fitting([one.annotation for one in chosen], plan, others, self.limit)
-        return _Answer(what_they_save(trials, kept, price(plan, self.machine), plan.alive.peak), plan)
+        return _Answer(what_they_save(trials, kept, price(plan), plan.alive.peak), plan)
 
     def _fitting(
         self, chosen: list[Annotation], plan: ProgramPlan, others: Sequence[Annotation], limit: int
@@ -186,7 +186,7 @@ class _Suggesting:
         for one in chosen:
             rest = [other for other in kept if other is not one]
             without = self._planned(rest)
-            if without.alive.peak <= limit and price(without, self.machine) <= price(plan, self.machine) * (1 + NEAR):
+            if without.alive.peak <= limit and price(without) <= price(plan) * (1 + NEAR):
                 kept, plan = rest, without
         return kept, plan
 
@@ -225,15 +225,15 @@ class _Suggesting:
             tuple(arguments.items()),
             before,
             answer.plan,
-            figures(before, self.machine),
-            figures(answer.plan, self.machine),
+            figures(before),
+            figures(answer.plan),
             self.propagate,
         )
 
     def _advice(self, one: Chosen) -> Advice:
         group = one.annotation.group
         spec = spec_text(one.annotation.dims, self.program.mesh)
-        seconds, memory = one.saves_price / bandwidth(self.machine), round(one.saves_memory)
+        seconds, memory = one.saves_price, round(one.saves_memory)
         return Advice(
             group.kind, group.paths, spec, group.place.file, group.place.line, seconds, memory, one.annotation
         )

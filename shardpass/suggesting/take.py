@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from shardpass.cost.profiles import find_profile
 from shardpass.diagnostics import NOWHERE, Place, ShardpassError, collect
 from shardpass.diagnostics.arguments import has, shown, text_of, whole, wrong_argument
 from shardpass.diagnostics.table_driver import CANNOT_READ
@@ -15,7 +16,6 @@ from shardpass.ir.annotations import mesh_of, num_devices, set_mesh, set_num_dev
 from shardpass.ir.context import UNNAMED, is_bytecode, parse_module
 from shardpass.ir.doors import Given
 from shardpass.pipeline.run import run_in_place
-from shardpass.redistribute.terms.profiles import find_profile
 from shardpass.sharding import Mesh
 
 

@@ -77,11 +77,11 @@ class Trials:
         outcomes = [self._search(closed)]
         if closed.said != said.said:
             outcomes.append(self._search(said))
-        price, peak = max(outcomes, key=lambda one: one[0] + self.limit.excess(one[1]))
+        price, peak = max(outcomes, key=lambda one: one[0] + self.limit.excess(one[1], task.decided.clock))
         return self._outcome(price, peak, arguments)
 
     def _outcome(self, price: float, peak: float, arguments: Mapping[int, Sharding]) -> Trial:
-        return Trial(price + self.limit.excess(peak), price, peak, arguments)
+        return Trial(price + self.limit.excess(peak, self.task.decided.clock), price, peak, arguments)
 
     def _search(self, program: Program) -> tuple[float, float]:
         """(price, peak) of what the default search makes of the folded ``program``."""

@@ -17,10 +17,10 @@ from jax.sharding import PartitionSpec as P
 import shardpass
 import shardpass.jax as spj
 from shardpass.cli import explain as command
+from shardpass.cost.profiles import find_profile
 from shardpass.diagnostics import collect
 from shardpass.jax.hook import for_jax
 from shardpass.pipeline.plan import plan_module
-from shardpass.redistribute.terms.profiles import find_profile
 from shardpass.runtime import compile_single
 from shardpass.runtime.compare import compare
 from shardpass.runtime.hlo import added_by_xla

@@ -37,17 +37,17 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from shardpass.cost.machine import Machine, switched
 from shardpass.redistribute.program.local_work import LocalWork, local_work
-from shardpass.redistribute.terms.costs import Profile
 from tools.memory import keep_freed_memory
 
 CHAIN = 8  # permutes in a row
 RUNS = (12, 252, 4092)  # bytes, of joined pieces; no powers of two, by which division is a shift
-IN_RUNS = Profile("in runs", 0.0, 1e9, math.inf, elements=1.0, places=1.0)
-ONE_BY_ONE = Profile("one by one", 0.0, 1e9, math.inf, runs=1.0)
-PIECES = Profile("by pieces", 0.0, 1e9, math.inf, elements=1.0, places=1.0, gathers_by_pieces=True)
-IN_LOOPS = Profile("in loops", 0.0, 1e9, math.inf)
-SLICES = Profile("by slices", 0.0, 1e9, math.inf, elements=1.0, places=1.0, cuts_by_slices=True)
+IN_RUNS = switched("in runs", 0.0, 1e9, math.inf, elements=1.0, places=1.0)
+ONE_BY_ONE = switched("one by one", 0.0, 1e9, math.inf, runs=1.0)
+PIECES = switched("by pieces", 0.0, 1e9, math.inf, elements=1.0, places=1.0, gathers_by_pieces=True)
+IN_LOOPS = switched("in loops", 0.0, 1e9, math.inf)
+SLICES = switched("by slices", 0.0, 1e9, math.inf, elements=1.0, places=1.0, cuts_by_slices=True)
 NUMPY = {"f32": np.float32, "bf16": ml_dtypes.bfloat16, "ui16": np.uint16}
 NO_FLAGS: Mapping[str, bool] = MappingProxyType({})
 AS_FAST = 1.1  # times what is compared with
@@ -121,7 +121,7 @@ def _planned(
     source: str,
     target: str,
     group: int,
-    profile: str | Profile = "paper",
+    profile: str | Machine = "paper",
     name: str = "",
     element: str = "f32",
 ) -> Sample:
@@ -274,11 +274,13 @@ def profile_json(
     fitted: Fit, name: str, about: str, off: Sequence[float], flags: Mapping[str, bool] = NO_FLAGS
 ) -> dict[str, Any]:
     """What ``profile=`` reads, with a note of how well it fits. A term that was not seen costs next to nothing."""
-    from shardpass.redistribute.terms.profiles import to_json
+    from shardpass.cost.profiles import to_json
 
     units = (fitted.received, fitted.copied, fitted.runs, fitted.elements, fitted.places)
     bandwidth, copies, runs, elements, places = (1 / max(unit, 1e-15) for unit in units)
-    profile = Profile(name, fitted.latency, bandwidth, copies, about, runs=runs, elements=elements, places=places)
+    profile = switched(
+        name, fitted.latency, bandwidth, copies, about=about, runs=runs, elements=elements, places=places
+    )
     made = to_json(profile) | dict(flags)
     made["fit"] = {
         "samples": len(off),

@@ -49,10 +49,10 @@ def forced(number: int) -> Iterator[None]:
 
 def plan_of(problem: Problem, element: str, profile: str) -> Any:
     """The plan, built anew: plans are cached by their arguments, and a forced form is none of them."""
+    from shardpass.cost.profiles import find_profile
     from shardpass.redistribute.planner import solve
     from shardpass.redistribute.problem.checks import make_problem
     from shardpass.redistribute.terms.choice import Terms
-    from shardpass.redistribute.terms.profiles import find_profile
     from tools.bench.redistribute_measure import shardings
 
     made = make_problem(problem.shape, element, *shardings(problem), problem.devices)

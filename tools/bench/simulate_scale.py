@@ -30,6 +30,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from shardpass.cost.machine import Machine
+from shardpass.cost.profiles import find_profile
 from shardpass.diagnostics import ShardpassError
 from shardpass.redistribute import planner
 from shardpass.redistribute.candidates.gather import meet
@@ -39,9 +41,7 @@ from shardpass.redistribute.plan import Plan
 from shardpass.redistribute.problem.checks import make_problem
 from shardpass.redistribute.problem.problem import Problem
 from shardpass.redistribute.terms.choice import Terms, show_seconds
-from shardpass.redistribute.terms.costs import Profile
 from shardpass.redistribute.terms.limit import show_bytes
-from shardpass.redistribute.terms.profiles import find_profile
 from shardpass.sharding import Mesh, Sharding
 
 WAYS = ("best", "rink", "gather")
@@ -110,7 +110,7 @@ def _placed(mesh: Mesh, rank: int, rng: random.Random) -> Sharding:
 # ---------------------------------------------------------------- plans
 
 
-def plan_by(way: str, problem: Problem, profile: Profile) -> Plan:
+def plan_by(way: str, problem: Problem, profile: Machine) -> Plan:
     """A checked plan, from nothing known."""
     if way != "gather":
         return planner.solve(problem, way, Terms(profile, "max"))
@@ -121,7 +121,7 @@ def plan_by(way: str, problem: Problem, profile: Profile) -> Plan:
     return planner.finished(problem, gather_then_slice(problem, middle, terms), "gather", terms)
 
 
-def priced(problem: Problem, profile: Profile, devices: int) -> Row:
+def priced(problem: Problem, profile: Machine, devices: int) -> Row:
     ways = {}
     for way in WAYS:
         sides = problem.source.sharding, problem.target.sharding
@@ -183,7 +183,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def simulate(sizes: Sequence[int], problems: int, seed: int, profile: Profile) -> dict[int, list[Row]]:
+def simulate(sizes: Sequence[int], problems: int, seed: int, profile: Machine) -> dict[int, list[Row]]:
     from rich.console import Console
     from rich.progress import Progress
 

@@ -79,7 +79,7 @@ def measure(program: SuggestProgram, axes: tuple[tuple[str, int], ...], effort: 
     seconds = time.perf_counter() - start
     cost = found.figures
     count = len(found.advice)
-    row = Measured(program.name, mesh, limit, whole, *of_expert, cost.price, cost.bytes, cost.memory, count, seconds)
+    row = Measured(program.name, mesh, limit, whole, *of_expert, cost.seconds, cost.bytes, cost.memory, count, seconds)
     return row, str(found)
 
 

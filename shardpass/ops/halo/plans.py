@@ -3,8 +3,8 @@
 Problem: each position of a split dimension has a tile and needs a window of the whole (``reach``). Source: the halo
 exchange of stencil codes and of GSPMD (Xu et al. 2021, section 4.3.1), of which way 1 is the usual form.
 
-A window is brought in one of three ways; the cheapest is taken, in bytes received and a latency for each collective,
-the first among equals. Example: 16 elements on 4 positions, tiles of 4.
+A window is brought in one of three ways; the cheapest on the machine "ideal" is taken, the first among equals: what an
+op does under a split is the same for every machine. Example: 16 elements on 4 positions, tiles of 4.
 
 1. ``BESIDE``: strips of the neighbours' tiles are laid beside the own tile, one ``collective_permute`` for each
    neighbour that is reached (``strips``). The mean of 3 neighbours takes the last element of the tile before and the
@@ -21,18 +21,19 @@ The modules ``windows`` and ``rounds`` build ``Halo``, ``Slide`` and ``Rounds``;
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
 
-from shardpass.cost.collective import ALL_GATHER, PERMUTE, bytes_received
+from shardpass.cost import collective as cost
+from shardpass.cost.collective import ALL_GATHER, PERMUTE, Axis, bytes_received
+from shardpass.cost.machine import IDEAL
 from shardpass.element_types import ElementType
 from shardpass.ops.halo.reach import Reach
 from shardpass.ops.halo.strips import Layout, beside
 from shardpass.ops.halo.transfers import Exchange, Table, Window, plan_exchange, tile_of, tiles
 from shardpass.ops.model import Collective
-from shardpass.ops.splits.assign import LATENCY_BYTES
 from shardpass.ops.splits.factors import Axes
 from shardpass.ops.splits.prime_mesh import PrimeMesh
 
@@ -163,10 +164,16 @@ def gather(line: Line, element: ElementType, elements: int) -> Collective:
 def choose(size: int, count: int, window: Window, cross_bytes: int) -> Choice:
     """The cheapest way to bring ``window``; an element of the dimension has ``cross_bytes``."""
     layout, exchange = beside(size, count, window), plan_exchange((tiles(size, count),), window)
+    line = (Axis(count),)
+
+    def permutes(sizes: Iterable[int]) -> float:
+        return sum([IDEAL.seconds(cost.Collective(PERMUTE, line, size * cross_bytes)) for size in sizes])
+
+    whole = count * tile_of(size, count) * cross_bytes
     priced = [
-        (layout.received * cross_bytes + LATENCY_BYTES * len(layout.shipments), Way.BESIDE),
-        (exchange.received * cross_bytes + LATENCY_BYTES * len(exchange.rounds), Way.ROUNDS),
-        (bytes_received(ALL_GATHER, count * tile_of(size, count) * cross_bytes, count) + LATENCY_BYTES, Way.GATHER),
+        (permutes(part.size for part in layout.shipments), Way.BESIDE),
+        (permutes(part.size for part in exchange.rounds), Way.ROUNDS),
+        (IDEAL.seconds(cost.Collective(ALL_GATHER, line, whole)), Way.GATHER),
     ]
     return Choice(min(priced, key=lambda one: one[0])[1], layout, exchange)
 

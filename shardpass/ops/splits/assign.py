@@ -17,11 +17,11 @@ Candidates, each settled (every operand and result can say it exactly, ``settle`
 
 A copy of an operand that is at hand under another split suggests candidates as the operand itself does.
 
-Price of a candidate, in bytes that a device receives: to bring the operands there, for the op's own collectives, to
-complete partial results (``complete``), and to bring the results to the sharding they must have; LATENCY_BYTES for each
-of these moves; and the op's work on one device, so that work is not done many times over to save a few bytes. The
-cheapest wins; among equals the earliest. Operands that have nothing to do with one another (``Rule.independent``) are
-decided one by one.
+Price of a candidate, in seconds of the machine that the caller's ``Pricing`` asks: to bring the operands there, of the
+op's own collectives, to complete partial results (``complete``), to bring the results to the sharding they must have,
+and of the op's work on one device, so that work is not done many times over to save a few bytes. The cheapest wins;
+among equals the earliest. Operands that have nothing to do with one another (``Rule.independent``) are decided one by
+one.
 
 Example on x=2, y=2: ``[8,16] x [16,32]`` with the left side over [x, y], the right side's rows over y, and the result
 wanted over [x, y]. Candidate 1 (m: x, n: y) exchanges the right side for columns; candidate 2 (m: x, k: y) moves no
@@ -43,13 +43,7 @@ from shardpass.element_types import ElementType
 from shardpass.ops.splits.factors import Axes, DimAxes, DimMap, Kind, Rule, pair_rules, project, unproject
 from shardpass.ops.splits.prime_mesh import PrimeMesh
 
-# The exchange rates, found on real programs (tools/bench/models.py). A collective costs at least what 512 bytes do.
-# Work is dear on purpose: with 32 operations to the byte, weight gradients gather both operands and every device
-# computes the whole product, which saves a third of the bytes on toy sizes and nothing on real ones.
-LATENCY_BYTES = 512
-WORK_PER_BYTE = 4
-
-Move = Callable[[int, DimAxes], int]  # tensor index, dims to reach (operands) or to start from (results) -> bytes
+Move = Callable[[int, DimAxes], float]  # tensor index, dims to reach (operands) or to start from (results) -> seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,22 +64,20 @@ class Assignment:
     operands: tuple[DimAxes, ...]
     results: tuple[DimAxes, ...]
     partial: Axes  # sub-axes over which the results are partial
-    price: float  # bytes
+    price: float  # seconds
 
 
 class Meaning(NamedTuple):
     """What a settled split means, whatever the values are split like now.
 
-    ``sent``, ``collectives``: bytes and number of the op's own; ``work``: the price of its work on one device.
+    ``own``: seconds of the op's own collectives and of its work on one device.
     """
 
     factors: dict[int, Axes]
     operands: tuple[DimAxes, ...]
     results: tuple[DimAxes, ...]
     partial: Axes
-    sent: int
-    collectives: int
-    work: float
+    own: float
 
 
 class Floors(NamedTuple):
@@ -93,6 +85,25 @@ class Floors(NamedTuple):
 
     bring: Move
     deliver: Move
+
+
+class Pricing(NamedTuple):
+    """Seconds of what a split of an op asks for.
+
+    Attributes:
+        bring, deliver: of bringing an operand to a split, and a result from one to what it must have.
+        own: of the op's own collectives and its work on one device, under a split of its factors.
+        complete: of a completion.
+        made: of computing so many elements of operand i, of an op whose operands have nothing to do with one another.
+        floors: by which candidates are left out before their moves are priced.
+    """
+
+    bring: Move
+    deliver: Move
+    own: Callable[[dict[int, Axes]], float]
+    complete: Callable[[Completion], float]
+    made: Callable[[int, int], float]
+    floors: Floors | None = None
 
 
 class Known:
@@ -239,22 +250,17 @@ def assign(
     operands: Sequence[Side],
     results: Sequence[Side],
     mesh: PrimeMesh,
-    bring: Move,
-    deliver: Move,
-    sends: Callable[[dict[int, Axes]], Sequence[int]],
-    works: Callable[[dict[int, Axes]], float],
+    pricing: Pricing,
     copies: Sequence[Side] = (),
     known: Known | None = None,
-    floors: Floors | None = None,
 ) -> Assignment:
-    """The cheapest split. ``bring(i, dims)`` and ``deliver(i, dims)`` price operand i's and result i's move.
+    """The cheapest split by ``pricing``.
 
-    ``sends``: bytes of each collective of the op's own under a split; ``works``: the price of its work on one device.
     ``copies``: operands again, split as a copy of them that is at hand. ``known``: of ops equal to this one, to which
-    this call adds. ``floors``: by which candidates are left out before their moves are priced.
+    this call adds.
     """
     if rule.independent and len(operands) > 1:
-        return _assign_pairs(rule, operands, results, mesh, bring, deliver)
+        return _assign_pairs(rule, operands, results, mesh, pricing)
     known = known or Known()
     best: Assignment | None = None
     for assigned in candidates(rule, operands, results, mesh.sizes, copies, known):
@@ -266,11 +272,9 @@ def assign(
                 for sides in (operands, results)
             )
             partial = () if rule.self_completing else _partial(rule, assigned)
-            own = sends(assigned)
-            sent, count = sum(own), sum(map(bool, own))
-            means = Meaning(assigned, inputs, outputs, partial, sent, count, works(assigned))
+            means = Meaning(assigned, inputs, outputs, partial, pricing.own(assigned))
             known.meanings[key] = means
-        price = _price(means, results, rule, mesh, (bring, deliver), math.inf if best is None else best.price, floors)
+        price = _price(means, results, rule, mesh, pricing, math.inf if best is None else best.price)
         if best is None or price < best.price:
             best = Assignment(assigned, means.operands, means.results, means.partial, price)
     assert best is not None  # there is always the candidate that splits nothing
@@ -278,43 +282,32 @@ def assign(
 
 
 def _price(
-    means: Meaning,
-    results: Sequence[Side],
-    rule: Rule,
-    mesh: PrimeMesh,
-    moves: tuple[Move, Move],
-    most: float,
-    floors: Floors | None,
+    means: Meaning, results: Sequence[Side], rule: Rule, mesh: PrimeMesh, pricing: Pricing, most: float
 ) -> float:
     """The price of a candidate, or any that is not below ``most``: moves, which take long to price, come last."""
-    sent, count = means.sent, means.collectives
-    reached = means.results
+    price, reached = means.own, means.results
     if means.partial:
         done = [
             complete(side, dims, means.partial, rule.combiner, mesh)
             for side, dims in zip(results, means.results, strict=True)
         ]
         reached = tuple([dims for dims, _ in done])
-        for _, steps in done:
-            received = sum([step.bytes for step in steps])
-            sent, count = sent + received, count + bool(received)
+        price += sum([pricing.complete(step) for _, steps in done for step in steps])
     every = means.operands, reached
-    if floors is not None and most < math.inf:
-        rows = zip(floors, every, strict=True)
-        least = [floor(place, dims) for floor, ends in rows for place, dims in enumerate(ends)]
-        if sent + sum(least) + LATENCY_BYTES * (count + sum(map(bool, least))) + means.work >= most:
+    if pricing.floors is not None and most < math.inf:
+        rows = zip(pricing.floors, every, strict=True)
+        if price + sum([floor(place, dims) for floor, ends in rows for place, dims in enumerate(ends)]) >= most:
             return most
-    for move, ends in zip(moves, every, strict=True):
+    for move, ends in zip((pricing.bring, pricing.deliver), every, strict=True):
         for place, dims in enumerate(ends):
-            if sent + LATENCY_BYTES * count + means.work >= most:
+            if price >= most:
                 return most
-            received = move(place, dims)
-            sent, count = sent + received, count + bool(received)
-    return sent + LATENCY_BYTES * count + means.work
+            price += move(place, dims)
+    return price
 
 
 def _assign_pairs(
-    rule: Rule, operands: Sequence[Side], results: Sequence[Side], mesh: PrimeMesh, bring: Move, deliver: Move
+    rule: Rule, operands: Sequence[Side], results: Sequence[Side], mesh: PrimeMesh, pricing: Pricing
 ) -> Assignment:
     """Of an op whose operands have nothing to do with one another: the cheapest split of each by itself."""
     factors: dict[int, Axes] = {}
@@ -322,16 +315,15 @@ def _assign_pairs(
     outputs: list[DimAxes] = []
     price = 0.0
     for index, (one, numbers) in enumerate(pair_rules(rule)):
-        chosen = assign(
-            one,
-            [replace(operands[index], dim_map=one.operands[0])],
-            [replace(results[index], dim_map=one.results[0])],
-            mesh,
-            lambda _, dims, index=index: bring(index, dims),  # type: ignore[misc]
-            lambda _, dims, index=index: deliver(index, dims),  # type: ignore[misc]
-            lambda _: (),
-            lambda assigned, one=one: elements(one, assigned, mesh) / WORK_PER_BYTE,  # type: ignore[misc]
+        alone = Pricing(
+            lambda _, dims, index=index: pricing.bring(index, dims),  # type: ignore[misc]
+            lambda _, dims, index=index: pricing.deliver(index, dims),  # type: ignore[misc]
+            lambda split, one=one, index=index: pricing.made(index, elements(one, split, mesh)),  # type: ignore[misc]
+            pricing.complete,
+            pricing.made,
         )
+        sides = [replace(operands[index], dim_map=one.operands[0])], [replace(results[index], dim_map=one.results[0])]
+        chosen = assign(one, *sides, mesh, alone)
         factors.update((numbers[f], axes) for f, axes in chosen.factors.items())
         inputs += chosen.operands
         outputs += chosen.results

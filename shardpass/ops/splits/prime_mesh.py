@@ -51,6 +51,11 @@ class PrimeMesh:
     def num_devices(self) -> int:
         return self.mesh.size
 
+    @property
+    def borders(self) -> tuple[int, ...]:
+        """The strides of the mesh's axes in device ids; none of a mesh in another order (``cost.groups``)."""
+        return tuple(self.mesh.strides.values()) if self.mesh.is_iota else ()
+
     def count(self, axes: Axes) -> int:
         """Number of parts that ``axes`` cut a dimension into."""
         found = self._counts.get(axes)

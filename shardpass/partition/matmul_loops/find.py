@@ -69,7 +69,9 @@ class Candidate:
     def pair(self) -> loop_price.Pair:
         """The same without MLIR, for its price."""
         parts = [
-            loop_price.Part(part.product, part.blocks, (left, right, result))
+            loop_price.Part(
+                part.product, part.blocks, (left, right, result), str(part.op.operands[0].type.element_type)
+            )
             for part in self.parts
             for left, right, result in [[bytes_of(v.type) for v in (*part.op.operands, part.op.results[0])]]
         ]
@@ -131,3 +133,8 @@ def _scatter(op: Any, devices: int) -> Candidate | None:
     if shape_of(value)[dim] % groups.shape[1]:
         return None
     return Candidate(op, groups, (Part(made, product, product.along_result(dim), None),))
+
+
+def element_of(product: Any) -> str:
+    """The element type that a product multiplies."""
+    return str(product.operands[0].type.element_type)

@@ -56,13 +56,13 @@ class Loops:
         """Builds the loops of one block; whether there was one."""
         taken: set[Any] = set()
         chosen = []
-        profile = self.terms.profile
+        machine = self.terms.machine
         for candidate in candidates(inside, devices):
             ops = {part.op for part in candidate.parts}
             if ops & taken:
                 continue
             pair = candidate.pair
-            cost = price(pair, profile, self.sub_axes, self.terms.both_ways(pair))
+            cost = price(pair, machine, self.sub_axes, self.terms.both_ways(pair))
             if self._is_taken(candidate, pair, cost):
                 taken |= ops
                 chosen.append((candidate, pair, cost))
@@ -91,5 +91,5 @@ class Loops:
             "held": held(pair, self.terms.both_ways(pair)),
             "apart": f"{cost.apart * 1e6:.1f}",
             "in_turn": f"{cost.in_turn * 1e6:.1f}",
-            "profile": self.terms.profile.name,
+            "profile": self.terms.machine.name,
         }

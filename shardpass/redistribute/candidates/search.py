@@ -41,7 +41,6 @@ from shardpass.redistribute.candidates.sub_axes.common_tile import through_commo
 from shardpass.redistribute.candidates.sub_axes.detour import detours, with_room_to_park
 from shardpass.redistribute.candidates.sub_axes.gather_in_rounds import strategies_gathering_in_rounds
 from shardpass.redistribute.candidates.sub_axes.ordered_first import ordered_first
-from shardpass.redistribute.candidates.sub_axes.staged import staged_strategies
 from shardpass.redistribute.candidates.sub_axes.strategies import common_tile_strategies, detour_strategies, strategies
 from shardpass.redistribute.candidates.tree import append_tree
 from shardpass.redistribute.problem.checks import make_problem
@@ -50,6 +49,7 @@ from shardpass.redistribute.program import ops
 from shardpass.redistribute.program.build import FREE, Builder, Strategy
 from shardpass.redistribute.program.local_work import LocalPrices
 from shardpass.redistribute.terms.choice import Terms, over_limit, show_seconds
+from shardpass.redistribute.terms.costs import cost, local_prices
 from shardpass.sharding import Sharding
 
 MOST_DEVICES_SEARCHED = 8192  # beyond this the paper's plan is not built where another fits the limit
@@ -89,7 +89,7 @@ def _beside_gather(problem: Problem, built: Builder, terms: Terms) -> Builder:
     tiles = [built.bytes(tile) for tile in (middle.tile_shape(problem.shape), problem.source.tile, problem.target.tile)]
     if terms.limit == "max" and tiles[0] > max(tiles[1:]):
         return built.instead_of("gather", over_limit(tiles[0], max(tiles[1:])))
-    least, price = terms.profile.least(tiles[0] - tiles[1]), terms.profile.cost(built)
+    least, price = terms.machine.least(tiles[0] - tiles[1]), cost(terms.machine, built)
     if least >= price and terms.fits(built):
         return built.instead_of("gather", f"dearer: at least {show_seconds(least)} against {show_seconds(price)}")
     gathered = gather_then_slice(problem, middle, terms)
@@ -191,7 +191,9 @@ def _on_nesting_borders(problem: Problem, shape: tuple[int, ...], terms: Terms, 
         candidates = _by_sub_axes(problem, shape, by_sub_axes, terms)
         least = terms.choose(candidates)
         optimal = least.received.max() <= problem.lower_bound_bytes
-        alone = optimal and terms.profile.is_flat  # on other machines the links that bytes cross count too
+        alone = optimal and terms.machine.joins_all(
+            problem.devices
+        )  # on other machines the links that bytes cross count too
         many = problem.devices > (MOST_DEVICES_WEIGHED if optimal else MOST_DEVICES_SEARCHED)
         if terms.fits(least) and (alone or many):
             return least.instead_of("rink", "not tried: " + (NO_LESS if alone else TOO_MANY))
@@ -220,8 +222,8 @@ def _detoured(problem: Problem, shape: tuple[int, ...], terms: Terms) -> list[Bu
 
 
 def _by_sub_axes(problem: Problem, shape: tuple[int, ...], by_sub_axes: SubAxisProblem, terms: Terms) -> list[Builder]:
-    cheap = [*strategies(by_sub_axes), *staged_strategies(by_sub_axes, terms.profile)]
-    ends = ordered_first(by_sub_axes, terms.profile)
+    cheap = list(strategies(by_sub_axes))
+    ends = ordered_first(by_sub_axes, terms.machine)
     if ends is not None:
         cheap += common_tile_strategies(ends)
     candidates = _of_strategies(problem, shape, cheap, terms)
@@ -231,7 +233,7 @@ def _by_sub_axes(problem: Problem, shape: tuple[int, ...], by_sub_axes: SubAxisP
 
 
 def _of_strategies(problem: Problem, shape: tuple[int, ...], given: list[Strategy], terms: Terms) -> list[Builder]:
-    prices = terms.profile.local
+    prices = local_prices(terms.machine)
     return [_padded_and_trimmed(problem, shape, strategy, prices=prices) for strategy in given]
 
 

@@ -46,6 +46,7 @@ class SubAxes:
 
     parts: tuple[SubAxis, ...]
     coordinates: IntArray  # [devices, sub-axes]
+    borders: tuple[int, ...] = ()  # the strides of the mesh's axes in device ids; none of a mesh in another order
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
@@ -117,4 +118,5 @@ def sub_axes_of(mesh: Mesh) -> SubAxes:
     coordinates = np.empty((mesh.size, len(shape)), np.int64)
     if shape:
         coordinates[mesh.order] = np.stack(np.unravel_index(np.arange(mesh.size), shape), axis=1)
-    return SubAxes(tuple(parts), frozen(coordinates))
+    borders = tuple(mesh.strides.values()) if mesh.is_iota else ()
+    return SubAxes(tuple(parts), frozen(coordinates), borders)

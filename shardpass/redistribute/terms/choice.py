@@ -1,7 +1,7 @@
 """The choice between candidates: the cheapest that keeps to the memory limit, and why the others are refused.
 
 Problem: candidates differ in bytes received, in the number of collectives, in local copies and in memory. State: the
-``Terms``, a machine profile, whose cost model gives seconds, and a memory limit.
+``Terms``: a machine, whose model gives seconds, and a memory limit.
 
 1. Candidates over the limit drop out. Under "max" the limit is in bytes alive together: source tile and result, and
    beside them the result and the greater of both tiles once more. The paper's plan never drops out under "max", as it
@@ -23,9 +23,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from shardpass.cost.machine import Machine
 from shardpass.redistribute.program.build import Builder
 from shardpass.redistribute.program.steps import Refusal
-from shardpass.redistribute.terms.costs import Profile
+from shardpass.redistribute.terms.costs import cost
 from shardpass.redistribute.terms.limit import Limit, show_bytes
 
 FEW = 3  # collectives
@@ -35,9 +36,9 @@ NEAR = 1.5  # times the least peak, where no candidate keeps to "max"
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """By what plans are chosen: the prices of ``profile``, within the memory limit ``limit``."""
+    """By what plans are chosen: the prices of ``machine``, within the memory limit ``limit``."""
 
-    profile: Profile
+    machine: Machine
     limit: Limit
     tiles: tuple[int, int] = (0, 0)  # bytes of the source's and of the target's
 
@@ -56,7 +57,7 @@ class Terms:
 
     def price(self, built: Builder) -> float:
         """Modelled seconds, times ``MANY`` for a plan of many collectives (case 3)."""
-        return self.profile.cost(built) * (MANY if _collectives(built) > FEW else 1)
+        return cost(self.machine, built) * (MANY if _collectives(built) > FEW else 1)
 
     def choose(self, candidates: Sequence[Builder], most_received: int | None = None) -> Builder:
         """The candidate that is taken; it lists why the others are refused.
@@ -82,7 +83,7 @@ def _why(refused: Builder, taken: Builder, prices: dict[int, float], terms: Term
     more = _more_bytes(refused, taken)
     if id(refused) not in prices:
         return more or "more bytes than the paper's plan"
-    price, best = (terms.profile.cost(c) for c in (refused, taken))
+    price, best = (cost(terms.machine, c) for c in (refused, taken))
     if price > best:
         why = f"dearer: {show_seconds(price)} against {show_seconds(best)}"
     else:

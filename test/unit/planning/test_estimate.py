@@ -9,9 +9,9 @@ import pytest
 from support.programs import read
 
 import shardpass
+from shardpass.cost.machine import IDEAL
 from shardpass.diagnostics import collect
 from shardpass.planning.choose import Decided
-from shardpass.planning.machine import DEFAULT
 from shardpass.planning.moves import FAR, NEAR, Move
 from shardpass.planning.planner import plan_program
 from shardpass.planning.prices import Prices
@@ -28,7 +28,7 @@ def search(request: pytest.FixtureRequest) -> Search:
     with collect():
         module = shardpass.run_pipeline(real_programs()[request.param].lower().text, "shardpass-import")
         with module.context:
-            return Search(table_of(module, "propagate").program, {}, 1, DEFAULT)
+            return Search(table_of(module, "propagate").program, {}, 1, IDEAL)
 
 
 def changes(search: Search, limit: float) -> Iterator[tuple[Move, float, float]]:
@@ -74,7 +74,7 @@ def test_a_limit_spares_choices(name: str) -> None:
             with module.context:
                 program = table_of(module, "propagate").program
                 own = Decided(Prices(program.mesh.num_devices))  # not what other programs have decided
-                search = Search(program, {}, 1, DEFAULT, decided=own)
+                search = Search(program, {}, 1, IDEAL, decided=own)
         before = len(search.decided.choices)
         search._rebase(search.first)
         for op in list(search.estimate.ops)[::7]:
@@ -101,15 +101,15 @@ def stack(count: int) -> str:
 @pytest.mark.parametrize("count", [3, 12, 48])
 def test_a_weight_that_stands_for_many_is_gathered_for_each(count: int) -> None:
     """The least sum of the estimate is that of the plan: per layer a gather of 7/8 of a weight, a product, a tanh."""
-    search = Search(read(stack(count)), {}, 1, DEFAULT)
-    gather, product, tanh = 7 * 64 * 64 * 4 // 8 + 512, 512 * 64 * 64 / 64, 512 * 64 / 4
+    search = Search(read(stack(count)), {}, 1, IDEAL)
+    gather, product, tanh = (7 * 64 * 64 * 4 // 8 + 512) / 50e9, 2 * 512 * 64 * 64 / 6.4e12, 5 * 512 * 64 / 1e12
     assert search._solved(search.first).least == pytest.approx(count * (gather + product + tanh))
     search._rebase(search.first)
     if count > 3:  # fewer have no layer in the middle
         assert search.estimate.price == pytest.approx(search.first.price)
     decided = decide(read(stack(count)), {}, 1)
     sent = plan_program(read(stack(count)), decided.shardings).bytes_received
-    assert sent == count * (gather - 512)
+    assert sent == count * 7 * 64 * 64 * 4 // 8
 
 
 def test_an_op_that_takes_one_of_many_moves_that_one() -> None:
@@ -121,7 +121,7 @@ def test_an_op_that_takes_one_of_many_moves_that_one() -> None:
     parts, types = ", ".join(f"%c{i}" for i in range(4)), ", ".join([table] * 4)
     concatenation = f"%all = stablehlo.concatenate {parts}, dim = 0 : ({types}) -> {joined}"
     program = read(f"func.func @main({tables}) -> {joined} {{ {chain} {concatenation} return %all : {joined} }}")
-    search = Search(program, {}, 1, DEFAULT)
+    search = Search(program, {}, 1, IDEAL)
     (value,) = {search.folded.of[argument] for argument in program.body.arguments}
     lookups = [op.number for op in search.folded.program.body.ops if value in op.operands]
     assert [search.estimate.often(value, lookups[:count]) for count in (1, 2, 4)] == [1, 2, 4]

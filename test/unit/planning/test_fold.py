@@ -9,9 +9,10 @@ import pytest
 from support.programs import read
 
 from shardpass import parse_sharding
+from shardpass.cost.machine import IDEAL
+from shardpass.planning.clock import clock_of
 from shardpass.planning.cost import costs, price
 from shardpass.planning.fold import Folded, fold
-from shardpass.planning.machine import DEFAULT
 from shardpass.planning.planner import plan_program
 from shardpass.program.program import Program
 from shardpass.propagation.program import Propagated
@@ -57,7 +58,7 @@ def test_the_price_is_that_of_the_whole_program(count: int) -> None:
     program, small = folded(layers(count))
     found = Propagated(small.program, {}).table()
     plan = plan_program(small.program, found, folded=True)
-    weighed = sum(costs(plan, DEFAULT, small).values())
+    weighed = sum(costs(plan, clock_of(IDEAL), small).values())
     assert weighed == pytest.approx(price(plan_program(program, small.unfolded(found))))
 
 
@@ -91,5 +92,5 @@ def test_the_price_is_that_of_the_whole_program_under_any_shardings(seed: int) -
     choices = [parse_sharding(f"{{devices=[{tiles}]<=[2]}}") for tiles in ("2,1", "1,2")]
     drawn = {value: one if value in said else draw.choice(choices) for value, one in found.of.items()}
     shardings = replace(found, of=drawn)
-    weighed = sum(costs(plan_program(small.program, shardings, folded=True), DEFAULT, small).values())
+    weighed = sum(costs(plan_program(small.program, shardings, folded=True), clock_of(IDEAL), small).values())
     assert weighed == pytest.approx(price(plan_program(program, small.unfolded(shardings))))

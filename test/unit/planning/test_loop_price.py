@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import shardpass
+from shardpass.cost.machine import switched
 from shardpass.diagnostics import collect
 from shardpass.ir.annotations import main_of
 from shardpass.ir.context import parse_module
@@ -12,11 +13,10 @@ from shardpass.ir.walk import read_blocks
 from shardpass.partition.matmul_loops.find import candidates
 from shardpass.planning.loop_price import LoopTerms, held, price, rounds
 from shardpass.redistribute.problem.sub_axes import sub_axes_of
-from shardpass.redistribute.terms.costs import Profile
 from shardpass.sharding import Mesh
 
 # a tile of 4 KiB comes in 4,096 us and 1,000 us of latency; a product of 8 x 128 x 128 / 8 points takes 16,384 us
-MACHINE = Profile("round", latency=1e-3, bandwidth=1e6, copies=1e15, products=1e6)
+MACHINE = switched("round", latency=1e-3, bandwidth=1e6, copies=1e15, flops=2e6)
 
 
 def gather(count):

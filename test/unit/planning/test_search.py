@@ -6,16 +6,17 @@ import numpy as np
 import pytest
 
 import shardpass
+from shardpass.cost.machine import IDEAL, Machine
 from shardpass.diagnostics import collect
 from shardpass.ir.collectives import collectives, total_bytes
 from shardpass.passes import partition
 from shardpass.pipeline.named import NAMED
 from shardpass.planning.choose import Decided
+from shardpass.planning.clock import clock_of
 from shardpass.planning.cost import price
-from shardpass.planning.machine import DEFAULT, SLOWER
 from shardpass.planning.plan import ProgramPlan
 from shardpass.planning.planner import plan_program
-from shardpass.planning.search import Decision, decide
+from shardpass.planning.search import SLOWER, Decision, decide
 from shardpass.program.program import Program
 from shardpass.program.shardings import Shardings
 from shardpass.program.table import table_of
@@ -93,7 +94,7 @@ def test_a_search_goes_on_above_the_least_sum() -> None:
 
 @pytest.mark.parametrize("name", ["transformer_megatron", "transformer_scanned"])
 def test_many_more_collectives_have_to_pay(name: str) -> None:
-    """At the low latency of ``DEFAULT`` twice as many collectives would be cheaper by 10% and 2%."""
+    """At the low latency of ``clock_of(IDEAL)`` twice as many collectives would be cheaper by 10% and 2%."""
     text = real_programs()[name].lower().text
     prices = {}
     for effort in (0, 1):
@@ -102,7 +103,7 @@ def test_many_more_collectives_have_to_pay(name: str) -> None:
             with module.context:
                 program = table_of(module, "propagate").program
                 plan = plan_program(program, decide(program, {}, effort).shardings)
-        prices[effort] = price(plan, DEFAULT), price(plan, SLOWER)
+        prices[effort] = price(plan, clock_of(IDEAL)), price(plan, SLOWER)
     assert prices[1][0] <= prices[0][0]
     assert prices[1][1] <= prices[0][1]
 
@@ -111,9 +112,9 @@ def test_what_the_search_decided_is_not_decided_again(monkeypatch: pytest.Monkey
     """The passes of one run share the splits that were chosen; the plan is what it is without them."""
     grown = []
 
-    def counted(program: Program, shardings: Shardings, decided: Decided) -> ProgramPlan:
+    def counted(program: Program, shardings: Shardings, decided: Decided, machine: Machine) -> ProgramPlan:
         before = len(decided.choices)
-        plan = plan_program(program, shardings, decided)
+        plan = plan_program(program, shardings, decided, machine=machine)
         grown.append(len(decided.choices) - before)
         assert str(plan) == str(plan_program(program, shardings))
         return plan

@@ -5,15 +5,14 @@ from __future__ import annotations
 import pytest
 
 import shardpass
+from shardpass.cost.machine import IDEAL, Machine, switched
 from shardpass.diagnostics import collect
 from shardpass.planning import choose, search
-from shardpass.planning.choose import Decided, decided_on
-from shardpass.planning.machine import DEFAULT, machine_of
+from shardpass.planning.choose import decided_on
 from shardpass.planning.search import Decision, Search
 from shardpass.program.program import Program
 from shardpass.program.table import table_of
 from shardpass.propagation import joins
-from shardpass.redistribute.terms.costs import Profile
 
 WIDE, TALL = (f'{{mhlo.sharding = "{{devices=[{tiles}]<=[8]}}"}}' for tiles in ("1,8", "8,1"))
 
@@ -88,13 +87,12 @@ def test_full_tables_are_begun_anew(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_machine_has_its_own_terms() -> None:
     """Ops cost otherwise on another machine, whatever was decided for the first."""
-    program, slow = read(), machine_of(Profile("slow", 1e-3, 1e9, 1e11))
-    prices = decided_on(program.mesh).prices
+    program, slow = read(), switched("slow", 1e-3, 1e9, 1e11)
 
-    def estimated(decided: Decided) -> float:
-        found = Search(program, {}, 1, slow, decided=decided)
-        return found.estimate.rebase(found.found.table().of, found.found.table().results)
+    def estimated(machine: Machine) -> float:
+        found = Search(program, {}, 1, machine).found
+        return Search(program, {}, 1, machine).estimate.rebase(found.table().of, found.table().results)
 
-    shared = Decided(prices)
-    Search(program, {}, 1, DEFAULT, decided=shared)._rebase(Search(program, {}, 1, DEFAULT, decided=shared).first)
-    assert estimated(shared) == estimated(Decided(prices))
+    before = estimated(slow)
+    assert estimated(IDEAL) < before == estimated(slow)
+    assert decided_on(program.mesh, slow) is not decided_on(program.mesh, IDEAL)

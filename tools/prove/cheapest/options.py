@@ -17,15 +17,16 @@ from typing import Any
 
 import numpy as np
 
+from shardpass.cost.machine import IDEAL
 from shardpass.ops.model import LocalPlan, OpModel, Split
-from shardpass.ops.splits.assign import LATENCY_BYTES, Side, complete, settle
+from shardpass.ops.splits.assign import Side, complete, settle
 from shardpass.ops.splits.factors import Axes, Kind, Rule
 from shardpass.ops.splits.partial import partial_axes
 from shardpass.ops.splits.prime_mesh import PrimeMesh
 from shardpass.planning.choose import maskable
+from shardpass.planning.clock import clock_of
 from shardpass.planning.copies import Held
 from shardpass.planning.listed import redistribution
-from shardpass.planning.machine import DEFAULT
 from shardpass.planning.steps import Copy, Reshard
 from shardpass.program.program import Array, Op, OpKind, Program
 from shardpass.sharding import Sharding
@@ -41,9 +42,7 @@ class Option:
     results: tuple[Sharding, ...]
 
 
-def collective_cost(count: int) -> float:
-    """What one collective costs that receives ``count`` bytes."""
-    return count + LATENCY_BYTES
+CLOCK = clock_of(IDEAL)
 
 
 class Costs:
@@ -63,9 +62,8 @@ class Costs:
             return 0.0
         key = (array, source, target)
         if key not in self._moves:
-            plan = redistribution(Reshard(Copy(0, source), target, array, self.mesh, 0, ""))
-            sent = [step.bytes for step in plan.steps if step.kind != "dynamic_slice"]
-            self._moves[key] = sum(map(collective_cost, sent))
+            plan = redistribution(Reshard(Copy(0, source), target, array, self.mesh, 0, ""), IDEAL)
+            self._moves[key] = plan.seconds if plan.bytes_received else 0.0  # a slice is part of what reads it
         return self._moves[key]
 
     def distances(self, array: Array, shardings: tuple[Sharding, ...]) -> np.ndarray[Any, Any]:
@@ -103,7 +101,8 @@ class Costs:
         for factors in self._splits_of(rule, types, made):
             split = Split.of(rule, self.mesh, factors, *shapes)
             local: LocalPlan = model.plan(split)
-            cost = sum(collective_cost(one.bytes) for one in local.collectives) + DEFAULT.work(rule, split)
+            cost = sum(CLOCK.collective(one.kind, one.bytes, one.axes, self.mesh) for one in local.collectives)
+            cost += CLOCK.work(rule, split, (types or made)[0].element.mlir)
             operands = tuple(
                 None if index in local.ignored else self.mesh.sharding(dims)
                 for index, dims in enumerate(split.operands)
@@ -143,7 +142,7 @@ class Costs:
         for wanted in self.domains.of(array.shape, False):
             side = Side(array.shape, rule.results[0], self.mesh.dims(wanted, array.rank), array.element)
             reached, steps = complete(side, dims, partial, rule.combiner, self.mesh)
-            cost = sum(collective_cost(step.bytes) for step in steps)
+            cost = sum(CLOCK.collective(step.kind, step.bytes, step.axes, self.mesh) for step in steps)
             sharding = self.mesh.sharding(reached)
             found[sharding] = min(cost, found.get(sharding, cost))
         return [((sharding,), cost) for sharding, cost in found.items()]

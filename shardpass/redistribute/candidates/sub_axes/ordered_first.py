@@ -23,17 +23,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from shardpass.cost.machine import Machine
 from shardpass.redistribute.candidates.sub_axes.assignments import REPLICATED, SubAxisProblem, SubDim
 from shardpass.redistribute.candidates.sub_axes.common_tile import Ends
 from shardpass.redistribute.candidates.sub_axes.route import Route, find_route
-from shardpass.redistribute.terms.costs import Profile
 
 COPIES = 4  # times as fast as the links: a machine that copies faster than that gains nothing by a permute
 
 
-def ordered_first(problem: SubAxisProblem, profile: Profile) -> Ends | None:
+def ordered_first(problem: SubAxisProblem, machine: Machine) -> Ends | None:
     """What comes before the permute, and after it; None where no transpose would be spared, or none is dear enough."""
-    if problem.summed or profile.copies > COPIES * profile.bandwidth:
+    if problem.summed or machine.memory_bandwidth > COPIES * machine.links[-1].most:
         return None
     route = find_route(problem)
     sub_dims, source = list(problem.sub_dims), list(route.first)

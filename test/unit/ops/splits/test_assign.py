@@ -9,11 +9,10 @@ import pytest
 
 from shardpass.element_types import element_type
 from shardpass.ops.splits.assign import (
-    LATENCY_BYTES,
-    WORK_PER_BYTE,
     Assignment,
     Completion,
     Known,
+    Pricing,
     Side,
     assign,
     complete,
@@ -26,6 +25,7 @@ from shardpass.sharding import Mesh
 
 X, Y = 0, 1
 F32 = element_type("f32")
+LATENCY_BYTES, WORK_PER_BYTE = 512, 4  # of a machine whose seconds are bytes that it receives
 MESH = prime_mesh(Mesh((("x", 2), ("y", 2))))
 
 
@@ -59,16 +59,17 @@ def choose(
         have = prod(mesh.tile(shape, source))
         return 4 * max(0, prod(mesh.tile(shape, target)) - have) or 4 * have
 
-    return assign(
-        rule,
-        sides[:2],
-        sides[2:],
-        mesh,
-        lambda i, dims: received(shapes[i], (left, right)[i], dims),
-        lambda i, dims: received(shapes[2], dims, result),
-        lambda factors: (),
+    def sent(count: int) -> float:
+        return count + LATENCY_BYTES if count else 0.0
+
+    pricing = Pricing(
+        lambda i, dims: sent(received(shapes[i], (left, right)[i], dims)),
+        lambda i, dims: sent(received(shapes[2], dims, result)),
         lambda factors: m * k * n / prod(mesh.count(axes) for axes in factors.values()) / WORK_PER_BYTE,
+        lambda done: sent(done.bytes),
+        lambda i, count: count / WORK_PER_BYTE,
     )
+    return assign(rule, sides[:2], sides[2:], mesh, pricing)
 
 
 def test_nothing_to_move_is_free() -> None:
@@ -169,16 +170,13 @@ def test_what_is_known_of_equal_ops_changes_nothing() -> None:
             return 0 if have == want else 7 * sum(map(len, have)) + 11 * sum(map(len, want)) + 100
 
         def asked(shared: Known | None, sides: list[Side] = sides, dims: tuple[DimAxes, ...] = dims) -> Assignment:
-            return assign(
-                rule,
-                sides[:2],
-                sides[2:],
-                MESH,
+            pricing = Pricing(
                 lambda i, to: price(dims[i], to),
                 lambda _, start: price(start, dims[2]),
-                lambda factors: [64 * len(factors)],
-                lambda factors: 4096 / 2 ** len(factors),
-                known=shared,
+                lambda factors: 64 * len(factors) + 4096 / 2 ** len(factors),
+                lambda done: done.bytes,
+                lambda i, count: count,
             )
+            return assign(rule, sides[:2], sides[2:], MESH, pricing, known=shared)
 
         assert asked(known) == asked(None)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from shardpass.cost.machine import find_machine
 from shardpass.redistribute import plan_redistribution
 from shardpass.redistribute.candidates.sub_axes.assignments import SubAxisProblem
 from shardpass.redistribute.candidates.sub_axes.common_tile import through_common_tile
@@ -22,7 +23,6 @@ from shardpass.redistribute.problem.checks import make_problem
 from shardpass.redistribute.program.build import Builder
 from shardpass.redistribute.program.ends import final_state, held_under
 from shardpass.redistribute.program.simulate import check
-from shardpass.redistribute.terms.costs import PROFILES
 from shardpass.sharding import Mesh, Sharding
 
 M222 = Mesh((("a", 2), ("b", 2), ("c", 2)))
@@ -153,7 +153,7 @@ def test_every_form_of_every_problem_is_right(sizes):
     for source, target in itertools.product(full[::2], shardings[::3]):
         problem = make_problem(shape, "f32", source, target)
         by_sub_axes = SubAxisProblem.of(problem, shape)
-        ordered = by_sub_axes and ordered_first(by_sub_axes, PROFILES["cpu"])
+        ordered = by_sub_axes and ordered_first(by_sub_axes, find_machine("cpu"))
         candidates = {
             "sub-axes": strategies(by_sub_axes) if by_sub_axes else [],
             "ordered first": common_tile_strategies(ordered) if ordered else [],

@@ -6,12 +6,13 @@ import execution as x
 import numpy as np
 import pytest
 
+from shardpass.cost.machine import find_machine, switched
 from shardpass.element_types import element_type
 from shardpass.redistribute import plan_redistribution
 from shardpass.redistribute.program import ops
 from shardpass.redistribute.program.evaluate import evaluate
 from shardpass.redistribute.program.local_work import LocalPrices, LocalWork, local_work, usual_prices
-from shardpass.redistribute.terms.costs import PROFILES, Profile
+from shardpass.redistribute.terms.costs import local_prices
 
 F32 = element_type("f32")
 FOUR = np.array([[0, 1, 2, 3]])
@@ -142,7 +143,7 @@ def test_rows_of_blocks_are_turned_where_they_come(element):
     """Blocks of dimension 1 become the most major of dimension 3, 20 elements each; XLA runs it."""
     source, target = "{mesh['x'=4], [{}, {}, {}, {'x'}]}", "{mesh['x'=4], [{}, {'x'}, {}, {}]}"
     whole = (np.arange(64 * 8 * 9 * 80) % 113).reshape(64, 8, 9, 80).astype({"f32": "float32", "i8": "int8"}[element])
-    machine = Profile("slices", 0.0, 1e9, math.inf, runs=1.0, elements=1e6, places=1e9, cuts_by_slices=True)
+    machine = switched("slices", 0.0, 1e9, math.inf, runs=1.0, elements=1e6, places=1e9, cuts_by_slices=True)
     plan = plan_redistribution(whole.shape, element, source, target, profile=machine)
     exchange = next(op for op in plan.program if isinstance(op, ops.AllToAll))
     assert (exchange.by_slices, exchange.split, exchange.concat) == (True, 2, 0)
@@ -164,7 +165,7 @@ def test_each_form_gives_the_same_array():
     programs = set()
     for dear in ("runs", "elements", "places"):
         rates = {rate: 1.0 if rate == dear else 1e6 for rate in ("runs", "elements", "places")}
-        machine = Profile(dear, 0.0, 1e9, math.inf, **rates)
+        machine = switched(dear, 0.0, 1e9, math.inf, **rates)
         plan = plan_redistribution((64, 28, 56), "i64", source, target, profile=machine)
         tiles = [whole[..., 14 * b : 14 * b + 14] for _ in range(2) for b in range(4)]
         wanted = [whole[16 * b : 16 * b + 16, 14 * a : 14 * a + 14] for a in range(2) for b in range(4)]
@@ -210,7 +211,7 @@ def test_sums_do_not_travel_as_bits():
 
 
 def test_profiles_say_what_local_work_takes():
-    cpu = PROFILES["cpu"].local
+    cpu = local_prices(find_machine("cpu"))
     assert (cpu.runs, cpu.gathers_by_pieces, cpu.cuts_by_slices, cpu.floats_as_bits) == (5e7, True, True, True)
-    default = PROFILES["default"]
-    assert default.local == usual_prices(default.copies)
+    default = find_machine("default")
+    assert local_prices(default) == usual_prices(default.memory_bandwidth)

@@ -6,10 +6,10 @@ import random
 import execution as x
 import pytest
 
+from shardpass.cost.machine import find_machine
 from shardpass.diagnostics import ShardpassError
 from shardpass.redistribute import plan_redistribution
 from shardpass.redistribute.terms.choice import MANY, Terms
-from shardpass.redistribute.terms.costs import PROFILES
 from shardpass.redistribute.terms.limit import read_limit, show_bytes, show_limit
 from shardpass.sharding import Mesh, Sharding
 
@@ -156,6 +156,6 @@ def test_what_receives_the_least_possible_has_no_rival():
 
 @pytest.mark.parametrize(("tiles", "most"), [((10, 3), 10 + 3 + 3 + 10), ((3, 10), 3 + 10 + 10 + 10)])
 def test_within_max_live_both_tiles_the_result_again_and_the_greater_again(tiles, most):
-    assert Terms(PROFILES["default"], "max", tiles).most_live == most
-    assert Terms(PROFILES["default"], 7, tiles).most_live == 7
-    assert Terms(PROFILES["default"], None, tiles).most_live is None
+    assert Terms(find_machine("default"), "max", tiles).most_live == most
+    assert Terms(find_machine("default"), 7, tiles).most_live == 7
+    assert Terms(find_machine("default"), None, tiles).most_live is None

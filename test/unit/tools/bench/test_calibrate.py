@@ -6,9 +6,9 @@ import subprocess
 import numpy as np
 import pytest
 
+from shardpass.cost.profiles import find_profile, from_json
 from shardpass.redistribute import plan_redistribution
 from shardpass.redistribute.program.local_work import LocalWork
-from shardpass.redistribute.terms.profiles import find_profile, from_json
 from tools.bench.calibrate import CHAIN, RUNS, Fit, Sample, errors, fit, profile_json, samples
 from tools.processes import environment, module_command
 

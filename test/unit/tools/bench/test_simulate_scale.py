@@ -7,15 +7,15 @@ import subprocess
 import numpy as np
 import pytest
 
+from shardpass.cost.machine import find_machine
 from shardpass.redistribute import plan_redistribution
 from shardpass.redistribute.problem.checks import make_problem
 from shardpass.redistribute.program.evaluate import evaluate
-from shardpass.redistribute.terms.costs import PROFILES
 from tools.bench.simulate_scale import HOST, TILE, WAYS, Row, Way, plan_by, priced, sample, summary
 from tools.processes import environment, module_command
 
 SCALE = module_command("tools.bench.simulate_scale")
-POD = PROFILES["pod"]
+POD = find_machine("pod")
 
 
 def test_the_sample_depends_on_the_seed_alone():

@@ -4,26 +4,31 @@ import json
 
 import pytest
 
+from shardpass.cost.machine import MACHINES, find_machine, switched
+from shardpass.cost.profiles import find_profile, from_json, to_json
 from shardpass.diagnostics import ShardpassError
 from shardpass.redistribute import plan_redistribution
-from shardpass.redistribute.terms.costs import PROFILES, Link, Profile
-from shardpass.redistribute.terms.profiles import find_profile, from_json, to_json
 
 PLAIN = {"name": "mine", "latency": 1e-5, "bandwidth": 2e9, "copies": 3e9}
 
 
-@pytest.mark.parametrize("name", PROFILES)
-def test_named_profiles_read_back(name):
-    assert find_profile(name).name == name
-    assert from_json(json.loads(json.dumps(to_json(PROFILES[name]))), "") == PROFILES[name]
+@pytest.mark.parametrize("name", MACHINES)
+def test_machines_are_found_by_name(name):
+    assert find_profile(name) is find_machine(name)
+
+
+@pytest.mark.parametrize("blocks", [(), ((8, 1e-6, 1e11),), ((4, 0.0, 1e12), (64, 1e-6, 1e11))])
+def test_machines_of_switches_are_read_as_they_are_written(blocks):
+    machine = switched("mine", 1e-5, 2e9, 3e9, blocks=blocks, flops=1e12, about="a test", runs=1e7, cuts_by_slices=True)
+    assert from_json(json.loads(json.dumps(to_json(machine))), "") == machine
 
 
 def test_a_file_is_a_profile(tmp_path):
     file = tmp_path / "mine.json"
-    file.write_text(json.dumps({**PLAIN, "axes": {"x": {"latency": 0, "bandwidth": 1e6}}, "fit": "a note"}))
-    assert find_profile(str(file)) == Profile("mine", 1e-5, 2e9, 3e9, "", (), (("x", Link(0.0, 1e6)),))
+    file.write_text(json.dumps({**PLAIN, "fit": "a note"}))
+    assert find_profile(str(file)) == switched("mine", 1e-5, 2e9, 3e9, flops=6.4e12)
     file.write_text(json.dumps({"latency": 0, "bandwidth": 1, "copies": 1, "blocks": [{"devices": 8, **PLAIN}]}))
-    assert find_profile(str(file)) == Profile("mine", 0.0, 1.0, 1.0, "", ((8, Link(1e-5, 2e9)),))
+    assert find_profile(str(file)) == switched("mine", 0.0, 1.0, 1.0, blocks=((8, 1e-5, 2e9),), flops=6.4e12)
 
 
 def test_a_file_decides_as_its_numbers_do(tmp_path):
@@ -60,11 +65,10 @@ def test_a_file_decides_as_its_numbers_do(tmp_path):
             json.dumps({**PLAIN, "blocks": [{"devices": float("inf"), **PLAIN}]}),
             "of blocks[0] is inf, which is too large",
         ),
-        (json.dumps({**PLAIN, "blocks": {}, "axes": []}), "blocks must be a list and axes an object"),
-        (json.dumps({**PLAIN, "axes": {"x": 3}}), "axes['x'] has no number 'latency'"),
+        (json.dumps({**PLAIN, "blocks": {}}), "blocks must be a list"),
+        (json.dumps({**PLAIN, "axes": {"x": PLAIN}}), "links by mesh axis are read no longer"),
         (json.dumps({**PLAIN, "blocks": [{"devices": 2.5, **PLAIN}]}), "the devices of blocks must be whole numbers"),
         (json.dumps({**PLAIN, "blocks": [{"devices": n, **PLAIN} for n in (8, 4)]}), "the smallest first"),
-        (json.dumps({**PLAIN, "blocks": [{"devices": 2, **PLAIN}], "axes": {"x": PLAIN}}), "both blocks and axes"),
         ("\udcff", "codec can't decode"),
     ],
 )
@@ -81,7 +85,7 @@ def test_a_rate_may_be_infinite(tmp_path):
     """As that of copies in the profile ``paper``; the time of a plan is finite."""
     file = tmp_path / "free.json"
     file.write_text(json.dumps({**PLAIN, "copies": float("inf")}))
-    assert find_profile(str(file)).copies == float("inf")
+    assert find_profile(str(file)).memory_bandwidth == float("inf")
     plan = plan_redistribution((8,), "f32", "{devices=[4]<=[4]}", "{replicated}", profile=str(file))
     assert 0 < plan.seconds < 1
 
@@ -97,4 +101,4 @@ def test_a_file_that_changes_is_read_again(tmp_path):
     file = tmp_path / "p.json"
     for latency in (1, 22, 333):
         file.write_text(json.dumps({**PLAIN, "latency": latency}))
-        assert find_profile(str(file)).latency == latency
+        assert find_profile(str(file)).links[0].latency == latency

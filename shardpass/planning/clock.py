@@ -1,0 +1,201 @@
+"""Seconds on a machine of what planning decides between: collectives, reshards, and the work of ops.
+
+Every second is the machine's (``cost.machine``); what is here says which collectives and which work there are.
+
+1. A collective of an op: its kind, its bytes, and the mesh axes that it runs over.
+2. A reshard that is built: the collectives of its redistribution plan, and the local copies between them (``move``).
+3. A reshard that is weighed against others: one collective in closed form (``reshard``), where tiles are even and along
+   each dimension one split begins with the other. Axes that go are gathered; axes that stand elsewhere afterwards are
+   exchanged. Where tiles change their owners it is planned.
+4. The work of an op: its additions and multiplications, or its bytes through memory, the longer of the two. Elements
+   of its largest result are read or written (of an op that reduces, of its largest tile), and the points of its loop
+   nest computed: an add costs its elements, a slice those that it takes, a product of large matrices its
+   multiplications. Of an array that is looked up or updated at indices (gather, scatter, and slices at positions) only
+   what is taken or written counts.
+
+Example, machine "ideal": ``[256,64] x [64,1024]`` in f32 on one device has a tile of 262,144 elements, 1.31 us at 5
+bytes each and 1 TB/s, and 2^24 points, 5.24 us at 6.4 Tflop/s: the price of its work.
+
+State: tables of what was priced. Complexity: O(1) for what is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from math import prod
+
+from shardpass.cost.collective import ALL_GATHER, ALL_TO_ALL, Axis, Collective, whole_of
+from shardpass.cost.groups import axes_of, seconds
+from shardpass.cost.machine import Machine, Work
+from shardpass.ops.model import Shape, Split
+from shardpass.ops.splits.factors import Axes, DimAxes, Kind, Rule
+from shardpass.ops.splits.prime_mesh import PrimeMesh
+from shardpass.planning.listed import redistribution
+from shardpass.planning.prices import Prices, least_received
+from shardpass.planning.steps import Copy, Reshard
+from shardpass.program.program import Array
+from shardpass.sharding import Sharding
+
+BYTES_PER_ELEMENT = 5  # read or written: most elements have four bytes, and ops are fused
+MOST_NESTS = 4096  # that a clock remembers
+MOST_MOVES = 1 << 15  # likewise
+MANY = 1 << 30  # bytes by which a link is measured
+
+Key = tuple[Array, Sharding, Sharding, Axes]
+
+
+class Clock:
+    """Seconds on ``machine``, for programs on any mesh."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self.latency = min(link.latency for link in machine.links)
+        self.byte = 1 / machine.links[0].most  # seconds to receive one, at best
+        self._moves: dict[Key, float] = {}
+        self._reshards: dict[Key, float] = {}
+        self._leasts: dict[Key, float] = {}
+        self._nests: dict[int, tuple[Rule, int, bool]] = {}  # by the rule's identity, which hashes fast
+        self._axes: dict[tuple[Axes, PrimeMesh], tuple[Axis, ...]] = {}
+        self._rates: dict[str, float] = {}
+
+    # ---------------------------------------------------------------- collectives
+
+    def collective(self, kind: str, received: int, axes: Axes, mesh: PrimeMesh) -> float:
+        """A collective over ``axes`` by which a device receives ``received`` bytes."""
+        if not received:
+            return 0.0
+        along = self._along(axes, mesh)
+        if not along:  # devices in an order of their own
+            return seconds(self.machine, kind, received, mesh.groups(axes))
+        return self.machine.seconds(Collective(kind, along, whole_of(kind, received, mesh.count(axes))))
+
+    def line(self, axes: Axes, mesh: PrimeMesh) -> tuple[float, float]:
+        """(latency, seconds for each byte) of a gather over ``axes``."""
+        once, twice = (self.collective(ALL_GATHER, count, axes, mesh) for count in (MANY, 2 * MANY))
+        return max(0.0, 2 * once - twice), (twice - once) / MANY
+
+    def _along(self, axes: Axes, mesh: PrimeMesh) -> tuple[Axis, ...]:
+        found = self._axes.get((axes, mesh))
+        if found is None:
+            if self.machine.joins_all(mesh.num_devices):
+                found = (Axis(mesh.count(axes)),)
+            else:
+                found = axes_of(mesh.groups(axes), mesh.borders)
+            self._axes[axes, mesh] = found
+        return found
+
+    # ---------------------------------------------------------------- reshards
+
+    def move(self, array: Array, source: Sharding, target: Sharding, mesh: PrimeMesh) -> float:
+        """A reshard, as its redistribution plan is built."""
+        key = (array, source, target, mesh.manual)
+        found = self._moves.get(key)
+        if found is None:
+            self._limit()
+            if least_received(array, source, target, mesh) == (0, True):
+                found = 0.0  # a slice
+            else:
+                found = redistribution(Reshard(Copy(0, source), target, array, mesh, 0, ""), self.machine).seconds
+            self._moves[key] = found
+        return found
+
+    def reshard(self, array: Array, source: Sharding, target: Sharding, mesh: PrimeMesh, prices: Prices) -> float:
+        """A reshard that is weighed against others: one collective. ``prices`` has the bytes of what is planned."""
+        if source is target or source == target:
+            return 0.0
+        key = (array, source, target, mesh.manual)
+        found = self._reshards.get(key)
+        if found is None:
+            self._limit()
+            received = prices.move(array, source, target, mesh)
+            before, after = mesh.dims(source, array.rank), mesh.dims(target, array.rank)
+            if before is None or after is None:
+                found = self.move(array, source, target, mesh)
+            else:
+                found = self.collective(*_one(received, before, after), mesh) if received else 0.0
+            self._reshards[key] = found
+        return found
+
+    def least_move(self, array: Array, source: Sharding, target: Sharding, mesh: PrimeMesh) -> float:
+        """What ``move`` and ``reshard`` do not fall below: one collective. No redistribution is planned for it."""
+        key = (array, source, target, mesh.manual)
+        known = self._moves.get(key)
+        if known is None:
+            known = self._leasts.get(key)
+        if known is None:
+            received = 0 if source == target else least_received(array, source, target, mesh)[0]
+            known = self._leasts[key] = self.machine.least(received)
+        return known
+
+    def _limit(self) -> None:
+        if max(len(self._moves), len(self._reshards)) >= MOST_MOVES:
+            self._moves.clear()
+            self._reshards.clear()
+            self._leasts.clear()
+
+    # ---------------------------------------------------------------- work
+
+    def work(self, rule: Rule, split: Split, element: str) -> float:
+        """What an op with ``rule`` computes on one device under ``split``, on elements of that type."""
+        if rule.independent:  # no operand has anything to do with another: elements alone
+            return self._seconds(0, sum([prod(tile) for tile in split.result_tiles]), element)
+        if rule.in_part:
+            return self._seconds(0, split.largest_beside_first, element)
+        nest, reduces = self._nest(rule)
+        points = nest / split.count
+        return self._seconds(points, min(points, split.largest_tile) if reduces else split.largest_result, element)
+
+    def least_work(
+        self, rule: Rule, operands: Sequence[Shape], results: Sequence[Shape], parts: int, element: str
+    ) -> float:
+        """What ``work`` never falls below, for splits into at most ``parts`` parts."""
+        if rule.in_part:
+            return 0.0
+        made = [prod(shape) / parts for shape in results]
+        if rule.independent:
+            return self._seconds(0, sum(made), element)
+        nest, reduces = self._nest(rule)
+        points = nest / parts
+        touched = max(made, default=0.0)
+        if reduces:
+            touched = min(points, max([touched, *[prod(shape) / parts for shape in operands]]))
+        return self._seconds(points, touched, element)
+
+    def computed(self, elements: float, element: str) -> float:
+        """What writing ``elements`` takes, of an op that computes each from few."""
+        return self._seconds(0, elements, element)
+
+    def _seconds(self, points: float, elements: float, element: str) -> float:
+        return self.machine.seconds(Work(2 * points, element, BYTES_PER_ELEMENT * elements))
+
+    def _nest(self, rule: Rule) -> tuple[int, bool]:
+        """Points of the loop nest of an op, and whether it reduces."""
+        found = self._nests.get(id(rule))
+        if found is None:
+            points = prod([max(1, factor.size) for factor in rule.factors])
+            reduces = any(factor.kind is Kind.REDUCTION for factor in rule.factors)
+            if len(self._nests) == MOST_NESTS:
+                self._nests.clear()
+            found = self._nests[id(rule)] = (rule, points, reduces)  # which keeps the rule, and with it the identity
+        return found[1:]
+
+
+def _one(received: int, before: DimAxes, after: DimAxes) -> tuple[str, int, Axes]:
+    """The one collective of a reshard: (kind, bytes received, axes)."""
+    gone, moved = set[int](), set[int]()
+    kept = {axis: dim for dim, axes in enumerate(after) for axis in axes}
+    for dim, (own, other) in enumerate(zip(before, after, strict=True)):
+        shared = 0
+        while shared < min(len(own), len(other)) and own[shared] == other[shared]:
+            shared += 1
+        for axis in own[shared:]:
+            (moved if axis in kept else gone).add(axis)
+        moved.update(axis for axis in other[shared:] if own[shared:] and kept[axis] == dim)
+    return (ALL_TO_ALL if moved and not gone else ALL_GATHER), received, tuple(sorted(gone | moved))
+
+
+@lru_cache(maxsize=16)
+def clock_of(machine: Machine) -> Clock:
+    """The one clock of ``machine``, which remembers what it has priced; programs share it."""
+    return Clock(machine)
