@@ -1,0 +1,243 @@
+"""Which ops XLA compiles into one loop, and what an op computes: one table, a row for each group of StableHLO ops.
+
+A fusion is one loop over memory. Of each op the table says two things: whether values that are made for it may be
+computed inside of its loop (``Operands``), and whether its result may be computed inside of the loops of its users
+(``Result``). What stays inside takes no bytes; what crosses the border of a fusion is written once, and read by each
+fusion that needs it.
+
+XLA decides so in ``InstructionFusion`` and ``CpuInstructionFusion`` on CPUs, and in ``PriorityFusion`` with
+``gpu_fusible`` on GPUs, which prices each fusion. The table is what both have in common on arrays that are large; the
+reasons say where they differ. A fusion also ends at limits that no row states: a fusion of more than five reductions on
+CPUs, code that would be repeated too often, shared memory and the number of parameters on GPUs.
+
+Example: of ``tanh(x * 2 + b)`` with b broadcast over rows, x and b are read, the tanh is written, and the constant, the
+broadcast, the product and the sum are inside.
+
+``python -m tools.bench.fusion`` holds the table to the fusions of compiled HLO.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+class Operands(enum.Enum):
+    """What an op does with the values that it uses."""
+
+    FUSED = "computed inside, or read"
+    READ = "read from memory"
+    PASSED = "in memory, and not touched"
+
+
+class Result(enum.Enum):
+    """Where the result of an op is made."""
+
+    FREE = "made in each fusion, of nothing"
+    VIEW = "the operand's memory under another shape"
+    REPEATED = "computed in each fusion that needs the value"
+    ONCE = "computed in one fusion, or written"
+    WRITTEN = "written to memory"
+
+
+class Flops(enum.Enum):
+    """How the additions and multiplications of an op are counted."""
+
+    NONE = "none"
+    RESULTS = "one for each element of the results"
+    TILES = "one for each element of the largest operand or result"
+    NEST = "two for each point of the loop nest"
+    PART = "one for each element that is taken or written"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """How ops of a group fuse.
+
+    Attributes:
+        ops: names, those of StableHLO without their dialect.
+        in_place: operand 0 is in memory, and the result takes its place: only what is updated is written.
+        in_part: an operand is read where it is needed, so that each such op of a fusion reads for itself.
+        spreads: an element of an operand is used for many of the result.
+    """
+
+    ops: tuple[str, ...]
+    operands: Operands
+    result: Result
+    flops: Flops
+    reason: str
+    in_place: bool = False
+    in_part: bool = False
+    spreads: bool = False
+
+
+def _row(
+    ops: str,
+    operands: Operands,
+    result: Result,
+    flops: Flops,
+    reason: str,
+    *,
+    in_place: bool = False,
+    in_part: bool = False,
+    spreads: bool = False,
+) -> Row:
+    return Row(tuple(ops.split()), operands, result, flops, reason, in_place, in_part, spreads)
+
+
+ROWS: tuple[Row, ...] = (
+    _row(
+        "constant iota get_dimension_size partition_id replica_id chlo.constant chlo.constant_like",
+        Operands.FUSED,
+        Result.FREE,
+        Flops.NONE,
+        "a counter or one number, which takes less time to make than to read; a constant of several numbers is in "
+        "memory",
+    ),
+    _row(
+        "reshape",
+        Operands.FUSED,
+        Result.VIEW,
+        Flops.NONE,
+        "a bitcast, as arrays are laid out by rows; on a TPU, whose tiles are padded, sometimes a copy",
+    ),
+    _row(
+        "add and ceil clamp compare complex convert count_leading_zeros floor imag is_finite maximum minimum multiply "
+        "negate not or popcnt real reduce_precision round_nearest_afz round_nearest_even select shift_left "
+        "shift_right_arithmetic shift_right_logical sign abs subtract xor bitcast_convert map uniform_dequantize "
+        "uniform_quantize cosine sine chlo.conj chlo.is_inf chlo.is_neg_inf chlo.is_pos_inf chlo.mulhi chlo.next_after "
+        "chlo.square mhlo.copy",
+        Operands.FUSED,
+        Result.REPEATED,
+        Flops.RESULTS,
+        "elementwise and cheap: computing the value again takes less time than to write it and read it back",
+    ),
+    _row(
+        "atan2 cbrt divide exponential exponential_minus_one log log_plus_one logistic power remainder rsqrt sqrt "
+        "tan tanh chlo._asin_acos_kernel chlo.acos chlo.acosh chlo.asin chlo.asinh chlo.atan chlo.atanh "
+        "chlo.bessel_i1e chlo.cosh chlo.digamma chlo.erf chlo.erf_inv chlo.erfc chlo.lgamma chlo.polygamma chlo.sinh "
+        "chlo.tan chlo.zeta mhlo.acos mhlo.acosh mhlo.asin mhlo.asinh mhlo.atanh mhlo.cosh mhlo.erf mhlo.sinh",
+        Operands.FUSED,
+        Result.ONCE,
+        Flops.RESULTS,
+        "elementwise and expensive (IsExpensive): XLA does not compute the value again, in a second fusion or for each "
+        "element of a broadcast; on a GPU it is, where its model of costs finds that faster",
+    ),
+    _row(
+        "broadcast_in_dim broadcast",
+        Operands.FUSED,
+        Result.REPEATED,
+        Flops.NONE,
+        "each element is read where it is needed (IsAlwaysDuplicable)",
+        spreads=True,
+    ),
+    _row(
+        "transpose reverse pad concatenate",
+        Operands.FUSED,
+        Result.REPEATED,
+        Flops.NONE,
+        "an index of the loop; CPUs keep a concatenate of more than 8 arrays apart",
+    ),
+    _row(
+        "slice dynamic_slice real_dynamic_slice",
+        Operands.FUSED,
+        Result.REPEATED,
+        Flops.NONE,
+        "an index of the loop, which reads no more than is taken",
+        in_part=True,
+    ),
+    _row(
+        "gather torch_index_select",
+        Operands.FUSED,
+        Result.ONCE,
+        Flops.NONE,
+        "an index of the loop that is read from memory (IsExpensive)",
+        in_part=True,
+    ),
+    _row(
+        "reduce",
+        Operands.FUSED,
+        Result.ONCE,
+        Flops.TILES,
+        "takes in what makes its operands; the result goes on in an elementwise loop over its own shape, and is "
+        "written before it is broadcast; GPUs take no more than conversions behind a reduction along rows or columns",
+    ),
+    _row(
+        "dynamic_update_slice",
+        Operands.FUSED,
+        Result.WRITTEN,
+        Flops.PART,
+        "written over the array that is updated, with all that makes the update inside",
+        in_place=True,
+    ),
+    _row(
+        "scatter",
+        Operands.READ,
+        Result.WRITTEN,
+        Flops.PART,
+        "written over the array that is updated; CPUs loop over indices, GPUs take in what makes the updates",
+        in_place=True,
+    ),
+    _row(
+        "reduce_window",
+        Operands.READ,
+        Result.WRITTEN,
+        Flops.TILES,
+        "CPUs fuse none; GPUs do where windows do not overlap",
+    ),
+    _row(
+        "dot_general dot convolution triangular_solve einsum chlo.ragged_dot mhlo.ragged_dot",
+        Operands.READ,
+        Result.WRITTEN,
+        Flops.NEST,
+        "a call of a library or a kernel of its own; CPUs fuse products of a matrix and a short vector, GPUs a "
+        "scale, a bias or an activation behind some products",
+    ),
+    _row(
+        "cholesky fft select_and_scatter",
+        Operands.READ,
+        Result.WRITTEN,
+        Flops.TILES,
+        "a call of a library, or a loop of its own",
+    ),
+    _row(
+        "sort chlo.top_k rng rng_bit_generator",
+        Operands.READ,
+        Result.WRITTEN,
+        Flops.TILES,
+        "a loop of its own",
+    ),
+    _row(
+        "all_gather all_reduce all_to_all collective_broadcast collective_permute reduce_scatter",
+        Operands.READ,
+        Result.WRITTEN,
+        Flops.NONE,
+        "a buffer that is sent and a buffer that is received",
+    ),
+    _row(
+        "optimization_barrier",
+        Operands.PASSED,
+        Result.VIEW,
+        Flops.NONE,
+        "no fusion crosses, and nothing is moved",
+    ),
+    _row(
+        "while if case",
+        Operands.PASSED,
+        Result.WRITTEN,
+        Flops.NONE,
+        "buffers carry values in and out; what regions compute is counted there",
+    ),
+)
+
+OTHER = Row(
+    (), Operands.READ, Result.WRITTEN, Flops.TILES, "custom calls and ops that have no row: as XLA cannot see in"
+)
+
+_BY_NAME: Mapping[str, Row] = {name if "." in name else f"stablehlo.{name}": row for row in ROWS for name in row.ops}
+
+
+def fusion_of(op: str) -> Row:
+    """The row of the op that MLIR calls ``op``, or ``OTHER``."""
+    return _BY_NAME.get(op, OTHER)

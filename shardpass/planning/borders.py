@@ -1,0 +1,281 @@
+"""Which operands of an op are read from memory, and which results are written, as XLA fuses the program.
+
+``cost.fusion`` says which ops can be in one loop; here a program is cut into such loops. A value is
+
+    in memory   an argument, a constant of several numbers, the result of a loop or branch; or it is written: it has a
+                user that reads from memory (a product, a return, another block), or cannot be computed inside
+    inside      of one fusion; or of several, each of which computes it again
+
+and a fusion is named by the op that writes. From the last op to the first: an op is inside of the fusions of its users,
+unless its value
+
+1. is of the kind that is written (``Result.WRITTEN``) or is used from memory;
+2. is expensive (``Result.ONCE``), and several fusions need it, or one spreads it over many elements;
+3. is made of more than it is (two arrays for one), and one of the fusions that need it also reads what another of them
+   writes: a softmax reads its logits twice, once for the greatest and once for the differences, rather than compute
+   them twice (``ComputeGloballyUnfusible`` in XLA);
+4. is needed in more than ``MOST`` fusions, and is made of something.
+
+Where the value is written after all, fusions read it, unless it is made of less than it is (a broadcast, a widening
+conversion): these compute it again. A fusion reads a value once, which counts at the first op that uses it.
+
+What is made of constants and counters alone (a causal mask) is free, unless it is written.
+
+Not seen: redistributions, which part fusions where the plan puts them; equal ops that XLA makes one; layouts.
+
+Example: ``y = x * 2; z = tanh(y + b); return z @ w`` reads x at the product by 2 and b at the sum, and writes z.
+
+Invariants: bytes of memory are touched only where ``reads`` or ``writes`` says so; a value that is written is read by
+some op, or returned. Folded programs (``fold``) do too: there a value may be made by several ops, and is read where
+either would be. Complexity: O(operands x MOST), each op has at most ``MOST`` fusions.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from math import prod
+
+from shardpass.cost.fusion import Flops, Operands, Result, Row, fusion_of
+from shardpass.ops.splits.factors import Kind
+from shardpass.program.program import Block, Op, OpKind, Program
+
+MOST = 8  # fusions that compute one value
+IN_MEMORY = Row((), Operands.PASSED, Result.WRITTEN, Flops.NONE, "a border")
+SAME_ARRAY = Row((), Operands.FUSED, Result.VIEW, Flops.NONE, "a constraint: the operand's array")
+BORDERS = frozenset({OpKind.ENTER_REGION, OpKind.LEAVE_REGION, OpKind.ENTER_MANUAL, OpKind.CONTROL_FLOW})
+
+
+@dataclass(frozen=True, slots=True)
+class Borders:
+    """What an op does with memory.
+
+    Attributes:
+        reads: for each operand, how often it is read: by each fusion that the op is in, 0 where another op of the
+            fusion reads it or computes it.
+        writes: for each result, whether it is written.
+        flops: how additions and multiplications count.
+        in_place: only what is updated of operand 0 is written.
+    """
+
+    reads: tuple[int, ...]
+    writes: tuple[bool, ...]
+    flops: Flops
+    in_place: bool = False
+
+
+def borders(program: Program) -> Mapping[int, Borders]:
+    """The borders of every op by number."""
+    return _Analysis(program).borders()
+
+
+class _Place(enum.Enum):
+    """Where a value is."""
+
+    MEMORY = "in memory without an op that writes"
+    WRITTEN = "in memory, and read by all"
+    BOTH = "in memory for those who read there, and computed in fusions"
+    INSIDE = "computed in fusions"
+
+
+@dataclass
+class _Analysis:
+    """State: what is known of values and ops, filled from the first op to the last, and then back."""
+
+    program: Program
+    ops: list[Op] = field(default_factory=list)
+    rows: dict[int, Row] = field(default_factory=dict)
+    makers: dict[int, list[Op]] = field(default_factory=dict)
+    blocks: dict[int, int] = field(default_factory=dict)  # by op
+    homes: dict[int, int] = field(default_factory=dict)  # blocks by the value that is made there
+    bases: dict[int, int] = field(default_factory=dict)  # of a view, the value whose memory it is
+    free: set[int] = field(default_factory=set)  # values made of constants and counters alone
+    loops: dict[int, list[Op]] = field(default_factory=dict)  # by base, the ops in whose loop it can be
+    kept: set[int] = field(default_factory=set)  # bases that somebody takes from memory
+    places: dict[int, _Place] = field(default_factory=dict)  # by op
+    roots: dict[int, tuple[int, ...]] = field(default_factory=dict)  # the fusions of an op, by the op that writes
+    spread: set[int] = field(default_factory=set)  # ops whose value is used for many elements inside of a fusion
+    sources: dict[int, set[int]] = field(default_factory=dict)  # of a fusion, the fusions whose results it reads
+
+    def borders(self) -> Mapping[int, Borders]:
+        for block, op in _every_op(self.program.body):
+            self._meet(op, block)
+        for op in self.ops:
+            self._follow(op)
+        self._keep(self.program.body.returned)
+        for op in reversed(self.ops):
+            self._decide(op)
+        seen: set[tuple[int, int]] = set()
+        return {op.number: self._borders(op, seen) for op in self.ops}
+
+    # ---------------------------------------------------------------- from the first op to the last
+
+    def _meet(self, op: Op, block: int) -> None:
+        self.ops.append(op)
+        self.rows[op.number] = _row_of(op)
+        self.blocks[op.number] = block
+        for value in op.results:
+            self.makers.setdefault(value, []).append(op)
+            self.homes[value] = block
+
+    def _follow(self, op: Op) -> None:
+        """Whether the op is a view, whether its results are free, and how it uses its operands."""
+        row = self.rows[op.number]
+        alone = all(len(self.makers[value]) == 1 for value in op.results)
+        if alone and row.result is Result.VIEW and row.operands is Operands.FUSED:
+            self.bases[op.results[0]] = self._base(op.operands[0])
+        if alone and self._makes_free(op, row):
+            self.free.update(op.results)
+        for place, value in enumerate(op.operands):
+            if self._is_in_loop(op, place):
+                self.loops.setdefault(self._base(value), []).append(op)
+            else:
+                self._keep((value,))
+        self._keep(op.captured)
+        for block in op.blocks:
+            self._keep(block.returned)
+
+    def _makes_free(self, op: Op, row: Row) -> bool:
+        if row.result is Result.FREE:
+            return not _is_dense(op)
+        fuses = row.operands is Operands.FUSED and row.result is not Result.WRITTEN
+        return fuses and bool(op.operands) and self.free.issuperset(op.operands)
+
+    def _is_in_loop(self, op: Op, place: int) -> bool:
+        """Whether what makes operand ``place`` can be in the loop of ``op``: a view is looked through."""
+        row, block = self.rows[op.number], self.blocks[op.number]
+        fuses = row.operands is Operands.FUSED and not (row.in_place and place == 0)
+        return fuses and self.homes.get(self._base(op.operands[place]), block) == block
+
+    def _keep(self, values: Iterable[int]) -> None:
+        self.kept.update(map(self._base, values))
+
+    def _base(self, value: int) -> int:
+        return self.bases.get(value, value)
+
+    def _users(self, value: int) -> Iterator[Op]:
+        """The ops whose loops use ``value``, views of it looked through."""
+        return (op for op in self.loops.get(value, ()) if not self._is_view(op))
+
+    def _is_view(self, op: Op) -> bool:
+        return bool(op.results) and op.results[0] in self.bases
+
+    # ---------------------------------------------------------------- from the last op to the first
+
+    def _decide(self, op: Op) -> None:
+        """Where the op's results are, and in which fusions the op is."""
+        number, row = op.number, self.rows[op.number]
+        if self._is_view(op):
+            return
+        if row.operands is Operands.PASSED or _is_dense(op):
+            self.places[number], self.roots[number] = _Place.MEMORY, ()
+            return
+        users = [user for value in op.results for user in self._users(value)]
+        roots = tuple(dict.fromkeys(root for user in users for root in self.roots.get(user.number, (user.number,))))
+        if any(map(self._spreads, users)):
+            self.spread.add(number)
+        place = self.places[number] = self._place(op, row, roots)
+        own = () if place is _Place.INSIDE else (number,)
+        self.roots[number] = own if place is _Place.WRITTEN else (*own, *roots)
+        if place is _Place.WRITTEN:
+            for root in roots:
+                self.sources.setdefault(root, set()).add(number)
+
+    def _place(self, op: Op, row: Row, roots: tuple[int, ...]) -> _Place:
+        if row.result is Result.WRITTEN or not roots or not self._fits(op, row, roots):
+            return _Place.WRITTEN
+        if self.kept.isdisjoint(op.results):
+            return _Place.INSIDE
+        return _Place.BOTH if self._is_small(op) else _Place.WRITTEN
+
+    def _fits(self, op: Op, row: Row, roots: tuple[int, ...]) -> bool:
+        """Whether the op can be computed in all of ``roots``."""
+        if row.result is Result.ONCE:
+            return len(roots) == 1 and op.number not in self.spread
+        if len(roots) == 1 or self.free.issuperset(op.results):
+            return True
+        if len(roots) > MOST:
+            return False
+        return self._is_light(op) or all(self.sources.get(root, set()).isdisjoint(roots) for root in roots)
+
+    def _spreads(self, user: Op) -> bool:
+        """Whether a fusion that ``user`` is in uses an element of its operand for many."""
+        if self.rows[user.number].spreads and self._elements(user.results) > self._elements(user.operands[:1]):
+            return True
+        return user.number in self.spread and self.places.get(user.number) is not _Place.WRITTEN
+
+    def _is_light(self, op: Op) -> bool:
+        """Whether computing the op again reads about as much as its result is (``EffectivelyAtMostUnary``)."""
+        rank = max(map(self._rank, op.results))
+        large = [value for value in set(op.operands) if self._rank(value) >= rank and not self._is_spread(value)]
+        return len(large) < 2 or self._elements(set(op.operands)) <= self._elements(op.results)
+
+    def _is_spread(self, value: int) -> bool:
+        return value in self.free or any(self.rows[maker.number].spreads for maker in self.makers.get(value, ()))
+
+    def _is_small(self, op: Op) -> bool:
+        """Whether the op's operands have fewer bytes than its results."""
+        operands = [array.bytes for value in set(op.operands) - self.free if (array := self.program.arrays[value])]
+        return sum(operands) < sum(array.bytes for value in op.results if (array := self.program.arrays[value]))
+
+    def _rank(self, value: int) -> int:
+        array = self.program.arrays[value]
+        return 0 if array is None else sum(size > 1 for size in array.shape)
+
+    def _elements(self, values: Iterable[int]) -> int:
+        return sum(prod(array.shape) for value in values if (array := self.program.arrays[value]) is not None)
+
+    # ---------------------------------------------------------------- what is read and written
+
+    def _borders(self, op: Op, seen: set[tuple[int, int]]) -> Borders:
+        row = self.rows[op.number]
+        if row.operands is Operands.PASSED or self._is_view(op):
+            return Borders((0,) * len(op.operands), (False,) * len(op.results), Flops.NONE)
+        writes = self.places[op.number] in (_Place.WRITTEN, _Place.BOTH)
+        reads = tuple([self._reads(op, row, place, seen) for place in range(len(op.operands))])
+        flops = Flops.NONE if self.free.issuperset(op.results) else row.flops
+        used = [writes and (value in self.kept or value in self.loops) for value in op.results]
+        return Borders(reads, tuple(used), flops, row.in_place)
+
+    def _reads(self, op: Op, row: Row, place: int, seen: set[tuple[int, int]]) -> int:
+        """How many fusions read operand ``place`` at ``op``. ``seen``: which value was read by which fusion before."""
+        if row.in_place and place == 0:
+            return 0
+        base = self._base(op.operands[place])
+        if self._is_in_loop(op, place):
+            makers = [self.places.get(maker.number) for maker in self.makers.get(base, ())]
+            if makers and not {_Place.MEMORY, _Place.WRITTEN}.intersection(makers):
+                return 0
+        roots = [root for root in self.roots[op.number] if row.in_part or (base, root) not in seen]
+        if not row.in_part:
+            seen.update((base, root) for root in roots)
+        return len(roots)
+
+
+def _every_op(body: Block) -> Iterator[tuple[int, Op]]:
+    """Each op with the number of its block, an op before those of its blocks."""
+    count = 0
+    stack: list[tuple[int, Iterator[Op]]] = [(0, iter(body.ops))]
+    while stack:
+        block, rest = stack[-1]
+        op = next(rest, None)
+        if op is None:
+            stack.pop()
+            continue
+        yield block, op
+        for inner in reversed(op.blocks):
+            count += 1
+            stack.append((count, iter(inner.ops)))
+
+
+def _row_of(op: Op) -> Row:
+    if op.kind is OpKind.CONSTRAINT:
+        return SAME_ARRAY
+    return IN_MEMORY if op.kind in BORDERS else fusion_of(op.name)
+
+
+def _is_dense(op: Op) -> bool:
+    """Whether the op is a constant of several numbers: no rule splits one."""
+    rule = None if op.model is None or not op.name.endswith(".constant") else op.model.rule
+    return rule is not None and any(factor.kind is Kind.REPLICATED for factor in rule.factors)

@@ -1,0 +1,249 @@
+"""Borders of fusions, worked out by hand."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import pytest
+from support.programs import read
+
+from shardpass.cost.fusion import Flops
+from shardpass.planning.borders import MOST, Borders, borders
+from shardpass.planning.fold import fold
+
+HEAD = "module attributes {mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32} {\n  func.func public @main"
+MATRIX = "tensor<64x64xf32>"
+
+
+def by_name(signature: str, body: str) -> dict[str, list[Borders]]:
+    """The borders of each op of ``main``, by name without the dialect, in order."""
+    program = read(f"{HEAD}{signature} {{\n{body}\n  }}\n}}")
+    found, out = borders(program), defaultdict(list)
+    for op in program.body.every_op():
+        out[op.name.partition(".")[2]].append(found[op.number])
+    return out
+
+
+def test_a_chain_reads_what_goes_in_and_writes_its_end() -> None:
+    ops = by_name(
+        f"(%x: {MATRIX}, %y: {MATRIX}) -> {MATRIX}",
+        f"""    %0 = stablehlo.multiply %x, %x : {MATRIX}
+    %1 = stablehlo.add %0, %y : {MATRIX}
+    %2 = stablehlo.tanh %1 : {MATRIX}
+    return %2 : {MATRIX}""",
+    )
+    assert ops["multiply"] == [Borders((1, 0), (False,), Flops.RESULTS)]
+    assert ops["add"] == [Borders((0, 1), (False,), Flops.RESULTS)]
+    assert ops["tanh"] == [Borders((0,), (True,), Flops.RESULTS)]
+
+
+def test_a_value_of_several_products_is_written_once() -> None:
+    ops = by_name(
+        f"(%x: {MATRIX}, %w: {MATRIX}) -> ({MATRIX}, {MATRIX})",
+        f"""    %0 = stablehlo.negate %x : {MATRIX}
+    %1 = stablehlo.dot_general %0, %w, contracting_dims = [1] x [0] : ({MATRIX}, {MATRIX}) -> {MATRIX}
+    %2 = stablehlo.dot_general %w, %0, contracting_dims = [1] x [0] : ({MATRIX}, {MATRIX}) -> {MATRIX}
+    return %1, %2 : {MATRIX}, {MATRIX}""",
+    )
+    assert ops["negate"] == [Borders((1,), (True,), Flops.RESULTS)]
+    assert ops["dot_general"] == [Borders((1, 1), (True,), Flops.NEST)] * 2
+
+
+CAUSAL = """    %i = stablehlo.iota dim = 0 : tensor<64x64xi32>
+    %j = stablehlo.iota dim = 1 : tensor<64x64xi32>
+    %m = stablehlo.compare GE, %i, %j : (tensor<64x64xi32>, tensor<64x64xi32>) -> tensor<64x64xi1>
+    %c = stablehlo.constant dense<-1.0e+09> : tensor<f32>
+    %b = stablehlo.broadcast_in_dim %c, dims = [] : (tensor<f32>) -> tensor<64x64xf32>
+"""
+
+
+def test_a_mask_of_counters_is_free() -> None:
+    ops = by_name(
+        f"(%x: {MATRIX}) -> {MATRIX}",
+        f"""{CAUSAL}    %s = stablehlo.select %m, %x, %b : tensor<64x64xi1>, {MATRIX}
+    return %s : {MATRIX}""",
+    )
+    for name in ("iota", "compare", "constant", "broadcast_in_dim"):
+        for found in ops[name]:
+            assert (sum(found.reads), any(found.writes), found.flops) == (0, False, Flops.NONE)
+    assert ops["select"] == [Borders((0, 1, 0), (True,), Flops.RESULTS)]
+
+
+def test_a_mask_that_is_returned_is_written() -> None:
+    ops = by_name("() -> tensor<64x64xi1>", f"{CAUSAL}    return %m : tensor<64x64xi1>")
+    assert ops["compare"] == [Borders((0, 0), (True,), Flops.NONE)]
+
+
+def test_a_constant_of_several_numbers_is_read() -> None:
+    ops = by_name(
+        "(%x: tensor<2xf32>) -> tensor<2xf32>",
+        """    %c = stablehlo.constant dense<[1.0, 2.0]> : tensor<2xf32>
+    %0 = stablehlo.add %x, %c : tensor<2xf32>
+    return %0 : tensor<2xf32>""",
+    )
+    assert ops["constant"] == [Borders((), (False,), Flops.NONE)]
+    assert ops["add"] == [Borders((1, 1), (True,), Flops.RESULTS)]
+
+
+SOFTMAX = f"""    %low = stablehlo.constant dense<0xFF800000> : tensor<f32>
+    %zero = stablehlo.constant dense<0.0> : tensor<f32>
+    %s = stablehlo.add %x, %y : {MATRIX}
+    %top = stablehlo.reduce(%s init: %low) applies stablehlo.maximum across dimensions = [1]
+      : (tensor<64x64xf32>, tensor<f32>) -> tensor<64xf32>
+    %t = stablehlo.broadcast_in_dim %top, dims = [0] : (tensor<64xf32>) -> {MATRIX}
+    %d = stablehlo.subtract %s, %t : {MATRIX}
+    %e = stablehlo.exponential %d : {MATRIX}
+    %sum = stablehlo.reduce(%e init: %zero) applies stablehlo.add across dimensions = [1]
+      : (tensor<64x64xf32>, tensor<f32>) -> tensor<64xf32>
+    %u = stablehlo.broadcast_in_dim %sum, dims = [0] : (tensor<64xf32>) -> {MATRIX}
+    %p = stablehlo.divide %e, %u : {MATRIX}
+    return %p : {MATRIX}"""
+
+
+def test_a_softmax_passes_over_memory_thrice() -> None:
+    """x + y is written beside the greatest, the exponentials are beside their sums, and both are read again."""
+    ops = by_name(f"(%x: {MATRIX}, %y: {MATRIX}) -> {MATRIX}", SOFTMAX)
+    assert ops["add"] == [Borders((1, 1), (True,), Flops.RESULTS)]  # made of two arrays, and needed twice
+    assert ops["reduce"] == [Borders((1, 0), (True,), Flops.TILES)] * 2  # a row's sum is spread over the row
+    assert ops["subtract"] == [Borders((1, 0), (False,), Flops.RESULTS)]
+    assert ops["exponential"] == [Borders((0,), (True,), Flops.RESULTS)]  # expensive, and needed twice
+    assert ops["divide"] == [Borders((1, 0), (True,), Flops.RESULTS)]
+    assert [found.reads for found in ops["broadcast_in_dim"]] == [(1,), (1,)]
+
+
+def test_a_cheap_value_of_two_fusions_is_computed_in_each() -> None:
+    ops = by_name(
+        f"(%x: {MATRIX}) -> ({MATRIX}, {MATRIX})",
+        f"""    %0 = stablehlo.negate %x : {MATRIX}
+    %1 = stablehlo.tanh %0 : {MATRIX}
+    %2 = stablehlo.exponential %0 : {MATRIX}
+    return %1, %2 : {MATRIX}, {MATRIX}""",
+    )
+    assert ops["negate"] == [Borders((2,), (False,), Flops.RESULTS)]
+    assert ops["tanh"] == ops["exponential"] == [Borders((0,), (True,), Flops.RESULTS)]
+
+
+def test_a_value_of_many_fusions_is_written() -> None:
+    count = MOST + 1
+    results = ", ".join([MATRIX] * count)
+    lines = [f"    %{place} = stablehlo.tanh %a : {MATRIX}" for place in range(count)]
+    returned = ", ".join(f"%{place}" for place in range(count))
+    text = "\n".join(lines)
+    ops = by_name(
+        f"(%x: {MATRIX}, %y: {MATRIX}) -> ({results})",
+        f"    %a = stablehlo.add %x, %y : {MATRIX}\n{text}\n    return {returned} : {results}",
+    )
+    assert ops["add"] == [Borders((1, 1), (True,), Flops.RESULTS)]
+    assert ops["tanh"] == [Borders((1,), (True,), Flops.RESULTS)] * count
+
+
+def test_a_widening_conversion_is_made_again_beside_its_copy_in_memory() -> None:
+    """A product needs the f32 array; the sum reads the bf16 array, which has half the bytes."""
+    ops = by_name(
+        f"(%x: tensor<64x64xbf16>) -> ({MATRIX}, {MATRIX})",
+        f"""    %0 = stablehlo.convert %x : (tensor<64x64xbf16>) -> {MATRIX}
+    %1 = stablehlo.dot_general %0, %0, contracting_dims = [1] x [0] : ({MATRIX}, {MATRIX}) -> {MATRIX}
+    %2 = stablehlo.add %0, %0 : {MATRIX}
+    return %1, %2 : {MATRIX}, {MATRIX}""",
+    )
+    assert ops["convert"] == [Borders((2,), (True,), Flops.RESULTS)]
+    assert ops["dot_general"] == [Borders((1, 0), (True,), Flops.NEST)]
+    assert ops["add"] == [Borders((0, 0), (True,), Flops.RESULTS)]
+
+
+def test_a_reshape_is_the_array_itself() -> None:
+    ops = by_name(
+        f"(%x: {MATRIX}) -> tensor<4096xf32>",
+        f"""    %0 = stablehlo.negate %x : {MATRIX}
+    %1 = stablehlo.reshape %0 : ({MATRIX}) -> tensor<4096xf32>
+    return %1 : tensor<4096xf32>""",
+    )
+    assert ops["reshape"] == [Borders((0,), (False,), Flops.NONE)]
+    assert ops["negate"] == [Borders((1,), (True,), Flops.RESULTS)]
+
+
+def test_halves_of_an_array_are_read_each() -> None:
+    half = "tensor<32x64xf32>"
+    ops = by_name(
+        f"(%x: {MATRIX}) -> {half}",
+        f"""    %0 = stablehlo.slice %x [0:32, 0:64] : ({MATRIX}) -> {half}
+    %1 = stablehlo.slice %x [32:64, 0:64] : ({MATRIX}) -> {half}
+    %2 = stablehlo.add %0, %1 : {half}
+    return %2 : {half}""",
+    )
+    assert ops["slice"] == [Borders((1,), (False,), Flops.NONE)] * 2
+
+
+def test_an_update_in_place_reads_the_update_alone() -> None:
+    row = "tensor<1x64xf32>"
+    ops = by_name(
+        f"(%x: {MATRIX}, %u: {row}, %i: tensor<i32>) -> {MATRIX}",
+        f"""    %0 = stablehlo.negate %u : {row}
+    %1 = stablehlo.dynamic_update_slice %x, %0, %i, %i : ({MATRIX}, {row}, tensor<i32>, tensor<i32>) -> {MATRIX}
+    return %1 : {MATRIX}""",
+    )
+    assert ops["negate"] == [Borders((1,), (False,), Flops.RESULTS)]
+    assert ops["dynamic_update_slice"] == [Borders((0, 0, 1, 0), (True,), Flops.PART, in_place=True)]
+
+
+def test_loops_carry_values_in_memory() -> None:
+    ops = by_name(
+        f"(%x: {MATRIX}) -> {MATRIX}",
+        f"""    %z = stablehlo.constant dense<0> : tensor<i32>
+    %n = stablehlo.constant dense<4> : tensor<i32>
+    %one = stablehlo.constant dense<1> : tensor<i32>
+    %a = stablehlo.negate %x : {MATRIX}
+    %r:2 = stablehlo.while(%i = %z, %v = %a) : tensor<i32>, {MATRIX}
+     cond {{
+      %p = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %p : tensor<i1>
+    }} do {{
+      %k = stablehlo.add %i, %one : tensor<i32>
+      %w = stablehlo.abs %v : {MATRIX}
+      %t = stablehlo.tanh %w : {MATRIX}
+      stablehlo.return %k, %t : tensor<i32>, {MATRIX}
+    }}
+    %s = stablehlo.negate %r#1 : {MATRIX}
+    return %s : {MATRIX}""",
+    )
+    assert ops["while"] == [Borders((0, 0), (False, False), Flops.NONE)]
+    assert ops["negate"] == [Borders((1,), (True,), Flops.RESULTS)] * 2
+    assert ops["abs"] == [Borders((1,), (False,), Flops.RESULTS)]
+    assert ops["tanh"] == [Borders((0,), (True,), Flops.RESULTS)]
+
+
+def test_a_barrier_parts_fusions() -> None:
+    ops = by_name(
+        f"(%x: {MATRIX}) -> {MATRIX}",
+        f"""    %0 = stablehlo.negate %x : {MATRIX}
+    %1 = stablehlo.optimization_barrier %0 : {MATRIX}
+    %2 = stablehlo.abs %1 : {MATRIX}
+    return %2 : {MATRIX}""",
+    )
+    assert ops["negate"] == [Borders((1,), (True,), Flops.RESULTS)]
+    assert ops["optimization_barrier"] == [Borders((0,), (False,), Flops.NONE)]
+    assert ops["abs"] == [Borders((1,), (True,), Flops.RESULTS)]
+
+
+def layers(count: int) -> str:
+    body = []
+    for layer in range(count):
+        before = f"%y{layer - 1}" if layer else "%x"
+        body += [
+            f"    %d{layer} = stablehlo.dot_general {before}, %w, contracting_dims = [1] x [0] : "
+            f"({MATRIX}, {MATRIX}) -> {MATRIX}",
+            f"    %n{layer} = stablehlo.negate %d{layer} : {MATRIX}",
+            f"    %y{layer} = stablehlo.tanh %n{layer} : {MATRIX}",
+        ]
+    text = "\n".join(body)
+    return f"{HEAD}(%x: {MATRIX}, %w: {MATRIX}) -> {MATRIX} {{\n{text}\n    return %y{count - 1} : {MATRIX}\n  }}\n}}"
+
+
+@pytest.mark.parametrize("count", [2, 16])
+def test_a_folded_program_has_the_borders_of_the_ops_it_stands_for(count: int) -> None:
+    """Where a layer's output is its own input, that value is written, and read by the product."""
+    program = read(layers(count))
+    folded = fold(program, {})
+    whole, few = borders(program), borders(folded.program)
+    for op in program.body.every_op():
+        assert few[folded.ops[op.number]] == whole[op.number], op.name
