@@ -26,7 +26,12 @@ from shardpass.cost.machine import Work
 from shardpass.element_types import ElementType
 from shardpass.ops.model import Split
 from shardpass.ops.splits.factors import Kind, Rule
+from shardpass.ops.splits.prime_mesh import prime_mesh
 from shardpass.planning.borders import Borders
+from shardpass.program.program import Array
+from shardpass.sharding import Mesh
+
+ONE_DEVICE = prime_mesh(Mesh((("one", 1),)))
 
 
 def work_of(
@@ -35,6 +40,17 @@ def work_of(
     """The work of one device for an op with ``rule`` under ``split``. Types are those of the op's values in order."""
     widest = max(operands or results, key=lambda element: element.bits)
     return Work(_flops(rule, split, borders.flops), str(widest), _bytes(rule, split, operands, results, borders))
+
+
+def least_work_of(
+    rule: Rule, operands: Sequence[Array], results: Sequence[Array], borders: Borders, parts: int
+) -> Work:
+    """What ``work_of`` falls below under no split into at most ``parts`` parts, in flops and in bytes."""
+    shapes, made = (tuple([array.shape for array in side]) for side in (operands, results))
+    unsplit = [tuple([((),) * len(shape) for shape in side]) for side in (shapes, made)]
+    split = Split(ONE_DEVICE, ((),) * len(rule.factors), unsplit[0], unsplit[1], shapes, made)
+    work = work_of(rule, split, [array.element for array in operands], [array.element for array in results], borders)
+    return Work(work.flops / parts, work.element, work.bytes / parts)
 
 
 def _flops(rule: Rule, split: Split, count: Flops) -> float:

@@ -7,26 +7,36 @@ from support.programs import read
 
 from shardpass.cost.machine import Work
 from shardpass.ops.model import Split
-from shardpass.ops.splits.factors import Axes
+from shardpass.ops.splits.factors import Axes, Rule
 from shardpass.ops.splits.prime_mesh import prime_mesh
-from shardpass.planning.borders import borders
-from shardpass.planning.work import work_of
+from shardpass.planning.borders import Borders, borders
+from shardpass.planning.work import least_work_of, work_of
+from shardpass.program.program import Array
 from shardpass.sharding import Mesh
 
 HEAD = "module attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {\n  func.func public @main"
 
 
-def work(signature: str, body: str, name: str, factors: dict[int, Axes] | None = None) -> Work:
-    """Of the one op called ``name``, with ``factors`` over the sub-axes 0 and 1 of two devices each."""
+def case(signature: str, body: str, name: str) -> tuple[Rule, list[Array], list[Array], Borders]:
+    """The one op called ``name``: its rule, operands, results and borders."""
     program = read(f"{HEAD}{signature} {{\n{body}\n  }}\n}}")
     (op,) = [op for op in program.body.every_op() if op.name == f"stablehlo.{name}"]
     assert op.model is not None
     operands, results = ([program.array(value) for value in side] for side in (op.operands, op.results))
+    return op.model.rule, operands, results, borders(program)[op.number]
+
+
+def under(about: tuple[Rule, list[Array], list[Array], Borders], factors: dict[int, Axes]) -> Work:
+    """The work with ``factors`` over the sub-axes 0 and 1, of two devices each."""
+    rule, operands, results, found = about
     shapes = [tuple(array.shape for array in side) for side in (operands, results)]
-    rule, mesh = op.model.rule, prime_mesh(Mesh((("x", 2), ("y", 2))))
-    split = Split.of(rule, mesh, factors or {}, *shapes)
+    split = Split.of(rule, prime_mesh(Mesh((("x", 2), ("y", 2)))), factors, *shapes)
     types = [[array.element for array in side] for side in (operands, results)]
-    return work_of(rule, split, *types, borders(program)[op.number])
+    return work_of(rule, split, *types, found)
+
+
+def work(signature: str, body: str, name: str, factors: dict[int, Axes] | None = None) -> Work:
+    return under(case(signature, body, name), factors or {})
 
 
 DOT = (
@@ -129,3 +139,30 @@ def test_a_flag_does_not_set_the_rate() -> None:
     kind = "tensor<8xf32>"
     body = f"    %0 = stablehlo.select %p, %x, %y : tensor<8xi1>, {kind}\n    return %0 : {kind}"
     assert work(f"(%p: tensor<8xi1>, %x: {kind}, %y: {kind}) -> {kind}", body, "select") == Work(8, "f32", 8 * 13)
+
+
+LEAST = {
+    "dot_general": DOT,
+    "slice": (
+        "(%x: tensor<1024x64xf32>) -> tensor<9x64xf32>",
+        "    %0 = stablehlo.slice %x [0:9, 0:64] : (tensor<1024x64xf32>) -> tensor<9x64xf32>\n"
+        "    return %0 : tensor<9x64xf32>",
+    ),
+    "add": (
+        "(%x: tensor<7x6xf32>) -> tensor<7x6xf32>",
+        "    %0 = stablehlo.add %x, %x : tensor<7x6xf32>\n    return %0 : tensor<7x6xf32>",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LEAST)
+def test_no_split_falls_below_the_least(name: str) -> None:
+    about = case(*LEAST[name], name)
+    least = least_work_of(*about, parts=4)
+    count = len(about[0].factors)
+    splits: list[dict[int, Axes]] = [{}, *({factor: (0, 1)} for factor in range(count))]
+    splits += [{one: (0,), two: (1,)} for one in range(count) for two in range(count) if one != two]
+    works = [under(about, split) for split in splits]
+    assert all(found.flops >= least.flops and found.bytes >= least.bytes for found in works)
+    assert least.bytes > 0
+    assert min(found.bytes for found in works) <= 4 * least.bytes  # one device does no more than all
