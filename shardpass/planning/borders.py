@@ -42,6 +42,7 @@ from shardpass.ops.splits.factors import Kind
 from shardpass.program.program import Block, Op, OpKind, Program
 
 MOST = 8  # fusions that compute one value
+FAR = 64  # fusions that are looked at between two that need one value
 IN_MEMORY = Row((), Operands.PASSED, Result.WRITTEN, Flops.NONE, "a border")
 SAME_ARRAY = Row((), Operands.FUSED, Result.VIEW, Flops.NONE, "a constraint: the operand's array")
 BORDERS = frozenset({OpKind.ENTER_REGION, OpKind.LEAVE_REGION, OpKind.ENTER_MANUAL, OpKind.CONTROL_FLOW})
@@ -92,11 +93,12 @@ class _Analysis:
     bases: dict[int, int] = field(default_factory=dict)  # of a view, the value whose memory it is
     free: set[int] = field(default_factory=set)  # values made of constants and counters alone
     loops: dict[int, list[Op]] = field(default_factory=dict)  # by base, the ops in whose loop it can be
+    readers: dict[int, list[Op]] = field(default_factory=dict)  # by base, the ops that take it from memory
     kept: set[int] = field(default_factory=set)  # bases that somebody takes from memory
     places: dict[int, _Place] = field(default_factory=dict)  # by op
     roots: dict[int, tuple[int, ...]] = field(default_factory=dict)  # the fusions of an op, by the op that writes
     spread: set[int] = field(default_factory=set)  # ops whose value is used for many elements inside of a fusion
-    sources: dict[int, set[int]] = field(default_factory=dict)  # of a fusion, the fusions whose results it reads
+    sources: dict[int, list[int]] = field(default_factory=dict)  # of a fusion, the fusions whose results it reads
 
     def borders(self) -> Mapping[int, Borders]:
         for block, op in _every_op(self.program.body):
@@ -132,6 +134,7 @@ class _Analysis:
                 self.loops.setdefault(self._base(value), []).append(op)
             else:
                 self._keep((value,))
+                self.readers.setdefault(self._base(value), []).append(op)
         self._keep(op.captured)
         for block in op.blocks:
             self._keep(block.returned)
@@ -178,9 +181,9 @@ class _Analysis:
         place = self.places[number] = self._place(op, row, roots)
         own = () if place is _Place.INSIDE else (number,)
         self.roots[number] = own if place is _Place.WRITTEN else (*own, *roots)
-        if place is _Place.WRITTEN:
-            for root in roots:
-                self.sources.setdefault(root, set()).add(number)
+        readers = [reader.number for value in op.results for reader in self.readers.get(value, ())]
+        for root in (*readers, *roots) if place is _Place.WRITTEN else readers:
+            self.sources.setdefault(root, []).append(number)
 
     def _place(self, op: Op, row: Row, roots: tuple[int, ...]) -> _Place:
         if row.result is Result.WRITTEN or not roots or not self._fits(op, row, roots):
@@ -197,7 +200,20 @@ class _Analysis:
             return True
         if len(roots) > MOST:
             return False
-        return self._is_light(op) or all(self.sources.get(root, set()).isdisjoint(roots) for root in roots)
+        return self._is_light(op) or not self._is_joined(roots)
+
+    def _is_joined(self, roots: tuple[int, ...]) -> bool:
+        """Whether one of ``roots`` needs what another writes, or more than ``FAR`` fusions lie between."""
+        seen: set[int] = set()
+        left = [source for root in roots for source in self.sources.get(root, ())]
+        while left:
+            one = left.pop()
+            if one in roots or len(seen) == FAR:
+                return True
+            if one not in seen:
+                seen.add(one)
+                left += self.sources.get(one, ())
+        return False
 
     def _spreads(self, user: Op) -> bool:
         """Whether a fusion that ``user`` is in uses an element of its operand for many."""
