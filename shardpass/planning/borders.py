@@ -35,6 +35,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from math import prod
 
 from shardpass.cost.fusion import Flops, Operands, Result, Row, fusion_of
@@ -67,8 +68,36 @@ class Borders:
 
 
 def borders(program: Program) -> Mapping[int, Borders]:
-    """The borders of every op by number."""
-    return _Analysis(program).borders()
+    """The borders of every op by number. Kept for the programs that were asked about last."""
+    return _borders(_Same(program))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Same:
+    """A program, equal to itself alone."""
+
+    program: Program
+
+    def __hash__(self) -> int:
+        return id(self.program)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.program is self.program
+
+
+@lru_cache(maxsize=8)
+def _borders(of: _Same) -> Mapping[int, Borders]:
+    return _Analysis(of.program).borders()
+
+
+def inside(borders: Borders) -> Borders:
+    """Those of the op where it is computed again inside of the fusions of its users."""
+    return Borders((0,) * len(borders.reads), (False,) * len(borders.writes), borders.flops, borders.in_place)
+
+
+def pair_borders(borders: Borders, place: int) -> Borders:
+    """Those of operand ``place`` and its result alone, of an op whose operands have nothing to do with one another."""
+    return Borders((borders.reads[place],), (borders.writes[place],), borders.flops, borders.in_place)
 
 
 class _Place(enum.Enum):

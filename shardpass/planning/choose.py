@@ -22,7 +22,8 @@ from shardpass.ops.splits.assign import Completion, Floors, Known, Pricing, Side
 from shardpass.ops.splits.factors import Axes, DimAxes, Kind, Rule, used_axes
 from shardpass.ops.splits.prime_mesh import PrimeMesh
 from shardpass.ops.tiles.masking import has_identity
-from shardpass.planning.clock import Clock, clock_of
+from shardpass.planning.borders import Borders
+from shardpass.planning.clock import Clock, Types, clock_of
 from shardpass.planning.copies import Copies, Held
 from shardpass.planning.prices import Prices
 from shardpass.planning.steps import Mask, Remark
@@ -78,11 +79,11 @@ class Splits:
             found = self._plans[key] = plan_of(self.model, Split.of(self.rule, self.mesh, factors, *self.shapes))
         return found
 
-    def own(self, clock: Clock, element: str, factors: dict[int, Axes]) -> float:
-        """Seconds of the op's own collectives and of its work on one device, on elements of that type."""
+    def own(self, clock: Clock, types: Types, borders: Borders, factors: dict[int, Axes]) -> float:
+        """Seconds of the op's own collectives and of its work on one device, on elements of ``types``."""
         local = self.local(factors)
         sent = sum([clock.collective(one.kind, one.bytes, one.axes, self.mesh) for one in local.collectives])
-        return sent + clock.work(self.rule, local.split, element)
+        return sent + clock.work(self.rule, local.split, types, borders)
 
 
 @dataclass(frozen=True)
@@ -139,13 +140,17 @@ class Choices:
         held: Sequence[Held],
         types: Sequence[Array],
         wanted: Sequence[Sharding],
+        borders: Borders,
     ) -> Choice:
-        """The split of an op with ``model``: operands ``held``, results of ``types`` that must be as ``wanted``."""
+        """The split of an op with ``model``: operands ``held``, results of ``types`` that must be as ``wanted``.
+
+        ``borders``: what of it goes through memory.
+        """
         at_hand = self.copies.of
-        key = (model, mesh.manual, *[(h.type, at_hand(h)) for h in held], *types, *wanted)
+        key = (model, mesh.manual, borders, *[(h.type, at_hand(h)) for h in held], *types, *wanted)
         known = self._known.get(key)
         if known is None:
-            known = self._known[key] = self._choose(model, mesh, held, types, wanted)
+            known = self._known[key] = self._choose(model, mesh, held, types, wanted, borders)
         return known
 
     def _choose(
@@ -155,8 +160,9 @@ class Choices:
         held: Sequence[Held],
         types: Sequence[Array],
         wanted: Sequence[Sharding],
+        borders: Borders,
     ) -> Choice:
-        key = (model, mesh.manual, *[h.type for h in held], *types)
+        key = (model, mesh.manual, borders, *[h.type for h in held], *types)
         splits = self._splits.get(key)
         if splits is None:
             shapes = tuple(h.shape for h in held), tuple(t.shape for t in types)
@@ -168,7 +174,7 @@ class Choices:
             for t, m, s in zip(types, rule.results, wanted, strict=True)
         )
 
-        elements = [value.type.element.mlir for value in held] or [type_.element.mlir for type_ in types]
+        elements = tuple([value.type.element for value in held]), tuple([type_.element for type_ in types])
 
         def deliver(i: int, dims: DimAxes) -> float:
             if outputs[i].dims == dims:
@@ -185,9 +191,9 @@ class Choices:
         pricing = Pricing(
             lambda i, dims: self.copies.price(held[i], mesh.sharding(dims)),
             deliver,
-            lambda factors: splits.own(self.clock, elements[0] if elements else "f32", factors),
+            lambda factors: splits.own(self.clock, elements, borders, factors),
             lambda done: self.clock.collective(done.kind, done.bytes, done.axes, mesh),
-            lambda i, count: self.clock.computed(count, elements[i]),
+            lambda i, count: self.clock.written(count, elements[0][i]),
             Floors(lambda i, dims: self.copies.least(held[i], mesh.sharding(dims)), least_delivered),
         )
         at_hand = [

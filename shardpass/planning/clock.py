@@ -7,14 +7,12 @@ Every second is the machine's (``cost.machine``); what is here says which collec
 3. A reshard that is weighed against others: one collective in closed form (``reshard``), where tiles are even and along
    each dimension one split begins with the other. Axes that go are gathered; axes that stand elsewhere afterwards are
    exchanged. Where tiles change their owners it is planned.
-4. The work of an op: its additions and multiplications, or its bytes through memory, the longer of the two. Elements
-   of its largest result are read or written (of an op that reduces, of its largest tile), and the points of its loop
-   nest computed: an add costs its elements, a slice those that it takes, a product of large matrices its
-   multiplications. Of an array that is looked up or updated at indices (gather, scatter, and slices at positions) only
-   what is taken or written counts.
+4. The work of an op: its additions and multiplications, or its bytes through memory at the borders of its fusion
+   (``work``, ``borders``), the longer of the two. An op inside of a chain of elementwise ops costs no bytes, and a
+   value that is computed again for one user only what is computed.
 
-Example, machine "ideal": ``[256,64] x [64,1024]`` in f32 on one device has a tile of 262,144 elements, 1.31 us at 5
-bytes each and 1 TB/s, and 2^24 points, 5.24 us at 6.4 Tflop/s: the price of its work.
+Example, machine "ideal": ``[256,64] x [64,1024]`` in f32 on one device reads and writes 1.37 MB, 1.37 us at 1 TB/s, and
+computes 2^25 flops, 5.24 us at 6.4 Tflop/s: the price of its work.
 
 State: tables of what was priced. Complexity: O(1) for what is known.
 """
@@ -23,25 +21,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from math import prod
 
 from shardpass.cost.collective import ALL_GATHER, ALL_TO_ALL, Axis, Collective, whole_of
 from shardpass.cost.groups import axes_of, seconds
 from shardpass.cost.machine import Machine, Work
-from shardpass.ops.model import Shape, Split
-from shardpass.ops.splits.factors import Axes, DimAxes, Kind, Rule
+from shardpass.element_types import ElementType
+from shardpass.ops.model import Split
+from shardpass.ops.splits.factors import Axes, DimAxes, Rule
 from shardpass.ops.splits.prime_mesh import PrimeMesh
+from shardpass.planning.borders import Borders
 from shardpass.planning.listed import redistribution
 from shardpass.planning.prices import Prices, least_received
 from shardpass.planning.steps import Copy, Reshard
+from shardpass.planning.work import least_work_of, work_of
 from shardpass.program.program import Array
 from shardpass.sharding import Sharding
 
-BYTES_PER_ELEMENT = 5  # read or written: most elements have four bytes, and ops are fused
-MOST_NESTS = 4096  # that a clock remembers
-MOST_MOVES = 1 << 15  # likewise
+MOST_MOVES = 1 << 15  # that a clock remembers
 MANY = 1 << 30  # bytes by which a link is measured
 
+Types = tuple[Sequence[ElementType], Sequence[ElementType]]  # of operands and results
 Key = tuple[Array, Sharding, Sharding, Axes]
 
 
@@ -55,9 +54,7 @@ class Clock:
         self._moves: dict[Key, float] = {}
         self._reshards: dict[Key, float] = {}
         self._leasts: dict[Key, float] = {}
-        self._nests: dict[int, tuple[Rule, int, bool]] = {}  # by the rule's identity, which hashes fast
         self._axes: dict[tuple[Axes, PrimeMesh], tuple[Axis, ...]] = {}
-        self._rates: dict[str, float] = {}
 
     # ---------------------------------------------------------------- collectives
 
@@ -136,49 +133,24 @@ class Clock:
 
     # ---------------------------------------------------------------- work
 
-    def work(self, rule: Rule, split: Split, element: str) -> float:
-        """What an op with ``rule`` computes on one device under ``split``, on elements of that type."""
-        if rule.independent:  # no operand has anything to do with another: elements alone
-            return self._seconds(0, sum([prod(tile) for tile in split.result_tiles]), element)
-        if rule.in_part:
-            return self._seconds(0, split.largest_beside_first, element)
-        nest, reduces = self._nest(rule)
-        points = nest / split.count
-        return self._seconds(points, min(points, split.largest_tile) if reduces else split.largest_result, element)
+    def work(self, rule: Rule, split: Split, types: Types, borders: Borders) -> float:
+        """What an op with ``rule`` computes on one device under ``split``, and moves through its memory."""
+        operands, results = types
+        return self.machine.seconds(work_of(rule, split, operands, results, borders))
 
     def least_work(
-        self, rule: Rule, operands: Sequence[Shape], results: Sequence[Shape], parts: int, element: str
+        self, rule: Rule, operands: Sequence[Array], results: Sequence[Array], parts: int, borders: Borders
     ) -> float:
         """What ``work`` never falls below, for splits into at most ``parts`` parts."""
-        if rule.in_part:
-            return 0.0
-        made = [prod(shape) / parts for shape in results]
-        if rule.independent:
-            return self._seconds(0, sum(made), element)
-        nest, reduces = self._nest(rule)
-        points = nest / parts
-        touched = max(made, default=0.0)
-        if reduces:
-            touched = min(points, max([touched, *[prod(shape) / parts for shape in operands]]))
-        return self._seconds(points, touched, element)
+        return self.machine.seconds(least_work_of(rule, operands, results, borders, parts))
 
-    def computed(self, elements: float, element: str) -> float:
-        """What writing ``elements`` takes, of an op that computes each from few."""
-        return self._seconds(0, elements, element)
+    def written(self, elements: int, element: ElementType) -> float:
+        """Writing ``elements``, each computed from few."""
+        return self.machine.seconds(Work(elements, element.mlir, element.bytes(elements)))
 
-    def _seconds(self, points: float, elements: float, element: str) -> float:
-        return self.machine.seconds(Work(2 * points, element, BYTES_PER_ELEMENT * elements))
-
-    def _nest(self, rule: Rule) -> tuple[int, bool]:
-        """Points of the loop nest of an op, and whether it reduces."""
-        found = self._nests.get(id(rule))
-        if found is None:
-            points = prod([max(1, factor.size) for factor in rule.factors])
-            reduces = any(factor.kind is Kind.REDUCTION for factor in rule.factors)
-            if len(self._nests) == MOST_NESTS:
-                self._nests.clear()
-            found = self._nests[id(rule)] = (rule, points, reduces)  # which keeps the rule, and with it the identity
-        return found[1:]
+    def again(self, elements: int, element: ElementType) -> float:
+        """Computing ``elements`` again inside of the loops that use them."""
+        return self.machine.seconds(Work(elements, element.mlir, 0))
 
 
 def _one(received: int, before: DimAxes, after: DimAxes) -> tuple[str, int, Axes]:

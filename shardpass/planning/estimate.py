@@ -26,6 +26,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from shardpass.ops.splits.prime_mesh import PrimeMesh
+from shardpass.planning.borders import borders
 from shardpass.planning.choose import Choices, Decided
 from shardpass.planning.copies import Copies, Held
 from shardpass.planning.cost import RETURNED
@@ -55,6 +56,7 @@ class Estimate:
         self._decided = decided
         self._leasts: dict[int, float] = {}  # by op
         self._stands = Counter(folded.of)  # for how many values a value stands
+        self.borders = borders(self.program)
         self._read(self.program.body, 1.0, self.program.mesh)
         for value in self.program.body.returned:
             self.around.setdefault(value, []).append(RETURNED)
@@ -91,7 +93,7 @@ class Estimate:
     def _kind(self, op: Op) -> object:
         """The object that stands for ``op`` and all that are decided as it is, under equal shardings."""
         arrays = [self.program.arrays[value] for value in (*op.operands, *op.results)]
-        key = (op.model, op.mesh.manual, *arrays)
+        key = (op.model, op.mesh.manual, self.borders[op.number], *arrays)
         return self._decided.kinds.setdefault(key, object())
 
     # ---------------------------------------------------------------- the base
@@ -191,10 +193,10 @@ class Estimate:
         if found is None:
             op = self.ops[number][0]
             assert op.model is not None
-            shapes = [[self.program.array(value).shape for value in side] for side in (op.operands, op.results)]
+            arrays = [[self.program.array(value) for value in side] for side in (op.operands, op.results)]
             devices = self.program.mesh.num_devices
             found = self._leasts[number] = self.clock.least_work(
-                op.model.rule, shapes[0], shapes[1], devices, self.program.element(op)
+                op.model.rule, arrays[0], arrays[1], devices, self.borders[number]
             )
         return found
 
@@ -234,9 +236,9 @@ class Estimate:
         types = [self.program.array(value) for value in op.results]
         wanted = [self._sharding(v, t, op, shardings) for v, t in zip(op.results, types, strict=True)]
         assert op.model is not None
-        choice = self.choices.of(op.model, op.mesh, held, types, wanted)
+        choice = self.choices.of(op.model, op.mesh, held, types, wanted, self.borders[op.number])
         send = self.clock.collective
-        cost = self.clock.work(op.model.rule, choice.local.split, self.program.element(op))
+        cost = self.clock.work(op.model.rule, choice.local.split, self.program.elements(op), self.borders[op.number])
         cost += sum(send(one.kind, one.bytes, one.axes, op.mesh) for one in choice.local.collectives)
         for type_, made, to in zip(types, choice.results, wanted, strict=True):
             cost += sum(send(done.kind, done.bytes, done.axes, op.mesh) for done in made.completions)

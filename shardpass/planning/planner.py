@@ -28,6 +28,7 @@ from collections.abc import Sequence
 from shardpass.cost.machine import IDEAL, Machine
 from shardpass.ops.splits.assign import Side, complete
 from shardpass.ops.splits.prime_mesh import PrimeMesh
+from shardpass.planning.borders import borders
 from shardpass.planning.choose import Choices, Decided, ResultChoice, decided_on
 from shardpass.planning.copies import Copies
 from shardpass.planning.plan import ProgramPlan
@@ -79,6 +80,7 @@ class _Planner:
         self.shardings = shardings
         self.prices = decided.prices
         self.copies = Copies(decided.prices, decided.clock)
+        self.borders = borders(program)
         self.movers = Movers(self.copies)
         self.choices = Choices(decided, self.copies)
 
@@ -158,7 +160,7 @@ class _Planner:
         wanted = [self.wanted(v, t, op.mesh) for v, t in zip(op.results, types, strict=True)]
         if op.model.looks_on:
             wanted = [one.sharding for one in held]
-        choice = self.choices.of(op.model, op.mesh, held, types, wanted)
+        choice = self.choices.of(op.model, op.mesh, held, types, wanted, self.borders[op.number])
         if self.program.pinned.isdisjoint(op.results):
             self.movers.made_by(op)
         operands = []

@@ -90,7 +90,7 @@ class Movers:
         if wanted is None:
             return best
         op = self.makers[held.array]
-        total = self.copies.clock.computed(prod(target.tile_shape(held.shape)), held.type.element.mlir)
+        total = self.copies.clock.again(prod(target.tile_shape(held.shape)), held.type.element)
         for value, dims in zip(op.operands, wanted, strict=True):
             operand = self.copies.held[value]
             total += self._price(operand, operand.mesh.sharding(dims), best - total, depth - 1)

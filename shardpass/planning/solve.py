@@ -38,6 +38,7 @@ import numpy as np
 from shardpass.ops.model import OpModel
 from shardpass.ops.splits.factors import Axes, DimAxes, pair_rules
 from shardpass.ops.splits.prime_mesh import PrimeMesh
+from shardpass.planning.borders import Borders, pair_borders
 from shardpass.planning.distances import Distances
 from shardpass.planning.eliminate import Costs, Table
 from shardpass.planning.estimate import Estimate
@@ -243,10 +244,11 @@ class _Network:
         if op.kind is OpKind.SPLIT:
             assert op.model is not None
             if not op.model.rule.independent:
-                self._split(op.model, op, op.operands, op.results, often)
+                self._split(op.model, op, op.operands, op.results, often, self.estimate.borders[op.number])
                 return
             for place, (rule, _) in enumerate(pair_rules(op.model.rule)):
-                self._split(passes(rule), op, (op.operands[place],), (op.results[place],), often)
+                at = pair_borders(self.estimate.borders[op.number], place)
+                self._split(passes(rule), op, (op.operands[place],), (op.results[place],), often, at)
         elif op.kind is OpKind.CONSTRAINT:
             self._constraint(op)
         elif op.kind is OpKind.CONTROL_FLOW:
@@ -318,12 +320,18 @@ class _Network:
             self.tables.append(Table((source.variable, variable), costs))
 
     def _split(
-        self, model: OpModel[Any], op: Op, operands: Sequence[int], results: Sequence[int], often: float
+        self,
+        model: OpModel[Any],
+        op: Op,
+        operands: Sequence[int],
+        results: Sequence[int],
+        often: float,
+        at: Borders,
     ) -> None:
         types = tuple([self.program.array(value) for value in operands])
         made = tuple([self.program.array(value) for value in results])
         axes = tuple([each for each in self.axes if not set(each) & set(op.mesh.manual)])
-        found = ways(model, op.mesh, axes, types, made, self.estimate.clock)
+        found = ways(model, op.mesh, axes, types, made, self.estimate.clock, at)
         if not found:
             for value in (*operands, *results):
                 self._hold(value)

@@ -24,6 +24,7 @@ from shardpass.ops.splits.assign import Side, complete, settle
 from shardpass.ops.splits.factors import Axes, DimAxes, Kind, Rule
 from shardpass.ops.splits.partial import partial_axes
 from shardpass.ops.splits.prime_mesh import PrimeMesh
+from shardpass.planning.borders import Borders
 from shardpass.planning.choose import maskable
 from shardpass.planning.clock import Clock
 from shardpass.planning.copies import Held
@@ -49,6 +50,7 @@ def ways(
     types: tuple[Array, ...],
     made: tuple[Array, ...],
     clock: Clock,
+    borders: Borders,
 ) -> tuple[Way, ...]:
     """All ways of an op with operands of ``types`` and results ``made``; none where there are too many.
 
@@ -60,12 +62,13 @@ def ways(
     if (len(places) + 1) ** len(axes) > MOST:
         return ()
     shapes = tuple(array.shape for array in types), tuple(array.shape for array in made)
+    elements = tuple([array.element for array in types]), tuple([array.element for array in made])
     cheapest: dict[tuple[Any, Any], Way] = {}
     for factors in _distributions(rule, places, axes, mesh, _sides(rule, types, made)):
         split = Split.of(rule, mesh, factors, *shapes)
         local = plan_of(model, split)
         cost = sum(clock.collective(one.kind, one.bytes, one.axes, mesh) for one in local.collectives)
-        cost += clock.work(rule, split, (types or made)[0].element.mlir)
+        cost += clock.work(rule, split, elements, borders)
         operands = tuple(None if index in local.ignored else dims for index, dims in enumerate(split.operands))
         for results, more in _completed(rule, split, made, clock, axes):
             known = cheapest.get((operands, results))

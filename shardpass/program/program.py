@@ -181,12 +181,10 @@ class Program:
             raise TypeError(f"value {value} is no ranked tensor")
         return found
 
-    def element(self, op: Op) -> str:
-        """The element type that ``op`` works on: of its first operand that is a ranked tensor, else of its results."""
-        for value in (*op.operands, *op.results):
-            if (array := self.arrays[value]) is not None:
-                return array.element.mlir
-        return "i1"  # tokens alone
+    def elements(self, op: Op) -> tuple[tuple[ElementType, ...], tuple[ElementType, ...]]:
+        """The element types of an op's operands and results, all ranked tensors."""
+        operands, results = ([self.array(value).element for value in side] for side in (op.operands, op.results))
+        return tuple(operands), tuple(results)
 
 
 def constraints_of(program: Program) -> frozenset[int]:

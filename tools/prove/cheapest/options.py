@@ -23,6 +23,7 @@ from shardpass.ops.splits.assign import Side, complete, settle
 from shardpass.ops.splits.factors import Axes, Kind, Rule
 from shardpass.ops.splits.partial import partial_axes
 from shardpass.ops.splits.prime_mesh import PrimeMesh
+from shardpass.planning.borders import Borders, borders
 from shardpass.planning.choose import maskable
 from shardpass.planning.clock import clock_of
 from shardpass.planning.copies import Held
@@ -86,12 +87,16 @@ class Costs:
             whole = [self.mesh.replicated(array.rank) for array in (*types, *made)]
             return (Option(0.0, tuple(whole[: len(types)]), tuple(whole[len(types) :])),)
         assert op.model is not None
-        key = (op.model, *types, *made)  # equal ops of a program share their model
+        at = borders(program)[op.number]
+        key = (op.model, at, *types, *made)  # equal ops of a program share their model
         if key not in self._options:
-            self._options[key] = tuple(self._all_options(op.model, types, made))
+            self._options[key] = tuple(self._all_options(op.model, types, made, at))
         return self._options[key]
 
-    def _all_options(self, model: OpModel[Any], types: Sequence[Array], made: Sequence[Array]) -> list[Option]:
+    def _all_options(
+        self, model: OpModel[Any], types: Sequence[Array], made: Sequence[Array], at: Borders
+    ) -> list[Option]:
+        elements = [array.element for array in types], [array.element for array in made]
         held = [Held(0, array, self.mesh.replicated(array.rank), None, self.mesh) for array in types]
         rule = maskable(model.rule, held)
         if rule.independent and len(types) > 1:
@@ -102,7 +107,7 @@ class Costs:
             split = Split.of(rule, self.mesh, factors, *shapes)
             local: LocalPlan = model.plan(split)
             cost = sum(CLOCK.collective(one.kind, one.bytes, one.axes, self.mesh) for one in local.collectives)
-            cost += CLOCK.work(rule, split, (types or made)[0].element.mlir)
+            cost += CLOCK.work(rule, split, elements, at)
             operands = tuple(
                 None if index in local.ignored else self.mesh.sharding(dims)
                 for index, dims in enumerate(split.operands)
