@@ -11,23 +11,23 @@ unless its value
 
 1. is of the kind that is written (``Result.WRITTEN``) or is used from memory;
 2. is expensive (``Result.ONCE``), and several fusions need it, or one spreads it over many elements;
-3. is made of more than it is (two arrays for one), and one of the fusions that need it also reads what another of them
-   writes: a softmax reads its logits twice, once for the greatest and once for the differences, rather than compute
-   them twice (``ComputeGloballyUnfusible`` in XLA);
-4. is needed in more than ``MOST`` fusions, and is made of something.
+3. is needed in two fusions of which one needs what the other writes: a softmax reads its logits twice, once for the
+   greatest and once for the differences, rather than compute them twice (``ComputeGloballyUnfusible`` in XLA);
+4. is needed in more than ``MOST`` fusions.
 
-Where the value is written after all, fusions read it, unless it is made of less than it is (a broadcast, a widening
-conversion): these compute it again. A fusion reads a value once, which counts at the first op that uses it.
+A value that is made of fewer bytes than it has (a broadcast, a widening conversion) is computed again in spite of 3,
+and also where somebody reads it from memory. A fusion reads a value once, which counts at the first op that uses it.
 
 What is made of constants and counters alone (a causal mask) is free, unless it is written.
 
-Not seen: redistributions, which part fusions where the plan puts them; equal ops that XLA makes one; layouts.
+Not seen: redistributions, which part fusions where the plan puts them; equal ops that XLA makes one; copies to other
+layouts; a whole softmax in one kernel, which Triton makes on GPUs where rows are short.
 
 Example: ``y = x * 2; z = tanh(y + b); return z @ w`` reads x at the product by 2 and b at the sum, and writes z.
 
 Invariants: bytes of memory are touched only where ``reads`` or ``writes`` says so; a value that is written is read by
 some op, or returned. Folded programs (``fold``) do too: there a value may be made by several ops, and is read where
-either would be. Complexity: O(operands x MOST), each op has at most ``MOST`` fusions.
+either would be. Complexity: O(operands x MOST + ops x FAR).
 """
 
 from __future__ import annotations
@@ -229,7 +229,7 @@ class _Analysis:
             return True
         if len(roots) > MOST:
             return False
-        return self._is_light(op) or not self._is_joined(roots)
+        return self._is_small(op) or not self._is_joined(roots)
 
     def _is_joined(self, roots: tuple[int, ...]) -> bool:
         """Whether one of ``roots`` needs what another writes, or more than ``FAR`` fusions lie between."""
@@ -250,23 +250,10 @@ class _Analysis:
             return True
         return user.number in self.spread and self.places.get(user.number) is not _Place.WRITTEN
 
-    def _is_light(self, op: Op) -> bool:
-        """Whether computing the op again reads about as much as its result is (``EffectivelyAtMostUnary``)."""
-        rank = max(map(self._rank, op.results))
-        large = [value for value in set(op.operands) if self._rank(value) >= rank and not self._is_spread(value)]
-        return len(large) < 2 or self._elements(set(op.operands)) <= self._elements(op.results)
-
-    def _is_spread(self, value: int) -> bool:
-        return value in self.free or any(self.rows[maker.number].spreads for maker in self.makers.get(value, ()))
-
     def _is_small(self, op: Op) -> bool:
         """Whether the op's operands have fewer bytes than its results."""
         operands = [array.bytes for value in set(op.operands) - self.free if (array := self.program.arrays[value])]
         return sum(operands) < sum(array.bytes for value in op.results if (array := self.program.arrays[value]))
-
-    def _rank(self, value: int) -> int:
-        array = self.program.arrays[value]
-        return 0 if array is None else sum(size > 1 for size in array.shape)
 
     def _elements(self, values: Iterable[int]) -> int:
         return sum(prod(array.shape) for value in values if (array := self.program.arrays[value]) is not None)

@@ -3,6 +3,7 @@
 
     python -m tools.bench.fusion                   every program of test/integration/models
     python -m tools.bench.fusion mlp transformer   those whose name or family begins so
+    python -m tools.bench.fusion --partitioned     what each device runs, instead of the whole program on one
     python -m tools.bench.fusion --misses 20       and the values on which both differ, those of most bytes first
     python -m tools.bench.fusion --json out.json
 
@@ -11,8 +12,8 @@ to memory, how many does the table say (recall), and of those that the table say
 Both are given by count and by bytes. Values are equal where they have the element type and the number of elements in
 common, as XLA reshapes and transposes freely; "named" is the part of them that also share the op_name.
 
-XLA changes programs before it fuses ops: it joins equal ops, rewrites them in others, copies to other layouts, and
-writes a scatter as a loop on CPUs. All of that counts against the table.
+XLA changes programs before it fuses ops: it joins equal ops, rewrites them in others, and writes a scatter as a loop on
+CPUs. All of that counts against the table, and so do copies to other layouts, whose bytes the last column has.
 """
 
 from __future__ import annotations
@@ -25,9 +26,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from math import prod
 from pathlib import Path
+from typing import Any
 
 import shardpass
 from shardpass.diagnostics import ShardpassError, collect
+from shardpass.ir.annotations import main_of
 from shardpass.ir.locations import named
 from shardpass.planning.borders import borders
 from shardpass.program.table import table_of
@@ -37,12 +40,25 @@ from tools.bench.peers import set_devices
 from tools.bench.real_programs import RealProgram, real_programs
 from tools.bench.report import show_table
 
-HEADS = ("program", "written", "predicted", "recall", "precision", "recall, bytes", "precision, bytes", "named")
+HEADS = (
+    "program",
+    "written",
+    "predicted",
+    "recall",
+    "precision",
+    "recall, bytes",
+    "precision, bytes",
+    "named",
+    "copies",
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One program: values by count and by bytes that XLA writes, that the table says, and that both do."""
+    """One program: values by count and by bytes that XLA writes, that the table says, and that both do.
+
+    ``copied_bytes``: of those that XLA alone writes, copies to other layouts.
+    """
 
     name: str
     written: int = 0
@@ -52,6 +68,7 @@ class Row:
     written_bytes: int = 0
     predicted_bytes: int = 0
     both_bytes: int = 0
+    copied_bytes: int = 0
     reason: str = ""  # why nothing was measured
 
 
@@ -66,7 +83,7 @@ class Miss:
     bytes: int
 
 
-def predicted(module: object) -> tuple[list[Value], frozenset[str]]:
+def predicted(module: Any) -> tuple[list[Value], frozenset[str]]:
     """The values that the table says are written of an imported module, and the op_names of its loops."""
     table = table_of(module, "fusion")
     program, handles = table.program, table.handles
@@ -96,7 +113,8 @@ def compared(name: str, theirs: Sequence[Value], ours: Sequence[Value]) -> tuple
         misses += [Miss(name, "XLA", one.kind, one.name, size.bytes) for one in _beyond(written, names[1], count)]
         misses += [Miss(name, "the table", one.kind, one.name, size.bytes) for one in _beyond(said, names[0], count)]
     sums = [sum(value.size.bytes for value in values) for values in (theirs, ours)]
-    return Row(name, len(theirs), len(ours), both, same_name, sums[0], sums[1], both_bytes), misses
+    copied = sum(miss.bytes for miss in misses if miss.by == "XLA" and "copy" in miss.what)
+    return Row(name, len(theirs), len(ours), both, same_name, sums[0], sums[1], both_bytes, copied), misses
 
 
 def _by_size(values: Iterable[Value]) -> dict[Size, list[Value]]:
@@ -117,16 +135,27 @@ def _beyond(values: Sequence[Value], names: Counter[str], count: int) -> list[Va
     return [*known, *strange][count:]
 
 
-def measure(program: RealProgram) -> tuple[Row, list[Miss]]:
+def measure(program: RealProgram, partitioned: bool = False) -> tuple[Row, list[Miss]]:
+    """Compiles ``program``, whole or ``partitioned``, and compares."""
     with collect():
-        module = shardpass.run_pipeline(program.lower().text, "shardpass-import")
-        with module.context:
-            ours, loops = predicted(module)
+        module = shardpass.run_pipeline(program.lower().text, "partition" if partitioned else "shardpass-import")
         try:
-            text = compile_single(module).hlo_text()
+            text = (shardpass.compile(module) if partitioned else compile_single(module)).hlo_text()
         except ShardpassError as error:
             return Row(program.name, reason=str(error).split("\n")[0]), []
+        with module.context:
+            if partitioned:
+                _forget_arguments(module)
+            ours, loops = predicted(module)
     return compared(program.name, values_in(text, loops), ours)
+
+
+def _forget_arguments(module: Any) -> None:
+    """Takes off the shardings of arguments and results: they are those of whole arrays, where the types are tiles'."""
+    attributes = main_of(module).attributes
+    for name in ("arg_attrs", "res_attrs"):
+        if name in attributes:
+            del attributes[name]
 
 
 def total(rows: Sequence[Row]) -> Row:
@@ -148,12 +177,14 @@ def cells(row: Row) -> list[str]:
         share(row.both_bytes, row.written_bytes),
         share(row.both_bytes, row.predicted_bytes),
         share(row.named, row.both),
+        share(row.copied_bytes, row.written_bytes),
     ]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("programs", nargs="*", help="beginnings of names or families; default: all")
+    parser.add_argument("--partitioned", action="store_true", help="compare what each device runs")
     parser.add_argument("--misses", type=int, default=0, metavar="N", help="print the N greatest differences")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every number")
     arguments = parser.parse_args(argv)
@@ -169,7 +200,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     rows, misses = [], []
     for program in programs:
         print(program.name, file=sys.stderr)
-        row, some = measure(program)
+        row, some = measure(program, arguments.partitioned)
         rows.append(row)
         misses += some
     if arguments.json:

@@ -103,12 +103,31 @@ SOFTMAX = f"""    %low = stablehlo.constant dense<0xFF800000> : tensor<f32>
 def test_a_softmax_passes_over_memory_thrice() -> None:
     """x + y is written beside the greatest, the exponentials are beside their sums, and both are read again."""
     ops = by_name(f"(%x: {MATRIX}, %y: {MATRIX}) -> {MATRIX}", SOFTMAX)
-    assert ops["add"] == [Borders((1, 1), (True,), Flops.RESULTS)]  # made of two arrays, and needed twice
+    assert ops["add"] == [Borders((1, 1), (True,), Flops.RESULTS)]  # needed by two, one after the other
     assert ops["reduce"] == [Borders((1, 0), (True,), Flops.TILES)] * 2  # a row's sum is spread over the row
     assert ops["subtract"] == [Borders((1, 0), (False,), Flops.RESULTS)]
     assert ops["exponential"] == [Borders((0,), (True,), Flops.RESULTS)]  # expensive, and needed twice
     assert ops["divide"] == [Borders((1, 0), (True,), Flops.RESULTS)]
     assert [found.reads for found in ops["broadcast_in_dim"]] == [(1,), (1,)]
+
+
+def test_a_value_of_fusions_that_need_one_another_is_written() -> None:
+    """Between the two users of the negation lie a product and a sum of rows."""
+    ops = by_name(
+        f"(%x: {MATRIX}, %w: {MATRIX}) -> {MATRIX}",
+        f"""    %zero = stablehlo.constant dense<0.0> : tensor<f32>
+    %0 = stablehlo.negate %x : {MATRIX}
+    %1 = stablehlo.abs %0 : {MATRIX}
+    %2 = stablehlo.dot_general %1, %w, contracting_dims = [1] x [0] : ({MATRIX}, {MATRIX}) -> {MATRIX}
+    %3 = stablehlo.reduce(%2 init: %zero) applies stablehlo.add across dimensions = [1]
+      : (tensor<64x64xf32>, tensor<f32>) -> tensor<64xf32>
+    %4 = stablehlo.broadcast_in_dim %3, dims = [0] : (tensor<64xf32>) -> {MATRIX}
+    %5 = stablehlo.add %0, %4 : {MATRIX}
+    return %5 : {MATRIX}""",
+    )
+    assert ops["negate"] == [Borders((1,), (True,), Flops.RESULTS)]
+    assert ops["abs"] == [Borders((1,), (True,), Flops.RESULTS)]
+    assert ops["add"] == [Borders((1, 0), (True,), Flops.RESULTS)]
 
 
 def test_a_cheap_value_of_two_fusions_is_computed_in_each() -> None:
