@@ -26,8 +26,8 @@ layouts; a whole softmax in one kernel, which Triton makes on GPUs where rows ar
 Example: ``y = x * 2; z = tanh(y + b); return z @ w`` reads x at the product by 2 and b at the sum, and writes z.
 
 Invariants: bytes of memory are touched only where ``reads`` or ``writes`` says so; a value that is written is read by
-some op, or returned. Folded programs (``fold``) do too: there a value may be made by several ops, and is read where
-either would be. Complexity: O(operands x MOST + ops x FAR).
+some op, or returned. In a folded program (``fold``) one value has the users of several layers, so its ops have the
+borders of those that they stand for. Complexity: O(operands x MOST + ops x FAR).
 """
 
 from __future__ import annotations
@@ -35,7 +35,6 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from math import prod
 
 from shardpass.cost.fusion import Flops, Operands, Result, Row, fusion_of
@@ -46,6 +45,8 @@ MOST = 8  # fusions that compute one value
 FAR = 64  # fusions that are looked at between two that need one value
 IN_MEMORY = Row((), Operands.PASSED, Result.WRITTEN, Flops.NONE, "a border")
 SAME_ARRAY = Row((), Operands.FUSED, Result.VIEW, Flops.NONE, "a constraint: the operand's array")
+_KNOWN: dict[int, tuple[Block, Mapping[int, Borders]]] = {}  # by the body's identity
+MOST_KNOWN = 16  # programs
 BORDERS = frozenset({OpKind.ENTER_REGION, OpKind.LEAVE_REGION, OpKind.ENTER_MANUAL, OpKind.CONTROL_FLOW})
 
 
@@ -67,27 +68,26 @@ class Borders:
     in_place: bool = False
 
 
+UNTOUCHED = Borders((0,), (False,), Flops.NONE)  # what passes a barrier
+
+
 def borders(program: Program) -> Mapping[int, Borders]:
-    """The borders of every op by number. Kept for the programs that were asked about last."""
-    return _borders(_Same(program))
+    """The borders of every op by number. Kept for the programs that were asked about last.
+
+    Those of a folded program are what ``know_borders`` was told.
+    """
+    body, found = _KNOWN.get(id(program.body), (None, None))
+    if found is None or body is not program.body:
+        return know_borders(program.body, _Analysis(program).borders())
+    return found
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Same:
-    """A program, equal to itself alone."""
-
-    program: Program
-
-    def __hash__(self) -> int:
-        return id(self.program)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and other.program is self.program
-
-
-@lru_cache(maxsize=8)
-def _borders(of: _Same) -> Mapping[int, Borders]:
-    return _Analysis(of.program).borders()
+def know_borders(body: Block, found: Mapping[int, Borders]) -> Mapping[int, Borders]:
+    """Keeps the borders of the ops of a program, by its body, and returns them."""
+    for key in list(_KNOWN)[: len(_KNOWN) + 1 - MOST_KNOWN]:
+        _KNOWN.pop(key, None)
+    _KNOWN[id(body)] = body, found
+    return found
 
 
 def inside(borders: Borders) -> Borders:
@@ -116,7 +116,7 @@ class _Analysis:
     program: Program
     ops: list[Op] = field(default_factory=list)
     rows: dict[int, Row] = field(default_factory=dict)
-    makers: dict[int, list[Op]] = field(default_factory=dict)
+    makers: dict[int, int] = field(default_factory=dict)  # the op of a value
     blocks: dict[int, int] = field(default_factory=dict)  # by op
     homes: dict[int, int] = field(default_factory=dict)  # blocks by the value that is made there
     bases: dict[int, int] = field(default_factory=dict)  # of a view, the value whose memory it is
@@ -147,16 +147,15 @@ class _Analysis:
         self.rows[op.number] = _row_of(op)
         self.blocks[op.number] = block
         for value in op.results:
-            self.makers.setdefault(value, []).append(op)
+            self.makers[value] = op.number
             self.homes[value] = block
 
     def _follow(self, op: Op) -> None:
         """Whether the op is a view, whether its results are free, and how it uses its operands."""
         row = self.rows[op.number]
-        alone = all(len(self.makers[value]) == 1 for value in op.results)
-        if alone and row.result is Result.VIEW and row.operands is Operands.FUSED:
+        if row.result is Result.VIEW and row.operands is Operands.FUSED:
             self.bases[op.results[0]] = self._base(op.operands[0])
-        if alone and self._makes_free(op, row):
+        if self._makes_free(op, row):
             self.free.update(op.results)
         for place, value in enumerate(op.operands):
             if self._is_in_loop(op, place):
@@ -204,7 +203,7 @@ class _Analysis:
             self.places[number], self.roots[number] = _Place.MEMORY, ()
             return
         users = [user for value in op.results for user in self._users(value)]
-        roots = tuple(dict.fromkeys(root for user in users for root in self.roots.get(user.number, (user.number,))))
+        roots = tuple(dict.fromkeys(root for user in users for root in self.roots[user.number]))
         if any(map(self._spreads, users)):
             self.spread.add(number)
         place = self.places[number] = self._place(op, row, roots)
@@ -248,7 +247,7 @@ class _Analysis:
         """Whether a fusion that ``user`` is in uses an element of its operand for many."""
         if self.rows[user.number].spreads and self._elements(user.results) > self._elements(user.operands[:1]):
             return True
-        return user.number in self.spread and self.places.get(user.number) is not _Place.WRITTEN
+        return user.number in self.spread and self.places[user.number] is not _Place.WRITTEN
 
     def _is_small(self, op: Op) -> bool:
         """Whether the op's operands have fewer bytes than its results."""
@@ -275,10 +274,9 @@ class _Analysis:
         if row.in_place and place == 0:
             return 0
         base = self._base(op.operands[place])
-        if self._is_in_loop(op, place):
-            makers = [self.places.get(maker.number) for maker in self.makers.get(base, ())]
-            if makers and not {_Place.MEMORY, _Place.WRITTEN}.intersection(makers):
-                return 0
+        maker = self.makers.get(base)
+        if maker is not None and self.places[maker] in (_Place.INSIDE, _Place.BOTH) and self._is_in_loop(op, place):
+            return 0
         roots = [root for root in self.roots[op.number] if row.in_part or (base, root) not in seen]
         if not row.in_part:
             seen.update((base, root) for root in roots)

@@ -36,6 +36,7 @@ from itertools import chain
 
 from shardpass.ops.model import LocalPlan, OpModel, Pointwise
 from shardpass.ops.splits.factors import Rule, pair_rules
+from shardpass.planning.borders import UNTOUCHED, borders, know_borders
 from shardpass.program.program import NOTHING_SAID, Block, Op, OpKind, Program
 from shardpass.program.shardings import Shardings
 
@@ -86,7 +87,11 @@ def fold(program: Program, barriers: Mapping[int, str]) -> Folded:
     colours = _Colours(program, barriers)
     for _ in range(ROUNDS):
         colours.refine()
-    return _fold(program, colours.colours, colours.alike)
+    folded = _fold(program, colours.colours, colours.alike)
+    whole = borders(program)
+    inner = {op.number for op in folded.program.body.every_op()}
+    know_borders(folded.program.body, {n: UNTOUCHED if n in folded.parts else whole[n] for n in inner})
+    return folded
 
 
 class _Colours:

@@ -17,6 +17,7 @@ from shardpass.pipeline import registry
 from shardpass.pipeline.documentation import PassPage, page_of
 from shardpass.pipeline.named import NAMED
 from tools.catalogue import codes
+from tools.docs.fusions import fusions_page
 from tools.docs.machines import machines_page
 from tools.docs.reference import commands_page, python_page
 from tools.processes import ROOT
@@ -118,6 +119,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "diagnostics.md": diagnostics_page,
     "passes.md": passes_page,
     "reference/commands.md": commands_page,
+    "reference/fusions.md": fusions_page,
     "reference/machines.md": machines_page,
     "reference/python.md": python_page,
 }

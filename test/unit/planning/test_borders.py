@@ -10,6 +10,8 @@ from support.programs import read
 from shardpass.cost.fusion import Flops
 from shardpass.planning.borders import MOST, Borders, borders
 from shardpass.planning.fold import fold
+from shardpass.program.program import OpKind
+from tools.bench.real_programs import real_programs
 
 HEAD = "module attributes {mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32} {\n  func.func public @main"
 MATRIX = "tensor<64x64xf32>"
@@ -244,25 +246,57 @@ def test_a_barrier_parts_fusions() -> None:
     assert ops["abs"] == [Borders((1,), (True,), Flops.RESULTS)]
 
 
-def layers(count: int) -> str:
-    body = []
-    for layer in range(count):
-        before = f"%y{layer - 1}" if layer else "%x"
-        body += [
-            f"    %d{layer} = stablehlo.dot_general {before}, %w, contracting_dims = [1] x [0] : "
-            f"({MATRIX}, {MATRIX}) -> {MATRIX}",
-            f"    %n{layer} = stablehlo.negate %d{layer} : {MATRIX}",
-            f"    %y{layer} = stablehlo.tanh %n{layer} : {MATRIX}",
-        ]
-    text = "\n".join(body)
-    return f"{HEAD}(%x: {MATRIX}, %w: {MATRIX}) -> {MATRIX} {{\n{text}\n    return %y{count - 1} : {MATRIX}\n  }}\n}}"
+LAYER = f"""    %d{{now}} = stablehlo.dot_general {{before}}, %w, contracting_dims = [1] x [0]
+      : ({MATRIX}, {MATRIX}) -> {MATRIX}
+    %n{{now}} = stablehlo.negate %d{{now}} : {MATRIX}
+    %m{{now}} = stablehlo.multiply %n{{now}}, {{before}} : {MATRIX}
+    %a{{now}} = stablehlo.abs %n{{now}} : {MATRIX}
+    %p{{now}} = stablehlo.dot_general %m{{now}}, %a{{now}}, contracting_dims = [1] x [0]
+      : ({MATRIX}, {MATRIX}) -> {MATRIX}
+    %y{{now}}, %z{{now}} = stablehlo.optimization_barrier %p{{now}}, %a{{now}} : {MATRIX}, {MATRIX}
+"""
 
 
 @pytest.mark.parametrize("count", [2, 16])
 def test_a_folded_program_has_the_borders_of_the_ops_it_stands_for(count: int) -> None:
-    """Where a layer's output is its own input, that value is written, and read by the product."""
-    program = read(layers(count))
+    """Where a layer's output is its own input; a barrier's parts touch nothing."""
+    text = "".join(LAYER.format(now=now, before=f"%y{now - 1}" if now else "%x") for now in range(count))
+    main = f"(%x: {MATRIX}, %w: {MATRIX}) -> {MATRIX} {{\n{text}    return %y{count - 1} : {MATRIX}\n  }}\n}}"
+    program = read(HEAD + main)
     folded = fold(program, {})
-    whole, few = borders(program), borders(folded.program)
-    for op in program.body.every_op():
-        assert few[folded.ops[op.number]] == whole[op.number], op.name
+    assert (len(folded.program.body.ops) < 6 * count) == (count > 2)
+    whole = borders(program)
+    few = borders(folded.program)
+    for number, rep in folded.ops.items():
+        if number in folded.parts:
+            assert few[rep] == Borders((0,), (False,), Flops.NONE)
+        else:
+            assert few[rep] == whole[number]
+    assert [whole[op.number].writes for op in program.body.ops[1:3]] == [(False,), (True,)]
+
+
+@pytest.mark.parametrize("name", ["lstm_train", "norms", "transformer_scanned"])
+def test_what_is_read_is_in_memory_and_what_is_written_is_wanted(name: str) -> None:
+    program = read(real_programs()[name].lower().text)
+    found = borders(program)
+    makers = {value: op for op in program.body.every_op() for value in op.results}
+
+    def is_written(value: int) -> bool:
+        """A value that no op makes, or the result of an op that writes, of a loop or of a constant."""
+        op = makers.get(value)
+        if op is None:
+            return True
+        if op.name in ("stablehlo.reshape", "stablehlo.custom_call") and found[op.number].flops is Flops.NONE:
+            return is_written(op.operands[0])
+        written = found[op.number].writes[op.results.index(value)]
+        return written or op.kind is OpKind.CONTROL_FLOW or op.name == "stablehlo.constant"
+
+    ops = list(program.body.every_op())
+    returned = [*program.body.returned, *(value for op in ops for block in op.blocks for value in block.returned)]
+    wanted = {*returned, *(value for op in ops for value in op.operands)}
+    assert all(map(is_written, returned))
+    for op in ops:
+        for value, times in zip(op.operands, found[op.number].reads, strict=True):
+            assert times == 0 or is_written(value), op
+        for value, written in zip(op.results, found[op.number].writes, strict=True):
+            assert not written or value in wanted, op
