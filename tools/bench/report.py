@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 CLAMP = 10.0  # a ratio in a geometric mean is held between its inverse and this
 RIGHT = "right"
+WIDTH = 240  # of a table in a file
 
 
 def value(answer: dict[str, Any], what: str) -> float:
@@ -86,7 +88,7 @@ def show_table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]], 
     from rich.console import Console
     from rich.table import Table
 
-    console = Console()
+    console = Console(width=None if sys.stdout.isatty() else WIDTH)
     table = Table(box=None, title=title)
     for index, head in enumerate(heads):
         table.add_column(head, justify="left" if index == 0 else "right")
