@@ -11,8 +11,9 @@ CPU devices and runs them in turns, waiting for every call; the time of a plan i
 asked for the built program on the machine cpu: for its collectives, and for the work of its plan.
 
 A model is of use where it puts plans of one program into the right order. So of the pairs of plans of one program whose
-times differ by more than 15%, the benchmark counts those whose order the model has right (85% are asked for), and lists
-the others. Only a quiet machine gives figures worth keeping; ``spread`` is the median of a plan's runs over the least.
+times differ by more than 15%, in the first half of their runs and in the second, the benchmark counts those whose order
+the model has right (85% are asked for), and lists the others. Only a quiet machine gives figures worth keeping;
+``spread`` is the median of a plan's runs over the least.
 The plot (needs matplotlib) has a point for each plan, and a line through those of one program.
 
 Exits with 1 where fewer pairs than asked for are right, or a program was not measured.
@@ -29,6 +30,7 @@ from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from itertools import combinations
 from pathlib import Path
+from random import Random
 from statistics import median
 from typing import Any
 
@@ -62,6 +64,12 @@ class Pair:
         return self.slow.seconds / self.fast.seconds
 
     @property
+    def apart(self) -> bool:
+        """Whether both halves of the runs tell the two apart."""
+        halves = zip(self.slow.halves, self.fast.halves, strict=True)
+        return self.measured > APART and all(slow > APART * fast for slow, fast in halves)
+
+    @property
     def modelled(self) -> float:
         return self.slow.modelled / self.fast.modelled if self.fast.modelled else math.inf
 
@@ -83,7 +91,7 @@ def pairs(rows: Sequence[Row]) -> list[Pair]:
         for row in rows
         for two in combinations(row.plans, 2)
     ]
-    return sorted((pair for pair in found if pair.measured > APART), key=lambda pair: -pair.measured)
+    return sorted((pair for pair in found if pair.apart), key=lambda pair: -pair.measured)
 
 
 def share(found: Sequence[Pair]) -> float:
@@ -147,22 +155,26 @@ def passed(rows: Sequence[Row]) -> bool:
 
 
 def serve() -> None:
-    """Answers each JSON line ``[name, plans, runs]`` on stdin with one line on stdout."""
+    """Answers each JSON line ``[name, plans, runs, seconds]`` on stdin with one line on stdout."""
     prepare()
     for line in sys.stdin:
-        name, plans, runs = json.loads(line)
+        name, *how = json.loads(line)
         try:
-            answer({"plans": [asdict(plan) for plan in measure(name, plans, runs)]})
+            answer({"plans": [asdict(plan) for plan in measure(name, *how)]})
         except Exception as error:
             answer({"reason": f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"[:300]})
 
 
 def row_of(data: dict[str, Any]) -> Row:
     """What --json wrote of a program, or a child answered. Raises KeyError or TypeError where it did not."""
-    return Row(data["name"], tuple(Timed(**plan) for plan in data.get("plans", ())), data.get("reason", ""))
+    return Row(data["name"], tuple(_timed(plan) for plan in data.get("plans", ())), data.get("reason", ""))
 
 
-def ask(names: Sequence[str], plans: int, runs: int) -> list[Row]:
+def _timed(data: dict[str, Any]) -> Timed:
+    return Timed(**{**data, "halves": tuple(data["halves"])})
+
+
+def ask(names: Sequence[str], plans: int, runs: int, seconds: float) -> list[Row]:
     """A fresh child for each program. Ctrl-C ends with what there is."""
     from rich.progress import track
 
@@ -171,7 +183,7 @@ def ask(names: Sequence[str], plans: int, runs: int) -> list[Row]:
         for name in track(names, "programs", disable=not sys.stderr.isatty()):
             child = JsonChild(module_command("tools.bench.price", "--serve"), environment(), 600)
             try:
-                rows.append(row_of({"name": name, **child.ask([name, plans, runs])}))
+                rows.append(row_of({"name": name, **child.ask([name, plans, runs, seconds])}))
             except ChildFailed as failure:
                 rows.append(Row(name, reason=str(failure)))
             finally:
@@ -184,19 +196,21 @@ def ask(names: Sequence[str], plans: int, runs: int) -> list[Row]:
     return rows
 
 
-def spaced(names: Sequence[str], count: int | None) -> list[str]:
-    """``count`` of the names, at equal distances; all of them where no count is given."""
+def drawn(names: Sequence[str], count: int | None) -> list[str]:
+    """``count`` of the names, always the same; all of them where no count is given."""
     if count is None or count >= len(names):
         return list(names)
-    return [names[place * len(names) // count] for place in range(count)]
+    kept = set(Random(0).sample(list(names), count))
+    return [name for name in names if name in kept]
 
 
 def options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("programs", nargs="*", help="beginnings of names, such as models.mlp; default: all")
-    parser.add_argument("--count", type=int, metavar="N", help="only so many of them, at equal distances")
+    parser.add_argument("--count", type=int, metavar="N", help="only so many of them, always the same")
     parser.add_argument("--plans", type=int, default=3, metavar="N", help="plans of each program (default 3)")
-    parser.add_argument("--runs", type=int, default=15, metavar="N", help="runs of each plan (default 15)")
+    parser.add_argument("--runs", type=int, default=15, metavar="N", help="least runs of each plan (default 15)")
+    parser.add_argument("--seconds", type=float, default=5, metavar="S", help="least time for a program's (default 5)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every number")
     parser.add_argument("--read", type=Path, metavar="FILE", help="measure nothing, and show what --json wrote")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw measured over modelled (needs matplotlib)")
@@ -215,7 +229,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments.plot and find_spec("matplotlib") is None:
         parser.error("--plot draws with matplotlib, which is not installed: pip install 'shardpass[plot]'")
     wanted = tuple(arguments.programs)
-    names = spaced([name for name in programs() if not wanted or name.startswith(wanted)], arguments.count)
+    names = drawn([name for name in programs() if not wanted or name.startswith(wanted)], arguments.count)
     if not names:
         parser.error(f"no program is named {' or '.join(wanted)}; --list names them")
     if arguments.list:
@@ -227,7 +241,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         except (OSError, ValueError, KeyError, TypeError) as error:
             parser.error(f"--read: {error}")
     else:
-        rows = ask(names, max(arguments.plans, 1), max(arguments.runs, 1))
+        rows = ask(names, max(arguments.plans, 1), max(arguments.runs, 1), arguments.seconds)
     if arguments.json:
         arguments.json.write_text(json.dumps([asdict(row) for row in rows], indent=1))
     if arguments.plot:

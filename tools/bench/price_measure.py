@@ -49,7 +49,10 @@ WAYS = (
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """One plan, in seconds: ``modelled``, and of that ``communication``; the least of its runs and their median."""
+    """One plan, in seconds: ``modelled``, and of that ``communication``; the least of its runs and their median.
+
+    ``halves``: the least of the first half of the runs, and of the second.
+    """
 
     way: str
     modelled: float
@@ -58,6 +61,7 @@ class Timed:
     bytes: int
     seconds: float
     median: float
+    halves: tuple[float, float]
 
 
 # ---------------------------------------------------------------- programs
@@ -89,24 +93,32 @@ def _example(path: Path) -> Lowered:
 # ---------------------------------------------------------------- one program
 
 
-def measure(name: str, most: int, runs: int) -> list[Timed]:
-    """At most ``most`` plans that differ, which take turns for ``runs`` rounds after one that warms up."""
+def measure(name: str, most: int, runs: int, seconds: float) -> list[Timed]:
+    """At most ``most`` plans that differ. They take turns, ``runs`` rounds or until ``seconds`` have passed."""
     import jax
 
     text, arguments = programs()[name]()
     built = list(_different(text, most))
     calls = [_call(module, arguments) for _, module, _ in built]
+    for call in calls:  # which warms up
+        jax.block_until_ready(call())
     times: list[list[float]] = [[] for _ in calls]
-    for number in range(runs + 1):
+    end = time.perf_counter() + seconds
+    while len(times[0]) < runs or time.perf_counter() < end:
         for kept, call in zip(times, calls, strict=True):
             begun = time.perf_counter()
             jax.block_until_ready(call())
-            if number:
-                kept.append(time.perf_counter() - begun)
+            kept.append(time.perf_counter() - begun)
     return [
-        Timed(str(way), *modelled(module, plan), min(kept), median(kept))
+        Timed(str(way), *modelled(module, plan), min(kept), median(kept), halves(kept))
         for (way, module, plan), kept in zip(built, times, strict=True)
     ]
+
+
+def halves(times: Sequence[float]) -> tuple[float, float]:
+    """The least of either half."""
+    middle = (len(times) + 1) // 2
+    return min(times[:middle]), min(times[middle:] or times)
 
 
 def _different(text: str, most: int) -> Iterator[tuple[Way, Any, Any]]:

@@ -27,7 +27,7 @@ module attributes {mhlo.num_partitions = 4 : i32} {
 
 
 def plan(way: str, modelled: float, seconds: float) -> Timed:
-    return Timed(way, modelled, modelled / 2, 3, 2048, seconds, 2 * seconds)
+    return Timed(way, modelled, modelled / 2, 3, 2048, seconds, 2 * seconds, (seconds, seconds))
 
 
 def test_pairs_of_one_program_that_differ() -> None:
@@ -65,10 +65,21 @@ def test_times_that_are_far_from_the_model_are_named() -> None:
     assert lines[4] == "  far (p): 9.00"
 
 
-def test_programs_at_equal_distances() -> None:
+def test_a_difference_of_one_half_of_the_runs_is_none() -> None:
+    steady = Timed("p", 1.0, 0.5, 1, 64, 1.0, 1.0, (1.0, 1.0))
+    disturbed = Timed("q", 0.5, 0.5, 1, 64, 1.2, 1.5, (2.0, 1.1))
+    assert price.pairs([Row("a", (steady, disturbed))]) == []
+    assert price_measure.halves([3.0, 2.0, 5.0, 4.0]) == (2.0, 4.0)
+    assert price_measure.halves([3.0, 2.0, 1.0]) == (2.0, 1.0)
+    assert price_measure.halves([3.0]) == (3.0, 3.0)
+
+
+def test_some_programs_of_all() -> None:
     names = [str(k) for k in range(10)]
-    assert price.spaced(names, 3) == ["0", "3", "6"]
-    assert price.spaced(names, None) == price.spaced(names, 20) == names
+    some = price.drawn(names, 3)
+    assert some == price.drawn(names, 3) == sorted(some)
+    assert len(set(some)) == 3
+    assert price.drawn(names, None) == price.drawn(names, 20) == names
 
 
 def test_there_are_programs_enough() -> None:
@@ -101,7 +112,7 @@ def test_ways_that_build_the_same_count_once() -> None:
 
 def test_a_program_is_measured_in_a_child(tmp_path, capsys) -> None:
     out = tmp_path / "out.json"
-    command = ["examples.shard_map_matmul_reduce", "--runs", "1", "--plans", "1", "--json", str(out)]
+    command = ["examples.shard_map_matmul_reduce", "--runs", "1", "--seconds", "0", "--plans", "1", "--json", str(out)]
     assert price.main(command) == 0  # one plan has no pair
     (row,) = [price.row_of(data) for data in json.loads(out.read_text())]
     assert row.name == "examples.shard_map_matmul_reduce_scatter"
