@@ -122,7 +122,7 @@ def summary(rows: Sequence[Row]) -> Iterator[str]:
         ratios = [ratio for row in here if (ratio := row.ratio) is not None]
         over = [over for row in here if (over := row.over_formula(row.after)) is not None]
         worse = sorted((row for row in here if row.ratio is not None and not row.never_worse), key=_by_ratio)
-        named = ", ".join(f"{row.name} {row.ratio:.3f}{' (waits)' if row.waits else ''}" for row in worse)
+        named = ", ".join(f"{row.name} {row.ratio:.4f}{' (waits)' if row.waits else ''}" for row in worse)
         yield (
             f"{machine}: time over effort 0 {geometric_mean(ratios):.3f}, bytes over the formula "
             f"{geometric_mean(over):.3f} in geometric mean; above 1: {named or 'none'}"

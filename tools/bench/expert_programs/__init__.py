@@ -8,7 +8,7 @@ from tools.bench.expert_programs.experts import Experts
 from tools.bench.expert_programs.form import Form, Formula, lowered
 from tools.bench.expert_programs.inference import Decode, WeightGathered, WeightStationary1D, WeightStationary2D
 from tools.bench.expert_programs.llama import FSDP_405B, FsdpRemat, FsdpTensor
-from tools.bench.expert_programs.tensor import DataTensor, MegatronMlp, ReadmeBlock, TiedEmbedding
+from tools.bench.expert_programs.tensor import SMALL, DataTensor, MegatronMlp, ReadmeBlock, TiedEmbedding
 
 FORMS: Mapping[str, Form] = {
     "ulysses": Ulysses(),
@@ -23,6 +23,7 @@ FORMS: Mapping[str, Form] = {
     "hsdp": Hybrid(),
     "decode_70b": Decode(),
     "transformer_data_model": DataTensor(),
+    "transformer_small": DataTensor(sizes=SMALL),
     "readme_block": ReadmeBlock(),
     "tied_embedding": TiedEmbedding(),
     "experts": Experts(),

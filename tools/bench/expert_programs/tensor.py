@@ -114,6 +114,7 @@ class TiedEmbedding(Form):
 
 
 GPT2 = Sizes(batch=32, seq=1024, model=1024, heads=16, ff=4096, vocab=50304, layers=4)  # of its medium size
+SMALL = Sizes(batch=16, seq=128, model=256, heads=8, ff=1024, vocab=1024, layers=4)
 GPT = {
     "wq": P(None, "model", None),
     "wk": P(None, "model", None),
