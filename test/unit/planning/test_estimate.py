@@ -100,8 +100,9 @@ def stack(count: int) -> str:
 
 @pytest.mark.parametrize("count", [3, 12, 48])
 def test_a_weight_that_stands_for_many_is_gathered_for_each(count: int) -> None:
-    """The least sum of the estimate is that of the plan: per layer a gather of 7/8 of a weight, a product, and a tanh that
-    reads the product and writes as much.
+    """The least sum of the estimate is that of the plan.
+
+    Of each layer a gather of 7/8 of a weight, a product, and a tanh that reads the product and writes as much.
     """
     search = Search(read(stack(count)), {}, 1, IDEAL)
     gather, product, tanh = (7 * 64 * 64 * 4 // 8 + 512) / 50e9, 2 * 512 * 64 * 64 / 6.4e12, 2 * 4 * 512 * 64 / 1e12
