@@ -39,6 +39,7 @@ config.environment = {
     "JAX_PLATFORMS": "cpu",
     "TF_CPP_MIN_LOG_LEVEL": "3",
     "COLUMNS": "100",
+    "SHARDPASS_MACHINE": "ideal",  # small programs that stand for large ones
     **{name: os.environ[name] for name in ("HOME", "TMPDIR", "LD_LIBRARY_PATH") if name in os.environ},
 }
 

@@ -40,7 +40,8 @@ PIPELINES = (
 
 MACHINE_HELP = (
     "the machine for which the program is decided and planned, and whose time is modelled: h100, mi300x, v5p, or "
-    "another of docs/reference/machines.md; default, ethernet, pod; or a file M.json (--profile is the old name)"
+    "another of docs/reference/machines.md; or a file NAME.toml, such as shardpass calibrate writes (default: the one "
+    "that the module names, or SHARDPASS_MACHINE, or h100)"
 )
 MODULE_HELP = (
     "a StableHLO module: MLIR text or bytecode, a portable or jax.export artefact, HLO text or proto; - is "
@@ -197,6 +198,23 @@ def argument_parser(prog: str, description: str, *, pipeline: bool = False) -> a
     )
     parser.add_argument("--version", action=_Version, help="print the versions and exit")
     return parser
+
+
+def add_machine(parser: argparse.ArgumentParser, help: str = MACHINE_HELP) -> None:
+    """Adds ``--machine`` and its old name; ``use_machine`` then reads them."""
+    parser.add_argument("--machine", metavar="M", help=help)
+    parser.add_argument("--profile", metavar="M", help=argparse.SUPPRESS)
+
+
+def use_machine(arguments: argparse.Namespace) -> None:
+    """Makes ``machine`` of ``arguments`` what the user says, by either name; a remark where it is the old one."""
+    if arguments.profile is None:
+        return
+    from shardpass.diagnostics import report
+    from shardpass.diagnostics.table_cost import OLD_NAME
+
+    report(OLD_NAME.at(old="--profile", new="--machine"))
+    arguments.machine = arguments.profile if arguments.machine is None else arguments.machine
 
 
 class _Parser(argparse.ArgumentParser):

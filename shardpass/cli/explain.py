@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shardpass.cli.common import (
-    MACHINE_HELP,
     MODULE_HELP,
+    add_machine,
     argument_parser,
     guarded,
     module_at,
     read_module,
+    use_machine,
     write_output,
 )
 
@@ -87,7 +88,7 @@ def _parser() -> argparse.ArgumentParser:
         help="do products in turn with the collective beside them: off (default), all, memory (where it holds less), "
         "or a machine as --machine takes it (where it saves time)",
     )
-    add("--machine", "--profile", metavar="M", help=MACHINE_HELP)
+    add_machine(parser)
     return parser
 
 
@@ -114,6 +115,7 @@ def _limit(text: str) -> int | None:
 def _run(argv: Sequence[str]) -> int:
     parser = _parser()
     args = parser.parse_args(argv)
+    use_machine(args)
 
     import json
     from dataclasses import replace
@@ -173,10 +175,10 @@ def explain(
     """
     from shardpass.ir.context import parse_module
     from shardpass.report.build import explain_module
-    from shardpass.suggesting.explain import DEFAULT, pipeline
+    from shardpass.suggesting.explain import pipeline
 
     passes = pipeline(effort, matmul_loops, machine, constraints)
-    return explain_module(parse_module(data, file), file, pipeline=passes, profile=machine or DEFAULT, folders=folders)
+    return explain_module(parse_module(data, file), file, pipeline=passes, machine=machine, folders=folders)
 
 
 if __name__ == "__main__":

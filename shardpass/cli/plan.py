@@ -9,7 +9,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from shardpass.cli.common import argument_parser, device_count, guarded, make_console, write_output
+from shardpass.cli.common import (
+    add_machine,
+    argument_parser,
+    device_count,
+    guarded,
+    make_console,
+    use_machine,
+    write_output,
+)
 from shardpass.diagnostics import ShardpassError, printable
 from shardpass.diagnostics.table_redistribute import OVER_LIMIT, SHAPE
 
@@ -20,6 +28,12 @@ DESCRIPTION = """Plans the redistribution of one array: from the sharding SOURCE
 devices. Prints each step with its mesh axes, its tile, the bytes that the busiest device receives, and the memory that
 is alive; then the least number of bytes that any plan could receive, the rejected ways, and the other planner's plan.
 With --show SHARDING TYPE, draws which device holds which tile of an array instead of a plan."""
+
+PLANNED_FOR = (
+    "the machine for which planner best estimates the time of a plan: h100, v5p, or another of "
+    "docs/reference/machines.md; or a file NAME.toml, such as shardpass calibrate writes (default: that of "
+    "SHARDPASS_MACHINE, or h100)"
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -46,14 +60,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="N",
         help="the number of devices, for shardings that do not name them",
     )
-    parser.add_argument(
-        "--profile",
-        default="default",
-        metavar="NAME|FILE",
-        help="the machine for which planner best estimates the time of a plan: h100, v5p, or another of "
-        "docs/reference/machines.md; default, ethernet, pod, paper; or a file NAME.json that python -m "
-        "tools.bench.calibrate writes",
-    )
+    add_machine(parser, PLANNED_FOR)
     parser.add_argument(
         "--memory-limit",
         default="max",
@@ -74,6 +81,7 @@ def _parser() -> argparse.ArgumentParser:
 def _main(argv: Sequence[str]) -> int:
     parser = _parser()
     arguments = parser.parse_args(argv)
+    use_machine(arguments)
     if arguments.target is None:
         if not arguments.show:
             parser.error("the following arguments are required: TARGET")
@@ -124,7 +132,7 @@ def _plans(shape: tuple[int, ...], element: str, arguments: argparse.Namespace) 
             target,
             planner=planner,
             num_devices=arguments.devices,
-            profile=arguments.profile,
+            machine=arguments.machine,
             memory_limit=arguments.memory_limit,
         )
 

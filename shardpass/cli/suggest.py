@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from shardpass.cli.common import MACHINE_HELP, MODULE_HELP, argument_parser, guarded, read_module
+from shardpass.cli.common import MODULE_HELP, add_machine, argument_parser, guarded, read_module, use_machine
 
 if TYPE_CHECKING:
     from shardpass.sharding import Mesh
@@ -28,9 +28,10 @@ def _run(argv: Sequence[str]) -> int:
     add("--mesh", metavar="AXES", help="the mesh, as in data=4,model=2 (default: the one that MODULE names)")
     add("--memory-limit", metavar="BYTES", help="of a device, as in 16GiB (default: none)")
     add("--effort", type=_effort, default=1, metavar="N", help="1 searches, 2 looks longer (default: 1)")
-    add("--machine", "--profile", metavar="M", help=MACHINE_HELP)
+    add_machine(parser)
     add("--json", action="store_true", help="print JSON")
     args = parser.parse_args(argv)
+    use_machine(args)
     data, file = read_module(parser, args.module)
 
     from shardpass.suggesting.suggest import suggest_module

@@ -381,3 +381,21 @@ def exchange(topic: str, key: str, text: str, processes: Sequence[int], seconds:
     client.key_value_set(f"{topic}/{key}", text)
     wait_for_processes(topic, seconds, processes)
     return [found for _, found in client.key_value_dir_get(topic)]
+
+
+def devices_of_lowered(lowered: Any) -> list[Any]:
+    """The devices for which JAX lowered a program; none where a mesh is abstract, or ``lowered`` is another object.
+
+    Leans on ``jax.stages.Lowered._lowering.compile_args``, with ``in_shardings``, ``out_shardings``,
+    ``intermediate_shardings`` and ``backend``.
+    """
+    arguments = getattr(getattr(lowered, "_lowering", None), "compile_args", None)
+    if not isinstance(arguments, dict) or not {"in_shardings", "backend"} <= set(arguments):
+        return []
+    names = ("in_shardings", "out_shardings", "intermediate_shardings")
+    shardings = [one for name in names for one in arguments.get(name) or () if isinstance(one, jax.sharding.Sharding)]
+    if any(isinstance(getattr(one, "mesh", None), jax.sharding.AbstractMesh) for one in shardings):
+        return []
+    for one in sorted(shardings, key=lambda one: -one.num_devices):
+        return sorted(one.device_set, key=lambda device: int(device.id))
+    return list(arguments["backend"].devices())

@@ -1,4 +1,4 @@
-"""The machine for which a module was decided, as the module says it: ``shardpass.machine``."""
+"""The machine of a module: what a pass is given, or what the module says, or the usual one."""
 
 from __future__ import annotations
 
@@ -6,20 +6,36 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
-from shardpass.cost.machine import IDEAL, Machine
-from shardpass.cost.profiles import find_profile
+from shardpass.diagnostics import report
+from shardpass.diagnostics.table_cost import OLD_NAME, OTHER_MACHINE
 from shardpass.ir.annotations import MACHINE, get_text
+from shardpass.redistribute.resolve import text_of_machine
 
 
-def machine_of(module: Any) -> Machine:
-    """The machine that ``module`` names; "ideal" where it names none.
+def machine_for(module: Any, step: str, machine: str, profile: str = "") -> str:
+    """The machine by which ``step`` works on ``module``, as text.
 
-    Raises ShardpassError: SP411, SP414 where the name is that of no machine.
+    ``machine`` and ``profile``: its options, "" where they are not given; ``profile`` is the old name. A remark says
+    where they name another machine than the module does.
+
+    Raises ShardpassError where there is no such machine.
     """
-    named = get_text(module.operation, MACHINE)
-    return find_profile(named) if named else IDEAL
+    if profile:
+        report(OLD_NAME.at(old=f"the option profile of {step}", new=f"machine={profile}"))
+    given, before = machine or profile, get_text(module.operation, MACHINE)
+    if not given:
+        return text_of_machine(before)
+    text = text_of_machine(given)
+    if before is not None and before != text:
+        report(OTHER_MACHINE.at(before=before, step=step, machine=text))
+    return text
 
 
-def say_machine(module: Any, named: str) -> None:
-    """Writes ``named``, a name or a file, on ``module``."""
-    module.operation.attributes[MACHINE] = ir.StringAttr.get(named, module.context)
+def say_machine(module: Any, machine: str) -> None:
+    """Says on ``module`` that it is decided for ``machine``."""
+    module.operation.attributes[MACHINE] = ir.StringAttr.get(machine, module.context)
+
+
+def machine_said(module: Any) -> str | None:
+    """The machine that ``module`` names."""
+    return get_text(module.operation, MACHINE)

@@ -5,8 +5,8 @@ device runs, as bytecode with its locations, behind a hash of it. What makes of 
 reads and checks it as one that was partitioned a moment ago.
 
 Invariant: an entry is found only where partitioning would give the same module. Its key is a hash of the module that
-JAX lowered, of the passes, of this package's own files, and of the versions of what it stands on. Where more has a say,
-nothing is kept:
+JAX lowered, of the passes, of the machine, of this package's own files, and of the versions of what it stands on. Where
+more has a say, nothing is kept:
 
 1. functions of the user that are called while the program is partitioned, or known by their address (callbacks);
 2. an op, or a custom call of the program, of which a third party says how it may be split;
@@ -89,8 +89,11 @@ class Entry:
             return
 
 
-def entry_of(backend: Any, module: Any, passes: str) -> Entry | None:
-    """The place of ``module``, as JAX lowered it, partitioned by ``passes``; None where nothing may be kept."""
+def entry_of(backend: Any, module: Any, passes: str, machine: str) -> Entry | None:
+    """The place of ``module``, as JAX lowered it, partitioned by ``passes`` for ``machine``.
+
+    None where nothing may be kept.
+    """
     cache = jax_private.cache_on_disk(backend)
     if cache is None or ops_of_others():
         return None
@@ -99,7 +102,7 @@ def entry_of(backend: Any, module: Any, passes: str) -> Entry | None:
     if any(word.encode() in text for word in (*_CALLS_PYTHON, *targets_of_others())):
         return None
     name = get_text(module.operation, "sym_name") or "main"
-    digest = hashlib.sha256(repr((passes, _package())).encode())
+    digest = hashlib.sha256(repr((passes, machine, _package())).encode())
     digest.update(text)
     return Entry(cache, f"{name}-shardpass-{digest.hexdigest()}")
 

@@ -28,6 +28,8 @@ from typing import Any
 import jax
 from jaxlib.mlir import ir
 
+from shardpass.cost.chosen import content_text
+from shardpass.cost.machine import Machine
 from shardpass.diagnostics import Diagnostic, ShardpassError, collect, table_jax
 from shardpass.diagnostics.internal import internal_error
 from shardpass.diagnostics.table_runtime import Disagreement
@@ -35,11 +37,13 @@ from shardpass.ir import annotations as names
 from shardpass.ir import jax_private
 from shardpass.ir.context import copy_module
 from shardpass.jax.cache import Entry, entry_of
+from shardpass.jax.here import machine_here
 from shardpass.jax.manual_region import wrap
 from shardpass.jax.scope import PIPELINE, Mode, current, entered
 from shardpass.passes.propagate import Propagate
 from shardpass.passes.whole_axes import WholeAxes
 from shardpass.pipeline.base import ModulePass
+from shardpass.pipeline.machine import say_machine
 from shardpass.pipeline.resolve import Step, resolve
 from shardpass.pipeline.run import run_steps
 from shardpass.runtime.partitioned_signature import Signature
@@ -64,19 +68,27 @@ _reasons: dict[str, Counter[str]] = {}
 
 
 @contextmanager
-def use(*, strict: bool = False, constraints: str = names.EXACT, pipeline: str = PIPELINE) -> Iterator[None]:
+def use(
+    *,
+    strict: bool = False,
+    machine: str | os.PathLike[str] | Machine | None = None,
+    constraints: str = names.EXACT,
+    pipeline: str = PIPELINE,
+) -> Iterator[None]:
     """Inside the block every ``jax.jit`` over several devices is partitioned by shardpass.
 
     That holds for the thread, and for the task of asyncio, that enters the block.
 
     ``strict``: a program that shardpass cannot partition is an error (ShardpassError, SP607), where XLA would
-    otherwise partition it, with a ``FallbackWarning``. ``constraints``: "exact", so that what
+    otherwise partition it, with a ``FallbackWarning``. ``machine``: for which programs are decided and planned, a
+    name of docs/reference/machines.md, the path of a file NAME.toml, or a ``Machine``; by default that of the
+    environment (SHARDPASS_MACHINE), or else what the devices are. ``constraints``: "exact", so that what
     ``with_sharding_constraint`` returns has that sharding, or "free", to see what a program would cost without
     (``shardpass-propagate``). ``pipeline``: the passes that partition it, a named pipeline with options, such as
     ``partition{nan=exact}``, or a textual one, which says itself whether constraints hold.
 
-    Raises ShardpassError where ``pipeline`` is none, and where ``constraints`` is neither (SP107), or is "free" beside
-    a pipeline other than ``partition`` (SP613).
+    Raises ShardpassError where ``pipeline`` is none, where ``machine`` is none (SP901 to SP903), and where
+    ``constraints`` is neither (SP107), or is "free" beside a pipeline other than ``partition`` (SP613).
     """
     Propagate(constraints=constraints).refuse_unknown()
     if constraints != names.EXACT:
@@ -85,7 +97,7 @@ def use(*, strict: bool = False, constraints: str = names.EXACT, pipeline: str =
         pipeline = f"{PIPELINE}{{constraints={constraints}}}"
     if pipeline != PIPELINE:
         for_jax(pipeline)
-    with using(Mode(True, strict, pipeline)):
+    with using(Mode(True, strict, pipeline, "" if machine is None else content_text(machine))):
         yield
 
 
@@ -176,8 +188,9 @@ def _compile(backend: Any, computation: Any, devices: Any, options: Any, *rest: 
         try:
             shardy = options.executable_build_options.use_shardy_partitioner
             pipeline = current().pipeline
-            entry = entry_of(backend, computation, for_jax(pipeline)) if pipeline == PIPELINE else None
-            make = functools.partial(partitioned, computation, shardy=shardy, entry=entry)
+            machine = current().machine or machine_here(devices.flat)
+            entry = entry_of(backend, computation, for_jax(pipeline), machine) if pipeline == PIPELINE else None
+            make = functools.partial(partitioned, computation, shardy=shardy, machine=machine, entry=entry)
             ours, (signature, in_shardy) = agreed(computation, devices.flat, make)
             with jax_private.read_as_shardy(options, in_shardy):
                 loaded = _original(backend, ours, devices, options, *rest, **more)
@@ -201,11 +214,13 @@ def _compile(backend: Any, computation: Any, devices: Any, options: Any, *rest: 
         return loaded
 
 
-def partitioned(computation: Any, *, shardy: bool, entry: Entry | None = None) -> tuple[Any, tuple[Signature, bool]]:
+def partitioned(
+    computation: Any, *, shardy: bool, machine: str, entry: Entry | None = None
+) -> tuple[Any, tuple[Signature, bool]]:
     """The module that JAX lowered, partitioned, as one manual region over whole arrays, in the same context.
 
-    Returned with the arguments and results of main, tiled, and whether its annotations are Shardy's. ``entry``: where
-    an earlier process may have kept it.
+    Returned with the arguments and results of main, tiled, and whether its annotations are Shardy's. ``machine``: for
+    which it is decided. ``entry``: where an earlier process may have kept it.
 
     Raises:
         ShardpassError: SP604, SP605, or what the pipeline raises.
@@ -216,6 +231,7 @@ def partitioned(computation: Any, *, shardy: bool, entry: Entry | None = None) -
         except Exception:  # whatever a module raises that is no partitioned one
             entry.spoil()
     module = copy_module(computation)
+    say_machine(module, machine)
     with collect():  # remarks of passes are for those who ask, not for every compile
         run_steps(module, _steps_for_jax(current().pipeline))
     if entry is not None:

@@ -11,6 +11,7 @@ the program to XLA.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from functools import cached_property, update_wrapper
@@ -19,12 +20,16 @@ from typing import TYPE_CHECKING, Any
 import jax
 from jax.sharding import NamedSharding, PartitionSpec
 
+from shardpass.cost.chosen import content_text
+from shardpass.cost.machine import Machine
 from shardpass.diagnostics import Diagnostic, ShardpassError, collect
 from shardpass.ir.context import UNNAMED, copy_module, make_context
+from shardpass.jax.here import machine_of_lowered
 from shardpass.jax.hook import for_jax, using
 from shardpass.jax.scope import Mode
 from shardpass.passes.partition import Partition
 from shardpass.passes.propagate import Propagate
+from shardpass.pipeline.machine import say_machine
 from shardpass.pipeline.resolve import resolve
 from shardpass.pipeline.run import run_pipeline
 
@@ -42,6 +47,7 @@ def partition(
     in_shardings: Any = _UNSAID,
     out_shardings: Any = _UNSAID,
     pipeline: str = "partition",
+    machine: str | os.PathLike[str] | Machine | None = None,
     **options: Any,
 ) -> Partitioned:
     """``f`` as ``jax.jit(f, ...)``, partitioned by shardpass.
@@ -51,11 +57,13 @@ def partition(
         mesh: the ``jax.sharding.Mesh`` over which each ``PartitionSpec`` is said, in the shardings here and in ``f``.
         in_shardings, out_shardings: as ``jax.jit`` takes them, or trees of ``PartitionSpec``.
         pipeline: the passes that partition the program: a named pipeline, or a textual one.
+        machine: for which the program is decided and planned, as ``use`` takes it.
         options: any other option of ``jax.jit``.
     """
     given = {"in_shardings": in_shardings, "out_shardings": out_shardings}
     said = {name: over(mesh, value) for name, value in given.items() if value is not _UNSAID}
-    return Partitioned(jax.jit(f, **said, **options), mesh, pipeline)
+    decided_for = "" if machine is None else content_text(machine)
+    return Partitioned(jax.jit(f, **said, **options), mesh, pipeline, decided_for)
 
 
 def over(mesh: Any, shardings: Any) -> Any:
@@ -72,10 +80,10 @@ def over(mesh: Any, shardings: Any) -> Any:
 class Partitioned:
     """What ``partition`` returns: call it, or ``lower`` it to look at it."""
 
-    def __init__(self, jitted: Any, mesh: Any, pipeline: str) -> None:
+    def __init__(self, jitted: Any, mesh: Any, pipeline: str, machine: str = "") -> None:
         self._jitted = jitted
         self._mesh = mesh
-        self._pipeline = pipeline
+        self._mode = Mode(True, True, pipeline, machine)
         update_wrapper(self, jitted)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -86,20 +94,21 @@ class Partitioned:
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """The program for arguments like these, which may be ``jax.ShapeDtypeStruct``."""
         with self._inside():
-            return Lowered(self._jitted.lower(*args, **kwargs), self._pipeline, self._inside)
+            return Lowered(self._jitted.lower(*args, **kwargs), self._mode, self._inside)
 
     @contextmanager
     def _inside(self) -> Iterator[None]:
-        with nullcontext() if self._mesh is None else jax.set_mesh(self._mesh), using(Mode(True, True, self._pipeline)):
+        with nullcontext() if self._mesh is None else jax.set_mesh(self._mesh), using(self._mode):
             yield
 
 
 class Lowered:
     """A program with the types and shardings of its arguments; each step is done when it is first asked for."""
 
-    def __init__(self, lowered: Any, pipeline: str, inside: Callable[[], Any]) -> None:
+    def __init__(self, lowered: Any, mode: Mode, inside: Callable[[], Any]) -> None:
         self._lowered = lowered
-        self._pipeline = pipeline
+        self._pipeline = mode.pipeline
+        self._machine = mode.machine
         self._inside = inside
 
     @property
@@ -107,11 +116,22 @@ class Lowered:
         """The ``ir.Module`` that JAX lowered, whole arrays with their shardings."""
         return self._lowered.compiler_ir("stablehlo")
 
+    @property
+    def machine(self) -> str:
+        """The machine for which the program is decided and planned."""
+        return self._machine or machine_of_lowered(self._lowered)
+
+    def _whole(self) -> Any:
+        """A copy of ``stablehlo`` that names the machine."""
+        module = copy_module(self.stablehlo)
+        say_machine(module, self.machine)
+        return module
+
     @cached_property
     def partitioned(self) -> Any:
         """The ``ir.Module`` that each device runs. Raises ShardpassError where the pipeline fails."""
         with collect():
-            return run_pipeline(self.stablehlo, for_jax(self._pipeline))
+            return run_pipeline(self._whole(), for_jax(self._pipeline))
 
     @cached_property
     def plan(self) -> ProgramPlan:
@@ -123,7 +143,7 @@ class Lowered:
             own = next((step for step in steps if isinstance(step, Partition)), Partition())
             decides = next((step for step in steps if isinstance(step, Propagate)), Propagate())
             return plan_module(
-                self.stablehlo,
+                self._whole(),
                 matmul_loops=own.matmul_loops,
                 matmul_one_way=own.matmul_one_way,
                 constraints=decides.constraints,
@@ -134,13 +154,13 @@ class Lowered:
         from shardpass.report.build import explain_module  # what explains is no part of what every program loads
 
         with collect():
-            return explain_module(copy_module(self.stablehlo), UNNAMED, pipeline=for_jax(self._pipeline))
+            return explain_module(self._whole(), UNNAMED, pipeline=for_jax(self._pipeline))
 
     def check(self) -> tuple[Diagnostic, ...]:
         """What is wrong with the program's shardings, errors first; empty where nothing is."""
         with collect() as found:
             try:
-                run_pipeline(self.stablehlo, "check")
+                run_pipeline(self._whole(), "check")
             except ShardpassError as error:
                 return (*error.diagnostics, *found)
         return tuple(found)

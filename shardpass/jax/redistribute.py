@@ -10,6 +10,7 @@ one by one.
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from functools import lru_cache
 from typing import Any
@@ -18,14 +19,20 @@ import jax
 from jax.interpreters import ad, batching, mlir
 from jax.sharding import AxisType, NamedSharding, PartitionSpec, Sharding
 
+from shardpass.cost.chosen import content_text
+from shardpass.cost.machine import Machine
 from shardpass.diagnostics import table_jax
 from shardpass.ir import jax_private
+from shardpass.jax.here import machine_of_mesh
 from shardpass.jax.notation import from_jax
+from shardpass.jax.scope import current
 from shardpass.redistribute import plan_redistribution
 from shardpass.redistribute.program.lower import emit
 
 
-def redistribute(x: Any, sharding: Any, *, source: Any = None) -> Any:
+def redistribute(
+    x: Any, sharding: Any, *, source: Any = None, machine: str | os.PathLike[str] | Machine | None = None
+) -> Any:
     """``x`` with ``sharding``; works eagerly and under jit, grad and vmap.
 
     Args:
@@ -35,15 +42,18 @@ def redistribute(x: Any, sharding: Any, *, source: Any = None) -> Any:
             arrays' tree.
         source: the sharding that it has, said in the same ways. Known without for arrays outside of jit, and on
             meshes with explicit axes.
+        machine: for which the way is planned, as ``use`` takes it; by default that of ``use``, or else what the devices
+            of the mesh are.
 
     Raises:
         ShardpassError: SP610 (not a NamedSharding of all dimensions), SP611 (a dimension does not divide), SP612 (a
-            tree of shardings that does not fit the tree of arrays); ShardingError where it has more dimensions than
-            the array.
+            tree of shardings that does not fit the tree of arrays), SP901 to SP903 (no such machine); ShardingError
+            where it has more dimensions than the array.
     """
     leaves, tree = jax.tree.flatten(x)
     targets, sources = _for_each(sharding, x, "sharding"), _for_each(source, x, "source")
-    moved = [_redistribute(*each) for each in zip(leaves, targets, sources, strict=True)]
+    text = "" if machine is None else content_text(machine)
+    moved = [_redistribute(*each, text) for each in zip(leaves, targets, sources, strict=True)]
     return jax.tree.unflatten(tree, moved)
 
 
@@ -63,13 +73,13 @@ def _for_each(said: Any, tree: Any, name: str) -> list[Any]:
     return found
 
 
-def _redistribute(x: Any, sharding: Any, source: Any) -> Any:
+def _redistribute(x: Any, sharding: Any, source: Any, machine: str) -> Any:
     sharding, source = _over_the_mesh(sharding), _over_the_mesh(source)
     shape = jax.numpy.shape(x)
     for given in (sharding, *(() if source is None else (source,))):
         _check(given, shape)
     x = jax.numpy.asarray(x)
-    return _moved(x, _explicit(x, sharding) if source is None else source, sharding)
+    return _moved(x, _explicit(x, sharding) if source is None else source, sharding, machine)
 
 
 def _over_the_mesh(sharding: Any) -> Any:
@@ -84,9 +94,9 @@ def _over_the_mesh(sharding: Any) -> Any:
     return NamedSharding(mesh, sharding)
 
 
-def _moved(x: Any, source: Any, target: NamedSharding) -> Any:
+def _moved(x: Any, source: Any, target: NamedSharding, machine: str) -> Any:
     """The primitive; and a constraint, by which JAX sees on which devices a program runs that has no arguments."""
-    y = redistribute_p.bind(x, source=source, target=target)
+    y = redistribute_p.bind(x, source=source, target=target, machine=machine)
     return jax.lax.with_sharding_constraint(y, target) if isinstance(y, jax.core.Tracer) else y
 
 
@@ -117,17 +127,19 @@ redistribute_p = jax_private.new_primitive("shardpass_redistribute")
 local_p = jax_private.new_primitive("shardpass_redistribute_local")  # the same on tiles, inside a manual region
 
 
-def _impl(x: Any, *, source: Any, target: NamedSharding) -> Any:
+def _impl(x: Any, *, source: Any, target: NamedSharding, machine: str) -> Any:
     known = x.sharding if isinstance(x.sharding, NamedSharding) else source
     if known is None or x.is_fully_replicated or not _same_devices(known, target):
         return jax.device_put(x, target)  # from one device, or to other devices: no collective can
-    return _program(known, target)(x)
+    return _program(known, target, machine)(x)
 
 
 @lru_cache(maxsize=1024)
-def _program(source: NamedSharding, target: NamedSharding) -> Any:
+def _program(source: NamedSharding, target: NamedSharding, machine: str) -> Any:
     return jax.jit(
-        lambda x: redistribute_p.bind(x, source=source, target=target), in_shardings=source, out_shardings=target
+        lambda x: redistribute_p.bind(x, source=source, target=target, machine=machine),
+        in_shardings=source,
+        out_shardings=target,
     )
 
 
@@ -136,14 +148,14 @@ def _same_devices(one: NamedSharding, other: NamedSharding) -> bool:
     return list(one.mesh.devices.flat) == list(other.mesh.devices.flat)
 
 
-def _staged(x: Any, *, source: Any, target: NamedSharding) -> Any:
+def _staged(x: Any, *, source: Any, target: NamedSharding, machine: str) -> Any:
     """What the primitive stands for, in JAX's own terms."""
     if source is None or source.mesh != target.mesh:
         if AxisType.Explicit in target.mesh.axis_types:
             return jax.sharding.reshard(x, target)
         return jax.lax.with_sharding_constraint(x, target)
     return jax.shard_map(
-        lambda tile: local_p.bind(tile, shape=x.shape, source=source, target=target),
+        lambda tile: local_p.bind(tile, shape=x.shape, source=source, target=target, machine=machine),
         mesh=target.mesh,
         in_specs=source.spec,
         out_specs=target.spec,
@@ -151,7 +163,7 @@ def _staged(x: Any, *, source: Any, target: NamedSharding) -> Any:
     )(x)
 
 
-def _abstract(x: Any, *, source: Any, target: NamedSharding) -> Any:
+def _abstract(x: Any, *, source: Any, target: NamedSharding, machine: str) -> Any:
     if AxisType.Explicit not in target.mesh.axis_types:
         return x
     spec = PartitionSpec(*target.spec, *[None] * (x.ndim - len(target.spec)))
@@ -163,26 +175,27 @@ redistribute_p.def_abstract_eval(_abstract)
 mlir.register_lowering(redistribute_p, mlir.lower_fun(_staged, multiple_results=False))
 
 
-def _transpose(cotangent: Any, _: Any, *, source: Any, target: NamedSharding) -> list[Any]:
+def _transpose(cotangent: Any, _: Any, *, source: Any, target: NamedSharding, machine: str) -> list[Any]:
     back = (None, target) if source is None else (target, source)
-    return [_moved(cotangent, *back)]
+    return [_moved(cotangent, back[0], back[1], machine)]
 
 
-def _jvp(primals: Any, tangents: Any, *, source: Any, target: NamedSharding) -> tuple[Any, Any]:
+def _jvp(primals: Any, tangents: Any, *, source: Any, target: NamedSharding, machine: str) -> tuple[Any, Any]:
     """As of any linear function; the way back from a gradient leads to where the array is, if that is known here."""
     (x,), (dx,) = primals, tangents
-    y = redistribute_p.bind(x, source=source, target=target)
+    y = redistribute_p.bind(x, source=source, target=target, machine=machine)
     if isinstance(dx, ad.Zero):
         return y, ad.Zero.from_primal_value(y)
     here = None if isinstance(x, jax.core.Tracer) else x.sharding
-    return y, _moved(dx, here if source is None and isinstance(here, NamedSharding) else source, target)
+    back = here if source is None and isinstance(here, NamedSharding) else source
+    return y, _moved(dx, back, target, machine)
 
 
 ad.deflinear2(redistribute_p, _transpose)
 ad.primitive_jvps[redistribute_p] = _jvp
 
 
-def _batched(arguments: Any, dims: Any, *, source: Any, target: NamedSharding) -> tuple[Any, int]:
+def _batched(arguments: Any, dims: Any, *, source: Any, target: NamedSharding, machine: str) -> tuple[Any, int]:
     (x,), (dim,) = arguments, dims
 
     def widen(sharding: Any) -> Any:
@@ -191,7 +204,7 @@ def _batched(arguments: Any, dims: Any, *, source: Any, target: NamedSharding) -
         spec: list[Any] = list(sharding.spec) + [None] * (x.ndim - 1 - len(sharding.spec))
         return NamedSharding(sharding.mesh, PartitionSpec(*spec[:dim], None, *spec[dim:]))
 
-    return _moved(x, widen(source), widen(target)), dim
+    return _moved(x, widen(source), widen(target), machine), dim
 
 
 batching.primitive_batchers[redistribute_p] = _batched
@@ -200,14 +213,14 @@ batching.primitive_batchers[redistribute_p] = _batched
 # --- on tiles
 
 
-def _local_shape(x: Any, *, shape: tuple[int, ...], source: NamedSharding, target: NamedSharding) -> Any:
+def _local_shape(x: Any, *, shape: tuple[int, ...], source: NamedSharding, target: NamedSharding, machine: str) -> Any:
     return x.update(shape=from_jax(target, len(shape)).tile_shape(shape))
 
 
-def _lower_local(ctx: Any, tile: Any, *, shape: tuple[int, ...], source: Any, target: Any) -> list[Any]:
-    plan = plan_redistribution(
-        shape, str(tile.type.element_type), from_jax(source, len(shape)), from_jax(target, len(shape))
-    )
+def _lower_local(ctx: Any, tile: Any, *, shape: tuple[int, ...], source: Any, target: Any, machine: str) -> list[Any]:
+    ends = (from_jax(sharding, len(shape)) for sharding in (source, target))
+    planned_for = machine or current().machine or machine_of_mesh(target.mesh)
+    plan = plan_redistribution(shape, str(tile.type.element_type), *ends, machine=planned_for)
     channels = iter(ctx.module_context.new_channel, None)
     value = emit(plan.program, tile, channels, cause="shardpass.jax.redistribute")
     if not jax.config.jax_use_shardy_partitioner:

@@ -38,6 +38,7 @@ class Mode:
     active: bool
     strict: bool = False
     pipeline: str = PIPELINE
+    machine: str = ""  # "" for that of a program's devices
 
 
 _OFF = Mode(False)

@@ -10,6 +10,7 @@ from shardpass.ir.machines import machine_of
 from shardpass.partition.emit import emit
 from shardpass.partition.splices import spliced_table
 from shardpass.pipeline.base import ModulePass
+from shardpass.pipeline.machine import machine_for, say_machine
 from shardpass.pipeline.registry import register
 from shardpass.planning.choose import Decided
 from shardpass.planning.loop_price import OFF, LoopTerms
@@ -31,13 +32,15 @@ class Partition(ModulePass):
     device, with a remark. Arguments and results say their whole type and sharding.
 
     Options:
+        machine: the machine for which the module is decided and planned, as `shardpass-propagate` takes it; "" for the
+            one that the module names
         matmul-loops: which products are done in turn with the collective beside them, as
             ``shardpass-collective-matmul`` has it: the plan lists them, and that pass builds them
         matmul-one-way: as of that pass
 
     Input:
 
-        module attributes {mhlo.num_partitions = 2 : i32, shardpass.mesh = "mesh['x'=2]"} {
+        module attributes {mhlo.num_partitions = 2 : i32, shardpass.machine = "h100", shardpass.mesh = "mesh['x'=2]"} {
           func.func @main(%x: tensor<8x4xf32> {mhlo.sharding = "{devices=[2,1]<=[2]}"})
               -> (tensor<8x4xf32> {mhlo.sharding = "{devices=[2,1]<=[2]}"}) {
             %0 = stablehlo.negate %x {mhlo.sharding = "{devices=[2,1]<=[2]}"} : tensor<8x4xf32>
@@ -47,7 +50,7 @@ class Partition(ModulePass):
 
     Output:
 
-        module attributes {mhlo.num_partitions = 2 : i32, shardpass.mesh = "mesh['x'=2]"} {
+        module attributes {mhlo.num_partitions = 2 : i32, shardpass.machine = "h100", shardpass.mesh = "mesh['x'=2]"} {
           func.func @main(
               %x: tensor<4x4xf32> {mhlo.sharding = "{manual}", shardpass.global_type = tensor<8x4xf32>,
                 shardpass.sharding = "{devices=[2,1]<=[2]}"})
@@ -62,11 +65,13 @@ class Partition(ModulePass):
     name = "shardpass-partition"
     summary = "whole arrays become tiles; changes of sharding are made explicit"
 
+    machine: str = ""
     matmul_loops: str = OFF
     matmul_one_way: bool = False
-    shared = frozenset({"matmul-loops", "matmul-one-way"})
+    shared = frozenset({"machine", "matmul-loops", "matmul-one-way"})
 
     def run(self, module: Any) -> None:
+        say_machine(module, machine_for(module, self.name, self.machine))
         table = spliced_table(module)
         emit(self.planned(table.program, table.found(), table.decided, machine_of(module)), table.handles)
 

@@ -24,6 +24,7 @@ from shardpass.ir.annotations import (
 from shardpass.ir.locations import place_of
 from shardpass.ir.machines import machine_of, say_machine
 from shardpass.pipeline.base import ModulePass
+from shardpass.pipeline.machine import machine_for, say_machine
 from shardpass.pipeline.registry import register
 from shardpass.planning.search import Decision, decide
 from shardpass.program.program import OpKind, Program
@@ -31,6 +32,7 @@ from shardpass.program.read import Handles
 from shardpass.program.shardings import Shardings
 from shardpass.program.table import Table, keep, table_of
 from shardpass.propagation.engine import describe
+from shardpass.redistribute.resolve import prices_of
 from shardpass.redistribute.terms.limit import read_limit
 from shardpass.sharding import Sharding
 
@@ -46,9 +48,10 @@ class Propagate(ModulePass):
     Options:
         effort: 0 propagates, op by op; 1 then looks for cheaper shardings, as plans price them, and takes these (see
             ``shardpass/planning/search.py``); 2 looks longer, from several starts, and over parts of axes too
-        machine: the machine on which the plan is to be cheap: "" for one of low latency, so that small programs are
-            decided as large ones; "h100", "v5p", or another of docs/reference/machines.md; "default", "ethernet",
-            "pod"; or a file NAME.json that `python -m tools.bench.calibrate` writes
+        machine: the machine on which the plan is to be cheap: "h100", "v5p", or another of docs/reference/machines.md;
+            or a file NAME.toml that `shardpass calibrate` writes; "" for the one that the module names, or else that of
+            the environment (SHARDPASS_MACHINE), or else h100. The module says so to the passes that follow
+            (`shardpass.machine`)
         fit: the most bytes that may be alive on a device at once, such as 16GiB, arguments included: among shardings
             under which the plan holds no more, the cheapest; "none" sets no limit
         constraints: "exact": what a constraint makes, and what an annotated op makes, is there as the user says, and its
@@ -74,7 +77,7 @@ class Propagate(ModulePass):
 
     Output:
 
-        module attributes {mhlo.num_partitions = 2 : i32, shardpass.mesh = "mesh['x'=2]"} {
+        module attributes {mhlo.num_partitions = 2 : i32, shardpass.machine = "h100", shardpass.mesh = "mesh['x'=2]"} {
           func.func @main(%x: tensor<8x4xf32> {mhlo.sharding = "{devices=[2,1]<=[2]}"}) -> (tensor<4x8xf32> {mhlo.sharding = "{devices=[1,2]<=[2]}"}) {
             %0 = stablehlo.transpose %x, dims = [1, 0] {mhlo.sharding = "{devices=[1,2]<=[2]}"} : (tensor<8x4xf32>) -> tensor<4x8xf32>
             return %0 : tensor<4x8xf32>
@@ -84,8 +87,10 @@ class Propagate(ModulePass):
 
     name = "shardpass-propagate"
     summary = "a sharding for every value, from those that the user fixed"
+    example = "{machine=h100}"
 
     keeps_table: ClassVar[bool] = True
+    shared = frozenset({"machine"})
 
     effort: int = 1
     machine: str = ""
@@ -104,11 +109,11 @@ class Propagate(ModulePass):
     def decided(self, module: Any) -> tuple[Decision, Handles]:
         """What is decided about ``module``, which then says so."""
         self._say_constraints(module)
-        if self.machine:
-            say_machine(module, self.machine)
+        machine = machine_for(module, self.name, self.machine)
+        say_machine(module, machine)
         table = table_of(module, "propagate")
         program, handles = table.program, table.handles
-        decision = self._decided(program, barriers(program, handles), machine_of(module))
+        decision = self._decided(program, barriers(program, handles), machine)
         write(program, handles, decision.shardings)
         keep(Table(program, handles, decision.shardings, decision.decided))
         return decision, handles
@@ -129,8 +134,8 @@ class Propagate(ModulePass):
         elif CONSTRAINTS in attributes:
             del attributes[CONSTRAINTS]
 
-    def _decided(self, program: Program, directions: dict[int, str], machine: Machine) -> Decision:
-        limit = read_limit(self.fit)
+    def _decided(self, program: Program, directions: dict[int, str], machine: str) -> Decision:
+        profile, limit = prices_of(machine), read_limit(self.fit)
         if limit is None:
             return decide(program, directions, self.effort, machine, settle_results=self.settle_results)
         if limit == "max":  # which limits redistributions

@@ -31,10 +31,12 @@ from shardpass.ir.reductions import channels
 from shardpass.ir.tuples import restore_tuples
 from shardpass.ir.walk import OpLists, named
 from shardpass.pipeline.base import ModulePass
+from shardpass.pipeline.machine import machine_for
 from shardpass.pipeline.registry import register
 from shardpass.redistribute import Plan, plan_redistribution
 from shardpass.redistribute.program.lower import emit
 from shardpass.redistribute.program.lower_parts import DeviceValues
+from shardpass.redistribute.resolve import profile_of
 from shardpass.redistribute.terms.limit import read_limit
 from shardpass.sharding import Mesh, Sharding, TupleSharding, parse_sharding
 
@@ -56,9 +58,9 @@ class Redistribute(ModulePass):
 
     Options:
         planner: "best" for the cheapest plan that shardpass knows, or "rink" for the method of Rink et al.
-        profile: the machine for which planner best estimates the time of a plan: "h100", "v5p", or another of
-            docs/reference/machines.md; "default", "ethernet", "pod", "paper"; or a file NAME.json that `python -m
-            tools.bench.calibrate` writes
+        machine: the machine for which planner best estimates the time of a plan, as `shardpass-propagate` takes it; ""
+            for the one that the module names
+        profile: the old name of `machine`
         memory_limit: the most memory alive on a device during a step, such as 24MiB; "max" limits tiles instead, to
             the larger of the source tile and the target tile; "none" sets no limit
 
@@ -90,14 +92,16 @@ class Redistribute(ModulePass):
     summary = "each change of sharding becomes slices and collectives"
 
     planner: str = "best"
+    machine: str = ""
     profile: str = ""
     memory_limit: str = "max"
+    shared = frozenset({"machine"})
 
     def run(self, module: Any) -> bool:
         mesh, devices = mesh_of(module), num_devices(module)
         terms = {
             "planner": self.planner,
-            "profile": find_profile(self.profile) if self.profile else machine_of(module),
+            "machine": profile_of(machine_for(module, self.name, self.machine, self.profile)),
             "memory_limit": read_limit(self.memory_limit),
         }
         lists = OpLists(module.operation)

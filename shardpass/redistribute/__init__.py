@@ -4,7 +4,8 @@ Its layers, the lowest first; each imports those above it in this list and none 
 
     problem/     which tile of the array each device holds before and after, as index arrays
     program/     the small language of plans: its ops, proof by simulation, NumPy model, memory, StableHLO, builder
-    terms/       by what candidates are compared: prices on a machine, memory limits, the choice
+    terms/       by what candidates are compared: machine profiles, prices, memory limits, the choice
+    resolve      the terms of the machine that a user names
     plan         ``Plan``, the answer
     candidates/  one file for each way to build a program for a problem
     planner      ``plan_redistribution``: builds the candidates, chooses one, proves it

@@ -14,9 +14,8 @@ from functools import lru_cache
 from typing import Any
 
 from shardpass.cost.machine import Machine
-from shardpass.cost.profiles import find_profile
 from shardpass.diagnostics import table_redistribute as table
-from shardpass.diagnostics.arguments import shown
+from shardpass.diagnostics.arguments import renamed, shown
 from shardpass.redistribute.candidates.search import between, build_plan
 from shardpass.redistribute.candidates.sums import concatenated, half_added, stacked, unstacked
 from shardpass.redistribute.plan import Plan
@@ -29,6 +28,7 @@ from shardpass.redistribute.program.digits import Unproven
 from shardpass.redistribute.program.ends import final_state, held_under
 from shardpass.redistribute.program.ops import DeviceProgram
 from shardpass.redistribute.program.simulate import check
+from shardpass.redistribute.resolve import profile_of
 from shardpass.redistribute.terms.choice import Terms, label_of
 from shardpass.redistribute.terms.costs import cost, local_prices
 from shardpass.redistribute.terms.limit import Limit, read_limit
@@ -46,8 +46,9 @@ def plan_redistribution(
     *,
     planner: str = "best",
     num_devices: int | None = None,
-    profile: str | Machine = "default",
+    machine: str | Machine | Profile | None = None,
     memory_limit: int | str | None = "max",
+    profile: str | Profile | None = None,
 ) -> Plan:
     """The plan that takes an array of ``shape`` from one sharding to another over the same devices.
 
@@ -57,19 +58,20 @@ def plan_redistribution(
         source, target: ``Sharding``, or its text, or a ``jax.sharding.NamedSharding``.
         planner: "rink", the method of Rink et al.; or "best", which is never dearer.
         num_devices: needed where neither sharding says it; at least 1.
-        profile: the machine by which "best" weighs steps against bytes: a name, a JSON file, or a ``Machine``
-            (``shardpass.cost.machine``).
+        machine: the machine by which "best" weighs steps against bytes: a name of docs/reference/machines.md, the path
+            of a file, or a ``Machine``; by default that of the environment (SHARDPASS_MACHINE), or else h100.
         memory_limit: "max", a number of bytes, or None (``shardpass.redistribute.terms.limit``).
+        profile: the old name of ``machine``.
 
     Raises:
         ShardpassError: text that is no sharding, shardings of another rank or over other devices (SP0xx,
             SP4xx). SP413 where every known plan takes more bytes than ``memory_limit``; SP409 where the plan
-            failed its own check.
+            failed its own check. SP901 to SP903 for a machine that is none.
     """
     sizes = shape_of(shape)
     sides = sharding_of(source, "source", len(sizes)), sharding_of(target, "target", len(sizes))
     meshes = tuple(given.mesh if isinstance(given, Sharding) else None for given in sides)
-    terms = Terms(find_profile(profile), read_limit(memory_limit))
+    terms = Terms(profile_of(renamed("plan_redistribution", machine, profile)), read_limit(memory_limit))
     if type(planner) is not str or planner not in PLANNERS:
         raise table.PLANNER.error(name=shown(planner), known=" and ".join(PLANNERS))
     return _cached(sizes, element_name_of(element_type), *sides, planner, count_of(num_devices), terms, meshes)

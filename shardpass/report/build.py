@@ -24,8 +24,11 @@ from shardpass.ir.context import UNNAMED
 from shardpass.ir.frames import user_frame
 from shardpass.ops.splits.factors import DimAxes
 from shardpass.ops.splits.prime_mesh import PrimeMesh
+from shardpass.pipeline.machine import machine_said
 from shardpass.planning.plan import ProgramPlan
 from shardpass.program.program import Block, Op
+from shardpass.redistribute.resolve import profile_of
+from shardpass.redistribute.terms.costs import Profile
 from shardpass.report.explanation import Explanation
 from shardpass.report.in_turn import InTurn, hops, tile
 from shardpass.report.naming import Names, Sources
@@ -47,18 +50,21 @@ def explain_module(
     file: str,
     *,
     pipeline: str = PIPELINE,
-    profile: str | Machine = "default",
+    machine: Any = None,
     folders: Sequence[Path] | None = None,
 ) -> Explanation:
     """The explanation of ``module``, which is partitioned in place by ``pipeline`` where it is not yet.
 
-    ``file``: what the report calls it. ``profile``: the machine whose time is modelled. ``folders``: below which files
-    of the user's program are quoted; None for any, of programs that the caller knows.
+    ``file``: what the report calls it. ``machine``: whose time is modelled; by default the one that the module names
+    once it is partitioned. ``folders``: below which files of the user's program are quoted; None for any, of programs
+    that the caller knows.
 
-    Raises ShardpassError where it cannot be partitioned, SP411 or SP414 for a profile that is none.
+    Raises ShardpassError where it cannot be partitioned, SP901 to SP903 for a machine that is none.
     """
-    machine = find_profile(profile)
+    if machine is not None:
+        machine = profile_of(machine)
     seen = Watched() if is_partitioned(module) else watch(module, pipeline)
+    machine = profile_of(machine_said(module)) if machine is None else machine
     mesh = _mesh(module)
     file = called(module, file)
     sources = Sources(folders)

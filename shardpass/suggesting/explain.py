@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from shardpass.cost.machine import IDEAL
-from shardpass.cost.profiles import find_profile
+from shardpass.cost import machine as cost
 from shardpass.diagnostics import collect
 from shardpass.diagnostics.arguments import text_of, whole, wrong_argument
 from shardpass.diagnostics.table_suggest import SHARDINGS_OF_WHAT
@@ -17,8 +16,11 @@ from shardpass.ir.annotations import EXACT
 from shardpass.ir.context import parse_module
 from shardpass.ir.doors import Given
 from shardpass.pipeline.base import show_value
+from shardpass.pipeline.machine import machine_said
 from shardpass.pipeline.run import run_in_place
 from shardpass.planning.loop_price import OFF
+from shardpass.planning.machine import Machine
+from shardpass.redistribute.resolve import prices_of
 from shardpass.redistribute.terms.limit import read_limit
 from shardpass.report.build import PIPELINE, explain_module, is_partitioned
 from shardpass.report.explanation import Explanation
@@ -26,10 +28,9 @@ from shardpass.report.naming import Sources
 from shardpass.report.rows import HintFact
 from shardpass.sharding import Mesh
 from shardpass.suggesting.hints import find_hints
-from shardpass.suggesting.take import effort_of, machine_of, put_mesh, read_mesh, take
+from shardpass.suggesting.take import decide_for, effort_of, machine_of, put_mesh, read_mesh, take
 
 UNSAID = object()
-DEFAULT = "default"  # the profile by which times are modelled where no machine is named
 
 
 def explain(
@@ -38,7 +39,7 @@ def explain(
     mesh: Any = None,
     in_shardings: Any = UNSAID,
     out_shardings: Any = UNSAID,
-    machine: str | None = None,
+    machine: str | os.PathLike[str] | cost.Machine | None = None,
     trips: int | None = None,
     memory_limit: int | str | None = None,
     effort: int = 1,
@@ -58,8 +59,9 @@ def explain(
             program names.
         in_shardings, out_shardings: as ``jax.jit`` takes them, or trees of ``PartitionSpec``; of a function.
         machine: the machine for which the program is decided and planned, and whose time is modelled: a name of
-            docs/reference/machines.md, or a profile's name or file. Without it the search decides on one of low
-            latency, and times are those of the profile "default".
+            docs/reference/machines.md, the path of a file NAME.toml, or a ``Machine``. By default the one that the
+            module names, or that of the environment (SHARDPASS_MACHINE), or of the devices for which JAX lowered the
+            program, or else h100.
         trips: of loops whose trips are not known, the number to show bytes for too.
         memory_limit: of a device, bytes or text as "16GiB"; the report says what does not fit.
         effort: of ``shardpass-propagate``: 0 propagates alone, 1 searches, 2 looks longer.
@@ -83,17 +85,18 @@ def explain(
         raise wrong_argument("explain", "hints", hints, "True or False")
     given = {"in_shardings": in_shardings, "out_shardings": out_shardings}
     said = {name: value for name, value in given.items() if value is not UNSAID}
-    data, file = take(_jitted(f, mesh, said), args, kwargs)
+    data, file, usual = take(_jitted(f, mesh, said), args, kwargs)
     folders = [Path.cwd()] if _is_file(f) else None
     module = parse_module(data, file)
     if not is_partitioned(module):
         put_mesh(module, over, file)
     given_text = data if mesh is None else str(module.operation.get_asm(enable_debug_info=True))
-    passes = pipeline(effort, matmul_loops, machine, constraints)
+    decide_for(module, machine, usual)
+    passes = pipeline(effort, matmul_loops, constraints=constraints)
     with collect():
-        found = explain_module(module, file, pipeline=passes, profile=machine or DEFAULT, folders=folders)
+        found = explain_module(module, file, pipeline=passes, folders=folders)
     allowed = None if limit is None or limit == "max" else int(limit)
-    advice = with_hints(data, file, over, effort, machine, folders) if hints else None
+    advice = with_hints(data, file, over, effort, machine or usual, folders) if hints else None
     return dataclasses.replace(found, trips=trips, memory_limit=allowed, hints=advice, given=given_text)
 
 
@@ -112,7 +115,7 @@ def with_hints(
     with collect():
         put_mesh(module, mesh, file)
         run_in_place(module, "shardpass-import")
-        return find_hints(module, effort, find_profile(machine) if machine else IDEAL, Sources(folders))
+        return find_hints(module, effort, Machine(prices_of(machine or machine_said(module))), Sources(folders))
 
 
 def pipeline(effort: int, matmul_loops: str = OFF, machine: str | None = None, constraints: str = EXACT) -> str:
@@ -121,7 +124,7 @@ def pipeline(effort: int, matmul_loops: str = OFF, machine: str | None = None, c
     ``machine``: for which shardings are decided and redistributions planned. ``constraints``: whether they hold.
     """
     given = [] if effort == 1 else [f"effort={effort}"]
-    given += [f"{option}={show_value(machine)}" for option in ("machine", "profile") if machine]
+    given += [f"machine={show_value(machine)}"] if machine else []
     given += [] if matmul_loops == OFF else [f"matmul-loops={show_value(matmul_loops)}"]
     given += [] if constraints == EXACT else [f"constraints={show_value(constraints)}"]
     return f"{PIPELINE}{{{' '.join(given)}}}" if given else PIPELINE

@@ -24,24 +24,26 @@ program for k of n annotations, and two plans.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from shardpass.cost.machine import IDEAL, Machine
-from shardpass.cost.profiles import find_profile
+from shardpass.cost import machine as cost
 from shardpass.diagnostics import NOWHERE, Place
 from shardpass.diagnostics.table_suggest import LIMIT_TOO_LOW
 from shardpass.ir.context import UNNAMED
 from shardpass.ir.doors import Given
 from shardpass.passes.propagate import barriers
 from shardpass.pipeline.base import show_value
+from shardpass.pipeline.machine import machine_said
 from shardpass.planning.cost import price
 from shardpass.planning.limited import NO_LIMIT, Limit, LimitedSearch, Task, search_within
 from shardpass.planning.plan import ProgramPlan
 from shardpass.planning.planner import plan_program
 from shardpass.program.read import read_program
 from shardpass.propagation.program import Propagated
+from shardpass.redistribute.resolve import prices_of, text_of_machine
 from shardpass.redistribute.terms.limit import read_limit, show_bytes
 from shardpass.sharding import Mesh, Sharding
 from shardpass.sharding.quoting import bare
@@ -62,7 +64,7 @@ def suggest(
     mesh: Any = None,
     memory_limit: int | str | None = None,
     effort: int = 1,
-    machine: str | None = None,
+    machine: str | os.PathLike[str] | cost.Machine | None = None,
     profile: str | None = None,
     **kwargs: Any,
 ) -> Suggestion:
@@ -80,8 +82,8 @@ def suggest(
     machine = machine_of("suggest", machine, profile)
     if memory_limit is not None:
         read_limit(memory_limit)
-    data, file = take(f, args, kwargs)
-    return suggest_module(data, file, over, memory_limit, effort, machine)
+    data, file, usual = take(f, args, kwargs)
+    return suggest_module(data, file, over, memory_limit, effort, machine or usual)
 
 
 def suggest_module(
@@ -95,17 +97,17 @@ def suggest_module(
     """As ``suggest``, of a module's text or bytecode."""
     limit = None if memory_limit is None else read_limit(memory_limit)
     allowed = None if limit is None or limit == "max" else limit
-    on = find_profile(machine) if machine else IDEAL
     module = imported(data, file, mesh)
+    machine = text_of_machine(machine or machine_said(module))
+    prices = Machine(prices_of(machine))
     with module.context:
         asked = _Suggesting(module, file, allowed, effort, on, _propagate(effort, machine))
     return asked.run()
 
 
-def _propagate(effort: int, machine: str | None) -> str:
+def _propagate(effort: int, machine: str) -> str:
     options = [f"effort={effort}"] if effort != 1 else []
-    options += [f"machine={show_value(machine)}"] if machine else []
-    return "shardpass-propagate" + (f"{{{' '.join(options)}}}" if options else "")
+    return f"shardpass-propagate{{{' '.join([*options, f'machine={show_value(machine)}'])}}}"
 
 
 @dataclass(frozen=True)

@@ -3,48 +3,69 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from shardpass.cost.profiles import find_profile
+from shardpass.cost.machine import Machine
 from shardpass.diagnostics import NOWHERE, Place, ShardpassError, collect
-from shardpass.diagnostics.arguments import has, shown, text_of, whole, wrong_argument
+from shardpass.diagnostics.arguments import has, renamed, shown, whole, wrong_argument
 from shardpass.diagnostics.table_driver import CANNOT_READ
 from shardpass.diagnostics.table_suggest import MESH_SIZE, NO_MESH, NOT_A_PROGRAM
 from shardpass.ir.annotations import mesh_of, num_devices, set_mesh, set_num_devices
 from shardpass.ir.context import UNNAMED, is_bytecode, parse_module
 from shardpass.ir.doors import Given
+from shardpass.pipeline.machine import machine_said, say_machine
 from shardpass.pipeline.run import run_in_place
+from shardpass.redistribute.resolve import text_of_machine
 from shardpass.sharding import Mesh
 
 
-def take(given: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[str | bytes, str]:
-    """(text or bytecode, the name of its file) of a function, what ``jax.jit`` made of one, a lowered one, or a module.
+class Taken(NamedTuple):
+    """A program. ``machine``: that of the devices for which JAX lowered it; None of any other."""
+
+    data: str | bytes
+    file: str = UNNAMED
+    machine: str | None = None
+
+
+def take(given: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Taken:
+    """The program of a function, of what ``jax.jit`` made of one, of a lowered one, or of a module.
 
     A string is MLIR's text, or the path of a file that holds it. Raises ShardpassError (SP801) for anything else.
     """
     if isinstance(given, os.PathLike) or (isinstance(given, str) and "\n" not in given and os.path.exists(given)):
         try:
             path = Path(given)
-            return path.read_bytes(), str(path)
+            return Taken(path.read_bytes(), str(path))
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             raise CANNOT_READ.error(Place(shown(given)), reason=reason, hint="name a file that may be read") from None
         except Exception:  # of the object's own
             raise _no_program(given) from None
     if isinstance(given, str) or (isinstance(given, bytes) and (is_bytecode(given) or b"\n" in given)):
-        return given, UNNAMED
+        return Taken(given)
     if has(given, "body") and has(given, "operation"):
-        return _text(given, lambda: given.operation.get_asm(enable_debug_info=True)), UNNAMED
+        return Taken(_text(given, lambda: given.operation.get_asm(enable_debug_info=True)))
     if not has(given, "as_text") and callable(given):
         import jax
 
         jitted = given if has(given, "lower") else jax.jit(given)
         given = _lowered(jitted, arguments, keywords)
     if has(given, "stablehlo"):  # of ``shardpass.jax.partition``
-        return _text(given, lambda: given.stablehlo.operation.get_asm(enable_debug_info=True)), UNNAMED
-    return _text(given, lambda: given.as_text(debug_info=True)), UNNAMED
+        text = _text(given, lambda: given.stablehlo.operation.get_asm(enable_debug_info=True))
+        return Taken(text, machine=given.machine if has(given, "machine") else None)
+    text = _text(given, lambda: given.as_text(debug_info=True))
+    return Taken(text, machine=_machine_of_lowered(given))
+
+
+def _machine_of_lowered(lowered: Any) -> str | None:
+    if not isinstance(lowered, sys.modules["jax"].stages.Lowered if "jax" in sys.modules else ()):
+        return None
+    from shardpass.jax.here import machine_of_lowered
+
+    return machine_of_lowered(lowered)
 
 
 def _text(given: Any, ask: Callable[[], Any]) -> str:
@@ -123,15 +144,24 @@ def imported(data: Given, file: str, mesh: Mesh | None) -> Any:
     return module
 
 
-def machine_of(function: str, machine: Any, profile: Any) -> str | None:
-    """The machine that the user names, by ``machine`` or by its old name ``profile``; None where neither is given.
+def machine_of(function: str, machine: Any, profile: Any = None) -> str | None:
+    """The machine that the user names, as text, by ``machine`` or by its old name ``profile``; None where neither is.
 
     Raises:
-        ShardpassError: SP140, SP411, SP414.
+        ShardpassError: SP140, SP901 to SP903.
     """
-    argument, given = ("profile", profile) if machine is None else ("machine", machine)
+    argument = "machine" if profile is None else "profile"
+    given = renamed(function, machine, profile, above=1)
     if given is None:
         return None
-    name = text_of(function, argument, given, "the name of a machine, or a file NAME.json that describes one")
-    find_profile(name)
-    return name
+    if not isinstance(given, str | os.PathLike | Machine):
+        wanted = "the name of a machine, the path of a file NAME.toml that describes one, or a Machine"
+        raise wrong_argument(function, argument, given, wanted)
+    return text_of_machine(given)
+
+
+def decide_for(module: Any, machine: str | None, usual: str | None) -> None:
+    """Says on ``module`` for which machine it is to be decided: ``machine``, or what it says itself, or ``usual``."""
+    said = machine or machine_said(module) or usual
+    if said is not None:
+        say_machine(module, said)

@@ -194,7 +194,7 @@ def test_the_total_of_an_explanation_counts_what_loops_take_beyond_their_product
 @forms
 def test_times_of_loops_that_are_built_are_those_of_the_plan(shape, backward, profile):
     """The plan adds up its loops; the explanation the permutes of the module, some of them joined with others."""
-    found = shardpass.explain(lowered(shape, backward), matmul_loops="all", profile=profile)
+    found = shardpass.explain(lowered(shape, backward), matmul_loops="all", machine=profile)
     inside = sum(row.seconds for row in found.rows if row.kind == "collective_permute")
     assert found.loops
     machine = find_profile(profile)

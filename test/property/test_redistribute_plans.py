@@ -82,7 +82,7 @@ WAYS = (("rink", "default"), ("best", "default"), ("best", "paper"))  # by "pape
 @given(problem=problems(even=True))
 def test_even_plans(planner, profile, problem):
     shape, source, target = problem
-    plan = plan_redistribution(shape, "i8", source, target, planner=planner, profile=profile)
+    plan = plan_redistribution(shape, "i8", source, target, planner=planner, machine=profile)
     right(plan)
     assert plan.peak_bytes == max(math.prod(plan.source_tile), math.prod(plan.target_tile))
     assert plan.lower_bound_bytes == bound(plan) <= plan.bytes_received
@@ -96,7 +96,7 @@ def test_even_plans(planner, profile, problem):
 @given(problem=problems(even=False))
 def test_uneven_plans(planner, profile, problem):
     shape, source, target = problem
-    plan = plan_redistribution(shape, "i8", source, target, planner=planner, profile=profile)
+    plan = plan_redistribution(shape, "i8", source, target, planner=planner, machine=profile)
     right(plan)
     assert plan.lower_bound_bytes == bound(plan) <= plan.bytes_received
 

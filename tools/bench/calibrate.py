@@ -128,7 +128,7 @@ def _planned(
     """The plan of one step of that kind."""
     from shardpass.redistribute import plan_redistribution
 
-    plan = plan_redistribution(shape, element, source, target, profile=profile)
+    plan = plan_redistribution(shape, element, source, target, machine=profile)
     kinds = [step.kind for step in plan.steps]
     if kinds != [kind]:
         sys.exit(f"calibrate.py: {source} to {target} should take one {kind}, but is planned as {', '.join(kinds)}")

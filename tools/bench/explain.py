@@ -64,7 +64,7 @@ def measure(name: str) -> Measured:
     module = parse_module(program.lower().text, f"{name}.mlir")
     start = time.perf_counter()
     with collect():
-        found = explain_module(module, f"{name}.mlir", profile="cpu")
+        found = explain_module(module, f"{name}.mlir", machine="cpu")
     seconds = time.perf_counter() - start
     executable = shardpass.compile(module)
     counted, stats = traffic(executable.hlo_text(), program.devices), executable.memory_stats()

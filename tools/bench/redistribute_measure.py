@@ -116,7 +116,7 @@ def programs(problem: Problem, shardy: str, profile: str) -> tuple[dict[str, Any
     for planner in ("rink", "best"):
         start = time.perf_counter()
         plan = plan_redistribution(
-            problem.shape, "f32", source, target, planner=planner, num_devices=devices, profile=profile
+            problem.shape, "f32", source, target, planner=planner, num_devices=devices, machine=profile
         )
         facts[f"plan_ms_{planner}"] = 1e3 * (time.perf_counter() - start)
         facts[f"modelled_{planner}"] = plan.bytes_received

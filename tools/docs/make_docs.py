@@ -35,6 +35,7 @@ SUBJECTS = (
     ("SP6", "JAX hooks"),
     ("SP7", "ONNX"),
     ("SP8", "Suggestions"),
+    ("SP9", "Machines"),
 )
 
 

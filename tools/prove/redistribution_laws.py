@@ -60,7 +60,7 @@ def planned(problem: Problem) -> tuple[dict[str, Plan], list[str]]:
                 target,
                 planner=planner,
                 num_devices=problem.devices,
-                profile=problem.profile,
+                machine=problem.profile,
                 memory_limit=problem.limit,
             )
         except ShardpassError as error:

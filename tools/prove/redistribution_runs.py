@@ -150,7 +150,7 @@ def beside_shardy(problem: Problem, plan: Plan) -> list[str]:
     hold(times[0] <= CLOSE * times[1], seen)
     source, target = problem.source.sharding(), problem.target.sharding()
     bytes_alone = plan_redistribution(
-        problem.shape, problem.element, source, target, num_devices=problem.devices, profile="paper"
+        problem.shape, problem.element, source, target, num_devices=problem.devices, machine="paper"
     ).bytes_received
     hold(bytes_alone <= theirs, f"{seen}; planned for bytes alone {bytes_alone}")
     return ["more bytes than Shardy in no more time"]

@@ -3,15 +3,15 @@
 // RUN: shardpass-opt %s 'builtin.module(shardpass-redistribute{memory-limit=none profile=default})' | FileCheck %s --check-prefix=NONE
 // RUN: shardpass-opt %s 'builtin.module(shardpass-redistribute)' | FileCheck %s --check-prefix=MAX
 // RUN: shardpass-opt %s 'builtin.module(shardpass-redistribute{memory-limit=1KiB})' | FileCheck %s --check-prefix=MAX
-// RUN: shardpass-opt %s 'builtin.module(shardpass-redistribute{memory-limit=none profile=paper})' | FileCheck %s --check-prefix=MAX
+// RUN: shardpass-opt %s 'builtin.module(shardpass-redistribute{memory-limit=none machine=paper})' | FileCheck %s --check-prefix=MAX
 // RUN: exits 1 shardpass-opt %s 'builtin.module(shardpass-redistribute{memory-limit=127})' 2>&1 | FileCheck %s --check-prefix=OVER
 // RUN: exits 1 shardpass-opt %s 'builtin.module(shardpass-redistribute{memory-limit=lots})' 2>&1 | FileCheck %s --check-prefix=TEXT
-// RUN: exits 1 shardpass-opt %s 'builtin.module(shardpass-redistribute{profile=abacus})' 2>&1 | FileCheck %s --check-prefix=PROFILE
+// RUN: exits 1 shardpass-opt %s 'builtin.module(shardpass-redistribute{machine=abacus})' 2>&1 | FileCheck %s --check-prefix=MACHINE
 
 // OVER: memory-limit.mlir:{{[0-9]+}}:{{[0-9]+}}: error: no known plan for 16x16xf32 {{.*}} keeps to 127 bytes live together: the least is 128 bytes
 // OVER: help: allow at least 128 bytes; the source tile has 64 bytes and the target tile 64
 // TEXT: error: 'lots' is not a memory limit [SP412]
-// PROFILE: error: there is no cost profile 'abacus' [SP411]
+// MACHINE: error: there is no machine 'abacus' [SP901]
 
 module attributes {mhlo.num_partitions = 16 : i32, mhlo.num_replicas = 1 : i32} {
   // NONE-LABEL: func.func public @main

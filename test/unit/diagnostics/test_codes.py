@@ -19,6 +19,7 @@ FILES = {
     "table_jax": "6",
     "table_suggest": "8",
     "table_onnx": "7",
+    "table_cost": "9",
 }
 
 

@@ -55,12 +55,12 @@ def compiled(function=lambda x: jnp.tanh(x @ x).sum(axis=0), **way):
         return lowered(function).compile()
 
 
-def entry_of(program, passes="these"):
-    return cache.entry_of(None, program.compiler_ir(), passes)
+def entry_of(program, passes="these", machine="ideal"):
+    return cache.entry_of(None, program.compiler_ir(), passes, machine)
 
 
-def key_of(program, passes="these"):
-    return entry_of(program, passes)._key
+def key_of(program, passes="these", machine="ideal"):
+    return entry_of(program, passes, machine)._key
 
 
 def texts(module):
@@ -72,11 +72,12 @@ def texts(module):
 @pytest.mark.usefixtures("shardy")
 def test_what_is_found_is_what_was_kept_to_the_last_location(folder):
     program = lowered().compiler_ir()
-    entry = cache.entry_of(None, program, "these")
-    fresh, signature = hook.partitioned(program, shardy=True, entry=entry)
+    entry = cache.entry_of(None, program, "these", "ideal")
+    fresh, signature = hook.partitioned(program, shardy=True, machine="ideal", entry=entry)
     entry.keep(1.0)
     assert list(folder) == [entry._key]
-    found, same = hook.partitioned(program, shardy=True, entry=cache.entry_of(None, program, "these"))
+    again = cache.entry_of(None, program, "these", "ideal")
+    found, same = hook.partitioned(program, shardy=True, machine="ideal", entry=again)
     assert (texts(found), same) == (texts(fresh), signature)
     assert texts(fresh)[0] != texts(fresh)[1]
 
@@ -93,6 +94,7 @@ def test_other_programs_and_passes_have_other_keys(monkeypatch):
     assert key_of(lowered()) == key
     assert key_of(lowered(lambda x: jnp.tanh(x @ x.T).sum(axis=0))) != key
     assert key_of(lowered(), "others") != key
+    assert key_of(lowered(), machine="h100") != key
     monkeypatch.setattr(cache, "_package", lambda: ("another version of this package",))
     assert key_of(lowered()) != key
 

@@ -27,7 +27,7 @@ def random_spec(rng, axes, rank):
 
 
 def check(shape, element, source, target, planner, dtype=np.int32, devices=None, profile="default"):
-    plan = plan_redistribution(shape, element, source, target, planner=planner, num_devices=devices, profile=profile)
+    plan = plan_redistribution(shape, element, source, target, planner=planner, num_devices=devices, machine=profile)
     whole = x.numbered(shape, dtype)
     x.expect_tiles(plan, whole, x.run_plan(plan, whole))
     return plan

@@ -181,9 +181,9 @@ def test_groups_add_up_to_the_whole() -> None:
 def test_time_follows_the_profile() -> None:
     given = (array(32, 128), array(128, 64))
     shardings = {"in_shardings": (P(None, "model"), P("model"))}
-    slow = explained(contraction, *given, profile="ethernet", **shardings)
+    slow = explained(contraction, *given, machine="ethernet", **shardings)
     assert slow.seconds == pytest.approx(50e-6 + 32 * 64 * 4 / 3e9)  # its latency and bandwidth
-    assert slow.seconds > explained(contraction, *given, profile="v5p", **shardings).seconds
+    assert slow.seconds > explained(contraction, *given, machine="v5p", **shardings).seconds
 
 
 def test_a_module_that_is_partitioned_already_is_taken_as_it_is() -> None:

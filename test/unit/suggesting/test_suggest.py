@@ -144,7 +144,7 @@ def test_replication_breaks_the_limit_and_weights_are_split() -> None:
 
 def test_a_machine_may_be_named() -> None:
     """The machine is the search's, which is a pass with an option for it."""
-    found = shardpass.suggest(mlp_loss, WEIGHTS, array(512, 256), array(512, 256), mesh=EIGHT, profile="h100")
+    found = shardpass.suggest(mlp_loss, WEIGHTS, array(512, 256), array(512, 256), mesh=EIGHT, machine="h100")
     assert found.plan is not None
 
 

@@ -113,7 +113,7 @@ def test_small_arrays_take_few_steps_instead():
 def test_a_profile_decides_between_few_steps_and_few_bytes():
     mesh = Mesh((("a", 4), ("b", 4)))
     source, target = (Sharding.tiled(mesh, dims) for dims in (("ab", ()), ("b", "a")))
-    by = {name: plan_redistribution((256, 256), "f32", source, target, profile=name) for name in ("default", "paper")}
+    by = {name: plan_redistribution((256, 256), "f32", source, target, machine=name) for name in ("default", "paper")}
     assert len(by["default"].steps) == 2 < len(by["paper"].steps) == 4
     assert by["paper"].bytes_received == by["paper"].lower_bound_bytes < by["default"].bytes_received
 
@@ -222,7 +222,7 @@ def test_where_copies_are_dear_a_permute_spares_the_transpose_of_a_gather():
     """[bac, -, -] to [-, -, a]: b and c stand outside of a before a leaves. Where links are dear, nothing is added."""
     sides = (Sharding.tiled(M222, [tuple(dim) for dim in side]) for side in (("bac", "", ""), ("", "", "a")))
     problem = ((128, 128, 192), "f32", *sides)
-    best, plain = (plan_redistribution(*problem, profile=profile) for profile in ("cpu", "default"))
+    best, plain = (plan_redistribution(*problem, machine=profile) for profile in ("cpu", "default"))
     assert kinds(plain)[0] == "all_to_all"
     assert plain.bytes_received == plain.lower_bound_bytes
     assert kinds(best) == ["collective_permute", "all_to_all", "all_gather"]

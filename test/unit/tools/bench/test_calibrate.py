@@ -94,7 +94,7 @@ def test_a_tiny_run(tmp_path):
     assert json.loads(file.read_text())["fit"]["samples"] == 2 * (5 + 2 * len(RUNS))
     profile = find_profile(str(file))
     assert profile.bandwidth > 0
-    plan = plan_redistribution((8, 8), "f32", "{devices=[2,1]<=[2]}", "{devices=[1,2]<=[2]}", profile=str(file))
+    plan = plan_redistribution((8, 8), "f32", "{devices=[2,1]<=[2]}", "{devices=[1,2]<=[2]}", machine=str(file))
     assert plan.profile == "calibrated"
 
 

@@ -39,7 +39,7 @@ def test_rows_are_what_plans_say():
         row = priced(problem, POD, 16)
         sides = problem.source.sharding, problem.target.sharding
         for way in ("best", "rink"):
-            plan = plan_redistribution(problem.shape, "f32", *sides, planner=way, num_devices=16, profile="pod")
+            plan = plan_redistribution(problem.shape, "f32", *sides, planner=way, num_devices=16, machine="pod")
             found = row.ways[way]
             assert (found.seconds, found.received, found.peak) == (
                 plan.seconds,

@@ -1,0 +1,102 @@
+"""One machine for a module: an early pass says it, later ones take it, and an option says another."""
+
+import pytest
+
+from shardpass import run_pipeline
+from shardpass.diagnostics import ShardpassError, collect
+from shardpass.pipeline.machine import machine_said
+
+# an exchange of a small array: on a machine of much latency one gather and a slice, else two collectives of fewer bytes
+MOVED = """
+module attributes {mhlo.num_partitions = 16 : i32, mhlo.num_replicas = 1 : i32MACHINE} {
+  func.func public @main(%x: tensor<1x16xf32>) -> tensor<4x4xf32> {
+    %0 = stablehlo.custom_call @shardpass.redistribute(%x) {
+      shardpass.from = "{mesh['a'=4,'b'=4], [{'a','b'}, {}]}",
+      shardpass.to = "{mesh['a'=4,'b'=4], [{'b'}, {'a'}]}",
+      shardpass.global_type = tensor<16x16xf32>} : (tensor<1x16xf32>) -> tensor<4x4xf32>
+    return %0 : tensor<4x4xf32>
+  }
+}
+"""
+STEP = """
+module attributes {mhlo.num_partitions = 4 : i32} {
+  func.func @main(%x: tensor<64x64xf32> {mhlo.sharding = "{devices=[4,1]<=[4]}"})
+      -> (tensor<64x64xf32> {mhlo.sharding = "{devices=[1,4]<=[4]}"}) {
+    %0 = stablehlo.negate %x : tensor<64x64xf32>
+    return %0 : tensor<64x64xf32>
+  }
+}
+"""
+
+
+def ran(text, pipeline):
+    with collect() as told:
+        module = run_pipeline(text, pipeline)
+    return module, [one for one in told if one.code.startswith("SP9")]
+
+
+def test_redistribute_alone_plans_for_the_machine_that_the_text_names():
+    by = {
+        name: str(ran(MOVED.replace("MACHINE", f', shardpass.machine = "{name}"'), passes)[0])
+        for name in ("paper", "h100")
+        for passes in ("shardpass-redistribute{memory-limit=none}",)
+    }
+    assert "all_to_all" not in by["h100"]  # one gather, and a slice
+    assert by["h100"].count("stablehlo.all_gather") == 1
+    assert by["paper"].replace("paper", "h100") != by["h100"]
+    for name, text in by.items():
+        option = f"shardpass-redistribute{{memory-limit=none machine={name}}}"
+        assert str(ran(MOVED.replace("MACHINE", ""), option)[0]) == text.replace(f', shardpass.machine = "{name}"', "")
+
+
+def test_an_option_beats_the_module_with_a_remark():
+    named = MOVED.replace("MACHINE", ', shardpass.machine = "paper"')
+    module, told = ran(named, "shardpass-redistribute{memory-limit=none machine=h100}")
+    assert str(module).count("stablehlo.all_gather") == 1
+    assert [(one.code, one.severity) for one in told] == [("SP904", "remark")]
+    assert "decided for the machine paper, and shardpass-redistribute takes h100" in told[0].message
+
+
+def test_the_old_name_of_the_option_is_taken_with_a_remark():
+    text = MOVED.replace("MACHINE", "")
+    old, told = ran(text, "shardpass-redistribute{memory-limit=none profile=h100}")
+    new, untold = ran(text, "shardpass-redistribute{memory-limit=none machine=h100}")
+    assert str(old) == str(new)
+    assert [one.code for one in told] == ["SP905"]
+    assert "machine=h100" in told[0].remedy
+    assert untold == []
+
+
+def test_each_pipeline_says_the_machine_on_the_module():
+    for pipeline in ("propagate", "check", "partition"):
+        module, told = ran(STEP, f"{pipeline}{{machine=v5p}}")
+        assert machine_said(module) == "v5p"
+        assert told == []
+    assert machine_said(ran(STEP, "propagate")[0]) == "ideal"  # of the environment
+
+
+def test_passes_one_by_one_are_the_pipeline():
+    text = STEP
+    for step in ("import", "shardpass-propagate{machine=mi300x}", "shardpass-partition", "shardpass-redistribute"):
+        text, told = ran(str(text), step)
+        assert told == []
+    assert machine_said(text) == "mi300x"
+
+
+def test_a_machine_that_is_none_is_refused_by_option_and_by_attribute():
+    for text, pipeline in (
+        (STEP, "partition{machine=abacus}"),
+        (STEP.replace("4 : i32}", '4 : i32, shardpass.machine = "abacus"}'), "propagate"),
+        (MOVED.replace("MACHINE", ', shardpass.machine = "abacus"'), "shardpass-redistribute"),
+    ):
+        with pytest.raises(ShardpassError) as caught:
+            run_pipeline(text, pipeline)
+        assert caught.value.code == "SP901"
+
+
+def test_a_file_is_named_by_its_path(tmp_path, monkeypatch):
+    from shardpass.cost.machine import FOLDER
+
+    (tmp_path / "lab.toml").write_bytes((FOLDER / "h100.toml").read_bytes())
+    monkeypatch.chdir(tmp_path)
+    assert machine_said(ran(STEP, "partition{machine=lab.toml}")[0]) == "lab.toml"
