@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 from unittest import mock
 
 import shardpass.diagnostics
+from shardpass.cli.shardpass import COMMANDS
 from shardpass.diagnostics import Code
 from tools.processes import ROOT
 
@@ -21,8 +22,10 @@ class _Caught(BaseException):
 
 
 def commands() -> Mapping[str, argparse.ArgumentParser]:
-    """The parser of each command of the package, by its name."""
+    """The parser of each command of the package, by its name; of those without a script as ``shardpass NAME``."""
     found = re.findall(r'^(shardpass[\w-]*) = "([\w.]+):main"$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
+    scripts = {name for name, _ in found}
+    found += [(f"shardpass {name}", f"shardpass.cli.{name}") for name in COMMANDS if f"shardpass-{name}" not in scripts]
     return {name: _parser_of(importlib.import_module(module)) for name, module in found}
 
 

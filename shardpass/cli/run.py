@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 from shardpass.cli.common import (
     MODULE_HELP,
+    add_machine,
     argument_parser,
     device_count,
     guarded,
     interrupts_end_the_process,
     make_console,
     read_module,
+    use_machine,
 )
 from shardpass.diagnostics import NOWHERE, Place, on_one_line, report
 from shardpass.diagnostics import table_runtime as table
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from shardpass.ir.doors import Given
+    from shardpass.report.explanation import Explanation
     from shardpass.runtime.compare import Difference
     from shardpass.runtime.run_report import Check, Trial
 
@@ -68,6 +71,7 @@ def _parser() -> argparse.ArgumentParser:
         action="store_true",
         help="compare with the unpartitioned program; exit 1 if the results differ",
     )
+    add_machine(parser)
     add("--interpreter", action="store_true", help="run on StableHLO's reference interpreter instead of XLA")
     add("--seed", type=int, default=0, metavar="S", help="the seed of the random inputs (default: 0)")
     add("--json", action="store_true", help="print JSON")
@@ -77,23 +81,26 @@ def _parser() -> argparse.ArgumentParser:
 def _run(argv: Sequence[str]) -> int:
     parser = _parser()
     args = parser.parse_args(argv)
+    use_machine(args)
     if args.seed < 0:
         parser.error("--seed must not be negative")
     if os.environ[LOG_LEVEL] == "1":  # what XLA says by default, before it is loaded: no warnings
         os.environ[LOG_LEVEL] = "2"
     data, file = read_module(parser, args.module)
-    module = _partitioned(data, file, args.pipeline)
+    module = _partitioned(data, file, args.pipeline, args.machine)
     if args.check and args.pipeline is None:
         raise table.CHECK_NEEDS_WHOLE.error(Place(file) if file else NOWHERE, file=file)
     first = _make_devices(args.devices or _needed(module))
 
     from shardpass.runtime.run_report import try_out
 
+    modelled = _modelled(module, file)
     trial = try_out(module, original=data if args.check else None, seed=args.seed, interpreter=args.interpreter)
     if args.json and first:
-        print(json.dumps(trial.as_dict(), indent=2))
+        times = {"machine": modelled.profile, "seconds": modelled.seconds}
+        print(json.dumps(trial.as_dict() | times, indent=2))
     elif first:
-        print_trial(trial, file)
+        print_trial(trial, file, modelled)
     if first and trial.check is not None:
         for remark in trial.check.special.remarks:
             report(replace(remark, place=Place(file)))
@@ -101,16 +108,27 @@ def _run(argv: Sequence[str]) -> int:
     return 0
 
 
-def _partitioned(data: Given, file: str, pipeline: str | None) -> Any:
+def _partitioned(data: Given, file: str, pipeline: str | None, machine: str | None) -> Any:
     from shardpass.ir.context import parse_module
+    from shardpass.pipeline.machine import say_machine
     from shardpass.pipeline.run import run_in_place
+    from shardpass.redistribute.resolve import text_of_machine
     from shardpass.runtime.partitioned_signature import read_signature
 
     module = parse_module(data, file)
+    if machine is not None:
+        say_machine(module, text_of_machine(machine))
     if pipeline is not None:
         run_in_place(module, pipeline)
     read_signature(module)  # before JAX is started for nothing
     return module
+
+
+def _modelled(module: Any, file: str) -> Explanation:
+    """The report of the module, whose clock is that of shardpass-explain."""
+    from shardpass.report.build import explain_module
+
+    return explain_module(module, file)
 
 
 def _needed(module: Any) -> int:
@@ -157,7 +175,7 @@ def _fail(trial: Trial, file: str) -> None:
 # --- for people
 
 
-def print_trial(trial: Trial, file: str) -> None:
+def print_trial(trial: Trial, file: str, modelled: Explanation) -> None:
     """The report: shardings, collectives, and the verdict."""
     # what is not a terminal has no width of its own
     width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else 120
@@ -168,6 +186,12 @@ def print_trial(trial: Trial, file: str) -> None:
     console.print(on_one_line(headline), markup=False)
     _print_shardings(console, trial)
     _print_collectives(console, trial)
+    if trial.collectives:
+        from shardpass.report.text import show_seconds
+
+        console.print(
+            f"{show_seconds(modelled.seconds)} by profile {modelled.profile}, one after the other", markup=False
+        )
     if trial.added is not None:
         what = f"adds {len(trial.added)}: {trial.added[0]}" if trial.added else "adds none"
         console.print(f"XLA's own partitioner {what}", markup=False)

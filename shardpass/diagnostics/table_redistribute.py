@@ -90,7 +90,7 @@ ATTRIBUTE = Code(
 PROFILE = Code(
     "SP411",
     "there is no cost profile {name!r}",
-    "use one of the profiles {known}, or a file NAME.json that python -m tools.bench.calibrate writes",
+    "use one of the profiles {known}, or a file NAME.json that holds one",
     explanation="A profile says how long a collective takes on a machine: a time for each collective, and a time for "
     "each byte. The planner uses it to choose between plans with few steps and plans with few bytes.",
     exception=RedistributionError,
@@ -116,7 +116,7 @@ OVER_LIMIT = Code(
 PROFILE_FILE = Code(
     "SP414",
     "{file} cannot be read as a cost profile: {reason}",
-    "write one with python -m tools.bench.calibrate, or name one of the built-in profiles",
+    "write the file of a machine with shardpass calibrate, or name one of the machines that come with shardpass",
     explanation="A profile is a JSON object with `latency` (seconds), `bandwidth` and `copies` (bytes a second), and "
     "optionally blocks or axes of devices with faster links: see docs/redistribution.md.",
     exception=RedistributionError,

@@ -14,6 +14,7 @@ from shardpass.planning.loop_price import OFF, LoopTerms
 from shardpass.planning.loops import with_loops
 from shardpass.planning.plan import ProgramPlan
 from shardpass.planning.planner import plan_program
+from shardpass.redistribute.resolve import text_of_machine
 
 
 def plan_module(
@@ -23,6 +24,7 @@ def plan_module(
     matmul_loops: str = OFF,
     matmul_one_way: bool = False,
     constraints: str = EXACT,
+    machine: object = None,
 ) -> ProgramPlan:
     """The plan of a module that JAX lowered or that was written by hand; the module stays as it is.
 
@@ -32,10 +34,15 @@ def plan_module(
 
     ``matmul_loops``, ``matmul_one_way``: as those options of the pipeline; ``plan.loops`` are the products that are
     done in turn with their collectives then. ``constraints``: as that option of ``shardpass-propagate``.
+    ``machine``: for which the program is decided and planned, a name of docs/reference/machines.md, the path of a file
+    NAME.toml, or a ``Machine``; by default the one that the module names, or that of the environment, or else h100.
 
     Raises as ``run_pipeline``.
     """
-    module = run_pipeline(text_or_module, f"propagate{{constraints={show_value(constraints)}}}", filename=filename)
+    options = f"constraints={show_value(constraints)}"
+    if machine is not None:
+        options += f" machine={show_value(text_of_machine(machine))}"
+    module = run_pipeline(text_or_module, f"propagate{{{options}}}", filename=filename)
     with module.context:
         table = spliced_table(module)
         plan = plan_program(table.program, table.found(), machine=machine_of(module))

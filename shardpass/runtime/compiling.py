@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from itertools import islice
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import jax
 from jaxlib.mlir import ir
 
+from shardpass.cost.machine import Machine
 from shardpass.diagnostics import ShardpassError, table_runtime
 from shardpass.diagnostics.arguments import wrong_argument
 from shardpass.ir import jax_private
@@ -20,6 +22,8 @@ from shardpass.ir.inspecting import drop_inspections
 from shardpass.ir.locations import first_names, place_of
 from shardpass.ir.walk import OpLists, named
 from shardpass.ir.written import bytecode
+from shardpass.pipeline.machine import machine_for, machine_said
+from shardpass.redistribute.resolve import text_of_machine
 from shardpass.runtime.executable import Executable, first_line
 from shardpass.runtime.manual_computation import over_devices
 from shardpass.runtime.partitioned_signature import Signature, read_signature
@@ -33,15 +37,23 @@ DONATION = ("tf.aliasing_output", "jax.buffer_donor", "mhlo.layout_mode")
 NO_WAY_BACK = "Unable to convert MHLO to StableHLO"
 
 
-def compile(module: Any, devices: Sequence[Any] | None = None) -> Executable:
+def compile(
+    module: Any,
+    devices: Sequence[Any] | None = None,
+    *,
+    machine: str | os.PathLike[str] | Machine | None = None,
+) -> Executable:
     """Compiles a partitioned module (text, bytecode or ``ir.Module``), which is left unchanged.
 
     ``devices``: as many jax devices as the module has partitions, in the program's order; by default the first
-    of ``jax.devices()``, of several processes the first of each. Those processes must all compile it.
+    of ``jax.devices()``, of several processes the first of each. Those processes must all compile it. ``machine``: that
+    the devices are; a remark (SP904) says where the module was decided for another. ``Executable.machine`` is the one
+    for which it was decided.
 
     Raises:
         ShardpassError: SP101 (not MLIR), SP501-SP507 (not a valid partitioned module), SP510 (too few devices),
-            SP508 (it calls Python back), SP511 (XLA refuses it), SP560, SP561, SP563 (between processes).
+            SP508 (it calls Python back), SP511 (XLA refuses it), SP560, SP561, SP563 (between processes), SP901 to
+            SP903 (no such machine).
     """
     # of a module, in its own context: there the elements of constants are held once
     if not isinstance(module, str | bytes | LargeFile | ir.Module):
@@ -51,6 +63,15 @@ def compile(module: Any, devices: Sequence[Any] | None = None) -> Executable:
     copy = copy_module(module) if isinstance(module, ir.Module) else own_copy(module)
     refuse_callbacks(copy)
     signature = read_signature(copy)
+    decided_for = machine_said(copy)
+    if machine is not None:
+        machine_for(copy, "compile()", text_of_machine(machine))
+    executable = _compiled(copy, signature, devices)
+    executable.machine = decided_for
+    return executable
+
+
+def _compiled(copy: Any, signature: Signature, devices: Sequence[Any] | None) -> Executable:
     chosen = choose_devices(signature.num_devices, devices)
     agreed(copy, chosen, lambda: (copy, signature))
     if signature.num_devices == 1:

@@ -33,7 +33,12 @@ _LOST = re.compile(r"[Cc]onnection (closed|reset) by peer|tasks are unhealthy|So
 
 
 class Executable:
-    """What ``compile`` returns. Call it with whole arrays, or ``place`` them once and ``run`` many times."""
+    """What ``compile`` returns. Call it with whole arrays, or ``place`` them once and ``run`` many times.
+
+    ``machine``: for which the program was decided, as its module names it.
+    """
+
+    machine: str | None = None
 
     def __init__(self, signature: Signature, loaded: Any, devices: Sequence[Any]) -> None:
         self.signature = signature

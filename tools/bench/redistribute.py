@@ -29,8 +29,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from shardpass.calibrating.memory import keep_freed_memory
 from tools.bench.redistribute_samples import MESHES, Problem, hard, named, paper, sample
-from tools.memory import keep_freed_memory
 from tools.processes import ChildFailed, JsonChild, answer, environment, module_command
 
 SECONDS_PER_PROBLEM = 600

@@ -8,7 +8,7 @@ The problems are those of ``tools.bench.redistribute``, of ``--min-mb`` to ``--m
 2, 4 and 8 bytes in turn. Of each, the plan is built once as it is chosen, and once with each form of its exchanges and
 gathers forced (``Builder.cheapest``). Programs that are equal count once; where there is but one, nothing is chosen,
 and the problem is left out. They run in turn, each call waited for, in a process that keeps the memory
-it frees (``tools.memory``); a time is the median.
+it frees (``shardpass.calibrating.memory``); a time is the median.
 
 The table says for how many problems the chosen form is within 10% of the fastest, and names the others.
 """
@@ -25,8 +25,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from shardpass.calibrating.memory import keep_freed_memory
 from tools.bench.redistribute_samples import MESHES, Problem, sample
-from tools.memory import keep_freed_memory
 
 ELEMENTS = ("f32", "bf16", "i8", "f64")
 BYTES = {"i8": 1, "bf16": 2, "f32": 4, "f64": 8}

@@ -155,7 +155,8 @@ _SHARDINGS = (
 def _parsers() -> Mapping[str, argparse.ArgumentParser]:
     from tools.catalogue import commands
 
-    return {name.removeprefix("shardpass-"): parser for name, parser in commands().items()}
+    scripts = [(name, parser) for name, parser in commands().items() if name.startswith("shardpass-")]
+    return {name.removeprefix("shardpass-"): parser for name, parser in scripts}
 
 
 def arguments(rng: Random, seed: int, inputs: Inputs) -> Case:

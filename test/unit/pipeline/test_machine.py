@@ -1,10 +1,18 @@
 """One machine for a module: an early pass says it, later ones take it, and an option says another."""
 
+import json
+import subprocess
+from dataclasses import replace
+
 import pytest
 
+import shardpass
 from shardpass import run_pipeline
+from shardpass.cost.machine import FOLDER, find_machine
 from shardpass.diagnostics import ShardpassError, collect
 from shardpass.pipeline.machine import machine_said
+from shardpass.pipeline.plan import plan_module
+from tools.processes import environment, module_command
 
 # an exchange of a small array: on a machine of much latency one gather and a slice, else two collectives of fewer bytes
 MOVED = """
@@ -95,8 +103,41 @@ def test_a_machine_that_is_none_is_refused_by_option_and_by_attribute():
 
 
 def test_a_file_is_named_by_its_path(tmp_path, monkeypatch):
-    from shardpass.cost.machine import FOLDER
-
     (tmp_path / "lab.toml").write_bytes((FOLDER / "h100.toml").read_bytes())
     monkeypatch.chdir(tmp_path)
     assert machine_said(ran(STEP, "partition{machine=lab.toml}")[0]) == "lab.toml"
+
+
+def test_a_plan_and_an_executable_know_their_machine():
+    lab = replace(find_machine("h100"), name="lab", memory=1e9)
+    assert plan_module(STEP, machine=lab).bytes_received == 64 * 16 * 4 * 3 // 4
+    with pytest.raises(ShardpassError, match="SP901"):
+        plan_module(STEP, machine="abacus")
+    module, _ = ran(STEP, "partition{machine=v6e}")
+    with collect() as told:
+        assert shardpass.compile(module).machine == "v6e"
+        assert shardpass.compile(module, machine="v6e").machine == "v6e"
+    assert told == []
+    with collect() as told:
+        assert shardpass.compile(module, machine=lab).machine == "v6e"
+    (remark,) = told
+    assert remark.code == "SP904"
+    assert "decided for the machine v6e, and compile() takes lab@" in remark.message
+
+
+def test_run_and_explain_have_one_clock(tmp_path):
+    whole, tiles = tmp_path / "whole.mlir", tmp_path / "tiles.mlir"
+    whole.write_text(STEP)
+    tiles.write_text(str(ran(STEP, "partition{machine=v5p}")[0]))
+    reports = []
+    for words in (
+        ("explain", str(whole), "--machine", "v5p"),
+        ("explain", str(tiles)),
+        ("run", str(tiles), "--interpreter"),
+        ("run", str(whole), "partition", "--machine", "v5p", "--interpreter"),
+    ):
+        done = subprocess.run([*module_command("shardpass"), *words, "--json"], capture_output=True, env=environment())
+        reports.append(json.loads(done.stdout))
+    (seconds,) = {report["seconds"] for report in reports}
+    assert [report.get("profile", report.get("machine")) for report in reports] == ["v5p"] * 4
+    assert seconds == pytest.approx(5e-6 + 64 * 16 * 4 * 3 / 4 / 200e9)  # a latency, and two links of 100 GB/s
