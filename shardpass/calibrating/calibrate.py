@@ -67,13 +67,13 @@ def calibrate(
     asked = list(samples(devices, sizes))
     times = measure(asked, repeats, show)
     ran = [(sample, seconds) for sample, seconds in zip(asked, times, strict=True) if seconds is not None]
-    found, seconds = [sample for sample, _ in ran], [took for _, took in ran]
+    usable, seconds = [sample for sample, _ in ran], [took for _, took in ran]
     refused = tuple(dict.fromkeys(s.name for s, took in zip(asked, times, strict=True) if took is None))
-    fitted = fit(found, seconds, 1 / bandwidth)
+    fitted = fit(usable, seconds, 1 / bandwidth)
     rates = flops(devices, repeats, fitted.call, show, long)
     local = _local(fitted) | _flags(flag_samples(devices, max(sizes)), repeats, show)
     machine = machine_of(name, by, devices, fitted, rates, local)
-    return Calibration(machine, fitted, tuple(found), tuple(seconds), tuple(errors(fitted, found, seconds)), refused)
+    return Calibration(machine, fitted, tuple(usable), tuple(seconds), tuple(errors(fitted, usable, seconds)), refused)
 
 
 def machine_of(

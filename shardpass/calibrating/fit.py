@@ -37,13 +37,13 @@ class Fit:
         return float(np.dot(sample.row, astuple(self)))
 
 
-def fit(found: Sequence[Sample], seconds: Sequence[float], copied: float | None = None) -> Fit:
+def fit(samples: Sequence[Sample], seconds: Sequence[float], copied: float | None = None) -> Fit:
     """Least squares of the relative error, no coefficient below zero.
 
     ``copied``: seconds for a byte through memory, where it is known.
     """
     wanted = np.array(seconds)
-    rows = np.array([sample.row for sample in found]) / wanted[:, None]
+    rows = np.array([sample.row for sample in samples]) / wanted[:, None]
     left = np.ones(len(wanted)) - (0.0 if copied is None else copied * rows[:, COPIED])
     scale = np.abs(rows).max(axis=0)
     scale[scale == 0] = 1
@@ -55,10 +55,10 @@ def fit(found: Sequence[Sample], seconds: Sequence[float], copied: float | None 
     return Fit(*values.tolist())
 
 
-def errors(fitted: Fit, found: Sequence[Sample], seconds: Sequence[float]) -> list[float]:
+def errors(fitted: Fit, samples: Sequence[Sample], seconds: Sequence[float]) -> list[float]:
     """How many times too high or too low each sample is modelled, from 1 up."""
     out = []
-    for sample, measured in zip(found, seconds, strict=True):
+    for sample, measured in zip(samples, seconds, strict=True):
         ratio = max(fitted.seconds(sample), 1e-12) / measured
         out.append(max(ratio, 1 / ratio))
     return out

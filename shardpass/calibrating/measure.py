@@ -28,10 +28,10 @@ def silent(text: str) -> None:
     """For those who show nothing."""
 
 
-def measure(found: Sequence[Sample], repeats: int, show: Show = silent) -> list[float | None]:
+def measure(samples: Sequence[Sample], repeats: int, show: Show = silent) -> list[float | None]:
     """Median seconds of each sample; None of a program that XLA refuses here. ``show`` hears of each piece of work."""
     ready = []
-    for at, sample in enumerate(found):
+    for at, sample in enumerate(samples):
         show(f"compiling {sample.name}")
         try:
             program = compile(sample.module)
@@ -47,4 +47,4 @@ def measure(found: Sequence[Sample], repeats: int, show: Show = silent) -> list[
             start = time.perf_counter()
             jax.block_until_ready(program.run(*placed))
             times[at].append(time.perf_counter() - start)
-    return [statistics.median(times[at]) if at in times else None for at in range(len(found))]
+    return [statistics.median(times[at]) if at in times else None for at in range(len(samples))]

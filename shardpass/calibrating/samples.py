@@ -131,11 +131,11 @@ def _collective(kind: str, devices: int, group: int, size: int) -> Sample:
     result = count // group if kind == REDUCE_SCATTER else count
     kinds = f"tensor<{count}xf32>", f"tensor<{result}xf32>"
     members = [list(range(first, first + group)) for first in range(0, devices, group)]
-    said = [f"replica_groups = dense<{members}> : tensor<{len(members)}x{group}xi64>", HANDLE.format(1)]
-    said += ["scatter_dimension = 0 : i64"] if kind == REDUCE_SCATTER else []
-    said += [] if kind == BROADCAST else ["use_global_device_ids"]
+    attributes = [f"replica_groups = dense<{members}> : tensor<{len(members)}x{group}xi64>", HANDLE.format(1)]
+    attributes += ["scatter_dimension = 0 : i64"] if kind == REDUCE_SCATTER else []
+    attributes += [] if kind == BROADCAST else ["use_global_device_ids"]
     region = "" if kind == BROADCAST else f" {SUM}"
-    body = f'%r = "stablehlo.{kind}"(%x) <{{{", ".join(said)}}}>{region} : ({kinds[0]}) -> {kinds[1]}'
+    body = f'%r = "stablehlo.{kind}"(%x) <{{{", ".join(attributes)}}}>{region} : ({kinds[0]}) -> {kinds[1]}'
     ends = end(kinds[0], (count * devices,), 0, devices), end(kinds[1], (result * devices,), 0, devices)
     received = bytes_received(kind, 4 * count, group)
     sample = Sample(

@@ -58,9 +58,9 @@ def _run(argv: Sequence[str]) -> int:
 
     keep_freed_memory()
     with _progress() as show:
-        found = calibrate(devices, sizes, args.repeats, name, show, by=f"shardpass calibrate, version {__version__}")
-    _print(found)
-    write_output(args.output, machine_toml(found.machine, found.note))
+        result = calibrate(devices, sizes, args.repeats, name, show, by=f"shardpass calibrate, version {__version__}")
+    _print(result)
+    write_output(args.output, machine_toml(result.machine, result.note))
     return 0
 
 
@@ -101,7 +101,7 @@ def _progress() -> Iterator[Show]:
         yield lambda text: status.update(text) if sys.stderr.isatty() else None
 
 
-def _print(found: Calibration) -> None:
+def _print(result: Calibration) -> None:
     from rich.console import Console
     from rich.table import Table
 
@@ -111,23 +111,23 @@ def _print(found: Calibration) -> None:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in ("sample", "received", "copied", "measured", "modelled", "off by"):
         table.add_column(column, justify="left" if column == "sample" else "right")
-    for sample, measured, error in zip(found.samples, found.seconds, found.off, strict=True):
+    for sample, measured, error in zip(result.samples, result.seconds, result.off, strict=True):
         table.add_row(
             sample.name,
             show_bytes(sample.received + sample.reduced),
             show_bytes(sample.work.bytes),
             f"{1e3 * measured:.3f} ms",
-            f"{1e3 * found.fitted.seconds(sample):.3f} ms",
+            f"{1e3 * result.fitted.seconds(sample):.3f} ms",
             f"{error:.2f}x",
         )
     console.print(table)
-    if found.refused:
-        console.print(f"XLA does not compile here: {', '.join(found.refused)}", soft_wrap=True)
-    (link,) = found.machine.links
+    if result.refused:
+        console.print(f"XLA does not compile here: {', '.join(result.refused)}", soft_wrap=True)
+    (link,) = result.machine.links
     console.print(
         f"latency {1e6 * link.latency:.4g} us, bandwidth {link.bandwidth / 1e9:.4g} GB/s, memory "
-        f"{found.machine.memory_bandwidth / 1e9:.4g} GB/s, beside {1e6 * found.fitted.call:.4g} us for each call; "
-        f"{found.note}",
+        f"{result.machine.memory_bandwidth / 1e9:.4g} GB/s, beside {1e6 * result.fitted.call:.4g} us for each call; "
+        f"{result.note}",
         soft_wrap=True,
     )
 

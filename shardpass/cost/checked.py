@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import datetime
 import math
+import os
 import re
+import stat
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -36,6 +38,8 @@ def read_machine(path: str) -> Machine:
     """The machine that the file describes. Raises ShardpassError: SP902, SP903."""
     place = Place(path)
     try:
+        if not stat.S_ISREG(os.stat(path).st_mode):  # a module may name it: a pipe would be waited for
+            raise _unreadable(place, "it is no regular file")
         with open(path, "rb") as file:
             data = file.read(LARGEST + 1)
         if len(data) > LARGEST:
@@ -44,8 +48,8 @@ def read_machine(path: str) -> Machine:
     except OSError as error:
         raise _unreadable(place, error.strerror or str(error)) from None
     except tomllib.TOMLDecodeError as error:
-        found = AT.fullmatch(str(error))
-        reason, where = (found[1], Place(path, int(found[2]), int(found[3]))) if found else (str(error), place)
+        match = AT.fullmatch(str(error))
+        reason, where = (match[1], Place(path, int(match[2]), int(match[3]))) if match else (str(error), place)
         raise _unreadable(where, f"{reason[:1].lower()}{reason[1:]}") from None
     except RecursionError:
         raise _unreadable(place, "it nests too deep") from None

@@ -1,4 +1,4 @@
-"""The machine that a user says, or the one that is meant where none is said.
+"""The machine that a user says, or the one that is meant where none is given.
 
 A user says a machine by a name, by the path of a file NAME.toml, or as a ``Machine``. Without a word the environment
 variable SHARDPASS_MACHINE says it, and else it is ``h100``. (In JAX, the machine is that of the devices: ``jax.here``.)
@@ -30,33 +30,33 @@ DIGITS = 12  # of a digest
 _objects: dict[str, Machine] = {}  # those that were given as objects, by name and digest
 
 
-def machine_text(said: object = None) -> str:
-    """The machine ``said`` as text by which ``named_machine`` finds it; of None the one of the environment.
+def machine_text(given: object = None) -> str:
+    """The machine ``given`` as text by which ``named_machine`` finds it; of None the one of the environment.
 
     Raises ShardpassError: SP901, SP902, SP903.
     """
     where = ""
-    if said is None or (isinstance(said, str) and not said):
-        said, where = os.environ.get(VARIABLE) or USUAL, f" ({VARIABLE})"
-    if isinstance(said, Machine):
-        return identity(said)
-    if isinstance(said, os.PathLike):
-        said = os.fspath(said)
-    if not isinstance(said, str):
-        raise _unknown(said, where)
-    text = "".join([said])  # of a class of the user's
+    if given is None or (isinstance(given, str) and not given):
+        given, where = os.environ.get(VARIABLE) or USUAL, f" ({VARIABLE})"
+    if isinstance(given, Machine):
+        return identity(given)
+    if isinstance(given, os.PathLike):
+        given = os.fspath(given)
+    if not isinstance(given, str):
+        raise _unknown(given, where)
+    text = "".join([given])  # of a class of the user's
     _find(text, where)
     return text
 
 
-def chosen(said: object = None) -> Machine:
-    """The machine that is meant by ``said``. Raises as ``machine_text``."""
-    return said if isinstance(said, Machine) else named_machine(machine_text(said))
+def chosen(given: object = None) -> Machine:
+    """The machine that is meant by ``given``. Raises as ``machine_text``."""
+    return given if isinstance(given, Machine) else named_machine(machine_text(given))
 
 
-def content_text(said: object = None) -> str:
+def content_text(given: object = None) -> str:
     """As ``machine_text``, of a file by the digest of what it describes: for keys of caches."""
-    text = machine_text(said)
+    text = machine_text(given)
     return identity(named_machine(text)) if is_file(text) else text
 
 
@@ -92,8 +92,8 @@ def _find(text: str, where: str) -> Machine:
     if not is_file(text):
         raise _unknown(text, where)
     try:
-        state = os.stat(text)
-        version = state.st_mtime_ns, state.st_size
+        status = os.stat(text)
+        version = status.st_mtime_ns, status.st_size
     except (OSError, ValueError):
         version = 0, 0  # which reading says better
     return _read(text, *version)
@@ -104,10 +104,10 @@ def _read(path: str, changed: int, size: int) -> Machine:
     return read_machine(path)
 
 
-def _unknown(said: Any, where: str) -> Exception:
-    near = difflib.get_close_matches(said.lower(), MACHINES, 1, 0.5) if isinstance(said, str) else []
+def _unknown(given: Any, where: str) -> Exception:
+    near = difflib.get_close_matches(given.lower(), MACHINES, 1, 0.5) if isinstance(given, str) else []
     hint = f"did you mean {near[0]}? " if near else ""
-    return UNKNOWN_MACHINE.error(name=repr(shown(said)), where=where, near=hint, known=", ".join(MACHINES))
+    return UNKNOWN_MACHINE.error(name=repr(shown(given)), where=where, near=hint, known=", ".join(MACHINES))
 
 
 def _flat(name: str, about: str, *links: Switch) -> Machine:

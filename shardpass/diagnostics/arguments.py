@@ -63,6 +63,6 @@ def renamed(function: str, machine: Any, profile: Any, *, above: int = 0) -> Any
     ``above``: how many functions of shardpass stand between the caller and the public ``function``.
     """
     if profile is not None:
-        told = f"profile= of {function} is the old name of machine=, and will be gone in the next version"
-        warnings.warn(told, DeprecationWarning, stacklevel=3 + above)
+        message = f"profile= of {function} is the old name of machine=, and will be gone in the next version"
+        warnings.warn(message, DeprecationWarning, stacklevel=3 + above)
     return profile if machine is None else machine

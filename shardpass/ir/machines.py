@@ -31,11 +31,11 @@ def machine_for(module: Any, step: str, machine: str, profile: str = "") -> str:
     return text
 
 
-def say_machine(module: Any, machine: str) -> None:
+def set_module_machine(module: Any, machine: str) -> None:
     """Says on ``module`` that it is decided for ``machine``."""
     module.operation.attributes[MACHINE] = ir.StringAttr.get(machine, module.context)
 
 
-def machine_said(module: Any) -> str | None:
+def module_machine(module: Any) -> str | None:
     """The machine that ``module`` names."""
     return get_text(module.operation, MACHINE)

@@ -43,7 +43,7 @@ from shardpass.jax.scope import PIPELINE, Mode, current, entered
 from shardpass.passes.propagate import Propagate
 from shardpass.passes.whole_axes import WholeAxes
 from shardpass.pipeline.base import ModulePass
-from shardpass.pipeline.machine import say_machine
+from shardpass.pipeline.machine import set_module_machine
 from shardpass.pipeline.resolve import Step, resolve
 from shardpass.pipeline.run import run_steps
 from shardpass.runtime.partitioned_signature import Signature
@@ -231,7 +231,7 @@ def partitioned(
         except Exception:  # whatever a module raises that is no partitioned one
             entry.spoil()
     module = copy_module(computation)
-    say_machine(module, machine)
+    set_module_machine(module, machine)
     with collect():  # remarks of passes are for those who ask, not for every compile
         run_steps(module, _steps_for_jax(current().pipeline))
     if entry is not None:

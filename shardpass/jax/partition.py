@@ -29,7 +29,7 @@ from shardpass.jax.hook import for_jax, using
 from shardpass.jax.scope import Mode
 from shardpass.passes.partition import Partition
 from shardpass.passes.propagate import Propagate
-from shardpass.pipeline.machine import say_machine
+from shardpass.pipeline.machine import set_module_machine
 from shardpass.pipeline.resolve import resolve
 from shardpass.pipeline.run import run_pipeline
 
@@ -124,7 +124,7 @@ class Lowered:
     def _whole(self) -> Any:
         """A copy of ``stablehlo`` that names the machine."""
         module = copy_module(self.stablehlo)
-        say_machine(module, self.machine)
+        set_module_machine(module, self.machine)
         return module
 
     @cached_property

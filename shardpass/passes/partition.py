@@ -10,7 +10,7 @@ from shardpass.ir.machines import machine_of
 from shardpass.partition.emit import emit
 from shardpass.partition.splices import spliced_table
 from shardpass.pipeline.base import ModulePass
-from shardpass.pipeline.machine import machine_for, say_machine
+from shardpass.pipeline.machine import machine_for, set_module_machine
 from shardpass.pipeline.registry import register
 from shardpass.planning.choose import Decided
 from shardpass.planning.loop_price import OFF, LoopTerms
@@ -71,7 +71,7 @@ class Partition(ModulePass):
     shared = frozenset({"machine", "matmul-loops", "matmul-one-way"})
 
     def run(self, module: Any) -> None:
-        say_machine(module, machine_for(module, self.name, self.machine))
+        set_module_machine(module, machine_for(module, self.name, self.machine))
         table = spliced_table(module)
         emit(self.planned(table.program, table.found(), table.decided, machine_of(module)), table.handles)
 

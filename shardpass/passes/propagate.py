@@ -24,7 +24,7 @@ from shardpass.ir.annotations import (
 from shardpass.ir.locations import place_of
 from shardpass.ir.machines import machine_of, say_machine
 from shardpass.pipeline.base import ModulePass
-from shardpass.pipeline.machine import machine_for, say_machine
+from shardpass.pipeline.machine import machine_for, set_module_machine
 from shardpass.pipeline.registry import register
 from shardpass.planning.search import Decision, decide
 from shardpass.program.program import OpKind, Program
@@ -110,7 +110,7 @@ class Propagate(ModulePass):
         """What is decided about ``module``, which then says so."""
         self._say_constraints(module)
         machine = machine_for(module, self.name, self.machine)
-        say_machine(module, machine)
+        set_module_machine(module, machine)
         table = table_of(module, "propagate")
         program, handles = table.program, table.handles
         decision = self._decided(program, barriers(program, handles), machine)

@@ -24,7 +24,7 @@ from shardpass.ir.context import UNNAMED
 from shardpass.ir.frames import user_frame
 from shardpass.ops.splits.factors import DimAxes
 from shardpass.ops.splits.prime_mesh import PrimeMesh
-from shardpass.pipeline.machine import machine_said
+from shardpass.pipeline.machine import module_machine
 from shardpass.planning.plan import ProgramPlan
 from shardpass.program.program import Block, Op
 from shardpass.redistribute.resolve import profile_of
@@ -64,7 +64,7 @@ def explain_module(
     if machine is not None:
         machine = profile_of(machine)
     seen = Watched() if is_partitioned(module) else watch(module, pipeline)
-    machine = profile_of(machine_said(module)) if machine is None else machine
+    machine = profile_of(module_machine(module)) if machine is None else machine
     mesh = _mesh(module)
     file = called(module, file)
     sources = Sources(folders)

@@ -22,7 +22,7 @@ from shardpass.ir.inspecting import drop_inspections
 from shardpass.ir.locations import first_names, place_of
 from shardpass.ir.walk import OpLists, named
 from shardpass.ir.written import bytecode
-from shardpass.pipeline.machine import machine_for, machine_said
+from shardpass.pipeline.machine import machine_for, module_machine
 from shardpass.redistribute.resolve import text_of_machine
 from shardpass.runtime.executable import Executable, first_line
 from shardpass.runtime.manual_computation import over_devices
@@ -63,7 +63,7 @@ def compile(
     copy = copy_module(module) if isinstance(module, ir.Module) else own_copy(module)
     refuse_callbacks(copy)
     signature = read_signature(copy)
-    decided_for = machine_said(copy)
+    decided_for = module_machine(copy)
     if machine is not None:
         machine_for(copy, "compile()", text_of_machine(machine))
     executable = _compiled(copy, signature, devices)

@@ -16,7 +16,7 @@ from shardpass.ir.annotations import EXACT
 from shardpass.ir.context import parse_module
 from shardpass.ir.doors import Given
 from shardpass.pipeline.base import show_value
-from shardpass.pipeline.machine import machine_said
+from shardpass.pipeline.machine import module_machine
 from shardpass.pipeline.run import run_in_place
 from shardpass.planning.loop_price import OFF
 from shardpass.planning.machine import Machine
@@ -115,7 +115,7 @@ def with_hints(
     with collect():
         put_mesh(module, mesh, file)
         run_in_place(module, "shardpass-import")
-        return find_hints(module, effort, Machine(prices_of(machine or machine_said(module))), Sources(folders))
+        return find_hints(module, effort, Machine(prices_of(machine or module_machine(module))), Sources(folders))
 
 
 def pipeline(effort: int, matmul_loops: str = OFF, machine: str | None = None, constraints: str = EXACT) -> str:

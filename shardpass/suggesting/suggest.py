@@ -36,7 +36,7 @@ from shardpass.ir.context import UNNAMED
 from shardpass.ir.doors import Given
 from shardpass.passes.propagate import barriers
 from shardpass.pipeline.base import show_value
-from shardpass.pipeline.machine import machine_said
+from shardpass.pipeline.machine import module_machine
 from shardpass.planning.cost import price
 from shardpass.planning.limited import NO_LIMIT, Limit, LimitedSearch, Task, search_within
 from shardpass.planning.plan import ProgramPlan
@@ -98,7 +98,7 @@ def suggest_module(
     limit = None if memory_limit is None else read_limit(memory_limit)
     allowed = None if limit is None or limit == "max" else limit
     module = imported(data, file, mesh)
-    machine = text_of_machine(machine or machine_said(module))
+    machine = text_of_machine(machine or module_machine(module))
     prices = Machine(prices_of(machine))
     with module.context:
         asked = _Suggesting(module, file, allowed, effort, on, _propagate(effort, machine))

@@ -16,7 +16,7 @@ from shardpass.diagnostics.table_suggest import MESH_SIZE, NO_MESH, NOT_A_PROGRA
 from shardpass.ir.annotations import mesh_of, num_devices, set_mesh, set_num_devices
 from shardpass.ir.context import UNNAMED, is_bytecode, parse_module
 from shardpass.ir.doors import Given
-from shardpass.pipeline.machine import machine_said, say_machine
+from shardpass.pipeline.machine import module_machine, set_module_machine
 from shardpass.pipeline.run import run_in_place
 from shardpass.redistribute.resolve import text_of_machine
 from shardpass.sharding import Mesh
@@ -162,6 +162,6 @@ def machine_of(function: str, machine: Any, profile: Any = None) -> str | None:
 
 def decide_for(module: Any, machine: str | None, usual: str | None) -> None:
     """Says on ``module`` for which machine it is to be decided: ``machine``, or what it says itself, or ``usual``."""
-    said = machine or machine_said(module) or usual
+    said = machine or module_machine(module) or usual
     if said is not None:
-        say_machine(module, said)
+        set_module_machine(module, said)

@@ -1,12 +1,13 @@
 """The machine that a user says: by name, file or object, by the environment, and what is told of others."""
 
+import os
 from dataclasses import replace
 
 import pytest
 
 from shardpass.cost.chosen import VARIABLE, chosen, content_text, identity, machine_text, named_machine
 from shardpass.cost.links import Switch
-from shardpass.cost.machine import MACHINES, find_machine
+from shardpass.cost.machine import FOLDER, MACHINES, find_machine
 from shardpass.diagnostics import ShardpassError
 
 LAB = """name = "lab"
@@ -180,11 +181,11 @@ def test_other_files_that_are_no_machines(tmp_path):
         (tmp_path / name).write_bytes(data)
         assert refused(tmp_path / name).code == "SP902"
     assert refused(tmp_path / "absent.toml").message.endswith("No such file or directory")
-    assert refused(str(tmp_path)).message.endswith("Is a directory")
+    os.mkfifo(tmp_path / "pipe.toml")
+    for path in (tmp_path, tmp_path / "pipe.toml", "/dev/zero"):
+        assert refused(str(path)).message.endswith("it is no regular file")
 
 
 @pytest.mark.parametrize("name", MACHINES)
 def test_the_machines_of_shardpass_pass_as_those_of_users(name, tmp_path):
-    from shardpass.cost.machine import FOLDER
-
     assert chosen(str(FOLDER / f"{name}.toml")) == find_machine(name)

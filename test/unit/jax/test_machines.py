@@ -18,7 +18,7 @@ from shardpass.cost.machine import find_machine
 from shardpass.diagnostics import ShardpassError, collect
 from shardpass.jax import here, hook
 from shardpass.jax.here import machine_here
-from shardpass.pipeline.machine import machine_said
+from shardpass.pipeline.machine import module_machine
 
 MESH = jax.make_mesh((8,), ("x",), axis_types=(AxisType.Auto,), devices=jax.devices()[:8])
 ROWS, COLUMNS = NamedSharding(MESH, P("x")), NamedSharding(MESH, P(None, "x"))
@@ -83,7 +83,7 @@ def seen(monkeypatch):
 
     def watched(module, steps):
         run(module, steps)
-        machines.append(machine_said(module))
+        machines.append(module_machine(module))
 
     monkeypatch.setattr(hook, "run_steps", watched)
     return machines
@@ -118,7 +118,7 @@ def test_partition_decides_for_the_machine_that_is_said(seen):
     step = spj.partition(lambda x: x + 1, mesh=MESH, in_shardings=P("x"), out_shardings=P(None, "x"), machine="v5e")
     lowered = step.lower(X)
     assert lowered.machine == "v5e"
-    assert machine_said(lowered.partitioned) == "v5e"
+    assert module_machine(lowered.partitioned) == "v5e"
     assert lowered.explain().profile == "v5e"
     np.testing.assert_array_equal(step(X), X + 1)
     assert seen == ["v5e"]

@@ -10,7 +10,7 @@ import shardpass
 from shardpass import run_pipeline
 from shardpass.cost.machine import FOLDER, find_machine
 from shardpass.diagnostics import ShardpassError, collect
-from shardpass.pipeline.machine import machine_said
+from shardpass.pipeline.machine import module_machine
 from shardpass.pipeline.plan import plan_module
 from tools.processes import environment, module_command
 
@@ -78,9 +78,9 @@ def test_the_old_name_of_the_option_is_taken_with_a_remark():
 def test_each_pipeline_says_the_machine_on_the_module():
     for pipeline in ("propagate", "check", "partition"):
         module, told = ran(STEP, f"{pipeline}{{machine=v5p}}")
-        assert machine_said(module) == "v5p"
+        assert module_machine(module) == "v5p"
         assert told == []
-    assert machine_said(ran(STEP, "propagate")[0]) == "ideal"  # of the environment
+    assert module_machine(ran(STEP, "propagate")[0]) == "ideal"  # of the environment
 
 
 def test_passes_one_by_one_are_the_pipeline():
@@ -88,7 +88,7 @@ def test_passes_one_by_one_are_the_pipeline():
     for step in ("import", "shardpass-propagate{machine=mi300x}", "shardpass-partition", "shardpass-redistribute"):
         text, told = ran(str(text), step)
         assert told == []
-    assert machine_said(text) == "mi300x"
+    assert module_machine(text) == "mi300x"
 
 
 def test_a_machine_that_is_none_is_refused_by_option_and_by_attribute():
@@ -105,7 +105,7 @@ def test_a_machine_that_is_none_is_refused_by_option_and_by_attribute():
 def test_a_file_is_named_by_its_path(tmp_path, monkeypatch):
     (tmp_path / "lab.toml").write_bytes((FOLDER / "h100.toml").read_bytes())
     monkeypatch.chdir(tmp_path)
-    assert machine_said(ran(STEP, "partition{machine=lab.toml}")[0]) == "lab.toml"
+    assert module_machine(ran(STEP, "partition{machine=lab.toml}")[0]) == "lab.toml"
 
 
 def test_a_plan_and_an_executable_know_their_machine():
