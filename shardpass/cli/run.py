@@ -109,15 +109,15 @@ def _run(argv: Sequence[str]) -> int:
 
 
 def _partitioned(data: Given, file: str, pipeline: str | None, machine: str | None) -> Any:
+    from shardpass.cost.chosen import machine_text
     from shardpass.ir.context import parse_module
-    from shardpass.pipeline.machine import set_module_machine
+    from shardpass.ir.machines import set_module_machine
     from shardpass.pipeline.run import run_in_place
-    from shardpass.redistribute.resolve import text_of_machine
     from shardpass.runtime.partitioned_signature import read_signature
 
     module = parse_module(data, file)
     if machine is not None:
-        set_module_machine(module, text_of_machine(machine))
+        set_module_machine(module, machine_text(machine))
     if pipeline is not None:
         run_in_place(module, pipeline)
     read_signature(module)  # before JAX is started for nothing

@@ -1,4 +1,4 @@
-"""Machines by name, or from a file of the older form, as ``profile=`` takes them.
+"""Machines of switches from files of the older form, which were called profiles.
 
 The file is a JSON object of a machine of switches; seconds, bytes, bytes a second::
 
@@ -20,9 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from shardpass.cost.links import Link
-from shardpass.cost.machine import MACHINES, Machine, find_machine, switched
+from shardpass.cost.machine import Machine, switched
 from shardpass.diagnostics import table_redistribute as table
-from shardpass.diagnostics.arguments import shown
 
 LEAST, MOST = 1e-50, 1e50  # what a number may be, so that no time and no price grows beyond all floats
 MOST_SHOWN = 60  # characters of a number
@@ -31,24 +30,15 @@ FLAGS = ("gathers_by_pieces", "cuts_by_slices", "floats_as_bits")
 PRODUCTS = 3.2e12  # of a file that does not say it
 
 
-def find_profile(given: str | Machine) -> Machine:
-    """The machine of that name, or that the file ``given`` (its name ends in .json) holds.
-
-    Raises ShardpassError: SP411 (no such name), SP414 (a file that cannot be read, or holds no machine).
-    """
-    if isinstance(given, Machine):
-        return given
-    if type(given) is str and given in MACHINES:
-        return find_machine(given)
-    if type(given) is not str or not given.endswith(".json"):
-        raise table.PROFILE.error(name=shown(given), known=", ".join(MACHINES))
+def read_profile(file: str) -> Machine:
+    """The machine that ``file`` holds. Raises ShardpassError (SP414) where it cannot be read, or holds none."""
     try:
-        state = Path(given).stat()
-        return _read(given, state.st_mtime_ns, state.st_size)
+        state = Path(file).stat()
+        return _read(file, state.st_mtime_ns, state.st_size)
     except OSError as error:
-        raise table.PROFILE_FILE.error(file=given, reason=error.strerror or str(error)) from None
+        raise table.PROFILE_FILE.error(file=file, reason=error.strerror or str(error)) from None
     except ValueError as error:  # not UTF-8, no JSON, or no machine
-        raise table.PROFILE_FILE.error(file=given, reason=str(error)) from None
+        raise table.PROFILE_FILE.error(file=file, reason=str(error)) from None
 
 
 @lru_cache(maxsize=16)

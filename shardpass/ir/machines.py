@@ -6,10 +6,11 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
+from shardpass.cost.chosen import chosen, machine_text
+from shardpass.cost.machine import Machine
 from shardpass.diagnostics import report
 from shardpass.diagnostics.table_cost import OLD_NAME, OTHER_MACHINE
 from shardpass.ir.annotations import MACHINE, get_text
-from shardpass.redistribute.resolve import text_of_machine
 
 
 def machine_for(module: Any, step: str, machine: str, profile: str = "") -> str:
@@ -24,8 +25,8 @@ def machine_for(module: Any, step: str, machine: str, profile: str = "") -> str:
         report(OLD_NAME.at(old=f"the option profile of {step}", new=f"machine={profile}"))
     given, before = machine or profile, get_text(module.operation, MACHINE)
     if not given:
-        return text_of_machine(before)
-    text = text_of_machine(given)
+        return machine_text(before)
+    text = machine_text(given)
     if before is not None and before != text:
         report(OTHER_MACHINE.at(before=before, step=step, machine=text))
     return text
@@ -39,3 +40,8 @@ def set_module_machine(module: Any, machine: str) -> None:
 def module_machine(module: Any) -> str | None:
     """The machine that ``module`` names."""
     return get_text(module.operation, MACHINE)
+
+
+def machine_of(module: Any) -> Machine:
+    """The machine that ``module`` names, or the usual one (``cost.chosen``). Raises as ``machine_for``."""
+    return chosen(module_machine(module))

@@ -36,6 +36,7 @@ from shardpass.diagnostics.table_runtime import Disagreement
 from shardpass.ir import annotations as names
 from shardpass.ir import jax_private
 from shardpass.ir.context import copy_module
+from shardpass.ir.machines import set_module_machine
 from shardpass.jax.cache import Entry, entry_of
 from shardpass.jax.here import machine_here
 from shardpass.jax.manual_region import wrap
@@ -43,7 +44,6 @@ from shardpass.jax.scope import PIPELINE, Mode, current, entered
 from shardpass.passes.propagate import Propagate
 from shardpass.passes.whole_axes import WholeAxes
 from shardpass.pipeline.base import ModulePass
-from shardpass.pipeline.machine import set_module_machine
 from shardpass.pipeline.resolve import Step, resolve
 from shardpass.pipeline.run import run_steps
 from shardpass.runtime.partitioned_signature import Signature

@@ -24,12 +24,12 @@ from shardpass.cost.chosen import content_text
 from shardpass.cost.machine import Machine
 from shardpass.diagnostics import Diagnostic, ShardpassError, collect
 from shardpass.ir.context import UNNAMED, copy_module, make_context
+from shardpass.ir.machines import set_module_machine
 from shardpass.jax.here import machine_of_lowered
 from shardpass.jax.hook import for_jax, using
 from shardpass.jax.scope import Mode
 from shardpass.passes.partition import Partition
 from shardpass.passes.propagate import Propagate
-from shardpass.pipeline.machine import set_module_machine
 from shardpass.pipeline.resolve import resolve
 from shardpass.pipeline.run import run_pipeline
 

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from shardpass.cost.machine import IDEAL, Machine
-from shardpass.ir.machines import machine_of
+from shardpass.ir.machines import machine_for, machine_of, set_module_machine
 from shardpass.partition.emit import emit
 from shardpass.partition.splices import spliced_table
 from shardpass.pipeline.base import ModulePass
-from shardpass.pipeline.machine import machine_for, set_module_machine
 from shardpass.pipeline.registry import register
 from shardpass.planning.choose import Decided
 from shardpass.planning.loop_price import OFF, LoopTerms
@@ -78,6 +77,8 @@ class Partition(ModulePass):
     def planned(
         self, program: Program, shardings: Shardings, decided: Decided | None = None, machine: Machine = IDEAL
     ) -> ProgramPlan:
-        """What the pass builds for ``machine``. ``decided``: by plans of the program before."""
+        """What the pass builds for ``machine``. ``decided``: by plans of the program before, on whichever machine."""
+        if decided is not None and decided.clock.machine != machine:
+            decided = None
         plan = plan_program(program, shardings, decided, machine=machine)
         return with_loops(plan, LoopTerms(self.matmul_loops, self.matmul_one_way))

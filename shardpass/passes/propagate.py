@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from jaxlib.mlir import ir
 
-from shardpass.cost.machine import Machine
+from shardpass.cost.chosen import chosen
 from shardpass.diagnostics import Place, on_one_line
 from shardpass.diagnostics.table_driver import OPTION_TYPE
 from shardpass.ir.annotations import (
@@ -22,9 +22,8 @@ from shardpass.ir.annotations import (
     get_text,
 )
 from shardpass.ir.locations import place_of
-from shardpass.ir.machines import machine_of, say_machine
+from shardpass.ir.machines import machine_for, set_module_machine
 from shardpass.pipeline.base import ModulePass
-from shardpass.pipeline.machine import machine_for, set_module_machine
 from shardpass.pipeline.registry import register
 from shardpass.planning.search import Decision, decide
 from shardpass.program.program import OpKind, Program
@@ -32,7 +31,6 @@ from shardpass.program.read import Handles
 from shardpass.program.shardings import Shardings
 from shardpass.program.table import Table, keep, table_of
 from shardpass.propagation.engine import describe
-from shardpass.redistribute.resolve import prices_of
 from shardpass.redistribute.terms.limit import read_limit
 from shardpass.sharding import Sharding
 
@@ -135,16 +133,16 @@ class Propagate(ModulePass):
             del attributes[CONSTRAINTS]
 
     def _decided(self, program: Program, directions: dict[int, str], machine: str) -> Decision:
-        profile, limit = prices_of(machine), read_limit(self.fit)
+        on, limit = chosen(machine), read_limit(self.fit)
         if limit is None:
-            return decide(program, directions, self.effort, machine, settle_results=self.settle_results)
+            return decide(program, directions, self.effort, on, settle_results=self.settle_results)
         if limit == "max":  # which limits redistributions
             raise OPTION_TYPE.error(
                 option="fit", name=self.name, type="bytes, as in 16GiB", value="max", default="none"
             )
         from shardpass.planning.limited import decide_within  # where a program must fit, which most need not
 
-        return decide_within(limit, program, directions, self.effort, machine)
+        return decide_within(limit, program, directions, self.effort, on)
 
 
 def barriers(program: Program, handles: Handles) -> dict[int, str]:

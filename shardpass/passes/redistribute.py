@@ -10,7 +10,7 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
-from shardpass.cost.profiles import find_profile
+from shardpass.cost.chosen import chosen
 from shardpass.diagnostics import Place, ShardpassError
 from shardpass.diagnostics.table_redistribute import ATTRIBUTE
 from shardpass.ir.annotations import (
@@ -26,17 +26,15 @@ from shardpass.ir.annotations import (
 )
 from shardpass.ir.for_xla import keep_row_major, mark_manual
 from shardpass.ir.locations import place_of
-from shardpass.ir.machines import machine_of
+from shardpass.ir.machines import machine_for
 from shardpass.ir.reductions import channels
 from shardpass.ir.tuples import restore_tuples
 from shardpass.ir.walk import OpLists, named
 from shardpass.pipeline.base import ModulePass
-from shardpass.pipeline.machine import machine_for
 from shardpass.pipeline.registry import register
 from shardpass.redistribute import Plan, plan_redistribution
 from shardpass.redistribute.program.lower import emit
 from shardpass.redistribute.program.lower_parts import DeviceValues
-from shardpass.redistribute.resolve import profile_of
 from shardpass.redistribute.terms.limit import read_limit
 from shardpass.sharding import Mesh, Sharding, TupleSharding, parse_sharding
 
@@ -101,7 +99,7 @@ class Redistribute(ModulePass):
         mesh, devices = mesh_of(module), num_devices(module)
         terms = {
             "planner": self.planner,
-            "machine": profile_of(machine_for(module, self.name, self.machine, self.profile)),
+            "machine": chosen(machine_for(module, self.name, self.machine, self.profile)),
             "memory_limit": read_limit(self.memory_limit),
         }
         lists = OpLists(module.operation)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from shardpass.cost.chosen import machine_text
 from shardpass.ir.annotations import EXACT
 from shardpass.ir.context import UNNAMED
 from shardpass.ir.machines import machine_of
@@ -14,7 +15,6 @@ from shardpass.planning.loop_price import OFF, LoopTerms
 from shardpass.planning.loops import with_loops
 from shardpass.planning.plan import ProgramPlan
 from shardpass.planning.planner import plan_program
-from shardpass.redistribute.resolve import text_of_machine
 
 
 def plan_module(
@@ -41,7 +41,7 @@ def plan_module(
     """
     options = f"constraints={show_value(constraints)}"
     if machine is not None:
-        options += f" machine={show_value(text_of_machine(machine))}"
+        options += f" machine={show_value(machine_text(machine))}"
     module = run_pipeline(text_or_module, f"propagate{{{options}}}", filename=filename)
     with module.context:
         table = spliced_table(module)

@@ -139,7 +139,7 @@ def redistribution(reshard: Reshard, machine: Machine) -> Plan:
         shape, source, target = stack_manual_axes(shape, source, target, mesh)
     element = reshard.type.element.mlir
     ends = _on(source, mesh), _on(target, mesh)
-    return plan_redistribution(shape, element, *ends, num_devices=mesh.num_devices, profile=machine)
+    return plan_redistribution(shape, element, *ends, num_devices=mesh.num_devices, machine=machine)
 
 
 def _on(sharding: Sharding, mesh: PrimeMesh) -> Sharding:

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from shardpass.cost.chosen import chosen
 from shardpass.cost.collective import ALL_GATHER, PERMUTE, REDUCE_SCATTER, bytes_received
 from shardpass.cost.groups import seconds
 from shardpass.cost.machine import Machine, Work
-from shardpass.cost.profiles import find_profile
 from shardpass.planning.loop_blocks import Blocks, Product
 from shardpass.redistribute.problem.device_arrays import IntArray
 from shardpass.redistribute.problem.sub_axes import SubAxes
@@ -86,10 +86,9 @@ class LoopTerms:
     which: str = OFF
     one_way: bool = False
 
-    @property
-    def machine(self) -> Machine:
-        """The machine whose time is modelled."""
-        return find_profile("default" if self.which in (OFF, ALL, MEMORY) else self.which)
+    def machine(self, usual: Machine) -> Machine:
+        """The machine whose time is modelled: the one that is named, else the ``usual`` one."""
+        return usual if self.which in (OFF, ALL, MEMORY) else chosen(self.which)
 
     def both_ways(self, pair: Pair) -> bool:
         """Among 4 devices or fewer, both ways together would hold as many tiles as there are."""

@@ -59,7 +59,7 @@ def with_loops(plan: ProgramPlan, terms: LoopTerms) -> ProgramPlan:
     """``plan`` with the loops that ``terms`` take."""
     if terms.which == OFF:
         return plan
-    machine = terms.machine
+    machine = terms.machine(plan.machine)
     loops: list[MatmulLoop] = []
     for block in blocks_of(plan.body):
         products: set[int] = set()
@@ -167,7 +167,9 @@ class _Candidates:
     ) -> MatmulLoop:
         sub_axes = sub_axes_of(self.program.mesh.mesh)
         both_ways = self.terms.both_ways(pair)
-        return MatmulLoop(kind, at, step, products, between, axes, pair, both_ways, sub_axes, self.terms.machine)
+        return MatmulLoop(
+            kind, at, step, products, between, axes, pair, both_ways, sub_axes, self.terms.machine(self.machine)
+        )
 
 
 # ---------------------------------------------------------------- what takes each copy

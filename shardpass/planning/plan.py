@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from shardpass.by_device import most_received
+from shardpass.cost.chosen import chosen
 from shardpass.cost.machine import IDEAL, Machine
-from shardpass.cost.profiles import find_profile
 from shardpass.diagnostics.printable import joined
 from shardpass.html_table import html_table
 from shardpass.planning.alive import Alive, alive
@@ -67,7 +67,7 @@ class ProgramPlan:
 
         Of those in turn with products, what the two take beyond the products alone.
         """
-        on = self.machine if machine is None else find_profile(machine)
+        on = self.machine if machine is None else chosen(machine)
         return sum(sent.seconds(on) * sent.times for sent in self.collectives)
 
     @cached_property

@@ -13,6 +13,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
+from shardpass.cost.chosen import chosen
 from shardpass.cost.machine import Machine
 from shardpass.diagnostics import table_redistribute as table
 from shardpass.diagnostics.arguments import renamed, shown
@@ -28,7 +29,6 @@ from shardpass.redistribute.program.digits import Unproven
 from shardpass.redistribute.program.ends import final_state, held_under
 from shardpass.redistribute.program.ops import DeviceProgram
 from shardpass.redistribute.program.simulate import check
-from shardpass.redistribute.resolve import profile_of
 from shardpass.redistribute.terms.choice import Terms, label_of
 from shardpass.redistribute.terms.costs import cost, local_prices
 from shardpass.redistribute.terms.limit import Limit, read_limit
@@ -46,9 +46,9 @@ def plan_redistribution(
     *,
     planner: str = "best",
     num_devices: int | None = None,
-    machine: str | Machine | Profile | None = None,
+    machine: str | Machine | None = None,
     memory_limit: int | str | None = "max",
-    profile: str | Profile | None = None,
+    profile: str | Machine | None = None,
 ) -> Plan:
     """The plan that takes an array of ``shape`` from one sharding to another over the same devices.
 
@@ -71,7 +71,7 @@ def plan_redistribution(
     sizes = shape_of(shape)
     sides = sharding_of(source, "source", len(sizes)), sharding_of(target, "target", len(sizes))
     meshes = tuple(given.mesh if isinstance(given, Sharding) else None for given in sides)
-    terms = Terms(profile_of(renamed("plan_redistribution", machine, profile)), read_limit(memory_limit))
+    terms = Terms(chosen(renamed("plan_redistribution", machine, profile)), read_limit(memory_limit))
     if type(planner) is not str or planner not in PLANNERS:
         raise table.PLANNER.error(name=shown(planner), known=" and ".join(PLANNERS))
     return _cached(sizes, element_name_of(element_type), *sides, planner, count_of(num_devices), terms, meshes)

@@ -15,20 +15,18 @@ from typing import Any
 import numpy as np
 from jaxlib.mlir import ir
 
+from shardpass.cost.chosen import chosen
 from shardpass.cost.machine import Machine
-from shardpass.cost.profiles import find_profile
 from shardpass.diagnostics import NOWHERE, Place, ShardpassError
 from shardpass.ir.annotations import MESH, TILED_SHARDING, Signature, get_text, main_of
 from shardpass.ir.collectives import CollectiveUse, collective_ops
 from shardpass.ir.context import UNNAMED
 from shardpass.ir.frames import user_frame
+from shardpass.ir.machines import module_machine
 from shardpass.ops.splits.factors import DimAxes
 from shardpass.ops.splits.prime_mesh import PrimeMesh
-from shardpass.pipeline.machine import module_machine
 from shardpass.planning.plan import ProgramPlan
 from shardpass.program.program import Block, Op
-from shardpass.redistribute.resolve import profile_of
-from shardpass.redistribute.terms.costs import Profile
 from shardpass.report.explanation import Explanation
 from shardpass.report.in_turn import InTurn, hops, tile
 from shardpass.report.naming import Names, Sources
@@ -62,9 +60,9 @@ def explain_module(
     Raises ShardpassError where it cannot be partitioned, SP901 to SP903 for a machine that is none.
     """
     if machine is not None:
-        machine = profile_of(machine)
+        machine = chosen(machine)
     seen = Watched() if is_partitioned(module) else watch(module, pipeline)
-    machine = profile_of(module_machine(module)) if machine is None else machine
+    machine = chosen(module_machine(module)) if machine is None else machine
     mesh = _mesh(module)
     file = called(module, file)
     sources = Sources(folders)

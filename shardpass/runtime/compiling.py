@@ -10,6 +10,7 @@ from typing import Any
 import jax
 from jaxlib.mlir import ir
 
+from shardpass.cost.chosen import machine_text
 from shardpass.cost.machine import Machine
 from shardpass.diagnostics import ShardpassError, table_runtime
 from shardpass.diagnostics.arguments import wrong_argument
@@ -20,10 +21,9 @@ from shardpass.ir.context import copy_module, parse_module
 from shardpass.ir.doors import LargeFile
 from shardpass.ir.inspecting import drop_inspections
 from shardpass.ir.locations import first_names, place_of
+from shardpass.ir.machines import machine_for, module_machine
 from shardpass.ir.walk import OpLists, named
 from shardpass.ir.written import bytecode
-from shardpass.pipeline.machine import machine_for, module_machine
-from shardpass.redistribute.resolve import text_of_machine
 from shardpass.runtime.executable import Executable, first_line
 from shardpass.runtime.manual_computation import over_devices
 from shardpass.runtime.partitioned_signature import Signature, read_signature
@@ -65,7 +65,7 @@ def compile(
     signature = read_signature(copy)
     decided_for = module_machine(copy)
     if machine is not None:
-        machine_for(copy, "compile()", text_of_machine(machine))
+        machine_for(copy, "compile()", machine_text(machine))
     executable = _compiled(copy, signature, devices)
     executable.machine = decided_for
     return executable

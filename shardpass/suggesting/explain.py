@@ -9,18 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from shardpass.cost import machine as cost
+from shardpass.cost.chosen import chosen
 from shardpass.diagnostics import collect
 from shardpass.diagnostics.arguments import text_of, whole, wrong_argument
 from shardpass.diagnostics.table_suggest import SHARDINGS_OF_WHAT
 from shardpass.ir.annotations import EXACT
 from shardpass.ir.context import parse_module
 from shardpass.ir.doors import Given
+from shardpass.ir.machines import module_machine
 from shardpass.pipeline.base import show_value
-from shardpass.pipeline.machine import module_machine
 from shardpass.pipeline.run import run_in_place
 from shardpass.planning.loop_price import OFF
-from shardpass.planning.machine import Machine
-from shardpass.redistribute.resolve import prices_of
 from shardpass.redistribute.terms.limit import read_limit
 from shardpass.report.build import PIPELINE, explain_module, is_partitioned
 from shardpass.report.explanation import Explanation
@@ -115,7 +114,7 @@ def with_hints(
     with collect():
         put_mesh(module, mesh, file)
         run_in_place(module, "shardpass-import")
-        return find_hints(module, effort, Machine(prices_of(machine or module_machine(module))), Sources(folders))
+        return find_hints(module, effort, chosen(machine or module_machine(module)), Sources(folders))
 
 
 def pipeline(effort: int, matmul_loops: str = OFF, machine: str | None = None, constraints: str = EXACT) -> str:

@@ -30,20 +30,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from shardpass.cost import machine as cost
+from shardpass.cost.chosen import chosen, machine_text
+from shardpass.cost.machine import Machine
 from shardpass.diagnostics import NOWHERE, Place
 from shardpass.diagnostics.table_suggest import LIMIT_TOO_LOW
 from shardpass.ir.context import UNNAMED
 from shardpass.ir.doors import Given
+from shardpass.ir.machines import module_machine
 from shardpass.passes.propagate import barriers
 from shardpass.pipeline.base import show_value
-from shardpass.pipeline.machine import module_machine
 from shardpass.planning.cost import price
 from shardpass.planning.limited import NO_LIMIT, Limit, LimitedSearch, Task, search_within
 from shardpass.planning.plan import ProgramPlan
 from shardpass.planning.planner import plan_program
 from shardpass.program.read import read_program
 from shardpass.propagation.program import Propagated
-from shardpass.redistribute.resolve import prices_of, text_of_machine
 from shardpass.redistribute.terms.limit import read_limit, show_bytes
 from shardpass.sharding import Mesh, Sharding
 from shardpass.sharding.quoting import bare
@@ -98,8 +99,8 @@ def suggest_module(
     limit = None if memory_limit is None else read_limit(memory_limit)
     allowed = None if limit is None or limit == "max" else limit
     module = imported(data, file, mesh)
-    machine = text_of_machine(machine or module_machine(module))
-    prices = Machine(prices_of(machine))
+    machine = machine_text(machine or module_machine(module))
+    on = chosen(machine)
     with module.context:
         asked = _Suggesting(module, file, allowed, effort, on, _propagate(effort, machine))
     return asked.run()

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from shardpass.cost.chosen import machine_text
 from shardpass.cost.machine import Machine
 from shardpass.diagnostics import NOWHERE, Place, ShardpassError, collect
 from shardpass.diagnostics.arguments import has, renamed, shown, whole, wrong_argument
@@ -16,9 +17,8 @@ from shardpass.diagnostics.table_suggest import MESH_SIZE, NO_MESH, NOT_A_PROGRA
 from shardpass.ir.annotations import mesh_of, num_devices, set_mesh, set_num_devices
 from shardpass.ir.context import UNNAMED, is_bytecode, parse_module
 from shardpass.ir.doors import Given
-from shardpass.pipeline.machine import module_machine, set_module_machine
+from shardpass.ir.machines import module_machine, set_module_machine
 from shardpass.pipeline.run import run_in_place
-from shardpass.redistribute.resolve import text_of_machine
 from shardpass.sharding import Mesh
 
 
@@ -157,7 +157,7 @@ def machine_of(function: str, machine: Any, profile: Any = None) -> str | None:
     if not isinstance(given, str | os.PathLike | Machine):
         wanted = "the name of a machine, the path of a file NAME.toml that describes one, or a Machine"
         raise wrong_argument(function, argument, given, wanted)
-    return text_of_machine(given)
+    return machine_text(given)
 
 
 def decide_for(module: Any, machine: str | None, usual: str | None) -> None:

@@ -17,7 +17,7 @@ from jax.sharding import PartitionSpec as P
 import shardpass
 import shardpass.jax as spj
 from shardpass.cli import explain as command
-from shardpass.cost.profiles import find_profile
+from shardpass.cost.chosen import chosen
 from shardpass.diagnostics import collect
 from shardpass.jax.hook import for_jax
 from shardpass.pipeline.plan import plan_module
@@ -197,7 +197,7 @@ def test_times_of_loops_that_are_built_are_those_of_the_plan(shape, backward, pr
     found = shardpass.explain(lowered(shape, backward), matmul_loops="all", machine=profile)
     inside = sum(row.seconds for row in found.rows if row.kind == "collective_permute")
     assert found.loops
-    machine = find_profile(profile)
+    machine = chosen(profile)
     assert inside == pytest.approx(sum(loop.price(machine).beside for loop in found.plan.loops))
 
 

@@ -15,10 +15,10 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from shardpass.calibrating.memory import keep_freed_memory
 from tools.bench.peers import set_devices
 from tools.bench.real_programs import real_programs
 from tools.bench.underspecified_programs import FORMS, PROGRAMS
-from tools.memory import keep_freed_memory
 from tools.processes import ROOT
 
 MACHINE = "cpu"  # that is run, and by which all plans are priced
@@ -174,22 +174,19 @@ def modelled(module: Any, plan: Any) -> tuple[float, float, int, int]:
 
 def work(plan: Any) -> float:
     """Seconds of what a device computes."""
+    from shardpass.planning.clock import Clock
     from shardpass.planning.cost import price
-    from shardpass.planning.machine import Machine
-    from shardpass.redistribute.terms.profiles import find_profile
 
-    profile = find_profile(MACHINE)
-
-    class Work(Machine):
+    class Work(Clock):
         """To which collectives are free."""
 
-        def send(self, count: int, axes: Any, mesh: Any) -> float:
+        def collective(self, kind: str, received: int, axes: Any, mesh: Any) -> float:
             return 0.0
 
         def move(self, array: Any, source: Any, target: Any, mesh: Any) -> float:
             return 0.0
 
-    return price(plan, Work(profile)) / profile.bandwidth
+    return price(plan, Work(chosen(MACHINE)))
 
 
 def prepare() -> None:

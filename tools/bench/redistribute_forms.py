@@ -49,14 +49,14 @@ def forced(number: int) -> Iterator[None]:
 
 def plan_of(problem: Problem, element: str, profile: str) -> Any:
     """The plan, built anew: plans are cached by their arguments, and a forced form is none of them."""
-    from shardpass.cost.profiles import find_profile
+    from shardpass.cost.chosen import chosen
     from shardpass.redistribute.planner import solve
     from shardpass.redistribute.problem.checks import make_problem
     from shardpass.redistribute.terms.choice import Terms
     from tools.bench.redistribute_measure import shardings
 
     made = make_problem(problem.shape, element, *shardings(problem), problem.devices)
-    return solve(made, "best", Terms(find_profile(profile), "max"))
+    return solve(made, "best", Terms(chosen(profile), "max"))
 
 
 def forms_of(problem: Problem, element: str, profile: str) -> dict[str, Any]:

@@ -30,8 +30,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from shardpass.cost.chosen import chosen
 from shardpass.cost.machine import Machine
-from shardpass.cost.profiles import find_profile
 from shardpass.diagnostics import ShardpassError
 from shardpass.redistribute import planner
 from shardpass.redistribute.candidates.gather import meet
@@ -173,7 +173,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments.problems < 1:
         parser.error("--problems must be at least 1")
     try:
-        profile = find_profile(arguments.profile)
+        profile = chosen(arguments.profile)
     except ShardpassError as error:
         parser.error(str(error))
     rows = simulate(sizes, arguments.problems, arguments.seed, profile)

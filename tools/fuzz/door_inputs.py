@@ -120,7 +120,7 @@ def profiles() -> Iterator[tuple[str, bytes]]:
 
     axes = {"latency": 1e-6, "bandwidth": 1e9, "copies": 1e12, "axes": {"x": {"latency": 1e-5, "bandwidth": 5e10}}}
     blocks = {**axes, "axes": {}, "blocks": [{"devices": 2, "latency": 0, "bandwidth": 1e10}], "runs": 1e8}
-    named = {name: to_json(find_machine(name)) for name in ("default", "ethernet", "h100", "pod")}
+    named = {name: to_json(find_machine(name)) for name in ("cpu", "h100", "ideal")}
     for name, data in {**named, "of-axes": axes, "of-blocks": blocks}.items():
         yield name, json.dumps(data, indent=1).encode()
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from shardpass.cost.machine import find_machine
+from shardpass.cost.chosen import chosen
 from shardpass.element_types import element_type
 from shardpass.redistribute import Plan, plan_redistribution
 from tools.bench.hlo_traffic import traffic
@@ -143,7 +143,7 @@ def beside_shardy(problem: Problem, plan: Plan) -> list[str]:
     theirs, ours = moved.bytes, plan.bytes_received
     if ours <= theirs:
         return ["fewer bytes than Shardy" if ours < theirs else "as many bytes as Shardy"]
-    link, count = find_machine("default").links[0], sum(step.bytes > 0 for step in plan.steps)
+    link, count = chosen("default").links[0], sum(step.bytes > 0 for step in plan.steps)
     pairs = (count, ours), (moved.collectives, theirs)
     times = [collectives * link.latency + received / link.bandwidth for collectives, received in pairs]
     seen = f"best receives {ours} bytes in {count} collectives, Shardy's program {theirs} in {moved.collectives}"

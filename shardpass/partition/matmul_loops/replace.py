@@ -9,6 +9,7 @@ from shardpass.diagnostics.table_passes import MATMUL_LEFT, MATMUL_LOOP, MATMUL_
 from shardpass.ir.annotations import CAUSE, IN_TURN, get_text, main_of, text
 from shardpass.ir.for_xla import mark_manual
 from shardpass.ir.locations import place_of
+from shardpass.ir.machines import machine_of
 from shardpass.ir.order import Order
 from shardpass.ir.reductions import channels
 from shardpass.ir.walk import OpList, OpLists, named, read_block, read_blocks
@@ -23,7 +24,7 @@ class Loops:
     """What is done in one module. ``planned``: partitioning has said which of its own collectives become loops."""
 
     def __init__(self, terms: LoopTerms, unroll: int, module: Any, mesh: Mesh, planned: bool) -> None:
-        self.terms = terms
+        self.terms, self.machine = terms, terms.machine(machine_of(module))
         self.unroll = unroll
         self.module = module
         self.planned = planned
@@ -56,13 +57,12 @@ class Loops:
         """Builds the loops of one block; whether there was one."""
         taken: set[Any] = set()
         chosen = []
-        machine = self.terms.machine
         for candidate in candidates(inside, devices):
             ops = {part.op for part in candidate.parts}
             if ops & taken:
                 continue
             pair = candidate.pair
-            cost = price(pair, machine, self.sub_axes, self.terms.both_ways(pair))
+            cost = price(pair, self.machine, self.sub_axes, self.terms.both_ways(pair))
             if self._is_taken(candidate, pair, cost):
                 taken |= ops
                 chosen.append((candidate, pair, cost))
@@ -91,5 +91,5 @@ class Loops:
             "held": held(pair, self.terms.both_ways(pair)),
             "apart": f"{cost.apart * 1e6:.1f}",
             "in_turn": f"{cost.in_turn * 1e6:.1f}",
-            "profile": self.terms.machine.name,
+            "profile": self.machine.name,
         }

@@ -16,9 +16,9 @@ import shardpass.jax as spj
 from shardpass.cost.chosen import VARIABLE
 from shardpass.cost.machine import find_machine
 from shardpass.diagnostics import ShardpassError, collect
+from shardpass.ir.machines import module_machine
 from shardpass.jax import here, hook
 from shardpass.jax.here import machine_here
-from shardpass.pipeline.machine import module_machine
 
 MESH = jax.make_mesh((8,), ("x",), axis_types=(AxisType.Auto,), devices=jax.devices()[:8])
 ROWS, COLUMNS = NamedSharding(MESH, P("x")), NamedSharding(MESH, P(None, "x"))

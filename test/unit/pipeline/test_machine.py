@@ -10,7 +10,7 @@ import shardpass
 from shardpass import run_pipeline
 from shardpass.cost.machine import FOLDER, find_machine
 from shardpass.diagnostics import ShardpassError, collect
-from shardpass.pipeline.machine import module_machine
+from shardpass.ir.machines import module_machine
 from shardpass.pipeline.plan import plan_module
 from tools.processes import environment, module_command
 

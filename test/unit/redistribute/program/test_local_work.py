@@ -6,6 +6,7 @@ import execution as x
 import numpy as np
 import pytest
 
+from shardpass.cost.chosen import chosen
 from shardpass.cost.machine import find_machine, switched
 from shardpass.element_types import element_type
 from shardpass.redistribute import plan_redistribution
@@ -112,7 +113,7 @@ ROWS = "{mesh['x'=4], [{'x'}, {}]}"
 )
 def test_the_length_of_runs_decides_where_they_are_joined(columns, form):
     """Columns to rows on 4 devices: pieces of 8, 16, 28 or 2,000 bytes come, and are joined along the columns."""
-    plan = plan_redistribution((4096, columns), "f32", COLUMNS, "{mesh['x'=4], [{'x'}, {}]}", profile="cpu")
+    plan = plan_redistribution((4096, columns), "f32", COLUMNS, "{mesh['x'=4], [{'x'}, {}]}", machine="cpu")
     kinds = [type(op).__name__ for op in plan.program]
     assert (kinds[-1] == "AllToAll") == (form == "in place"), kinds
     assert plan.bytes_received == plan.lower_bound_bytes
@@ -120,7 +121,7 @@ def test_the_length_of_runs_decides_where_they_are_joined(columns, form):
 
 def test_a_gather_goes_by_pieces_only_where_the_profile_says_so():
     for name, kind in (("cpu", "all_to_all"), ("default", "all_gather")):
-        plan = plan_redistribution((96, 4000), "f32", COLUMNS, "{mesh['x'=4], [{}, {}]}", profile=name)
+        plan = plan_redistribution((96, 4000), "f32", COLUMNS, "{mesh['x'=4], [{}, {}]}", machine=name)
         assert [step.kind for step in plan.steps] == [kind]
         assert plan.bytes_received == 3 * 96 * 1000 * 4
         assert ("stablehlo.all_to_all" in plan.to_module()) == (name == "cpu")
@@ -131,7 +132,7 @@ def test_an_exchange_by_slices_is_one_concatenation():
     source, target = "{mesh['x'=4], [{'x'}, {}, {}]}", "{mesh['x'=4], [{}, {'x'}, {}]}"
     whole = np.arange(256 * 40 * 21, dtype=np.float32).reshape(256, 40, 21)
     for name, slices in (("cpu", 4), ("default", 0)):
-        plan = plan_redistribution(whole.shape, "f32", source, target, profile=name)
+        plan = plan_redistribution(whole.shape, "f32", source, target, machine=name)
         text = plan.to_module()
         assert (text.count("stablehlo.slice"), text.count("stablehlo.concatenate")) == (slices, slices // 4)
         for d, got in enumerate(x.run_plan(plan, whole)):
@@ -144,7 +145,7 @@ def test_rows_of_blocks_are_turned_where_they_come(element):
     source, target = "{mesh['x'=4], [{}, {}, {}, {'x'}]}", "{mesh['x'=4], [{}, {'x'}, {}, {}]}"
     whole = (np.arange(64 * 8 * 9 * 80) % 113).reshape(64, 8, 9, 80).astype({"f32": "float32", "i8": "int8"}[element])
     machine = switched("slices", 0.0, 1e9, math.inf, runs=1.0, elements=1e6, places=1e9, cuts_by_slices=True)
-    plan = plan_redistribution(whole.shape, element, source, target, profile=machine)
+    plan = plan_redistribution(whole.shape, element, source, target, machine=machine)
     exchange = next(op for op in plan.program if isinstance(op, ops.AllToAll))
     assert (exchange.by_slices, exchange.split, exchange.concat) == (True, 2, 0)
     for d, got in enumerate(x.run_plan(plan, whole)):
@@ -153,7 +154,7 @@ def test_rows_of_blocks_are_turned_where_they_come(element):
 
 def test_many_blocks_are_not_cut_one_by_one():
     source, target = "{mesh['x'=32], [{'x'}, {}]}", "{mesh['x'=32], [{}, {'x'}]}"
-    plan = plan_redistribution((1024, 4096), "f32", source, target, profile="cpu")
+    plan = plan_redistribution((1024, 4096), "f32", source, target, machine="cpu")
     assert "stablehlo.slice" not in plan.to_module()
 
 
@@ -166,7 +167,7 @@ def test_each_form_gives_the_same_array():
     for dear in ("runs", "elements", "places"):
         rates = {rate: 1.0 if rate == dear else 1e6 for rate in ("runs", "elements", "places")}
         machine = switched(dear, 0.0, 1e9, math.inf, **rates)
-        plan = plan_redistribution((64, 28, 56), "i64", source, target, profile=machine)
+        plan = plan_redistribution((64, 28, 56), "i64", source, target, machine=machine)
         tiles = [whole[..., 14 * b : 14 * b + 14] for _ in range(2) for b in range(4)]
         wanted = [whole[16 * b : 16 * b + 16, 14 * a : 14 * a + 14] for a in range(2) for b in range(4)]
         for got, want in zip(evaluate(plan.program, tiles), wanted, strict=True):
@@ -193,7 +194,7 @@ def test_what_is_sliced_away_is_not_padded():
 
 @pytest.mark.parametrize("element", ["bf16", "f8E4M3FN"])
 def test_narrow_floats_travel_as_bits_where_the_profile_says_so(element):
-    plans = {name: plan_redistribution((8, 64), element, ROWS, COLUMNS, profile=name) for name in ("cpu", "default")}
+    plans = {name: plan_redistribution((8, 64), element, ROWS, COLUMNS, machine=name) for name in ("cpu", "default")}
     assert isinstance(plans["cpu"].program[0], ops.AsBits)
     width = {"bf16": 16, "f8E4M3FN": 8}[element]
     exchanges = [line for line in plans["cpu"].to_module().splitlines() if "stablehlo.all_to_all" in line]
@@ -205,7 +206,7 @@ def test_narrow_floats_travel_as_bits_where_the_profile_says_so(element):
 def test_sums_do_not_travel_as_bits():
     """Integers of the bits add otherwise than the floats."""
     partial = "{mesh['x'=4], [{}, {}], unreduced={'x'}}"
-    plan = plan_redistribution((8, 64), "bf16", partial, ROWS, profile="cpu")
+    plan = plan_redistribution((8, 64), "bf16", partial, ROWS, machine="cpu")
     assert "reduce_scatter" in [step.kind for step in plan.steps]
     assert "bitcast_convert" not in plan.to_module()
 
@@ -213,5 +214,5 @@ def test_sums_do_not_travel_as_bits():
 def test_profiles_say_what_local_work_takes():
     cpu = local_prices(find_machine("cpu"))
     assert (cpu.runs, cpu.gathers_by_pieces, cpu.cuts_by_slices, cpu.floats_as_bits) == (5e7, True, True, True)
-    default = find_machine("default")
+    default = chosen("default")
     assert local_prices(default) == usual_prices(default.memory_bandwidth)

@@ -6,6 +6,7 @@ import random
 import execution as x
 import pytest
 
+from shardpass.cost.chosen import chosen
 from shardpass.cost.machine import find_machine
 from shardpass.diagnostics import ShardpassError
 from shardpass.redistribute import plan_redistribution
@@ -156,6 +157,6 @@ def test_what_receives_the_least_possible_has_no_rival():
 
 @pytest.mark.parametrize(("tiles", "most"), [((10, 3), 10 + 3 + 3 + 10), ((3, 10), 3 + 10 + 10 + 10)])
 def test_within_max_live_both_tiles_the_result_again_and_the_greater_again(tiles, most):
-    assert Terms(find_machine("default"), "max", tiles).most_live == most
-    assert Terms(find_machine("default"), 7, tiles).most_live == 7
-    assert Terms(find_machine("default"), None, tiles).most_live is None
+    assert Terms(chosen("default"), "max", tiles).most_live == most
+    assert Terms(chosen("default"), 7, tiles).most_live == 7
+    assert Terms(chosen("default"), None, tiles).most_live is None

@@ -7,7 +7,7 @@ import subprocess
 import numpy as np
 import pytest
 
-from shardpass.cost.machine import find_machine
+from shardpass.cost.chosen import chosen
 from shardpass.redistribute import plan_redistribution
 from shardpass.redistribute.problem.checks import make_problem
 from shardpass.redistribute.program.evaluate import evaluate
@@ -15,7 +15,7 @@ from tools.bench.simulate_scale import HOST, TILE, WAYS, Row, Way, plan_by, pric
 from tools.processes import environment, module_command
 
 SCALE = module_command("tools.bench.simulate_scale")
-POD = find_machine("pod")
+POD = chosen("pod")
 
 
 def test_the_sample_depends_on_the_seed_alone():
