@@ -1,6 +1,6 @@
-"""``python -m shardpass``: the command ``shardpass``."""
+"""``python -m shardpass``: the command ``shardpass``, which imports packages that import this one."""
 
-from shardpass.cli.shardpass import main
+import runpy
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    runpy.run_module("shardpass.cli.shardpass", run_name="__main__")

@@ -41,13 +41,22 @@ def machine_text(given: object = None) -> str:
         given, where = os.environ.get(VARIABLE) or USUAL, f" ({VARIABLE})"
     if isinstance(given, Machine):
         return identity(given)
-    if isinstance(given, os.PathLike):
-        given = os.fspath(given)
+    given = path_or_name(given)
     if not isinstance(given, str):
         raise _unknown(given, where)
     text = "".join([given])  # of a class of the user's
     _find(text, where)
     return text
+
+
+def path_or_name(given: object) -> object:
+    """``given``, of a path its text. Raises ShardpassError (SP901) where the object raises."""
+    if not isinstance(given, os.PathLike):
+        return given
+    try:
+        return os.fspath(given)
+    except Exception:  # of an object that says that it is a path
+        raise _unknown(given, "") from None
 
 
 def chosen(given: object = None) -> Machine:

@@ -106,21 +106,21 @@ def only_ours(call: Callable[..., Any], given: dict[str, Any]) -> bool:
 
 PLAN = {
     "shape": (8, 4), "element_type": "f32", "source": "{devices=[2,1]<=[2]}", "target": "{devices=[1,2]<=[2]}",
-    "planner": "best", "num_devices": 2, "profile": "default", "memory_limit": "max",
+    "planner": "best", "num_devices": 2, "machine": "h100", "memory_limit": "max",
 }  # fmt: skip
 SMALL = {
     "parse_sharding": (shardpass.parse_sharding, {"text": "{replicated}", "strict": True}),
     "run_pipeline": (shardpass.run_pipeline, {"text_or_module": PROGRAM, "pipeline": "import", "filename": "x"}),
-    "compile": (shardpass.compile, {"module": PROGRAM, "devices": None}),
+    "compile": (shardpass.compile, {"module": PROGRAM, "devices": None, "machine": None}),
 }
 PLANNED = {
     "explain": (
         shardpass.explain,
-        {"f": PROGRAM, "mesh": None, "profile": "default", "trips": None, "memory_limit": None, "effort": 0,
+        {"f": PROGRAM, "mesh": None, "machine": "h100", "trips": None, "memory_limit": None, "effort": 0,
          "hints": False, "matmul_loops": "off"},
     ),
     "suggest": (
-        shardpass.suggest, {"f": PROGRAM, "mesh": None, "memory_limit": None, "effort": 1, "profile": ""},
+        shardpass.suggest, {"f": PROGRAM, "mesh": None, "memory_limit": None, "effort": 1, "machine": ""},
     ),
 }  # fmt: skip
 

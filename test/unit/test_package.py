@@ -12,6 +12,7 @@ import jaxlib
 import pytest
 
 import shardpass
+from shardpass.cli.shardpass import COMMANDS
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -52,11 +53,15 @@ def test_the_version() -> None:
 
 
 def test_every_command_is_a_module_with_main() -> None:
-    assert {name.removeprefix("shardpass-"): target for name, target in PROJECT["scripts"].items()} == {
+    commands = {
         path.stem.replace("_", "-"): f"shardpass.cli.{path.stem}:main"
         for path in (ROOT / "shardpass" / "cli").glob("*.py")
         if re.search(r"^def main\(", path.read_text(), re.MULTILINE)
     }
+    assert set(commands) == {"shardpass", *COMMANDS}
+    scripts = {name.removeprefix("shardpass-"): target for name, target in PROJECT["scripts"].items()}
+    assert scripts == {name: target for name, target in commands.items() if name in scripts}
+    assert set(commands) - set(scripts) == {"calibrate", "machines"}  # of the command shardpass alone
 
 
 def test_classifiers_are_of_versions_that_are_tested() -> None:
