@@ -174,6 +174,7 @@ def modelled(module: Any, plan: Any) -> tuple[float, float, int, int]:
 
 def work(plan: Any) -> float:
     """Seconds of what a device computes."""
+    from shardpass.cost.chosen import chosen
     from shardpass.planning.clock import Clock
     from shardpass.planning.cost import price
 

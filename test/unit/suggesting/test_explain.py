@@ -140,7 +140,7 @@ def test_the_command_takes_a_machine(tmp_path: Path, capsys: pytest.CaptureFixtu
         printed[words] = json.loads(capsys.readouterr().out)
     assert printed["--machine", "pod"] == printed["--profile", "pod"]
     assert printed["--machine", "pod"]["profile"] == "pod" != printed[()]["profile"]
-    assert printed["--machine", "pod"]["seconds"] > printed[()]["seconds"]
+    assert printed["--machine", "pod"]["seconds"] != printed[()]["seconds"]
     assert main([str(file), "--machine", "abacus"]) == 1
     assert "SP901" in capsys.readouterr().err
 

@@ -7,7 +7,6 @@ import execution as x
 import pytest
 
 from shardpass.cost.chosen import chosen
-from shardpass.cost.machine import find_machine
 from shardpass.diagnostics import ShardpassError
 from shardpass.redistribute import plan_redistribution
 from shardpass.redistribute.terms.choice import MANY, Terms
