@@ -1,138 +1,224 @@
-"""The bytes of tiles that live together on one device, by the order of a plan.
+"""The steps of a plan, of which ``cost.memory`` makes the account: the bytes alive on a device, op by op.
 
-A copy lives from the step that makes it to the last op of its block that uses it, an argument of main throughout. What
-a region needs beside what lives around it is added at its op. Local copies inside of a redistribution or a rewrite are
-not counted, and XLA may fuse, reuse and reorder: an estimate of the program as it stands, held to XLA's statistics by a
-test.
+A buffer is a copy (an array under a sharding), a partial result that is joined over devices next, or a value of a
+region that is manual over all axes. A reshard is one step, which needs beside its ends what its redistribution holds
+more. What a plan does not list (the masks of uneven tiles, what an op's own rewrite makes between) is not counted: the
+account of the built module has that too (``ir.memory``).
 
-State: one walk in order over the plan's steps with the copies that each makes and uses. O(steps).
+State: one walk over the plan's steps. O(steps).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import prod
 
+from shardpass.cost import copies
+from shardpass.cost.lifetimes import END, OTHERS, Block, Buffer, Client
+from shardpass.cost.lifetimes import Step as Moment
+from shardpass.cost.memory import Account, account
+from shardpass.cost.written import COPY, PASSES_ON
+from shardpass.ops.splits.factors import Kind, Rule
+from shardpass.planning.listed import redistribution
 from shardpass.planning.op_parts import Results, operand_steps, results_of, sources_of, taken
 from shardpass.planning.steps import (
     BlockPlan,
+    BorderPlan,
     ConstraintPlan,
     ControlFlowPlan,
     Copy,
     LeftOutPlan,
+    OperandPlan,
     OpPlan,
+    Reshard,
     SplitPlan,
     Step,
+    UntouchedPlan,
+    WholePlan,
 )
 from shardpass.program.program import Program
 
-
-@dataclass(frozen=True, slots=True)
-class Alive:
-    """``at[k]`` is (number of an op, bytes alive while it runs), in order; ``arguments`` and ``results`` of main."""
-
-    at: tuple[tuple[int, int], ...]
-    arguments: int
-    results: int
-
-    @property
-    def peak(self) -> int:
-        """The most bytes alive at once, arguments included."""
-        return max((count for _, count in self.at), default=0) or self.arguments
+PRODUCT, TRANSPOSE = "stablehlo.dot_general", "stablehlo.transpose"
+NOTHING = -1  # in the place of a token
 
 
-@dataclass(frozen=True, slots=True)
-class _Event:
-    """One moment: the copies that are made and used, and bytes that are needed beside them."""
-
-    number: int
-    makes: tuple[Copy, ...]
-    uses: tuple[Copy, ...]
-    inside: int = 0
-
-
-def alive(body: BlockPlan, program: Program, beside: Mapping[int, int] | None = None) -> Alive:
+def alive(
+    body: BlockPlan, program: Program, beside: Mapping[int, int] | None = None, client: Client = OTHERS
+) -> Account:
     """The account of a whole program. ``beside``: bytes that ops need beside operands and results, by number."""
-    arguments = [Copy(value, sharding) for value, sharding in body.arguments]
-    at, _ = _walk(body, program, frozenset(arguments), beside or {})
-    held = sum(_bytes(copy, program) for copy in arguments)
-    returned = {operand.copy for operand in body.returned if operand is not None}
-    return Alive(tuple((n, held + count) for n, count in at), held, sum(_bytes(c, program) for c in returned))
+    steps = _Steps(program, beside or {})
+    return account(steps.block(body), steps.sizes, client)
 
 
-def _bytes(copy: Copy, program: Program) -> int:
-    type_ = program.array(copy.array)
-    shape = type_.shape if copy.sharding.is_maximal else copy.sharding.tile_shape(type_.shape)
-    return type_.element.bytes(prod(shape))
+class _Steps:
+    """The steps of blocks, and the sizes of their buffers."""
+
+    def __init__(self, program: Program, beside: Mapping[int, int]) -> None:
+        self.program, self.beside = program, beside
+        self.sizes: list[int] = []
+        self._numbers: dict[Copy | int, Buffer] = {}
+        self._transposed: dict[Buffer, Buffer] = {}  # of a matrix, what it is the transposed of
+
+    def block(self, block: BlockPlan) -> Block:
+        arguments = tuple(self._of(Copy(value, sharding)) for value, sharding in block.arguments)
+        steps = [step for plan in block.ops for step in self._op(plan)]
+        for operand in block.returned:
+            if operand is not None:
+                steps += self._steps(operand.steps, END)
+        returned = [NOTHING if operand is None else operand.copy for operand in block.returned]
+        return Block(arguments, tuple(steps), self._all(returned))
+
+    # ---------------------------------------------------------------- buffers
+
+    def _of(self, one: Copy | int) -> Buffer:
+        """The buffer of a copy, or of a value of a manual region."""
+        found = self._numbers.get(one)
+        if found is None:
+            value, sharding = (one, None) if isinstance(one, int) else one
+            array = None if value == NOTHING else self.program.arrays[value]
+            if array is None:
+                found = self._new(0)
+            elif sharding is None or sharding.is_maximal:
+                found = self._new(array.bytes)
+            else:
+                found = self._new(array.element.bytes(prod(sharding.tile_shape(array.shape))))
+            self._numbers[one] = found
+        return found
+
+    def _new(self, size: int) -> Buffer:
+        self.sizes.append(size)
+        return len(self.sizes) - 1
+
+    def _tile(self, value: int, shape: Sequence[int]) -> Buffer:
+        """A buffer for ``shape`` of the array ``value``."""
+        return self._new(self.program.array(value).element.bytes(prod(shape)))
+
+    def _all(self, several: Iterable[Copy | int]) -> tuple[Buffer, ...]:
+        return tuple([self._of(one) for one in several])
+
+    # ---------------------------------------------------------------- steps
+
+    def _op(self, plan: OpPlan) -> Iterator[Moment]:
+        yield from self._steps(operand_steps(plan), plan.op.number)
+        op = plan.op
+        match plan:
+            case SplitPlan() | WholePlan():
+                yield from self._computed(plan, list(self._all(taken(plan))))
+            case BorderPlan():
+                reads = self._all(taken(plan)) if plan.operand is not None else self._all(op.operands)
+                made = Copy(plan.result.value, plan.result.computed)
+                yield Moment(op.number, PASSES_ON, (self._of(made),), reads)
+                yield from self._moved((plan.result,), op.number)
+            case UntouchedPlan():
+                if plan.entering is not None:
+                    yield Moment(op.number, PASSES_ON, self._all(op.results), self._all((plan.entering,)))
+                else:
+                    yield Moment(op.number, op.name, self._all(op.results), self._all((*op.operands, *op.captured)))
+            case ControlFlowPlan():
+                makes = self._all(
+                    Copy(value, sharding) for value, sharding in zip(op.results, plan.shardings, strict=True)
+                )
+                blocks = tuple(map(self.block, plan.blocks))
+                yield Moment(op.number, op.name, makes, self._all([*taken(plan), *_captured(plan)]), 0, blocks)
+            case ConstraintPlan() | LeftOutPlan():
+                pass
+
+    def _steps(self, steps: Iterable[Step], number: int) -> Iterator[Moment]:
+        for step in steps:
+            made, reads = self._of(step.made), self._all(sources_of(step))
+            if isinstance(step, Reshard):
+                beside = redistribution(step).peak_live_bytes - self.sizes[made] - self.sizes[reads[0]]
+                yield Moment(number, "", (made,), reads, max(0, beside))
+            else:
+                yield Moment(number, step.op.name, (made,), reads)
+
+    def _computed(self, plan: SplitPlan | WholePlan, reads: list[Buffer]) -> Iterator[Moment]:
+        op = plan.op
+        made: list[Buffer] = []
+        after: list[Moment] = []
+        for index, result in enumerate(plan.results):
+            if result is None:
+                continue
+            whole = self._of(Copy(result.value, result.computed))
+            if not result.completions or not isinstance(plan, SplitPlan):
+                made.append(whole)
+                continue
+            shape = plan.local.split.result_tile(index)
+            part = self._tile(result.value, shape)
+            made.append(part)
+            for completion in result.completions:
+                if completion.dim is not None and copies.along(shape, completion.dim):
+                    copy = self._tile(result.value, shape)
+                    after.append(Moment(op.number, COPY, (copy,), (part,)))
+                    part = copy
+            after.append(Moment(op.number, "", (whole,), (part,)))
+        if op.name == TRANSPOSE and self.program.array(op.results[0]).rank == 2 and made:
+            self._transposed[made[0]] = reads[0]
+        if isinstance(plan, SplitPlan) and op.name == PRODUCT and op.model is not None:
+            reads = [self._transposed.get(buffer, buffer) for buffer in reads]
+            yield from self._in_order(plan, op.model.rule, reads)
+        yield Moment(op.number, op.name, tuple(made), tuple(reads), self.beside.get(op.number, 0))
+        yield from after
+        yield from self._moved(plan.results, op.number)
+
+    def _in_order(self, plan: SplitPlan, rule: Rule, reads: list[Buffer]) -> Iterator[Moment]:
+        """The copies of a product's operands into the layouts that it wants."""
+        split = plan.local.split
+        shapes = [split.operand_tile(index) for index in range(2)]
+        for index, copied in enumerate(copies.of_product(shapes, *_roles(rule))):
+            if copied:
+                copy = self._tile(plan.op.operands[index], shapes[index])
+                yield Moment(plan.op.number, COPY, (copy,), (reads[index],))
+                reads[index] = copy
+
+    def _moved(self, results: Results, number: int) -> Iterator[Moment]:
+        for result in results:
+            if result is not None and result.reshard is not None:
+                yield from self._steps([result.reshard], number)
 
 
-def _walk(
-    block: BlockPlan, program: Program, outer: frozenset[Copy], beside: Mapping[int, int]
-) -> tuple[list[tuple[int, int]], int]:
-    """(op number, bytes alive) in order, what is of outside not counted; and the most of them."""
-    events: list[_Event] = []
+def _roles(rule: Rule) -> tuple[tuple[list[int], ...], tuple[list[int], ...]]:
+    """Of a product, the batching and the contracted dimensions of both operands, each in the same order."""
+    places = [{factor: dim for dim, factors in enumerate(side) for factor in factors} for side in rule.operands]
+    shared = sorted(set(places[0]) & set(places[1]))
+    added = [rule.factors[factor].kind is Kind.REDUCTION for factor in shared]
+    batch, over = [
+        tuple([side[factor] for factor, one in zip(shared, added, strict=True) if one is wanted] for side in places)
+        for wanted in (False, True)
+    ]
+    return batch, over
+
+
+def _captured(plan: ControlFlowPlan) -> Iterator[Copy]:
+    """The copies that the blocks of ``plan`` take from outside."""
+    for block in plan.blocks:
+        yield from _from_outside(block)
+
+
+def _from_outside(block: BlockPlan) -> list[Copy]:
+    made = {Copy(value, sharding) for value, sharding in block.arguments}
+    found: dict[Copy, None] = {}
+
+    def use(several: Iterable[Copy]) -> None:
+        found.update(dict.fromkeys(copy for copy in several if copy not in made))
+
+    def bring(steps: Iterable[Step]) -> None:
+        for step in steps:
+            use(sources_of(step))
+            made.add(step.made)
+
     for plan in block.ops:
-        _events(plan, program, events, beside)
-    uses = tuple(operand.copy for operand in block.returned if operand is not None)
-    for operand in block.returned:
-        if operand is not None:
-            _brought(operand.steps, -1, events)
-    events.append(_Event(-1, (), uses))
-    last: dict[Copy, int] = {}
-    for place, event in enumerate(events):
-        for copy in (*event.makes, *event.uses):
-            last[copy] = place
-    ends: dict[int, list[Copy]] = {}
-    for copy, place in last.items():
-        ends.setdefault(place, []).append(copy)
-    now, out, made = 0, [], set(outer)
-    for place, event in enumerate(events):
-        for copy in event.makes:
-            if copy not in made:
-                made.add(copy)
-                now += _bytes(copy, program)
-        out.append((event.number, now + event.inside))
-        for copy in ends.get(place, ()):
-            if copy in made and copy not in outer:
-                now -= _bytes(copy, program)
-                made.discard(copy)
-    return out, max((count for _, count in out), default=0)
-
-
-def _events(plan: OpPlan, program: Program, events: list[_Event], beside: Mapping[int, int]) -> None:
-    number = plan.op.number
-    _brought(operand_steps(plan), number, events)
-    match plan:
-        case ConstraintPlan() | LeftOutPlan():
-            return
-        case ControlFlowPlan():
-            inside = max((_walk(block, program, frozenset(), beside)[1] for block in plan.blocks), default=0)
-            made = tuple(Copy(v, s) for v, s in zip(plan.op.results, plan.shardings, strict=True))
-            events.append(_Event(number, made, taken(plan), inside))
-        case _:
-            partial = _partial(plan, program) if isinstance(plan, SplitPlan) else 0
-            _computed(number, taken(plan), results_of(plan), events, partial + beside.get(number, 0))
-
-
-def _brought(steps: tuple[Step, ...], number: int, events: list[_Event]) -> None:
-    for step in steps:
-        events.append(_Event(number, (step.made,), sources_of(step)))
-
-
-def _partial(plan: SplitPlan, program: Program) -> int:
-    """Bytes of the partial results of an op, which are joined over devices next."""
-    split = plan.local.split
-    return sum(
-        program.array(result.value).element.bytes(prod(split.result_tile(index)))
-        for index, result in enumerate(plan.results)
-        if result is not None and result.completions
-    )
-
-
-def _computed(number: int, uses: tuple[Copy, ...], results: Results, events: list[_Event], beside: int) -> None:
-    made = tuple(Copy(r.value, r.computed) for r in results if r is not None)
-    events.append(_Event(number, made, uses, beside))
-    for result in results:
-        if result is not None and result.reshard is not None:
-            events.append(_Event(number, (result.reshard.made,), (result.reshard.source,)))
+        bring(operand_steps(plan))
+        use(taken(plan))
+        if isinstance(plan, ControlFlowPlan):
+            use(_captured(plan))
+            made.update(Copy(value, sharding) for value, sharding in zip(plan.op.results, plan.shardings, strict=True))
+        for result in results_of(plan):
+            if result is not None:
+                made.add(Copy(result.value, result.computed))
+                bring(() if result.reshard is None else (result.reshard,))
+    returned: list[OperandPlan] = [operand for operand in block.returned if operand is not None]
+    for operand in returned:
+        bring(operand.steps)
+        use((operand.copy,))
+    return list(found)

@@ -2,17 +2,18 @@
 
 Problem: a plan knows the bytes alive at each op (``alive``), but planning a program anew for each of hundreds of
 changes takes too long, and the plan of a folded program (``fold``) has no order in which its arrays live and die. Which
-values live together, however, depends on the order of the program alone, not on shardings. So this is counted once:
+values live together, however, depends on the program alone, not on shardings. So its account is made once
+(``cost.lifetimes``), and of its moments is kept
 
-    rows[moment, representative] = how many of the values that it stands for are alive at that moment
+    rows[moment, representative] = how many of the temporaries that it stands for are alive at that moment
+    fixed[representative]        = how many of main's arguments and results
 
-and the bytes alive under some shardings are ``rows @ tile bytes``, the peak their greatest.
+and the bytes alive under some shardings are ``fixed @ tile bytes + rows @ tile bytes``, the peak their greatest.
 
-Cases: an argument of main lives throughout; a result of an op from the op to its last use; inside of a loop or branch,
-what the region makes, beside what lives around it. Copies that reshards make are not counted, as they are not values:
-the plan's own account is asked at the end, and the difference taken off the limit (``limited``).
+Copies that reshards make and partial results are not counted, as they are not values: the plan's own account is asked
+at the end, and the difference taken off the limit (``limited``).
 
-Example: ``y = x @ w; z = tanh(y); return z`` has the moments {x, w, y} and {x, w, y, z}.
+Example: ``y = x @ w; z = tanh(y) @ v; return z`` has the moment {y}, whose buffer tanh takes, beside x, w, v and z.
 
 Invariant: where nothing is resharded and no constraint aliases an array, the peak is that of ``alive``. Complexity:
 O(values) once, then O(moments x representatives) for a peak, as one product of a matrix.
@@ -20,18 +21,23 @@ O(values) once, then O(moments x representatives) for a peak, as one product of 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
+from shardpass.cost.lifetimes import ALIGNED, OTHERS, Life, Lifetimes, Step
+from shardpass.cost.lifetimes import Block as Steps
+from shardpass.cost.memory import temporaries
+from shardpass.cost.written import PASSES_ON
 from shardpass.planning.fold import Folded
-from shardpass.program.program import Array, Block, Op, Program
+from shardpass.program.program import Array, Block, Op, OpKind, Program
 from shardpass.sharding import Sharding
 
 Floats = NDArray[np.float64]
 KEPT = 64  # moments that are looked at for a change: those of the most bytes before it
+_PASSED = frozenset({OpKind.CONSTRAINT, OpKind.ENTER_REGION, OpKind.LEAVE_REGION, OpKind.ENTER_MANUAL})
 
 
 class Footprint:
@@ -43,38 +49,34 @@ class Footprint:
         self.arrays = [program.array(rep) for rep in representatives]
         self._tiles: dict[tuple[Array, Sharding], int] = {}
         self._of = folded.of
-        rows: list[NDArray[np.int32]] = []
-        start = np.zeros(len(representatives), np.int32)
-        for value in program.body.arguments:
-            self._count(start, value, 1)
-        self._walk(program.body, start, rows)
-        self.rows: Floats = np.array(rows or [start], np.float64)
+        sizes = [0 if array is None else array.bytes for array in program.arrays]
+        found = Lifetimes(_steps(program.body), sizes, OTHERS, {})
+        self.fixed = self._count([*found.arguments, *found.results])
+        self.rows = self._moments(temporaries(found), len(found.ops))
 
-    def _count(self, now: NDArray[np.int32], value: int, by: int) -> None:
-        column = self.column.get(self._of[value])
-        if column is not None:
-            now[column] += by
+    def _count(self, lives: Iterable[Life]) -> Floats:
+        count = np.zeros(len(self.arrays))
+        for life in lives:
+            column = self.column.get(self._of[life.buffer])
+            if column is not None:
+                count[column] += 1
+        return count
 
-    def _walk(self, block: Block, outer: NDArray[np.int32], rows: list[NDArray[np.int32]]) -> None:
-        last: dict[int, int] = dict.fromkeys(block.returned, len(block.ops))
-        for place in range(len(block.ops) - 1, -1, -1):
-            for value in (*_used(block.ops[place]), *block.ops[place].results):
-                last.setdefault(value, place)
-        ends: dict[int, list[int]] = {}
-        for op in block.ops:
-            for value in op.results:
-                ends.setdefault(last[value], []).append(value)
-        now = outer.copy()
-        for place, op in enumerate(block.ops):
-            for value in op.results:
-                self._count(now, value, 1)
-            for inner in op.blocks:
-                self._walk(inner, now, rows)
-            ending = ends.get(place, ())
-            if ending or place == len(block.ops) - 1:
+    def _moments(self, lives: Sequence[Life], moments: int) -> Floats:
+        """What is alive at each moment after which something dies: at any other there is no more than at the next."""
+        begin: dict[int, list[Life]] = {}
+        end: dict[int, list[Life]] = {}
+        for life in lives:
+            begin.setdefault(life.first, []).append(life)
+            end.setdefault(life.last, []).append(life)
+        now, rows = np.zeros(len(self.arrays)), []
+        for moment in range(moments):
+            if moment in begin:
+                now += self._count(begin[moment])
+            if moment in end:
                 rows.append(now.copy())
-            for value in ending:
-                self._count(now, value, -1)
+                now -= self._count(end[moment])
+        return np.array(rows or [now])
 
     # ---------------------------------------------------------------- bytes
 
@@ -94,7 +96,8 @@ class Footprint:
 
     def peak(self, shardings: Mapping[int, Sharding]) -> float:
         """The most bytes alive at once."""
-        return float((self.rows @ self.sizes(shardings)).max())
+        sizes = self.sizes(shardings)
+        return float((self.rows @ aligned(sizes)).max() + self.fixed @ sizes)
 
 
 class NearPeak:
@@ -103,7 +106,7 @@ class NearPeak:
     def __init__(self, footprint: Footprint, shardings: Mapping[int, Sharding]) -> None:
         self.footprint = footprint
         self.sizes = footprint.sizes(shardings)
-        alive = footprint.rows @ self.sizes
+        alive = footprint.rows @ aligned(self.sizes) + footprint.fixed @ self.sizes
         heaviest = np.argsort(-alive, kind="stable")[:KEPT]
         self.rows, self.alive = footprint.rows[heaviest], alive[heaviest]
         self.peak = float(self.alive.max())
@@ -117,15 +120,34 @@ class NearPeak:
         new = [
             footprint.tile(footprint.arrays[c], fresh[v]) for v in fresh if (c := footprint.column.get(v)) is not None
         ]
-        delta = np.array(new, np.float64) - self.sizes[columns]
-        return float((self.alive + self.rows[:, columns] @ delta).max())
+        sizes, before = np.array(new, np.float64), self.sizes[columns]
+        more = self.rows[:, columns] @ (aligned(sizes) - aligned(before))
+        return float((self.alive + more).max() + footprint.fixed[columns] @ (sizes - before))
 
 
-def _used(op: Op) -> set[int]:
-    """The values that ``op`` uses, in its regions too."""
-    found = {*op.operands, *op.captured}
-    for block in op.blocks:
-        found.update(block.returned)
-        for inner in block.ops:
-            found |= _used(inner)
-    return found
+def aligned(sizes: Floats) -> Floats:
+    """What buffers of ``sizes`` take."""
+    return np.ceil(sizes / ALIGNED) * ALIGNED
+
+
+def _steps(block: Block) -> Steps:
+    """The ops of a block as steps over values."""
+    return Steps(block.arguments, tuple(map(_step, block.ops)), block.returned)
+
+
+def _step(op: Op) -> Step:
+    name = PASSES_ON if op.kind in _PASSED and len(op.operands) == len(op.results) else op.name
+    inside = dict.fromkeys(value for block in op.blocks for value in _from_outside(block))
+    reads = (*op.operands, *op.captured, *inside)
+    return Step(op.number, name, op.results, reads, 0, tuple(map(_steps, op.blocks)))
+
+
+def _from_outside(block: Block) -> list[int]:
+    """The values that ``block`` uses and does not make."""
+    made, used = set(block.arguments), dict.fromkeys(block.returned)
+    for op in block.ops:
+        made.update(op.results)
+        used.update(dict.fromkeys((*op.operands, *op.captured)))
+        for inner in op.blocks:
+            used.update(dict.fromkeys(_from_outside(inner)))
+    return [value for value in used if value not in made]

@@ -12,9 +12,10 @@ from functools import cached_property
 from shardpass.by_device import most_received
 from shardpass.cost.chosen import chosen
 from shardpass.cost.machine import IDEAL, Machine
+from shardpass.cost.memory import Account
 from shardpass.diagnostics.printable import joined
 from shardpass.html_table import html_table
-from shardpass.planning.alive import Alive, alive
+from shardpass.planning.alive import alive
 from shardpass.planning.listed import Sent, listed
 from shardpass.planning.loop_account import held_in_turn, in_turn, sent_in_turn
 from shardpass.planning.steps import BlockPlan, MatmulLoop
@@ -71,7 +72,7 @@ class ProgramPlan:
         return sum(sent.seconds(on) * sent.times for sent in self.collectives)
 
     @cached_property
-    def alive(self) -> Alive:
+    def alive(self) -> Account:
         """The bytes of tiles that live together on one device, op by op."""
         loops = self.loops or ()
         return alive(in_turn(self.body, loops), self.program, held_in_turn(loops))

@@ -28,11 +28,11 @@ from shardpass.ops.splits.prime_mesh import PrimeMesh
 from shardpass.planning.plan import ProgramPlan
 from shardpass.program.program import Block, Op
 from shardpass.report.explanation import Explanation
+from shardpass.report.holdings import Told, memory_facts, type_text
 from shardpass.report.in_turn import InTurn, hops, tile
 from shardpass.report.naming import Names, Sources
 from shardpass.report.provenance import Provenance
 from shardpass.report.reasons import Reasons
-from shardpass.report.remember import memory_facts
 from shardpass.report.rows import BACKWARD, FORWARD, Dims, LoopFact, OpFact, Row, SettledFact, ValueFact
 from shardpass.report.specs import axes_of, spec, spec_of
 from shardpass.report.times import Times
@@ -71,8 +71,11 @@ def explain_module(
     times = Times(machine, mesh, devices)
     if seen.plan is None:
         rows = [_plain_row(op, use, times) for op, use in ops]
-        return Explanation(file, devices, _axes(mesh), tuple(rows), machine.name, sources=sources)
-    told = _Told(seen, seen.plan, sources, machine)
+        memory = memory_facts(module, machine.name)
+        return Explanation(
+            file, devices, _axes(mesh), tuple(rows), machine.name, memory=memory, sources=sources, built=module
+        )
+    told = _Rows(seen, seen.plan, sources, machine)
     rows = [told.row(op, use, times) for op, use in ops]
     return Explanation(
         file,
@@ -81,10 +84,11 @@ def explain_module(
         tuple(rows),
         machine.name,
         find_ops=told.ops,
-        memory=memory_facts(seen.plan, told.names, breadth=machine.name == "cpu"),
+        memory=memory_facts(module, machine.name, told.of_ops),
         settled=_settled(seen, sources),
         sources=sources,
         plan=seen.plan,
+        built=module,
         loops=told.loops(),
     )
 
@@ -166,7 +170,7 @@ def _plain_row(op: Any, use: CollectiveUse, times: Times) -> Row:
     )
 
 
-class _Told:
+class _Rows:
     """What a watched pipeline tells of its collectives."""
 
     def __init__(self, seen: Watched, plan: ProgramPlan, sources: Sources, machine: Machine) -> None:
@@ -179,6 +183,7 @@ class _Told:
         self.reasons.searched = seen.decision is not None and bool(seen.decision.settled)
         self.by_number = {op.number: op for op in plan.program.body.every_op()}
         self.in_turn = InTurn(plan.loops or (), machine)
+        self.of_ops = Told(seen, self.names, self.by_number, self._value)
 
     def row(self, op: Any, use: CollectiveUse, times: Times) -> Row:
         plain = _plain_row(op, use, times)
@@ -368,8 +373,3 @@ class _Told:
             axes_of(dims or (), mesh),
             array.element.bytes(int(np.prod(tile, dtype=np.int64))),
         )
-
-
-def type_text(shape: Sequence[int], element: str) -> str:
-    """``f32[64,128]``."""
-    return f"{element}[{','.join(map(str, shape))}]"

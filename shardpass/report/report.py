@@ -25,11 +25,12 @@ class Report(Totals):
         mesh: its axes with their sizes; () where the program names none.
         rows: one for each collective, in program order.
         profile: the name of the machine whose time is modelled.
-        memory: bytes on a device; None of a module that was partitioned already.
+        memory: bytes on a device, as the partitioned module is compiled: an estimate.
         settled: what the search changed.
         sources: reads the user's files, for those who quote them.
         plan: the ``ProgramPlan``; None of a module that was partitioned already.
         given: the program, for those who ask others about it.
+        built: the partitioned module.
         find_ops: makes ``ops``.
         trips: of loops of unknown length, what to show bytes for; None: nothing.
         loops: products that are done in turn with a collective; the time of their permutes passes behind products.
@@ -47,6 +48,7 @@ class Report(Totals):
     sources: Sources = field(default_factory=Sources, repr=False, compare=False)
     plan: Any = field(default=None, repr=False, compare=False)
     given: Given = field(default="", repr=False, compare=False)
+    built: Any = field(default=None, repr=False, compare=False)
     find_ops: Callable[[], tuple[OpFact, ...]] = field(default=tuple, repr=False, compare=False)
     trips: int | None = None
     memory_limit: int | None = None

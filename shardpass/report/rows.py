@@ -179,6 +179,7 @@ class MemoryFacts:
         peak_op: the op at the peak, None where there is none.
         peak_place: its line.
         holdings: what is alive there, most bytes first.
+        donated: bytes of results that lie in arguments' buffers.
     """
 
     arguments: int
@@ -188,10 +189,11 @@ class MemoryFacts:
     peak_op: int | None = None
     peak_place: Place = NOWHERE
     holdings: tuple[Holding, ...] = ()
+    donated: int = 0
 
     @property
     def total(self) -> int:
-        return self.arguments + self.results + self.temporaries
+        return self.arguments + self.results - self.donated + self.temporaries
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from shardpass.cost.copies import along
+from shardpass.cost.memory import Chain
 from shardpass.element_types import ElementType
 from shardpass.redistribute.program import ops
 from shardpass.redistribute.program.ops import Op
@@ -36,11 +38,15 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """Of one op: the local array's ``shape`` after it, and the elements that are alive (``live``) and ``copied``."""
+    """Of one op: the local array's ``shape`` after it; the elements beside that and the array before, and ``copied``.
+
+    ``in_place``: the array before and the one after are one buffer.
+    """
 
     shape: Shape
-    live: int
+    scratch: int = 0
     copied: int = 0
+    in_place: bool = False
 
 
 class Memory:
@@ -54,6 +60,7 @@ class Memory:
         self.element = element
         self.accumulator = 0  # elements
         self.seen = 0  # ops of the program
+        self.chain = Chain(math.prod(shape))  # of elements
         self.peak = self.tile = element.bytes(math.prod(shape))
         self.copied = 0
 
@@ -66,10 +73,11 @@ class Memory:
     def follow_op(self, op: Op) -> int:
         """Counts one op; the bytes alive in it."""
         use = self._use(op)
+        made = math.prod(use.shape)
         self.shape = use.shape
         self.copied += self.element.bytes(use.copied)
-        live = self.element.bytes(use.live)
-        self.tile = max(self.tile, self.element.bytes(math.prod(use.shape)))
+        live = self.element.bytes(self.chain.step(made, use.scratch, use.in_place))
+        self.tile = max(self.tile, self.element.bytes(made))
         self.peak = max(self.peak, live)
         return live
 
@@ -83,75 +91,69 @@ class Memory:
 
     def _along(self, axis: int, result: Shape) -> Use:
         """A gather or scatter along ``axis``: its greater end is transposed where that is not the leading axis."""
+        if not along(self.shape, axis):
+            return Use(result)
         value, made = math.prod(self.shape), math.prod(result)
-        if math.prod(self.shape[:axis]) == 1:
-            return Use(result, value + made)
-        greater = max(value, made)
-        return Use(result, 2 * greater, greater)
+        return Use(result, abs(value - made), max(value, made))
 
     def _use(self, op: Op) -> Use:
-        value = math.prod(self.shape)
+        value = self.chain.now
         match op:
             case ops.AsBits():
-                return Use(self.shape, value)
+                return Use(self.shape, in_place=True)
             case ops.Reshape():
-                return Use(op.shape, value)
+                return Use(op.shape, in_place=True)
             case ops.Transpose():
-                return Use(tuple(self.shape[a] for a in op.permutation), 2 * value, value)
+                return Use(tuple(self.shape[a] for a in op.permutation), copied=value)
             case ops.Pad() | ops.Trim() | ops.Zeros():
-                return _copy(value, op.shape)
+                return Use(op.shape, copied=math.prod(op.shape))
             case ops.DynamicSlice():
-                return _copy(value, op.sizes)
+                return Use(op.sizes, copied=math.prod(op.sizes))
             case ops.Permute() | ops.AllReduce():
-                return Use(self.shape, 2 * value)
+                return Use(self.shape)
             case ops.AllGather():
                 return self._along(op.axis, _scaled(self.shape, op.axis, op.groups.shape[1], 1))
             case ops.ReduceScatter():
                 return self._along(op.axis, _scaled(self.shape, op.axis, 1, op.groups.shape[1]))
             case ops.AllToAll():
                 group = op.groups.shape[1]
-                moved = _scaled(_scaled(self.shape, op.split, 1, group), op.concat, group, 1)
-                return Use(moved, 2 * value, 2 * value)
+                return Use(_scaled(_scaled(self.shape, op.split, 1, group), op.concat, group, 1), copied=2 * value)
             case ops.ChunkRounds():
-                return _chunks(value, op)
+                return _chunks(op)
             case ops.Slide():
                 return _slid(self.shape, op)
             case ops.BeginBoxExchange():
                 self.accumulator = math.prod(op.accumulator)
-                padded = math.prod(op.value) if op.value != self.shape else 0
-                return Use(op.value, value + padded + self.accumulator, padded + self.accumulator)
+                is_padded = op.value != self.shape
+                padded = math.prod(op.value) if is_padded else 0
+                return Use(op.value, self.accumulator, padded + self.accumulator, in_place=not is_padded)
             case ops.BoxRound():
                 box = math.prod(op.size)
-                return Use(self.shape, value + self.accumulator + _boxes(op) * box, 2 * box)
-            case ops.EndBoxExchange():
-                result, held = math.prod(op.shape), self.accumulator
-                self.accumulator = 0
-                trimmed = result if result != held else 0
-                return Use(op.shape, held + trimmed, trimmed)
+                return Use(self.shape, self.accumulator + _boxes(op) * box, 2 * box, in_place=True)
+            case ops.EndBoxExchange():  # the accumulator is what is left
+                self.chain.now, self.accumulator = self.accumulator, 0
+                result = math.prod(op.shape)
+                is_trimmed = result != self.chain.now
+                return Use(op.shape, copied=result if is_trimmed else 0, in_place=not is_trimmed)
         raise TypeError(f"{type(op).__name__} is no op of a device program")
-
-
-def _copy(value: int, shape: Shape) -> Use:
-    result = math.prod(shape)
-    return Use(shape, value + result, result)
 
 
 def _slid(shape: Shape, op: ops.Slide) -> Use:
     after = (*shape[: op.axis], op.size, *shape[op.axis + 1 :])
-    halo, result = op.halo * math.prod(shape) // shape[op.axis], math.prod(after)
-    return Use(after, math.prod(shape) + result + 2 * halo, result + halo)
+    halo = op.halo * math.prod(shape) // shape[op.axis]
+    return Use(after, 2 * halo, math.prod(after) + halo)
 
 
 def _scaled(shape: Shape, axis: int, times: int, over: int) -> Shape:
     return (*shape[:axis], shape[axis] * times // over, *shape[axis + 1 :])
 
 
-def _chunks(value: int, op: ops.ChunkRounds) -> Use:
+def _chunks(op: ops.ChunkRounds) -> Use:
     rounds, chunk = len(op.source_of), math.prod(op.chunk)
     result = _scaled(op.placed, op.axis, rounds, 1)
     if op.take is None:  # the value itself, and then the copy of it in the result
-        return Use(result, value + chunk + rounds * chunk, (2 * rounds - 1) * chunk)
-    return Use(result, value + 2 * chunk + rounds * chunk, 2 * rounds * chunk)
+        return Use(result, chunk, (2 * rounds - 1) * chunk)
+    return Use(result, 2 * chunk, 2 * rounds * chunk)
 
 
 def _boxes(op: ops.BoxRound) -> int:

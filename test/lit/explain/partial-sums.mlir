@@ -5,14 +5,16 @@
 
 // CHECK: partial-sums.mlir: 4 devices, x=4
 // CHECK-NEXT: each device receives 768 B in 1 collective
-// CHECK: 100% {{ *}}768 B {{.*}}partial-sums.mlir:[[# @LINE + 11]]
+// CHECK-NEXT: memory of a device: 1.8 KiB (arguments 768 B, results 512 B, temporaries 512 B,
+// CHECK: 100% {{ *}}768 B {{.*}}partial-sums.mlir:[[# @LINE + 12]]
 // CHECK-NEXT: 1 x all_reduce over x: %0 f32[8,16], partial over x -> P()
 // CHECK-NEXT: dot_general sums over a dimension that 'x' splits in %a (argument %a)
 // CHECK: 1 x all_reduce: 768 B
 
 // AGAIN: 4 devices, x=4
 // AGAIN-NEXT: each device receives 768 B in 1 collective
-// AGAIN: partial-sums.mlir:
+// AGAIN-NEXT: memory of a device: 1.8 KiB (arguments 768 B, results 512 B, temporaries 512 B,
+// AGAIN: {{^}}100% {{.*}}partial-sums.mlir:
 // AGAIN-NEXT: 1 x all_reduce over x
 module attributes {mhlo.num_partitions = 4 : i32, shardpass.mesh = "mesh['x'=4]"} {
   func.func @main(%a: tensor<8x32xf32> {mhlo.sharding = "{devices=[1,4]<=[4]}"}, %b: tensor<32x16xf32> {mhlo.sharding = "{devices=[4,1]<=[4]}"}) -> (tensor<8x16xf32> {mhlo.sharding = "{replicated}"}) {

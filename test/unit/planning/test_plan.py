@@ -107,10 +107,16 @@ def test_what_nothing_uses_is_left_out() -> None:
 
 
 def test_bytes_alive() -> None:
-    """x and the two values that follow are tiles of 128 bytes; the second dies as the third is made of it."""
-    body = """%0 = stablehlo.tanh %x : tensor<8x8xf32> %1 = stablehlo.exponential %0 : tensor<8x8xf32>
-      return %1 : tensor<8x8xf32>"""
-    found = plan(body, matrix(ROWS, "%x: "), matrix(ROWS)).alive
-    assert (found.arguments, found.results) == (128, 128)
-    assert found.at[:2] == ((0, 2 * 128), (1, 3 * 128))
-    assert found.peak == 3 * 128
+    """x, its sort and the sort's transposed are tiles of 128 bytes; the tanh is never written."""
+    body = """%0 = "stablehlo.sort"(%x) <{dimension = 1 : i64}> ({
+        ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+          %c = stablehlo.compare LT, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
+          stablehlo.return %c : tensor<i1>
+      }) : (tensor<8x8xf32>) -> tensor<8x8xf32>
+      %1 = stablehlo.tanh %0 : tensor<8x8xf32>
+      %2 = stablehlo.transpose %1, dims = [1, 0] : (tensor<8x8xf32>) -> tensor<8x8xf32>
+      return %2 : tensor<8x8xf32>"""
+    found = plan(body, matrix(ROWS, "%x: "), matrix("{devices=[1,2]<=[2]}")).alive
+    assert (found.arguments, found.results, found.temporaries, found.donated) == (128, 128, 128, 0)
+    assert found.at == ((0, 3 * 128), (2, 3 * 128), (-1, 2 * 128))
+    assert (found.peak, found.peak_op) == (3 * 128, 0)

@@ -1,0 +1,336 @@
+"""When the buffers of a program live, by the rules of XLA's buffer assignment, as far as they follow from the program.
+
+1. A step that computes element by element is fused into the steps that read it where all of them read it so, or reduce
+   it (``written``): it has no buffer, and what it reads lives until they run. Of several readers each computes it again
+   where that is cheap and reads no more, and where no reader waits for another that is not fused.
+2. A reshape, a constraint, and what a loop passes on unchanged are the buffers of their operands. An update of a slice,
+   and an elementwise step, write into an operand that dies there.
+3. A loop's carried values have one buffer each, which is that of the initial value where it dies there. The body writes
+   the next value into the same buffer where the old one is read no more by then.
+4. Steps run in the order of the program, or (``Client.in_order``) as soon as all that they read is there, first come,
+   first served: so XLA's CPU client orders them. All gathers of weights come first then, and live until they are used.
+5. XLA's CPU client computes a long reduction apart from what it reads (``Client.longest``).
+
+State: moments, in the order in which they run, those of inner blocks before the one of their step; and a ``Life`` for
+each buffer, from moment to moment. A buffer of a block that is used in a block inside of it lives until that ends.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from shardpass.cost.written import (
+    ALIAS,
+    CONSTANT,
+    FUSED,
+    REDUCED,
+    STRAIGHT,
+    UPDATED,
+    is_written,
+    kind_of,
+)
+
+ALIGNED = 64  # bytes
+MOST_JOINED = 15  # ops in a fusion above which it reads moved elements of a shared value from a buffer
+WHILE = "stablehlo.while"
+END = -1  # the op of what a block returns
+
+Buffer = int
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """What XLA's clients do differently. ``longest``: elements that a reduction joins in the fusion that makes them."""
+
+    in_order: bool
+    longest: int | None
+
+
+OTHERS = Client(in_order=True, longest=None)
+CPU = Client(in_order=False, longest=32)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step. ``op``: a number for people; ``name``: the op's, as ``written`` has it; ``scratch``: bytes beside."""
+
+    op: int
+    name: str
+    makes: tuple[Buffer, ...]
+    reads: tuple[Buffer, ...]
+    scratch: int = 0
+    blocks: tuple[Block, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Steps in order. Of a loop ``arguments`` and ``returned`` are as many as it carries."""
+
+    arguments: tuple[Buffer, ...]
+    steps: tuple[Step, ...]
+    returned: tuple[Buffer, ...]
+
+
+@dataclass(slots=True, eq=False)
+class Life:
+    """A buffer in memory, by the first value that lies in it, from a moment to another."""
+
+    buffer: Buffer
+    bytes: int
+    first: int
+    last: int
+
+
+@dataclass(slots=True, eq=False)
+class _Moment:
+    """A step, or a fusion of several. ``straight``: what it reads element by element; ``moved``: in another way.
+
+    ``depth``: how many written values lie one behind the other before it; ``joined``: how many steps it is.
+    """
+
+    step: Step
+    name: str
+    makes: list[Buffer]
+    reads: list[Buffer]
+    straight: set[Buffer]
+    moved: set[Buffer]
+    depth: int = 0
+    joined: int = 1
+
+    @classmethod
+    def of(cls, step: Step, makes: list[Buffer], reads: list[Buffer]) -> _Moment:
+        straight = set(reads) if step.name in STRAIGHT else set()
+        return cls(step, step.name, makes, list(dict.fromkeys(reads)), straight, set(reads) - straight)
+
+    def reads_straight(self, buffer: Buffer) -> bool:
+        return buffer in self.straight and buffer not in self.moved
+
+
+class Lifetimes:
+    """The lives of a program's buffers.
+
+    Attributes:
+        ops, scratch: of each moment.
+        arguments, results: of main, which live throughout; ``lent``: results in the buffers of donated arguments.
+        others: all other lives.
+    """
+
+    def __init__(self, body: Block, sizes: Sequence[int], client: Client, donated: Mapping[Buffer, int]) -> None:
+        self.sizes, self.client = sizes, client
+        self.ops: list[int] = []
+        self.scratch: list[int] = []
+        self._lives: list[Life] = []
+        self._of: dict[Buffer, Life] = {}
+        self._root: dict[Buffer, Buffer] = {}
+        self._makers: dict[Buffer, _Moment] = {}
+        self.arguments = [self._begin(buffer, 0) for buffer in dict.fromkeys(body.arguments)]
+        self._block(body, ())
+        end = len(self.ops) - 1
+        returned = [self._of.get(self._rooted(buffer)) for buffer in body.returned]
+        given = set(map(id, self.arguments))
+        # a result that is an argument is a copy of it
+        self.results = [
+            Life(life.buffer, life.bytes, end, end) if id(life) in given else life
+            for life in dict.fromkeys(life for life in returned if life is not None)
+        ]
+        for life in self.results:
+            life.last = end
+        self.lent = self._donate(returned, donated)
+        fixed = given | set(map(id, self.results))
+        self.others = [life for life in self._lives if id(life) not in fixed]
+
+    def _donate(self, returned: Sequence[Life | None], donated: Mapping[Buffer, int]) -> list[Life]:
+        """The results in donated arguments' buffers; one that is made too early is copied there at the end."""
+        lent = []
+        for argument, index in donated.items():
+            result, given = returned[index], self._of[argument]
+            if result is None or result is given:
+                lent += [one for one in self.results if one.buffer == given.buffer]
+                continue
+            if result in self.results and result not in lent:
+                lent.append(result)
+                if not self._may_overwrite(result, given):
+                    self._lives.append(Life(result.buffer, result.bytes, result.first, result.last))
+                result.first = 0  # it lends nothing
+        return lent
+
+    def _may_overwrite(self, result: Life, given: Life) -> bool:
+        if result.first != given.last:
+            return result.first > given.last
+        maker = self._makers.get(result.buffer)
+        return maker is not None and given.buffer in self._to_overwrite(maker, result.buffer)
+
+    def _begin(self, buffer: Buffer, moment: int) -> Life:
+        life = Life(buffer, -(-self.sizes[buffer] // ALIGNED) * ALIGNED, moment, moment)
+        self._of[buffer] = life
+        self._lives.append(life)
+        return life
+
+    def _rooted(self, buffer: Buffer) -> Buffer:
+        return self._root.get(buffer, buffer)
+
+    # ---------------------------------------------------------------- one block
+
+    def _block(self, block: Block, carried: Sequence[Life | None]) -> None:
+        """``carried``: the lives that what the block returns goes into, and of a loop's body its arguments too."""
+        moments = self._fuse(self._moments(block))
+        if not self.client.in_order:
+            moments = _first_come(moments)
+        last = {buffer: place for place, one in enumerate(moments) for buffer in (*one.makes, *one.reads)}
+        made_at = {buffer: place for place, one in enumerate(moments) for buffer in one.makes}
+        for index, life in enumerate(carried):
+            buffer = self._rooted(block.returned[index])
+            free_at = last.get(block.arguments[index], -1) if block.arguments else -1
+            if life is not None and buffer not in self._of and made_at.get(buffer, -1) >= max(free_at, 0):
+                self._of[buffer] = life
+        for place, one in enumerate(moments):
+            begun = len(self.ops)
+            self._place(one, [b for b in one.reads if last[b] == place and b in made_at], begun)
+            self._inside(one.step)
+            now = len(self.ops)
+            self.ops.append(one.step.op)
+            self.scratch.append(one.step.scratch)
+            for buffer in (*one.makes, *one.reads):
+                if buffer in self._of:
+                    self._of[buffer].last = max(self._of[buffer].last, now)
+
+    def _inside(self, step: Step) -> None:
+        lives = [self._of.get(self._rooted(buffer)) for buffer in step.makes]
+        is_loop = step.name == WHILE
+        for block in step.blocks:
+            for argument, life in zip(block.arguments, lives, strict=False):
+                if life is not None:
+                    self._of[argument] = life
+            self._block(block, () if is_loop and block is not step.blocks[-1] else lives)
+
+    def _place(self, one: _Moment, dying: list[Buffer], moment: int) -> None:
+        """Gives what ``one`` makes the buffer of an operand that dies, or a buffer of its own."""
+        for buffer in one.makes:
+            if buffer in self._of:
+                continue
+            taken = next((old for old in self._to_overwrite(one, buffer) if old in dying), None)
+            if taken is None:
+                self._begin(buffer, moment)
+                self._makers[buffer] = one
+            else:
+                dying.remove(taken)
+                self._of[buffer] = self._of[taken]
+
+    def _to_overwrite(self, one: _Moment, buffer: Buffer) -> Iterable[Buffer]:
+        """Operands in whose place ``buffer`` may be made."""
+        if one.name == WHILE:
+            return (self._rooted(one.step.reads[one.step.makes.index(buffer)]),)
+        if kind_of(one.name) == UPDATED:
+            return one.reads[:1]
+        return (old for old in one.reads if one.reads_straight(old) and self.sizes[old] == self.sizes[buffer])
+
+    # ---------------------------------------------------------------- what is written
+
+    def _moments(self, block: Block) -> list[_Moment]:
+        """The steps of a block, without those that are their operands' buffers."""
+        out = []
+        for step in block.steps:
+            reads = [self._rooted(buffer) for buffer in step.reads]
+            makes = list(step.makes)
+            if step.name == CONSTANT:
+                continue
+            if kind_of(step.name) == ALIAS and len(makes) == len(reads):
+                self._root.update(zip(makes, reads, strict=True))
+                continue
+            if step.name == WHILE:
+                body = step.blocks[-1]
+                for made, read, argument, returned in zip(makes, reads, body.arguments, body.returned, strict=False):
+                    if argument == returned:
+                        self._root[made] = self._root[argument] = read
+                makes = [made for made in makes if made not in self._root]
+            out.append(_Moment.of(step, makes, reads))
+        out.append(_Moment.of(Step(END, "", (), block.returned), [], list(map(self._rooted, block.returned))))
+        return out
+
+    def _fuse(self, moments: list[_Moment]) -> list[_Moment]:
+        """The moments that remain where fused values have no buffers."""
+        readers: dict[Buffer, list[_Moment]] = {}
+        depth: dict[Buffer, int] = {}
+        for one in moments:
+            one.depth = max((depth.get(buffer, 0) for buffer in one.reads), default=0)
+            for buffer in one.makes:
+                depth[buffer] = one.depth + (kind_of(one.name) != FUSED)
+            for buffer in one.reads:
+                readers.setdefault(buffer, []).append(one)
+        gone: set[int] = set()
+        for one in reversed(moments):
+            if len(one.makes) != 1 or kind_of(one.name) != FUSED:
+                continue
+            made = one.makes[0]
+            into = readers.get(made, [])
+            if self._is_written(one, made, into):
+                continue
+            gone.add(id(one))
+            for buffer in one.reads:
+                readers[buffer] = [reader for reader in readers[buffer] if reader is not one]
+            for reader in into:
+                for buffer in _join(one, made, reader):
+                    readers[buffer].append(reader)
+        return [one for one in moments if id(one) not in gone]
+
+    def _is_written(self, one: _Moment, made: Buffer, readers: Sequence[_Moment]) -> bool:
+        longest, size = self.client.longest, self.sizes[made]
+        if longest is not None and any(
+            kind_of(reader.name) == REDUCED and len(reader.makes) == 1 and self.sizes[reader.makes[0]] * longest < size
+            for reader in readers
+        ):
+            return True
+        again = len(readers) < 2 or self._again(one, made, readers)
+        return is_written(one.name, [reader.name for reader in readers], again)
+
+    def _again(self, one: _Moment, made: Buffer, readers: Sequence[_Moment]) -> bool:
+        """Whether each of several readers may compute ``made`` for itself."""
+        if any(reader.joined > MOST_JOINED and not reader.reads_straight(made) for reader in readers):
+            return False
+        sizes, size = [self.sizes[buffer] for buffer in one.reads], self.sizes[made]
+        if sum(each >= size for each in sizes) < 2 or sum(sizes) <= size:
+            return True
+        return all(reader.depth == one.depth for reader in readers)
+
+
+def _join(one: _Moment, made: Buffer, reader: _Moment) -> list[Buffer]:
+    """Fuses ``one`` into ``reader``; the buffers that ``reader`` did not read before."""
+    through = reader.reads_straight(made)
+    reader.reads.remove(made)
+    reader.joined += 1
+    fresh = [buffer for buffer in one.reads if buffer not in reader.straight and buffer not in reader.moved]
+    for buffer in one.reads:
+        (reader.straight if through and buffer in one.straight else reader.moved).add(buffer)
+    reader.reads += fresh
+    return fresh
+
+
+def _first_come(moments: list[_Moment]) -> list[_Moment]:
+    """``moments``, each as soon as all that it reads is there; the last, the end of the block, stays."""
+    body = moments[:-1]
+    made = {buffer for one in body for buffer in one.makes}
+    readers: dict[Buffer, list[int]] = {}
+    missing = [len(one.reads) for one in body]
+    for place, one in enumerate(body):
+        for buffer in one.reads:
+            readers.setdefault(buffer, []).append(place)
+    ready = deque(place for place, count in enumerate(missing) if not count)
+    order: list[_Moment] = []
+
+    def there(buffer: Buffer) -> None:
+        for place in readers.get(buffer, ()):
+            missing[place] -= 1
+            if not missing[place]:
+                ready.append(place)
+
+    for buffer in readers:
+        if buffer not in made:
+            there(buffer)
+    while ready:
+        one = body[ready.popleft()]
+        order.append(one)
+        for buffer in one.makes:
+            there(buffer)
+    return [*order, moments[-1]]

@@ -1,0 +1,145 @@
+"""The memory of a device while a program runs: one account, for plans, for built modules and for searches.
+
+A program is a ``Block`` of ``Step``s over buffers, which are numbers with a size each; a step of control flow has
+blocks of its own. Who has a program writes it so (``planning.alive``, ``ir.memory``, ``planning.footprint``).
+
+    arguments    live throughout, in buffers of their own
+    results      live throughout: one that is made late lends its buffer to temporaries before
+    temporaries  all others that are written, from the step that makes them to the last that reads them; the most of
+                 them that live at once, with what steps need beside (``Step.scratch``)
+    donated      bytes of results that lie in the buffers of arguments
+    peak         arguments + results - donated + temporaries
+
+Which values are written at all, which buffers are one, and in what order steps run is decided as XLA does
+(``cost.lifetimes``); ``Client`` says whose rules. A buffer begins at a multiple of ``ALIGNED`` bytes.
+
+Example: ``h = tanh(x @ w + b); y = h @ v`` has the temporaries ``x @ w`` and, in the same buffer, ``h``.
+
+Complexity: O(steps + reads of fused values), and for each temporary the results that are as large.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from shardpass.cost.lifetimes import ALIGNED, OTHERS, Block, Buffer, Client, Life, Lifetimes
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Bytes on one device.
+
+    Attributes:
+        arguments, results: of main.
+        donated: bytes of results that are in arguments' buffers.
+        temporaries: the most that live beside these at once.
+        at: (number of an op, bytes alive while it runs, all told), in the order in which steps run.
+        peak_op: the op with the most temporaries; None where there are none.
+        alive: (buffer, bytes) of each temporary there.
+    """
+
+    arguments: int
+    results: int
+    donated: int
+    temporaries: int
+    at: tuple[tuple[int, int], ...]
+    peak_op: int | None
+    alive: tuple[tuple[Buffer, int], ...]
+
+    @property
+    def peak(self) -> int:
+        """The most bytes alive at once."""
+        return self.arguments + self.results - self.donated + self.temporaries
+
+
+def account(
+    body: Block, sizes: Sequence[int], client: Client = OTHERS, donated: Mapping[Buffer, int] | None = None
+) -> Account:
+    """The account of a program. ``sizes``: bytes by buffer; ``donated``: results by argument."""
+    found = Lifetimes(body, sizes, client, donated or {})
+    rest = temporaries(found)
+    counts = [live + scratch for live, scratch in zip(_alive(rest, len(found.ops)), found.scratch, strict=True)]
+    most = max(counts, default=0)
+    highest = counts.index(most) if most else -1
+    arguments = sum(sizes[life.buffer] for life in found.arguments)
+    results = sum(sizes[life.buffer] for life in found.results)
+    lent = sum(sizes[life.buffer] for life in found.lent)
+    fixed = arguments + results - lent
+    return Account(
+        arguments,
+        results,
+        lent,
+        most,
+        tuple((op, fixed + count) for op, count in zip(found.ops, counts, strict=True)),
+        found.ops[highest] if most else None,
+        tuple((life.buffer, life.bytes) for life in rest if life.first <= highest <= life.last),
+    )
+
+
+def temporaries(found: Lifetimes) -> list[Life]:
+    """The buffers beside arguments and results: those that no result's buffer has room for.
+
+    The greatest first, each goes into a result's buffer that is as large and free all the time that it lives.
+    """
+    lending = [_Lending(one.bytes, one) for one in sorted(found.results, key=lambda one: (-one.bytes, one.first))]
+    rest = []
+    for life in sorted(found.others, key=lambda one: (-one.bytes, one.first)):
+        for lender in reversed(lending[: _as_large(lending, life.bytes)]):
+            if lender.takes(life):
+                break
+        else:
+            rest.append(life)
+    return rest
+
+
+class _Lending:
+    """The buffer of a result, and the moments at which it is in use: intervals that do not meet, in order."""
+
+    def __init__(self, size: int, own: Life) -> None:
+        self.bytes = size
+        self.first, self.last = [own.first], [own.last]
+
+    def takes(self, life: Life) -> bool:
+        """Whether ``life`` finds the buffer free, which then is in use for it."""
+        place = bisect(self.first, life.last)
+        if place and self.last[place - 1] >= life.first:
+            return False
+        self.first.insert(place, life.first)
+        self.last.insert(place, life.last)
+        return True
+
+
+def _as_large(lending: Sequence[_Lending], size: int) -> int:
+    """How many of ``lending``, the largest first, have ``size`` bytes."""
+    return bisect(lending, -size, key=lambda one: -one.bytes)
+
+
+def _alive(lives: Iterable[Life], moments: int) -> Iterator[int]:
+    """Bytes of ``lives`` at each moment."""
+    changes = [0] * (moments + 1)
+    for life in lives:
+        changes[life.first] += life.bytes
+        changes[life.last + 1] -= life.bytes
+    return accumulate(changes[:moments])
+
+
+class Chain:
+    """The account of steps one after the other, each of which reads what the one before has made, and no more.
+
+    ``now``: bytes of that; ``peak``: the most alive together.
+    """
+
+    def __init__(self, first: int) -> None:
+        self.now = self.peak = first
+
+    def step(self, made: int, scratch: int = 0, in_place: bool = False) -> int:
+        """One step more, which makes ``made`` bytes and needs ``scratch`` beside; the bytes alive while it runs."""
+        alive = scratch + (max(self.now, made) if in_place else self.now + made)
+        self.now, self.peak = made, max(self.peak, alive)
+        return alive
+
+
+__all__ = ["ALIGNED", "Account", "Block", "Buffer", "Chain", "Client", "account", "temporaries"]

@@ -1,0 +1,198 @@
+"""A built module as steps over buffers, of which ``cost.memory`` makes the account."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import stablehlo as hlo
+
+from shardpass.cost import copies
+from shardpass.cost.lifetimes import OTHERS, Block, Buffer, Client, Step
+from shardpass.cost.memory import Account, account
+from shardpass.cost.written import COPY
+from shardpass.element_types import element_type
+from shardpass.ir.annotations import Signature, main_of
+from shardpass.ir.tensors import ints, shape_of
+from shardpass.ir.walk import CONTROL_FLOW, inputs_of, operation
+
+PRODUCT = "stablehlo.dot_general"
+ALIASING, DONOR = "tf.aliasing_output", "jax.buffer_donor"
+
+
+def _integer(attribute: Any) -> int:
+    return int(ir.IntegerAttr(attribute).value)
+
+
+def bytes_of(kind: Any) -> int:
+    """Bytes of a tensor type; 0 for tokens and the like."""
+    if not isinstance(kind, ir.RankedTensorType):
+        return 0
+    return element_type(str(kind.element_type)).bytes(prod(kind.shape))
+
+
+@dataclass(frozen=True)
+class ModuleMemory:
+    """The account of a module. ``account.at`` has places in ``ops``; ``values``: the value of each buffer, if one."""
+
+    account: Account
+    ops: tuple[Any, ...]
+    values: tuple[Any, ...]
+
+
+def memory_of(module: Any, client: Client = OTHERS) -> ModuleMemory:
+    """The account of ``@main`` of a module, as it stands."""
+    main = main_of(module)
+    steps = _Steps()
+    body = steps.block(main.regions[0].blocks[0])
+    donated = dict(_donated(Signature(main), body, steps.sizes))
+    return ModuleMemory(account(body, steps.sizes, client, donated), tuple(steps.ops), tuple(steps.values))
+
+
+def _donated(signature: Signature, body: Block, sizes: Sequence[int]) -> Iterator[tuple[Buffer, int]]:
+    """Donated arguments, each with the number of the result that it is for; where XLA chooses, the first as large."""
+    left = dict(enumerate(body.returned))
+    donors = []
+    for buffer, row in zip(body.arguments, signature.arguments, strict=True):
+        if ALIASING in row:
+            index = _integer(row[ALIASING])
+            left.pop(index, None)
+            yield buffer, index
+        elif DONOR in row:
+            donors.append(buffer)
+    for buffer in donors:
+        found = next((index for index, one in left.items() if sizes[one] == sizes[buffer]), None)
+        if found is not None:
+            del left[found]
+            yield buffer, found
+
+
+class _Steps:
+    """The steps of blocks, and the tables that number their buffers and ops."""
+
+    def __init__(self) -> None:
+        self.sizes: list[int] = []
+        self.values: list[Any] = []
+        self.ops: list[Any] = []
+        self._numbers: dict[Any, Buffer] = {}
+
+    def block(self, block: Any) -> Block:
+        arguments = tuple(map(self._of, block.arguments))
+        *ops, end = map(operation, block.operations)
+        steps = tuple(step for op in ops for step in self._steps(op))
+        return Block(arguments, steps, tuple(map(self._of, end.operands)))
+
+    def _of(self, value: Any) -> Buffer:
+        found = self._numbers.get(value)
+        if found is None:
+            found = self._numbers[value] = self._new(bytes_of(value.type), value)
+        return found
+
+    def _new(self, size: int, value: Any = None) -> Buffer:
+        self.sizes.append(size)
+        self.values.append(value)
+        return len(self.sizes) - 1
+
+    def _steps(self, op: Any) -> Iterator[Step]:
+        number, name = len(self.ops), op.name
+        self.ops.append(op)
+        blocks: tuple[Block, ...] = ()
+        if name in CONTROL_FLOW:
+            blocks = tuple(self.block(block) for region in op.regions for block in region.blocks)
+        inputs = map(_untransposed, op.operands) if name == PRODUCT else inputs_of(op)
+        reads, makes = list(map(self._of, inputs)), list(map(self._of, op.results))
+        find = _LAYOUTS.get(name)
+        before, after = find(op) if find is not None else ((), ())
+        for index in before:
+            copy = self._new(self.sizes[reads[index]])
+            yield Step(number, COPY, (copy,), (reads[index],))
+            reads[index] = copy
+        later = []
+        for index in after:
+            copy = self._new(self.sizes[makes[index]])
+            later.append(Step(number, COPY, (makes[index],), (copy,)))
+            makes[index] = copy
+        yield Step(number, _called(op, name), tuple(makes), tuple(reads), 0, blocks)
+        yield from later
+
+
+def _called(op: Any, name: str) -> str:
+    """The name of ``op``; another of a concatenate that XLA fuses with nothing."""
+    if name != "stablehlo.concatenate":
+        return name
+    shape, size = shape_of(op.results[0]), bytes_of(op.results[0].type)
+    dim, count = _integer(op.attributes["dimension"]), prod(shape)
+    return "concatenate" if count and copies.apart(shape, dim, size // count, len(op.operands)) else name
+
+
+def _untransposed(value: Any) -> Any:
+    """What a product reads in place of ``value``: it takes matrices either way."""
+    maker = value.owner
+    if getattr(maker, "name", "") == "stablehlo.transpose" and len(shape_of(value)) == 2:
+        return maker.operands[0]
+    return value
+
+
+# ---------------------------------------------------------------- layouts: which operands and results are copied
+
+_Copied = tuple[Sequence[int], Sequence[int]]
+
+
+def _product(op: Any) -> _Copied:
+    numbers = hlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
+    batch = (ints(numbers.lhs_batching_dimensions), ints(numbers.rhs_batching_dimensions))
+    contracted = (ints(numbers.lhs_contracting_dimensions), ints(numbers.rhs_contracting_dimensions))
+    found = copies.of_product([shape_of(operand) for operand in op.operands], batch, contracted)
+    return [index for index, copied in enumerate(found) if copied], ()
+
+
+def _convolution(op: Any) -> _Copied:
+    numbers = hlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
+    image = (numbers.input_batch_dimension, *ints(numbers.input_spatial_dimensions), numbers.input_feature_dimension)
+    kernel = (
+        *ints(numbers.kernel_spatial_dimensions),
+        numbers.kernel_input_feature_dimension,
+        numbers.kernel_output_feature_dimension,
+    )
+    made = (numbers.output_batch_dimension, *ints(numbers.output_spatial_dimensions), numbers.output_feature_dimension)
+    sides = zip(op.operands, (image, kernel), strict=True)
+    before = [index for index, (side, wanted) in enumerate(sides) if copies.out_of_order(shape_of(side), wanted)]
+    return before, [0] if copies.out_of_order(shape_of(op.results[0]), made) else []
+
+
+def _gather(op: Any) -> _Copied:
+    return (), [0] if copies.along(shape_of(op.results[0]), _integer(op.attributes["all_gather_dim"])) else []
+
+
+def _scatter(op: Any) -> _Copied:
+    return [0] if copies.along(shape_of(op.operands[0]), _integer(op.attributes["scatter_dimension"])) else [], ()
+
+
+def _exchange(op: Any) -> _Copied:
+    """XLA cuts the operand of an all_to_all into parts, and joins those that come."""
+    return [0], [0]
+
+
+def _call(op: Any) -> _Copied:
+    """Layouts as the call says, the innermost dimension first."""
+    if "operand_layouts" not in op.attributes:
+        return (), ()
+    found = []
+    for values, name in ((op.operands, "operand_layouts"), (op.results, "result_layouts")):
+        wanted = [[int(dim) for dim in reversed(list(layout))] for layout in op.attributes[name]]
+        pairs = enumerate(zip(values, wanted, strict=True))
+        found.append([index for index, (value, dims) in pairs if copies.out_of_order(shape_of(value), dims)])
+    return found[0], found[1]
+
+
+_LAYOUTS: dict[str, Callable[[Any], _Copied]] = {
+    PRODUCT: _product,
+    "stablehlo.convolution": _convolution,
+    "stablehlo.all_gather": _gather,
+    "stablehlo.reduce_scatter": _scatter,
+    "stablehlo.all_to_all": _exchange,
+    "stablehlo.custom_call": _call,
+}

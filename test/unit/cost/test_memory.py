@@ -1,0 +1,147 @@
+"""The account of memory: small programs by arithmetic. XLA's statistics are the witness of whole modules (ir)."""
+
+from __future__ import annotations
+
+import random
+
+from shardpass.cost.lifetimes import CPU, OTHERS, Block, Client, Step
+from shardpass.cost.memory import Account, Chain, account
+
+K = 1024
+DOT, TANH, ADD, TRANSPOSE = "stablehlo.dot_general", "stablehlo.tanh", "stablehlo.add", "stablehlo.transpose"
+WHILE, REDUCE, UPDATE = "stablehlo.while", "stablehlo.reduce", "stablehlo.dynamic_update_slice"
+
+
+def count(
+    steps: list[tuple[str, list[int], list[int]]],
+    returned: list[int],
+    sizes: dict[int, int] | None = None,
+    client: Client = OTHERS,
+    donated: dict[int, int] | None = None,
+) -> Account:
+    """The account of a program with the argument 0; each step is (name, makes, reads), each buffer of 1 KiB."""
+    body = Block(
+        (0,), tuple(Step(n, name, tuple(m), tuple(r)) for n, (name, m, r) in enumerate(steps)), tuple(returned)
+    )
+    return account(body, [(sizes or {}).get(buffer, K) for buffer in range(64)], client, donated)
+
+
+def test_a_chain_of_elementwise_steps_takes_the_place_of_the_product() -> None:
+    """x @ x, then tanh and a sum with itself in the same buffer, which is no result's: a second product follows."""
+    found = count([(DOT, [1], [0, 0]), (TANH, [2], [1]), (ADD, [3], [2, 1]), (DOT, [4], [3, 3])], [4])
+    assert (found.arguments, found.results, found.temporaries) == (K, K, K)
+    assert found.peak == 3 * K
+    assert found.alive == ((1, K),)
+
+
+def test_what_a_product_reads_is_written() -> None:
+    """Two readers: the product needs all of tanh in memory, and so does who adds to it."""
+    found = count([(DOT, [1], [0, 0]), (DOT, [2], [1, 0]), (TRANSPOSE, [3], [1]), (DOT, [4], [3, 2])], [4])
+    assert found.temporaries == 2 * K  # 2 and, as it is transposed out of place, 3; 1 lies in the result's buffer
+
+
+def test_a_costly_value_is_written_once_for_two_readers_and_a_cheap_one_is_not() -> None:
+    def with_op(name: str) -> int:
+        steps = [(name, [1], [0]), (DOT, [2], [0, 0]), (ADD, [3], [1, 2]), (DOT, [4], [3, 3]), (ADD, [5], [1, 4])]
+        return count(steps, [5]).temporaries
+
+    assert with_op(TANH) == 2 * K  # beside the first product; its sum is in place
+    assert with_op("stablehlo.negate") == K
+
+
+def test_a_result_that_is_made_late_lends_its_buffer() -> None:
+    """1 is dead when 3 is made, so it lies in 3's buffer; two that live together do not both find room there."""
+    assert count([(DOT, [1], [0]), (DOT, [2], [1]), (DOT, [3], [2])], [3]).temporaries == K
+    assert count([(DOT, [1], [0]), (DOT, [2], [0]), (DOT, [4], [1, 2]), (DOT, [3], [4])], [3]).temporaries == 2 * K
+    larger = {1: 2 * K}
+    assert count([(DOT, [1], [0]), (DOT, [2], [1]), (DOT, [3], [2])], [3], larger).temporaries == 3 * K
+
+
+def test_a_donated_argument_has_the_result() -> None:
+    found = count([(DOT, [1], [0])], [1], donated={0: 0})
+    assert (found.arguments, found.results, found.donated) == (K, K, K)
+    # the product reads the argument while it is made: it is copied there afterwards
+    assert (found.temporaries, found.peak) == (K, 2 * K)
+    in_place = count([(TANH, [1], [0])], [1], donated={0: 0})
+    assert (in_place.temporaries, in_place.peak) == (0, K)
+    late = count([(DOT, [1], [0]), (DOT, [2], [1])], [2], donated={0: 0})
+    assert (late.temporaries, late.peak) == (K, 2 * K)
+
+
+def test_an_argument_that_is_returned_is_copied() -> None:
+    found = count([], [0])
+    assert (found.arguments, found.results, found.temporaries, found.peak) == (K, K, 0, 2 * K)
+
+
+def test_a_result_that_is_returned_twice_counts_once() -> None:
+    assert count([(DOT, [1], [0])], [1, 1]).results == K
+
+
+def loop(body: list[tuple[str, list[int], list[int]]], returned: list[int], arguments: list[int]) -> Account:
+    """Of 10 = dot(0); (11, 12) = while(10, 0): the body has ``arguments``; 13 = dot(11)."""
+    steps = tuple(Step(9, name, tuple(made), tuple(read)) for name, made, read in body)
+    inner = Block(tuple(arguments), steps, tuple(returned))
+    cond = Block(tuple(30 + n for n in range(len(arguments))), (), (30,))
+    results, carried = (11, 12)[: len(arguments)], (10, 0)[: len(arguments)]
+    over = Step(1, WHILE, results, carried, 0, (cond, inner))
+    outer = (Step(0, DOT, (10,), (0,)), over, Step(2, DOT, (13,), (11,)))
+    return account(Block((0,), outer, (13,)), [K] * 64)
+
+
+def test_a_loop_carries_in_place() -> None:
+    """What is carried is one buffer, that of the first value; the body's product goes back into it as tanh."""
+    found = loop([(DOT, [20], [14]), (TANH, [21], [20])], [21], [14])
+    assert found.temporaries == 1 * K  # the carry; the product finds room in the result's buffer
+    # where the old value is still needed after the new one is there, the new one lies beside
+    both = loop([(DOT, [20], [14]), (DOT, [21], [14]), (DOT, [22], [20, 21])], [22], [14])
+    assert both.temporaries == 2 * K
+
+
+def test_what_a_loop_passes_on_is_not_copied() -> None:
+    """The second value is the argument 0 all along."""
+    assert loop([(DOT, [20], [14, 15]), (TANH, [21], [20])], [21, 15], [14, 15]).temporaries == K
+
+
+def test_an_update_is_in_place_where_its_operand_dies() -> None:
+    assert count([(DOT, [1], [0]), (UPDATE, [2], [1, 0]), (DOT, [3], [2])], [3]).temporaries == K
+    used_later = [(DOT, [1], [0]), (UPDATE, [2], [1, 0]), (DOT, [3], [2, 1])]
+    assert count(used_later, [3]).temporaries == 2 * K
+
+
+def test_the_order_of_the_client() -> None:
+    """Eight gathers, each used by one product of a chain: in order one lives at a time; on CPUs all at first."""
+    steps: list[tuple[str, list[int], list[int]]] = []
+    for n in range(8):
+        steps += [("stablehlo.all_gather", [20 + n], [0]), (DOT, [40 + n], [20 + n, 39 + n if n else 0])]
+    assert count(steps, [47]).temporaries == 2 * K  # a gathered value, and the last product; the next is the result's
+    assert count(steps, [47], client=CPU).temporaries >= 8 * K
+
+
+def test_a_long_reduction_on_cpus_reads_from_memory() -> None:
+    steps = [(DOT, [1], [0]), (TRANSPOSE, [2], [1]), (REDUCE, [3], [2]), (DOT, [4], [3])]
+    sizes = {1: 64 * K, 2: 64 * K}
+    assert count(steps, [4], sizes).temporaries == 64 * K + K
+    assert count(steps, [4], sizes, CPU).temporaries == 2 * 64 * K
+
+
+def test_what_nothing_reads_is_not_computed() -> None:
+    assert count([(TRANSPOSE, [1], [0]), (DOT, [2], [0])], [2]).temporaries == 0
+
+
+def test_buffers_begin_at_multiples_of_64_bytes() -> None:
+    assert count([(DOT, [1], [0]), (DOT, [2], [1])], [2], {1: 65, 2: 4}).temporaries == 128
+
+
+def test_a_chain_counts_as_the_account_does() -> None:
+    """Random sizes: each step reads the one before, in a buffer of its own."""
+    rng = random.Random(7)
+    for _ in range(50):
+        sizes = [64 * rng.randint(1, 99) for _ in range(rng.randint(2, 9))]
+        chain = Chain(sizes[0])
+        for size in sizes[1:]:
+            chain.step(size)
+        made = [(f"op{n}", [n], [n - 1]) for n in range(1, len(sizes))]
+        # main's argument is never freed and its result has a buffer throughout: both are made small
+        steps = [("first", [50], [51]), (made[0][0], made[0][1], [50]), *made[1:], ("last", [52], [len(sizes) - 1])]
+        table = {**dict(enumerate(sizes)), 0: 0, 50: sizes[0], 51: 0, 52: 0}
+        assert count(steps, [52], table).temporaries == chain.peak
