@@ -1,4 +1,7 @@
-"""A report beside what other partitioners make of the same program: collectives by kind, bytes, memory."""
+"""A report beside what other partitioners make of the same program: collectives by kind, bytes, memory.
+
+Memory is measured on all sides: what XLA's CPU client says of each program that it has compiled, ours too.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +10,23 @@ from dataclasses import dataclass
 
 from shardpass.diagnostics import ShardpassError
 from shardpass.diagnostics.printable import joined
+from shardpass.ir.written import bytecode
 from shardpass.report.report import Report
 from shardpass.report.text import WIDTH, shortened, show_bytes, wrapped
-from shardpass.runtime.peers import Peer, ask
+from shardpass.runtime.peers import OURS, Peer, ask
 
 
 @dataclass(frozen=True)
 class Against:
-    """``peers``: the others, in the order in which they were asked; ``failed``: those that failed, and why."""
+    """``peers``: the others, in the order in which they were asked; ``failed``: those that failed, and why.
+
+    ``memory``: of our program as XLA has compiled it; None where it did not.
+    """
 
     ours: Report
     peers: tuple[Peer, ...]
     failed: tuple[tuple[str, str], ...]
+    memory: int | None = None
 
     def __str__(self) -> str:
         rows = [shortened(line, WIDTH) for line in _lines(self)]
@@ -32,18 +40,22 @@ class Against:
             peer.way: {"bytes_received": peer.bytes_received, "kinds": dict(peer.kinds), "memory": peer.memory}
             for peer in self.peers
         }
-        return {**peers, **{way: {"failed": reason} for way, reason in self.failed}}
+        ours = {"bytes_received": self.ours.total_bytes_received, "kinds": dict(self.ours.by_kind)}
+        failed = {way: {"failed": reason} for way, reason in self.failed if way != OURS}
+        return {OURS: {**ours, "memory": self.memory}, **peers, **failed}
 
 
 def against(ours: Report, ways: Sequence[str]) -> Against:
     """Asks each of ``ways`` about the program that ``ours`` is of."""
-    peers, failed = [], []
-    for way in ways:
+    found: dict[str, Peer] = {}
+    failed = []
+    for way in (OURS, *ways):
         try:
-            peers.append(ask(way, ours.given, ours.devices))
+            found[way] = ask(way, bytecode(ours.built) if way == OURS else ours.given, ours.devices)
         except ShardpassError as error:
             failed.append((way, error.diagnostics[0].message))
-    return Against(ours, tuple(peers), tuple(failed))
+    compiled = found.pop(OURS, None)
+    return Against(ours, tuple(found.values()), tuple(failed), None if compiled is None else compiled.memory)
 
 
 def _lines(found: Against) -> Iterator[str]:
@@ -57,8 +69,8 @@ def _lines(found: Against) -> Iterator[str]:
     for kind in kinds:
         cells = [ours.by_kind.get(kind, (0, 0)), *(peer.kinds.get(kind, (0, 0)) for peer in found.peers)]
         yield _row(kind, [f"{count:,}: {show_bytes(size)}" if count else "-" for count, size in cells])
-    memory = "-" if ours.memory is None else show_bytes(ours.memory.total)
-    yield _row("memory of a device", [memory, *(show_bytes(peer.memory) for peer in found.peers)])
+    memory = "-" if found.memory is None else show_bytes(found.memory)
+    yield _row("memory, compiled", [memory, *(show_bytes(peer.memory) for peer in found.peers)])
 
 
 def _row(name: str, cells: Sequence[str]) -> str:

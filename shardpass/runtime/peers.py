@@ -1,7 +1,8 @@
-"""What other partitioners make of a program: compiled in a process of its own, as some of them end theirs.
+"""What partitioners make of a program: compiled in a process of its own, as some of them end theirs.
 
-Ways: ``xla`` is what ``jax.jit`` does (Shardy's propagation, or GSPMD's where the program is so annotated, and XLA's
-partitioner); ``shardy`` is Shardy's own passes down to per-device code, as jaxlib has them.
+Ways: ``shardpass`` is a module that shardpass has partitioned, as XLA compiles it; ``xla`` is what ``jax.jit`` does
+(Shardy's propagation, or GSPMD's where the program is so annotated, and XLA's partitioner); ``shardy`` is Shardy's own
+passes down to per-device code, as jaxlib has them.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 from shardpass.diagnostics.table_runtime import PEER_FAILED
 from shardpass.ir.doors import Given, LargeFile
 
+OURS = "shardpass"
 WAYS = ("xla", "shardy")
 TIMEOUT = 600.0
 
@@ -29,7 +31,7 @@ class Peer:
     way: str
     kinds: Mapping[str, tuple[int, int]]
     bytes_received: int
-    memory: int  # arguments, results and temporaries of XLA's statistics
+    memory: int  # arguments, results and temporaries of XLA's statistics, less what is one buffer
 
     @property
     def runs(self) -> int:
@@ -37,7 +39,7 @@ class Peer:
 
 
 def ask(way: str, given: Given, devices: int) -> Peer:
-    """What the partitioner ``way`` makes of the module ``given``.
+    """What the partitioner ``way`` makes of the module ``given``; of ``OURS``, a partitioned one.
 
     Raises ShardpassError (SP553) where it fails, ends its process, or takes too long.
     """
@@ -73,10 +75,14 @@ def serve(way: str, devices: int) -> None:
     from shardpass.runtime.shardy_passes import shardy_module
 
     given = sys.stdin.buffer.read()
-    executable = compile_by_xla(given) if way == "xla" else compile(shardy_module(given.decode()))
+    if way == "xla":
+        executable = compile_by_xla(given)
+    else:
+        executable = compile(given if way == OURS else shardy_module(given.decode()))
     counted = received(executable.hlo_text(), devices)
     stats = executable.memory_stats()
     memory = stats.argument_size_in_bytes + stats.output_size_in_bytes + stats.temp_size_in_bytes
+    memory -= stats.alias_size_in_bytes
     sizes = counted.bytes
     kinds = {kind: [count, sizes[kind]] for kind, count in counted.runs.items()}
     print("@" + json.dumps({"kinds": kinds, "received": counted.total, "memory": memory}), flush=True)
