@@ -33,8 +33,8 @@ from shardpass.cost.written import (
 )
 
 ALIGNED = 64  # bytes
-MOST_JOINED = 15  # ops in a fusion above which it reads moved elements of a shared value from a buffer
-WHILE = "stablehlo.while"
+MOST_JOINED = 15
+WHILE, BROADCAST = "stablehlo.while", "stablehlo.broadcast_in_dim"
 END = -1  # the op of what a block returns
 
 Buffer = int
@@ -236,7 +236,7 @@ class Lifetimes:
             makes = list(step.makes)
             if step.name == CONSTANT:
                 continue
-            if kind_of(step.name) == ALIAS and len(makes) == len(reads):
+            if self._passes_on(step) and len(makes) == len(reads):
                 self._root.update(zip(makes, reads, strict=True))
                 continue
             if step.name == WHILE:
@@ -248,6 +248,12 @@ class Lifetimes:
             out.append(_Moment.of(step, makes, reads))
         out.append(_Moment.of(Step(END, "", (), block.returned), [], list(map(self._rooted, block.returned))))
         return out
+
+    def _passes_on(self, step: Step) -> bool:
+        """Whether what ``step`` makes is what it reads; a broadcast that stretches nothing is a reshape."""
+        if step.name == BROADCAST:
+            return self.sizes[step.makes[0]] == self.sizes[step.reads[0]]
+        return kind_of(step.name) == ALIAS
 
     def _fuse(self, moments: list[_Moment]) -> list[_Moment]:
         """The moments that remain where fused values have no buffers."""

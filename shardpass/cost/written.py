@@ -20,14 +20,25 @@ FUSED, REDUCED, ALIAS, UPDATED, WRITTEN = "fused", "reduced", "alias", "updated"
 
 PASSES_ON = "stablehlo.optimization_barrier"  # for who passes its operands on
 COPY = "copy"  # an array in another layout: fuses what it reads
+IN_PLACE = "in_place"  # for who writes into the first operand
 
 
-def _named(names: str) -> frozenset[str]:
-    return frozenset(f"stablehlo.{name}" for name in names.split())
+def _named(names: str, dialect: str = "stablehlo") -> frozenset[str]:
+    return frozenset(f"{dialect}.{name}" for name in names.split())
+
+
+_CHLO = _named(
+    """
+    acos acosh asin asinh atan atanh bessel_i1e conj constant_like cosh digamma erf erf_inv erfc is_inf is_neg_inf
+    is_pos_inf lgamma mulhi next_after polygamma sinh square tan zeta
+    """,
+    "chlo",
+)
+_CHEAP_CHLO = _named("conj constant_like is_inf is_neg_inf is_pos_inf mulhi square", "chlo")
 
 
 # element i of the result needs element i of each operand alone
-STRAIGHT = _named(
+STRAIGHT = _CHLO | _named(
     """
     abs add and atan2 cbrt ceil clamp compare complex convert cosine count_leading_zeros divide exponential
     exponential_minus_one floor imag is_finite log log_plus_one logistic maximum minimum multiply negate not or
@@ -36,7 +47,7 @@ STRAIGHT = _named(
     """
 )
 # computed once, however many read it
-COSTLY = _named(
+COSTLY = (_CHLO - _CHEAP_CHLO) | _named(
     """
     atan2 cbrt divide exponential exponential_minus_one gather log log_plus_one logistic power remainder rsqrt sqrt
     tanh
@@ -49,7 +60,7 @@ _KINDS = {
     **dict.fromkeys(STRAIGHT | _MOVING | {COPY}, FUSED),
     **dict.fromkeys(_named("reduce"), REDUCED),
     **dict.fromkeys(_named("reshape bitcast_convert optimization_barrier"), ALIAS),
-    **dict.fromkeys(_named("dynamic_update_slice scatter"), UPDATED),
+    **dict.fromkeys(_named("dynamic_update_slice scatter") | {IN_PLACE}, UPDATED),
 }
 
 

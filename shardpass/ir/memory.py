@@ -13,7 +13,7 @@ from jaxlib.mlir.dialects import stablehlo as hlo
 from shardpass.cost import copies
 from shardpass.cost.lifetimes import OTHERS, Block, Buffer, Client, Step
 from shardpass.cost.memory import Account, account
-from shardpass.cost.written import COPY
+from shardpass.cost.written import COPY, IN_PLACE
 from shardpass.element_types import element_type
 from shardpass.ir.annotations import Signature, main_of
 from shardpass.ir.tensors import ints, shape_of
@@ -78,11 +78,14 @@ class _Steps:
         self.values: list[Any] = []
         self.ops: list[Any] = []
         self._numbers: dict[Any, Buffer] = {}
+        self._copies: dict[Buffer, Buffer] = {}  # in this block, of what was copied into another layout already
 
     def block(self, block: Any) -> Block:
+        outer, self._copies = self._copies, {}
         arguments = tuple(map(self._of, block.arguments))
         *ops, end = map(operation, block.operations)
         steps = tuple(step for op in ops for step in self._steps(op))
+        self._copies = outer
         return Block(arguments, steps, tuple(map(self._of, end.operands)))
 
     def _of(self, value: Any) -> Buffer:
@@ -107,20 +110,29 @@ class _Steps:
         find = _LAYOUTS.get(name)
         before, after = find(op) if find is not None else ((), ())
         for index in before:
-            copy = self._new(self.sizes[reads[index]])
-            yield Step(number, COPY, (copy,), (reads[index],))
+            copy = self._copies.get(reads[index])
+            if copy is None:
+                copy = self._copies[reads[index]] = self._new(self.sizes[reads[index]])
+                yield Step(number, COPY, (copy,), (reads[index],))
             reads[index] = copy
         later = []
         for index in after:
             copy = self._new(self.sizes[makes[index]])
             later.append(Step(number, COPY, (makes[index],), (copy,)))
             makes[index] = copy
+        if name == "stablehlo.custom_call" and len(op.attributes.get("output_operand_aliases", ())) > 0:
+            aliased = hlo.OutputOperandAlias(op.attributes["output_operand_aliases"][0]).operand_index
+            reads.insert(0, reads.pop(aliased))
+            name = IN_PLACE
         yield Step(number, _called(op, name), tuple(makes), tuple(reads), 0, blocks)
         yield from later
 
 
 def _called(op: Any, name: str) -> str:
-    """The name of ``op``; another of a concatenate that XLA fuses with nothing."""
+    """The name of ``op``: a reshape's where a transpose moves no element, another where a concatenate stands alone."""
+    if name == "stablehlo.transpose":
+        moved = copies.out_of_order(shape_of(op.operands[0]), ints(op.attributes["permutation"]))
+        return name if moved else "stablehlo.reshape"
     if name != "stablehlo.concatenate":
         return name
     shape, size = shape_of(op.results[0]), bytes_of(op.results[0].type)

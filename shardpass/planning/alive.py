@@ -57,14 +57,17 @@ class _Steps:
         self.program, self.beside = program, beside
         self.sizes: list[int] = []
         self._numbers: dict[Copy | int, Buffer] = {}
+        self._copies: dict[Buffer, Buffer] = {}  # in this block, of what was copied into another layout already
         self._transposed: dict[Buffer, Buffer] = {}  # of a matrix, what it is the transposed of
 
     def block(self, block: BlockPlan) -> Block:
+        outer, self._copies = self._copies, {}
         arguments = tuple(self._of(Copy(value, sharding)) for value, sharding in block.arguments)
         steps = [step for plan in block.ops for step in self._op(plan)]
         for operand in block.returned:
             if operand is not None:
                 steps += self._steps(operand.steps, END)
+        self._copies = outer
         returned = [NOTHING if operand is None else operand.copy for operand in block.returned]
         return Block(arguments, tuple(steps), self._all(returned))
 
@@ -167,8 +170,10 @@ class _Steps:
         shapes = [split.operand_tile(index) for index in range(2)]
         for index, copied in enumerate(copies.of_product(shapes, *_roles(rule))):
             if copied:
-                copy = self._tile(plan.op.operands[index], shapes[index])
-                yield Moment(plan.op.number, COPY, (copy,), (reads[index],))
+                copy = self._copies.get(reads[index])
+                if copy is None:
+                    copy = self._copies[reads[index]] = self._tile(plan.op.operands[index], shapes[index])
+                    yield Moment(plan.op.number, COPY, (copy,), (reads[index],))
                 reads[index] = copy
 
     def _moved(self, results: Results, number: int) -> Iterator[Moment]:

@@ -8,6 +8,7 @@ from shardpass.cost.lifetimes import CPU, OTHERS, Block, Client, Step
 from shardpass.cost.memory import Account, Chain, account
 
 K = 1024
+BROADCAST = "stablehlo.broadcast_in_dim"
 DOT, TANH, ADD, TRANSPOSE = "stablehlo.dot_general", "stablehlo.tanh", "stablehlo.add", "stablehlo.transpose"
 WHILE, REDUCE, UPDATE = "stablehlo.while", "stablehlo.reduce", "stablehlo.dynamic_update_slice"
 
@@ -126,6 +127,14 @@ def test_a_long_reduction_on_cpus_reads_from_memory() -> None:
 
 def test_what_nothing_reads_is_not_computed() -> None:
     assert count([(TRANSPOSE, [1], [0]), (DOT, [2], [0])], [2]).temporaries == 0
+
+
+def test_a_broadcast_that_stretches_nothing_is_its_operand() -> None:
+    def to(size: int) -> int:
+        return count([(DOT, [1], [0]), (BROADCAST, [2], [1]), (DOT, [3], [2])], [3], {2: size}).temporaries
+
+    assert to(K) == K
+    assert to(4 * K) == 4 * K  # the product lies in the result's buffer before that is made
 
 
 def test_buffers_begin_at_multiples_of_64_bytes() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import jax
+import jax.numpy as jnp
 import pytest
 
 import shardpass
@@ -18,6 +20,9 @@ def module(arguments: str, results: str, body: str) -> str:
 
 M, V = "tensor<64x64xf32>", "tensor<64xf32>"
 DOT = f"stablehlo.dot_general {{}}, {{}}, contracting_dims = [1] x [0] : ({M}, {M}) -> {M}"
+HEADS = "tensor<4x16x4x16xf32>"
+OVER_HEADS = f"""stablehlo.dot_general {{}}, {{}}, batching_dims = [0, 2] x [0, 2], contracting_dims = [3] x [3]
+        : ({HEADS}, {HEADS}) -> tensor<4x4x16x16xf32>"""
 CASES = {
     "a chain between two products": f"""
       %0 = {DOT.format("%x", "%w")}
@@ -61,12 +66,21 @@ CASES = {
       %5 = {DOT.format("%4", "%w")}
       return %5 : {M}""",
     "heads that are turned around": f"""
-      %q = stablehlo.reshape %x : ({M}) -> tensor<4x16x4x16xf32>
-      %k = stablehlo.reshape %w : ({M}) -> tensor<4x16x4x16xf32>
-      %0 = stablehlo.dot_general %q, %k, batching_dims = [0, 2] x [0, 2], contracting_dims = [3] x [3]
-        : (tensor<4x16x4x16xf32>, tensor<4x16x4x16xf32>) -> tensor<4x4x16x16xf32>
+      %q = stablehlo.reshape %x : ({M}) -> {HEADS}
+      %k = stablehlo.reshape %w : ({M}) -> {HEADS}
+      %0 = {OVER_HEADS.format("%q", "%k")}
       %1 = stablehlo.reshape %0 : (tensor<4x4x16x16xf32>) -> {M}
       return %1 : {M}""",
+    "one copy for two products": f"""
+      %q = stablehlo.reshape %x : ({M}) -> {HEADS}
+      %k = stablehlo.reshape %w : ({M}) -> {HEADS}
+      %j = stablehlo.tanh %k : {HEADS}
+      %0 = {OVER_HEADS.format("%q", "%k")}
+      %1 = {OVER_HEADS.format("%q", "%j")}
+      %2 = stablehlo.dot_general %0, %1, batching_dims = [0, 1] x [0, 1], contracting_dims = [3] x [2]
+        : (tensor<4x4x16x16xf32>, tensor<4x4x16x16xf32>) -> tensor<4x4x16x16xf32>
+      %3 = stablehlo.reshape %2 : (tensor<4x4x16x16xf32>) -> {M}
+      return %3 : {M}""",
     "a product that is updated": f"""
       %i = stablehlo.constant dense<3> : tensor<i32>
       %o = stablehlo.constant dense<0> : tensor<i32>
@@ -88,6 +102,15 @@ def test_small_modules_as_xla_counts_them(name: str) -> None:
     stats = shardpass.compile(built).memory_stats()
     assert (found.arguments, found.results) == (stats.argument_size_in_bytes, stats.output_size_in_bytes)
     assert found.temporaries == pytest.approx(stats.temp_size_in_bytes, abs=256)
+
+
+def test_a_call_that_writes_into_its_operand_as_xla_counts_it() -> None:
+    """LAPACK's cholesky wants columns, and writes into the copy that it is given."""
+    given = jax.ShapeDtypeStruct((64, 64), jnp.float32)
+    text = jax.jit(lambda x: jnp.linalg.cholesky(x @ x.T, symmetrize_input=False) @ x).lower(given).as_text()
+    built = shardpass.run_pipeline(text, "partition")
+    found = memory_of(built, CPU).account
+    assert found.temporaries == pytest.approx(shardpass.compile(built).memory_stats().temp_size_in_bytes, abs=512)
 
 
 def test_donated_arguments() -> None:
