@@ -126,34 +126,32 @@ class Lifetimes:
         self._root: dict[Buffer, Buffer] = {}
         self._makers: dict[Buffer, _Moment] = {}
         self.arguments = [self._begin(buffer, 0) for buffer in dict.fromkeys(body.arguments)]
+        for life in self.arguments:
+            life.last = -1  # until one reads it
         self._block(body, ())
-        end = len(self.ops) - 1
-        returned = [self._of.get(self._rooted(buffer)) for buffer in body.returned]
-        given = set(map(id, self.arguments))
-        # a result that is an argument is a copy of it
-        self.results = [
-            Life(life.buffer, life.bytes, end, end) if id(life) in given else life
-            for life in dict.fromkeys(life for life in returned if life is not None)
-        ]
-        for life in self.results:
-            life.last = end
-        self.lent = self._donate(returned, donated)
-        fixed = given | set(map(id, self.results))
+        fixed = {id(life) for life in self.arguments}
+        self.results: list[Life] = []
+        for buffer in map(self._rooted, body.returned):
+            made = self._of.get(buffer)
+            is_copy = made is None or id(made) in fixed  # of an argument, of a constant, of another result
+            life = self._life(buffer, len(self.ops) - 1) if made is None or is_copy else made
+            life.last = len(self.ops) - 1
+            self.results.append(life)
+            fixed.add(id(life))
+        self.lent = self._donate(donated)
         self.others = [life for life in self._lives if id(life) not in fixed]
 
-    def _donate(self, returned: Sequence[Life | None], donated: Mapping[Buffer, int]) -> list[Life]:
+    def _donate(self, donated: Mapping[Buffer, int]) -> list[Life]:
         """The results in donated arguments' buffers; one that is made too early is copied there at the end."""
         lent = []
         for argument, index in donated.items():
-            result, given = returned[index], self._of[argument]
-            if result is None or result is given:
-                lent += [one for one in self.results if one.buffer == given.buffer]
+            given, result = self._of[argument], self.results[index]
+            if result.bytes != given.bytes:
                 continue
-            if result in self.results and result not in lent:
-                lent.append(result)
-                if not self._may_overwrite(result, given):
-                    self._lives.append(Life(result.buffer, result.bytes, result.first, result.last))
-                result.first = 0  # it lends nothing
+            lent.append(result)
+            if result.buffer != argument and not self._may_overwrite(result, given):
+                self._lives.append(Life(result.buffer, result.bytes, result.first, result.last))
+            result.first = 0  # it lends nothing
         return lent
 
     def _may_overwrite(self, result: Life, given: Life) -> bool:
@@ -163,10 +161,12 @@ class Lifetimes:
         return maker is not None and given.buffer in self._to_overwrite(maker, result.buffer)
 
     def _begin(self, buffer: Buffer, moment: int) -> Life:
-        life = Life(buffer, -(-self.sizes[buffer] // ALIGNED) * ALIGNED, moment, moment)
-        self._of[buffer] = life
+        life = self._of[buffer] = self._life(buffer, moment)
         self._lives.append(life)
         return life
+
+    def _life(self, buffer: Buffer, moment: int) -> Life:
+        return Life(buffer, -(-self.sizes[buffer] // ALIGNED) * ALIGNED, moment, moment)
 
     def _rooted(self, buffer: Buffer) -> Buffer:
         return self._root.get(buffer, buffer)

@@ -16,11 +16,11 @@ from shardpass.cost.memory import Account, account
 from shardpass.cost.written import COPY, IN_PLACE
 from shardpass.element_types import element_type
 from shardpass.ir.annotations import Signature, main_of
+from shardpass.ir.donation import donated
 from shardpass.ir.tensors import ints, shape_of
 from shardpass.ir.walk import CONTROL_FLOW, inputs_of, operation
 
 PRODUCT = "stablehlo.dot_general"
-ALIASING, DONOR = "tf.aliasing_output", "jax.buffer_donor"
 
 
 def _integer(attribute: Any) -> int:
@@ -48,26 +48,9 @@ def memory_of(module: Any, client: Client = OTHERS) -> ModuleMemory:
     main = main_of(module)
     steps = _Steps()
     body = steps.block(main.regions[0].blocks[0])
-    donated = dict(_donated(Signature(main), body, steps.sizes))
-    return ModuleMemory(account(body, steps.sizes, client, donated), tuple(steps.ops), tuple(steps.values))
-
-
-def _donated(signature: Signature, body: Block, sizes: Sequence[int]) -> Iterator[tuple[Buffer, int]]:
-    """Donated arguments, each with the number of the result that it is for; where XLA chooses, the first as large."""
-    left = dict(enumerate(body.returned))
-    donors = []
-    for buffer, row in zip(body.arguments, signature.arguments, strict=True):
-        if ALIASING in row:
-            index = _integer(row[ALIASING])
-            left.pop(index, None)
-            yield buffer, index
-        elif DONOR in row:
-            donors.append(buffer)
-    for buffer in donors:
-        found = next((index for index, one in left.items() if sizes[one] == sizes[buffer]), None)
-        if found is not None:
-            del left[found]
-            yield buffer, found
+    given, made = ([steps.sizes[buffer] for buffer in side] for side in (body.arguments, body.returned))
+    lent = {body.arguments[place]: index for place, index in donated(Signature(main), given, made)}
+    return ModuleMemory(account(body, steps.sizes, client, lent), tuple(steps.ops), tuple(steps.values))
 
 
 class _Steps:

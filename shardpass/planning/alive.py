@@ -47,7 +47,9 @@ def alive(
 ) -> Account:
     """The account of a whole program. ``beside``: bytes that ops need beside operands and results, by number."""
     steps = _Steps(program, beside or {})
-    return account(steps.block(body), steps.sizes, client)
+    block = steps.block(body)
+    lent = {block.arguments[place]: index for place, index in program.donated}
+    return account(block, steps.sizes, client, lent)
 
 
 class _Steps:

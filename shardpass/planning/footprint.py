@@ -50,8 +50,9 @@ class Footprint:
         self._tiles: dict[tuple[Array, Sharding], int] = {}
         self._of = folded.of
         sizes = [0 if array is None else array.bytes for array in program.arrays]
-        found = Lifetimes(_steps(program.body), sizes, OTHERS, {})
-        self.fixed = self._count([*found.arguments, *found.results])
+        lent = {program.body.arguments[place]: index for place, index in program.donated}
+        found = Lifetimes(_steps(program.body), sizes, OTHERS, lent)
+        self.fixed = self._count([*found.arguments, *found.results]) - self._count(found.lent)
         self.rows = self._moments(temporaries(found), len(found.ops))
 
     def _count(self, lives: Iterable[Life]) -> Floats:

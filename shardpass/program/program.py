@@ -162,6 +162,7 @@ class Program:
         count: number of ops.
         pinned: results of ops that are no constraints, and that the user annotated: they are there as annotated, and
             users start from that copy.
+        donated: places of main's arguments whose memory a result takes over, each with the result's place.
         wishes: the constraints, by op, that do not hold: users of their results may start from any copy of the array.
     """
 
@@ -173,6 +174,7 @@ class Program:
     count: int
     pinned: frozenset[int] = frozenset()
     wishes: frozenset[int] = frozenset()
+    donated: tuple[tuple[int, int], ...] = ()
 
     def array(self, value: int) -> Array:
         """The type of a value that is a ranked tensor."""

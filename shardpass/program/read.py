@@ -38,6 +38,7 @@ from shardpass.ir.annotations import (
     text,
     unspecified_dims,
 )
+from shardpass.ir.donation import donated
 from shardpass.ir.effects import may_be_erased
 from shardpass.ir.locations import place_of
 from shardpass.ir.tensors import ints
@@ -110,12 +111,18 @@ class _Reader:
             for value, row in zip(end.operands, self.handles.signature.results, strict=True)
         )
         arrays, count = tuple(self.arrays), len(self.handles.ops)
-        program = Program(self.mesh, arrays, body, self.said, results, count, frozenset(self.pinned))
+        given, made = ([self._bytes(value) for value in side] for side in (body.arguments, body.returned))
+        lent = tuple(donated(self.handles.signature, given, made))
+        program = Program(self.mesh, arrays, body, self.said, results, count, frozenset(self.pinned), donated=lent)
         if get_text(self.handles.module.operation, CONSTRAINTS) == FREE:
             program = replace(program, pinned=frozenset(), wishes=constraints_of(program))
         return program, self.handles
 
     # ---------------------------------------------------------------- values
+
+    def _bytes(self, value: int) -> int:
+        array = self.arrays[value]
+        return 0 if array is None else array.bytes
 
     def _value(self, value: Any) -> int:
         number = self.number[value] = len(self.arrays)

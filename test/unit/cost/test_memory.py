@@ -74,8 +74,9 @@ def test_an_argument_that_is_returned_is_copied() -> None:
     assert (found.arguments, found.results, found.temporaries, found.peak) == (K, K, 0, 2 * K)
 
 
-def test_a_result_that_is_returned_twice_counts_once() -> None:
-    assert count([(DOT, [1], [0])], [1, 1]).results == K
+def test_each_result_has_a_buffer() -> None:
+    """One is returned twice, one is a constant."""
+    assert count([("stablehlo.constant", [2], []), (DOT, [1], [0])], [1, 1, 2]).results == 3 * K
 
 
 def loop(body: list[tuple[str, list[int], list[int]]], returned: list[int], arguments: list[int]) -> Account:

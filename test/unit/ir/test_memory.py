@@ -104,6 +104,18 @@ def test_small_modules_as_xla_counts_them(name: str) -> None:
     assert found.temporaries == pytest.approx(stats.temp_size_in_bytes, abs=256)
 
 
+def test_results_as_xla_counts_them() -> None:
+    """An argument, a constant, and one value twice: each has a buffer, and XLA a table of 8 bytes for each."""
+    whole = '{mhlo.sharding = "{replicated}"}'
+    body = f"""%0 = {DOT.format("%x", "%w")} %c = stablehlo.constant dense<1.0> : {M}
+      return %x, %c, %0, %0 : {M}, {M}, {M}, {M}"""
+    text = module(f"%x: {M} {whole}, %w: {M} {whole}", ", ".join([f"{M} {whole}"] * 4), body)
+    built = shardpass.run_pipeline(text, "partition")
+    found, stats = memory_of(built, CPU).account, shardpass.compile(built).memory_stats()
+    assert found.results == stats.output_size_in_bytes - 4 * 8 == 4 * 64 * 64 * 4
+    assert (found.arguments, found.temporaries) == (stats.argument_size_in_bytes, stats.temp_size_in_bytes)
+
+
 def test_a_call_that_writes_into_its_operand_as_xla_counts_it() -> None:
     """LAPACK's cholesky wants columns, and writes into the copy that it is given."""
     given = jax.ShapeDtypeStruct((64, 64), jnp.float32)

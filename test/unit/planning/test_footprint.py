@@ -82,3 +82,11 @@ def test_a_change_gives_the_peak_of_the_changed_shardings() -> None:
     fresh = {value: split[value] for value in (0, 2, 3)}
     assert NearPeak(counted, whole).change(fresh) == counted.peak({**whole, **fresh})
     assert counted.peak({**whole, **fresh}) < counted.peak(whole)
+
+
+def test_a_donated_argument_is_counted_once() -> None:
+    """The result of 4 KiB lies in an argument that nothing else reads after it is made."""
+    text = CHAIN.replace("SAID", "").replace("%x: tensor<64x32xf32> ", "%x: tensor<64x32xf32>, %y: DONATED")
+    program = read(text.replace("DONATED", "tensor<64x16xf32> {jax.buffer_donor = true}"))
+    assert program.donated == ((1, 0),)
+    assert footprint(program).peak({}) == (8 + 4 + 2) * 1024

@@ -120,3 +120,14 @@ def test_bytes_alive() -> None:
     assert (found.arguments, found.results, found.temporaries, found.donated) == (128, 128, 128, 0)
     assert found.at == ((0, 3 * 128), (2, 3 * 128), (-1, 2 * 128))
     assert (found.peak, found.peak_op) == (3 * 128, 0)
+
+
+@pytest.mark.parametrize("said", ["tf.aliasing_output = 0 : i32", "jax.buffer_donor = true"])
+def test_a_donated_argument_has_the_result(said: str) -> None:
+    """Tiles of 128 bytes. The tanh overwrites x, where x is donated; a result in another sharding has no such tile."""
+    body = "%0 = stablehlo.tanh %x : tensor<8x8xf32> return %0 : tensor<8x8xf32>"
+    argument = f'%x: tensor<8x8xf32> {{mhlo.sharding = "{ROWS}", {said}}}'
+    found = plan(body, argument, matrix(ROWS)).alive
+    assert (found.arguments, found.results, found.donated, found.peak) == (128, 128, 128, 128)
+    other = plan(body, argument, matrix(WHOLE)).alive
+    assert (other.arguments, other.results, other.donated) == (128, 256, 0)
