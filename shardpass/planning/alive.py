@@ -16,6 +16,7 @@ from math import prod
 from shardpass.cost import copies
 from shardpass.cost.lifetimes import END, OTHERS, Block, Buffer, Client
 from shardpass.cost.lifetimes import Step as Moment
+from shardpass.cost.machine import IDEAL, Machine
 from shardpass.cost.memory import Account, account
 from shardpass.cost.written import COPY, PASSES_ON
 from shardpass.ops.splits.factors import Kind, Rule
@@ -43,10 +44,17 @@ NOTHING = -1  # in the place of a token
 
 
 def alive(
-    body: BlockPlan, program: Program, beside: Mapping[int, int] | None = None, client: Client = OTHERS
+    body: BlockPlan,
+    program: Program,
+    beside: Mapping[int, int] | None = None,
+    client: Client = OTHERS,
+    machine: Machine = IDEAL,
 ) -> Account:
-    """The account of a whole program. ``beside``: bytes that ops need beside operands and results, by number."""
-    steps = _Steps(program, beside or {})
+    """The account of a whole program. ``beside``: bytes that ops need beside operands and results, by number.
+
+    ``machine``: on which its redistributions are planned.
+    """
+    steps = _Steps(program, beside or {}, machine)
     block = steps.block(body)
     lent = {block.arguments[place]: index for place, index in program.donated}
     return account(block, steps.sizes, client, lent)
@@ -55,8 +63,8 @@ def alive(
 class _Steps:
     """The steps of blocks, and the sizes of their buffers."""
 
-    def __init__(self, program: Program, beside: Mapping[int, int]) -> None:
-        self.program, self.beside = program, beside
+    def __init__(self, program: Program, beside: Mapping[int, int], machine: Machine) -> None:
+        self.program, self.beside, self.machine = program, beside, machine
         self.sizes: list[int] = []
         self._numbers: dict[Copy | int, Buffer] = {}
         self._copies: dict[Buffer, Buffer] = {}  # in this block, of what was copied into another layout already
@@ -132,7 +140,7 @@ class _Steps:
         for step in steps:
             made, reads = self._of(step.made), self._all(sources_of(step))
             if isinstance(step, Reshard):
-                beside = redistribution(step).peak_live_bytes - self.sizes[made] - self.sizes[reads[0]]
+                beside = redistribution(step, self.machine).peak_live_bytes - self.sizes[made] - self.sizes[reads[0]]
                 yield Moment(number, "", (made,), reads, max(0, beside))
             else:
                 yield Moment(number, step.op.name, (made,), reads)

@@ -75,7 +75,7 @@ class ProgramPlan:
     def alive(self) -> Account:
         """The bytes of tiles that live together on one device, op by op."""
         loops = self.loops or ()
-        return alive(in_turn(self.body, loops), self.program, held_in_turn(loops))
+        return alive(in_turn(self.body, loops), self.program, held_in_turn(loops), machine=self.machine)
 
     def with_loops(self, loops: tuple[MatmulLoop, ...]) -> ProgramPlan:
         """The same plan, with these products in turn with their collectives."""
