@@ -48,7 +48,7 @@ class Flops(enum.Enum):
     RESULTS = "one for each element of the results"
     TILES = "one for each element of the largest operand or result"
     NEST = "two for each point of the loop nest"
-    PART = "one for each element that is taken or written"
+    PART = "one for each element of the update"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +60,7 @@ class Row:
         in_place: operand 0 is in memory, and the result takes its place: only what is updated is written.
         in_part: an operand is read where it is needed, so that each such op of a fusion reads for itself.
         spreads: an element of an operand is used for many of the result.
+        folds: a matrix that products alone use is read by them as it was before the op.
     """
 
     ops: tuple[str, ...]
@@ -70,6 +71,7 @@ class Row:
     in_place: bool = False
     in_part: bool = False
     spreads: bool = False
+    folds: bool = False
 
 
 def _row(
@@ -82,8 +84,9 @@ def _row(
     in_place: bool = False,
     in_part: bool = False,
     spreads: bool = False,
+    folds: bool = False,
 ) -> Row:
-    return Row(tuple(ops.split()), operands, result, flops, reason, in_place, in_part, spreads)
+    return Row(tuple(ops.split()), operands, result, flops, reason, in_place, in_part, spreads, folds)
 
 
 ROWS: tuple[Row, ...] = (
@@ -133,7 +136,15 @@ ROWS: tuple[Row, ...] = (
         spreads=True,
     ),
     _row(
-        "transpose reverse pad concatenate",
+        "transpose",
+        Operands.FUSED,
+        Result.REPEATED,
+        Flops.NONE,
+        "an index of the loop; products read a matrix along either dimension (TransposeFolding)",
+        folds=True,
+    ),
+    _row(
+        "reverse pad concatenate",
         Operands.FUSED,
         Result.REPEATED,
         Flops.NONE,
@@ -144,7 +155,7 @@ ROWS: tuple[Row, ...] = (
         Operands.FUSED,
         Result.REPEATED,
         Flops.NONE,
-        "an index of the loop, which reads no more than is taken",
+        "an index of the loop, which reads no more than the slice has",
         in_part=True,
     ),
     _row(

@@ -42,6 +42,7 @@ from shardpass.ops.splits.factors import Kind
 from shardpass.program.program import Block, Op, OpKind, Program
 
 MOST = 8  # fusions that compute one value
+MATRIX = 2  # dimensions of more than one element that products read in either order
 FAR = 64  # fusions that are looked at between two that need one value
 IN_MEMORY = Row((), Operands.PASSED, Result.WRITTEN, Flops.NONE, "a border")
 SAME_ARRAY = Row((), Operands.FUSED, Result.VIEW, Flops.NONE, "a constraint: the operand's array")
@@ -118,12 +119,12 @@ class _Analysis:
     rows: dict[int, Row] = field(default_factory=dict)
     makers: dict[int, int] = field(default_factory=dict)  # the op of a value
     blocks: dict[int, int] = field(default_factory=dict)  # by op
-    homes: dict[int, int] = field(default_factory=dict)  # blocks by the value that is made there
     bases: dict[int, int] = field(default_factory=dict)  # of a view, the value whose memory it is
+    elsewhere: set[int] = field(default_factory=set)  # values that not products alone use
     free: set[int] = field(default_factory=set)  # values made of constants and counters alone
     loops: dict[int, list[Op]] = field(default_factory=dict)  # by base, the ops in whose loop it can be
-    readers: dict[int, list[Op]] = field(default_factory=dict)  # by base, the ops that take it from memory
-    kept: set[int] = field(default_factory=set)  # bases that somebody takes from memory
+    readers: dict[int, list[Op]] = field(default_factory=dict)  # by base, the ops that read it from memory
+    kept: set[int] = field(default_factory=set)  # bases that are wanted in memory
     places: dict[int, _Place] = field(default_factory=dict)  # by op
     roots: dict[int, tuple[int, ...]] = field(default_factory=dict)  # the fusions of an op, by the op that writes
     spread: set[int] = field(default_factory=set)  # ops whose value is used for many elements inside of a fusion
@@ -132,6 +133,7 @@ class _Analysis:
     def borders(self) -> Mapping[int, Borders]:
         for block, op in _every_op(self.program.body):
             self._meet(op, block)
+        self.elsewhere.update(self.program.body.returned)
         for op in self.ops:
             self._follow(op)
         self._keep(self.program.body.returned)
@@ -148,12 +150,14 @@ class _Analysis:
         self.blocks[op.number] = block
         for value in op.results:
             self.makers[value] = op.number
-            self.homes[value] = block
+        if self.rows[op.number].flops is not Flops.NEST:
+            self.elsewhere.update(op.operands)
+        self.elsewhere.update(*[inner.returned for inner in op.blocks], op.captured)
 
     def _follow(self, op: Op) -> None:
         """Whether the op is a view, whether its results are free, and how it uses its operands."""
         row = self.rows[op.number]
-        if row.result is Result.VIEW and row.operands is Operands.FUSED:
+        if self._makes_view(op, row):
             self.bases[op.results[0]] = self._base(op.operands[0])
         if self._makes_free(op, row):
             self.free.update(op.results)
@@ -167,6 +171,12 @@ class _Analysis:
         for block in op.blocks:
             self._keep(block.returned)
 
+    def _makes_view(self, op: Op, row: Row) -> bool:
+        if row.folds and op.results[0] not in self.elsewhere:
+            array = self.program.arrays[op.results[0]]
+            return array is not None and sum(size > 1 for size in array.shape) <= MATRIX
+        return row.result is Result.VIEW and row.operands is Operands.FUSED
+
     def _makes_free(self, op: Op, row: Row) -> bool:
         if row.result is Result.FREE:
             return not _is_dense(op)
@@ -175,9 +185,11 @@ class _Analysis:
 
     def _is_in_loop(self, op: Op, place: int) -> bool:
         """Whether what makes operand ``place`` can be in the loop of ``op``: a view is looked through."""
-        row, block = self.rows[op.number], self.blocks[op.number]
-        fuses = row.operands is Operands.FUSED and not (row.in_place and place == 0)
-        return fuses and self.homes.get(self._base(op.operands[place]), block) == block
+        row = self.rows[op.number]
+        if row.operands is not Operands.FUSED or (row.in_place and place == 0):
+            return False
+        maker = self.makers.get(self._base(op.operands[place]))
+        return maker is None or self.blocks[maker] == self.blocks[op.number]
 
     def _keep(self, values: Iterable[int]) -> None:
         self.kept.update(map(self._base, values))

@@ -8,9 +8,9 @@
     python -m tools.bench.fusion --json out.json
 
 Each program is compiled by XLA:CPU for one device, without its shardings. Of the values that the optimised HLO writes
-to memory, how many does the table say (recall), and of those that the table says, how many does XLA write (precision)?
-Both are given by count and by bytes. Values are equal where they have the element type and the number of elements in
-common, as XLA reshapes and transposes freely; "named" is the part of them that also share the op_name.
+to memory, how many does the table predict (recall), and of those that the table predicts, how many does XLA write
+(precision)? Both are given by count and by bytes. Values are equal where they have the element type and the number of
+elements in common, as XLA reshapes and transposes freely; "named" is the part of them that also share the op_name.
 
 XLA changes programs before it fuses ops: it joins equal ops, rewrites them in others, and writes a scatter as a loop on
 CPUs. All of that counts against the table, and so do copies to other layouts, whose bytes the last column has.
@@ -55,7 +55,7 @@ HEADS = (
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One program: values by count and by bytes that XLA writes, that the table says, and that both do.
+    """One program: values by count and by bytes that XLA writes, that the table predicts, and that both do.
 
     ``copied_bytes``: of those that XLA alone writes, copies to other layouts.
     """
@@ -84,44 +84,44 @@ class Miss:
 
 
 def predicted(module: Any) -> tuple[list[Value], frozenset[str]]:
-    """The values that the table says are written of an imported module, and the op_names of its loops."""
+    """The values that the table predicts are written of an imported module, and the op_names of its loops."""
     table = table_of(module, "fusion")
     program, handles = table.program, table.handles
-    found = borders(program)
+    by_op = borders(program)
     values, loops = [], set()
     for op in program.body.every_op():
         name, _ = named(handles.ops[op.number].location)
         if op.is_loop:
             loops.add(name)
-        for value, written in zip(op.results, found[op.number].writes, strict=True):
+        for value, written in zip(op.results, by_op[op.number].writes, strict=True):
             if written and (array := program.arrays[value]) is not None:
                 values.append(Value(Size(array.element.hlo, prod(array.shape)), name, op.called))
     return values, frozenset(loops)
 
 
 def compared(name: str, theirs: Sequence[Value], ours: Sequence[Value]) -> tuple[Row, list[Miss]]:
-    """How far the values that XLA writes are those that the table says."""
+    """How far the values that XLA writes are those that the table predicts."""
     by_size = [_by_size(values) for values in (theirs, ours)]
     both = both_bytes = same_name = 0
     misses = []
     for size in {**by_size[0], **by_size[1]}:
-        written, said = by_size[0].get(size, []), by_size[1].get(size, [])
-        count = min(len(written), len(said))
+        written, guessed = by_size[0].get(size, []), by_size[1].get(size, [])
+        count = min(len(written), len(guessed))
         both, both_bytes = both + count, both_bytes + count * size.bytes
-        names = [Counter(value.name for value in values) for values in (written, said)]
+        names = [Counter(value.name for value in values) for values in (written, guessed)]
         same_name += (names[0] & names[1]).total()
         misses += [Miss(name, "XLA", one.kind, one.name, size.bytes) for one in _beyond(written, names[1], count)]
-        misses += [Miss(name, "the table", one.kind, one.name, size.bytes) for one in _beyond(said, names[0], count)]
+        misses += [Miss(name, "the table", one.kind, one.name, size.bytes) for one in _beyond(guessed, names[0], count)]
     sums = [sum(value.size.bytes for value in values) for values in (theirs, ours)]
     copied = sum(miss.bytes for miss in misses if miss.by == "XLA" and "copy" in miss.what)
     return Row(name, len(theirs), len(ours), both, same_name, sums[0], sums[1], both_bytes, copied), misses
 
 
 def _by_size(values: Iterable[Value]) -> dict[Size, list[Value]]:
-    found = defaultdict[Size, list[Value]](list)
+    by_size = defaultdict[Size, list[Value]](list)
     for value in values:
-        found[value.size].append(value)
-    return found
+        by_size[value.size].append(value)
+    return by_size
 
 
 def _beyond(values: Sequence[Value], names: Counter[str], count: int) -> list[Value]:

@@ -73,28 +73,28 @@ class _Instruction:
 
     @property
     def op_name(self) -> str:
-        found = _NAME.search(self.rest)
-        return found[1].replace("\\'", "'") if found else ""
+        match = _NAME.search(self.rest)
+        return match[1].replace("\\'", "'") if match else ""
 
 
 def values_in(text: str, loops: Set[str]) -> list[Value]:
     """The values that the module ``text`` writes. ``loops``: the op_names of the program's own loops."""
     entry, computations = _computations(text)
     used = {(name, int(place)) for name, place in _ELEMENT.findall(text)}
-    found: list[Value] = []
+    values: list[Value] = []
     left, seen = [entry], {entry}
     while left:
         for one in computations.get(left.pop(), ()):
             if one.opcode == "while" and one.op_name not in loops:
                 sizes = [size for place, size in enumerate(one.sizes) if (one.name, place) in used]
-                found += [Value(size, one.op_name, "while") for size in sizes]
+                values += [Value(size, one.op_name, "while") for size in sizes]
             elif one.opcode in ("while", "conditional", "call"):
                 fresh = [name for name in _called(one.rest) if name not in seen]
                 seen.update(fresh)
                 left += fresh
             elif one.opcode not in WRITES_NOTHING:
-                found += [Value(size, one.op_name, _kind(one)) for size in one.sizes]
-    return found
+                values += [Value(size, one.op_name, _kind(one)) for size in one.sizes]
+    return values
 
 
 def _kind(one: _Instruction) -> str:
@@ -109,16 +109,16 @@ def _called(rest: str) -> Iterator[str]:
 
 def _computations(text: str) -> tuple[str, dict[str, list[_Instruction]]]:
     """The name of the entry, and the instructions of each computation."""
-    entry, found = "", dict[str, list[_Instruction]]()
+    entry, computations = "", dict[str, list[_Instruction]]()
     now: list[_Instruction] = []
     for line in text.splitlines():
         head = _HEAD.match(line)
         if head:
-            now = found[head[2]] = []
+            now = computations[head[2]] = []
             entry = head[2] if head[1] else entry
         elif made := _INSTRUCTION.match(line):
             now.append(_instruction(made[1], line[made.end() :]))
-    return entry, found
+    return entry, computations
 
 
 def _instruction(name: str, rest: str) -> _Instruction:

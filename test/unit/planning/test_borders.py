@@ -183,6 +183,33 @@ def test_a_reshape_is_the_array_itself() -> None:
     assert ops["negate"] == [Borders((1,), (True,), Flops.RESULTS)]
 
 
+def test_products_read_the_matrix_behind_a_transpose() -> None:
+    ops = by_name(
+        f"(%x: {MATRIX}, %w: {MATRIX}) -> ({MATRIX}, {MATRIX})",
+        f"""    %0 = stablehlo.negate %w : {MATRIX}
+    %1 = stablehlo.transpose %0, dims = [1, 0] : ({MATRIX}) -> {MATRIX}
+    %2 = stablehlo.dot_general %x, %1, contracting_dims = [1] x [0] : ({MATRIX}, {MATRIX}) -> {MATRIX}
+    %3 = stablehlo.transpose %x, dims = [1, 0] : ({MATRIX}) -> {MATRIX}
+    return %2, %3 : {MATRIX}, {MATRIX}""",
+    )
+    assert ops["negate"] == [Borders((1,), (True,), Flops.RESULTS)]
+    assert ops["transpose"] == [Borders((0,), (False,), Flops.NONE), Borders((1,), (True,), Flops.NONE)]
+    assert ops["dot_general"] == [Borders((1, 1), (True,), Flops.NEST)]
+
+
+def test_heads_that_are_transposed_are_written() -> None:
+    """A product of batches reads no array whose batches lie inside of its rows."""
+    before, after = "tensor<4x16x8x32xf32>", "tensor<4x8x16x32xf32>"
+    ops = by_name(
+        f"(%x: {before}) -> tensor<4x8x16x16xf32>",
+        f"""    %0 = stablehlo.transpose %x, dims = [0, 2, 1, 3] : ({before}) -> {after}
+    %1 = stablehlo.dot_general %0, %0, batching_dims = [0, 1] x [0, 1], contracting_dims = [3] x [3]
+      : ({after}, {after}) -> tensor<4x8x16x16xf32>
+    return %1 : tensor<4x8x16x16xf32>""",
+    )
+    assert ops["transpose"] == [Borders((1,), (True,), Flops.NONE)]
+
+
 def test_halves_of_an_array_are_read_each() -> None:
     half = "tensor<32x64xf32>"
     ops = by_name(
