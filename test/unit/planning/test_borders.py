@@ -234,6 +234,25 @@ def test_an_update_in_place_reads_the_update_alone() -> None:
     assert ops["dynamic_update_slice"] == [Borders((0, 0, 1, 0), (True,), Flops.PART, in_place=True)]
 
 
+def test_zeros_that_a_scatter_adds_to_are_written() -> None:
+    """The gradient of an embedding: the counters of a mask would be free, but an update in place needs the array."""
+    ops = by_name(
+        f"(%i: tensor<8x1xi32>, %u: tensor<8x64xf32>) -> {MATRIX}",
+        f"""    %z = stablehlo.constant dense<0.0> : tensor<f32>
+    %0 = stablehlo.broadcast_in_dim %z, dims = [] : (tensor<f32>) -> {MATRIX}
+    %1 = "stablehlo.scatter"(%0, %i, %u) <{{indices_are_sorted = false,
+      scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [1], inserted_window_dims = [0],
+      scatter_dims_to_operand_dims = [0], index_vector_dim = 1>, unique_indices = false}}> ({{
+      ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+        %s = stablehlo.add %a, %b : tensor<f32>
+        stablehlo.return %s : tensor<f32>
+      }}) : ({MATRIX}, tensor<8x1xi32>, tensor<8x64xf32>) -> {MATRIX}
+    return %1 : {MATRIX}""",
+    )
+    assert ops["broadcast_in_dim"] == [Borders((0,), (True,), Flops.NONE)]
+    assert ops["scatter"] == [Borders((0, 1, 1), (True,), Flops.PART, in_place=True)]
+
+
 def test_loops_carry_values_in_memory() -> None:
     ops = by_name(
         f"(%x: {MATRIX}) -> {MATRIX}",
