@@ -11,6 +11,7 @@ permute, the same pairs, but those of a device with itself.
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -92,8 +93,10 @@ _OP = re.compile(
 _ROWS = re.compile(r"\{([0-9, ]*)\}")
 _LISTED = re.compile(r"(?:replica_groups|source_target_pairs)=\{((?:\{[0-9, ]*\},? ?)*)\}")
 _IOTA = re.compile(r"replica_groups=\[(\d+),(\d+)\]<=\[([0-9,]+)\](?:T\(([0-9,]+)\))?")
-_MESH = re.compile(r"replica_groups=(mesh\[[^\]]*\](?:, ?device_ids=\((?:[^()]|\([^()]*\))*\))?),? ?\{([^}]*)\}")
-_AXIS = re.compile(r"'([^']*)'(?::\((\d+)\)(\d+))?")
+_MESH = "replica_groups=mesh['"
+_AXIS_ENDS = re.compile(r"'=(\d+)(,'|\])")  # behind a name: its size, and the next name or the end
+_DEVICE_IDS = r"(, ?device_ids=\((?:[^()]|\([^()]*\))*\))?,? ?"
+_PART = r"(?::\((\d+)\)(\d+))?"
 
 
 def collectives_in(hlo_text: str, devices: int) -> Iterator[Exchange]:
@@ -102,7 +105,7 @@ def collectives_in(hlo_text: str, devices: int) -> Iterator[Exchange]:
     Replica groups are read in the three forms that XLA prints: lists, iota tiles and mesh axes.
     """
     for kind, line in collective_lines(hlo_text):
-        yield Exchange(kind, _moving(kind, _rows(line)) or _everybody(kind, devices))
+        yield Exchange(kind, _moving(kind, _rows(line, devices)) or _everybody(kind, devices))
 
 
 def collective_lines(hlo_text: str) -> Iterator[tuple[str, str]]:
@@ -123,7 +126,7 @@ def has_float_extremes(hlo_text: str) -> bool:
     return any(body is not None and _FLOAT_EXTREME.search(body[0]) for body in bodies)
 
 
-def _rows(line: str) -> list[list[int]]:
+def _rows(line: str, devices: int) -> list[list[int]]:
     if found := _LISTED.search(line):
         return [_numbers(row) for row in _ROWS.findall(found[1])]
     if found := _IOTA.search(line):
@@ -132,11 +135,41 @@ def _rows(line: str) -> list[list[int]]:
             order = order.transpose(_numbers(found[4]))
         rows: list[list[int]] = order.reshape(int(found[1]), int(found[2])).tolist()
         return rows
-    if found := _MESH.search(line):
-        axes = [AxisRef(n, int(pre or 1), int(size) if size else None) for n, pre, size in _AXIS.findall(found[2])]
-        groups: list[list[int]] = Sharding.tiled(parse_mesh(found[1]), ()).groups(axes).tolist()
+    _, mesh, rest = line.partition(_MESH)
+    return _mesh_groups(rest, devices) if mesh else []
+
+
+def _mesh_groups(text: str, devices: int) -> list[list[int]]:
+    """The groups of ``a'=4,'b'=2] {'b'}``, which follows ``mesh['``.
+
+    XLA prints names as they are, quotes, brackets and commas too: of the ways to read the text, the first is taken
+    whose axes have ``devices`` devices and whose groups are over its axes.
+    """
+    for axes, rest in _meshes(text):
+        index = {name: k for k, (name, _) in enumerate(axes)}
+        one = f"'({'|'.join(map(re.escape, sorted(index, key=len, reverse=True)))})'{_PART}"
+        found = re.match(rf"{_DEVICE_IDS}\{{((?:{one}(?:,(?=')|(?=\}})))*)\}}", rest)
+        if found is None or math.prod(size for _, size in axes) != devices:
+            continue
+        numbered = ",".join(f"'{k}'={size}" for k, (_, size) in enumerate(axes))
+        mesh = parse_mesh(f"mesh[{numbered}]{found[1] or ''}")
+        over = [
+            AxisRef(str(index[name]), int(pre or 1), int(size) if size else None)
+            for name, pre, size in re.findall(rf"{one}(?:,|$)", found[2])
+        ]
+        groups: list[list[int]] = Sharding.tiled(mesh, ()).groups(over).tolist()
         return groups
     return []
+
+
+def _meshes(text: str, begin: int = 0) -> Iterator[tuple[tuple[tuple[str, int], ...], str]]:
+    """The axes that ``text`` may list from ``begin``, and what follows them; the shortest names first."""
+    for end in _AXIS_ENDS.finditer(text, begin):
+        axis = (text[begin : end.start()], int(end[1]))
+        if end[2] == "]":
+            yield (axis,), text[end.end() :]
+        else:
+            yield from (((axis, *axes), rest) for axes, rest in _meshes(text, end.end()))
 
 
 def _numbers(text: str) -> list[int]:

@@ -23,6 +23,17 @@ GROUPS = [
     # the ids in mesh order are 0 2 1 3 4 6 5 7
     ("replica_groups=mesh['axis_0'=4,'axis_1'=2], device_ids=([2,2,2]T(0,2,1)) {'axis_1'}", STRIDED),
     ("replica_groups={}", (tuple(range(8)),)),
+    # XLA prints names as they are (jaxlib 0.12)
+    ("replica_groups=mesh['a'=4,'c]d'=2] {'c]d'}", PAIRS),
+    ("replica_groups=mesh['a]'=4,'c'=2], device_ids=([2,2,2]T(0,2,1)) {'c'}", STRIDED),
+    ("replica_groups=mesh['}{'=4,'='=2] {'='}", PAIRS),
+    ("replica_groups=mesh['}{'=4,'='=2] {'}{':(2)2}", STRIDED),
+    ("replica_groups=mesh['x,y'=4,'b'=2] {'x,y':(2)2}", STRIDED),
+    ("replica_groups=mesh['(a'=4,')'=2], device_ids=([2,2,2]T(0,2,1)) {')'}", STRIDED),
+    ("replica_groups=mesh['a'b'=4,'c'=2] {'c'}", PAIRS),
+    ("replica_groups=mesh['a\\'b'=4,'c'=2] {'a\\'b':(2)2}", STRIDED),
+    ("replica_groups=mesh['a'=4,'b'=4,'c'=2] {'a'=4,'b':(2)2}", STRIDED),
+    ("replica_groups=mesh['a'=1,'b'=4,'c'=2] {'a'=1,'b':(2)2}", STRIDED),
 ]
 
 
