@@ -15,6 +15,7 @@ from shardpass.diagnostics.table_passes import NOT_WRITTEN_OUT
 from shardpass.ir.annotations import CONSTRAINT, MANUAL, SHARDING, make_custom_call, text
 from shardpass.ir.locations import place_of
 from shardpass.ir.walk import CONTROL_FLOW, OpLists, named
+from shardpass.ops.border import is_own, written_out
 from shardpass.ops.registry import Expand, find
 from shardpass.program.manual_regions import marked_scope
 from shardpass.program.validate import read_for
@@ -36,10 +37,16 @@ def expand_ops(lists: OpLists) -> None:
 
 
 def _written_out(op: Any, expand: Expand) -> list[Any] | None:
-    """What ``expand`` makes of ``op``. Raises ShardpassError (SP244) where ``op`` is no valid one."""
+    """What ``expand`` makes of ``op``.
+
+    Raises:
+        ShardpassError: SP244 where ``op`` is no valid one; SP139 where ``expand`` is another package's and at fault.
+    """
     try:
-        values = expand(op)
+        values = written_out(expand, op)
     except (ir.MLIRError, ValueError) as error:
+        if not is_own(expand):
+            raise
         reason = str(error).strip().splitlines()[-1].rpartition(": ")[2]
         raise NOT_WRITTEN_OUT.error(place_of(op.location), op=op.name, reason=reason) from None
     for value, result in zip(values or (), op.results, strict=False):

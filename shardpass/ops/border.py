@@ -1,4 +1,4 @@
-"""What the rules of other packages give back, checked where it comes in: a model, its plans, the values that it builds.
+"""What the rules of other packages give back, checked where it comes in: models, plans, values in place of an op's.
 
 A rule that gives something else back would fail later, in code of shardpass, and shardpass would take the blame. Here
 the fault is SP139, with the package and the class or function. Rules of shardpass pass unchecked.
@@ -7,7 +7,7 @@ the fault is SP139, with the package and the class or function. Rules of shardpa
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from jaxlib.mlir import ir
@@ -27,8 +27,8 @@ def checked_model(model: Any, read: Any, op: Any) -> OpModel[Any] | None:
     Raises:
         ShardpassError: SP139 where another package's function gave no model, or a model whose rule is not ``op``'s.
     """
-    maker = read if model is None or _is_own(type(model)) else type(model)
-    if model is None or _is_own(maker):
+    maker = read if model is None or is_own(type(model)) else type(model)
+    if model is None or is_own(maker):
         return model  # type: ignore[no-any-return]
     if not isinstance(model, OpModel):
         raise _fault(read, op.name, f"it gives {_kind(model)}, and not an OpModel or None")
@@ -55,7 +55,7 @@ def _check_dims(maker: Any, op: Any, rule: Rule, where: str, dims: DimMap, rank:
 def plan_of(model: OpModel[Any], split: Split) -> LocalPlan:
     """``model.plan(split)``. Raises ShardpassError: SP139 where another package's model gives no plan of it."""
     local = model.plan(split)
-    if not isinstance(local, LocalPlan) and not _is_own(type(model)):
+    if not isinstance(local, LocalPlan) and not is_own(type(model)):
         raise _fault(type(model), "plan", f"it gives {_kind(local)}, and not a LocalPlan")
     return local  # type: ignore[no-any-return]
 
@@ -64,14 +64,10 @@ def emitted(model: OpModel[Any], local: LocalPlan, site: Site) -> Sequence[Any]:
     """``model.emit(local, site)``. Raises ShardpassError: SP139 where another package's model gives other values."""
     count, name = len(site.op.results), site.op.name
     made = model.emit(local, site)
-    if _is_own(type(model)):
+    if is_own(type(model)):
         return made
-    if not isinstance(made, Sequence | ir.OpResultList) or len(made) != count:
-        given = f"{len(made)} values" if isinstance(made, Sequence) else _kind(made)
-        raise _fault(type(model), name, f"emit gives {given}, and the op has {count} results")
+    _check_values(type(model), name, "emit", made, count)
     for index, value in enumerate(made):
-        if not isinstance(value, ir.Value):
-            raise _fault(type(model), name, f"emit gives {_kind(value)} for result {index}, and not a value of MLIR's")
         expected, found = local.split.result_tile(index), shape_of(value)
         if tuple(found) != tuple(expected):
             reason = f"emit gives the shape {found} for result {index}, whose tile is {expected}"
@@ -79,7 +75,49 @@ def emitted(model: OpModel[Any], local: LocalPlan, site: Site) -> Sequence[Any]:
     return made
 
 
-def _is_own(maker: Any) -> bool:
+def written_out(expand: Callable[[Any], Any], op: Any) -> list[Any] | None:
+    """``expand(op)``. Raises ShardpassError: SP139 where another package's function gives other values than ``op``."""
+    types, name = [result.type for result in op.results], op.name
+    made = expand(op)
+    if made is None or is_own(expand):
+        return made  # type: ignore[no-any-return]
+    _check_values(expand, name, "expand", made, len(types))
+    for index, (value, expected) in enumerate(zip(made, types, strict=True)):
+        if value.type != expected:
+            reason = f"expand gives {value.type} for result {index}, which is {expected}"
+            raise _fault(expand, name, reason)
+    for built in _built(made, op):
+        try:
+            built.verify()
+        except ir.MLIRError as error:
+            reason = f"expand builds an invalid {built.name}: {error.error_diagnostics[0].message}"
+            raise _fault(expand, name, reason) from None
+    return list(made)
+
+
+def _built(made: Sequence[Any], op: Any) -> Iterator[Any]:
+    """The ops that compute the values ``made`` from the operands of ``op``, as far as they have its location."""
+    waiting, seen = list(made), list(op.operands)
+    while waiting:
+        value = waiting.pop()
+        if value in seen or isinstance(value.owner, ir.Block) or value.owner.location != op.location:
+            continue
+        seen += value.owner.results
+        waiting += value.owner.operands
+        yield value.owner
+
+
+def _check_values(maker: Any, name: str, what: str, made: Any, count: int) -> None:
+    if not isinstance(made, Sequence | ir.OpResultList) or len(made) != count:
+        given = f"{len(made)} values" if isinstance(made, Sequence) else _kind(made)
+        raise _fault(maker, name, f"{what} gives {given}, and the op has {count} results")
+    for index, value in enumerate(made):
+        if not isinstance(value, ir.Value):
+            raise _fault(maker, name, f"{what} gives {_kind(value)} for result {index}, and not a value of MLIR's")
+
+
+def is_own(maker: Any) -> bool:
+    """Whether the class or function ``maker`` is of shardpass."""
     return str(getattr(maker, "__module__", "")).partition(".")[0] == OWN
 
 

@@ -1,13 +1,18 @@
 """Rules of other packages that raise, or give back what does not fit the op, are the fault of these packages."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import pytest
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import stablehlo as hlo
 
 from shardpass import ShardpassError, run_pipeline
+from shardpass.ops import registry
 from shardpass.ops.families import custom_call
 from shardpass.ops.model import LocalPlan, OpModel, Pointwise
+from shardpass.ops.registry import find
 from shardpass.ops.splits.factors import RuleBuilder
 
 PROGRAM = """
@@ -108,3 +113,62 @@ def test_what_fits_the_op_is_taken(monkeypatch):
     module = run_pipeline(PROGRAM, "partition")
     assert "@border.test" in str(module)
     assert "tensor<2x6xf32>" in str(module)
+
+
+def expanded(monkeypatch, expand):
+    """The program with stablehlo.cbrt written out by ``expand``, an op of another package's."""
+    monkeypatch.setitem(registry._table, "stablehlo.cbrt", replace(find("stablehlo.cbrt"), expand=expand))
+    return run_pipeline(PROGRAM.replace("stablehlo.custom_call @border.test(%x)", "stablehlo.cbrt %x"), "partition")
+
+
+def negated(op):
+    return hlo.NegOp(op.operands[0])
+
+
+def no_value(op):
+    raise ValueError("the rule is for rows: and has none")
+
+
+def invalid(op):
+    narrow = hlo.slice(op.operands[0], *map(ir.DenseI64ArrayAttr.get, ([0, 0], [8, 2], [1, 1])))
+    kind = op.results[0].type
+    return [hlo.NegOp(hlo.AbsOp(narrow, results=[kind]).result, results=[kind]).result]
+
+
+def no_op(op):
+    return [hlo.transpose(op.operands[0], ir.DenseI64ArrayAttr.get([5]))]
+
+
+EXPANDS = {
+    "raises ValueError": (no_value, "ValueError: the rule is for rows: and has none"),
+    "raises KeyError": (lambda op: {}[op.name], "KeyError: 'stablehlo.cbrt'"),
+    "builds what is no op": (no_op, "MLIRError"),
+    "builds an invalid op": (
+        invalid,
+        "expand builds an invalid stablehlo.abs: 'stablehlo.abs' op ",
+    ),
+    "gives a value and no list": (lambda op: negated(op).result, "expand gives a OpResult, and the op has 1 results"),
+    "gives two": (lambda op: [op.operands[0]] * 2, "expand gives 2 values, and the op has 1 results"),
+    "gives text": (lambda op: "x", "expand gives a str for result 0, and not a value of MLIR's"),
+    "gives another type": (
+        lambda op: [hlo.constant(ir.DenseElementsAttr.get(np.zeros(2, np.float32)))],
+        "expand gives tensor<2xf32> for result 0, which is tensor<8x6xf32>",
+    ),
+}
+
+
+@pytest.mark.parametrize(("expand", "reason"), EXPANDS.values(), ids=EXPANDS)
+def test_a_fault_of_another_packages_expand_is_named_as_its_own(monkeypatch, expand, reason):
+    with pytest.raises(ShardpassError) as caught:
+        expanded(monkeypatch, expand)
+    found = caught.value.diagnostics[0]
+    assert found.code == "SP139"
+    assert reason in found.message
+    assert f" of {__name__}: " in found.message
+    assert found.place.file == __file__
+
+
+@pytest.mark.parametrize("expand", [lambda op: [negated(op).result], lambda op: negated(op).results, lambda op: None])
+def test_an_expand_that_fits_is_taken(monkeypatch, expand):
+    text = str(expanded(monkeypatch, expand))
+    assert ("stablehlo.negate" in text) != ("stablehlo.cbrt" in text)
