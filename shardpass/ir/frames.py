@@ -6,7 +6,8 @@ the frames
 
     site-packages/flax/linen/linear.py:271, site-packages/flax/linen/module.py:1216, train.py:41
 
-it is train.py:41. Where all are of libraries, the outermost is taken, which is the nearest to the user's call.
+it is train.py:41. Where all are of libraries, the outermost is taken, which is the nearest to the user's call. The
+frames inside of it, here module.py:1216 and then linear.py:271, say where in the library an op comes from.
 
 Cost: one search for each distinct location.
 """
@@ -41,12 +42,17 @@ NO_FRAME = Frame(NOWHERE)
 
 def user_frame(location: Any) -> Frame:
     """The user's frame of an ``ir.Location``, or of its text; NO_FRAME where it names no line."""
-    return _user_frame(str(location))
+    return _frames(str(location))[0]
 
 
 def user_place(location: Any) -> Place:
     """The user's line of an ``ir.Location``, or of its text; NOWHERE where it names none."""
-    return _user_frame(str(location)).place
+    return _frames(str(location))[0].place
+
+
+def inner_places(location: Any) -> tuple[Place, ...]:
+    """The lines of libraries inside of the user's frame, from the outermost; () where that is the innermost."""
+    return _frames(str(location))[1]
 
 
 def is_library(file: str) -> bool:
@@ -55,12 +61,15 @@ def is_library(file: str) -> bool:
 
 
 @lru_cache(maxsize=65536)
-def _user_frame(text: str) -> Frame:
-    last = NO_FRAME
+def _frames(text: str) -> tuple[Frame, tuple[Place, ...]]:
+    """The user's frame, and the lines inside of it."""
+    last, inner = NO_FRAME, []
     for found in _FRAME.finditer(text):
         file, line, column, end_line, end_column = found.groups()
+        if last is not NO_FRAME:
+            inner.append(Place(last.place.file, last.place.line))
         place = Place(mlir_unquoted(file), int(line), int(column))
         last = Frame(place, int(end_line or line) if end_column else 0, int(end_column or 0))
         if not is_library(file):
-            return last
-    return last
+            break
+    return last, tuple(reversed(inner))

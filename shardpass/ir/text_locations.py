@@ -26,7 +26,7 @@ from shardpass.diagnostics import NOWHERE
 from shardpass.ir.locations import place_of
 
 _PARSED = re.compile(r'loc\("-":(\d+):(\d+)\)')
-_NAME = re.compile(r'loc\(("(?:[^"\\]|\\.)*")\)')
+_NAME = re.compile(r'loc\(("(?:[^"\\]|\\.)*")[()]')  # of an op, also above calls that have names and no lines
 _STRING = r'"(?:[^"\\\n]++|\\.)*+"'  # possessive: the elements of a constant may be a string of 2 GiB
 # a string, a comment, or the start of a location with the alias that it may define
 _SPELLED = re.compile(rf"{_STRING}|//[^\n]*|(?:#[\w$.-]+\s*=\s*)?(?<![\w@%.$#-])loc\(")
@@ -145,7 +145,7 @@ class _Places:
 
     def completed(self, location: str, place: Any) -> Any:
         """``place``, under the name that ``location``, as printed, has, if it has one."""
-        name = _NAME.fullmatch(location)
+        name = _NAME.match(location)
         if name is None:
             return place
         return ir.Location.name(ir.Attribute.parse(name[1], self.context).value, place, self.context)

@@ -30,7 +30,7 @@ from shardpass.program.program import Block, Op
 from shardpass.report.explanation import Explanation
 from shardpass.report.holdings import Told, memory_facts, type_text
 from shardpass.report.in_turn import InTurn, hops, tile
-from shardpass.report.naming import Names, Sources
+from shardpass.report.naming import Names, Sources, path_of, seen_frame
 from shardpass.report.provenance import Provenance
 from shardpass.report.reasons import Reasons
 from shardpass.report.rows import BACKWARD, FORWARD, Dims, LoopFact, OpFact, Row, SettledFact, ValueFact
@@ -151,6 +151,7 @@ def _settled_words(told: str, expression: str) -> str:
 
 def _plain_row(op: Any, use: CollectiveUse, times: Times) -> Row:
     location = op.location
+    names = location.name_str if isinstance(location, ir.NameLoc) else ""
     return Row(
         use.kind,
         use.axes,
@@ -158,9 +159,10 @@ def _plain_row(op: Any, use: CollectiveUse, times: Times) -> Row:
         use.bytes_each,
         use.operand,
         use.result,
-        names=location.name_str if isinstance(location, ir.NameLoc) else "",
+        names=names,
         direction=BACKWARD if "transpose(" in str(location) else FORWARD,
-        place=use.place,
+        place=seen_frame(str(location), names).place,
+        path=path_of(str(location), names),
         times=use.times,
         unknown_loops=use.unknown_loops,
         counted=use.counted,
@@ -198,6 +200,7 @@ class _Rows:
         source, target = self._ends(first, asked, use, dims)
         source_dims, target_dims = self._split(first, asked, use, dims)
         beside = self.in_turn.seconds(origins, use)
+        place, path = self._place(first, asked, plain)
         return replace(
             plain,
             array=array,
@@ -210,7 +213,8 @@ class _Rows:
             target_dims=target_dims,
             direction=self._direction(first, asked, plain),
             names=self._stack(asked, plain),
-            place=self._place(first, asked, use),
+            place=place,
+            path=path,
             reason=self.reasons.of(first, use.kind, use.axes, use.reason, dims),
             op=None if asked is None else asked.number,
             seconds=plain.seconds if beside is None else beside,
@@ -333,15 +337,17 @@ class _Rows:
             text = text.replace(f"/{mark}", "").replace(mark, "")
         return text
 
-    def _place(self, origin: Origin, asked: Op | None, use: CollectiveUse) -> Place:
-        """The line of the op that asked; of a result of main, of what made it."""
-        place = NOWHERE if asked is None else self.names.frame(asked).place
-        if place == NOWHERE or asked is None:
-            value = self._value(origin)
-            maker = None if value is None else self.names.makers.get(value)
-            made = NOWHERE if maker is None else self.names.frame(maker).place
-            return made if made != NOWHERE else place if place != NOWHERE else use.place
-        return place
+    def _place(self, origin: Origin, asked: Op | None, plain: Row) -> tuple[Place, tuple[Place | str, ...]]:
+        """The line of the op that asked, and its path; of a result of main, of what made it."""
+        value = self._value(origin)
+        maker = None if value is None else self.names.makers.get(value)
+        ops = [op for op in (asked, maker) if op is not None]
+        for op in ops:
+            if (place := self.names.frame(op).place) != NOWHERE:
+                return place, self.names.path(op)
+        paths = (self.names.path(op) for op in ops)
+        path = plain.path if plain.place != NOWHERE else next(filter(None, paths), plain.path)
+        return plain.place, path
 
     # ---------------------------------------------------------------- the program
 

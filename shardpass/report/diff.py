@@ -11,12 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from shardpass.diagnostics import NOWHERE
 from shardpass.diagnostics.printable import joined
 from shardpass.report.groups import Group
 from shardpass.report.report import Report
 from shardpass.report.rows import BACKWARD, Row, folded_name
-from shardpass.report.text import WIDTH, counted, short, shortened, show_bytes, wrapped
+from shardpass.report.text import WIDTH, counted, shortened, show_bytes, wrapped
 
 MOST_ROWS = 30
 
@@ -69,7 +68,7 @@ def difference(before: Report, after: Report) -> Difference:
 
 
 def _key(report: Report, row: Row) -> object:
-    line = report.sources.line(row.place) or short(row.place)
+    line = report.sources.line(row.place) or row.where
     return line, row.kind, row.axes, folded_name(row.array), row.direction
 
 
@@ -98,7 +97,7 @@ def _change(change: Change, width: int) -> list[str]:
     row = change.row
     sign = "+" if change.delta >= 0 else "-"
     figures = f"{sign + show_bytes(abs(change.delta)):>11}{show_bytes(change.before):>12}{show_bytes(change.after):>12}"
-    where = "" if row.place == NOWHERE else f" {short(row.place)}"
+    where = "" if row.where == "-" else f" {row.where}"
     times = " to ".join(map(str, dict.fromkeys((change.runs_before, change.runs_after))))
     back = ", backward" if row.direction == BACKWARD else ""
     array = f": {folded_name(row.array)}" if row.array else ""

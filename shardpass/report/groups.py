@@ -1,5 +1,8 @@
 """Rows put together: by line, by axis, by kind or by array, those that repeat folded into one.
 
+A line that calls a library may hold most of a program, as ``trainer.fit(data)`` does. Then it is a tree: its rows by
+the next line of the library, or the next name scope, at which they differ, and so on below a part that holds most too.
+
 Example: a network of 24 layers has 24 all_gathers at one line, of ``params['layers'][0]['w1']`` to ``[23]``. They are
 one row of the report, "24 x all_gather ... params['layers'][*]['w1']".
 """
@@ -32,25 +35,57 @@ class Folded:
 
 @dataclass(frozen=True, slots=True)
 class Group(Totals):
-    """The rows of one line, axis, kind or array."""
+    """The rows of one line, axis, kind or array, or of a part of a line.
+
+    Attributes:
+        key: the line, in full; a name scope; the axes, the kind or the array.
+        place: of a line.
+        level: 0; of a part of a line, how many parts it is in.
+        depth: how many steps of ``Row.path`` the rows have in common by what they are grouped by; None: not by lines.
+    """
 
     key: str
     rows: tuple[Row, ...]
-    place: Place = NOWHERE  # of a line
+    place: Place = NOWHERE
+    level: int = 0
+    depth: int | None = None
 
     @property
     def folded(self) -> tuple[Folded, ...]:
         """Its rows, those that repeat as one, most bytes first."""
         return fold(self.rows)
 
+    def parts(self, total: int, sort: str = BYTES) -> tuple[Group, ...]:
+        """The parts of a line that receives more than half of ``total`` bytes: by where in a library its rows differ.
+
+        () of a line that receives less, and of one whose rows differ nowhere.
+        """
+        if self.depth is None or 2 * self.bytes_received <= total:
+            return ()
+        depth, first = self.depth, self.rows[0].path
+        while depth < len(first) and all(row.path[depth : depth + 1] == (first[depth],) for row in self.rows):
+            depth += 1
+        steps: dict[Place | str | None, list[Row]] = {}
+        for row in self.rows:
+            steps.setdefault(row.path[depth] if depth < len(row.path) else None, []).append(row)
+        if len(steps) == 1:
+            return ()
+        return _sorted([self._part(step, tuple(rows), depth + 1) for step, rows in steps.items()], sort)
+
+    def _part(self, step: Place | str | None, rows: tuple[Row, ...], depth: int) -> Group:
+        """The rows that go on by ``step``; None: by no other."""
+        if step is None:
+            return Group(self.key, rows, self.place, self.level + 1, depth)
+        return Group(str(step), rows, step if isinstance(step, Place) else NOWHERE, self.level + 1, depth)
+
 
 def fold(rows: Iterable[Row]) -> tuple[Folded, ...]:
-    """Rows that differ in the indices of their arrays, in their names and in their bytes alone become one."""
+    """Rows that differ in the indices of their arrays, in their names' numbers and in their bytes alone become one."""
     same: dict[object, list[Row]] = {}
     for row in rows:
         array = folded_name(row.array)
         what = (row.kind, row.axes, array, row.source, row.target, row.direction)
-        same.setdefault((what, row.unknown_loops, row.counted, row.place), []).append(row)
+        same.setdefault((what, row.unknown_loops, row.counted, row.place, row.path), []).append(row)
     return tuple(sorted(map(_folded, same.values()), key=lambda one: -one.bytes_received))
 
 
@@ -74,14 +109,26 @@ def group(rows: Iterable[Row], by: str = LINE, sort: str = BYTES) -> tuple[Group
     found: dict[str, list[Row]] = {}
     for row in rows:
         found.setdefault(_KEYS[by](row), []).append(row)
-    groups = [Group(key, tuple(some), some[0].place if by == LINE else NOWHERE) for key, some in found.items()]
+    if by == LINE:
+        groups = [Group(key, tuple(some), some[0].place, depth=_depth(some[0])) for key, some in found.items()]
+    else:
+        groups = [Group(key, tuple(some)) for key, some in found.items()]
+    return _sorted(groups, sort)
+
+
+def _sorted(groups: Sequence[Group], sort: str) -> tuple[Group, ...]:
     if sort == PROGRAM:
         return tuple(groups)
     return tuple(sorted(groups, key=lambda one: -(one.bytes_received if sort == BYTES else one.seconds)))
 
 
 def _line(row: Row) -> str:
-    return "" if row.place == NOWHERE else f"{row.place.file}:{row.place.line}"
+    return row.where if row.place == NOWHERE else f"{row.place.file}:{row.place.line}"
+
+
+def _depth(row: Row) -> int:
+    """Of rows without a line, the whole path is what they are grouped by."""
+    return 0 if row.place != NOWHERE else len(row.path)
 
 
 _KEYS: Mapping[str, Callable[[Row], str]] = {

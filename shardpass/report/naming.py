@@ -23,11 +23,12 @@ from collections.abc import Collection, Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from shardpass.diagnostics import Place
+from shardpass.diagnostics import NOWHERE, Place
 from shardpass.ir.argument_names import argument_names
-from shardpass.ir.frames import NO_FRAME, Frame, user_frame
+from shardpass.ir.context import UNNAMED
+from shardpass.ir.frames import NO_FRAME, Frame, inner_places, is_library, user_frame
 from shardpass.program.program import Op, OpKind, Program
-from shardpass.report.rows import folded_name
+from shardpass.report.rows import folded_name, scopes, where
 from shardpass.report.source_lines import source_line
 from shardpass.sharding.quoting import mlir_unquoted, shown
 
@@ -130,6 +131,20 @@ def _is_expression(text: str) -> bool:
     return True
 
 
+def seen_frame(location: str, stack: str) -> Frame:
+    """The user's frame; none of an op with a name stack that is a line only of a text without a file, as of JAX's."""
+    frame = user_frame(location)
+    return NO_FRAME if stack and frame.place.file == UNNAMED else frame
+
+
+def path_of(location: str, stack: str) -> tuple[Place | str, ...]:
+    """``Row.path`` of an op with this location and name stack."""
+    place, inner = seen_frame(location, stack).place, inner_places(location)
+    if place == NOWHERE:
+        return scopes(stack) or ((stack,) if stack else ())
+    return (*inner, *scopes(stack)) if inner or is_library(place.file) else ()
+
+
 class Names:
     """The names of a program's values. ``locations`` of its ops and ``arguments`` of main's, as text."""
 
@@ -164,13 +179,23 @@ class Names:
         found = self._frames.get(op.number)
         if found is None:
             known = op.number < len(self.locations)
-            found = self._frames[op.number] = user_frame(self.locations[op.number]) if known else NO_FRAME
+            found = seen_frame(self.locations[op.number], self.stack(op)) if known else NO_FRAME
+            self._frames[op.number] = found
         return found
 
     def stack(self, op: Op) -> str:
         """The op's name: ``jit(step)/transpose(jvp())/dot_general``."""
         found = _NAME.match(self.locations[op.number]) if op.number < len(self.locations) else None
         return shown(mlir_unquoted(found[1])) if found else ""
+
+    def path(self, op: Op) -> tuple[Place | str, ...]:
+        """``Row.path`` of what the op asks for."""
+        location = self.locations[op.number] if op.number < len(self.locations) else ""
+        return path_of(location, self.stack(op))
+
+    def where(self, op: Op) -> str:
+        """``Row.where`` of what the op asks for."""
+        return where(self.frame(op).place, self.path(op))
 
     def is_backward(self, op: Op) -> bool:
         """Whether a derivative computes the op."""

@@ -11,12 +11,11 @@ from dataclasses import asdict
 from typing import Any
 
 from shardpass.diagnostics import NOWHERE, Place
-from shardpass.report.groups import AXIS, GROUPINGS, KIND, LINE, Folded, Group, fold, group
+from shardpass.report.groups import AXIS, GROUPINGS, KIND, Folded, Group, fold, group
 from shardpass.report.page_program import course, sections
 from shardpass.report.page_steps import Ways
 from shardpass.report.report import Report
-from shardpass.report.rows import BACKWARD, FORWARD, Row
-from shardpass.report.text import short
+from shardpass.report.rows import BACKWARD, FORWARD, Row, short
 from shardpass.sharding.quoting import listed
 
 Plain = dict[str, Any]
@@ -41,7 +40,7 @@ def contents(found: Report) -> Plain:
         "runs": found.runs,
         "memory": _memory(found),
         "rows": [_row(one, found, ways) for one in folded],
-        "groups": {by: [_group(one, by, found, numbers) for one in found.grouped(by)] for by in GROUPINGS},
+        "groups": {by: [_group(one, found, numbers) for one in found.grouped(by)] for by in GROUPINGS},
         "bars": _bars(found),
         "ways": ways.found,
         "program": sections(found),
@@ -90,8 +89,9 @@ def _row(one: Folded, found: Report, ways: Ways) -> Plain:
         "after": row.target_dims,
         "backward": row.direction == BACKWARD,
         "names": row.names,
-        **place(row.place),
+        **_where(row),
         "line": found.sources.line(row.place),
+        "path": [str(step) for step in row.path],
         "reason": row.reason,
         "count": one.count,
         "runs": one.runs,
@@ -107,16 +107,25 @@ def _row(one: Folded, found: Report, ways: Ways) -> Plain:
     }
 
 
-def _group(one: Group, by: str, found: Report, numbers: Mapping[int, int]) -> Plain:
-    title = place(one.place) if by == LINE else {"place": one.key, "full": one.key}
+def _where(row: Row) -> Plain:
+    """A row's line or, where none is known, its name scopes."""
+    if row.place != NOWHERE or not row.path:
+        return place(row.place)
+    return {"place": row.where, "full": row.where}
+
+
+def _group(one: Group, found: Report, numbers: Mapping[int, int]) -> Plain:
+    nowhere = one.depth == 0 and one.place == NOWHERE  # a line that is not known
+    title = {"place": one.key, "full": one.key} if one.place == NOWHERE and not nowhere else place(one.place)
     return {
         **title,
-        "line": found.sources.line(one.place) if by == LINE else "",
+        "line": found.sources.line(one.place),
         "bytes": one.bytes_received,
         "backward": one.backward_bytes,
         "seconds": one.seconds,
         "runs": one.runs,
         "rows": [numbers[id(each.row)] for each in one.folded],
+        "parts": [_group(part, found, numbers) for part in one.parts(found.total_bytes_received)],
     }
 
 

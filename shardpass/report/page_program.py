@@ -15,8 +15,7 @@ from typing import Any
 
 from shardpass.diagnostics import NOWHERE
 from shardpass.report.report import Report
-from shardpass.report.rows import BACKWARD, MemoryFacts, OpFact, folded_name
-from shardpass.report.text import short
+from shardpass.report.rows import BACKWARD, MemoryFacts, OpFact, folded_name, short
 
 MOST_POINTS = 4000  # of a curve: of more, neighbours are drawn as one, with the greatest of their values
 

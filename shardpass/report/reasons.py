@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from shardpass.diagnostics import NOWHERE, Place
 from shardpass.ops.splits.factors import Axes, DimAxes, DimMap, Kind
 from shardpass.ops.splits.prime_mesh import PrimeMesh
 from shardpass.planning.steps import (
@@ -177,8 +176,7 @@ class Reasons:
             return f" (argument {self.names.of(found.value).removeprefix('argument ')})"
         if found.kind == RESULT:
             return f" ({self.result_name(found.place)})"
-        place = self.names.frame(self.names.makers[found.value]).place
-        return f" (constraint at {short(place)})"
+        return f" (constraint at {self.names.where(self.names.makers[found.value])})"
 
     def result_name(self, place: int) -> str:
         """What a result is called: JAX's path, or its number."""
@@ -198,11 +196,6 @@ class Reasons:
         """The op by the name of JAX's primitive."""
         name = self.names.stack(op).rsplit("/", 1)[-1]
         return name if name.replace("_", "").replace("-", "").isalnum() else op.called.removeprefix("stablehlo.")
-
-
-def short(place: Place) -> str:
-    """``train.py:41``: without folders and column."""
-    return "?" if place == NOWHERE else f"{place.file.replace(chr(92), '/').rsplit('/', 1)[-1]}:{place.line}"
 
 
 def _plain(cause: str) -> str:

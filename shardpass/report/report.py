@@ -104,6 +104,7 @@ class Report(Totals):
 
     def as_dict(self) -> dict[str, object]:
         """What ``json`` says."""
+        numbers = {id(row): number for number, row in enumerate(self.rows)}
         found: dict[str, object] = {
             "file": self.file,
             "devices": self.devices,
@@ -113,6 +114,7 @@ class Report(Totals):
             "seconds": self.seconds,
             "collectives_in_loops_of_unknown_length": self.unknown_loops,
             "collectives": [row.as_dict() for row in self.rows],
+            "lines": [_line(one, self.total_bytes_received, numbers) for one in self.by_line()],
             "settled": [{"told": one.told, "place": str(one.place), "saved": one.saved} for one in self.settled],
         }
         if self.loops:
@@ -124,6 +126,18 @@ class Report(Totals):
         if self.memory is not None:
             found["memory"] = {**_memory(self.memory), "limit": self.memory_limit, "fits": not self.does_not_fit}
         return found
+
+
+def _line(one: Group, total: int, numbers: Mapping[int, int]) -> dict[str, object]:
+    """A line of the user's, or a part of one; ``collectives`` by their numbers in the list of all."""
+    return {
+        "place": one.key,
+        "bytes_received": one.bytes_received,
+        "seconds": one.seconds,
+        "runs": one.runs,
+        "collectives": [numbers[id(row)] for row in one.rows],
+        "parts": [_line(part, total, numbers) for part in one.parts(total)],
+    }
 
 
 def _memory(memory: MemoryFacts) -> dict[str, object]:

@@ -16,6 +16,7 @@ in a loop is multiplied by its trips. In a loop whose trips are not known a row 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from shardpass.by_device import Receivers, most_received
@@ -26,11 +27,43 @@ FORWARD, BACKWARD = "forward", "backward"
 Dims = tuple[tuple[str, ...], ...]  # of an array: the axes that split each dimension, major to minor
 
 _INDEX = re.compile(r"\[\d+\]")
+_COMPILED = re.compile(r"p?jit\(.*\)")
+_WRAPPED = re.compile(r"(?:transpose|jvp|vmap|checkpoint|remat)\((.*)\)")
+_CONTROL = frozenset({"while", "body", "cond", "scan", "closed_call", "checkpoint", "rematted_computation"})
+_CONTROL |= {"shard_map", "custom_jvp_call", "custom_vjp_call"}
+_NUMBER = re.compile(r"\d+(?![A-Za-z\d])")  # conv2d keeps its 2
 
 
 def folded_name(name: str) -> str:
     """``params['layers'][*]['w1']`` for a name with indices of lists."""
     return _INDEX.sub("[*]", name)
+
+
+def scopes(stack: str) -> tuple[str, ...]:
+    """The name scopes of a name stack, those that differ in a number alike.
+
+    ``("M", "Dense_*")`` of "jit(step)/transpose(jvp(M))/Dense_0/dot_general": without the functions that are compiled,
+    without what derives and batches, without control flow, and without the op.
+    """
+    bare = map(_unwrapped, stack.split("/")[:-1])
+    named = (part for part in bare if part and not _COMPILED.fullmatch(part) and part not in _CONTROL)
+    return tuple(_NUMBER.sub("*", part) for part in named)
+
+
+def _unwrapped(part: str) -> str:
+    while found := _WRAPPED.fullmatch(part):
+        part = found[1]
+    return part
+
+
+def short(place: Place) -> str:
+    """``train.py:41``: without folders and column; "-" for nowhere."""
+    return "-" if place == NOWHERE else f"{place.file.replace(chr(92), '/').rsplit('/', 1)[-1]}:{place.line}"
+
+
+def where(place: Place, path: Iterable[Place | str]) -> str:
+    """``Row.where`` of a row there."""
+    return short(place) if place != NOWHERE else "/".join(map(str, path)) or "-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +84,8 @@ class Row:
         direction: FORWARD, or BACKWARD of what a derivative computes.
         names: the name stack, "jit(step)/transpose(jvp())/dot_general".
         place: the user's line.
+        path: where in a library, from the outermost: its lines inside of the user's, and then name scopes. () of what a
+            line of the user's own computes. Where no line is known, the scopes, or else the name stack.
         operand, result: types of the tiles, "tensor<4x8xf32>".
         bytes_each: what a device receives each time.
         times: how often it runs; a loop whose trips are not known counts once.
@@ -79,6 +114,7 @@ class Row:
     direction: str = FORWARD
     names: str = ""
     place: Place = NOWHERE
+    path: tuple[Place | str, ...] = ()
     times: int = 1
     unknown_loops: int = 0
     counted: bool = True
@@ -86,6 +122,11 @@ class Row:
     reason: str = ""
     op: int | None = None
     receivers: Receivers = None
+
+    @property
+    def where(self) -> str:
+        """The user's line, ``train.py:41`` without folders; where none is known, the path; "-" where none is, too."""
+        return where(self.place, self.path)
 
     @property
     def bytes_received(self) -> int:
@@ -99,6 +140,7 @@ class Row:
     def as_dict(self) -> dict[str, object]:
         """For JSON: plain values; ``place`` as file, line, column."""
         fields: dict[str, object] = {name: getattr(self, name) for name in self.__slots__ if name != "place"}
+        fields["path"] = [str(step) for step in self.path]
         place = {"file": self.place.file, "line": self.place.line, "column": self.place.column}
         return {**fields, "bytes_received": self.bytes_received, **place}
 

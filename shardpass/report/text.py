@@ -7,13 +7,14 @@ under each its rows, those that repeat as one, with the reason. What does not fi
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from shardpass.diagnostics import NOWHERE, Place
+from shardpass.diagnostics import NOWHERE
 from shardpass.diagnostics.printable import joined
 from shardpass.report.groups import LINE, Folded, Group
 from shardpass.report.report import Report
-from shardpass.report.rows import BACKWARD, MemoryFacts
+from shardpass.report.rows import BACKWARD, MemoryFacts, short
 
 WIDTH = 80
 SCREEN = 40  # lines that a report takes unless all is asked for
@@ -21,6 +22,7 @@ MOST_HOLDINGS = 6  # at the peak of memory that are shown where it does not fit
 MOST_SETTLED = 2
 BRIEF = 6  # lines that are kept for groups in brief
 MOST_ROWS = 2  # of a group that are shown where not all are
+MOST_PARTS = 4  # of a line that a library holds most of
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
@@ -28,7 +30,7 @@ def text(found: Report, width: int = WIDTH, *, by: str = LINE, sort: str = "byte
     """The report in ``width`` columns. ``top``: how many groups are shown, 0 for all; None: what one screen holds."""
     lines = list(_head(found, width))
     if found.rows:
-        lines += _groups(found, found.grouped(by, sort), width, by, top, SCREEN - len(lines) - _below(found))
+        lines += _Table(found, width, by, sort, top).lines(SCREEN - len(lines) - _below(found))
         lines += ["", *_totals(found), *_loops(found, width)]
     lines += [*_settled(found, width), *_hints(found, width)]
     return joined(lines)
@@ -141,68 +143,98 @@ def _hints(found: Report, width: int) -> Iterator[str]:
 # ---------------------------------------------------------------- groups
 
 
-def _groups(found: Report, groups: tuple[Group, ...], width: int, by: str, top: int | None, room: int) -> Iterator[str]:
-    """The groups: all rows of each with ``top`` 0, else the dearest rows; those that do not fit, as one line each."""
-    total = max(1, found.total_bytes_received)
-    shown = groups[:top] if top else groups
-    most = None if top == 0 else MOST_ROWS
-    whole = 0
-    for one in shown:
-        lines = list(_group(found, one, width, by, total, most))
-        if top is None and whole and len(lines) > room - min(BRIEF, len(shown) - whole):
-            break
-        whole += 1
-        room -= len(lines)
-        yield from lines
-    brief = 0 if top else max(0, room - 3) if top is None else 0
-    rest = shown[whole:]
-    if brief and rest:
-        yield ""
-        yield from (_heading(found, one, width, by, total) for one in rest[:brief])
-    left = (*rest[brief:], *groups[len(shown) :])
-    if left:
-        size = Group("", tuple(row for group in left for row in group.rows)).bytes_received
-        yield ""
-        yield f"and {counted(len(left), by)} more: {show_bytes(size)}, {_share(size, total)} (--top 0 shows all)"
+@dataclass(frozen=True)
+class _Table:
+    """The groups. With ``top`` 0 all is shown; with None, the dearest rows of as many groups as there is room for."""
 
+    found: Report
+    width: int
+    by: str
+    sort: str
+    top: int | None
 
-def _heading(found: Report, one: Group, width: int, by: str, total: int) -> str:
-    size = one.bytes_received
-    figures = f"{_share(size, total):>4} {show_bytes(size):>10} {show_seconds(one.seconds):>8}"
-    key = one.key or "-"
-    if by == LINE and one.place != NOWHERE:
-        source = found.sources.line(one.place)
-        key = short(one.place) + (f"  {source}" if source else "")
-    return shortened(f"{figures}  {key}", width)
+    def lines(self, room: int) -> Iterator[str]:
+        """The groups with their rows, as far as there is ``room``; the others as one line each."""
+        total, top = self._total, self.top
+        groups = self.found.grouped(self.by, self.sort)
+        shown = groups[:top] if top else groups
+        whole = 0
+        for one in shown:
+            lines = self._group(one, room)
+            if top is None and whole and len(lines) > room - min(BRIEF, len(shown) - whole):
+                break
+            whole += 1
+            room -= len(lines)
+            yield from lines
+        brief = 0 if top else max(0, room - 3) if top is None else 0
+        rest = shown[whole:]
+        if brief and rest:
+            yield ""
+            yield from map(self._heading, rest[:brief])
+        left = (*rest[brief:], *groups[len(shown) :])
+        if left:
+            size = Group("", tuple(row for group in left for row in group.rows)).bytes_received
+            yield ""
+            words = f"and {counted(len(left), self.by)} more: {show_bytes(size)}, {_share(size, total)}"
+            yield f"{words} (--top 0 shows all)"
 
+    @property
+    def _total(self) -> int:
+        return max(1, self.found.total_bytes_received)
 
-def _group(found: Report, one: Group, width: int, by: str, total: int, most: int | None) -> Iterator[str]:
-    yield ""
-    yield _heading(found, one, width, by, total)
-    rows = one.folded
-    count = len(rows) if most is None else most
-    for row in rows[:count]:
-        yield from _row(row, width, by, alone=len(rows) == 1)
-    if rows[count:]:
-        left = Group("", tuple(row for one in rows[count:] for row in one.rows))
-        yield f"     and {len(rows) - count} more here: {show_bytes(left.bytes_received)}"
+    def _group(self, one: Group, room: int) -> list[str]:
+        """A group; where it has parts and there is no ``room`` for the rows of all, with those of the dearest."""
+        most = None if self.top == 0 else MOST_ROWS
+        whole = ["", *self._inside(one, most, most)]
+        return whole if most is None or len(whole) <= room else ["", *self._inside(one, most, 0)]
 
+    def _inside(self, one: Group, most: int | None, others: int | None) -> Iterator[str]:
+        """A group with ``most`` of its rows; or with its parts, ``most`` rows of the first, ``others`` of the rest."""
+        yield self._heading(one)
+        parts, indent = one.parts(self._total, self.sort), "  " * one.level
+        if parts:
+            count = len(parts) if most is None else MOST_PARTS
+            for place, part in enumerate(parts[:count]):
+                yield from self._inside(part, others if place else most, others)
+            yield from self._left(parts[count:], len(parts[count:]), indent)
+            return
+        rows = one.folded
+        count = len(rows) if most is None else most if not one.level else min(most, 1)
+        for row in rows[:count]:
+            yield from self._row(row, indent, alone=len(rows) == 1)
+        if count:
+            yield from self._left(rows[count:], len(rows[count:]), indent)
 
-def _row(one: Folded, width: int, by: str, alone: bool) -> Iterator[str]:
-    row = one.row
-    axes = f" over {row.axes}" if row.axes else ""
-    size = "" if alone else f" {show_bytes(one.bytes_received)}"
-    back = ", backward" if row.direction == BACKWARD else ""
-    other = "" if row.counted else ", in a branch that receives less"
-    unknown = " in a loop of unknown length" if row.unknown_loops else ""
-    line = "" if by == LINE or row.place == NOWHERE else f" at {short(row.place)}"
-    head = f"{one.runs} x {row.kind}{axes}{size}{unknown}{back}{other}{line}"
-    what = " ".join(filter(None, (one.array, row.type)))
-    ways = f"{row.source or '-'} -> {row.target or '-'}" if row.source or row.target else ""
-    parts = ", ".join(filter(None, (what, ways)))
-    yield from wrapped(f"{head}: {parts}" if parts else head, width, "   ", "       ")
-    if row.reason:
-        yield from wrapped(row.reason, width, "       ", "       ")
+    def _left(self, some: Sequence[Group | Folded], count: int, indent: str) -> Iterator[str]:
+        if some:
+            size = Group("", tuple(row for one in some for row in one.rows)).bytes_received
+            yield f"{indent}     and {count} more here: {show_bytes(size)}"
+
+    def _heading(self, one: Group) -> str:
+        size = one.bytes_received
+        figures = f"{_share(size, self._total):>4} {show_bytes(size):>10} {show_seconds(one.seconds):>8}"
+        key = one.key or "-"
+        if self.by == LINE and one.place != NOWHERE:
+            source = self.found.sources.line(one.place)
+            key = short(one.place) + (f"  {source}" if source else "")
+        return shortened(f"{figures}  {'  ' * one.level}{key}", self.width)
+
+    def _row(self, one: Folded, indent: str, alone: bool) -> Iterator[str]:
+        row = one.row
+        axes = f" over {row.axes}" if row.axes else ""
+        size = "" if alone else f" {show_bytes(one.bytes_received)}"
+        back = ", backward" if row.direction == BACKWARD else ""
+        other = "" if row.counted else ", in a branch that receives less"
+        unknown = " in a loop of unknown length" if row.unknown_loops else ""
+        line = "" if self.by == LINE or row.where == "-" else f" at {row.where}"
+        head = f"{one.runs} x {row.kind}{axes}{size}{unknown}{back}{other}{line}"
+        what = " ".join(filter(None, (one.array, row.type)))
+        ways = f"{row.source or '-'} -> {row.target or '-'}" if row.source or row.target else ""
+        parts = ", ".join(filter(None, (what, ways)))
+        rest = f"{indent}       "
+        yield from wrapped(f"{head}: {parts}" if parts else head, self.width, f"{indent}   ", rest)
+        if row.reason:
+            yield from wrapped(row.reason, self.width, rest, rest)
 
 
 # ---------------------------------------------------------------- words
@@ -216,11 +248,6 @@ def wrapped(words: str, width: int, first: str = "", rest: str = "  ") -> list[s
 def shortened(words: str, width: int) -> str:
     """``words`` cut to ``width`` columns."""
     return words if len(words) <= width else words[: width - 3] + "..."
-
-
-def short(place: Place) -> str:
-    """``train.py:41``: without folders and column; "-" for nowhere."""
-    return "-" if place == NOWHERE else f"{place.file.replace(chr(92), '/').rsplit('/', 1)[-1]}:{place.line}"
 
 
 def counted(number: int, what: str) -> str:

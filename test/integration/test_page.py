@@ -244,6 +244,30 @@ def test_groups_fold(opened: Opened, step: Explanation) -> None:
     assert column(page, "bytes") == []
 
 
+def test_a_line_that_a_library_holds_is_a_tree(opened: Opened) -> None:
+    """Of 1,000 bytes 900 at fit's line: 600 in a.py:1, of these 400 in scope head; 200 in a.py:5, 100 in itself."""
+    fit, own = Place("train.py", 3, 1), Place("train.py", 9, 1)
+    a, b = Place("lib/a.py", 1), Place("lib/a.py", 5)
+    sizes = [(400, fit, (a, "head")), (200, fit, (a, "tail")), (200, fit, (b,)), (100, fit, ()), (100, own, ())]
+    rows = tuple(Row("all_gather", "x", 4, size, place=place, path=path) for size, place, path in sizes)
+    page = opened(Explanation("train", 4, (("x", 4),), rows))
+    shown = [("train.py:3", 900), ("a.py:1", 600), ("a.py:5", 200), ("train.py:3", 100), ("train.py:9", 100)]
+    assert texts(page, "tr.group .fold") == [name for name, _ in shown[:2]] + ["head", "tail"] + [
+        n for n, _ in shown[2:]
+    ]
+    assert column(page, "bytes") == [400, 200, 200, 100, 100]
+    click(page, "tr.group", 1)  # a.py:1
+    assert texts(page, "tr.group .fold") == [name for name, _ in shown]
+    assert column(page, "bytes") == [200, 100, 100]
+    click(page, "tr.group", 0)
+    assert column(page, "bytes") == [100]
+    click(page, "#fold-all")
+    assert column(page, "bytes") == [400, 200, 200, 100, 100]
+    write(page, "#filter", "a.py:5")
+    assert texts(page, "tr.group .fold") == ["train.py:3", "a.py:5"]
+    assert column(page, "bytes") == [200]
+
+
 def test_keys_are_enough(opened: Opened, step: Explanation) -> None:
     from selenium.webdriver.common.keys import Keys
 

@@ -22,6 +22,7 @@ function wordsOf(row) {
     row.source,
     row.target,
     row.full,
+    ...row.path,
     row.line,
     row.reason,
     row.names,
@@ -43,15 +44,19 @@ function sorted(some) {
 // the groups as they are shown: those with a row that the filter leaves
 function shownGroups() {
   const left = number => view.filter.split(/\s+/).every(word => searched[number].includes(word));
-  const made = view.by === "none" ? [{rows: data.rows.map((_, k) => k), place: ""}] : data.groups[view.by];
-  const groups = made.map((group, number) => {
-    const numbers = group.rows.filter(left),
-      rows = sorted(numbers.map(k => data.rows[k]));
-    const parts = rows.length === group.rows.length ? group : {...group, ...sums(rows)};
-    // a group stands where its first row would: text columns are those of its rows
-    return {...rows[0], ...parts, place: group.place, number, rows};
-  });
-  return sorted(groups.filter(group => group.rows.length));
+  const made = view.by === "none" ? [{rows: data.rows.map((_, k) => k), place: "", parts: []}] : data.groups[view.by];
+  const shown = (groups, level, above) => {
+    const out = groups.map((group, number) => {
+      const numbers = group.rows.filter(left),
+        rows = sorted(numbers.map(k => data.rows[k])),
+        key = `${above} ${number}`;
+      const some = rows.length === group.rows.length ? group : {...group, ...sums(rows)};
+      // a group stands where its first row would: text columns are those of its rows
+      return {...rows[0], ...some, place: group.place, key, level, rows, parts: shown(group.parts, level + 1, key)};
+    });
+    return sorted(out.filter(group => group.rows.length));
+  };
+  return shown(made, 0, view.by);
 }
 const total = (rows, key) => rows.reduce((all, row) => all + row[key], 0);
 // of the device that receives most: a row brings its bytes to every device, or says to which (received)
@@ -102,8 +107,9 @@ function groupRow(group) {
   const open = isOpen(group),
     back = group.bytes ? Math.round((100 * group.backward) / group.bytes) : 0;
   const button = el("button.fold", {type: "button", "aria-expanded": String(open)}, group.place || "no line is known");
+  button.style.marginLeft = `${1.5 * group.level}em`;
   const line = el(
-    "tr.group",
+    group.level ? "tr.group.part" : "tr.group",
     {onclick: () => toggle(group, open)},
     shareCell(group, group.rows),
     el("td.number", {}, showSeconds(group.seconds)),
@@ -111,15 +117,16 @@ function groupRow(group) {
     el("td.wide", {colspan: 4}, button, group.line ? el("code.source", {}, group.line) : null),
     el("td", {}, el("span.quiet.small", {}, `${counted(group.rows.length, "row")}, ${back}% backward`)),
   );
-  return [line, ...(open ? group.rows.flatMap(collectiveRow) : [])];
+  const inside = () => (group.parts.length ? group.parts.flatMap(groupRow) : group.rows.flatMap(collectiveRow));
+  return [line, ...(open ? inside() : [])];
 }
-const isOpen = group => view.open.has(`${view.by} ${group.number}`);
+const isOpen = group => view.open.has(group.key);
 function toggle(group, open) {
-  const key = `${view.by} ${group.number}`;
-  if (open) view.open.delete(key);
-  else view.open.add(key);
+  if (open) view.open.delete(group.key);
+  else view.open.add(group.key);
   draw();
 }
+const withParts = groups => groups.flatMap(group => [group, ...withParts(group.parts)]);
 
 function collectiveRow(row) {
   const number = data.rows.indexOf(row),
@@ -225,8 +232,8 @@ const focused = () => [...table.querySelectorAll("button")].indexOf(document.act
 function showRow(number) {
   view.filter = document.getElementById("filter").value = "";
   view.most = Infinity;
-  const group = view.by === "none" ? null : shownGroups().find(each => each.rows.includes(data.rows[number]));
-  if (group) view.open.add(`${view.by} ${group.number}`);
+  const around = withParts(shownGroups()).filter(group => group.rows.includes(data.rows[number]));
+  for (const group of around) view.open.add(group.key);
   view.rows.add(number);
   draw();
   table.querySelector(`[data-row="${number}"]`)?.scrollIntoView({block: "center"});
@@ -262,9 +269,9 @@ function collectives() {
       type: "button",
       id: "fold-all",
       onclick: () => {
-        const groups = shownGroups(),
+        const groups = withParts(shownGroups()),
           folded = groups.some(group => !isOpen(group));
-        view.open = new Set(folded ? groups.map(group => `${view.by} ${group.number}`) : []);
+        view.open = new Set(folded ? groups.map(group => group.key) : []);
         draw();
       },
     },
@@ -289,5 +296,6 @@ function collectives() {
   );
 }
 function openDearest() {
-  view.open = new Set((data.groups[view.by] || []).slice(0, OPENED).map((_, number) => `${view.by} ${number}`));
+  const dearest = groups => groups.slice(0, OPENED).flatMap(group => [group.key, ...dearest(group.parts)]);
+  view.open = new Set(view.by === "none" ? [] : dearest(shownGroups()));
 }

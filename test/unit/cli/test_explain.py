@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from shardpass.cli.explain import explain
-from shardpass.diagnostics import Place, ShardpassError
+from shardpass.diagnostics import NOWHERE, Place, ShardpassError
 from shardpass.report.explanation import Explanation
 from shardpass.report.naming import Sources
 from shardpass.report.page import to_html
@@ -63,6 +63,66 @@ def test_groups_are_of_lines_axes_kinds_or_arrays():
     assert [(one.key, one.bytes_received) for one in report.by_line()] == [("m.py:3", 4112)]
     assert [one.key for one in report.grouped("kind")] == ["all_gather", "all_reduce"]
     assert [one.key for one in report.grouped("array")] == ["", "w[*]"]
+
+
+FIT, LIBRARY = Place("train.py", 3, 1), (Place("lib/a.py", 1), Place("lib/a.py", 5))
+
+
+def trained(*more):
+    """900 bytes at one line that calls a library, of which 600 at one of its lines, by two scopes; 100 elsewhere."""
+    sizes = [(400, (LIBRARY[0], "head")), (200, (LIBRARY[0], "tail")), (200, (LIBRARY[1],)), (100, ())]
+    rows = [use("all_gather", size, array=f"a{size}", place=FIT, path=path) for size, path in sizes]
+    return found(*rows, use("all_reduce", 100, place=Place("train.py", 9, 1)), *more)
+
+
+def test_a_line_that_holds_most_is_a_tree():
+    lines = [line.split("us  ")[1] for line in text(trained()).splitlines() if "us  " in line]
+    assert lines == ["train.py:3", "  a.py:1", "    head", "    tail", "  a.py:5", "  train.py:3", "train.py:9"]
+    tree = json.loads(trained().json())["lines"]
+    assert [(line["place"], line["bytes_received"], line["collectives"]) for line in tree] == [
+        ("train.py:3", 900, [0, 1, 2, 3]),
+        ("train.py:9", 100, [4]),
+    ]
+    first, second, own = tree[0]["parts"]
+    assert (first["place"], first["bytes_received"], first["collectives"]) == ("lib/a.py:1", 600, [0, 1])
+    assert [(part["place"], part["collectives"]) for part in first["parts"]] == [("head", [0]), ("tail", [1])]
+    assert (second["place"], second["parts"], own["place"], own["collectives"]) == ("lib/a.py:5", [], "train.py:3", [3])
+    data = Page(to_html(trained())).data["groups"]["line"]
+    assert [part["full"] for part in data[0]["parts"]] == ["lib/a.py:1", "lib/a.py:5", "train.py:3:1"]
+    assert [part["place"] for part in data[0]["parts"][0]["parts"]] == ["head", "tail"]
+
+
+def test_a_line_that_holds_half_is_no_tree():
+    report = trained(use("all_reduce", 800, place=Place("train.py", 10, 1)))
+    assert all(line["parts"] == [] for line in json.loads(report.json())["lines"])
+    assert "a.py:1" not in text(report)
+
+
+def test_a_tree_of_many_parts_fits_one_screen_unless_all_is_asked_for():
+    """40 parts, in each 3 collectives: of the dearest a row is shown, and most parts are summed up."""
+    rows = [
+        use("all_gather", 100 + k, array=f"a{k}", place=FIT, path=(Place("lib/a.py", k // 3), f"s{k}"))
+        for k in range(120)
+    ]
+    short = text(found(*rows)).splitlines()
+    assert len(short) <= 40
+    assert "a.py:39" in "".join(short)
+    left = show_bytes(sum(100 + k for k in range(108)))  # 36 of the parts
+    assert any(line.endswith(f"and 36 more here: {left}") for line in short)
+    whole = text(found(*rows), top=0)
+    assert all(f"a.py:{k}\n" in whole for k in range(40))
+
+
+def test_what_has_no_line_is_at_its_scope():
+    rows = [use(place=NOWHERE, path=("encoder", "mlp")), use("all_reduce", 1, place=NOWHERE, path=("jit(f)/psum",))]
+    report = found(*rows)
+    assert "  encoder/mlp\n" in text(report)
+    assert "  jit(f)/psum\n" in text(report)
+    assert " at encoder/mlp" in text(report, by="kind")
+    assert [line["place"] for line in json.loads(report.json())["lines"]] == ["encoder/mlp", "jit(f)/psum"]
+    data = Page(to_html(report)).data
+    assert [group["place"] for group in data["groups"]["line"]] == ["encoder/mlp", "jit(f)/psum"]
+    assert [row["place"] for row in data["rows"]] == ["encoder/mlp", "jit(f)/psum"]
 
 
 def test_no_line_is_longer_than_the_terminal_and_no_word_is_lost():

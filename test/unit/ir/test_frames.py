@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from shardpass.diagnostics import NOWHERE, Place
-from shardpass.ir.frames import Frame, is_library, user_frame, user_place
+from shardpass.ir.frames import Frame, inner_places, is_library, user_frame, user_place
 
 FLAX = '"/usr/lib/python3.11/site-packages/flax/linen/linear.py":271:8 to :30'
+MODULE = '"/usr/lib/python3.11/site-packages/flax/linen/module.py":1216:4 to :9'
 MINE = '"/home/me/train.py":41:4 to :17'
 
 
@@ -26,6 +27,21 @@ MINE = '"/home/me/train.py":41:4 to :17'
 )  # fmt: skip
 def test_the_line_is_the_users(location: str, place: Place) -> None:
     assert user_place(location) == place
+
+
+@pytest.mark.parametrize(
+    ("location", "inner"),
+    [
+        (f'loc("jit(f)/dot"(callsite("a"({FLAX}) at callsite("b"({MODULE}) at "step"({MINE})))))',
+         [("module.py", 1216), ("linear.py", 271)]),
+        (f'loc("jit(f)/dot"(callsite("a"({FLAX}) at "b"({MODULE}))))', [("linear.py", 271)]),  # all are of libraries
+        (f'loc("jit(f)/dot"(callsite("step"({MINE}) at "b"({MODULE}))))', []),  # a callback: the user's is innermost
+        (f"loc({FLAX})", []),
+        ("loc(unknown)", []),
+    ],
+)  # fmt: skip
+def test_lines_of_libraries_inside_of_the_users(location: str, inner: list[tuple[str, int]]) -> None:
+    assert [(place.file.rsplit("/", 1)[-1], place.line) for place in inner_places(location)] == inner
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.util
 import inspect
+import json
 import re
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -13,9 +16,11 @@ from jax.sharding import AbstractMesh, AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import shardpass
+from shardpass.diagnostics import NOWHERE
 from shardpass.ir.collectives import collectives
 from shardpass.report.explanation import Explanation
 from shardpass.report.naming import GRADIENT
+from shardpass.report.rows import scopes
 
 DATA, MODEL = 4, 2
 MESH = AbstractMesh((DATA, MODEL), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
@@ -227,6 +232,147 @@ def test_arguments_behind_many_that_are_equal_are_named_by_their_own_places() ->
     row = found.rows[-1]
     assert (row.kind, row.array) == ("all_reduce", "u @ v")
     assert row.reason == "dot_general sums over a dimension that 'model' splits in u (argument v)"
+
+
+LIBRARY = """
+import jax
+import jax.numpy as jnp
+
+
+def rows(x, w):
+    return jnp.tanh(x @ w)
+
+
+def columns(x, w):
+    return jnp.sin(x @ w)
+
+
+def scoped(x, w):
+    with jax.named_scope("block2d_7"):
+        y = dense(x, w)
+    with jax.named_scope("block2d_8"):
+        y = y + dense(jnp.sin(x), w)
+    with jax.named_scope("head"):
+        return y + dense(jnp.cos(x), w)
+
+
+def dense(x, w):
+    return jnp.tanh(x @ w)
+
+
+def fit(x, w):
+    y = rows(x, w)
+    return columns(x, w) + scoped(y, w)
+"""
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> Any:
+    """A package as one that is installed: its file lies below site-packages."""
+    path = tmp_path / "site-packages" / "trainer.py"
+    path.parent.mkdir()
+    path.write_text(LIBRARY)
+    spec = importlib.util.spec_from_file_location("a_trainer", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def numbered(text: str) -> int:
+    """The line of the library that says ``text``."""
+    return 1 + next(k for k, line in enumerate(LIBRARY.split("\n")) if text in line)
+
+
+def test_a_line_that_calls_a_library_goes_on_by_its_lines_and_scopes(library: Any) -> None:
+    """Five products of [32,64] by [64,64], each summed over columns, of which a device has a quarter."""
+
+    def train(x: Any, w: Any) -> Any:
+        return library.fit(x, w)
+
+    found = explained(train, array(32, 64), array(64, 64), in_shardings=(P(None, "data"), P("data")))
+    (line,) = found.by_line()
+    assert (line.place.file, line.place.line) == (FILE, line_of(train, "library.fit"))
+    total = found.total_bytes_received
+    parts = {part.place.line: part for part in line.parts(total)}
+    assert {part.place.file for part in parts.values()} == {library.__file__}
+    assert set(parts) == {numbered("y = rows(x, w)"), numbered("return columns(x, w)")}
+    assert sum(part.bytes_received for part in parts.values()) == total
+    # of fit's second line most is of scoped, which calls dense from three lines; in two of these the scopes are alike
+    inside = parts[numbered("return columns")].parts(total)
+    lines = [numbered("y = dense(x, w)"), numbered("y = y + dense"), numbered("return y + dense")]
+    assert {part.place.line for part in inside} == {numbered("jnp.sin(x @ w)"), *lines}
+    rows = [row for part in inside if part.place.line in lines for row in part.rows]
+    assert {row.path[-1] for row in rows} == {"block2d_*", "head"}
+
+
+def test_what_lies_on_one_line_goes_on_by_scopes(library: Any) -> None:
+    """The library's frames are all the same where a loop calls its layers."""
+
+    def train(x: Any, w: Any) -> Any:
+        for name in ("block_0", "block_1", "head"):
+            with jax.named_scope(name):
+                x = library.dense(x, w)
+        return x
+
+    found = explained(train, array(32, 64), array(64, 64), in_shardings=(P(None, "data"), P("data")))
+    (line,) = found.by_line()
+    parts = line.parts(found.total_bytes_received)
+    assert sorted(part.key for part in parts) == ["block_*", "head"]
+    assert sum(part.bytes_received for part in parts) == found.total_bytes_received
+    assert all(part.parts(found.total_bytes_received) == () for part in parts)
+
+
+def test_lines_of_the_user_have_no_parts() -> None:
+    def train(x: Any, w: Any) -> Any:
+        for name in ("one", "two"):
+            with jax.named_scope(name):
+                x = jnp.tanh(x @ w)
+        return x
+
+    found = explained(train, array(32, 64), array(64, 64), in_shardings=(P(None, "data"), P("data")))
+    (line,) = found.by_line()
+    assert line.parts(found.total_bytes_received) == ()
+    assert all(row.path == () for row in found.rows)
+
+
+def test_without_lines_rows_are_at_their_scopes() -> None:
+    def train(x: Any, w: Any) -> Any:
+        with jax.named_scope("encoder"):
+            return jnp.tanh(x @ w).sum()
+
+    sides = tuple(NamedSharding(MESH, spec) for spec in (P(None, "data"), P("data")))
+    text = (
+        jax.jit(train, in_shardings=sides)
+        .trace(array(32, 64), array(64, 64))
+        .lower(lowering_platforms=("cpu",))
+        .as_text(debug_info=True)
+    )
+    bare = re.sub(r'"[^"\n]*":\d+:\d+(?: to (?:\d+)?:\d+)?', "unknown", text)
+    found = shardpass.explain(bare, effort=0)
+    assert found.rows
+    assert {(row.place, row.where) for row in found.rows} == {(NOWHERE, "encoder")}
+    assert "  encoder\n" in str(found)
+    assert [line["place"] for line in json.loads(found.json())["lines"]] == ["encoder"]
+
+
+@pytest.mark.parametrize(
+    ("stack", "named"),
+    [
+        ("jit(step)/transpose(jvp(M))/Dense_0/dot_general", ("M", "Dense_*")),
+        (
+            "jit(step)/jit(main)/vmap(transpose(jvp(a(b))))/while/body/layers.3.attention/add",
+            ("a(b)", "layers.*.attention"),
+        ),
+        ("jit(f)/jvp()/while/body/closed_call/conv2d_12/psum", ("conv2d_*",)),
+        ("jit(f)/dot_general", ()),
+        ("dot_general", ()),
+        ("", ()),
+    ],
+)
+def test_name_scopes(stack: str, named: tuple[str, ...]) -> None:
+    assert scopes(stack) == named
 
 
 def step(w: Any, x: Any, mean: Any) -> Any:
