@@ -4,8 +4,8 @@ Bytes are added up by device, and the greatest sum is printed. A device's own da
 (``cost.collective`` has the formulas); shapes in HLO are a device's, and only results are read.
 
 Cases: a loop's body counts as often as XLA knows it to run, else once; of a conditional's branches the dearest counts;
-an asynchronous pair counts at its start, by the half of its type that is the result. (``tools/bench/hlo_traffic.py`` is
-a witness of the same numbers and shares no code with this.)
+an asynchronous pair counts at its start, by the half of its type that is the result; of a sum the whole type is.
+(``tools/bench/hlo_traffic.py`` is a witness of the same numbers and shares no code with this.)
 
 Cost: one pass over the text, one over the graph of computations.
 """
@@ -119,7 +119,7 @@ def _branches(rest: str) -> list[str]:
 
 def _result_bytes(kind: str, op: str) -> int:
     shapes = _SHAPE.findall(kind)
-    if op.endswith("-start") and len(shapes) > 1:
+    if op.endswith("-start") and op != "all-reduce-start":  # the operands, and then the results
         shapes = shapes[len(shapes) // 2 :]
     bits = {"pred": 8, "token": 0}
     return sum(

@@ -102,8 +102,7 @@ class Lockstep:
         copy = op.clone()
         for index, value in enumerate(operands):
             copy.operands[index] = value
-        if len(op.regions):
-            self._enter(copy, device, table)
+        self._enter(copy, device, table)
         return copy
 
     def _enter(self, copy: Any, device: int, table: Table) -> None:

@@ -129,7 +129,7 @@ def _count_line(line: str, found: _Sum, count: Callable[[str], _Sum], devices: i
         return
     op, rest = match["op"].removesuffix("-start"), match["rest"]
     if op in _KINDS:
-        size = _size(match["type"], match["op"] != op)
+        size = _size(match["type"], match["op"] not in (op, "all-reduce-start"))  # whose type is of results alone
         if op == "collective-permute":
             if receivers := _targets(rest):
                 found.put(op, Fraction(size), receivers)

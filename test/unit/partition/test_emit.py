@@ -16,6 +16,7 @@ from support.split import check_split
 
 import shardpass
 from shardpass.diagnostics import ShardpassError
+from shardpass.ir.annotations import SCOPE
 from shardpass.ir.context import parse_module
 
 X = np.arange(8 * 8, dtype=np.float32).reshape(8, 8) % 7 - 3
@@ -186,3 +187,22 @@ def test_padding_never_reaches_a_sum() -> None:
 def test_xla_and_the_reference_interpreter_agree() -> None:
     body = "%0 = stablehlo.reverse %x, dims = [0] : tensor<8x8xf32> return %0 : tensor<8x8xf32> } }"
     check_text(HEAD + body, (X,), interpreter=True)
+
+
+def test_loops_and_branches_of_a_region_lose_what_marked_it() -> None:
+    """The region is manual over x; y splits what is in it. What says so to partitioning means nothing afterwards."""
+
+    def inner(x):
+        turned = lax.fori_loop(0, 3, lambda i, c: jnp.tanh(c) + i, x)
+        return lax.cond(turned[0, 0] > 0, lambda c: c + 1, lambda c: c * 2, turned)
+
+    mesh = jax.sharding.AbstractMesh((2, 2), ("x", "y"))
+    program = jax.shard_map(inner, mesh=mesh, in_specs=P("x"), out_specs=P("x"), axis_names={"x"})
+    split = NamedSharding(mesh, P("x", "y"))
+    lowered = jax.jit(program, in_shardings=split).trace(jax.ShapeDtypeStruct((8, 8), "float32"))
+    text = lowered.lower(lowering_platforms=("cpu",)).as_text()
+    assert SCOPE in str(shardpass.run_pipeline(text, "shardpass-import"))
+    module = str(shardpass.run_pipeline(text, "partition"))
+    assert "stablehlo.while" in module
+    assert "stablehlo.case" in module
+    assert SCOPE not in module

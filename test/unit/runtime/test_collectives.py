@@ -44,6 +44,10 @@ def next_device(devices):
     return [[source, source + 1] for source in range(devices - 1)]
 
 
+def zeros(tiles, device):
+    return 0 * tiles[device]
+
+
 def total(fold, tiles, group):
     return fold(np.stack([tiles[d] for d in group]), axis=0).astype(np.int32)
 
@@ -77,6 +81,12 @@ KINDS = {
         lambda k: (4, 4),
         lambda t, d, g: permuted(t, len(t))[d],
     ),
+    # of the first group alone: who is in none has zeros
+    "collective_broadcast": (
+        lambda n, g: f'"stablehlo.collective_broadcast"(%x) {{{attributes(g[:1], ids=False)}}}',
+        lambda k: (4, 4),
+        lambda t, d, g: t[g[0]] if d in FIRST[len(t)] else zeros(t, d),
+    ),
     "all_reduce": (
         lambda n, g: f'"stablehlo.all_reduce"(%x) {reduction("add")} {{{attributes(g)}}}',
         lambda k: (4, 4),
@@ -104,9 +114,14 @@ RUNNERS = {
 }
 
 
+FIRST = {devices: groups[0] for _, devices, groups in RUNNERS.values()}
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("run", "devices", "groups"), RUNNERS.values(), ids=RUNNERS)
 def test_collective(kind, run, devices, groups):
+    if (kind, run) == ("collective_broadcast", RUNNERS["xla"][0]):
+        pytest.skip("XLA:CPU has no collective-broadcast")
     op, result, expected = KINDS[kind]
     rows, columns = result(len(groups[0]))
     local = f"{rows}x{columns}xi32"
@@ -248,6 +263,19 @@ ELEMENTS = [
     "complex<f64>",
 ]
 TYPED = {"xla": RUNNERS["xla"][0], "in step": RUNNERS["in this process"][0]}
+
+
+@pytest.mark.parametrize("element", ELEMENTS)
+@pytest.mark.parametrize("run", TYPED.values(), ids=TYPED)
+def test_who_receives_nothing_has_zeros_of_its_type(run, element):
+    body = f"""%0 = "stablehlo.collective_permute"(%x) {{{pair_rows([[3, 1], [0, 2]])}}}
+      : (tensor<2x4x{element}>) -> tensor<2x4x{element}>"""
+    module = program(4, body, f"2x4x{element}", f"8x4x{element}", f"2x4x{element}", f"8x4x{element}")
+    x = np.ones((8, 4)) * (1 + 1j if element.startswith("complex") else 1)
+    x[6:] *= 0 if element == "i1" else 3
+    found = run(module, x.astype(element_type(element).dtype))
+    wanted = np.concatenate([0 * x[:2], x[6:], x[:2], 0 * x[:2]])
+    np.testing.assert_array_equal(found.astype(np.complex128), wanted)
 
 
 @pytest.mark.parametrize("element", ELEMENTS)

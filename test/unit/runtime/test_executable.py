@@ -1,12 +1,18 @@
 """compile, place, run: hand-written per-device programs against NumPy, on XLA and on the reference interpreter."""
 
+from types import SimpleNamespace
+
 import jax
 import ml_dtypes
 import numpy as np
 import pytest
 
 from shardpass.diagnostics import ShardpassError
+from shardpass.element_types import element_type
 from shardpass.runtime import compile, interpret
+from shardpass.runtime.executable import Executable, _Placement
+from shardpass.runtime.partitioned_signature import Boundary
+from shardpass.sharding import parse_sharding
 
 N = 8
 CHANNEL = "channel_handle = #stablehlo.channel_handle<handle = {}, type = 1>"
@@ -301,3 +307,21 @@ def test_a_lost_process_is_told_from_a_failing_program(monkeypatch):
             exe.run(*placed)
         assert stopped.value.code == code
         assert reason in str(stopped.value)
+
+
+def test_tiles_of_other_processes_are_left_out(monkeypatch):
+    """XLA returns those of this process's devices alone: here of the second and the fourth."""
+    executable = SimpleNamespace(devices=[SimpleNamespace(process_index=k) for k in (1, 0, 1, 0)])
+    tiles = [["a", "b"], ["c", "d"]]
+    assert Executable._by_device(executable, tiles) == [[None, "a", None, "b"], [None, "c", None, "d"]]
+    executable.devices = [SimpleNamespace(process_index=0)] * 2
+    assert Executable._by_device(executable, tiles) == tiles
+
+
+def test_what_one_device_holds_is_copied_to_all():
+    """As of processes that cannot address that device: each gives what it has, and the third device's counts."""
+    whole = Boundary("result 0", element_type("i64"), (3,), parse_sharding("{maximal device=2}"))
+    placement = _Placement(whole, tuple(jax.devices()[:4]))
+    tiles = [jax.device_put(np.full(3, device), device_) for device, device_ in enumerate(jax.devices()[:4])]
+    copies = placement._from_one(tiles)
+    np.testing.assert_array_equal([np.asarray(shard.data) for shard in copies.addressable_shards], [[2, 2, 2]] * 4)

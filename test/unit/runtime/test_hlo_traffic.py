@@ -38,6 +38,9 @@ def hlo(*lines, more=""):
         (f"%a = f32[] all-reduce(%p), {FOUR}, to_apply=%add", "all_reduce", 6),
         # of an asynchronous pair the half of its type that is the result
         (f"%a = (f32[2]{{0}}, f32[8]{{0}}) all-gather-start(%p), {FOUR}, dimensions={{0}}", "all_gather", 24),
+        # but that of a sum is of results alone
+        (f"%a = f32[8]{{0}} all-reduce-start(%p), {FOUR}, to_apply=%add", "all_reduce", 48),
+        (f"%a = (f32[8]{{0}}, bf16[4]{{0}}) all-reduce-start(%p, %q), {FOUR}, to_apply=%add", "all_reduce", 48 + 12),
     ],
 )  # fmt: skip
 def test_one_collective(line, kind, size):

@@ -67,6 +67,10 @@ def test_what_is_around_the_region() -> None:
         "sdy.manual_computation",
         "func.return",
     ]
+    rows = [row for name in ("arg_attrs", "res_attrs") for row in main.attributes[name]]
+    split, whole = '#sdy.sharding<@shardpass_mesh, [{"devices"}]>', "#sdy.sharding<@shardpass_mesh, []>"
+    said = [str(row["sdy.sharding"]) for row in rows]
+    assert said == [split, split, whole]  # tiles in a row; the scalar is everywhere
     text = str(module)
     assert "mhlo.sharding" not in text
     assert "shardpass.sharding" not in text

@@ -4,6 +4,7 @@ import json
 from types import SimpleNamespace
 
 import jax
+import numpy as np
 import pytest
 
 from shardpass.diagnostics import ShardpassError
@@ -171,3 +172,62 @@ def test_numbers_that_are_missing_or_wrong(given, environment, monkeypatch):
     with pytest.raises(ShardpassError) as error:
         join(**given)
     assert error.value.code == "SP564"
+
+
+@pytest.fixture
+def leaving(monkeypatch):
+    """What happens as this process, the first of several, leaves them; ``meets``: how it waits for the others."""
+    seen = SimpleNamespace(meets=lambda: None, done=[], now=0.0)
+
+    def wait(topic, seconds):
+        seen.done.append(("wait", topic))
+        assert seconds > 0
+        seen.meets()
+
+    monkeypatch.setattr(processes.jax.distributed, "is_initialized", lambda: True)
+    monkeypatch.setattr(processes.jax_private, "wait_for_processes", wait)
+    monkeypatch.setattr(processes.time, "monotonic", lambda: seen.now)
+    monkeypatch.setattr(processes.time, "sleep", lambda seconds: seen.done.append(("sleep", seconds > 0)))
+    monkeypatch.setattr(processes.os, "_exit", lambda status: seen.done.append(("exit", status)))
+    return seen
+
+
+def test_one_that_leaves_meets_the_others_and_the_first_goes_last(leaving):
+    leave(3)
+    assert leaving.done == [("wait", "shardpass/leave"), ("sleep", True), ("exit", 3)]
+
+
+def test_one_that_is_not_the_first_goes_at_once(leaving, monkeypatch):
+    monkeypatch.setattr(processes.jax, "process_index", lambda: 1)
+    leave(3)
+    assert leaving.done == [("wait", "shardpass/leave"), ("exit", 3)]
+
+
+@pytest.mark.parametrize(("waited", "sleeps"), [(0.1, True), (2.9, False)])
+def test_one_that_nobody_meets_lets_their_end_be_seen(leaving, waited, sleeps):
+    def meets():
+        leaving.now += waited
+        raise RuntimeError("barrier timed out")
+
+    leaving.meets = meets
+    leave(1)
+    assert leaving.done == [("wait", "shardpass/leave"), ("sleep", sleeps), ("exit", 1)]
+
+
+def test_all_is_well_and_none_leaves(leaving):
+    leave(0)
+    assert leaving.done == []
+
+
+def test_an_array_of_which_this_process_holds_a_part_is_brought_whole(monkeypatch):
+    """Of one device in this process, as it is where each has one: there is no second piece to look at."""
+
+    class Held(SimpleNamespace):
+        is_fully_addressable = False
+
+    whole = jax.device_put(np.arange(6), jax.devices()[0])
+    held = Held(whole=whole)
+    monkeypatch.setattr(processes, "everywhere", lambda array, part: part(array.whole))
+    monkeypatch.setattr(processes.jax, "Array", Held)
+    np.testing.assert_array_equal(processes.whole_value(held), np.arange(6))
+    np.testing.assert_array_equal(processes.whole_value(np.arange(3)), np.arange(3))

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from shardpass.diagnostics import ShardpassError
+from shardpass.ir.context import parse_module
 from shardpass.runtime import compile_by_xla, compile_single
+from shardpass.runtime.reference import strip
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 
@@ -53,6 +55,26 @@ def test_manual_regions(file):
     b = np.arange(16 * 32, dtype=np.float32).reshape(16, 32)
     (c,) = compile_by_xla(text)(a, b)
     np.testing.assert_array_equal(np.asarray(c), a @ b)
+
+
+ANNOTATED = """module {
+  sdy.mesh @mesh = <["x"=2]>
+  func.func @main(%a: tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<4xf32> {
+    %0 = stablehlo.negate %a {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : tensor<4xf32>
+    sdy.sharding_group %0 group_id = 0 : tensor<4xf32>
+    %1 = sdy.sharding_constraint %0 <@mesh, [{}]> : tensor<4xf32>
+    return %1 : tensor<4xf32>
+  }
+}"""
+
+
+def test_nothing_of_shardys_is_left_for_one_device():
+    module = parse_module(ANNOTATED)
+    with module.context:
+        strip(module)
+    assert "sdy" not in str(module)
+    (found,) = compile_single(ANNOTATED)(np.arange(4, dtype=np.float32))
+    np.testing.assert_array_equal(np.asarray(found), [0, -1, -2, -3])
 
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("format_*.mlir")), ids=lambda p: p.name)
