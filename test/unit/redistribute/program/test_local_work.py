@@ -59,6 +59,19 @@ def test_pieces_joined_along_an_inner_axis_are_runs():
     assert seen_otherwise == cut.plus(LocalWork(4 * 224, 0, 224, 224))  # each element is looked for in its piece
 
 
+@pytest.mark.parametrize(("rows", "inside"), [(1, False), (2, True), (3, True)])
+def test_pieces_of_one_row_are_joined_from_end_to_end(rows, inside):
+    """f32[rows, 80] on 4 devices: of one row the pieces stand one behind the other, and a reshape that merges is free.
+
+    Of more rows each element of [20 rows, 4], merged with others, is looked for among the pieces.
+    """
+    exchange = ops.AllToAll(1, 1, FOUR)
+    cut = LocalWork(4 * 80 * rows, 0, 80 * rows, 0)
+    apart = (exchange, ops.Reshape((rows, 4, 20)), ops.Reshape((rows, 80)))
+    joined = LocalWork(4 * 80 * rows, 0, 80 * rows, 80 * rows) if inside else LocalWork(4 * 80, 4, 0, 0)
+    assert work((rows, 80), *apart) == cut.plus(joined)
+
+
 def test_blocks_cut_by_slices_are_read_in_stretches_and_joined_where_they_come():
     """f32[8, 28] in four blocks of 8x7: 32 stretches of 7, whose elements count half; then 4 runs, one a block."""
     exchange = ops.AllToAll(1, 0, FOUR, by_slices=True)

@@ -91,6 +91,24 @@ def test_rounds_hold_the_result_beside_the_value():
     assert memory.copied == 4 * (16 + 16)
 
 
+@pytest.mark.parametrize(
+    "op",
+    [
+        ops.AsBits(),
+        ops.Reshape((2, 8)),
+        ops.Permute(np.array([1, 0])),
+        ops.AllReduce(np.array([[0, 1]]), "add"),
+        ops.AllGather(0, np.array([[0, 1]])),
+        ops.ReduceScatter(0, np.array([[0, 1]]), "add"),
+    ],
+    ids=lambda op: type(op).__name__,
+)
+def test_what_travels_or_is_seen_otherwise_is_not_copied(op):
+    memory = Memory((4, 4), F32)
+    memory.follow([op])
+    assert memory.copied == 0
+
+
 def test_steps_say_what_lives_in_them():
     """A slice of half, then an all_to_all of what is left."""
     plan = plan_redistribution(
