@@ -100,7 +100,7 @@ def _plan(split: Split, sizes: Shape) -> SlicePlan:
         if n == s:
             cuts.append(Cut(0, t, t))
         else:
-            cuts.append(Cut(n - s, s, min(s, t), axes, t) if axes else Cut(n - s, s, s))
+            cuts.append(Cut(n - s, s, min(s, t), axes, t))
     return SlicePlan(split, cuts=tuple(cuts))
 
 

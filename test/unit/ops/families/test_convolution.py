@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +16,9 @@ from support.split import check_split
 
 import shardpass
 from shardpass.ir.collectives import collectives
+from shardpass.ir.context import parse_module
+from shardpass.ir.tensors import every_op
+from shardpass.ops.registry import find
 
 RNG = np.random.default_rng(7)
 KERNEL = (3, 3, 8, 4)
@@ -129,6 +133,19 @@ def test_groups_stay_where_they_are() -> None:
     specs = [P(None, None, None, "x"), P(None, None, None, "x")]
     seen = check_split(lambda x, k: conv(x, k, feature_group_count=4), arguments, specs, (4, 2), [specs[0]])
     assert seen.kinds == []
+
+
+@pytest.mark.parametrize("form", ["same", "feature groups", "depthwise", "batch groups"])
+def test_factors_of_features_make_up_the_dimensions(form: str) -> None:
+    """Of the input's features, and of what the kernel takes and makes: groups times what each group has."""
+    function, kernel = FORMS[form]
+    shapes = [jax.ShapeDtypeStruct(shape, "float32") for shape in ((8, 16, 12, 8), kernel)]
+    module = parse_module(jax.jit(function).lower(*shapes).as_text())
+    (op,) = (op for op in every_op(module.operation) if op.name == "stablehlo.convolution")
+    rule = find(op.name).rule(op)
+    dims = (rule.operands[0][3], rule.operands[1][2], rule.operands[1][3], rule.results[0][3])
+    sizes = [math.prod(rule.factors[factor].size for factor in dim) for dim in dims]
+    assert sizes == [8, *kernel[2:], kernel[3]]
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.float16, np.complex64])
