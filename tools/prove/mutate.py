@@ -86,14 +86,16 @@ class Room:
     def tests(self, fault: Fault, seconds: float) -> list[str]:
         """The tests that execute the statement of the fault, then others of its file: the fastest of each first.
 
-        The others, as what one test computes a cache may keep for them. None where no test executes the statement; of
-        what runs at import each does. The first test always, and more while they take no more than ``seconds``.
+        The others, as what one test computes a cache may keep for them. Of what runs at import each does. Where no test
+        executes the statement, those of the file ``test_NAME.py``, as they may start processes that do. The first test
+        always, and more while they take no more than ``seconds``.
         """
         places = [(fault.file, line) for line in range(fault.lines[0], fault.lines[1] + 1)]
         direct = set().union(*(self.by_line.get(place, set()) for place in places))
-        if not direct and not any(place in self.imported for place in places):
-            return []
-        tests = direct | self.by_file.get(fault.file, set())
+        if direct or any(place in self.imported for place in places):
+            tests = direct | self.by_file.get(fault.file, set())
+        else:
+            tests = {test for test in self.outcome.seconds if f"/test_{Path(fault.file).stem}.py::" in test}
         ordered = sorted(tests, key=lambda test: (test not in direct, self._seconds(test), test))
         ends = list(accumulate(map(self._seconds, ordered)))
         return [test for k, (test, end) in enumerate(zip(ordered, ends, strict=True)) if not k or end <= seconds]

@@ -104,6 +104,9 @@ def test_the_tests_of_a_fault_are_those_that_run_its_statement():
     assert tests(2, 2, seconds=2.0) == ["slow"]
     assert tests(1, 1) == ["fast", "slow"]  # what runs at import is noticed by a test of the file, if by any
     assert tests(4, 4) == []
+    room.outcome.seconds |= {"test/test_m.py::starts_another": 3.0, "test/test_mm.py::of_another_file": 1.0}
+    assert tests(4, 4) == ["test/test_m.py::starts_another"]  # it may start a process that runs the line
+    assert tests(3, 3, seconds=2.0) == ["fast"]
 
 
 TOY = {
@@ -152,10 +155,10 @@ def test_a_small_package(tmp_path):
     clamp = "test/unit/sums/test_clamp.py::test_clamp"
     assert noticed == {3: clamp, 4: clamp, 5: "(all)"}
     assert (found[5]["new"], found[5]["reason"]) == ("pass", "the tests did not end in time")
-    # x <= low changes nothing; a line that no test runs; a line of which no test looks at the result
+    # x <= low changes nothing; a line that no test runs, so that all of test_clamp.py do; one at which no test looks
     assert {line: (row["new"], row["tests"]) for line, row in found.items() if line not in noticed} == {
         2: ("<=", 2),
-        10: ("-", 0),
+        10: ("-", 2),
         14: ("//", 2),
     }
     assert "-    return x * 2\n+    return x // 2" in done.stdout
