@@ -100,6 +100,13 @@ def test_a_device_receives_rows_of_its_neighbours_alone(form: Any) -> None:
     assert sum(use.bytes_received for use in seen.collectives) <= 6 * ROW
 
 
+@pytest.mark.parametrize(("form", "cut"), [("set, rows", 1), ("set, both dimensions", 2)])
+def test_places_are_compared_along_what_is_cut_alone(form: str, cut: int) -> None:
+    """Of what the window has whole every place is inside."""
+    text = expanded(jax.jit(FORMS[form]).lower(jax.ShapeDtypeStruct((32, 16), np.float32)).as_text())
+    assert text.count("stablehlo.iota") == cut
+
+
 def test_what_is_added_outside_of_the_window_keeps_the_sign_of_zero() -> None:
     """A scatter does not touch it; +0.0 would make 0.0 of -0.0."""
     x = jax.ShapeDtypeStruct((8,), np.float32)

@@ -98,6 +98,12 @@ def test_attributes_in_stablehlos_own_place() -> None:
     assert seen.kinds == []
 
 
+def test_what_is_no_list_of_attributes_says_nothing() -> None:
+    """The other place does; columns of the right-hand sides stay."""
+    text = TYPED_CALL.format(config=f'mhlo.backend_config = "of another form", backend_config = {SAID}')
+    assert "all_gather" not in str(shardpass.run_pipeline(text, "partition"))
+
+
 def test_a_call_that_does_not_say_its_side_is_computed_whole() -> None:
     text = TYPED_CALL.format(config="backend_config = {}")
     with collect() as found:
