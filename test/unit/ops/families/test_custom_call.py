@@ -75,6 +75,18 @@ def test_unknown_calls_and_calls_with_side_effects_have_no_rule(attributes: str)
         assert rule is None
 
 
+def test_a_call_without_results_is_made_whole() -> None:
+    """Only an effect can be what it is for."""
+    counted = 'mhlo.frontend_attributes = {num_batch_dims = "1"}'
+    module = parse_module(
+        f"func.func @main(%a: tensor<8xf32>) {{ stablehlo.custom_call @tell(%a) {{{counted}}} : "
+        "(tensor<8xf32>) -> () return }"
+    )
+    with module.context:
+        op = module.body.operations[0].regions[0].blocks[0].operations[0].operation
+        assert custom_call.custom_call(op) is None
+
+
 def test_a_target_of_a_third_party(monkeypatch: pytest.MonkeyPatch) -> None:
     def batch(op: Any) -> Rule:
         build = RuleBuilder([3], [3, 1])
