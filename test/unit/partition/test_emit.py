@@ -196,7 +196,7 @@ def test_loops_and_branches_of_a_region_lose_what_marked_it() -> None:
         turned = lax.fori_loop(0, 3, lambda i, c: jnp.tanh(c) + i, x)
         return lax.cond(turned[0, 0] > 0, lambda c: c + 1, lambda c: c * 2, turned)
 
-    mesh = jax.sharding.AbstractMesh((2, 2), ("x", "y"))
+    mesh = jax.sharding.AbstractMesh((2, 2), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
     program = jax.shard_map(inner, mesh=mesh, in_specs=P("x"), out_specs=P("x"), axis_names={"x"})
     split = NamedSharding(mesh, P("x", "y"))
     lowered = jax.jit(program, in_shardings=split).trace(jax.ShapeDtypeStruct((8, 8), "float32"))

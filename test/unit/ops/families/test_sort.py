@@ -30,6 +30,19 @@ def test_top_k_of_a_split_dimension(mesh: tuple[int, ...], size: int, k: int) ->
         assert sum(use.bytes_received for use in seen.collectives) == (mesh[0] - 1) * 6 * k * (4 + 4)
 
 
+@pytest.mark.parametrize("size", [61, 63])
+def test_padding_is_less_than_the_least(size: int) -> None:
+    """Of four tiles of 16 the last holds 13 or 15; all numbers are below the zeros that padding may hold."""
+    x = -1 - RNG.permutation(5 * size).reshape(5, size).astype(np.float32)
+    check_split(best(3), [x], [P(None, "x")], (4,))
+
+
+@pytest.mark.parametrize(("size", "masked"), [(64, False), (61, True), (63, True)])
+def test_only_padding_is_masked(size: int, masked: bool) -> None:
+    seen = check_split(best(3), [draw(RNG, (5, size), np.float32)], [P(None, "x")], (4,))
+    assert ("stablehlo.select" in str(seen.module)) is masked
+
+
 @pytest.mark.parametrize("mesh", [(4, 2), (2, 3)])
 def test_top_k_split_both_ways(mesh: tuple[int, int]) -> None:
     x = draw(RNG, (5, 7, 300), np.int32)

@@ -259,6 +259,8 @@ def test_dilated_windows_hold_every_element_they_span(
         spanned = [i for i in range(-50, 50) if whole.start[p] <= i * dilation < whole.stop[p]]
         assert list(range(window.start[p], window.stop[p])) == spanned or not spanned
         assert window.stop[p] - window.start[p] <= window.width
+    held = [sum(start <= i * dilation < start + whole.width for i in range(-50, 50)) for start in whole.start]
+    assert window.width == max(1, *held)  # no more than the fullest window holds
 
 
 def test_results_counted_from_the_end() -> None:
