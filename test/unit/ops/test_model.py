@@ -14,9 +14,9 @@ def split(shapes, dims, results, result_dims):
 def test_the_largest_tiles():
     """x is prime sub-axes 0 and 1, y is 2: rows of 8 over x are 2, of 7 columns over y are 3."""
     x, y = ((0, 1), ()), ((), (2,))
-    found = split([(8, 7), (5, 7), (8, 2)], [x, y, x], [(8, 7), (8, 3)], [((0, 1), (2,)), x])
+    found = split([(8, 7), (8, 2), (5, 7)], [x, x, y], [(8, 7), (8, 3)], [((0, 1), (2,)), x])
     assert found.operand_tile(0) == (2, 7)
-    assert found.operand_tile(1) == (5, 3)
+    assert found.operand_tile(2) == (5, 3)
     assert found.result_tiles == ((2, 3), (2, 3))
     assert found.largest_result == 6
     assert found.largest_tile == 15
