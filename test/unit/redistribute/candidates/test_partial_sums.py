@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from shardpass.diagnostics import ShardpassError
-from shardpass.redistribute import plan_redistribution
+from shardpass.redistribute import estimate_bytes, plan_redistribution
 from shardpass.sharding import Mesh, Sharding
 
 MESH = Mesh((("x", 2), ("y", 2), ("z", 2)))
@@ -112,3 +112,17 @@ def test_sums_that_are_kept_move_like_as_many_arrays():
     kept = plan_redistribution((600, 600), "f32", *sides)
     assert kept.received.tolist() == plan_redistribution((2, 600, 600), "f32", *stacked).received.tolist()
     assert [step.tile_after for step in kept.steps][-1] == kept.target_tile == (200, 300)
+    assert [step.tile_before for step in kept.steps][0] == kept.source_tile == (300, 200)
+    assert (kept.shape, kept.source, kept.target) == ((600, 600), *sides)
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "received"),
+    [
+        (sharding("x", ()), sharding((), ()), 128),  # of 256 bytes half is at hand
+        (sharding((), ()), sharding("x", ()), 0),
+        (sharding("x", ()), sharding((), "x"), 64),  # half of the tile
+    ],
+)
+def test_estimated_bytes_are_those_of_the_plan(source, target, received):
+    assert estimate_bytes((8, 8), "f32", source, target) == received
