@@ -112,7 +112,7 @@ def test_sums_that_are_kept_move_like_as_many_arrays():
     kept = plan_redistribution((600, 600), "f32", *sides)
     assert kept.received.tolist() == plan_redistribution((2, 600, 600), "f32", *stacked).received.tolist()
     assert [step.tile_after for step in kept.steps][-1] == kept.target_tile == (200, 300)
-    assert [step.tile_before for step in kept.steps][0] == kept.source_tile == (300, 200)
+    assert kept.steps[0].tile_before == kept.source_tile == (300, 200)
     assert (kept.shape, kept.source, kept.target) == ((600, 600), *sides)
 
 
