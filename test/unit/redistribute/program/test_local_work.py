@@ -105,6 +105,15 @@ def test_a_gather_in_front_writes_nothing_more():
     assert work((2, 8), ops.AllGather(0, FOUR)) == LocalWork()
 
 
+def test_a_scatter_begins_with_what_was_read_and_turns_what_lies_inside():
+    """A slice of [4, 8] is written before it is scattered by rows; [2, 8] is turned before it is by columns."""
+    half = ops.DynamicSlice((4, 8), np.zeros((4, 2), np.int64))
+    assert work((8, 8), half, ops.ReduceScatter(0, FOUR, "add")) == LocalWork(4 * 32, 0, 32, 0)
+    assert work((4, 8), ops.ReduceScatter(0, FOUR, "add")) == LocalWork()
+    assert work((2, 8), ops.ReduceScatter(1, FOUR, "add")) == LocalWork(4 * 16, 0, 16, 0)
+    assert work((1, 8), ops.ReduceScatter(1, FOUR, "add")) == LocalWork()
+
+
 def test_a_gather_of_columns_by_pieces_is_one_joining():
     """The tile [2, 8] becomes [2, 32]: 8 runs of 8. Not by pieces it is copied first, and then transposed."""
     assert work((2, 8), ops.AllGather(1, FOUR, by_pieces=True)) == LocalWork(4 * 64, 8, 0, 0)
