@@ -172,6 +172,34 @@ def test_a_round_that_fills_a_part_of_a_tile_makes_no_data():
     assert exchange(1) == [False, False]
 
 
+@pytest.mark.parametrize(
+    ("parts", "proven"),
+    [
+        (((0, 2), (2, 2)), True),
+        (((2, 2), (0, 2)), True),
+        (((0, 2), (0, 2)), False),  # as many rows as the tile has, and the others are zeros
+        (((0, 3), (2, 1)), False),
+        (((2, 2), (1, 2)), False),
+        (((0, 1), (1, 2), (0, 1)), False),
+    ],
+)
+def test_rounds_that_write_the_same_row_are_refused(parts, proven):
+    """Device 1 is sent rows of a tile of four in several rounds, each (first row, rows)."""
+    start = State.tile((4,), np.zeros((2, 1), np.int64), real=np.array([True, False]))
+    begin, end = ops.BeginBoxExchange((4,), (4,)), ops.EndBoxExchange((4,), np.zeros((2, 1), np.int64))
+    rounds = [
+        ops.BoxRound(
+            (rows,), np.array([-1, 0]), np.array([[first], [0]]), np.array([[0], [first]]), np.array([[0], [rows]])
+        )
+        for first, rows in parts
+    ]
+    if proven:
+        assert run((begin, *rounds, end), start, (4,)).real.tolist() == [False, True]
+        return
+    with pytest.raises(Unproven, match="write the same element"):
+        run((begin, *rounds, end), start, (4,))
+
+
 def chunks(shift=0, **changed):
     """Two rounds on 2 devices of 4 rows each: a device sends one half of its rows to itself, the other to its peer."""
     take = np.array([[[0, 0], [2, 0]], [[2, 0], [0, 0]]])  # round, sender
