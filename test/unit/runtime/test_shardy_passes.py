@@ -43,7 +43,7 @@ GATHER = """%0 = "stablehlo.gather"(%a, %b) <{dimension_numbers = #stablehlo.gat
 
 
 def test_rows_by_indices_of_32_bits():
-    """With these Shardy's passes end the process."""
+    """As JAX has them."""
     rows = np.array([[5], [0], [7], [2]], np.int32)
     found = ran(rows, first="{}, {}", second="tensor<4x1xi32>", out='{"x"}, {}', body=GATHER, result="4x6")
     np.testing.assert_array_equal(found, A[rows[:, 0]])
