@@ -30,8 +30,8 @@ import numpy as np
 from shardpass.ops.splits.factors import Axes, DimAxes
 from shardpass.ops.splits.prime_mesh import PrimeMesh
 from shardpass.planning.clock import Clock
-from shardpass.planning.eliminate import Costs
 from shardpass.planning.prices import Prices
+from shardpass.planning.solve.network import Costs
 from shardpass.program.program import Array
 
 MOST_TABLES = 1 << 11  # that are kept from program to program

@@ -50,8 +50,8 @@ from shardpass.planning.estimate import Estimate
 from shardpass.planning.fold import Folded, fold
 from shardpass.planning.moves import FAR, NEAR, Move, Moves, Reach, sub_axes, whole_axes
 from shardpass.planning.planner import plan_program
-from shardpass.planning.solve import Solution, Solver
 from shardpass.planning.space import Space, space_of
+from shardpass.planning.tables import Solution, Solver
 from shardpass.planning.weights import right_operands_late
 from shardpass.program.program import Program
 from shardpass.program.shardings import Shardings
@@ -235,7 +235,7 @@ class Search:
             return  # the user said all
         solved = self.effort == 1 and self._solvable and not self.spliced
         if solved:
-            self.least_sum = self._solved(self.first).least
+            self.least_sum = self._solved(self.first).result.price
         if self._is_least(self.best):
             return
         if solved:

@@ -1,8 +1,8 @@
 """The shardings of all values of a small program at once: the least sum of what its ops and reshards cost.
 
 Problem: a search by moves stops where no single move pays, and the best assignment may be two or three moves away. The
-price of a program is nearly a sum of local terms (``estimate``), so that it can be minimised as one (``eliminate``).
-Alpa (Zheng et al. 2022) does this with an integer program; programs are nearly trees, which elimination solves at once.
+price of a program is nearly a sum of local terms (``estimate``), so that it can be minimised as one (``solve``).
+Alpa (Zheng et al. 2022) does this with an integer program; here it is a cost function network.
 
 Variables: of each open value its split; of each op its *way* (``ways``); of a value that the user fixed, and that
 several ops take, one copy that they may share; of a constraint, whether its result is made. Tables:
@@ -21,7 +21,7 @@ present one.
 Example: ``(x @ w0) @ w1`` on d=4 with nothing but w0 fixed, in columns over d: the variables are x, w1, both results
 and both ways; the least sum splits w1's rows over d, and sums the last result.
 
-Complexity: O(ops x ways x splits of a value) for the tables, and that of ``eliminate``.
+Complexity: O(ops x ways x splits of a value) for the tables, and that of ``solve``.
 """
 
 from __future__ import annotations
@@ -40,11 +40,12 @@ from shardpass.ops.splits.factors import Axes, DimAxes, pair_rules
 from shardpass.ops.splits.prime_mesh import PrimeMesh
 from shardpass.planning.borders import Borders, pair_borders
 from shardpass.planning.distances import Distances
-from shardpass.planning.eliminate import Costs, Table
 from shardpass.planning.estimate import Estimate
 from shardpass.planning.fold import passes
-from shardpass.planning.least_sum import least_sum, sum_at
 from shardpass.planning.prices import Prices
+from shardpass.planning.solve.network import Costs, Network, Table
+from shardpass.planning.solve.result import Result
+from shardpass.planning.solve.solve import solve
 from shardpass.planning.ways import orders, ways
 from shardpass.program.program import Op, OpKind
 from shardpass.propagation.engine import Value
@@ -52,15 +53,15 @@ from shardpass.propagation.program import Propagated
 
 FEW = 64  # splits of one value that are looked at
 AGAIN = 1e-3  # of a reshard's price, for values that any device makes again: they had better be as their users are
-HELD = 0.5  # of a latency, for all arguments, when they are whole: among equals, what holds least
-CHANGE = 2e-6  # of a latency, for each value that changes: among equals that hold as much, the nearest
+HELD = 1e-5  # of the price, for all arguments when they are whole: among equals, what holds least
+CHANGE = 1e-6  # of the price, where all values change: among equals that hold as much, the nearest
 
 
 class Solution(NamedTuple):
-    """New splits of values of the engine. ``least``: the sum of the tables, where no assignment has a lower one."""
+    """New splits of values of the engine, and their price in the tables beside the bound of all assignments."""
 
     splits: dict[int, DimAxes]
-    least: float | None
+    result: Result
 
 
 class Solver:
@@ -94,30 +95,37 @@ class Solver:
         for variable, domain in self.network.domains.items():
             dims = self.engine.values[variable].dims
             present[variable] = domain.index(dims) if dims in domain else 0
-        tables = [*self.network.tables, *self._among_equals(present)]
-        answer = least_sum(tables, {**_ways_at(self.network.tables, present), **present})
+        known = {**_ways_at(self.network.tables, present), **present}
+        plain = Network.of(self.network.tables)
+        ties = list(self._among_equals(present, plain.price(known)))
+        answer = solve(Network.of((*plain.tables, *ties)), known)
+        if not answer.values:
+            return Solution({}, answer)
         out = {}
         for variable, domain in self.network.domains.items():
             dims = domain[answer.values.get(variable, present[variable])]
             for index in self.network.members.get(variable, [variable]):
                 if dims != self.engine.values[index].dims:
                     out[index] = dims
-        exact = bool(self.network.tables) and not answer.held and self.from_anywhere
-        return Solution(out, sum_at(self.network.tables, answer.values) if exact else None)
+        price = plain.price(answer.values)
+        most = math.fsum([float(table.costs.max()) for table in ties])
+        bound = min(price, plain.base + answer.bound - most)
+        return Solution(out, Result(answer.values, price, bound, answer.why))
 
-    def _among_equals(self, present: Mapping[int, int]) -> Iterator[Table]:
-        """What decides between assignments that cost the same."""
+    def _among_equals(self, present: Mapping[int, int], price: float) -> Iterator[Table]:
+        """The tables that decide between assignments of the same price; ``price``: of the present one."""
+        if not 0 < price < math.inf:
+            return
         program, values = self.network.program, self.engine.values
         arguments = {self.network.found.index.get(value) for value in program.body.arguments}
         held = {index: values[index].bytes for index in arguments if index is not None}
-        whole = max(sum(held.values()), 1)
+        whole, count = max(sum(held.values()), 1), max(len(self.network.domains), 1)
         for variable, domain in self.network.domains.items():
             if len(domain) > 1:
                 parts = np.array([program.mesh.count(tuple(itertools.chain(*dims))) for dims in domain])
                 changes = np.arange(len(domain)) != present[variable]
-                latency = self.network.estimate.clock.latency
-                costs = HELD * held.get(variable, 0) / whole / parts + CHANGE * changes
-                yield Table((variable,), latency * costs)
+                memory = HELD * held.get(variable, 0) / whole / parts
+                yield Table((variable,), price * (memory + CHANGE / count * changes))
 
 
 def _ways_at(tables: Sequence[Table], present: Mapping[int, int]) -> dict[int, int]:

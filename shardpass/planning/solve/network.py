@@ -1,0 +1,109 @@
+"""A cost function network: variables with few values each, and a price that is a sum of tables over few of them.
+
+    price(assignment) = base + sum over tables T of T.costs[assignment of T's variables]
+
+State: one table for each set of variables (parallel tables are added up), the least entry of each moved into ``base``,
+so that entries are the excess over what is paid in any case. An infinite entry forbids its combination.
+
+Example: tables over (x, y), (y, x) and (x) become one over (x, y) and one over (x); with entries 3, 5 and 4, 7 the sum
+has a base of 3 + 4 and the entries 0, 2 and 0, 3.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+Costs = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Costs by the values of ``variables``, one dimension each, in their order; no variable stands twice."""
+
+    variables: tuple[int, ...]
+    costs: Costs
+
+
+@dataclass(frozen=True)
+class Network:
+    """``sizes``: how many values each variable has, in the order of the variables' numbers."""
+
+    sizes: Mapping[int, int]
+    tables: tuple[Table, ...]
+    base: float = 0.0
+
+    @classmethod
+    def of(cls, tables: Iterable[Table], sizes: Mapping[int, int] | None = None) -> Network:
+        """The network with ``tables``. ``sizes``: of variables that may stand in no table."""
+        known = dict(sizes or {})
+        parallel: dict[tuple[int, ...], Costs] = {}
+        for table in tables:
+            known.update(zip(table.variables, table.costs.shape, strict=True))
+            order = tuple(sorted(table.variables))
+            costs = table.costs
+            if order != table.variables:
+                costs = costs.transpose([table.variables.index(variable) for variable in order])
+            before = parallel.get(order)
+            parallel[order] = costs if before is None else before + costs
+        kept, base = [], []
+        for order, costs in parallel.items():
+            least = float(costs.min()) if costs.size else 0.0
+            base.append(least)
+            if not order:
+                continue
+            excess = costs - least if math.isfinite(least) else costs
+            if excess.any():
+                kept.append(Table(order, excess))
+        return cls(dict(sorted(known.items())), tuple(kept), math.fsum(base))
+
+    @property
+    def entries(self) -> int:
+        """Of all tables."""
+        return sum(table.costs.size for table in self.tables)
+
+    def price(self, values: Mapping[int, int]) -> float:
+        """The price of the assignment ``values``, which has a value for each variable."""
+        return self.base + math.fsum([float(table.costs[at(table, values)]) for table in self.tables])
+
+    def components(self) -> list[Network]:
+        """The networks of variables that depend on one another; their prices and ``base`` make up the price."""
+        leaders = {variable: variable for variable in self.sizes}
+
+        def leader(variable: int) -> int:
+            while leaders[variable] != variable:
+                leaders[variable] = leaders[leaders[variable]]
+                variable = leaders[variable]
+            return variable
+
+        for table in self.tables:
+            first = leader(table.variables[0])
+            for variable in table.variables[1:]:
+                leaders[leader(variable)] = first
+        parts: dict[int, tuple[dict[int, int], list[Table]]] = {}
+        for variable, size in self.sizes.items():
+            parts.setdefault(leader(variable), ({}, []))[0][variable] = size
+        for table in self.tables:
+            parts[leader(table.variables[0])][1].append(table)
+        return [Network(sizes, tuple(tables)) for sizes, tables in parts.values()]
+
+
+def at(table: Table, values: Mapping[int, int]) -> tuple[int, ...]:
+    """The place in ``table`` of the assignment ``values``."""
+    return tuple([values[variable] for variable in table.variables])
+
+
+def aligned(table: Table, order: Sequence[int]) -> Costs:
+    """The costs of a table with a dimension for each variable of ``order``, of size 1 for those that it lacks."""
+    places = [order.index(variable) for variable in table.variables]
+    turned = table.costs
+    if sorted(places) != places:
+        turned = turned.transpose(sorted(range(len(places)), key=places.__getitem__))
+    shape = [1] * len(order)
+    for place, size in zip(places, table.costs.shape, strict=True):
+        shape[place] = size
+    return turned.reshape(shape)

@@ -1,0 +1,72 @@
+"""The cheapest assignment of a cost function network, and what none can fall below.
+
+1. The network falls apart into components, which are solved each by itself.
+2. Where elimination solves a component in small tables, the answer is exact and no other solver is loaded: a chain of
+   products, most programs on one mesh axis.
+3. Of the others, variables with at most two neighbours go first, which makes no table of more than two variables, and
+   toulbar2 solves what is left. Where there is no wheel of toulbar2, HiGHS does, as an integer program.
+4. The answer is never dearer than the ``known`` assignment.
+
+Deterministic: budgets count entries and backtracks, never seconds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from shardpass.planning.solve import highs, toulbar2
+from shardpass.planning.solve.eliminate import Elimination, elimination_order
+from shardpass.planning.solve.network import Network
+from shardpass.planning.solve.result import Result
+
+
+@dataclass(frozen=True)
+class Budget:
+    """``entries``: of the greatest table that elimination makes, which takes about as long as to load toulbar2.
+
+    ``backtracks``: of toulbar2's search, after its bounds.
+    """
+
+    entries: int = 1 << 14
+    backtracks: int = 200
+
+
+def solve(network: Network, known: Mapping[int, int] | None = None, budget: Budget | None = None) -> Result:
+    """The best assignment that ``budget`` finds. ``known``: an assignment of all variables."""
+    budget = budget or Budget()
+    parts = [_component(part, known, budget) for part in network.components()]
+    if not all(math.isfinite(part.price) for part in parts):
+        forbidden = any(part.bound == math.inf for part in parts)
+        return Result({}, math.inf, math.inf if forbidden else -math.inf, _why(parts))
+    values = {variable: value for part in parts for variable, value in part.values.items()}
+    price = network.price(values)
+    bound = min(price, network.base + math.fsum([part.bound for part in parts]))
+    return Result(values, price, bound, _why(parts))
+
+
+def _why(parts: list[Result]) -> str:
+    return next((part.why for part in parts if part.why), "")
+
+
+def _component(network: Network, known: Mapping[int, int] | None, budget: Budget) -> Result:
+    order, all_of_them = elimination_order(network, budget.entries, len(network.sizes))
+    if not all_of_them:
+        order, _ = elimination_order(network, budget.entries, 2)
+    elimination = Elimination(network, order)
+    left = elimination.left
+    if not left.sizes:
+        return _lifted(Result({}, left.base, left.base), network, elimination)
+    solver = toulbar2.solve if toulbar2.available() else highs.solve
+    start = None if known is None else {variable: known[variable] for variable in left.sizes}
+    return _lifted(solver(left, start, budget.backtracks), network, elimination)
+
+
+def _lifted(result: Result, network: Network, elimination: Elimination) -> Result:
+    """``result`` of what elimination left, with values for all variables of ``network``."""
+    if not math.isfinite(result.price):
+        return result
+    values = elimination.values(result.values)
+    price = network.price(values)
+    return Result(values, price, min(result.bound, price), result.why)

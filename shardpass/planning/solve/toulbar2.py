@@ -1,0 +1,123 @@
+"""A network given to toulbar2, an exact solver of cost function networks (Hurley et al. 2016; pytoulbar2, INRAE).
+
+A bound comes first: TRW-S (Kolmogorov 2006) passes costs along the tables until no assignment can be cheaper than what
+is left at the root, and virtual arc consistency (Cooper et al. 2010) raises that where it can. A search by depth and
+best first (HBFS) then looks for assignments below the known price, in a limit of backtracks. There is no limit of time,
+as that would let the same program be decided otherwise on another day, and as toulbar2's timer is a signal.
+
+Costs are whole numbers there. They are divided by a unit so small that what all tables lose by rounding down is
+``PRECISE`` of the known price, and entries above the known price are cut to it, as no cheaper assignment has one.
+Rounded down, a bound of the rounded network is one of the network. Where no price is known, the first search has a
+coarse unit, after the sum of the greatest entries, and the next a finer one after what the first found.
+
+Its options belong to a thread and the rest of its state to the process: each call sets all options that matter, and
+calls wait for one another. It prints nothing and leaves no handler of signals behind.
+
+Example: entries of 0.25 and 3e-7 s below a known price of 0.5 s in 10 tables: the unit is 5e-12 s, the entries are
+5e10 and 60,000.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from shardpass.planning.solve.network import Costs, Network
+from shardpass.planning.solve.result import Result
+
+PRECISE = 1e-9  # of a price: what rounding may take from it
+LARGEST = 1e15  # a whole number that sums of thousands of tables keep below toulbar2's largest cost, 5e17
+ACCURATE = 1e-3  # TRW-S ends when a pass raises the bound by less than this part
+_one_at_a_time = threading.Lock()
+
+
+def available() -> bool:
+    """Whether toulbar2 is installed; there is no wheel of it for some platforms."""
+    try:
+        import pytoulbar2.pytb2  # noqa: F401  40 ms, which programs that elimination solves need not spend
+    except ImportError:
+        return False
+    return True
+
+
+def solve(network: Network, known: Mapping[int, int] | None, backtracks: int) -> Result:
+    """The least price in ``backtracks``, and the bound that was reached; at most the price of ``known``."""
+    if not network.tables:  # toulbar2 ends the process where there is no variable
+        return Result(dict.fromkeys(network.sizes, 0), network.base, network.base)
+    best = Result({}, math.inf, -math.inf)
+    if known is not None and math.isfinite(price := network.price(known)):
+        best = Result(known, price, -math.inf)
+    while True:
+        slack = best.price - network.base
+        if slack <= 0:
+            return replace(best, bound=best.price, why="")
+        upper = slack if math.isfinite(slack) else _greatest(network)
+        rounded = max(len(network.tables), 1)
+        unit = max(upper / LARGEST, PRECISE * abs(best.price) / rounded if math.isfinite(slack) else 0.0)
+        better = _searched(network, slack, unit, backtracks)
+        bound = max(best.bound, better.bound)
+        if better.price >= best.price:
+            return replace(best, bound=min(bound, best.price), why=better.why)
+        best = replace(better, bound=min(bound, better.price))
+        if better.why or unit * rounded <= 2 * PRECISE * abs(best.price):
+            return best
+
+
+def _greatest(network: Network) -> float:
+    """What no allowed assignment is above."""
+    greatest = [table.costs[np.isfinite(table.costs)].max(initial=0.0) for table in network.tables]
+    return math.fsum(greatest) * (1 + PRECISE) or 1.0
+
+
+def _searched(network: Network, slack: float, unit: float, backtracks: int) -> Result:
+    """The best assignment below ``slack``, which is without the base; with infinite price where there is none."""
+    upper = slack if math.isfinite(slack) else _greatest(network)
+    top = math.ceil(upper / unit) + 1
+    with _one_at_a_time:
+        found, dual, limited = _run(network, top, unit, backtracks)
+    values = {} if found is None else dict(zip(network.sizes, found, strict=True))
+    price = math.inf if found is None else network.price(values)
+    if limited:
+        return Result(values, price, network.base + min(dual * unit, upper), f"{backtracks} backtracks were spent")
+    if found is None:
+        return Result(values, price, network.base + upper if math.isfinite(slack) else math.inf)
+    return Result(values, price, price - unit * len(network.tables))
+
+
+def _run(network: Network, top: int, unit: float, backtracks: int) -> tuple[list[int] | None, float, bool]:
+    """(values, bound in units, whether a limit ended the search)."""
+    import pytoulbar2
+    import pytoulbar2.pytb2 as solver
+
+    solver.init()  # the options of this thread, which are unset in all but the one that imported toulbar2
+    problem = pytoulbar2.CFN(top, resolution=0, vac=1, seed=1, verbose=-1)
+    options = solver.option
+    options.trwsAccuracy = ACCURATE
+    options.useRASPS = 1  # a first search, among the values that the bound leaves tight: most often these are the best
+    options.RASPSnbBacktracks = backtracks
+    options.backtrackLimit = backtracks
+    wcsp = problem.CFN.wcsp
+    places = {}
+    for variable, size in network.sizes.items():
+        places[variable] = wcsp.makeEnumeratedVariable(f"v{variable}", 0, size - 1)
+    for table in network.tables:
+        scope = [places[variable] for variable in table.variables]
+        costs = np.floor(np.minimum(table.costs / unit, top))
+        _add(problem, scope, costs)
+    answer = problem.Solve()
+    limited = bool(options.limited)
+    dual = float(problem.GetDDualBound())
+    return (None if answer is None else list(answer[0])), dual, limited
+
+
+def _add(problem: object, scope: list[int], costs: Costs) -> None:
+    """Adds a table; that of two or three variables as an array, which is fast."""
+    scopes = np.array([scope])
+    if len(scope) in (2, 3):
+        problem.AddFunctions(scopes, costs[None])  # type: ignore[attr-defined]
+    else:
+        problem.AddFunction(scope, costs.ravel().tolist())  # type: ignore[attr-defined]
