@@ -19,6 +19,7 @@ from shardpass.ir.annotations import (
     FREE,
     SAID,
     SHARDING,
+    SPLIT,
     get_text,
 )
 from shardpass.ir.locations import place_of
@@ -28,7 +29,7 @@ from shardpass.pipeline.registry import register
 from shardpass.planning.search import Decision, decide
 from shardpass.program.program import OpKind, Program
 from shardpass.program.read import Handles
-from shardpass.program.shardings import Shardings
+from shardpass.program.shardings import Shardings, split_text
 from shardpass.program.table import Table, keep, table_of
 from shardpass.propagation.engine import describe
 from shardpass.redistribute.terms.limit import read_limit
@@ -180,6 +181,12 @@ def write(program: Program, handles: Handles, shardings: Shardings) -> None:
                 if name in attributes:
                     del attributes[name]
         attributes[SHARDING] = texts[found]
+    for op in program.body.every_op():
+        if SPLIT in handles.ops[op.number].attributes:
+            del handles.ops[op.number].attributes[SPLIT]
+        if op.number in shardings.ways:
+            text = split_text(op, shardings.ways[op.number])
+            handles.ops[op.number].attributes[SPLIT] = ir.StringAttr.get(text)
     for number, conflict in shardings.conflicts.items():
         handles.ops[number].attributes[CONFLICT] = ir.StringAttr.get(conflict)
 

@@ -18,8 +18,9 @@ from typing import Any, NamedTuple
 from shardpass.cost.machine import IDEAL, Machine
 from shardpass.ops.border import plan_of
 from shardpass.ops.model import LocalPlan, OpModel, Shapes, Split
-from shardpass.ops.splits.assign import Completion, Floors, Known, Pricing, Side, assign, complete
-from shardpass.ops.splits.factors import Axes, DimAxes, Kind, Rule, used_axes
+from shardpass.ops.splits.assign import Assignment, Completion, Floors, Known, Pricing, Side, assign, complete, settle
+from shardpass.ops.splits.factors import Axes, DimAxes, Kind, Rule, unproject, used_axes
+from shardpass.ops.splits.partial import partial_axes
 from shardpass.ops.splits.prime_mesh import PrimeMesh
 from shardpass.ops.tiles.masking import has_identity
 from shardpass.planning.borders import Borders
@@ -28,6 +29,7 @@ from shardpass.planning.copies import Copies, Held
 from shardpass.planning.prices import Prices
 from shardpass.planning.steps import Mask, Remark
 from shardpass.program.program import Array
+from shardpass.program.shardings import Factors
 from shardpass.sharding import Sharding
 
 MOST_CHOICES = 1 << 13  # that are kept from program to program, for each mesh
@@ -61,6 +63,7 @@ class Choice:
     operands: tuple[OperandChoice, ...]
     results: tuple[ResultChoice, ...]
     remarks: tuple[Remark, ...]
+    factors: dict[int, Axes]
 
 
 class Splits:
@@ -141,16 +144,17 @@ class Choices:
         types: Sequence[Array],
         wanted: Sequence[Sharding],
         borders: Borders,
+        way: Factors | None = None,
     ) -> Choice:
         """The split of an op with ``model``: operands ``held``, results of ``types`` that must be as ``wanted``.
 
-        ``borders``: what of it goes through memory.
+        ``borders``: what of it goes through memory. ``way``: the sub-axes of its factors, where they are decided.
         """
         at_hand = self.copies.of
-        key = (model, mesh.manual, borders, *[(h.type, at_hand(h)) for h in held], *types, *wanted)
+        key = (model, mesh.manual, borders, way, *[(h.type, at_hand(h)) for h in held], *types, *wanted)
         known = self._known.get(key)
         if known is None:
-            known = self._known[key] = self._choose(model, mesh, held, types, wanted, borders)
+            known = self._known[key] = self._choose(model, mesh, held, types, wanted, borders, way)
         return known
 
     def _choose(
@@ -161,6 +165,7 @@ class Choices:
         types: Sequence[Array],
         wanted: Sequence[Sharding],
         borders: Borders,
+        way: Factors | None,
     ) -> Choice:
         key = (model, mesh.manual, borders, *[h.type for h in held], *types)
         splits = self._splits.get(key)
@@ -201,7 +206,10 @@ class Choices:
             for h, side in zip(held, inputs, strict=True)
             for copy in self.copies.of(h)[1:]
         ]
-        chosen = assign(rule, inputs, outputs, mesh, pricing, at_hand, splits.known)
+        if way is not None:
+            chosen = on_way(rule, inputs, outputs, dict(way), mesh)
+        else:
+            chosen = assign(rule, inputs, outputs, mesh, pricing, at_hand, splits.known)
         operands = [
             OperandChoice(mesh.sharding(dims), masks(rule, index, held[index].shape, dims, mesh))
             for index, dims in enumerate(chosen.operands)
@@ -213,7 +221,20 @@ class Choices:
                 dims, done = complete(side, dims, chosen.partial, rule.combiner, mesh)
             results.append(ResultChoice(dims, done, mesh.sharding(dims)))
         remarks = taken_whole(rule, held, chosen.operands, mesh, self.prices)
-        return Choice(splits.local(chosen.factors), tuple(operands), tuple(results), remarks)
+        return Choice(splits.local(chosen.factors), tuple(operands), tuple(results), remarks, chosen.factors)
+
+
+def on_way(
+    rule: Rule, operands: Sequence[Side], results: Sequence[Side], factors: dict[int, Axes], mesh: PrimeMesh
+) -> Assignment:
+    """What ``factors`` mean for the values of an op."""
+    factors = settle(rule, [*operands, *results], factors, mesh.sizes)  # where text says one that no value can say
+    inputs, outputs = (
+        tuple([unproject(rule, side.dim_map, side.shape, factors, mesh.sizes) for side in sides])
+        for sides in (operands, results)
+    )
+    partial = () if rule.self_completing else partial_axes(rule, [factors.get(f, ()) for f in range(len(rule.factors))])
+    return Assignment(factors, inputs, outputs, partial, 0.0)
 
 
 def maskable(rule: Rule, operands: Sequence[Held]) -> Rule:

@@ -79,7 +79,8 @@ class Folded:
         conflicts = {
             self.parts.get(op, op): found.conflicts[rep] for op, rep in self.ops.items() if rep in found.conflicts
         }
-        return Shardings(of, results, conflicts)
+        ways = {op: found.ways[rep] for op, rep in self.ops.items() if rep in found.ways}
+        return Shardings(of, results, conflicts, ways)
 
 
 def fold(program: Program, barriers: Mapping[int, str]) -> Folded:

@@ -1,9 +1,9 @@
 """The cheapest shardings whose arrays fit into the memory of a device.
 
-Problem: as ``search``, under a limit of bytes alive at once. Replication is cheap in bytes received and dear in memory,
-so a search by price alone may end at a plan that no device can hold.
+Problem: as ``descent``, under a limit of bytes alive at once. Replication is cheap in bytes received and expensive in
+memory, so a search by price alone may end at a plan that no device can hold.
 
-State: a ``Search`` whose points are priced by their excess over the limit first: each byte above it costs
+State: a ``Descent`` whose points are priced by their excess over the limit first: each byte above it costs
 ``PER_EXCESS`` bytes received, and each byte held ``HELD``, so that memory decides between plans that are as cheap.
 Moves are estimated likewise (``footprint``). Starts: what the user said, propagated; the end of a plain search that
 leaves arguments alone; and the recipes of ``starts``. The best few are descended from.
@@ -31,11 +31,12 @@ from shardpass.ops.splits.factors import DimAxes
 from shardpass.planning.choose import Decided, decided_on
 from shardpass.planning.clock import Clock
 from shardpass.planning.cost import price
+from shardpass.planning.descent import EXPENSIVE, Descent, Point, Settled
 from shardpass.planning.estimate import Estimate
 from shardpass.planning.fold import Folded, fold
 from shardpass.planning.footprint import Footprint, NearPeak
 from shardpass.planning.planner import plan_program
-from shardpass.planning.search import DEAR, Decision, Point, Search, Settled, decide
+from shardpass.planning.search import Decision, Search, decide
 from shardpass.planning.starts import Start, starts
 from shardpass.program.program import Program, Said
 from shardpass.program.shardings import Shardings
@@ -109,8 +110,8 @@ class LimitedEstimate(Estimate):
         return super().change(fresh, results, limit - over) + over
 
 
-class LimitedSearch(Search):
-    """``Search`` within a limit, from several starts."""
+class LimitedSearch(Descent):
+    """``Descent`` within a limit, from several starts."""
 
     def __init__(self, task: Task, limit: Limit) -> None:
         self.limit = NOT_YET
@@ -160,14 +161,14 @@ class LimitedSearch(Search):
         self.engine.restore(self.best.splits)
         _, self.best = self._descend(self._point(), True)
 
-    def _dear(self, base: Point) -> list[int]:
-        """As ``Search``; every op where the limit is not kept, as ops of no price may hold the memory."""
+    def _expensive(self, base: Point) -> list[int]:
+        """As ``Descent``; every op where the limit is not kept, as ops of no price may hold the memory."""
         plain = sum(base.costs.values())
         fits = (
             self.limit.bytes is None
             or base.price - plain < (PER_EXCESS + HELD * (1 + self.limit.bytes)) * self.clock.byte
         )
-        least = DEAR * plain if fits and not self.close else 0.0
+        least = EXPENSIVE * plain if fits and not self.close else 0.0
         return sorted([n for n, cost in base.costs.items() if cost > least], key=lambda n: -base.costs[n])
 
     def _point(self) -> Point:

@@ -24,6 +24,7 @@ walked recursively.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from shardpass.cost.machine import IDEAL, Machine
 from shardpass.ops.splits.assign import Side, complete
@@ -53,7 +54,7 @@ from shardpass.planning.steps import (
 )
 from shardpass.planning.unused import without_unused
 from shardpass.program.program import Array, Block, Op, OpKind, Program
-from shardpass.program.shardings import Shardings
+from shardpass.program.shardings import Factors, Shardings
 from shardpass.sharding import Sharding
 
 
@@ -74,6 +75,13 @@ def plan_program(
     return without_unused(_Planner(program, shardings, decided).run(), folded)
 
 
+def plan_decided(program: Program, shardings: Shardings, decided: Decided) -> tuple[ProgramPlan, Shardings]:
+    """The plan, and ``shardings`` with those of its ways alone without which the plan would be another."""
+    planner = _Planner(program, shardings, decided)
+    plan = without_unused(planner.run(), False)
+    return plan, replace(shardings, ways=planner.ways)
+
+
 class _Planner:
     def __init__(self, program: Program, shardings: Shardings, decided: Decided) -> None:
         self.program = program
@@ -83,6 +91,7 @@ class _Planner:
         self.borders = borders(program)
         self.movers = Movers(self.copies)
         self.choices = Choices(decided, self.copies)
+        self.ways: dict[int, Factors] = {}  # of ``shardings``, where the values around suggest another split
 
     def run(self) -> ProgramPlan:
         program = self.program
@@ -161,6 +170,10 @@ class _Planner:
         if op.model.looks_on:
             wanted = [one.sharding for one in held]
         choice = self.choices.of(op.model, op.mesh, held, types, wanted, self.borders[op.number])
+        way = self.shardings.ways.get(op.number)
+        if way is not None and dict(way) != choice.factors:
+            self.ways[op.number] = way
+            choice = self.choices.of(op.model, op.mesh, held, types, wanted, self.borders[op.number], way)
         if self.program.pinned.isdisjoint(op.results):
             self.movers.made_by(op)
         operands = []

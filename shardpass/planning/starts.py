@@ -28,11 +28,12 @@ from itertools import combinations
 
 from shardpass.ops.splits.factors import Axes, DimAxes
 from shardpass.planning.moves import whole_axes
-from shardpass.planning.weights import right_operands
-from shardpass.program.program import NOTHING_SAID, Program, Said
+from shardpass.program.program import NOTHING_SAID, Op, Program, Said
 
 MOST_AXES = 3  # beyond these, subsets are the single axes and all
 SMALL_PART = 1000  # a weight of less than this part of all arguments is left to propagation
+TAKES_WEIGHTS = ("stablehlo.dot_general", "stablehlo.convolution")
+HANDS_ON = frozenset(f"stablehlo.{name}" for name in ("convert", "transpose", "reshape", "custom_call"))
 LOOKUPS = ("stablehlo.gather", "stablehlo.dynamic_slice")
 
 
@@ -145,3 +146,27 @@ def _joined(group: Sequence[Axes]) -> Axes:
 
 def _names(program: Program, group: Sequence[Axes]) -> str:
     return program.mesh.names(_joined(group))
+
+
+def right_operands(program: Program, lookups: Sequence[str] = ()) -> set[int]:
+    """Values that are right operands of products, or that only conversions and moves lie between.
+
+    ``lookups``: ops whose first operand counts too.
+    """
+    source: dict[int, int] = {}
+    found: set[int] = set()
+
+    def origin(value: int) -> int:
+        return source.get(value, value)
+
+    def look(op: Op) -> None:
+        if op.name in HANDS_ON and op.operands:
+            source.update((result, origin(op.operands[0])) for result in op.results)
+        elif op.name in TAKES_WEIGHTS:
+            found.add(origin(op.operands[1]))
+        elif op.name in lookups:
+            found.add(origin(op.operands[0]))
+
+    for op in program.body.every_op():
+        look(op)
+    return found

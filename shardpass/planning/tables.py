@@ -29,7 +29,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -42,16 +42,18 @@ from shardpass.planning.borders import Borders, pair_borders
 from shardpass.planning.distances import Distances
 from shardpass.planning.estimate import Estimate
 from shardpass.planning.fold import passes
-from shardpass.planning.prices import Prices
+from shardpass.planning.reshards import Moves, Reshards
 from shardpass.planning.solve.network import Costs, Network, Table
 from shardpass.planning.solve.result import Result
 from shardpass.planning.solve.solve import solve
-from shardpass.planning.ways import orders, ways
+from shardpass.planning.ways import Way, orders, ways
 from shardpass.program.program import Op, OpKind
+from shardpass.program.shardings import Factors
 from shardpass.propagation.engine import Value
 from shardpass.propagation.program import Propagated
 
 FEW = 64  # splits of one value that are looked at
+ENTRIES = 1 << 21  # of tables, in all rounds in which reshards of a solution are planned
 AGAIN = 1e-3  # of a reshard's price, for values that any device makes again: they had better be as their users are
 HELD = 1e-5  # of the price, for all arguments when they are whole: among equals, what holds least
 CHANGE = 1e-6  # of the price, where all values change: among equals that hold as much, the nearest
@@ -62,32 +64,30 @@ class Solution(NamedTuple):
 
     splits: dict[int, DimAxes]
     result: Result
+    ways: dict[int, Factors]
 
 
 class Solver:
-    """The tables of one program; they are made once, and solved from any point of the engine.
+    """The tables of one program; ``axes`` are given to dimensions as wholes.
 
-    ``axes`` are given to dimensions as wholes. ``prices``: up to ``most`` reshards are planned for the tables. Members
-    of sharding groups are no matter of single ops: a program with groups gets no answers.
+    Members of sharding groups are no matter of single ops: the tables of a program with groups are not its own.
     """
 
-    def __init__(
-        self,
-        found: Propagated,
-        estimate: Estimate,
-        axes: Sequence[Axes],
-        prices: Prices | None = None,
-        most: float = math.inf,
-    ) -> None:
+    def __init__(self, found: Propagated, estimate: Estimate, axes: Sequence[Axes]) -> None:
         self.engine = found.engine
-        self.network = _Network(found, estimate, Distances(estimate.clock, axes, prices, most), axes)
-        if not found.groups:
-            self.network.read()
+        self.network = _Network(found, estimate, axes)
+        self.network.read()
 
     @property
-    def from_anywhere(self) -> bool:
-        """Whether the tables are the same whatever the point at which they were made."""
-        return not self.network.narrowed
+    def complete(self) -> bool:
+        """Whether every value and op is in the tables with all of its splits."""
+        return not self.left_out
+
+    @property
+    def left_out(self) -> str:
+        """What the tables do not decide, "" where that is nothing."""
+        count = self.network.narrowed
+        return f"{count} values have more splits, or an op beside them more ways, than are listed" if count else ""
 
     def solve(self) -> Solution:
         """The splits that the least sum gives to values of the engine, where they are not the present ones."""
@@ -95,12 +95,18 @@ class Solver:
         for variable, domain in self.network.domains.items():
             dims = self.engine.values[variable].dims
             present[variable] = domain.index(dims) if dims in domain else 0
-        known = {**_ways_at(self.network.tables, present), **present}
-        plain = Network.of(self.network.tables)
-        ties = list(self._among_equals(present, plain.price(known)))
-        answer = solve(Network.of((*plain.tables, *ties)), known)
+        known: Mapping[int, int] = {**_ways_at(self.network.tables, present), **present}
+        left = ENTRIES
+        while True:
+            plain = Network.of(self.network.tables)
+            ties = list(self._among_equals(present, plain.price(known)))
+            answer = solve(Network.of((*plain.tables, *ties), plain.sizes), known)
+            left -= plain.entries
+            if not answer.values or not self.network.plan(answer.values) or left < plain.entries:
+                break
+            known = answer.values
         if not answer.values:
-            return Solution({}, answer)
+            return Solution({}, answer, {})
         out = {}
         for variable, domain in self.network.domains.items():
             dims = domain[answer.values.get(variable, present[variable])]
@@ -110,7 +116,8 @@ class Solver:
         price = plain.price(answer.values)
         most = math.fsum([float(table.costs.max()) for table in ties])
         bound = min(price, plain.base + answer.bound - most)
-        return Solution(out, Result(answer.values, price, bound, answer.why))
+        ways = {op: found[answer.values[variable]].factors for op, (variable, found) in self.network.ways.items()}
+        return Solution(out, Result(answer.values, price, bound, answer.why), ways)
 
     def _among_equals(self, present: Mapping[int, int], price: float) -> Iterator[Table]:
         """The tables that decide between assignments of the same price; ``price``: of the present one."""
@@ -139,6 +146,32 @@ def _ways_at(tables: Sequence[Table], present: Mapping[int, int]) -> dict[int, i
     return {variable: int(np.argmin(cost)) for variable, cost in costs.items()}
 
 
+Values = Mapping[int, int]
+Pair = tuple[Moves, int, int]
+
+
+class _Priced:
+    """A table whose entries are prices of reshards: made anew where ``moves`` have been raised."""
+
+    def __init__(
+        self,
+        variables: tuple[int, ...],
+        moves: Sequence[Moves],
+        build: Callable[[], Costs],
+        pairs: Callable[[Values], Sequence[Pair]],
+    ) -> None:
+        self.variables, self.moves, self.build, self.pairs = variables, moves, build, pairs
+        self._table: Table | None = None
+        self._changes = 0
+
+    @property
+    def table(self) -> Table:
+        changes = sum([each.changes for each in self.moves])
+        if self._table is None or changes != self._changes:
+            self._table, self._changes = Table(self.variables, self.build()), changes
+        return self._table
+
+
 @dataclass(frozen=True, slots=True)
 class _Place:
     """Where a value stands in the tables: its variable with the splits that it may have."""
@@ -150,10 +183,12 @@ class _Place:
 class _Network:
     """The tables of one program. Numbers of variables: those of the engine's values, and above them all others."""
 
-    def __init__(self, found: Propagated, estimate: Estimate, distances: Distances, axes: Sequence[Axes]) -> None:
-        self.found, self.estimate, self.distances, self.axes = found, estimate, distances, axes
+    def __init__(self, found: Propagated, estimate: Estimate, axes: Sequence[Axes]) -> None:
+        self.found, self.estimate, self.axes = found, estimate, axes
+        self.reshards = Reshards(Distances(estimate.clock, axes), estimate.clock)
         self.program = estimate.program
-        self.tables: list[Table] = []
+        self.own: list[Table] = []  # of ops by themselves
+        self.priced: list[_Priced] = []
         self.domains: dict[int, tuple[DimAxes, ...]] = {}
         self.members: dict[int, list[int]] = {}  # of a variable that stands for several values of the engine
         self.present: dict[int, int] = {}  # of copies: the choice that changes nothing
@@ -161,7 +196,8 @@ class _Network:
         self._copies: dict[int, _Place] = {}  # of a fixed value, the copy that its users may share
         self._before: dict[int, tuple[_Place, int]] = {}  # of a constraint's result: its operand; whether it is made
         self._every: dict[tuple[int, ...], tuple[DimAxes, ...]] = {}
-        self.narrowed = False  # some values were given their present split alone
+        self.ways: dict[int, tuple[int, tuple[Way, ...]]] = {}  # of an op that is split: the variable and its ways
+        self.narrowed = 0  # values that were given their present split alone
         self._next = len(found.engine.values)
 
     def read(self) -> None:
@@ -181,6 +217,18 @@ class _Network:
             if index is not None and values[index].fixed:  # what the user fixed leaves as it was fixed
                 self.domains[slot] = (values[slot].dims,)
             self._same(value, self._place(slot), self._times(value))
+
+    @property
+    def tables(self) -> list[Table]:
+        return [*self.own, *[priced.table for priced in self.priced]]
+
+    def plan(self, values: Values) -> bool:
+        """Plans the reshards of an assignment; whether one costs more than the tables said."""
+        before = sum([moves.changes for moves in self.reshards.every])
+        for priced in self.priced:
+            for moves, source, target in priced.pairs(values):
+                moves.plan(source, target)
+        return sum([moves.changes for moves in self.reshards.every]) > before
 
     # ---------------------------------------------------------------- variables
 
@@ -217,7 +265,7 @@ class _Network:
         every = [dims for dims in self._splits(value.shape) if _allowed(value, dims, self.program.mesh)]
         if 0 < len(every) <= FEW:
             return tuple(every)
-        self.narrowed = True
+        self.narrowed += 1
         return (value.dims,)
 
     def _splits(self, shape: tuple[int, ...]) -> tuple[DimAxes, ...]:
@@ -240,8 +288,18 @@ class _Network:
             return
         copy = self._copies[value] = _Place(self._new(), (place.domain[0], *splits))
         self.present[copy.variable] = 0  # no other copy
-        costs = self.distances.of(array, self.estimate.meshes[value], place.domain, copy.domain)[0]
-        self.tables.append(Table((copy.variable,), costs * self._times(value)))
+        moves, times = (
+            self.reshards.of(array, self.estimate.meshes[value], place.domain, copy.domain),
+            self._times(value),
+        )
+        self.priced.append(
+            _Priced(
+                (copy.variable,),
+                (moves,),
+                lambda: moves.costs[0] * times,
+                lambda values: [(moves, 0, values[copy.variable])],
+            )
+        )
 
     def _times(self, value: int) -> float:
         return self.estimate.times.get(value, 1.0)
@@ -291,8 +349,19 @@ class _Network:
         array, mesh = self.program.array(value), self.estimate.meshes[value]
         made = self._new()
         self.present[made] = 1
-        costs = self.distances.of(array, mesh, source.domain, target.domain)[:, 0] * self._times(value)
-        self.tables.append(Table((source.variable, made), np.stack([np.zeros_like(costs), costs], axis=1)))
+        moves, times, variable = (
+            self.reshards.of(array, mesh, source.domain, target.domain),
+            self._times(value),
+            source.variable,
+        )
+        self.priced.append(
+            _Priced(
+                (variable, made),
+                (moves,),
+                lambda: moves.costs[:, 0, None] * np.array([0.0, times]),
+                lambda values: [(moves, values[variable], 0)] if values[made] else [],
+            )
+        )
         self._before[result] = (source, made)
 
     def _whole(self, op: Op) -> None:
@@ -314,18 +383,44 @@ class _Network:
         read = [dims is not None for dims in wanted]
         targets = [dims if dims is not None else ((),) * array.rank for dims in wanted]
         weight = times * np.array(read)
-        costs = self.distances.of(array, mesh, source.domain, targets) * weight
+        moves = self.reshards.of(array, mesh, source.domain, targets)
         if value in self._before and self._before[value][0].variable != variable:
             before, made = self._before[value]
-            other = self.distances.of(array, mesh, before.domain, targets) * weight
-            either = np.stack([other, np.minimum(other, costs)], axis=1)
-            self.tables.append(Table((before.variable, made, variable), either))
+            other = self.reshards.of(array, mesh, before.domain, targets)
+            self.priced.append(
+                _Priced(
+                    (before.variable, made, variable),
+                    (moves, other),
+                    lambda: np.stack([other.costs, np.minimum(other.costs, moves.costs)], axis=1) * weight,
+                    lambda values: [
+                        (other, values[before.variable], values[variable]),
+                        (moves, 0, values[variable]),
+                    ],
+                )
+            )
         elif value in self._copies:
             copy = self._copies[value]
-            shared = self.distances.of(array, mesh, copy.domain, targets) * weight
-            self.tables.append(Table((copy.variable, variable), np.minimum(shared, costs)))
+            shared = self.reshards.of(array, mesh, copy.domain, targets)
+            self.priced.append(
+                _Priced(
+                    (copy.variable, variable),
+                    (moves, shared),
+                    lambda: np.minimum(shared.costs, moves.costs) * weight,
+                    lambda values: [
+                        (shared, values[copy.variable], values[variable]),
+                        (moves, 0, values[variable]),
+                    ],
+                )
+            )
         else:
-            self.tables.append(Table((source.variable, variable), costs))
+            self.priced.append(
+                _Priced(
+                    (source.variable, variable),
+                    (moves,),
+                    lambda: moves.costs * weight,
+                    lambda values: [(moves, values[source.variable], values[variable])],
+                )
+            )
 
     def _split(
         self,
@@ -345,7 +440,9 @@ class _Network:
                 self._hold(value)
             return
         variable = self._new()
-        self.tables.append(Table((variable,), often * np.array([way.cost for way in found])))
+        if op.number not in self.estimate.folded.parts and len(operands) == len(op.operands):
+            self.ways[op.number] = variable, found
+        self.own.append(Table((variable,), often * np.array([way.cost for way in found])))
         for place, value in enumerate(operands):
             times = self.estimate.often(value, (op.number,))
             self._taken(value, variable, [way.operands[place] for way in found], times)
@@ -353,17 +450,29 @@ class _Network:
             target = self._of(value)
             if target is not None:
                 sources = [way.results[place] for way in found]
-                costs = self.distances.of(made[place], op.mesh, sources, target.domain)
-                self.tables.append(Table((variable, target.variable), often * costs))
+                self._made(
+                    self.reshards.of(made[place], op.mesh, sources, target.domain), variable, target.variable, often
+                )
+
+    def _made(self, moves: Moves, variable: int, target: int, often: float) -> None:
+        """The table of an op's ways and the split of a result."""
+        self.priced.append(
+            _Priced(
+                (variable, target),
+                (moves,),
+                lambda: moves.costs * often,
+                lambda values: [(moves, values[variable], values[target])],
+            )
+        )
 
     def _hold(self, value: int) -> None:
         """The value keeps its present split, as an op around has too many ways to be looked at."""
         place = self._of(value)
-        self.narrowed = True
+        self.narrowed += 1
         if place is not None and len(place.domain) > 1:
             present = self.found.engine.values[place.variable].dims
             costs = np.array([0.0 if dims == present else np.inf for dims in place.domain])
-            self.tables.append(Table((place.variable,), costs))
+            self.own.append(Table((place.variable,), costs))
 
 
 def _every(shape: tuple[int, ...], axes: Sequence[Axes], mesh: PrimeMesh) -> list[DimAxes]:

@@ -40,6 +40,7 @@ class Way:
     cost: float
     operands: tuple[DimAxes | None, ...]
     results: tuple[DimAxes, ...]
+    factors: tuple[tuple[int, Axes], ...]
 
 
 @lru_cache(maxsize=4096)
@@ -73,7 +74,7 @@ def ways(
         for results, more in _completed(rule, split, made, clock, axes):
             known = cheapest.get((operands, results))
             if known is None or cost + more < known.cost:
-                cheapest[operands, results] = Way(cost + more, operands, results)
+                cheapest[operands, results] = Way(cost + more, operands, results, tuple(sorted(factors.items())))
     return tuple(cheapest.values())
 
 

@@ -9,19 +9,27 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from shardpass.ir.annotations import CONFLICT, get_text
-from shardpass.program.program import Program
+from shardpass.ir.annotations import CONFLICT, SPLIT, get_text
+from shardpass.ops.splits.factors import Axes
+from shardpass.program.program import Op, Program
 from shardpass.program.read import Handles
-from shardpass.sharding import Sharding
+from shardpass.sharding import Sharding, parse_sharding
+
+Factors = tuple[tuple[int, Axes], ...]  # by factor, those that are split
 
 
 @dataclass(frozen=True)
 class Shardings:
-    """``of``: by value; ``results``: of main's results, None where nothing is said; ``conflicts``: by op."""
+    """``of``: by value; ``results``: of main's results, None where nothing is said; ``conflicts``: by op.
+
+    ``ways``: of an op whose split is decided, the sub-axes of the factors of its rule; those of the others follow from
+    the values around them (``planning.choose``).
+    """
 
     of: Mapping[int, Sharding]
     results: tuple[Sharding | None, ...]
     conflicts: Mapping[int, str] = field(default_factory=dict)
+    ways: Mapping[int, Factors] = field(default_factory=dict)
 
 
 def shardings_said(program: Program, handles: Handles) -> Shardings:
@@ -33,8 +41,22 @@ def shardings_said(program: Program, handles: Handles) -> Shardings:
         if sharding is not None and sharding.is_unknown:
             sharding = Sharding.replicated()
         results.append(sharding)
-    conflicts = {}
+    conflicts: dict[int, str] = {}
+    ways: dict[int, Factors] = {}
     for op in program.body.every_op():
         if (told := get_text(handles.ops[op.number], CONFLICT)) is not None:
             conflicts[op.number] = told
-    return Shardings(of, tuple(results), conflicts)
+        if op.model is not None and (split := get_text(handles.ops[op.number], SPLIT)) is not None:
+            nest, count = parse_sharding(split), len(op.model.rule.factors)
+            if not isinstance(nest, Sharding) or len(nest.dims) not in (0, count):
+                continue
+            if (dims := op.mesh.dims(nest, count)) is not None:
+                ways[op.number] = tuple([(factor, axes) for factor, axes in enumerate(dims) if axes])
+    return Shardings(of, tuple(results), conflicts, ways)
+
+
+def split_text(op: Op, way: Factors) -> str:
+    """The split of the loop nest of ``op``, a dimension for each factor of its rule, as mhlo text."""
+    assert op.model is not None
+    given = dict(way)
+    return str(op.mesh.sharding(tuple([given.get(factor, ()) for factor in range(len(op.model.rule.factors))])))

@@ -1,0 +1,226 @@
+"""Cheaper shardings by single changes: a descent from a point, as plans price it.
+
+Where this is used: the tables of one decision (``tables``) know nothing of memory, so a search within a limit of memory
+descends (``limited``); they know whole axes alone, so effort 2 descends over parts of axes too, from where the decision
+ended (tied vocabularies gain 3% by that); and they leave values and ops out that have too many splits to be listed.
+
+State: points, each the splits of all values of the folded program (``fold``: repeated layers are one) with the price of
+its plan (``cost``).
+
+From the ops that cost most, moves are tried (``moves``): a factor takes an axis wherever that reaches, or loses it. A
+move is estimated from the ops around what it changes (``estimate``); the best ones of an op are planned, and the first
+whose plan is cheaper becomes the next point. A descent ends when no move of any op pays, or when the budget of moves is
+spent.
+
+Invariants: what the user fixed is the same in all points; no randomness and no clock, so that equal programs get equal
+shardings.
+
+Example, FSDP on d=8: ``x @ w`` with rows of x and rows of w over d. Propagation splits the contraction and sums
+activations. The most expensive op is the dot_general; of its moves "rows of x over d" reaches all activations, and is
+cheaper.
+
+Complexity: each move O(values that it reaches + ops around them); each point one plan of the folded program. None grows
+with the number of equal layers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from shardpass.cost.machine import Machine
+from shardpass.ops.splits.factors import DimAxes
+from shardpass.planning.choose import Decided, decided_on
+from shardpass.planning.clock import clock_of
+from shardpass.planning.cost import costs
+from shardpass.planning.estimate import Estimate
+from shardpass.planning.fold import Folded, fold
+from shardpass.planning.moves import FAR, NEAR, Move, Moves, Reach, sub_axes, whole_axes
+from shardpass.planning.planner import plan_program
+from shardpass.program.program import Program
+from shardpass.program.shardings import Factors, Shardings
+from shardpass.propagation.engine import describe
+from shardpass.propagation.program import Propagated
+
+TRIES = {1: 400, 2: 6000}  # moves that a descent may try, by effort
+SMALL = 64  # ops of a folded program of which moves that stay at their op are tried with effort 1 too
+EXPENSIVE = 1e-3  # with effort 1 moves start at ops that have this part of the price
+LEAST = 1e-5  # a gain of a smaller part of the price is none
+
+
+@dataclass(frozen=True)
+class Point:
+    """Splits of all values of the engine, what each op costs under them, and the price.
+
+    ``ways``: of ops of the folded program whose split is decided too.
+    """
+
+    splits: tuple[DimAxes, ...]
+    costs: Mapping[int, float]
+    price: float
+    ways: Mapping[int, Factors] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Settled:
+    """A step that was taken: what it did, for people, and the price before and after."""
+
+    told: str
+    op: int | None
+    before: float
+    after: float
+
+
+class Descent:
+    """The points of one program, and descents between them."""
+
+    def __init__(
+        self,
+        program: Program,
+        barriers: Mapping[int, str],
+        effort: int,
+        machine: Machine,
+        folded: Folded | None = None,
+        decided: Decided | None = None,
+    ) -> None:
+        self.program = program
+        self.clock = clock_of(machine)
+        self.effort = effort
+        self.folded: Folded = folded or fold(program, barriers)
+        self.found = Propagated(self.folded.program, barriers)
+        self.engine = self.found.engine
+        self.decided = decided or decided_on(program.mesh, machine)
+        self.estimate = Estimate(self.folded, self.decided)
+        self.moves = Moves(self.engine, (whole_axes if effort < 2 else sub_axes)(program.mesh))
+        self.values = {engine: value for value, engine in self.found.index.items()}
+        self.spliced = _spliced(self.folded.program)
+        self.tried = 0
+        self.budget = TRIES[min(effort, max(TRIES))]
+        self.close = effort > 1 or self.folded.program.count <= SMALL
+        self.settled: list[Settled] = []
+        self._points: dict[tuple[DimAxes, ...], Point] = {}
+        self._looked: dict[tuple[tuple[DimAxes, ...], tuple[Reach, ...]], tuple[Move, Point] | None] = {}  # by _better
+        self.first = self.best = self._point()
+
+    def unfolded(self, point: Point | None = None) -> Shardings:
+        """The shardings of the whole program at a point; at the best, where none is said."""
+        point = point or self.best
+        self.engine.restore(point.splits)
+        refused = self.engine.refusals()
+        found = replace(
+            self.found.table(),
+            conflicts={
+                op: describe(conflict, self.engine.mesh)
+                for conflict in refused
+                if (op := self.engine.steps[conflict.step].op) is not None
+            },
+            ways=point.ways,
+        )
+        return self.folded.unfolded(found)
+
+    def _descend(self, point: Point, close: bool) -> tuple[list[Settled], Point]:
+        settled = []
+        while self.tried < self.budget:
+            found = self._better(point, FAR) or (self._better(point, NEAR) if close else None)
+            if found is None:
+                break
+            move, better = found
+            settled.append(self._taken(move, point, better))
+            point = better
+        return settled, point
+
+    def _better(self, base: Point, reaches: tuple[Reach, ...]) -> tuple[Move, Point] | None:
+        """A move that makes the plan cheaper, and where it leads. Descents meet, so it is kept for each point."""
+        key = (base.splits, reaches)
+        if key not in self._looked:
+            found = self._look(base, reaches)
+            if found is None and self.tried >= self.budget:
+                return None
+            self._looked[key] = found
+        return self._looked[key]
+
+    def _look(self, base: Point, reaches: Sequence[Reach]) -> tuple[Move, Point] | None:
+        self._rebase(base)
+        for op in self._expensive(base):
+            if self.tried >= self.budget:
+                break
+            for estimate, _, move in sorted(
+                self._options(op, reaches, self.estimate.price), key=lambda option: option[:2]
+            ):
+                if estimate > self.estimate.price * (1 - LEAST):
+                    break
+                self.engine.assign(move.splits, settle=move.settles)
+                point = self._point()
+                self.engine.take_back()
+                if self._is_cheaper(point, base):
+                    return move, point
+        return None
+
+    def _is_cheaper(self, point: Point, base: Point) -> bool:
+        """Whether a move to ``point`` pays. Never where the prices are equal: such moves would lead around for ever."""
+        return point.price < base.price * (1 - LEAST)
+
+    def _rebase(self, base: Point) -> None:
+        self.engine.restore(base.splits)
+        table = self.found.present()
+        self.estimate.rebase(table.of, table.results)
+        self.moves.begin()
+
+    def _expensive(self, base: Point) -> list[int]:
+        """The ops that cost most, first."""
+        least = 0.0 if self.close else EXPENSIVE * base.price
+        found = [number for number, price in base.costs.items() if price > least and number not in self.spliced]
+        return sorted(found, key=lambda number: -base.costs[number])
+
+    def _options(self, op: int, reaches: Sequence[Reach], limit: float = math.inf) -> list[tuple[float, int, Move]]:
+        """The new moves of an op: (estimated price, exact up to ``limit``; place; move)."""
+        options: list[tuple[float, int, Move]] = []
+        for move in self.moves.of_op(op, reaches):
+            options.append((self._estimated(move, limit), len(options), move))
+        return options
+
+    def _taken(self, move: Move, before: Point, after: Point) -> Settled:
+        op = self.engine.steps[move.step].op
+        op = None if op is None else self.folded.parts.get(op, op)
+        return Settled(move.told(self.engine), op, before.price, after.price)
+
+    def _estimated(self, move: Move, limit: float) -> float:
+        """The price after ``move``, or one above ``limit``; the engine stays where it is."""
+        self.tried += 1
+        self.engine.assign(move.splits, settle=move.settles)
+        changed = self.engine.changed()
+        fresh = {self.values[index]: self.found.sharding(index) for index in changed if index in self.values}
+        results = self.found.result_shardings() if len(fresh) < len(changed) else self.estimate.results
+        price = self.estimate.change(fresh, results, limit)
+        self.engine.take_back()
+        return price
+
+    def _point(self) -> Point:
+        """The engine's present splits, planned."""
+        splits = self.engine.snapshot()
+        point = self._points.get(splits)
+        if point is None:
+            point = self._points[splits] = self._planned({})
+        return point
+
+    def _planned(self, ways: Mapping[int, Factors]) -> Point:
+        """The engine's present splits and ``ways``, planned."""
+        shardings = replace(self.found.present(), ways=ways)
+        plan = plan_program(self.folded.program, shardings, self.decided, folded=self.folded.repeats)
+        found = costs(plan, self.clock, self.folded)
+        return Point(self.engine.snapshot(), found, sum(found.values()), ways)
+
+
+def _spliced(program: Program) -> frozenset[int]:
+    """Concatenates of slices, and the slices: partitioning makes one op of them, which costs far less than they do.
+
+    No move starts at them: it would avoid a price that is never paid.
+    """
+    cut = {value: op.number for op in program.body.every_op() if op.name == "stablehlo.slice" for value in op.results}
+    found: set[int] = set()
+    for op in program.body.every_op():
+        if op.name == "stablehlo.concatenate" and not cut.keys().isdisjoint(op.operands):
+            found.add(op.number)
+            found.update(cut[value] for value in op.operands if value in cut)
+    return frozenset(found)

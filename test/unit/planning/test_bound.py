@@ -1,0 +1,69 @@
+"""The decision says how near the best sharding of its tables it is, and is never dearer than a lower effort."""
+
+from __future__ import annotations
+
+import pytest
+
+import shardpass
+from shardpass.diagnostics import collect
+from shardpass.planning.cost import price
+from shardpass.planning.planner import plan_program
+from shardpass.planning.search import Bound, Decision, decide
+from shardpass.program.table import table_of
+from tools.prove.cheapest.random_programs import random_program
+
+ROWS = '{mhlo.sharding = "{devices=[8,1]<=[8]}"}'
+
+
+def efforts(text: str) -> list[tuple[Decision, float]]:
+    """The decision at each effort, and the price of its plan."""
+    out = []
+    with collect():
+        module = shardpass.run_pipeline(text, "shardpass-import")
+        with module.context:
+            program = table_of(module, "propagate").program
+            for effort in (0, 1, 2):
+                found = decide(program, {}, effort)
+                out.append((found, price(plan_program(program, found.shardings))))
+    return out
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_no_effort_is_dearer_than_a_lower_one(seed: int) -> None:
+    zero, one, two = efforts(random_program(seed).text)
+    assert two[1] <= one[1] * (1 + 1e-9) <= zero[1] * (1 + 1e-9) ** 2
+    assert zero[0].bound is None
+    assert one[0].bound is not None
+    assert one[0].bound.plan == pytest.approx(one[1])
+
+
+def test_a_program_that_sends_nothing_is_the_best() -> None:
+    kind = "tensor<64x64xf32>"
+    body = f"%z = stablehlo.add %a, %b : {kind} return %z : {kind}"
+    main = f"func.func @main(%a: {kind} {ROWS}, %b: {kind} {ROWS}) -> ({kind} {ROWS}) {{ {body} }}"
+    bound = efforts(f"module attributes {{mhlo.num_partitions = 8 : i32}} {{ {main} }}")[1][0].bound
+    assert bound is not None
+    assert str(bound) == "the best sharding in this model"
+    assert bound.price == pytest.approx(64 * 64 / 8 / 4)  # an eighth of the elements, at a quarter of a byte
+
+
+def test_joined_slices_have_no_bound() -> None:
+    kind, tail, head = "tensor<64x64xf32>", "tensor<63x64xf32>", "tensor<1x64xf32>"
+    body = (
+        f"%t = stablehlo.slice %a [1:64, 0:64] : ({kind}) -> {tail} "
+        f"%h = stablehlo.slice %a [0:1, 0:64] : ({kind}) -> {head} "
+        f"%z = stablehlo.concatenate %t, %h, dim = 0 : ({tail}, {head}) -> {kind} return %z : {kind}"
+    )
+    main = f"func.func @main(%a: {kind} {ROWS}) -> ({kind}) {{ {body} }}"
+    bound = efforts(f"module attributes {{mhlo.num_partitions = 8 : i32}} {{ {main} }}")[1][0].bound
+    assert bound is not None
+    assert bound.gap is None
+    assert str(bound).startswith("not bounded, because slices that are joined again")
+
+
+def test_words() -> None:
+    assert str(Bound(100.0, 100.0, 99.6)) == "within 0.4% of the best sharding in this model"
+    assert str(Bound(100.0, 100.0, 90.0, "200 backtracks were spent")) == (
+        "within 10.0% of the best sharding in this model, as 200 backtracks were spent"
+    )
+    assert str(Bound(90.0, 100.0, 100.0)) == "the best sharding in this model"
