@@ -26,7 +26,7 @@ from shardpass.ir.locations import place_of
 from shardpass.ir.machines import machine_for, set_module_machine
 from shardpass.pipeline.base import ModulePass
 from shardpass.pipeline.registry import register
-from shardpass.planning.search import Decision, decide
+from shardpass.planning.search import NOT_SOLVED, Decision, decide
 from shardpass.program.program import OpKind, Program
 from shardpass.program.read import Handles
 from shardpass.program.shardings import Shardings, split_text
@@ -63,7 +63,8 @@ class Propagate(ModulePass):
         verbose: print each factor for which values of one op hold different splits, on stderr: which split won, with
             the bytes of the values that hold it (two factors that contend for one axis are not printed)
         trace: print each change on stderr: the op, and which of its values was split further over which axes; and what
-            there was to search: classes of dimensions, conflicts, moves
+            there was to search: classes of dimensions, conflicts, moves; and how near the decision is to the best
+            sharding in the model of its tables
 
     Input:
 
@@ -230,6 +231,7 @@ class Told:
         decision = self.decision
         if decision.space is not None:
             lines.append(f"search: {decision.space}; {decision.tried} moves tried, {len(decision.settled)} taken")
+        lines.append(f"decision: {decision.bound or NOT_SOLVED}")
         return lines
 
     def _where(self, step: int) -> str:

@@ -28,7 +28,7 @@ four plans of the folded program and three of the whole one.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 
 from shardpass.cost.machine import IDEAL, Machine
 from shardpass.planning.choose import Decided
@@ -46,6 +46,7 @@ from shardpass.propagation.program import Propagated
 from shardpass.propagation.settled import settle
 
 SAME = 1e-4  # a gap below it is no news to a user: ties and rounding
+NOT_SOLVED = "not bounded, because effort=0 propagates and solves nothing"
 NEAR = 1e-3  # of the bound: a plan that costs no more above it needs no descent
 ENOUGH = 1e-6  # of a price: a smaller gain is rounding, and what the user said is kept
 
@@ -70,6 +71,10 @@ class Bound:
         if self.price is None or self.least is None:
             return None
         return max(0.0, self.price - self.least) / self.price if self.price > 0 else 0.0
+
+    def as_dict(self) -> dict[str, object]:
+        """For programs; ``text`` is for people."""
+        return {"text": str(self), "gap": self.gap, **asdict(self)}
 
     def __str__(self) -> str:
         if self.gap is None:

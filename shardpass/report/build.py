@@ -86,6 +86,7 @@ def explain_module(
         find_ops=told.ops,
         memory=memory_facts(module, machine.name, told.of_ops),
         settled=_settled(seen, sources),
+        decision=None if seen.decision is None or seen.decision.bound is None else seen.decision.bound.as_dict(),
         sources=sources,
         plan=seen.plan,
         built=module,

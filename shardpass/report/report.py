@@ -27,6 +27,8 @@ class Report(Totals):
         profile: the name of the machine whose time is modelled.
         memory: bytes on a device, as the partitioned module is compiled: an estimate.
         settled: what the search changed.
+        decision: how near the shardings are to the best of the model that was solved (``planning.search.Bound``); None
+            where nothing was solved.
         sources: reads the user's files, for those who quote them.
         plan: the ``ProgramPlan``; None of a module that was partitioned already.
         given: the program, for those who ask others about it.
@@ -45,6 +47,7 @@ class Report(Totals):
     profile: str = "default"
     memory: MemoryFacts | None = None
     settled: tuple[SettledFact, ...] = ()
+    decision: Mapping[str, object] | None = None
     sources: Sources = field(default_factory=Sources, repr=False, compare=False)
     plan: Any = field(default=None, repr=False, compare=False)
     given: Given = field(default="", repr=False, compare=False)
@@ -117,6 +120,8 @@ class Report(Totals):
             "lines": [_line(one, self.total_bytes_received, numbers) for one in self.by_line()],
             "settled": [{"told": one.told, "place": str(one.place), "saved": one.saved} for one in self.settled],
         }
+        if self.decision is not None:
+            found["decision"] = dict(self.decision)
         if self.loops:
             found["products_in_turn"] = [{**asdict(loop), "place": str(loop.place)} for loop in self.loops]
         if self.trips is not None:

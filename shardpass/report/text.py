@@ -32,7 +32,7 @@ def text(found: Report, width: int = WIDTH, *, by: str = LINE, sort: str = "byte
     if found.rows:
         lines += _Table(found, width, by, sort, top).lines(SCREEN - len(lines) - _below(found))
         lines += ["", *_totals(found), *_loops(found, width)]
-    lines += [*_settled(found, width), *_hints(found, width)]
+    lines += [*_settled(found, width), *_decision(found, width), *_hints(found, width)]
     return joined(lines)
 
 
@@ -41,7 +41,8 @@ def _below(found: Report) -> int:
     settled = 2 + 2 * min(MOST_SETTLED, len(found.settled)) if found.settled else 0
     hints = 2 + 3 * len(found.hints) if found.hints is not None else 0
     loops = 2 + 2 * len(found.loops) if found.loops else 0
-    return 1 + len(found.by_kind) + loops + settled + hints
+    decision = 3 if found.decision is not None else 0
+    return 1 + decision + len(found.by_kind) + loops + settled + hints
 
 
 # ---------------------------------------------------------------- the whole
@@ -127,6 +128,13 @@ def _settled(found: Report, width: int) -> Iterator[str]:
         where = "" if one.place == NOWHERE else f"{short(one.place)}: "
         words = f"{where}{one.told}: saves what {show_bytes(round(one.saved))} cost"
         yield from wrapped(words, width, "  ", "    ")
+
+
+def _decision(found: Report, width: int) -> Iterator[str]:
+    """How near the best sharding the decision is known to be."""
+    if found.decision is not None and found.rows:
+        yield ""
+        yield from wrapped(f"the shardings are {found.decision['text']}", width, "", "  ")
 
 
 def _hints(found: Report, width: int) -> Iterator[str]:

@@ -11,7 +11,7 @@ Example of the text::
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import PurePosixPath
 
@@ -67,6 +67,8 @@ class Suggestion:
         before, plan: the plans without and with the annotations.
         figures_before, figures: what these cost.
         propagate: the pass that finds all other shardings, with its options.
+        decision: how near these are to the best, with the annotations, of the model that was solved
+            (``planning.search.Bound``).
     """
 
     mesh: str
@@ -78,6 +80,7 @@ class Suggestion:
     figures_before: Figures
     figures: Figures
     propagate: str
+    decision: Mapping[str, object] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return joined(_lines(self))
@@ -95,6 +98,7 @@ class Suggestion:
             "memory_limit": self.memory_limit,
             "annotations": advice,
             "arguments": dict(self.arguments),
+            "decision": dict(self.decision),
             "before": asdict(self.figures_before),
             "after": asdict(self.figures),
             "propagate": self.propagate,

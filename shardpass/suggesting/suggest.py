@@ -231,6 +231,7 @@ class _Suggesting:
             figures(before),
             figures(answer.plan),
             self.propagate,
+            Trials(self.task, NO_LIMIT).bound(one.annotation for one in answer.chosen).as_dict(),
         )
 
     def _advice(self, one: Chosen) -> Advice:

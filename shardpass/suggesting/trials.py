@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from shardpass.ops.splits.factors import DimAxes
 from shardpass.planning.fold import Folded
 from shardpass.planning.limited import Limit, Task
-from shardpass.planning.search import Search
+from shardpass.planning.search import Bound, Search
 from shardpass.program.program import NOTHING_SAID, Program, Said
 from shardpass.propagation.program import Propagated
 from shardpass.sharding import Sharding
@@ -89,6 +89,12 @@ class Trials:
         search.run()
         search.engine.restore(search.best.splits)
         return search.best.price, self.task.footprint.peak(search.found.table().of)
+
+    def bound(self, annotations: Iterable[Annotation]) -> Bound:
+        """How near the decision under ``annotations`` is to the best of its tables."""
+        search = self._prepared(annotated(self.task.folded.program, annotations, self.task.folded))
+        search.run()
+        return search.bound(search.best.price)
 
     def _prepared(self, program: Program) -> Search:
         task = self.task
