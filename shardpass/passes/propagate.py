@@ -26,7 +26,7 @@ from shardpass.ir.locations import place_of
 from shardpass.ir.machines import machine_for, set_module_machine
 from shardpass.pipeline.base import ModulePass
 from shardpass.pipeline.registry import register
-from shardpass.planning.search import NOT_SOLVED, Decision, decide
+from shardpass.planning.search import Decision, decide
 from shardpass.program.program import OpKind, Program
 from shardpass.program.read import Handles
 from shardpass.program.shardings import Shardings, split_text
@@ -231,7 +231,8 @@ class Told:
         decision = self.decision
         if decision.space is not None:
             lines.append(f"search: {decision.space}; {decision.tried} moves tried, {len(decision.settled)} taken")
-        lines.append(f"decision: {decision.bound or NOT_SOLVED}")
+        if decision.bound is not None:
+            lines.append(f"decision: {decision.bound}")
         return lines
 
     def _where(self, step: int) -> str:

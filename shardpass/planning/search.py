@@ -46,7 +46,6 @@ from shardpass.propagation.program import Propagated
 from shardpass.propagation.settled import settle
 
 SAME = 1e-4  # a gap below it is no news to a user: ties and rounding
-NOT_SOLVED = "not bounded, because effort=0 propagates and solves nothing"
 NEAR = 1e-3  # of the bound: a plan that costs no more above it needs no descent
 ENOUGH = 1e-6  # of a price: a smaller gain is rounding, and what the user said is kept
 
