@@ -7,9 +7,11 @@
    and an elementwise step, write into an operand that dies there.
 3. A loop's carried values have one buffer each, which is that of the initial value where it dies there. The body writes
    the next value into the same buffer where the old one is read no more by then.
-4. Steps run in the order of the program, or (``Client.in_order``) as soon as all that they read is there, first come,
-   first served: so XLA's CPU client orders them. All gathers of weights come first then, and live until they are used.
-5. XLA's CPU client computes a long reduction apart from what it reads (``Client.longest``).
+4. Steps run in the order of the program, but for those that make no less than they let die, which run right before
+   the first that reads them (``Client.late``): so XLA's schedulers save memory. Or each runs as soon as all that it
+   reads is there, first come, first served: so XLA's CPU client orders them. All gathers of weights come first then,
+   and live until they are used.
+5. XLA's CPU client computes a long reduction of one array apart from what it reads (``Client.longest``).
 
 State: moments, in the order in which they run, those of inner blocks before the one of their step; and a ``Life`` for
 each buffer, from moment to moment. A buffer of a block that is used in a block inside of it lives until that ends.
@@ -42,14 +44,15 @@ Buffer = int
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """What XLA's clients do differently. ``longest``: elements that a reduction joins in the fusion that makes them."""
+    """What XLA's clients do differently. ``late``: large values are made late; ``longest``: elements that a
+    reduction joins in the fusion that makes them."""
 
-    in_order: bool
+    late: bool
     longest: int | None
 
 
-OTHERS = Client(in_order=True, longest=None)
-CPU = Client(in_order=False, longest=32)
+OTHERS = Client(late=True, longest=None)
+CPU = Client(late=False, longest=32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,8 +179,7 @@ class Lifetimes:
     def _block(self, block: Block, carried: Sequence[Life | None]) -> None:
         """``carried``: the lives that what the block returns goes into, and of a loop's body its arguments too."""
         moments = self._fuse(self._moments(block))
-        if not self.client.in_order:
-            moments = _first_come(moments)
+        moments = self._put_off(moments) if self.client.late else _first_come(moments)
         last = {buffer: place for place, one in enumerate(moments) for buffer in (*one.makes, *one.reads)}
         made_at = {buffer: place for place, one in enumerate(moments) for buffer in one.makes}
         for index, life in enumerate(carried):
@@ -204,6 +206,23 @@ class Lifetimes:
                 if life is not None:
                     self._of[argument] = life
             self._block(block, () if is_loop and block is not step.blocks[-1] else lives)
+
+    def _put_off(self, moments: list[_Moment]) -> list[_Moment]:
+        """Each that makes no less than it lets die stands right before the first that reads it; all others stay."""
+        readers: dict[Buffer, list[_Moment]] = {}
+        for one in moments:
+            for buffer in one.reads:
+                readers.setdefault(buffer, []).append(one)
+        made = {buffer for one in moments for buffer in one.makes}
+        key: dict[_Moment, tuple[int, int]] = {}
+        for place in reversed(range(len(moments))):
+            one = moments[place]
+            dying = [buffer for buffer in one.reads if buffer in made and readers[buffer][-1] is one]
+            first = min((key[reader] for buffer in one.makes for reader in readers.get(buffer, ())), default=None)
+            puts_off = sum(map(self.sizes.__getitem__, one.makes)) >= sum(map(self.sizes.__getitem__, dying))
+            # what is put off to one place stands there in the order of the program
+            key[one] = (place, 1) if first is None or not puts_off else (first[0], place - len(moments))
+        return sorted(moments, key=key.__getitem__)
 
     def _place(self, one: _Moment, dying: list[Buffer], moment: int) -> None:
         """Gives what ``one`` makes the buffer of an operand that dies, or a buffer of its own."""
@@ -284,7 +303,9 @@ class Lifetimes:
     def _is_written(self, one: _Moment, made: Buffer, readers: Sequence[_Moment]) -> bool:
         longest, size = self.client.longest, self.sizes[made]
         if longest is not None and any(
-            kind_of(reader.name) == REDUCED and len(reader.makes) == 1 and self.sizes[reader.makes[0]] * longest < size
+            kind_of(reader.name) == REDUCED
+            and len(reader.step.reads) < 3
+            and self.sizes[reader.makes[0]] * longest < size
             for reader in readers
         ):
             return True

@@ -111,10 +111,9 @@ def test_an_update_is_in_place_where_its_operand_dies() -> None:
 
 
 def test_the_order_of_the_client() -> None:
-    """Eight gathers, each used by one product of a chain: in order one lives at a time; on CPUs all at first."""
-    steps: list[tuple[str, list[int], list[int]]] = []
-    for n in range(8):
-        steps += [("stablehlo.all_gather", [20 + n], [0]), (DOT, [40 + n], [20 + n, 39 + n if n else 0])]
+    """Eight gathers stand first, each used by one product of a chain: one lives at a time, on CPUs all at first."""
+    steps = [("stablehlo.all_gather", [20 + n], [0]) for n in range(8)]
+    steps += [(DOT, [40 + n], [20 + n, 39 + n if n else 0]) for n in range(8)]
     assert count(steps, [47]).temporaries == 2 * K  # a gathered value, and the last product; the next is the result's
     assert count(steps, [47], client=CPU).temporaries >= 8 * K
 
