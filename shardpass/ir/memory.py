@@ -14,9 +14,9 @@ from shardpass.cost import copies
 from shardpass.cost.lifetimes import OTHERS, Block, Buffer, Client, Step
 from shardpass.cost.memory import Account, account
 from shardpass.cost.written import COPY, IN_PLACE
-from shardpass.element_types import element_type
 from shardpass.ir.annotations import Signature, main_of
 from shardpass.ir.donation import donated
+from shardpass.ir.order import bytes_of
 from shardpass.ir.tensors import ints, shape_of
 from shardpass.ir.walk import CONTROL_FLOW, inputs_of, operation
 
@@ -25,13 +25,6 @@ PRODUCT = "stablehlo.dot_general"
 
 def _integer(attribute: Any) -> int:
     return int(ir.IntegerAttr(attribute).value)
-
-
-def bytes_of(kind: Any) -> int:
-    """Bytes of a tensor type; 0 for tokens and the like."""
-    if not isinstance(kind, ir.RankedTensorType):
-        return 0
-    return element_type(str(kind.element_type)).bytes(prod(kind.shape))
 
 
 @dataclass(frozen=True)
