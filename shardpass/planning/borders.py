@@ -91,11 +91,6 @@ def know_borders(body: Block, found: Mapping[int, Borders]) -> Mapping[int, Bord
     return found
 
 
-def inside(borders: Borders) -> Borders:
-    """Those of the op where it is computed again inside of the fusions of its users."""
-    return Borders((0,) * len(borders.reads), (False,) * len(borders.writes), borders.flops, borders.in_place)
-
-
 def pair_borders(borders: Borders, place: int) -> Borders:
     """Those of operand ``place`` and its result alone, of an op whose operands have nothing to do with one another."""
     return Borders((borders.reads[place],), (borders.writes[place],), borders.flops, borders.in_place)

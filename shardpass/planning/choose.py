@@ -198,7 +198,7 @@ class Choices:
             deliver,
             lambda factors: splits.own(self.clock, elements, borders, factors),
             lambda done: self.clock.collective(done.kind, done.bytes, done.axes, mesh),
-            lambda i, count: self.clock.written(count, elements[0][i]),
+            lambda i, count: self.clock.made(count, elements[0][i]),
             Floors(lambda i, dims: self.copies.least(held[i], mesh.sharding(dims)), least_delivered),
         )
         at_hand = [

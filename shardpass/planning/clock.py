@@ -8,8 +8,8 @@ Every second is the machine's (``cost.machine``); what is here says which collec
    each dimension one split begins with the other. Axes that go are gathered; axes that stand elsewhere afterwards are
    exchanged. Where tiles change their owners it is planned.
 4. The work of an op: its additions and multiplications, or its bytes through memory at the borders of its fusion
-   (``work``, ``borders``), the longer of the two. An op inside of a chain of elementwise ops costs no bytes, and a
-   value that is computed again for one user only what is computed.
+   (``work``, ``borders``), the longer of the two. An op inside of a chain of elementwise ops costs no bytes, and one
+   at its border what the fusion reads and writes.
 
 Example, machine "ideal": ``[256,64] x [64,1024]`` in f32 on one device reads and writes 1.37 MB, 1.37 us at 1 TB/s, and
 computes 2^25 flops, 5.24 us at 6.4 Tflop/s: the price of its work.
@@ -144,13 +144,9 @@ class Clock:
         """What ``work`` never falls below, for splits into at most ``parts`` parts."""
         return self.machine.seconds(least_work_of(rule, operands, results, borders, parts))
 
-    def written(self, elements: int, element: ElementType) -> float:
-        """Writing ``elements``, each computed from few."""
-        return self.machine.seconds(Work(elements, element.mlir, element.bytes(elements)))
-
-    def again(self, elements: int, element: ElementType) -> float:
-        """Computing ``elements`` again inside of the loops that use them."""
-        return self.machine.seconds(Work(elements, element.mlir, 0))
+    def made(self, elements: int, element: ElementType, written: bool = True) -> float:
+        """Computing ``elements``, each from few, and writing them to memory unless they stay inside of a fusion."""
+        return self.machine.seconds(Work(elements, element.mlir, element.bytes(elements) if written else 0))
 
 
 def _one(received: int, before: DimAxes, after: DimAxes) -> tuple[str, int, Axes]:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from shardpass.ops.model import LocalPlan
-from shardpass.planning.borders import borders, inside
+from shardpass.planning.borders import borders
 from shardpass.planning.clock import Clock, clock_of
 from shardpass.planning.fold import Folded
 from shardpass.planning.plan import ProgramPlan
@@ -133,17 +133,16 @@ class _Walk:
                 continue
             self.local(step.local, number, runs)
             if step.op.model is not None:
-                self.work(step.op, step.local, number, runs, again=True)
+                self.work(step.op, step.local, number, runs)
 
     def local(self, local: LocalPlan, number: int, runs: int) -> None:
         for one in local.collectives:
             self.add(number, runs * self.clock.collective(one.kind, one.bytes, one.axes, local.split.mesh))
 
-    def work(self, op: Op, local: LocalPlan, number: int, runs: float, again: bool = False) -> None:
+    def work(self, op: Op, local: LocalPlan, number: int, runs: float) -> None:
         assert op.model is not None
         at = borders(self.program)[op.number]
-        types = self.program.elements(op)
-        self.add(number, runs * self.clock.work(op.model.rule, local.split, types, inside(at) if again else at))
+        self.add(number, runs * self.clock.work(op.model.rule, local.split, self.program.elements(op), at))
 
     def reshard(self, reshard: Reshard, number: int, runs: float) -> None:
         if reshard.bytes:

@@ -89,7 +89,7 @@ class _Planner:
         self.prices = decided.prices
         self.copies = Copies(decided.prices, decided.clock)
         self.borders = borders(program)
-        self.movers = Movers(self.copies)
+        self.movers = Movers(self.copies, self.borders)
         self.choices = Choices(decided, self.copies)
         self.ways: dict[int, Factors] = {}  # of ``shardings``, where the values around suggest another split
 

@@ -19,12 +19,14 @@ moving %a receives 8 and converts twice the elements: %a is gathered, and the co
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import prod
 
 from shardpass.ops.border import plan_of
 from shardpass.ops.model import Split
 from shardpass.ops.splits.assign import Side, settle
 from shardpass.ops.splits.factors import DimAxes, Kind, Rule, project, unproject
+from shardpass.planning.borders import Borders
 from shardpass.planning.copies import Copies, Held
 from shardpass.planning.steps import Copy, Recompute, Reshard, Step
 from shardpass.program.program import Op
@@ -36,8 +38,8 @@ DEPTH = 4
 class Movers:
     """Brings arrays to shardings: by the nearest copy, or computed again."""
 
-    def __init__(self, copies: Copies) -> None:
-        self.copies = copies
+    def __init__(self, copies: Copies, borders: Mapping[int, Borders]) -> None:
+        self.copies, self.borders = copies, borders
         self.makers: dict[int, Op] = {}
 
     def made_by(self, op: Op) -> None:
@@ -90,7 +92,8 @@ class Movers:
         if wanted is None:
             return best
         op = self.makers[held.array]
-        total = self.copies.clock.again(prod(target.tile_shape(held.shape)), held.type.element)
+        elements, written = prod(target.tile_shape(held.shape)), any(self.borders[op.number].writes)
+        total = self.copies.clock.made(elements, held.type.element, written)
         for value, dims in zip(op.operands, wanted, strict=True):
             operand = self.copies.held[value]
             total += self._price(operand, operand.mesh.sharding(dims), best - total, depth - 1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from shardpass.planning.machine import DEFAULT
 
 import shardpass
 from shardpass.diagnostics import collect
@@ -49,7 +48,7 @@ def test_a_way_that_no_value_suggests() -> None:
     found, plan = decision(lookups(), 1)
     assert found.shardings.ways
     assert plan.bytes_received == (4096 * 32 + 2 * 1024 * 32) * 4 // 8 * 7 // 8
-    assert price(plan, DEFAULT) < price(decision(lookups(), 0)[1], DEFAULT)
+    assert price(plan) < price(decision(lookups(), 0)[1])
 
 
 @pytest.mark.parametrize("between", ["kept", "text"])
