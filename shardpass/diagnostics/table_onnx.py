@@ -18,9 +18,10 @@ NOT_A_MODEL = Code(
 )
 OLD_IR = Code(
     "SP703",
-    "the model has IR version {found}, and multi-device annotations exist from version 11 on",
+    "the model has IR version {found} and multi-device annotations, which exist from version 11 on",
     "save the model with ir_version = 11 or later",
-    explanation="Readers of older IR versions ignore the fields `configuration` and `device_configurations`.",
+    explanation="Readers of older IR versions ignore the fields `configuration` and `device_configurations`. Models of "
+    "older IR versions that have none are read.",
 )
 NO_CONFIGURATION = Code(
     "SP704",
@@ -48,6 +49,27 @@ TOO_FEW_INPUTS = Code(
     "{node}: {op} needs at least {least} inputs and has {count}",
     "give the node all its inputs; `onnx.checker.check_model` says more about a damaged model",
     explanation="Example: a `MatMul` of one matrix. The rules of the op speak of inputs that the node lacks.",
+)
+CONVERTED = Code(
+    "SP708",
+    "the model is of opset {opset} and was converted to opset {target}",
+    "export the model at opset {target} or later to be without the conversion",
+    severity=Severity.REMARK,
+    explanation="The rules and the bridge know the ops of opset 13 and later. `onnx.version_converter` brings older "
+    "models there; names of values stay, and so do annotations.",
+)
+BAD_BINDING = Code(
+    "SP709",
+    "{reason}",
+    "give a name that the model has ({known}), and a value that fits",
+    explanation="`--dim N=8` gives the symbolic dimension N of the model's inputs a size, and `--constant axes=[0]` "
+    "makes an input a constant of the model.",
+)
+NOT_CONVERTED = Code(
+    "SP710",
+    "the model is of opset {opset}, and onnx cannot convert it to opset {target}: {reason}",
+    "export the model at opset {target} or later",
+    explanation="`onnx.version_converter` has no adapter for some op of the model, or finds the model invalid.",
 )
 
 CONFIGURATION = Code(

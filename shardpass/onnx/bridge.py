@@ -16,7 +16,7 @@ Raises: SP706 for an op without a kernel, a shape that is not static, or a spec 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,11 +31,11 @@ from shardpass.diagnostics.table_onnx import CONFIGURATION, NO_BRIDGE
 from shardpass.ir.annotations import CONSTRAINT, SHARDING, make_custom_call, set_num_devices
 from shardpass.ir.context import parse_module
 from shardpass.ir.tensors import every_op, operation
-from shardpass.onnx.kernels import KERNELS, Unsupported
+from shardpass.onnx.kernels import READ_INPUTS
 from shardpass.onnx.model import Configuration, Model, Node
+from shardpass.onnx.tracing import SCOPE, Tracer
 from shardpass.sharding.notations.onnx_sharding import sharding_of_spec
 
-FIRST_OPSET = 13
 SMALL = 64  # elements of an initializer of integers that is taken as a constant
 
 _constraint = Primitive("onnx_sharding_spec")
@@ -66,19 +66,23 @@ class Program:
 def to_stablehlo(model: Model, configuration: str | None = None) -> Program:
     """The program of ``model`` for one of its configurations, the first where none is named."""
     chosen = _configuration(model, configuration)
-    _refuse_opset(model)
     weights, constants = _initializers(model)
     inputs = tuple(t.name for t in model.proto.graph.input if t.name not in weights and t.name not in constants)
     outputs = tuple(t.name for t in model.proto.graph.output)
+
+    def placed(node: Node, name: str, value: Any) -> Any:
+        if chosen is None or not node.annotations or not isinstance(value, jax.Array):
+            return value
+        sharding = _spec(model, node, chosen, name, np.ndim(value))
+        return value if sharding is None else _constraint.bind(value, sharding=sharding)
+
     with jax.enable_x64(True):
         arguments = [_abstract(model, name) for name in inputs]
         arguments += [jax.ShapeDtypeStruct(value.shape, value.dtype) for value in weights.values()]
 
         def main(*values: Any) -> list[Any]:
             known = {**constants, **dict(zip((*inputs, *weights), values, strict=True))}
-            for node in model.nodes:
-                with jax.named_scope(f"{_SCOPE}{node.number}"):
-                    _run(model, node, chosen, known)
+            Tracer.of(model, placed).main(known)
             return [_output(model, name, known) for name in outputs]
 
         text = jax.jit(main, keep_unused=True).lower(*arguments).as_text(debug_info=True)
@@ -89,9 +93,6 @@ def to_stablehlo(model: Model, configuration: str | None = None) -> Program:
     return Program(module.operation.get_asm(enable_debug_info=True), inputs, weights, outputs)
 
 
-_SCOPE = "onnx_node_"
-
-
 def _name_places(module: Any, model: Model) -> None:
     """Gives each op the place of its node, which JAX has kept in the name of its scope."""
     places = [
@@ -99,7 +100,7 @@ def _name_places(module: Any, model: Model) -> None:
         for node in model.nodes
     ]
     for op in map(operation, every_op(module.operation)):
-        found = re.search(rf"{_SCOPE}(\d+)", str(op.location))
+        found = re.search(rf"{SCOPE}(\d+)", str(op.location))
         if found is not None:
             op.location = places[int(found[1])]
 
@@ -114,26 +115,20 @@ def _configuration(model: Model, name: str | None) -> Configuration | None:
     raise CONFIGURATION.error(model.place, where="model", reason=f"there is no configuration '{name}'", known=known)
 
 
-def _refuse_opset(model: Model) -> None:
-    for one in model.proto.opset_import:
-        if one.domain in ("", "ai.onnx") and one.version < FIRST_OPSET:
-            reason = f"the model is of opset {one.version}, and {FIRST_OPSET} is the first that is known"
-            raise NO_BRIDGE.error(model.place, node="model", op="it", reason=reason)
-
-
 def _initializers(model: Model) -> tuple[dict[str, Any], dict[str, Any]]:
     """Weights, and constants that shapes and axes are read from."""
     from onnx import numpy_helper
 
     weights: dict[str, Any] = {}
     constants: dict[str, Any] = {}
+    read = {node.inputs[k] for node in model.nodes for k in READ_INPUTS.get(node.op, ()) if k < len(node.inputs)}
     for tensor in model.proto.graph.initializer:
         if tensor.external_data:
             reason = f"the weight '{tensor.name}' is in another file"
             raise NO_BRIDGE.error(model.place, node="model", op="it", reason=reason)
         value = numpy_helper.to_array(tensor)
         is_small = value.size <= SMALL and value.dtype.kind in "iub"
-        (constants if is_small or value.ndim == 0 else weights)[tensor.name] = value
+        (constants if is_small or value.ndim == 0 or tensor.name in read else weights)[tensor.name] = value
     return weights, constants
 
 
@@ -155,60 +150,19 @@ def _abstract(model: Model, name: str) -> Any:
 
 
 def _output(model: Model, name: str, known: Mapping[str, Any]) -> Any:
-    if name not in known:
-        reason = "no graph input, weight or node makes it"
-        raise NO_BRIDGE.error(model.place, node=f"graph output '{name}'", op="it", reason=reason)
-    return known[name]
+    reason = "no graph input, weight or node makes it"
+    if name in known:
+        value = known[name]
+        if isinstance(value, jax.Array | np.ndarray):
+            return value
+        reason = "it is a sequence or an optional value"
+    raise NO_BRIDGE.error(model.place, node=f"graph output '{name}'", op="it", reason=reason)
 
 
-def _run(model: Model, node: Node, configuration: Configuration | None, known: dict[str, Any]) -> None:
-    """Computes the node's outputs from ``known``, and adds them."""
-    kernel = KERNELS.get(node.op) if node.domain in ("", "ai.onnx") else None
-    if kernel is None:
-        raise NO_BRIDGE.error(model.place, node=node, op=node.op, reason="it has no kernel")
-    shardings = _shardings(model, node, configuration, known)
-    if absent := [name for name in node.inputs if name and name not in known]:
-        reason = f"no graph input, weight or earlier node makes its input '{absent[0]}'"
-        raise NO_BRIDGE.error(model.place, node=node, op=node.op, reason=reason)
-    inputs = [_placed(known[name], shardings.get(name)) if name else None for name in node.inputs]
-    try:
-        results = _computed(node, inputs)
-    except Unsupported as why:
-        raise NO_BRIDGE.error(model.place, node=node, op=node.op, reason=str(why)) from None
-    except (TypeError, ValueError) as error:  # JAX: shapes or types that do not fit
-        reason = str(error).splitlines()[0]
-        raise NO_BRIDGE.error(model.place, node=node, op=node.op, reason=reason) from None
-    for name, value in zip(node.outputs, results, strict=False):
-        if name:
-            known[name] = _placed(value, _spec(model, node, configuration, name, np.ndim(value)))
-
-
-def _computed(node: Node, inputs: Sequence[Any]) -> tuple[Any, ...]:
-    kernel = KERNELS[node.op]
-    if all(value is None or isinstance(value, np.ndarray) for value in inputs) or node.op == "Shape":
-        with jax.ensure_compile_time_eval():
-            return tuple(np.asarray(value) for value in kernel(node, inputs))
-    return kernel(node, inputs)
-
-
-def _placed(value: Any, sharding: str | None) -> Any:
-    return value if sharding is None or isinstance(value, np.ndarray) else _constraint.bind(value, sharding=sharding)
-
-
-def _shardings(
-    model: Model, node: Node, configuration: Configuration | None, known: Mapping[str, Any]
-) -> dict[str, str | None]:
-    return {
-        name: _spec(model, node, configuration, name, np.ndim(known[name]))
-        for name in node.inputs
-        if name and name in known
-    }
-
-
-def _spec(model: Model, node: Node, configuration: Configuration | None, name: str, rank: int) -> str | None:
+def _spec(model: Model, node: Node, configuration: Configuration, name: str, rank: int) -> str | None:
     """What the node says of one of its tensors, as XLA writes it."""
     for annotation in node.annotations:
-        if configuration is None or annotation.configuration != configuration.name:
+        if annotation.configuration != configuration.name:
             continue
         for spec in annotation.specs:
             if spec.tensor_name == name:

@@ -76,7 +76,7 @@ def check_model(model: Model, *, strict: bool = False, extended: bool = False) -
     ``strict``: a rule that only a redistribution would satisfy is an error, and so is a split that no rule covers.
     ``extended``: ops that the documents list in no group have the rules of the group that they evidently belong to.
     """
-    findings = list(check_configurations(model))
+    findings = [*model.remarks, *check_configurations(model)]
     if not model.configurations:
         findings.append(NO_CONFIGURATION.at(model.place))
     completed = []

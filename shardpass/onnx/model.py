@@ -1,21 +1,22 @@
 """An ONNX model as values: configurations, tensors, nodes and their sharding specs; and how it is read.
 
-The package ``onnx`` is imported here and in ``complete``, when a model is read: it is an extra.
+The package ``onnx`` is imported here, when a model is read: it is an extra.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from shardpass.diagnostics import Place
-from shardpass.diagnostics.table_onnx import NO_ONNX, NOT_A_MODEL, OLD_IR
+from shardpass.diagnostics import Diagnostic, Place
+from shardpass.diagnostics.table_onnx import NO_ONNX, NOT_A_MODEL
+from shardpass.onnx.binding import bind
+from shardpass.onnx.versions import modernized, opset_of
 from shardpass.sharding.notations.onnx_proto import from_proto
 from shardpass.sharding.notations.onnx_spec import ShardingSpec
 
-FIRST_IR = 11  # the first IR version with multi-device annotations
 Dim = int | str | None  # a size, a name, or nothing known
 
 
@@ -66,10 +67,17 @@ class Node:
     def __str__(self) -> str:
         return f"node '{self.name}' ({self.op})" if self.name else f"node {self.number} ({self.op})"
 
+    def with_attributes(self, attributes: Mapping[str, Any]) -> Node:
+        """The node with other attributes."""
+        return replace(self, attributes=attributes)
+
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """``constants``: initializers and the values of Constant nodes that are small, by name, as NumPy arrays."""
+    """``constants``: initializers and the values of Constant nodes that are small, by name, as NumPy arrays.
+
+    ``opset``: the version of ONNX's own ops. ``remarks``: what reading did to the model.
+    """
 
     place: Place
     configurations: tuple[Configuration, ...]
@@ -78,6 +86,8 @@ class Model:
     sources: frozenset[str]  # graph inputs and initializers
     constants: Mapping[str, Any]
     proto: Any
+    opset: int
+    remarks: tuple[Diagnostic, ...] = ()
 
     def tensor(self, name: str) -> Tensor:
         return self.tensors.get(name) or Tensor()
@@ -96,28 +106,31 @@ def looks_like_a_model(data: bytes, file: str) -> bool:
 _SECOND_TAGS = frozenset((0x12, 0x1A, 0x22, 0x28, 0x32, 0x3A, 0x42, 0x72))
 
 
-def read_model(data: bytes, file: str = "") -> Model:
+def read_model(
+    data: bytes,
+    file: str = "",
+    *,
+    dims: Mapping[str, int] | None = None,
+    constants: Mapping[str, Any] | None = None,
+) -> Model:
     """The model in the bytes of a ``.onnx`` file; tensors in other files are not opened.
 
-    Raises ShardpassError: SP701 the package onnx is absent, SP702 no model, SP703 an IR version before 11.
+    ``dims``: sizes for symbolic dimensions. ``constants``: values for inputs, which become constants of the model. A
+    model of an opset before 13 is converted.
+
+    Raises ShardpassError: SP701 the package onnx is absent, SP702 no model, SP703 annotations in a model of an IR
+    version before 11, SP709 a name or value that does not fit the model, SP710 onnx cannot convert the model.
     """
     place = Place(file)
     try:
         import onnx
     except ImportError:
         raise NO_ONNX.error(place) from None
-    try:
-        proto = onnx.load_model_from_string(data)
-    except Exception as error:  # protobuf raises its own
-        raise NOT_A_MODEL.error(place, reason=str(error).strip().rstrip(".") or "it does not parse") from None
-    if not proto.ir_version or not proto.HasField("graph"):
-        raise NOT_A_MODEL.error(place, reason="it has no IR version, or no graph")
-    if proto.ir_version < FIRST_IR:
-        raise OLD_IR.error(place, found=proto.ir_version)
-    if (name := next(_no_texts(proto), None)) is not None:
-        raise NOT_A_MODEL.error(place, reason=f"the name {name!r} is not UTF-8")
+    proto = _parsed(onnx, data, place)
+    proto, remarks = modernized(onnx, proto, place)
+    bind(onnx, proto, place, dims or {}, constants or {})
     graph = _with_shapes(onnx, proto).graph
-    nodes = tuple(_node(onnx, index, node) for index, node in enumerate(proto.graph.node))
+    nodes = tuple(node_of(index, node) for index, node in enumerate(proto.graph.node))
     return Model(
         place,
         tuple(Configuration(c.name, c.num_devices, tuple(c.device)) for c in proto.configuration),
@@ -126,7 +139,21 @@ def read_model(data: bytes, file: str = "") -> Model:
         frozenset([t.name for t in graph.input] + [t.name for t in graph.initializer]),
         dict(_constants(onnx, proto.graph)),
         proto,
+        opset_of(proto),
+        remarks,
     )
+
+
+def _parsed(onnx: Any, data: bytes, place: Place) -> Any:
+    try:
+        proto = onnx.load_model_from_string(data)
+    except Exception as error:  # protobuf raises its own
+        raise NOT_A_MODEL.error(place, reason=str(error).strip().rstrip(".") or "it does not parse") from None
+    if not proto.ir_version or not proto.HasField("graph"):
+        raise NOT_A_MODEL.error(place, reason="it has no IR version, or no graph")
+    if (name := next(_no_texts(proto), None)) is not None:
+        raise NOT_A_MODEL.error(place, reason=f"the name {name!r} is not UTF-8")
+    return proto
 
 
 def _no_texts(proto: Any) -> Iterator[bytes]:
@@ -180,7 +207,10 @@ def _bits(onnx: Any, kind: int) -> int:
         return 0
 
 
-def _node(onnx: Any, number: int, proto: Any) -> Node:
+def node_of(number: int, proto: Any) -> Node:
+    """The node in a NodeProto of the model, of one of its graphs, or of a function."""
+    import onnx
+
     attributes = {}
     for attribute in proto.attribute:
         value = onnx.helper.get_attribute_value(attribute)

@@ -111,7 +111,7 @@ def test_the_completed_model_needs_nothing_more(models: Any, tmp_path: Path, cap
 
 @pytest.mark.parametrize(
     ("data", "code"),
-    [(b"", "SP702"), (b"\x08\x0b\xff\xff\xff", "SP702"), (b"\x08\x0a\x3a\x00", "SP703"), (b"\x08\x0b\x3a\x00", "")],
+    [(b"", "SP702"), (b"\x08\x0b\xff\xff\xff", "SP702"), (b"\x08\x0a\x3a\x00", ""), (b"\x08\x0b\x3a\x00", "")],
     ids=["empty", "damaged", "old IR", "empty graph"],
 )
 def test_files_that_are_no_multi_device_model(data: bytes, code: str, models: Any, tmp_path: Path, capsys: Any) -> None:

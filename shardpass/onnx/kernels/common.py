@@ -1,0 +1,58 @@
+"""What kernels share: their type, how a kernel refuses a node, and how constants are read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from shardpass.onnx.model import Node
+
+Array = Any
+Kernel = Callable[[Node, Sequence[Any]], tuple[Array, ...]]
+
+
+class Unsupported(Exception):
+    """Why a node of a known op cannot be built."""
+
+
+def numbers(value: Any, what: str) -> list[int]:
+    """The integers of an input that must be constant."""
+    return [int(number) for number in constant(value, what).reshape(-1)]
+
+
+def constant(value: Any, what: str) -> np.ndarray:
+    """An input that must be constant."""
+    if not isinstance(value, np.ndarray | np.generic):
+        raise Unsupported(f"its {what} must be constant")
+    return np.asarray(value)
+
+
+def optional(inputs: Sequence[Any], index: int) -> Any:
+    """The input number ``index``; None where the node leaves it out."""
+    return inputs[index] if index < len(inputs) else None
+
+
+def each(function: Callable[..., Array]) -> Kernel:
+    """The kernel of an op that is a function of its inputs alone."""
+    return lambda node, inputs: (function(*inputs),)
+
+
+def axes_of(node: Node, inputs: Sequence[Any]) -> list[int] | None:
+    """The axes of an op that takes them as an attribute (older opsets) or as its second input; None: not given."""
+    if node.attributes.get("axes"):
+        return list(node.attributes["axes"])
+    given = optional(inputs, 1)
+    return None if given is None else numbers(given, "axes") or None
+
+
+def dtype_of(number: int) -> np.dtype[Any]:
+    """NumPy's type for an element type of ONNX."""
+    from onnx import helper
+
+    try:
+        kind: np.dtype[Any] = np.dtype(helper.tensor_dtype_to_np_dtype(number))
+    except (KeyError, TypeError, ValueError):
+        raise Unsupported(f"the element type number {number} is none of NumPy's") from None
+    return kind
