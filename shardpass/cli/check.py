@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from shardpass.cli.common import MODULE_HELP, Pieces, argument_parser, guarded, read_module, write_output
 from shardpass.cli.findings import FORMATS, summary
+from shardpass.cli.onnx_input import add_onnx_options, is_model, model_of
 from shardpass.diagnostics import Diagnostic, Severity, ShardpassError, collect
 from shardpass.diagnostics.printable import joined, on_one_line
 
 if TYPE_CHECKING:
-    from shardpass.ir.doors import Given
+    from shardpass.ir.doors import Given, LargeFile
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -60,6 +61,12 @@ def _parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="ONNX: also write the program in StableHLO with the same shardings, for the other commands",
     )
+    parser.add_argument(
+        "--propagate",
+        action="store_true",
+        help="ONNX: ops without rules make their outputs as shardpass's own propagation has them",
+    )
+    add_onnx_options(parser)
     return parser
 
 
@@ -76,12 +83,7 @@ def _run(argv: Sequence[str]) -> int:
     if len(wanted) > 1:
         parser.error(f"{' and '.join(wanted)} both write to stdout; give the output a file")
     data, file = read_module(parser, args.module)
-    from shardpass.onnx.model import looks_like_a_model
-
-    if looks_like_a_model(data if isinstance(data, bytes) else b"", file):
-        found = _check_onnx(data if isinstance(data, bytes) else data.read(), file, args)
-    else:
-        found = _check_module(data, file, args)
+    found = _check_onnx(parser, data, file, args) if is_model(data, file) else _check_module(data, file, args)
     errors = any(d.severity is Severity.ERROR for d in found)
     if args.format != "text":
         print(FORMATS[args.format](file, found))
@@ -96,15 +98,19 @@ def _run(argv: Sequence[str]) -> int:
     return int(errors)
 
 
-def _check_onnx(data: bytes, file: str, args: argparse.Namespace) -> Sequence[Diagnostic]:
-    from shardpass.onnx import check_model, completed_model, read_model
+def _check_onnx(
+    parser: argparse.ArgumentParser, data: bytes | LargeFile, file: str, args: argparse.Namespace
+) -> Sequence[Diagnostic]:
+    from shardpass import onnx
+    from shardpass.onnx import check_model, completed_model
     from shardpass.onnx.check import summary_lines
 
+    beyond = onnx.propagated if args.propagate else None
     try:
-        model = read_model(data, file)
+        model = model_of(parser, data, file, args)
+        report = check_model(model, strict=args.strict, extended=args.extended, beyond=beyond)
     except ShardpassError as error:
         return error.diagnostics
-    report = check_model(model, strict=args.strict, extended=args.extended)
     if args.print_inferred:
         print(joined(summary_lines(model, report)))
     if args.output is not None:

@@ -19,6 +19,7 @@ from shardpass.cli.common import (
     use_machine,
     write_output,
 )
+from shardpass.cli.onnx_input import add_onnx_options, as_module
 
 if TYPE_CHECKING:
     from shardpass.ir.doors import Given
@@ -38,7 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argument_parser("shardpass-explain", DESCRIPTION)
     add = parser.add_argument
-    add("module", nargs="?", metavar="MODULE", help=MODULE_HELP)
+    add("module", nargs="?", metavar="MODULE", help=f"{MODULE_HELP}; or an ONNX model")
     add("--json", action="store_true", help="print JSON")
     add("--html", metavar="FILE", help="write a page of HTML that needs no other file")
     add(
@@ -89,6 +90,7 @@ def _parser() -> argparse.ArgumentParser:
         "or a machine as --machine takes it (where it saves time)",
     )
     add_machine(parser)
+    add_onnx_options(parser)
     return parser
 
 
@@ -121,6 +123,7 @@ def _run(argv: Sequence[str]) -> int:
     from dataclasses import replace
 
     data, file = read_module(parser, args.module)
+    data = as_module(parser, data, file, args)
     folders = [Path.cwd(), *map(Path, args.source)]
     given = ("machine", "effort", "matmul_loops", "constraints")
     taken: dict[str, Any] = {name: getattr(args, name) for name in given}

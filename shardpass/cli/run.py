@@ -22,6 +22,7 @@ from shardpass.cli.common import (
     read_module,
     use_machine,
 )
+from shardpass.cli.onnx_input import add_onnx_options, is_model, model_of, program_of
 from shardpass.diagnostics import NOWHERE, Place, on_one_line, report
 from shardpass.diagnostics import table_runtime as table
 from shardpass.runtime.process_environment import COUNT
@@ -58,7 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argument_parser("shardpass-run", DESCRIPTION, pipeline=True)
     add = parser.add_argument
-    add("module", nargs="?", metavar="MODULE", help=MODULE_HELP)
+    add("module", nargs="?", metavar="MODULE", help=f"{MODULE_HELP}; or an ONNX model")
     add("pipeline", nargs="?", metavar="PIPELINE", help="the passes to run on MODULE first, such as partition")
     add(
         "--devices",
@@ -75,6 +76,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--interpreter", action="store_true", help="run on StableHLO's reference interpreter instead of XLA")
     add("--seed", type=int, default=0, metavar="S", help="the seed of the random inputs (default: 0)")
     add("--json", action="store_true", help="print JSON")
+    add_onnx_options(parser)
     return parser
 
 
@@ -87,15 +89,33 @@ def _run(argv: Sequence[str]) -> int:
     if os.environ[LOG_LEVEL] == "1":  # what XLA says by default, before it is loaded: no warnings
         os.environ[LOG_LEVEL] = "2"
     data, file = read_module(parser, args.module)
+    known, evaluator, first = None, None, None
+    if is_model(data, file):
+        model = model_of(parser, data, file, args)
+        # a model's constants are computed by JAX, which has its devices from then on
+        first = _make_devices(args.devices or max((one.num_devices for one in model.configurations[:1]), default=1))
+        program = program_of(model)
+        data, known = program.text.encode(), program.known()
+        if args.check:
+            from shardpass.onnx.evaluator import evaluator_of
+
+            evaluator = evaluator_of(model, program)
     module = _partitioned(data, file, args.pipeline, args.machine)
     if args.check and args.pipeline is None:
         raise table.CHECK_NEEDS_WHOLE.error(Place(file) if file else NOWHERE, file=file)
-    first = _make_devices(args.devices or _needed(module))
+    first = _make_devices(args.devices or _needed(module)) if first is None else first
 
     from shardpass.runtime.run_report import try_out
 
     modelled = _modelled(module, file)
-    trial = try_out(module, original=data if args.check else None, seed=args.seed, interpreter=args.interpreter)
+    trial = try_out(
+        module,
+        original=data if args.check else None,
+        seed=args.seed,
+        interpreter=args.interpreter,
+        known=known,
+        witness=evaluator,
+    )
     if args.json and first:
         times = {"machine": modelled.profile, "seconds": modelled.seconds}
         print(json.dumps(trial.as_dict() | times, indent=2))
@@ -275,7 +295,7 @@ def _print_special(console: Console, check: Check) -> None:
     elif special.remarks:
         verdict = special.remarks[0].code
     elif special.compared:
-        verdict = f"as in {check.reference}"
+        verdict = f"as in {check.special_reference or check.reference}"
     else:
         return
     console.print(on_one_line(f"NaN, infinities and -0: {verdict}"), markup=False)

@@ -149,6 +149,22 @@ REPARTITIONED = Code(
     explanation="An input without a spec takes that of its producer, or is unsharded, and that breaks a rule of the "
     "op. A redistribution before the op settles it. Under `--strict` it is an error, as the documents' rules say.",
 )
+SOME_DEVICES = Code(
+    "SP724",
+    "{node}: the spec of '{tensor}' names {named} of {count} devices, or groups of different sizes; in StableHLO "
+    "{what}",
+    "name all devices in groups of one size, if the copies are not intended",
+    severity=Severity.REMARK,
+    explanation="StableHLO gives each tile to equally many devices. Devices without a shard get copies where that "
+    "comes out even: two shards on two of four devices are on all four then, twice. Else every device gets the whole "
+    "tensor.",
+)
+BAD_GIVEN = Code(
+    "SP725",
+    "{reason}",
+    "give a value of the model and its sharding over the axes of --mesh, as in {hint}",
+    explanation="`--sharding 'x=P(\"data\")' --mesh data=4,model=2` gives a model shardings beside its file.",
+)
 SAME_SPLIT = Code(
     "SP731",
     "ONNX-B1: {node}: {reason}",
@@ -189,4 +205,19 @@ NO_RULE_GIVEN = Code(
     severity=Severity.WARNING,
     explanation="The formalism groups only some of ONNX's ops. `--extended` adds those that evidently belong to a "
     "group, such as Div, Relu and Sqrt.",
+)
+PROPAGATED = Code(
+    "SP753",
+    "{rule}: {node}: {op} has no sharding rules in ONNX's formalism; by shardpass's propagation it makes {layouts}",
+    "write the specs of its outputs, if they shall be others",
+    severity=Severity.REMARK,
+    explanation="Under `--propagate` an op that the documents exclude, or list in no group, makes its outputs as "
+    "shardpass's own propagation has them.",
+)
+NO_EVALUATOR = Code(
+    "SP761",
+    "onnx's reference evaluator cannot run the model: {reason}",
+    "run without --check, or give inputs that the model takes with --constant",
+    explanation="`shardpass run --check` compares an ONNX model's outputs with those of `onnx.reference`, which fails "
+    "on some models, and on indices that lie outside of an array.",
 )

@@ -7,10 +7,12 @@
     print(shardpass.onnx.draw(layout, (8, 12)))        # which devices hold which block
 
     program = shardpass.onnx.to_stablehlo(model)       # to partition and run it; needs JAX
+    shardpass.onnx.check_model(model, beyond=shardpass.onnx.propagated)   # ops without rules, by propagation
 
 The package ``onnx`` (the extra ``shardpass[onnx]``) is imported when a model is read.
 """
 
+from importlib import import_module
 from typing import Any
 
 from shardpass.onnx.check import Report, check_model
@@ -28,15 +30,17 @@ __all__ = [
     "draw",
     "layout_of",
     "looks_like_a_model",
+    "propagated",
     "read_model",
     "spec_of",
     "to_stablehlo",
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name != "to_stablehlo":
-        raise AttributeError(f"module 'shardpass.onnx' has no attribute {name!r}")
-    from shardpass.onnx.bridge import to_stablehlo  # imports JAX, which checking does not need
+_NEED_JAX = {"propagated": "shardpass.onnx.by_propagation", "to_stablehlo": "shardpass.onnx.bridge"}
 
-    return to_stablehlo
+
+def __getattr__(name: str) -> Any:
+    if name not in _NEED_JAX:
+        raise AttributeError(f"module 'shardpass.onnx' has no attribute {name!r}")
+    return getattr(import_module(_NEED_JAX[name]), name)  # imports JAX, which checking does not need

@@ -16,7 +16,7 @@ Raises: SP706 for an op without a kernel, a shape that is not static, or a spec 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,15 +26,25 @@ from jax.extend.core import Primitive
 from jax.interpreters import mlir
 from jaxlib.mlir import ir
 
-from shardpass.diagnostics import ShardpassError
-from shardpass.diagnostics.table_onnx import CONFIGURATION, NO_BRIDGE
-from shardpass.ir.annotations import CONSTRAINT, SHARDING, make_custom_call, set_num_devices
+from shardpass.diagnostics import ShardpassError, report
+from shardpass.diagnostics.table_onnx import CONFIGURATION, NO_BRIDGE, SOME_DEVICES
+from shardpass.ir.annotations import (
+    CONSTRAINT,
+    SHARDING,
+    Signature,
+    main_of,
+    make_custom_call,
+    set_mesh,
+    set_num_devices,
+)
 from shardpass.ir.context import parse_module
 from shardpass.ir.tensors import every_op, operation
 from shardpass.onnx.kernels import READ_INPUTS
 from shardpass.onnx.model import Configuration, Model, Node
 from shardpass.onnx.tracing import SCOPE, Tracer
+from shardpass.onnx.widening import is_uneven, whole, widened
 from shardpass.sharding.notations.onnx_sharding import sharding_of_spec
+from shardpass.sharding.notations.onnx_spec import ShardingSpec
 
 SMALL = 64  # elements of an initializer of integers that is taken as a constant
 
@@ -58,6 +68,10 @@ class Program:
     weights: Mapping[str, Any]
     outputs: tuple[str, ...]
 
+    def known(self) -> dict[int, Any]:
+        """The values of main's arguments that are weights, by number."""
+        return dict(enumerate(self.weights.values(), len(self.inputs)))
+
     def arguments(self, inputs: Mapping[str, Any]) -> list[Any]:
         """The arguments of main, for values of the graph's inputs by name."""
         return [*(np.asarray(inputs[name]) for name in self.inputs), *self.weights.values()]
@@ -65,15 +79,25 @@ class Program:
 
 def to_stablehlo(model: Model, configuration: str | None = None) -> Program:
     """The program of ``model`` for one of its configurations, the first where none is named."""
+    outputs = tuple(info.name for info in model.proto.graph.output)
+    return _program(model, configuration, outputs)
+
+
+def program_of_all_values(model: Model, configuration: str | None = None) -> Program:
+    """The program whose results are all arrays that the model's nodes make and that are no constants."""
+    return _program(model, configuration, None)
+
+
+def _program(model: Model, configuration: str | None, wanted: tuple[str, ...] | None) -> Program:
     chosen = _configuration(model, configuration)
     weights, constants = _initializers(model)
     inputs = tuple(t.name for t in model.proto.graph.input if t.name not in weights and t.name not in constants)
-    outputs = tuple(t.name for t in model.proto.graph.output)
+    outputs: list[str] = []
 
     def placed(node: Node, name: str, value: Any) -> Any:
         if chosen is None or not node.annotations or not isinstance(value, jax.Array):
             return value
-        sharding = _spec(model, node, chosen, name, np.ndim(value))
+        sharding = _annotated(model, node, chosen, name, np.ndim(value))
         return value if sharding is None else _constraint.bind(value, sharding=sharding)
 
     with jax.enable_x64(True):
@@ -83,14 +107,34 @@ def to_stablehlo(model: Model, configuration: str | None = None) -> Program:
         def main(*values: Any) -> list[Any]:
             known = {**constants, **dict(zip((*inputs, *weights), values, strict=True))}
             Tracer.of(model, placed).main(known)
+            outputs[:] = _made(model, known) if wanted is None else wanted
             return [_output(model, name, known) for name in outputs]
 
         text = jax.jit(main, keep_unused=True).lower(*arguments).as_text(debug_info=True)
-    module = parse_module(text, model.place.file or "model.onnx")
+    module = parse_module(_with_names(text, (*inputs, *weights)), model.place.file or "model.onnx")
     with module.context:
         set_num_devices(module, chosen.num_devices if chosen else 1)
+        if chosen is not None and chosen == model.configurations[0]:
+            if model.mesh is not None:
+                set_mesh(module, model.mesh)
+            _split_arguments(module, model, chosen, (*inputs, *weights))
         _name_places(module, model)
-    return Program(module.operation.get_asm(enable_debug_info=True), inputs, weights, outputs)
+    return Program(module.operation.get_asm(enable_debug_info=True), inputs, weights, tuple(outputs))
+
+
+def _with_names(text: str, names: Sequence[str]) -> str:
+    """The program with the arguments called as in the model, where JAX calls them values[0], values[1] and so on."""
+
+    def named(match: re.Match[str]) -> str:
+        name = names[int(match[1])]
+        return f'loc("{name}")' if re.fullmatch(r"[\w./:-]+", name, re.ASCII) else match[0]
+
+    return re.sub(r'loc\("values\[(\d+)\]"\)', named, text)
+
+
+def _made(model: Model, known: Mapping[str, Any]) -> list[str]:
+    names = dict.fromkeys(name for node in model.nodes for name in node.outputs)
+    return [name for name in names if isinstance(known.get(name), jax.Array)]
 
 
 def _name_places(module: Any, model: Model) -> None:
@@ -159,16 +203,39 @@ def _output(model: Model, name: str, known: Mapping[str, Any]) -> Any:
     raise NO_BRIDGE.error(model.place, node=f"graph output '{name}'", op="it", reason=reason)
 
 
-def _spec(model: Model, node: Node, configuration: Configuration, name: str, rank: int) -> str | None:
+def _annotated(model: Model, node: Node, configuration: Configuration, name: str, rank: int) -> str | None:
     """What the node says of one of its tensors, as XLA writes it."""
     for annotation in node.annotations:
         if annotation.configuration != configuration.name:
             continue
         for spec in annotation.specs:
             if spec.tensor_name == name:
-                try:
-                    return str(sharding_of_spec(spec, rank, configuration.num_devices))
-                except ShardpassError as error:
-                    reason = f"the spec of '{name}': {error.diagnostics[0].message}"
-                    raise NO_BRIDGE.error(model.place, node=node, op=node.op, reason=reason) from None
+                return _written(model, node, configuration, spec, rank)
     return None
+
+
+def _written(model: Model, node: Node | str, configuration: Configuration, spec: ShardingSpec, rank: int) -> str:
+    """A spec as XLA writes it; one that names some of the devices is widened to all, with a remark."""
+    count, name = configuration.num_devices, spec.tensor_name
+    if is_uneven(spec, count):
+        wider = widened(spec, count)
+        named = len({device for group in spec.holders() for device in group})
+        what = "the others hold copies of its shards" if wider else "each device holds all of the tensor"
+        report(SOME_DEVICES.at(model.place, node=node, tensor=name, named=named, count=count, what=what))
+        spec = wider or whole(spec, count)
+    try:
+        return str(sharding_of_spec(spec, rank, count))
+    except ShardpassError as error:
+        reason = f"the spec of '{name}': {error.diagnostics[0].message}"
+        raise NO_BRIDGE.error(model.place, node=node, op="the node", reason=reason) from None
+
+
+def _split_arguments(module: Any, model: Model, configuration: Configuration, names: Sequence[str]) -> None:
+    """Gives the arguments of main the shardings that stand beside the model."""
+    signature = Signature(main_of(module))
+    for name, attributes in zip(names, signature.arguments, strict=True):
+        if name in model.given:
+            rank = len(model.tensor(name).shape or ())
+            text = _written(model, f"input '{name}'", configuration, model.given[name], rank)
+            attributes[SHARDING] = ir.StringAttr.get(text)
+    signature.write()

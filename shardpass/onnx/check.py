@@ -14,7 +14,7 @@ A node without any split is fine, whatever its op. Cost: O(nodes * shards).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -24,6 +24,7 @@ from shardpass.diagnostics.table_onnx import (
     COMPOSITION,
     NO_CONFIGURATION,
     NO_RULE_GIVEN,
+    PROPAGATED,
     REPARTITIONED,
     RESHARD_AFTER,
     RESHARD_BEFORE,
@@ -70,18 +71,25 @@ class Report:
     completed: tuple[Completed, ...]
 
 
-def check_model(model: Model, *, strict: bool = False, extended: bool = False) -> Report:
+Beyond = Callable[[Model, Configuration], Mapping[str, Layout]]
+
+
+def check_model(model: Model, *, strict: bool = False, extended: bool = False, beyond: Beyond | None = None) -> Report:
     """All findings on a model, errors first, and its layouts for each configuration.
 
     ``strict``: a rule that only a redistribution would satisfy is an error, and so is a split that no rule covers.
     ``extended``: ops that the documents list in no group have the rules of the group that they evidently belong to.
+    ``beyond``: says how an op without rules makes its outputs, such as ``shardpass.onnx.propagated``.
     """
     findings = [*model.remarks, *check_configurations(model)]
     if not model.configurations:
         findings.append(NO_CONFIGURATION.at(model.place))
     completed = []
     for configuration in model.configurations:
-        flow = _Flow(model, configuration, strict, extended)
+        layouts = beyond(model, configuration) if beyond else {}
+        flow = _Flow(model, configuration, strict, extended, layouts)
+        if configuration == model.configurations[0]:
+            flow.made.update((name, layout_of(spec, flow.rank(name))) for name, spec in model.given.items())
         completed.append(Completed(configuration, [flow.node(node) for node in model.nodes]))
         findings += flow.findings
     order = list(Severity)
@@ -95,6 +103,7 @@ class _Flow:
     configuration: Configuration
     strict: bool
     extended: bool
+    beyond: Mapping[str, Layout]
     findings: list[Diagnostic] = field(default_factory=list)
     made: dict[str, Layout | None] = field(default_factory=dict)  # of each node's outputs, at that node
 
@@ -175,7 +184,10 @@ class _Flow:
         if known and split is None and (anywhere or group in (None, Group.UNSUPPORTED)):
             return self._whole(node, placed)
         if group is Group.SOURCE:
-            return {name: Placed(unsharded(self._rank(name)), "ONNX-D2") for name in filter(None, node.outputs)}
+            return {name: Placed(unsharded(self.rank(name)), "ONNX-D2") for name in filter(None, node.outputs)}
+        ruled = known and group not in (None, Group.UNSUPPORTED)
+        if not ruled and (results := self._beyond(node, "ONNX-X2" if group is None else "ONNX-X1")):
+            return results
         if group is Group.UNSUPPORTED:
             self._say(UNSUPPORTED, node=node, op=node.op, tensor=split or _unknown(node, placed))
         elif group is None:
@@ -186,7 +198,15 @@ class _Flow:
             return self._by_rules(node, group, placed)
         return {}
 
-    def _rank(self, name: str) -> int:
+    def _beyond(self, node: Node, rule: str) -> dict[str, Placed]:
+        """The outputs of an op without rules, where something else says how it makes them."""
+        names = [name for name in node.outputs if name in self.beyond]
+        if names:
+            told = " and ".join(f"'{name}' {self.beyond[name]}" for name in names)
+            self._say(PROPAGATED, rule=rule, node=node, op=node.op, layouts=told)
+        return {name: Placed(self.beyond[name], "propagation") for name in names}
+
+    def rank(self, name: str) -> int:
         return len(self.model.tensor(name).shape or ())
 
     def _whole(self, node: Node, placed: dict[str, Placed]) -> dict[str, Placed]:
@@ -205,7 +225,7 @@ class _Flow:
                 self._move(node, "ONNX-B3", f"no device holds all inputs: {told}", name, placed, needed)
         found = {}
         for name in filter(None, node.outputs):
-            rank = self._rank(name)
+            rank = self.rank(name)
             layout = Layout((1,) * rank, (common,)) if common else unsharded(rank)
             found[name] = Placed(layout, "ONNX-B5" if common else "ONNX-D2")
         return found

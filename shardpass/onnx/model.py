@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from shardpass.diagnostics import Diagnostic, Place
 from shardpass.diagnostics.table_onnx import NO_ONNX, NOT_A_MODEL
+from shardpass.onnx.beside import annotate, mesh_of
 from shardpass.onnx.binding import bind
 from shardpass.onnx.versions import modernized, opset_of
+from shardpass.sharding import Mesh
 from shardpass.sharding.notations.onnx_proto import from_proto
 from shardpass.sharding.notations.onnx_spec import ShardingSpec
 
@@ -76,7 +78,8 @@ class Node:
 class Model:
     """``constants``: initializers and the values of Constant nodes that are small, by name, as NumPy arrays.
 
-    ``opset``: the version of ONNX's own ops. ``remarks``: what reading did to the model.
+    ``opset``: the version of ONNX's own ops. ``remarks``: what reading did to the model. ``given``:
+    specs of inputs and weights that stand beside the model, for its first configuration, over the axes of ``mesh``.
     """
 
     place: Place
@@ -88,6 +91,8 @@ class Model:
     proto: Any
     opset: int
     remarks: tuple[Diagnostic, ...] = ()
+    given: Mapping[str, ShardingSpec] = field(default_factory=dict)
+    mesh: Mesh | None = None
 
     def tensor(self, name: str) -> Tensor:
         return self.tensors.get(name) or Tensor()
@@ -112,14 +117,17 @@ def read_model(
     *,
     dims: Mapping[str, int] | None = None,
     constants: Mapping[str, Any] | None = None,
+    shardings: Mapping[str, Any] | None = None,
+    mesh: Any = None,
 ) -> Model:
     """The model in the bytes of a ``.onnx`` file; tensors in other files are not opened.
 
-    ``dims``: sizes for symbolic dimensions. ``constants``: values for inputs, which become constants of the model. A
-    model of an opset before 13 is converted.
+    ``dims``: sizes for symbolic dimensions. ``constants``: values for inputs, which become constants of the model.
+    ``shardings``, over the axes of ``mesh``: see ``beside``. A model of an opset before 13 is converted.
 
     Raises ShardpassError: SP701 the package onnx is absent, SP702 no model, SP703 annotations in a model of an IR
-    version before 11, SP709 a name or value that does not fit the model, SP710 onnx cannot convert the model.
+    version before 11, SP709 a name or value that does not fit the model, SP710 onnx cannot convert the model, SP725 a
+    sharding that does not fit.
     """
     place = Place(file)
     try:
@@ -130,17 +138,24 @@ def read_model(
     proto, remarks = modernized(onnx, proto, place)
     bind(onnx, proto, place, dims or {}, constants or {})
     graph = _with_shapes(onnx, proto).graph
+    tensors = dict(_tensors(onnx, graph))
+    given, over = {}, mesh_of(mesh, place)
+    if shardings or over is not None:
+        shapes = {name: tensor.shape for name, tensor in tensors.items()}
+        given = annotate(proto, place, shapes, shardings or {}, over)
     nodes = tuple(node_of(index, node) for index, node in enumerate(proto.graph.node))
     return Model(
         place,
         tuple(Configuration(c.name, c.num_devices, tuple(c.device)) for c in proto.configuration),
         nodes,
-        dict(_tensors(onnx, graph)),
+        tensors,
         frozenset([t.name for t in graph.input] + [t.name for t in graph.initializer]),
         dict(_constants(onnx, proto.graph)),
         proto,
         opset_of(proto),
         remarks,
+        given,
+        over,
     )
 
 

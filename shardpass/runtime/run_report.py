@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -20,6 +21,7 @@ from shardpass.runtime.inputs import poison, random_inputs
 from shardpass.runtime.partitioned_signature import Boundary, Signature, read_signature, tensor_type
 from shardpass.runtime.processes import whole_value
 from shardpass.runtime.special import Reference, Run, Special, Subject, run_special
+from shardpass.runtime.tiles import Array
 from shardpass.sharding import Mesh, parse_mesh
 
 XLA, INTERPRETER = "XLA", "reference interpreter"
@@ -33,6 +35,7 @@ class Check:
     reference: str
     differences: tuple[Difference, ...]
     special: Special = field(default_factory=Special)
+    special_reference: str = ""  # what special inputs were compared with, where that is another
 
     @property
     def passed(self) -> bool:
@@ -102,18 +105,29 @@ class Trial:
         return found
 
 
-def try_out(module: Any, *, original: Any = None, seed: int = 0, interpreter: bool = False) -> Trial:
+def try_out(
+    module: Any,
+    *,
+    original: Any = None,
+    seed: int = 0,
+    interpreter: bool = False,
+    known: Mapping[int, Array] | None = None,
+    witness: Reference | None = None,
+) -> Trial:
     """Runs a partitioned ``ir.Module`` on random inputs, its padding poisoned.
 
     With ``original``, the annotated module (text or ``ir.Module``), its results are compared with those of one
     device; where it has manual regions, with those of XLA's own partitioner. So are those of special inputs
-    (``runtime.special``).
+    (``runtime.special``). ``known``: values of arguments by number, such as weights. ``witness``: what the results are
+    compared with in place of one device.
 
     Raises:
         ShardpassError: as ``compile``, ``interpret`` and ``compile_single`` do.
     """
     signature = read_signature(module)
     inputs = random_inputs(signature.arguments, seed)
+    for index, value in (known or {}).items():
+        inputs[index] = value
     added = None
     if interpreter:
         make = _interpreted
@@ -129,7 +143,8 @@ def try_out(module: Any, *, original: Any = None, seed: int = 0, interpreter: bo
         refer = partial(reference_of, original)
         reference = refer()
         wanted = reference.run(inputs)
-        checked = Check(reference.name, tuple(compare(results, wanted)))
+        name, held_to = (reference.name, wanted) if witness is None else (witness.name, witness.run(inputs))
+        checked = Check(name, tuple(compare(results, held_to)), special_reference=reference.name)
         if not checked.failed:
             subject = Subject(module, make, run, refer, reference, inputs, wanted)
             checked = replace(checked, special=run_special(subject, signature.arguments, seed))

@@ -92,14 +92,14 @@ def test_a_redistribution_that_a_spec_asks_for_is_partitioned() -> None:
 
 
 ANY = {"X": [4, 6]}
+FUSED = """{device = [0, 1, 2, 3] sharded_dim = [
+    {axis = 0 simple_sharding = [{dim_value = 2 num_shards = 2}, {dim_value = 2 num_shards = 2}]}]}"""
 REFUSED = {
     "an op without a kernel": (model([N("GridSample", ["X", "X"], ["Y"])], ANY), "node 'n0' (GridSample)"),
     "another domain": (model([N("Abs", "X", "Y", domain="com.example")], ANY), "Abs"),
     "a shape with a name": (model([N("Abs", "X", "Y")], {"X": ["batch", 6]}), "graph input 'X'"),
     "axes that are computed": (model([N("ReduceSum", ["X", "A"], ["Y"])], {"X": [4, 6], "A": [1]}), "must be constant"),
-    "groups of different sizes": (
-        model([N("Abs", "X", "Y", {"X": split([[0, 1], [2]], (0, 2))})], ANY, devices=3), "the spec of 'X'",
-    ),
+    "a minor size of a fused axis": (model([N("Abs", "X", "Y", {"X": FUSED})], ANY), "the spec of 'X'"),
     "shapes that do not fit": (model([N("MatMul", ["X", "X"], ["Y"])], ANY), "MatMul"),
 }  # fmt: skip
 

@@ -44,7 +44,7 @@ def test_a_program_that_sends_nothing_is_the_best() -> None:
     bound = efforts(f"module attributes {{mhlo.num_partitions = 8 : i32}} {{ {main} }}")[1][0].bound
     assert bound is not None
     assert str(bound) == "the best sharding in this model"
-    assert bound.price == pytest.approx(64 * 64 / 8 / 4)  # an eighth of the elements, at a quarter of a byte
+    assert bound.price == pytest.approx(3 * 4 * 64 * 64 / 8 / 1e12)  # an eighth of the elements: two read, one written
 
 
 def test_joined_slices_have_no_bound() -> None:

@@ -1,0 +1,32 @@
+"""onnx's reference evaluator as what a run is compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from shardpass.diagnostics.table_onnx import NO_EVALUATOR
+from shardpass.onnx.bridge import Program
+from shardpass.onnx.model import Model
+from shardpass.runtime.special import Reference
+
+NAME = "onnx's reference evaluator"
+
+
+def evaluator_of(model: Model, program: Program) -> Reference:
+    """The evaluator of a model, on the arguments of its program."""
+
+    def run(arguments: Sequence[Any]) -> list[Any]:
+        from onnx.reference import ReferenceEvaluator
+
+        inputs = {name: np.asarray(value) for name, value in zip(program.inputs, arguments, strict=False)}
+        try:
+            with np.errstate(all="ignore"):
+                return [np.asarray(value) for value in ReferenceEvaluator(model.proto).run(None, inputs)]
+        except Exception as error:  # it raises whatever NumPy and it itself raise
+            reason = (str(error).splitlines() or [type(error).__name__])[0]
+            raise NO_EVALUATOR.error(model.place, reason=reason) from None
+
+    return Reference(NAME, run)
