@@ -40,9 +40,10 @@ UNKNOWN_SHAPE = Code(
 NO_BRIDGE = Code(
     "SP706",
     "{node}: {op} cannot be written in StableHLO: {reason}",
-    "the ops that can be are listed in docs/onnx.md; replace the node by some of them",
-    explanation="The bridge from ONNX to StableHLO knows the ops of dense transformers and perceptrons, at static "
-    "shapes, for one configuration.",
+    "give symbolic sizes with --dim, and inputs that shapes are read from with --constant; else replace the node by "
+    "other ops (docs/reference/onnx_coverage.md lists those that cannot be written)",
+    explanation="The bridge from ONNX to StableHLO needs a kernel for the op, or a body that ONNX defines for it, and "
+    "static shapes. It writes one configuration.",
 )
 TOO_FEW_INPUTS = Code(
     "SP707",

@@ -13,7 +13,8 @@ from shardpass.diagnostics import Diagnostic, Place
 from shardpass.diagnostics.table_onnx import CONVERTED, NOT_CONVERTED, OLD_IR
 
 FIRST_IR = 11  # the first IR version with multi-device annotations
-FIRST_OPSET = 13  # the first whose ops are known; older ones are converted to this
+FIRST_OPSET = 13  # the first whose ops are known
+TARGET_OPSET = 15  # of what is converted: BatchNormalization says there whether it trains
 
 
 def opset_of(proto: Any) -> int:
@@ -25,7 +26,7 @@ def opset_of(proto: Any) -> int:
 
 
 def modernized(onnx: Any, proto: Any, place: Place) -> tuple[Any, tuple[Diagnostic, ...]]:
-    """The model at IR version 11 and opset 13 at least, and what was done to it.
+    """The model at IR version 11 at least, and at opset 15 where it was before 13; and what was done to it.
 
     Raises ShardpassError: SP703 annotations in a model of an older IR version, SP710 onnx cannot convert it.
     """
@@ -37,7 +38,7 @@ def modernized(onnx: Any, proto: Any, place: Place) -> tuple[Any, tuple[Diagnost
     proto.ir_version = max(version, FIRST_IR)
     if opset >= FIRST_OPSET:
         return proto, ()
-    return proto, (CONVERTED.at(place, opset=opset, target=FIRST_OPSET),)
+    return proto, (CONVERTED.at(place, opset=opset, target=TARGET_OPSET),)
 
 
 def _spread_slopes(onnx: Any, proto: Any) -> None:
@@ -60,10 +61,10 @@ def _annotated(proto: Any) -> bool:
 
 def _converted(onnx: Any, proto: Any, place: Place, opset: int) -> Any:
     try:
-        made = onnx.version_converter.convert_version(proto, FIRST_OPSET)
+        made = onnx.version_converter.convert_version(proto, TARGET_OPSET)
     except Exception as error:  # the converter raises its own, and protobuf's
         reason = (str(error).strip().splitlines() or ["the converter says nothing more"])[0].rstrip(".")
-        raise NOT_CONVERTED.error(place, opset=opset, target=FIRST_OPSET, reason=reason) from None
+        raise NOT_CONVERTED.error(place, opset=opset, target=TARGET_OPSET, reason=reason) from None
     if opset < 7:
         _spread_slopes(onnx, made)
     # the converter knows no annotations: they belong to the nodes that make the same values

@@ -61,7 +61,7 @@ def test_a_model_of_an_old_opset_is_converted_and_keeps_its_annotations() -> Non
     ]
     proto = model(nodes, {"X": [4, 6]}, opset=9)
     read = read_model(proto.SerializeToString())
-    assert read.opset == 13
+    assert read.opset == 15
     assert [node.op for node in read.nodes if node.op != "Constant"] == ["ReduceSum", "Exp"]
     (annotated,) = [node for node in read.nodes if node.annotations]
     assert annotated.annotations[0].specs[0].tensor_name == "X"
