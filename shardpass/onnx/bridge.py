@@ -5,18 +5,20 @@
     outputs = shardpass.compile(module)(*program.arguments({"x": x}))
 
 The graph is traced node by node with the kernels of ``kernels``. The arguments of main are the graph's inputs, then its
-weights (initializers that are no small integers: those are axes, shapes and bounds). Each spec that a node gives for an
-input or output becomes a constraint (``custom_call @Sharding``) of that value at that node; what has no spec is left
-to propagation. Values that follow from constants alone are computed while building, so a Reshape may take its shape
-from Shape, Gather and Concat. The place of an op is its node: line 3 of the model is the third node.
+weights (initializers, and large Constants, that are no small integers: those are axes, shapes and bounds). Each spec
+that a node gives for an input or output becomes a constraint (``custom_call @Sharding``) of that value at that node;
+what has no spec is left to propagation. Values that follow from constants alone are computed while building, so a
+Reshape may take its shape from Shape, Gather and Concat. The place of an op is its node: line 3 of the model is the
+third node.
 
 Raises: SP706 for an op without a kernel, a shape that is not static, or a spec that XLA's notation cannot express.
 """
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,7 +41,7 @@ from shardpass.ir.annotations import (
 )
 from shardpass.ir.context import parse_module
 from shardpass.ir.tensors import every_op, operation
-from shardpass.onnx.kernels import READ_INPUTS
+from shardpass.onnx.kernels import MOST_FOLDED, READ_INPUTS
 from shardpass.onnx.model import Configuration, Model, Node
 from shardpass.onnx.tracing import SCOPE, Tracer
 from shardpass.onnx.widening import is_uneven, whole, widened
@@ -166,14 +168,22 @@ def _initializers(model: Model) -> tuple[dict[str, Any], dict[str, Any]]:
     weights: dict[str, Any] = {}
     constants: dict[str, Any] = {}
     read = {node.inputs[k] for node in model.nodes for k in READ_INPUTS.get(node.op, ()) if k < len(node.inputs)}
-    for tensor in model.proto.graph.initializer:
+    for name, tensor in (*((one.name, one) for one in model.proto.graph.initializer), *_large_constants(model)):
         if tensor.external_data:
-            reason = f"the weight '{tensor.name}' is in another file"
+            reason = f"the weight '{name}' is in another file"
             raise NO_BRIDGE.error(model.place, node="model", op="it", reason=reason)
         value = numpy_helper.to_array(tensor)
         is_small = value.size <= SMALL and value.dtype.kind in "iub"
-        (constants if is_small or value.ndim == 0 or tensor.name in read else weights)[tensor.name] = value
+        (constants if is_small or value.ndim == 0 or name in read else weights)[name] = value
     return weights, constants
+
+
+def _large_constants(model: Model) -> Iterator[tuple[str, Any]]:
+    """The values of Constant nodes that some exporters keep weights in."""
+    for node in model.nodes:
+        value = node.attributes.get("value") if node.op == "Constant" else None
+        if value is not None and math.prod(value.dims) > MOST_FOLDED:
+            yield node.outputs[0], value
 
 
 def _abstract(model: Model, name: str) -> Any:

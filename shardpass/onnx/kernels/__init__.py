@@ -26,7 +26,7 @@ from shardpass.onnx.kernels import (
     sequences,
     shapes,
 )
-from shardpass.onnx.kernels.common import Kernel, Unsupported
+from shardpass.onnx.kernels.common import MOST_FOLDED, Kernel, Unsupported
 
 _FAMILIES = (
     casting,
@@ -80,4 +80,4 @@ READ_INPUTS: Mapping[str, tuple[int, ...]] = {
     "Upsample": (1,),
 }
 
-__all__ = ["CONTROL_KERNELS", "KERNELS", "READ_INPUTS", "Unsupported"]
+__all__ = ["CONTROL_KERNELS", "KERNELS", "MOST_FOLDED", "READ_INPUTS", "Unsupported"]

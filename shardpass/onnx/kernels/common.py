@@ -12,6 +12,8 @@ from shardpass.onnx.model import Node
 Array = Any
 Kernel = Callable[[Node, Sequence[Any]], tuple[Array, ...]]
 
+MOST_FOLDED = 4096  # elements of a constant that the program holds as such
+
 
 class Unsupported(Exception):
     """Why a node of a known op cannot be built."""

@@ -10,7 +10,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from shardpass.onnx.kernels.common import Array, Kernel, Unsupported, axes_of, constant, dtype_of, numbers, optional
+from shardpass.onnx.kernels.common import (
+    MOST_FOLDED,
+    Array,
+    Kernel,
+    Unsupported,
+    axes_of,
+    constant,
+    dtype_of,
+    numbers,
+    optional,
+)
 from shardpass.onnx.model import Node
 
 
@@ -152,9 +162,6 @@ def _constant(node: Node, inputs: Sequence[Any]) -> tuple[Array, ...]:
         if name in ("value_float", "value_floats"):
             return (np.asarray(value, np.float32),)
     raise Unsupported("its value is text, or sparse")
-
-
-MOST_FOLDED = 4096  # elements of a constant that the program holds as such
 
 
 def _constant_of_shape(node: Node, inputs: Sequence[Any]) -> tuple[Array, ...]:

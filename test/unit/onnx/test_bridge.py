@@ -9,7 +9,7 @@ import pytest
 
 onnx = pytest.importorskip("onnx")
 
-from onnx import TensorProto  # noqa: E402
+from onnx import TensorProto, numpy_helper  # noqa: E402
 from onnx.reference import ReferenceEvaluator  # noqa: E402
 from support.onnx_models import N, model, split  # noqa: E402
 
@@ -111,6 +111,22 @@ def test_what_cannot_be_written_is_named(name: str) -> None:
         to_stablehlo(read_model(proto.SerializeToString(), "m.onnx"))
     assert caught.value.code == "SP706"
     assert told in str(caught.value)
+
+
+def test_a_large_constant_is_a_weight_and_no_part_of_the_program() -> None:
+    weight = np.random.default_rng(0).normal(0, 1, (80, 60)).astype(F)
+    nodes = [
+        N("Constant", [], ["w"], {}, {"value": numpy_helper.from_array(weight)}),
+        N("MatMul", ["X", "w"], ["Y"], {"w": split(range(4), (1, 4))}),
+        N("Constant", [], ["s"], {}, {"value": numpy_helper.from_array(F([2.0]))}),
+        N("Mul", ["Y", "s"], ["Z"]),
+    ]
+    program = to_stablehlo(read_model(model(nodes, {"X": [4, 80]}).SerializeToString()))
+    assert list(program.weights) == ["w"]
+    assert len(program.text) < 10_000
+    x = np.ones((4, 80), F)
+    (result,) = shardpass.compile(shardpass.run_pipeline(program.text, "partition"))(*program.arguments({"X": x}))
+    np.testing.assert_allclose(np.asarray(result), x @ weight * 2, rtol=1e-4, atol=1e-4)
 
 
 def test_a_configuration_by_name() -> None:
