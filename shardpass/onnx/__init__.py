@@ -1,4 +1,4 @@
-"""ONNX multi-device models (IR version 11 and up): read, check, complete.
+"""ONNX models: read, check, complete, and write in StableHLO.
 
     model = shardpass.onnx.read_model(Path("model.onnx").read_bytes(), "model.onnx")
     report = shardpass.onnx.check_model(model, strict=True)

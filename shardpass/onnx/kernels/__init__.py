@@ -23,6 +23,7 @@ from shardpass.onnx.kernels import (
     recurrent,
     reductions,
     resizing,
+    sampling,
     sequences,
     shapes,
 )
@@ -40,6 +41,7 @@ _FAMILIES = (
     recurrent,
     reductions,
     resizing,
+    sampling,
     sequences,
     shapes,
 )

@@ -95,7 +95,7 @@ ANY = {"X": [4, 6]}
 FUSED = """{device = [0, 1, 2, 3] sharded_dim = [
     {axis = 0 simple_sharding = [{dim_value = 2 num_shards = 2}, {dim_value = 2 num_shards = 2}]}]}"""
 REFUSED = {
-    "an op without a kernel": (model([N("GridSample", ["X", "X"], ["Y"])], ANY), "node 'n0' (GridSample)"),
+    "an op without a kernel": (model([N("RoiAlign", ["X", "X"], ["Y"])], ANY), "node 'n0' (RoiAlign)"),
     "another domain": (model([N("Abs", "X", "Y", domain="com.example")], ANY), "Abs"),
     "a shape with a name": (model([N("Abs", "X", "Y")], {"X": ["batch", 6]}), "graph input 'X'"),
     "axes that are computed": (model([N("ReduceSum", ["X", "A"], ["Y"])], {"X": [4, 6], "A": [1]}), "must be constant"),

@@ -26,6 +26,7 @@ IMAGE = whole(2, 3, 5, 6)
 SIGNED = np.random.default_rng(3).uniform(-4, 4, (2, 3, 4)).astype(F)
 TIES = np.random.default_rng(4).integers(0, 3, (2, 3, 4)).astype(F)
 POOL = {"kernel_shape": [3, 2], "strides": [2, 2], "pads": [1, 1, 1, 0]}
+GRID = np.random.default_rng(5).uniform(-1.4, 1.4, (2, 3, 4, 2)).astype(F)
 TRAINING = {"training_mode": 1, "momentum": 0.7}
 BOOLS, COMPARED = [case(((2, 3), B), ((3,), B))], [case(((2, 3), L), ((2, 1), L))]
 REDUCED = [
@@ -214,6 +215,15 @@ CASES: dict[str, list[tuple]] = {
                 "extrapolation_value": 9.0,
             },
         ),
+    ],
+    "GridSample": [
+        case(IMAGE, GRID, attributes={"mode": mode, "padding_mode": padding, "align_corners": align})
+        for mode, padding, align in [
+            ("linear", "zeros", 0),
+            ("linear", "border", 1),
+            ("nearest", "reflection", 0),
+            ("cubic", "reflection", 1),
+        ]
     ],
     # -- shapes
     "DepthToSpace": [case(whole(2, 8, 2, 3), attributes={"blocksize": 2, "mode": mode}) for mode in ("DCR", "CRD")],
