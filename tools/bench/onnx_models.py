@@ -151,7 +151,11 @@ def summary(rows: Sequence[Row]) -> list[str]:
         numeric = len(own) - count["text"]
         accepted = count["right"] + count["wrong"]
         share = f"{accepted} of {numeric} accepted ({100 * accepted / max(1, numeric):.1f}%), {count['wrong']} wrong"
-        lines.append(f"{kind}: {share}; {count['text']} more have inputs that are no arrays of numbers")
+        bound = sum(row.verdict == "right" and bool(row.bound) for row in own)
+        lines.append(
+            f"{kind}: {share}; {bound} of these with inputs that became constants; {count['text']} more have inputs "
+            "that are no arrays of numbers"
+        )
     return lines
 
 

@@ -33,9 +33,18 @@ def _if(node: Node, inputs: Sequence[Any], run: Run) -> tuple[Array, ...]:
         return tuple(run(branches[0 if condition.reshape(-1)[0] else 1], ()))
     results = jax.lax.cond(
         jnp.reshape(condition, ()),
-        *(lambda branch=branch: tuple(map(jnp.asarray, run(branch, ()))) for branch in branches),
+        *(lambda branch=branch: tuple(map(_array, run(branch, ()))) for branch in branches),
     )
     return tuple(results)
+
+
+def _array(value: Any) -> Any:
+    """What a branch may give: an array, or a sequence of them, which JAX takes for as many results."""
+    if isinstance(value, list):
+        return [jnp.asarray(item) for item in value]
+    if not isinstance(value, jax.Array | np.ndarray):
+        raise Unsupported("data decide between its branches, and one gives an optional value")
+    return jnp.asarray(value)
 
 
 def _scan(node: Node, inputs: Sequence[Any], run: Run) -> tuple[Array, ...]:

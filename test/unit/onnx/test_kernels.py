@@ -383,6 +383,11 @@ GRAPHS = {
         y = If (c) <then_branch = a () => (float[3] p) { p = Exp (x) },
                     else_branch = b () => (float[3] q) { q = Neg (x) }>
     }""",
+    "branches that give sequences of one length": """g (float[3] x, bool c) => (float[3] y) <int64 last = {-1}> {
+        s = If (c) <then_branch = a () => (seq(float[3]) p) { e = Exp (x)  p = SequenceConstruct (x, e) },
+                    else_branch = b () => (seq(float[3]) q) { q = SequenceConstruct (x, x) }>
+        y = SequenceAt (s, last)
+    }""",
     "a loop of constant length": """g (float[3] x) => (float[3] y, float[4, 3] all)
         <int64 n = {4}, bool t = {1}> {
         y, all = Loop (n, t, x) <body = b (int64 i, bool c, float[3] s) => (bool d, float[3] r, float[3] o) {
@@ -440,6 +445,16 @@ def test_graphs_of_nodes(name: str) -> None:
         expected = ReferenceEvaluator(proto).run(None, values)
         for result, want in zip(bridged(proto, values), expected, strict=True):
             same(result, np.reshape(want, np.shape(result)))
+
+
+def test_branches_whose_sequences_are_not_of_one_length_are_refused() -> None:
+    proto = parsed("""g (float[3] x, bool c) => (int64 n) {
+        s = If (c) <then_branch = a () => (seq(float[3]) p) { p = SequenceConstruct (x) },
+                    else_branch = b () => (seq(float[3]) q) { q = SequenceConstruct (x, x) }>
+        n = SequenceLength (s)
+    }""")
+    with pytest.raises(ShardpassError, match="SP706"):
+        to_stablehlo(read_model(proto.SerializeToString()))
 
 
 def test_a_loop_whose_outputs_depend_on_data_is_refused() -> None:

@@ -58,7 +58,8 @@ def test_differences_are_those_of_the_types_too() -> None:
 def test_the_page_lists_what_is_refused_by_op() -> None:
     refused = run_case(made("NonMaxSuppression", X, X, np.int64([1, 2])))
     rows = [refused, replace(refused, name="other"), run_case(made("Exp", np.exp(X), X))]
-    assert summary(rows) == ["node: 1 of 3 accepted (33.3%), 0 wrong; 0 more have inputs that are no arrays of numbers"]
+    (line,) = summary(rows)
+    assert line.startswith("node: 1 of 3 accepted (33.3%), 0 wrong; 0 of these with inputs that became constants;")
     assert "| NonMaxSuppression | 2 | it has no kernel, and ONNX defines it by no other ops |" in page(rows)
 
 
