@@ -116,7 +116,7 @@ def _check_onnx(
     if args.output is not None:
         write_output(args.output, completed_model(model, report))
     if args.stablehlo is not None and not any(d.severity is Severity.ERROR for d in report.findings):
-        from shardpass.onnx.bridge import to_stablehlo
+        from shardpass.onnx.stablehlo.bridge import to_stablehlo
 
         write_output(args.stablehlo, to_stablehlo(model).text)
     return report.findings

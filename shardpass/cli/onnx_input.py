@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from shardpass.ir.doors import LargeFile
     from shardpass.onnx import Model
-    from shardpass.onnx.bridge import Program
+    from shardpass.onnx.stablehlo.bridge import Program
 
 
 def add_onnx_options(parser: argparse.ArgumentParser) -> None:

@@ -97,7 +97,7 @@ def _run(argv: Sequence[str]) -> int:
         program = program_of(model)
         data, known = program.text.encode(), program.known()
         if args.check:
-            from shardpass.onnx.evaluator import evaluator_of
+            from shardpass.onnx.stablehlo.evaluator import evaluator_of
 
             evaluator = evaluator_of(model, program)
     module = _partitioned(data, file, args.pipeline, args.machine)

@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 
-_NEED_JAX = {"propagated": "shardpass.onnx.by_propagation", "to_stablehlo": "shardpass.onnx.bridge"}
+_NEED_JAX = {"propagated": "shardpass.onnx.stablehlo.by_propagation", "to_stablehlo": "shardpass.onnx.stablehlo.bridge"}
 
 
 def __getattr__(name: str) -> Any:

@@ -3,7 +3,7 @@
 A kernel takes the node, its inputs (None where an optional one is left out) and gives its outputs. Inputs that must be
 known when the program is built (axes, shapes, bounds) are NumPy arrays; ``numbers`` refuses others. Semantics are those
 of opset 13 and later. The witness is ``onnx.reference``; test/unit/onnx/kernels holds every row to it. An op without a
-row here may have a body of ONNX's own (``shardpass/onnx/functions.py``).
+row here may have a body of ONNX's own (``shardpass/onnx/stablehlo/functions.py``).
 """
 
 from __future__ import annotations

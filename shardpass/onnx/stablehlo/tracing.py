@@ -15,9 +15,9 @@ import jax
 import numpy as np
 
 from shardpass.diagnostics.table_onnx import NO_BRIDGE
-from shardpass.onnx.functions import Body, body_of, local_body
 from shardpass.onnx.kernels import CONTROL_KERNELS, KERNELS, Unsupported
 from shardpass.onnx.model import Model, Node, node_of
+from shardpass.onnx.stablehlo.functions import Body, body_of, local_body
 
 OWN_DOMAINS = ("", "ai.onnx")
 SCOPE = "onnx_node_"  # the name of a node's scope, which becomes the place of its ops

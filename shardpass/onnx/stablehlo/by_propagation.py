@@ -9,9 +9,9 @@ from typing import Any
 
 from shardpass.ir.annotations import SHARDING, Signature, main_of, text
 from shardpass.ir.context import parse_module
-from shardpass.onnx.bridge import program_of_all_values
 from shardpass.onnx.layout import Layout, layout_of
 from shardpass.onnx.model import Configuration, Model
+from shardpass.onnx.stablehlo.bridge import program_of_all_values
 from shardpass.pipeline.run import run_in_place
 from shardpass.sharding import Sharding, parse_sharding
 from shardpass.sharding.notations.onnx_sharding import spec_of_sharding

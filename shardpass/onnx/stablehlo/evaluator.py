@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from shardpass.diagnostics.table_onnx import NO_EVALUATOR
-from shardpass.onnx.bridge import Program
 from shardpass.onnx.model import Model
+from shardpass.onnx.stablehlo.bridge import Program
 from shardpass.onnx.versions import TARGET_OPSET
 from shardpass.runtime.special import Reference
 

@@ -43,8 +43,8 @@ from shardpass.ir.context import parse_module
 from shardpass.ir.tensors import every_op, operation
 from shardpass.onnx.kernels import MOST_FOLDED, READ_INPUTS
 from shardpass.onnx.model import Configuration, Model, Node
-from shardpass.onnx.tracing import SCOPE, Tracer
-from shardpass.onnx.widening import is_uneven, whole, widened
+from shardpass.onnx.stablehlo.tracing import SCOPE, Tracer
+from shardpass.onnx.stablehlo.widening import is_uneven, whole, widened
 from shardpass.sharding.notations.onnx_sharding import sharding_of_spec
 from shardpass.sharding.notations.onnx_spec import ShardingSpec
 
