@@ -5,16 +5,16 @@ is left at the root, and virtual arc consistency (Cooper et al. 2010) raises tha
 best first (HBFS) then looks for assignments below the known price, in a limit of backtracks. There is no limit of time,
 as that would let the same program be decided otherwise on another day, and as toulbar2's timer is a signal.
 
-Costs are whole numbers there. They are divided by a unit so small that what all tables lose by rounding down is
-``PRECISE`` of the known price, and entries above the known price are cut to it, as no cheaper assignment has one.
+Costs are whole numbers there: they are divided by a unit, a small part of the known price (``FINE``), and rounded down;
+entries above the known price are cut to it, as no cheaper assignment has one.
 Rounded down, a bound of the rounded network is one of the network. Where no price is known, the first search has a
 coarse unit, after the sum of the greatest entries, and the next a finer one after what the first found.
 
 Its options belong to a thread and the rest of its state to the process: each call sets all options that matter, and
 calls wait for one another. It prints nothing and leaves no handler of signals behind.
 
-Example: entries of 0.25 and 3e-7 s below a known price of 0.5 s in 10 tables: the unit is 5e-12 s, the entries are
-5e10 and 60,000.
+Example: entries of 0.25 and 3e-7 s below a known price of 0.5 s in 10 tables: the unit is 5e-11 s, the entries are
+5e9 and 6,000.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ import numpy as np
 from shardpass.planning.solve.network import Costs, Network
 from shardpass.planning.solve.result import Result
 
-PRECISE = 1e-9  # of a price: what rounding may take from it
+PRECISE = 1e-9  # of a price: rounding of sums of floats
+FINE, FINER = 1e7, 1e10  # units in the known price; the second of networks up to SMALL entries
+SMALL = 1 << 13  # above it, arc consistencies may take minutes to settle where units are fine
 LARGEST = 1e15  # a whole number that sums of thousands of tables keep below toulbar2's largest cost, 5e17
 ACCURATE = 1e-3  # TRW-S ends when a pass raises the bound by less than this part
 _one_at_a_time = threading.Lock()
@@ -56,14 +58,14 @@ def solve(network: Network, known: Mapping[int, int] | None, backtracks: int) ->
         if slack <= 0:
             return replace(best, bound=best.price, why="")
         upper = slack if math.isfinite(slack) else _greatest(network)
-        rounded = max(len(network.tables), 1)
-        unit = max(upper / LARGEST, PRECISE * abs(best.price) / rounded if math.isfinite(slack) else 0.0)
+        fine = FINER if network.entries <= SMALL else FINE
+        unit = upper / (fine if math.isfinite(slack) else LARGEST)
         better = _searched(network, slack, unit, backtracks)
         bound = max(best.bound, better.bound)
         if better.price >= best.price:
             return replace(best, bound=min(bound, best.price), why=better.why)
         best = replace(better, bound=min(bound, better.price))
-        if better.why or unit * rounded <= 2 * PRECISE * abs(best.price):
+        if better.why or unit <= 2 * abs(best.price) / fine:
             return best
 
 
