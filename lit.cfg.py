@@ -1,7 +1,7 @@
 """The lit suite: ``lit -v test/lit`` from this folder. Scenarios are test/lit/<area>/<scenario>.mlir.
 
-RUN lines may use: shardpass-opt, -run, -plan, -check, -check-replication, -explain, -suggest (of this checkout, in
-the Python that runs lit), FileCheck (always the PyPI ``filecheck``), %PYTHON, %examples, and two ways to expect
+RUN lines may use: shardpass-opt, -run, -plan, -check, -check-replication, -explain, -suggest, -prove (of this checkout,
+in the Python that runs lit), FileCheck (always the PyPI ``filecheck``), %PYTHON, %examples, and two ways to expect
 failure:
 
     not shardpass-opt ...        some status from 1 to 127, and no Python traceback
@@ -56,7 +56,7 @@ def word(names: str) -> str:
     return rf"(?<![\w./%'\",(={{-])(?<!\.mlir )(?<! - ){names}(?![\w./,{{}})'\"-])"
 
 
-COMMANDS = ("opt", "run", "plan", "check", "check-replication", "explain", "suggest")
+COMMANDS = ("opt", "run", "plan", "check", "check-replication", "explain", "suggest", "prove")
 FOREIGN = ("mlir-opt", "stablehlo-opt", "sdy_opt", "xla-opt", "mlir-translate", "python", "python3", "filecheck")
 
 config.substitutions += [

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from shardpass.diagnostics import Diagnostic as Diagnostic
     from shardpass.diagnostics import ShardpassError as ShardpassError
     from shardpass.pipeline.run import run_pipeline as run_pipeline
+    from shardpass.proving import prove as prove
     from shardpass.redistribute import Plan as Plan
     from shardpass.redistribute import plan_redistribution as plan_redistribution
     from shardpass.runtime import Executable as Executable
@@ -49,6 +50,7 @@ _PUBLIC = {
     "compile": "shardpass.runtime",
     "explain": "shardpass.suggesting.explain",
     "parse_sharding": "shardpass.sharding",
+    "prove": "shardpass.proving",
     "plan_redistribution": "shardpass.redistribute",
     "run_pipeline": "shardpass.pipeline.run",
     "suggest": "shardpass.suggesting.suggest",

@@ -35,7 +35,8 @@ SUBJECTS = (
     ("SP6", "JAX hooks"),
     ("SP7", "ONNX"),
     ("SP8", "Suggestions"),
-    ("SP9", "Machines"),
+    ("SP90", "Machines"),
+    ("SP95", "Proofs"),
 )
 
 

@@ -65,6 +65,7 @@ PYTHON = {
         "ShardingParseError",
     ),
     "Redistribution": ("plan_redistribution", "Plan"),
+    "Proofs": ("prove",),
     "Errors": ("ShardpassError", "Diagnostic"),
 }
 JAX = ("use", "install", "uninstall", "stats", "redistribute", "partition")

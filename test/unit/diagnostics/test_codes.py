@@ -20,6 +20,7 @@ FILES = {
     "table_suggest": "8",
     "table_onnx": "7",
     "table_cost": "9",
+    "table_proving": "9",
 }
 
 

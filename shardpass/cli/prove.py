@@ -1,0 +1,37 @@
+"""shardpass-prove: does this program of one device compute that whole program?"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+
+from shardpass.cli.common import MODULE_HELP, argument_parser, guarded, module_at
+
+PROVED, REFUTED, UNKNOWN = 0, 1, 3
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Returns the exit status: 0 proved, 1 refuted or bad input, 2 bad usage, 3 unknown."""
+    return guarded(_run, argv)
+
+
+def _run(argv: Sequence[str]) -> int:
+    parser = argument_parser(
+        "shardpass-prove",
+        "Prove that a partitioned program computes a whole program: for every device, each result is followed back to "
+        "the whole program's values. Exit status 0: proved; 1: refuted; 3: unknown, with the op where the proof ends.",
+    )
+    parser.add_argument("whole", metavar="WHOLE", help=f"the whole program: {MODULE_HELP}")
+    parser.add_argument("local", metavar="LOCAL", help="the program of one device, as the pipeline partition writes it")
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="text (default) or json")
+    args = parser.parse_args(argv)
+    from shardpass.ir.context import parse_module
+    from shardpass.proving import prove
+
+    verdict = prove(*(parse_module(*module_at(path)) for path in (args.whole, args.local)))
+    if args.format == "json":
+        print(json.dumps(verdict.json(), indent=1))
+    else:
+        print(verdict, file=sys.stdout if verdict.proved else sys.stderr)
+    return PROVED if verdict.proved else REFUTED if verdict.refuted else UNKNOWN

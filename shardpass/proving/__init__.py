@@ -1,0 +1,29 @@
+"""Does this program of one device compute that whole program?
+
+``prove`` walks both programs by one set of rules (``rules/``) and compares what their results hold: pieces of terms of
+the whole program's arguments (``relations/``). No rule comes from planning or emission.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from shardpass.proving.proof import prove_modules
+from shardpass.proving.verdict import Finding as Finding
+from shardpass.proving.verdict import Verdict as Verdict
+
+
+def prove(whole: Any, local: Any) -> Verdict:
+    """Whether ``local``, a partitioned program as shardpass emits it, computes ``whole``, a StableHLO program.
+
+    Both are text, bytecode or an ``ir.Module``.
+
+    Raises:
+        ShardpassError: where one of them cannot be read, SP901 where ``local`` is of another program.
+    """
+    from shardpass.ir.context import parse_module
+
+    def read(given: Any) -> Any:
+        return parse_module(given) if isinstance(given, (str, bytes)) else given
+
+    return prove_modules(read(whole), read(local))

@@ -1,0 +1,296 @@
+"""Pieces of several operands to a piece of the result: the terms of elementwise ops and of reductions.
+
+**An op on pieces.** The operands' pieces say, for a position i of the box, each operand's index ``a i + b``. All these
+rows, stacked, determine the term: rows that differ by a constant become one index of the new term, rows that are
+constant on all devices are read there, others become indices of their own. First the patterns that the table has are
+tried (those of the whole program come first): a pattern matches where its rows say of every position what the pieces
+say. Example: a tile of one row of x[i, j] + b[i, j] on device 2 has i = 2 in both operands; the pattern of the whole
+program says that the two are equal, and they are.
+
+**A reduction over a dimension.** The row that runs along the dimension is replaced by the range (lo, hi) that is run
+through. Where several rows run, those behind the first are kept relative to it. Example: a dot of x[m, k] and y[k, n]
+over k in [4, 8) is sum[m, n, 4, 8] of x[m, k] * y[k, n]; a convolution at o with offsets k has the rows o + k and k,
+and is sum[o, 0, 3], the first relative to the second.
+
+**Partial sums.** Two pieces of one reduction over ranges that adjoin are one piece over both, if all other indices are
+equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+
+import numpy as np
+
+from shardpass.proving.relations.pieces import Bools, Ints, Piece, common, tidy
+from shardpass.proving.relations.terms import Key, Row, Term, Terms
+
+
+def combine(terms: Terms, key: Key, pieces: Sequence[Piece], box: tuple[Ints, Ints, Bools]) -> Piece:
+    """The op ``key`` of ``pieces`` in a box within them."""
+    lo, hi, on = box
+    a = np.concatenate([p.a for p in pieces])
+    b = np.concatenate([p.b for p in pieces], axis=1)
+    wide = ((hi - lo > 1) & on[:, None]).any(0)
+    at_lo = (lo @ a.T + b)[on]
+    parts = tuple(p.term for p in pieces)
+    for number in terms.patterns(key, parts):
+        chosen = _matched(terms.all[number], a[:, wide], at_lo)
+        if chosen is not None:
+            return Piece(number, a[chosen], b[:, chosen], lo, hi, on)
+    rows, chosen = _pattern(a, a[:, wide], at_lo)
+    number = terms.make(Term(key, parts, len(chosen), rows))
+    return Piece(number, a[chosen], b[:, chosen], lo, hi, on)
+
+
+def _matched(term: Term, columns: Ints, at_lo: Ints) -> list[int] | None:
+    """The rows that are the indices of ``term``, where all rows agree with its pattern."""
+    chosen = [-1] * term.rank
+    shift = [0] * term.rank
+    for row, (index, constant) in enumerate(term.rows):
+        if index >= 0 and chosen[index] < 0:
+            chosen[index], shift[index] = row, constant
+    if not term.rows:
+        return chosen
+    places = np.array([row[0] for row in term.rows])
+    constants = np.array([row[1] for row in term.rows])
+    fixed = places < 0
+    if fixed.any() and (columns[fixed].any() or (at_lo[:, fixed] != constants[fixed]).any()):
+        return None
+    moving = ~fixed
+    first = np.array(chosen, np.int64)[places[moving]]
+    if (columns[moving] != columns[first]).any() or (at_lo[:, moving] - at_lo[:, first] != constants[moving]).any():
+        return None
+    return chosen
+
+
+def _pattern(a: Ints, columns: Ints, at_lo: Ints) -> tuple[tuple[Row, ...], list[int]]:
+    """A new pattern: which index each row is, and the rows that are the indices."""
+    rows: list[Row] = []
+    chosen: list[int] = []
+    constant = ~a.any(1) & (at_lo == at_lo[:1]).all(0)
+    for row in range(len(a)):
+        if constant[row]:
+            rows.append((-1, int(at_lo[0, row])))
+            continue
+        for index, other in enumerate(chosen):
+            same = (a[row] == a[other]).all() and (columns[row].any() or a[row].any())
+            if same:
+                apart = at_lo[:, row] - at_lo[:, other]
+                if (apart == apart[0]).all():
+                    rows.append((index, int(apart[0])))
+                    break
+        else:
+            rows.append((len(chosen), 0))
+            chosen.append(row)
+    return tuple(rows), chosen
+
+
+def reduce_along(terms: Terms, reducer: Hashable, piece: Piece, dim: int) -> Piece | None:
+    """``piece``, reduced along ``dim`` over its box; the dimension has size 1 in the result, at position 0.
+
+    None where the range is of a kind that no term says.
+    """
+    a, b, lo, hi = piece.a, piece.b, piece.lo, piece.hi
+    count = np.where(piece.on, hi[:, dim] - lo[:, dim], 0)
+    term = terms.all[piece.term]
+    wide = piece.wide
+    running = np.flatnonzero(a[:, dim])
+    if not wide[dim]:
+        a = _column_as_known(terms, reducer, piece, dim)
+        running = np.flatnonzero(a[:, dim])
+    new_lo, new_hi = lo.copy(), hi.copy()
+    new_lo[:, dim], new_hi[:, dim] = 0, 1
+    base = b + np.outer(lo[:, dim], a[:, dim])  # the rows at the first position of the range
+    rest = a.copy()
+    rest[:, dim] = 0
+    if len(running) == 0 and (count[piece.on] == 1).all():
+        return Piece(piece.term, rest, base, new_lo, new_hi, piece.on)
+    if len(running) == 0:  # the same element again and again: a multiple of it
+        number = terms.make(Term(("times", reducer), (piece.term,), term.rank + 1, tuple(_self(term.rank))))
+        return Piece(
+            number, np.vstack([rest, np.zeros_like(rest[:1])]), np.column_stack([base, count]), new_lo, new_hi, piece.on
+        )
+    telescoped = _telescoped(term, reducer, a, base, dim, running, piece, count)
+    if telescoped is not None:
+        new_b = telescoped
+        return Piece(piece.term, rest, new_b, new_lo, new_hi, piece.on)
+    first, *others = [int(r) for r in running]
+    # the row along which the range is counted: one that runs along nothing else, where there is one
+    alone = [int(r) for r in running if not rest[r].any()]
+    if alone:
+        first = alone[0]
+        others = [int(r) for r in running if r != first]
+    step = int(a[first, dim])
+    if step < 0:  # the other way round: sums do not mind
+        base = base + np.outer(count - 1, a[:, dim])
+        step, column = -step, -a[:, dim]
+    else:
+        column = a[:, dim]
+    if any(column[r] % step for r in others):
+        return None
+    ratios = tuple(int(column[r]) // step for r in others)
+    shared = (tuple(np.array(others, int).tolist()), ratios)
+    relative_a, relative_b = rest.copy(), base.copy()
+    for row, ratio in zip(others, ratios, strict=True):
+        relative_a[row] -= ratio * rest[first]
+        relative_b[:, row] -= ratio * base[:, first]
+    order = [r for r in range(len(a)) if r != first]
+    ranges = _kept_ranges(term, reducer, [r for r in order if r not in others], order)
+    number = terms.make(
+        Term(
+            ("reduce", reducer, first, step, shared),
+            (piece.term,),
+            term.rank + 1,
+            (),
+            reducer,
+            (*ranges, (term.rank - 1, term.rank)),
+        )
+    )
+    new_a = np.vstack([relative_a[order], rest[first], rest[first]])
+    start = base[:, first]
+    new_b = np.column_stack([relative_b[:, order], start, start + step * count])
+    return Piece(number, new_a, new_b, new_lo, new_hi, piece.on)
+
+
+def _self(rank: int) -> list[Row]:
+    return [(index, 0) for index in range(rank)]
+
+
+def _kept_ranges(
+    term: Term, reducer: Hashable, untouched: Sequence[int], order: Sequence[int]
+) -> tuple[tuple[int, int], ...]:
+    """The ranges of a reduction of ``term`` that the reduction of it has too: sums of sums."""
+    if term.reducer != reducer or reducer is None:
+        return ()
+    place = {old: new for new, old in enumerate(order) if old in set(untouched)}
+    return tuple((place[lo], place[hi]) for lo, hi in term.ranges if lo in place and hi in place)
+
+
+def _column_as_known(terms: Terms, reducer: Hashable, piece: Piece, dim: int) -> Ints:
+    """``a`` with a column for a dimension of one position that agrees with a reduction in the table.
+
+    Any column says the same of one position; that of a reduction of the whole program gives the same term.
+    """
+    known = [terms.all[n].key for n in terms.reductions(reducer, piece.term)]
+    runs = [(key[2], key[3], *key[4]) for key in known]
+    if not runs:
+        return piece.a
+    column = piece.a[:, dim]
+    running = set(np.flatnonzero(column).tolist())
+    for first, _, others, _ in runs:
+        if running == {first, *others}:
+            return piece.a
+    first, step, others, ratios = runs[0]
+    a = piece.a.copy()
+    a[:, dim] = 0
+    a[first, dim] = step
+    for row, ratio in zip(others, ratios, strict=True):
+        a[row, dim] = ratio * step
+    return a
+
+
+def _telescoped(
+    term: Term, reducer: Hashable, a: Ints, base: Ints, dim: int, running: Ints, piece: Piece, count: Ints
+) -> Ints | None:
+    """``b`` of the same reduction over the ranges of all positions along ``dim``, where each begins as one ends."""
+    if term.reducer != reducer or reducer is None or len(running) != 2:
+        return None
+    for lo, hi in term.ranges:
+        if {lo, hi} == set(running.tolist()) and a[lo, dim] == a[hi, dim] and (a[lo] == a[hi]).all():
+            step = int(a[lo, dim])
+            length = base[:, hi] - base[:, lo]
+            live = piece.on & (count > 1)
+            if (length[live] != abs(step)).any():
+                return None
+            found = base.copy()
+            if step > 0:
+                found[:, hi] = base[:, lo] + np.where(count > 1, step * count, length)
+            else:
+                found[:, lo] = base[:, hi] + np.where(count > 1, step * count, -length)
+            return found
+    return None
+
+
+def add_ranges(terms: Terms, pieces: Sequence[Piece], box: tuple[Ints, Ints, Bools]) -> Piece | None:
+    """The sum of pieces of one reduction, where their ranges are disjoint and make up one range; else None.
+
+    Pieces must be live in all of ``box``.
+    """
+    lo, hi, on = box
+    first = pieces[0]
+    term = terms.all[first.term]
+    if not term.ranges or any(p.term != first.term for p in pieces):
+        return None
+    wide = ((hi - lo > 1) & on[:, None]).any(0)
+    if any((p.a[:, wide] != first.a[:, wide]).any() for p in pieces):
+        return None
+    at = np.stack([lo @ p.a.T + p.b for p in pieces])[:, on]  # [pieces, devices, indices]
+    bounds = np.array(term.ranges)
+    lows, highs = at[:, :, bounds[:, 0]], at[:, :, bounds[:, 1]]
+    some = np.logical_and.reduce(lows < highs, axis=2)  # a range that is empty adds nothing
+    others = np.setdiff1d(np.arange(term.rank), bounds.ravel())
+    leader = some.argmax(0)
+    row = np.arange(at.shape[1])
+    led = at[leader, row]
+    agree = (at[:, :, others] == led[None][:, :, others]).all(2)
+    if (some & ~agree).any():
+        return None
+    big = np.iinfo(np.int64)
+    low = np.where(some[:, :, None], lows, big.max).min(0)
+    high = np.where(some[:, :, None], highs, big.min).max(0)
+    none: Bools = ~np.logical_or.reduce(some, axis=0)
+    low, high = np.where(none[:, None], lows[0], low), np.where(none[:, None], lows[0], high)
+    if not _tiled(lows, highs, some, low, high):
+        return None
+    value = led.copy()
+    value[:, bounds[:, 0]], value[:, bounds[:, 1]] = low, high
+    b = np.zeros((len(on), term.rank), np.int64)
+    b[on] = value - lo[on] @ first.a.T
+    return Piece(first.term, first.a, b, lo, hi, on)
+
+
+def _tiled(lows: Ints, highs: Ints, some: Bools, low: Ints, high: Ints) -> bool:
+    """Whether on each device the boxes [pieces, devices, ranges] are disjoint and fill the box that bounds them."""
+    filled = np.where(some, np.prod(highs - lows, axis=2), 0).sum(0)
+    if (filled != np.prod(high - low, axis=1)).any():
+        return False
+    varying = np.flatnonzero(((lows != low) | (highs != high))[some].any(0)) if some.any() else np.array([], int)
+    if len(varying) == 0:
+        return bool((some.sum(0) <= 1).all())
+    if len(varying) == 1:
+        (dim,) = varying
+        start = np.where(some, lows[:, :, dim], np.iinfo(np.int64).max)
+        order = start.argsort(0, kind="stable")
+        starts = np.take_along_axis(start, order, 0)
+        ends = np.take_along_axis(highs[:, :, dim], order, 0)
+        live = np.take_along_axis(some, order, 0)
+        return bool((~live[1:] | (ends[:-1] <= starts[1:])).all())
+    for device in range(lows.shape[1]):
+        boxes_lo, boxes_hi = lows[some[:, device], device], highs[some[:, device], device]
+        meet = np.maximum(boxes_lo[:, None], boxes_lo[None]) < np.minimum(boxes_hi[:, None], boxes_hi[None])
+        both = meet.all(2)
+        np.fill_diagonal(both, False)
+        if both.any():
+            return False
+    return True
+
+
+def cells(groups: Sequence[Sequence[Piece]]) -> list[tuple[list[Piece], tuple[Ints, Ints, Bools]]]:
+    """The boxes in which one piece of each of ``groups`` lies, with these pieces."""
+    found: list[tuple[list[Piece], tuple[Ints, Ints, Bools]]] = []
+    if not groups:
+        return found
+    found = [([p], (p.lo, p.hi, p.on)) for p in groups[0]]
+    for group in groups[1:]:
+        longer = []
+        for chosen, (lo, hi, on) in found:
+            for piece in group:
+                box = common([Piece(piece.term, piece.a, piece.b, lo, hi, on), piece])
+                if box is not None:
+                    longer.append(([*chosen, piece], box))
+        found = longer
+    return found
+
+
+__all__ = ["add_ranges", "cells", "combine", "reduce_along", "tidy"]

@@ -1,0 +1,240 @@
+"""Reshapes of pieces: dimensions are parted and merged.
+
+A part of a dimension is affine in the new ones: x[k] with k = 4 p + q. A merge is so where the term runs on from row to
+row. Elsewhere it is a term of its own: merged[k] = x[k div 4, k mod 4], which a later part takes away again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from shardpass.proving.relations.evaluate import Unknown
+from shardpass.proving.relations.pieces import Content, Ints, Piece, made
+from shardpass.proving.relations.terms import Term, Terms
+
+MOST_ROWS = 64  # of a merge whose rows are no whole boxes
+
+
+def reshaped(terms: Terms, operand: Content, shape: Sequence[int]) -> list[Piece]:
+    pieces, sizes = list(operand.pieces), list(operand.shape)
+    if 0 in sizes:
+        return []
+    at = 0  # the dimension that is built
+    for old, new in _groups(sizes, shape):
+        # all of the group in one dimension, then parted
+        for _ in range(len(old) - 1):
+            pieces = [m for p in pieces for m in merged(terms, p, at, sizes[at], sizes[at + 1])]
+            sizes[at : at + 2] = [sizes[at] * sizes[at + 1]]
+        if not old:
+            pieces = [_unit(p, at) for p in pieces]
+            sizes.insert(at, 1)
+        if not new:  # a dimension of size 1 goes
+            del sizes[at]
+            rest = [k for k in range(len(sizes) + 1) if k != at]
+            pieces = [p.columns(rest, sizes) for p in pieces]
+        for size in new[:-1]:
+            inner = sizes[at] // size
+            pieces = [s for p in pieces for s in parted(terms, p, at, inner)]
+            sizes[at : at + 1] = [size, inner]
+            at += 1
+        at += bool(new)
+    return pieces
+
+
+def _groups(old: Sequence[int], new: Sequence[int]) -> list[tuple[list[int], list[int]]]:
+    """The smallest runs of dimensions of equal size, dimensions of size 1 apart where they can be."""
+    found = []
+    i = j = 0
+    while i < len(old) or j < len(new):
+        if i < len(old) and j < len(new) and old[i] == new[j]:
+            found.append(([old[i]], [new[j]]))
+            i, j = i + 1, j + 1
+            continue
+        if i < len(old) and old[i] == 1:
+            found.append(([1], []))
+            i += 1
+            continue
+        if j < len(new) and new[j] == 1:
+            found.append(([], [1]))
+            j += 1
+            continue
+        a, b, left, right = old[i], new[j], [old[i]], [new[j]]
+        i, j = i + 1, j + 1
+        while a != b:
+            if a < b:
+                a *= old[i]
+                left.append(old[i])
+                i += 1
+            else:
+                b *= new[j]
+                right.append(new[j])
+                j += 1
+        found.append((left, right))
+    return found
+
+
+def _unit(piece: Piece, at: int) -> Piece:
+    """A new dimension of size 1."""
+    rank = piece.a.shape[1]
+    order = list(range(rank))
+    order.insert(at, -1)
+    return piece.columns(order, [1] * (rank + 1))
+
+
+def parted(terms: Terms, piece: Piece, dim: int, inner: int) -> list[Piece]:
+    """Dimension ``dim`` as two, the second of size ``inner``."""
+    lo, hi, on = piece.lo[:, dim], piece.hi[:, dim], piece.on
+    whole = (lo % inner == 0) & (hi % inner == 0)
+    in_one = lo // inner == (hi - 1) // inner
+    if not (whole | in_one | ~on).all():
+        first = np.minimum(-(-lo // inner) * inner, hi)
+        last = np.maximum(hi // inner * inner, first)
+        ends = [(lo, first), (first, last), (last, hi)]
+        parts = [_between(piece, dim, start, end) for start, end in ends]
+        return [s for p in parts if p is not None for s in parted(terms, p, dim, inner)]
+    outer_lo, outer_hi = lo // inner, np.where(whole, hi // inner, lo // inner + 1)
+    inner_lo, inner_hi = np.where(whole, 0, lo % inner), np.where(whole, inner, lo % inner + hi - lo)
+    column = piece.a[:, dim]
+    a = np.column_stack([piece.a[:, :dim], column * inner, column, piece.a[:, dim + 1 :]])
+    lo, hi = _replaced(piece.lo, dim, outer_lo, inner_lo), _replaced(piece.hi, dim, outer_hi, inner_hi)
+    found = Piece(piece.term, a, piece.b, lo, hi, on)
+    return [unmerged(terms, found)]
+
+
+def _replaced(bounds: Ints, dim: int, outer: Ints, inner: Ints) -> Ints:
+    return np.column_stack([bounds[:, :dim], outer, inner, bounds[:, dim + 1 :]])
+
+
+def _between(piece: Piece, dim: int, start: Ints, end: Ints) -> Piece | None:
+    lo, hi = piece.lo.copy(), piece.hi.copy()
+    lo[:, dim], hi[:, dim] = start, end
+    return made(piece.term, piece.a, piece.b, lo, hi, piece.on)
+
+
+def merged(terms: Terms, piece: Piece, dim: int, outer: int, inner: int) -> list[Piece]:
+    """Dimensions ``dim`` and ``dim + 1`` as one."""
+    lo, hi, on = piece.lo, piece.hi, piece.on
+    q = dim + 1
+    one_row = hi[:, dim] - lo[:, dim] <= 1
+    whole_rows = (lo[:, q] == 0) & (hi[:, q] == inner)
+    if not (one_row | whole_rows | ~on).all():
+        if outer > MOST_ROWS:
+            raise Unknown("a reshape joins rows of which devices know parts")
+        rows = [_between(piece, dim, np.maximum(lo[:, dim], r), np.minimum(hi[:, dim], r + 1)) for r in range(outer)]
+        return [m for row in rows if row is not None for m in merged(terms, row, dim, outer, inner)]
+    new_lo = np.delete(lo, q, axis=1)
+    new_hi = np.delete(hi, q, axis=1)
+    new_lo[:, dim] = lo[:, dim] * inner + lo[:, q]
+    new_hi[:, dim] = (hi[:, dim] - 1) * inner + hi[:, q]
+    column_p, column_q = piece.a[:, dim], piece.a[:, q]
+    if inner == 1:
+        b = piece.b + np.outer(lo[:, q], column_q)
+        return [Piece(piece.term, np.delete(piece.a, q, axis=1), b, new_lo, new_hi, on)]
+    if outer == 1:
+        b = piece.b + np.outer(lo[:, dim], column_p)
+        found = Piece(piece.term, np.delete(piece.a, dim, axis=1), b, new_lo, new_hi, on)
+        return [_remerged(terms, found, dim, piece, inner)]
+    runs_on = (column_p == inner * column_q).all()
+    if runs_on or (one_row | ~on).all():
+        # in one row, only the second column counts
+        b = piece.b if runs_on else piece.b + np.outer(lo[:, dim], column_p - inner * column_q)
+        found = Piece(piece.term, np.delete(piece.a, dim, axis=1), b, new_lo, new_hi, on)
+        return [found if runs_on else _remerged(terms, found, dim, piece, inner)]
+    return [_as_term(terms, piece, dim, inner, new_lo, new_hi)]
+
+
+def _key(column_p: Ints, column_q: Ints, inner: int) -> tuple[object, ...]:
+    touched = np.flatnonzero((column_p != 0) | (column_q != 0))
+    rows = tuple((int(r), int(column_p[r]), int(column_q[r])) for r in touched)
+    return ("merged", inner, rows)
+
+
+def _as_term(terms: Terms, piece: Piece, dim: int, inner: int, lo: Ints, hi: Ints) -> Piece:
+    """merged[.., e.., k] = term[.., row = e + p (k div inner) + q (k mod inner), ..], k last."""
+    column_p, column_q = piece.a[:, dim], piece.a[:, dim + 1]
+    key = _key(column_p, column_q, inner)
+    rank = len(piece.a)
+    number = terms.make(Term(key, (piece.term,), rank + 1))
+    a = np.delete(piece.a, dim + 1, axis=1)
+    a[:, dim] = 0
+    row = np.zeros((1, a.shape[1]), np.int64)
+    row[0, dim] = 1
+    b, at = _shifted(piece.b, column_p, inner, a)
+    return Piece(number, np.vstack([a, row]), np.column_stack([b, at]), lo, hi, piece.on)
+
+
+def _shifted(b: Ints, column_p: Ints, inner: int, a: Ints) -> tuple[Ints, Ints]:
+    """The offset of the one row that the outer dimension runs along becomes one of k."""
+    at = np.zeros(len(b), np.int64)
+    rows = np.flatnonzero(column_p)
+    if len(rows) != 1 or a[rows[0]].any():
+        return b, at
+    (row,) = rows
+    step = int(column_p[row])
+    b = b.copy()
+    at = b[:, row] // step * inner
+    b[:, row] -= b[:, row] // step * step
+    return b, at
+
+
+def _remerged(terms: Terms, found: Piece, dim: int, piece: Piece, inner: int) -> Piece:
+    """``found``, a part of one row, as the merged term that the whole program has of it, where it has one."""
+    for number in terms.merges(piece.term):
+        key = terms.all[number].key
+        size, rows = key[1], key[2]
+        lifted = _lifted(terms, found, dim, number, int(size), rows)
+        if lifted is not None:
+            return lifted
+    return found
+
+
+def _lifted(
+    terms: Terms, found: Piece, dim: int, number: int, inner: int, rows: tuple[tuple[int, int, int], ...]
+) -> Piece | None:
+    """The merge of two indices of one row each, in which the piece runs along the second within a row of the first."""
+    outer_rows = [r for r, p, q in rows if p == 1 and q == 0]
+    inner_rows = [r for r, p, q in rows if q == 1 and p == 0]
+    if len(rows) != 2 or len(outer_rows) != 1 or len(inner_rows) != 1:
+        return None
+    (p,), (q,) = outer_rows, inner_rows
+    a, lo, hi, on = found.a, found.lo, found.hi, found.on
+    others = np.arange(a.shape[1]) != dim
+    wide = found.wide
+    if a[p][wide].any() or a[q][others & wide].any() or (wide[dim] and a[q, dim] != 1):
+        return None
+    at = found.at_lo
+    width = hi[:, dim] - lo[:, dim]
+    if ((at[:, q] < 0) | (at[:, q] + width > inner))[on].any():
+        return None
+    new_a = a.copy()
+    new_a[[p, q]] = 0
+    row = np.zeros((1, a.shape[1]), np.int64)
+    row[0, dim] = 1
+    b = at - lo @ new_a.T
+    b[:, [p, q]] = 0
+    k = at[:, p] * inner + at[:, q] - lo[:, dim]
+    return Piece(number, np.vstack([new_a, row]), np.column_stack([b, k]), lo, hi, on)
+
+
+def unmerged(terms: Terms, piece: Piece) -> Piece:
+    """``piece`` with the term that its term is merged of, where it lies in rows of that."""
+    term = terms.all[piece.term]
+    if term.key[0] != "merged":
+        return piece
+    inner, rows = int(term.key[1]), term.key[2]
+    run, start = piece.a[-1], piece.b[:, -1]
+    outer = run % inner == 0  # these dimensions move by whole rows, the others must stay in one
+    steps = np.where(outer, 0, run)
+    low = start + np.minimum(piece.lo * steps, (piece.hi - 1) * steps).sum(1)
+    high = start + np.maximum(piece.lo * steps, (piece.hi - 1) * steps).sum(1)
+    row = low // inner
+    if (row != high // inner)[piece.on].any():
+        return piece
+    a, b = piece.a[:-1].copy(), piece.b[:, :-1].copy()
+    for r, p, q in rows:
+        a[r] += p * np.where(outer, run // inner, 0) + q * steps
+        b[:, r] += p * row + q * (start - row * inner)
+    return unmerged(terms, replace(piece, term=term.parts[0], a=a, b=b))

@@ -1,0 +1,87 @@
+"""Terms: functions of the whole program's arguments, from index vectors to elements, one object each.
+
+A term has no shape. It is a function on index vectors of ``rank`` integers; which of them a value holds, and where, is
+said by pieces (``pieces.py``). So a slice, a transpose, a broadcast and a tile of a value are the same term.
+
+An op on terms is a pattern: ``rows`` lists, for every index of every operand's term in order, the index of the new term
+that it equals (or -1) and a constant to add. Example: x[i, j] + b[j] has the rows ((0, 0), (1, 0), (1, 0)) and rank 2;
+x[i] + x[i + 1] has ((0, 0), (0, 1)) and rank 1; a row (-1, 3) reads the operand at 3.
+
+A reduction's term has, behind the indices that it keeps, the range that it covers: ``sum[.., lo, hi]``. Ranges that
+adjoin add up to the whole, which is all that proofs need to know of partial sums.
+
+Equal terms are one number, so the comparison of terms is that of numbers. Cost: O(operands) a term.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Row = tuple[int, int]
+Key = tuple[Any, ...]  # the kind of the term first
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """``key``: what is computed; ``ranges``: pairs (lo, hi) of indices over which it is additive by ``reducer``."""
+
+    key: Key
+    parts: tuple[int, ...]
+    rank: int
+    rows: tuple[Row, ...] = ()
+    reducer: Hashable = None
+    ranges: tuple[tuple[int, int], ...] = ()
+
+
+class Terms:
+    """The table of all terms of one proof; those of the whole program come first."""
+
+    def __init__(self) -> None:
+        self.all: list[Term] = []
+        self._numbers: dict[Term, int] = {}
+        self._patterns: dict[tuple[Key, tuple[int, ...]], list[int]] = {}
+        self._merges: dict[int, list[int]] = {}
+        self._reductions: dict[tuple[Hashable, int], list[int]] = {}
+        self.values: dict[int, Any] = {}  # of constants: a scalar, or an array
+        self._constants: dict[Hashable, int] = {}
+        self.position = self.make(Term(("position",), (), 1))
+
+    def make(self, term: Term) -> int:
+        """The number of ``term``."""
+        known = self._numbers.get(term)
+        if known is None:
+            known = self._numbers[term] = len(self.all)
+            self.all.append(term)
+            self._patterns.setdefault((term.key, term.parts), []).append(known)
+            if term.key[0] == "reduce":
+                self._reductions.setdefault((term.reducer, term.parts[0]), []).append(known)
+            if term.key[0] == "merged":
+                self._merges.setdefault(term.parts[0], []).append(known)
+        return known
+
+    def patterns(self, key: Key, parts: tuple[int, ...]) -> Sequence[int]:
+        """The terms that compute ``key`` of ``parts``, the oldest first."""
+        return self._patterns.get((key, parts), ())
+
+    def reductions(self, reducer: Hashable, part: int) -> Sequence[int]:
+        """The terms that reduce ``part``, the oldest first."""
+        return self._reductions.get((reducer, part), ())
+
+    def merges(self, part: int) -> Sequence[int]:
+        """The terms that merge two indices of ``part``."""
+        return self._merges.get(part, ())
+
+    def constant(self, element: str, value: Any) -> int:
+        """A constant: of rank 0 where ``value`` is a scalar."""
+        key = ("constant", element, value.shape, value.tobytes())
+        number = self._constants.get(key)
+        if number is None:
+            number = self._constants[key] = self.make(Term(key, (), value.ndim))
+            self.values[number] = value
+        return number
+
+    def splat(self, number: int) -> Any:
+        """The scalar that a constant of rank 0 is; None for other terms."""
+        return self.values.get(number) if self.all[number].rank == 0 else None

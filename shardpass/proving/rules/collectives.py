@@ -1,0 +1,238 @@
+"""Collectives, by their groups: each device's result follows from the tiles of the devices in its group."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from shardpass.element_types import element_type
+from shardpass.proving.relations.combine import add_ranges, cells, combine
+from shardpass.proving.relations.elements import is_identity
+from shardpass.proving.relations.evaluate import Rule, Site, Unknown, type_of
+from shardpass.proving.relations.pieces import Content, Ints, Piece, tidy
+from shardpass.proving.relations.terms import Terms
+from shardpass.proving.rules.contraction import reducer_of, zero_piece
+from shardpass.proving.rules.integers import Box
+from shardpass.proving.rules.movement import attribute, cut
+
+_IDEMPOTENT = ("maximum", "minimum", "and", "or")
+# ops that a sum may be moved past: in one operand, or in all of them
+_LINEAR_IN_ALL = (*(f"stablehlo.{name}" for name in ("add", "subtract", "negate", "real", "imag")), "convert")
+_LINEAR_IN_ONE = ("stablehlo.multiply", "stablehlo.divide", "product")
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Groups:
+    """``members``: of each device the devices of its group, in order, [devices, size]; ``place``: its own place."""
+
+    members: Ints
+    place: Ints
+
+    @property
+    def size(self) -> int:
+        return int(self.members.shape[1])
+
+
+def groups_of(site: Site) -> Groups:
+    """Raises Unknown where the groups are not of devices, or leave a device out."""
+    op = site.op
+    handle = str(op.attributes["channel_handle"]) if "channel_handle" in op.attributes else ""
+    if "handle = 0" in handle or not handle:
+        raise Unknown("its groups are of replicas, not of partitions")
+    needs_global = op.name in ("stablehlo.all_gather", "stablehlo.all_reduce", "stablehlo.reduce_scatter")
+    if needs_global and "use_global_device_ids" not in op.attributes:
+        raise Unknown("its groups are not of global device ids")
+    rows = np.array(op.attributes["replica_groups"], np.int64)
+    if rows.size == 0:
+        rows = np.arange(site.devices)[None]
+    return groups_from(rows, site.devices)
+
+
+def groups_from(rows: Ints, devices: int) -> Groups:
+    if (np.sort(rows.ravel()) != np.arange(devices)).any() if rows.size == devices else True:
+        raise Unknown("its groups do not name every device once")
+    group = np.empty(devices, np.int64)
+    place = np.empty(devices, np.int64)
+    group[rows] = np.arange(len(rows))[:, None]
+    place[rows] = np.arange(rows.shape[1])[None]
+    return Groups(rows[group], place)
+
+
+def all_gather(site: Site) -> list[Content]:
+    groups, dim = groups_of(site), attribute(site.op, "all_gather_dim")
+    found = []
+    for index, operand in enumerate(site.operands):
+        found.append(site.result(gathered(operand, groups, dim), index))
+    return found
+
+
+def gathered(operand: Content, groups: Groups, dim: int) -> list[Piece]:
+    pieces: list[Piece] = []
+    for j in range(groups.size):
+        by = np.zeros(operand.rank, np.int64)
+        by[dim] = j * operand.shape[dim]
+        pieces += [p.taken(groups.members[:, j]).moved(by) for p in operand.pieces]
+    return pieces
+
+
+def all_reduce(site: Site) -> list[Content]:
+    groups = groups_of(site)
+    name = reducer_of(site.op.regions[0])
+    return [site.result(summed(site, c, groups, name), index) for index, c in enumerate(site.operands)]
+
+
+def summed(site: Site, operand: Content, groups: Groups, name: str) -> list[Piece]:
+    """The sum, or what else ``name`` is, of the tiles of each group."""
+    copies = [[p.taken(groups.members[:, j]) for p in operand.pieces] for j in range(groups.size)]
+    if len(operand.pieces) == 1:
+        total = None
+        (one,) = operand.pieces
+        if one.on.all() and (one.lo == one.lo[:1]).all() and (one.hi == one.hi[:1]).all():
+            box = one.lo, one.hi, one.on
+            total = _sum(site.terms, [row[0] for row in copies], box, (name, operand.element))
+        if total is not None:
+            return [total]
+    pieces = copies[0]
+    for row in copies[1:]:
+        sums = [_sum(site.terms, chosen, box, (name, operand.element)) for chosen, box in cells([pieces, row])]
+        if any(piece is None for piece in sums):
+            raise Unknown("the tiles of a group are no partial results that add up to a value of the whole program")
+        pieces = list(tidy(sums))
+    return pieces
+
+
+def _sum(terms: Terms, pieces: Sequence[Piece], box: Box, reducer: tuple[str, str]) -> Piece | None:
+    name, element = reducer
+    dtype = element_type(element).dtype
+    busy = [p for p in pieces if not is_identity(terms.splat(p.term), name, element, dtype)]
+    if len(busy) <= 1:
+        one = busy[0] if busy else pieces[0]
+        return Piece(one.term, one.a, one.b, *box)
+    if any(p.term != busy[0].term for p in busy):
+        return None
+    found = add_ranges(terms, busy, box) if terms.all[busy[0].term].reducer == reducer else None
+    if found is not None:
+        return found
+    if name in _IDEMPOTENT and _all_equal(busy, box):
+        return Piece(busy[0].term, busy[0].a, busy[0].b, *box)
+    return _inside(terms, busy, box, reducer) if name == "add" else None
+
+
+def _all_equal(pieces: Sequence[Piece], box: Box) -> bool:
+    """Whether all pieces hold the same in ``box``."""
+    lo, hi, on = box
+    wide = ((hi - lo > 1) & on[:, None]).any(0)
+    first = pieces[0]
+    at = (lo @ first.a.T + first.b)[on]
+    return all(
+        p.term == first.term and (p.a[:, wide] == first.a[:, wide]).all() and ((lo @ p.a.T + p.b)[on] == at).all()
+        for p in pieces[1:]
+    )
+
+
+def operands_of(terms: Terms, piece: Piece, box: Box) -> list[Piece]:
+    """The pieces that the op of ``piece``'s term was computed of."""
+    term = terms.all[piece.term]
+    found, at = [], 0
+    for part in term.parts:
+        rank = terms.all[part].rank
+        rows = term.rows[at : at + rank]
+        at += rank
+        index = np.array([row[0] for row in rows], np.int64)
+        constant = np.array([row[1] for row in rows], np.int64)
+        moving = np.flatnonzero(index >= 0)
+        a = np.zeros((rank, piece.a.shape[1]), np.int64)
+        b = np.tile(constant, (len(piece.on), 1)).reshape(len(piece.on), rank)
+        a[moving] = piece.a[index[moving]]
+        b[:, moving] += piece.b[:, index[moving]]
+        found.append(Piece(part, a, b, *box))
+    return found
+
+
+def _inside(terms: Terms, pieces: Sequence[Piece], box: Box, reducer: tuple[str, str]) -> Piece | None:
+    """The sum of linear ops of partial sums as the op of the sums."""
+    term = terms.all[pieces[0].term]
+    kind = term.key[0]
+    if kind not in (*_LINEAR_IN_ALL, *_LINEAR_IN_ONE):
+        return None
+    if kind == "convert" and ("integer" in term.key or term.key[1].startswith(("i", "ui"))):
+        return None
+    columns = list(zip(*(operands_of(terms, p, box) for p in pieces), strict=True))
+    same = [_all_equal(column, box) for column in columns]
+    if kind in _LINEAR_IN_ONE:
+        if sum(same) != len(same) - 1 or (kind == "stablehlo.divide" and not same[1]):
+            return None
+        sums = [c[0] if equal else _sum(terms, c, box, reducer) for c, equal in zip(columns, same, strict=True)]
+    else:
+        sums = [_sum(terms, column, box, reducer) for column in columns]
+    if any(p is None for p in sums):
+        return None
+    return combine(terms, term.key, [Piece(p.term, p.a, p.b, *box) for p in sums if p is not None], box)
+
+
+def reduce_scatter(site: Site) -> list[Content]:
+    groups, dim = groups_of(site), attribute(site.op, "scatter_dimension")
+    (operand,) = site.operands
+    shape, _ = type_of(site.op.results[0])
+    pieces = summed(site, operand, groups, reducer_of(site.op.regions[0]))
+    start = np.zeros((site.devices, operand.rank), np.int64)
+    start[:, dim] = groups.place * shape[dim]
+    return [site.result([cut(p, start, shape) for p in pieces])]
+
+
+def all_to_all(site: Site) -> list[Content]:
+    groups = groups_of(site)
+    along, onto = attribute(site.op, "split_dimension"), attribute(site.op, "concat_dimension")
+    return [site.result(exchanged(operand, groups, along, onto), index) for index, operand in enumerate(site.operands)]
+
+
+def exchanged(operand: Content, groups: Groups, along: int, onto: int) -> list[Piece | None]:
+    part = list(operand.shape)
+    part[along] //= groups.size
+    start = np.zeros((len(groups.place), operand.rank), np.int64)
+    start[:, along] = groups.place * part[along]
+    pieces: list[Piece | None] = []
+    for j in range(groups.size):
+        by = np.zeros(operand.rank, np.int64)
+        by[onto] = j * part[onto]
+        for p in operand.pieces:
+            strip = cut(p.taken(groups.members[:, j]), start, part)
+            pieces.append(None if strip is None else strip.moved(by))
+    return pieces
+
+
+def collective_permute(site: Site) -> list[Content]:
+    (operand,) = site.operands
+    pairs = np.array(site.op.attributes["source_target_pairs"], np.int64).reshape(-1, 2)
+    handle = str(site.op.attributes["channel_handle"]) if "channel_handle" in site.op.attributes else ""
+    if not handle or "handle = 0" in handle:
+        raise Unknown("its pairs are of replicas, not of partitions")
+    if len(set(pairs[:, 1].tolist())) != len(pairs) or len(set(pairs[:, 0].tolist())) != len(pairs):
+        raise Unknown("a device sends or receives twice")
+    source = np.full(site.devices, -1, np.int64)
+    source[pairs[:, 1]] = pairs[:, 0]
+    return [site.result([*(p.taken(source) for p in operand.pieces), _zeros(site, operand, source < 0)])]
+
+
+def _zeros(site: Site, content: Content, on: Any) -> Piece | None:
+    shape = np.array(content.shape, np.int64)
+    lo = np.zeros((site.devices, content.rank), np.int64)
+    return zero_piece(site.terms, content.element, (lo, lo + shape, on))
+
+
+def collective_broadcast(site: Site) -> list[Content]:
+    groups = groups_of(site)
+    return [site.result([p.taken(groups.members[:, 0]) for p in site.operands[0].pieces])]
+
+
+RULES: dict[str, Rule] = {
+    "stablehlo.all_gather": all_gather,
+    "stablehlo.all_reduce": all_reduce,
+    "stablehlo.reduce_scatter": reduce_scatter,
+    "stablehlo.all_to_all": all_to_all,
+    "stablehlo.collective_permute": collective_permute,
+    "stablehlo.collective_broadcast": collective_broadcast,
+}

@@ -1,0 +1,249 @@
+"""Reductions, and products that are reductions of elementwise products."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from shardpass.element_types import element_type
+from shardpass.ir.tensors import ints
+from shardpass.ir.walk import operation
+from shardpass.proving.relations.combine import add_ranges, cells, combine, reduce_along
+from shardpass.proving.relations.elements import is_identity
+from shardpass.proving.relations.evaluate import Rule, Site, Unknown, type_of
+from shardpass.proving.relations.pieces import Content, Ints, Piece, common, made, minus, volume
+from shardpass.proving.relations.terms import Key, Terms
+from shardpass.proving.rules.integers import Box, is_integer
+
+
+def reducer_of(region: Any) -> str:
+    """The one op of a reduction's body, of its two arguments. Raises Unknown for other bodies."""
+    block = region.blocks[0]
+    *body, end = [operation(op) for op in block.operations]
+    simple = (
+        len(body) == 1
+        and len(block.arguments) == 2
+        and len(body[0].operands) == 2
+        and {body[0].operands[0], body[0].operands[1]} == set(block.arguments)
+        and list(end.operands) == [body[0].results[0]]
+    )
+    name = body[0].name.split(".")[-1] if simple else ""
+    if name not in ("add", "multiply", "maximum", "minimum", "and", "or", "xor"):
+        raise Unknown("its body is not one op that can be reordered")
+    return name
+
+
+def without_dims(content: Content, dims: Sequence[int]) -> Content:
+    """``content`` without dimensions of size 1."""
+    kept = [d for d in range(content.rank) if d not in dims]
+    shape = tuple(content.shape[d] for d in kept)
+    return Content(shape, content.element, tuple(p.columns(kept, shape) for p in content.pieces))
+
+
+def reduced(terms: Terms, content: Content, dims: Sequence[int], name: str) -> list[Piece]:
+    """The reduction of ``content`` along ``dims``, which have size 1 in the result; identities drop out."""
+    element, dtype = content.element, element_type(content.element).dtype
+    reducer = (name, element)
+    idle = [p for p in content.pieces if is_identity(terms.splat(p.term), name, element, dtype)]
+    busy = [p for p in content.pieces if not any(p is q for q in idle)]
+    found = []
+    for box in _kept_boxes(content, dims):
+        piece = _reduced_box(terms, reducer, content, dims, box, busy, idle)
+        if piece is not None:
+            found.append(piece)
+    return found
+
+
+def _kept_boxes(content: Content, dims: Sequence[int]) -> list[Box]:
+    """The boxes of kept positions in which the same pieces lie."""
+    boxes: list[Box] = []
+    for piece in content.pieces:
+        lo, hi = _whole_along(piece.lo, piece.hi, dims, content.shape)
+        new = replace(piece, lo=lo, hi=hi)
+        parts: list[Box] = []
+        rest: list[Box] = [(lo, hi, piece.on)]
+        for known in boxes:
+            old = replace(new, lo=known[0], hi=known[1], on=known[2])
+            both = common([old, new])
+            parts += [known] if both is None else [both, *minus(*known, new)]
+            rest = [part for one in rest for part in minus(*one, old)]
+        boxes = parts + rest
+    return boxes
+
+
+def _whole_along(lo: Ints, hi: Ints, dims: Sequence[int], shape: Sequence[int]) -> tuple[Ints, Ints]:
+    lo, hi = lo.copy(), hi.copy()
+    for dim in dims:
+        lo[:, dim], hi[:, dim] = 0, shape[dim]
+    return lo, hi
+
+
+def _reduced_box(
+    terms: Terms, reducer: Key, content: Content, dims: Sequence[int], box: Box, busy: Sequence[Piece],
+    idle: Sequence[Piece],
+) -> Piece | None:  # fmt: skip
+    """One box of kept positions: the sum of all that lies along it; None where part of that is not known."""
+    lo, hi, on = box
+    inside = [q for p in busy if (q := made(p.term, p.a, p.b, *_met(p, box))) is not None]
+    rest = [q for p in idle if (q := made(p.term, p.a, p.b, *_met(p, box))) is not None]
+    known = sum((volume(p.lo, p.hi, p.on) for p in (*inside, *rest)), np.zeros(len(on), np.int64))
+    on = on & (known == volume(lo, hi, on))
+    if not on.any():
+        return None
+    new_lo, new_hi = lo.copy(), hi.copy()
+    for dim in dims:
+        new_lo[:, dim], new_hi[:, dim] = 0, 1
+    if not inside:
+        (first, *_) = rest
+        found = made(first.term, first.a, first.b, new_lo, new_hi, on)
+        return found
+    sums = []
+    for piece in inside:
+        partial: Piece | None = piece
+        for dim in dims:
+            partial = None if partial is None else reduce_along(terms, reducer, partial, dim)
+        if partial is None:
+            return None
+        sums.append(partial)
+    if len(sums) == 1 and not (on & ~sums[0].on).any():
+        return made(sums[0].term, sums[0].a, sums[0].b, new_lo, new_hi, on)
+    return _total(terms, sums, (new_lo, new_hi, on), reducer)
+
+
+def _met(piece: Piece, box: Box) -> Box:
+    return np.maximum(piece.lo, box[0]), np.minimum(piece.hi, box[1]), piece.on & box[2]
+
+
+def _total(terms: Terms, sums: Sequence[Piece], box: Box, reducer: Key) -> Piece | None:
+    """Several sums as one; a device on which one has nothing adds an empty range."""
+    lo, hi, on = box
+    spread: list[Piece] = []
+    for piece in sums:
+        term = terms.all[piece.term]
+        if not term.ranges:
+            spread = []
+            break
+        live = piece.on
+        b = piece.b.copy()
+        if (on & ~live).any():
+            if len(sums) > 1:
+                source = next((p for p in sums if p.term == piece.term and p is not piece), None)
+                if source is not None:
+                    b[~live] = source.b[~live]
+            for low, high in term.ranges:
+                b[~live, high] = b[~live, low]
+        spread.append(Piece(piece.term, piece.a, b, lo, hi, on))
+    if spread:
+        if len(spread) == 1:
+            return spread[0]
+        found = add_ranges(terms, spread, box)
+        if found is not None:
+            return found
+    if all(not (on & ~p.on).any() for p in sums):
+        total = Piece(sums[0].term, sums[0].a, sums[0].b, lo, hi, on)
+        for piece in sums[1:]:
+            total = combine(terms, ("sum of sums", *reducer), [total, replace(piece, lo=lo, hi=hi, on=on)], box)
+        return total
+    return None
+
+
+def reduce(site: Site) -> list[Content]:
+    if len(site.op.results) != 1:
+        raise Unknown("a reduction of several operands at once is not known")
+    operand, init = site.operands
+    dims = ints(site.op.attributes["dimensions"])
+    name = reducer_of(site.op.regions[0])
+    if 0 in operand.shape:
+        raise Unknown("it reduces nothing")
+    pieces = reduced(site.terms, operand, dims, name)
+    kept = without_dims(Content(tuple(1 if d in dims else n for d, n in enumerate(operand.shape)), operand.element,
+                                tuple(pieces)), dims)  # fmt: skip
+    return [site.result(with_init(site, kept, init, name))]
+
+
+def with_init(site: Site, content: Content, init: Content, name: str) -> list[Piece | None]:
+    """``content``, to which the reduction adds ``init``."""
+    dtype = element_type(content.element).dtype
+    starts = [is_identity(site.terms.splat(p.term), name, content.element, dtype) for p in init.pieces]
+    if all(starts) and init.covered():
+        return list(content.pieces)
+    scalar = [p.columns([-1] * content.rank, content.shape) for p in init.pieces]
+    key = (f"stablehlo.{name}", "of a start", content.element)
+    return [combine(site.terms, key, chosen, box) for chosen, box in cells([content.pieces, scalar])]
+
+
+# ---------------------------------------------------------------- products
+
+
+def dot_general(site: Site) -> list[Content]:
+    from jaxlib.mlir.dialects import stablehlo as hlo
+
+    numbers = hlo.DotDimensionNumbers(site.op.attributes["dot_dimension_numbers"])
+    lhs, rhs = site.operands
+    batch = list(numbers.lhs_batching_dimensions), list(numbers.rhs_batching_dimensions)
+    inner = list(numbers.lhs_contracting_dimensions), list(numbers.rhs_contracting_dimensions)
+    return [product(site, lhs, rhs, batch, inner)]
+
+
+def product(
+    site: Site, lhs: Content, rhs: Content, batch: tuple[list[int], list[int]], inner: tuple[list[int], list[int]]
+) -> Content:
+    """Dimensions of the products: those of the batch, free ones of lhs, free ones of rhs, contracted ones."""
+    free_l = [d for d in range(lhs.rank) if d not in batch[0] and d not in inner[0]]
+    free_r = [d for d in range(rhs.rank) if d not in batch[1] and d not in inner[1]]
+    none_l, none_r = [-1] * len(free_l), [-1] * len(free_r)
+    shape = [lhs.shape[d] for d in (*batch[0], *free_l)]
+    shape += [rhs.shape[d] for d in free_r] + [lhs.shape[d] for d in inner[0]]
+    x = [p.columns([*batch[0], *free_l, *none_r, *inner[0]], shape) for p in lhs.pieces]
+    y = [p.columns([*batch[1], *none_l, *free_r, *inner[1]], shape) for p in rhs.pieces]
+    _, element = type_of(site.op.results[0])
+    return contracted(site, x, y, shape, len(inner[0]), (lhs.element, rhs.element, element))
+
+
+def contracted(
+    site: Site, x: Sequence[Piece], y: Sequence[Piece], shape: Sequence[int], last: int, elements: tuple[str, str, str]
+) -> Content:
+    """Sums of products x * y over the ``last`` dimensions."""
+    element = elements[2]
+    attributes = site.op.attributes
+    how = tuple(str(attributes[n]) for n in ("precision_config", "algorithm") if n in attributes)
+    key = ("product", *elements, *how)
+    pieces = []
+    for chosen, box in cells([x, y]):
+        zeros = [_zero(site.terms, p, e) for p, e in zip(chosen, elements, strict=False)]
+        if all(zeros) or (any(zeros) and all(is_integer(e) for e in elements)):
+            pieces.append(zero_piece(site.terms, element, box))
+        else:
+            pieces.append(combine(site.terms, key, chosen, box))
+    products = Content(tuple(shape), element, tuple(p for p in pieces if p is not None))
+    rank = len(shape)
+    dims = list(range(rank - last, rank))
+    if any(shape[d] == 0 for d in dims):
+        raise Unknown("it contracts nothing")
+    sums = reduced(site.terms, products, dims, "add") if dims else list(products.pieces)
+    one = Content(tuple(1 if d in dims else n for d, n in enumerate(shape)), element, tuple(sums))
+    return site.result(without_dims(one, dims).pieces)
+
+
+def _zero(terms: Terms, piece: Piece, element: str) -> bool:
+    return is_identity(terms.splat(piece.term), "add", element, element_type(element).dtype)
+
+
+def zero_piece(terms: Terms, element: str, box: Box) -> Piece | None:
+    from shardpass.proving.relations.elements import splat_value
+
+    text = "0" if is_integer(element) else "false" if element == "i1" else "0.000000e+00"
+    if element.startswith("complex"):
+        text = "(0.000000e+00,0.000000e+00)"
+    term = terms.constant(element, splat_value(text, element, element_type(element).dtype))
+    lo, hi, on = box
+    return made(term, np.zeros((0, lo.shape[1]), np.int64), np.zeros((len(on), 0), np.int64), lo, hi, on)
+
+
+RULES: dict[str, Rule] = {
+    "stablehlo.reduce": reduce,
+    "stablehlo.dot_general": dot_general,
+}

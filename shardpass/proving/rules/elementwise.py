@@ -1,0 +1,192 @@
+"""Elementwise ops: an op of pieces at the same positions, and the constants that decide without an op."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from shardpass.element_types import element_type
+from shardpass.ir.tensors import enum_word
+from shardpass.proving.relations.combine import cells, combine
+from shardpass.proving.relations.elements import constant_term
+from shardpass.proving.relations.evaluate import Rule, Site, Unknown, type_of
+from shardpass.proving.relations.pieces import Content, Piece, full
+from shardpass.proving.relations.terms import Key
+from shardpass.proving.rules.integers import (
+    Box,
+    arithmetic,
+    compared,
+    constant_piece,
+    converted,
+    is_integer,
+    limits,
+    numbers_piece,
+)
+
+# annotations, which change nothing of what an op computes
+_SILENT = ("mhlo.sharding", "sdy.sharding", "channel_handle", "mhlo.frontend_attributes", "xla_metadata")
+
+
+def words(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
+UNARY = words("""abs cbrt ceil cosine count_leading_zeros exponential exponential_minus_one floor imag is_finite log
+log_plus_one logistic negate not popcnt real round_nearest_afz round_nearest_even rsqrt sign sine sqrt tan tanh
+reduce_precision bitcast_convert""")
+BINARY = words("""add and atan2 complex divide maximum minimum multiply or power remainder shift_left
+shift_right_arithmetic shift_right_logical subtract xor""")
+CHLO = words("""acos acosh asin asinh atan atanh bessel_i1e conj cosh digamma erf erfc erf_inv is_inf is_neg_inf
+is_pos_inf lgamma next_after polygamma sinh square tan zeta mulhi
+constant_like_""")
+
+
+def key_of(op: Any, *more: Any) -> Key:
+    """What ``op`` computes: its name, its attributes and the type of its elements."""
+    kept = []
+    for named in op.attributes:
+        name = named if isinstance(named, str) else named.name
+        if name not in _SILENT and not name.startswith(("shardpass.", "sdy.", "mhlo.", "jax.")):
+            kept.append((name, attribute_text(op, name)))
+    return (op.name, tuple(sorted(kept)), *more)
+
+
+def attribute_text(op: Any, name: str) -> str:
+    return str(op.attributes[name])
+
+
+def elementwise(site: Site) -> list[Content]:
+    name = site.op.name.split(".")[-1]
+    shape, element = type_of(site.op.results[0])
+    operands = [spread(c, shape) for c in site.operands]
+    key = key_of(site.op, element, tuple(c.element for c in operands))
+    pieces: list[Piece | None] = []
+    for chosen, box in cells([c.pieces for c in operands]):
+        found = _simple(site, name, element, operands, chosen, box)
+        pieces += found if found is not None else [combine(site.terms, key, chosen, box)]
+    return [site.result(pieces)]
+
+
+def spread(content: Content, shape: Sequence[int]) -> Content:
+    """A scalar among operands of ``shape``, which clamp and select may have."""
+    if content.shape == tuple(shape) or content.shape:
+        return content
+    return Content(tuple(shape), content.element, tuple(p.columns([-1] * len(shape), shape) for p in content.pieces))
+
+
+def _simple(
+    site: Site, name: str, element: str, operands: Sequence[Content], pieces: Sequence[Piece], box: Box
+) -> list[Piece | None] | None:
+    """The result where no term is needed."""
+    if is_integer(element) and is_integer(operands[0].element):
+        found = arithmetic(site.terms, name, element, pieces, box)
+        if found is not None:
+            return found
+    if element == "i1" and name in ("and", "or"):
+        for piece, other in (pieces, pieces[::-1]):
+            value = site.terms.splat(piece.term)
+            if value is not None:
+                decides = bool(value) == (name == "or")
+                return [(piece if decides else other).boxed(box[0], box[1])]
+    return None
+
+
+def convert(site: Site) -> list[Content]:
+    (operand,) = site.operands
+    _, element = type_of(site.op.results[0])
+    if element == operand.element:
+        return [site.result(operand.pieces)]
+    key: Key = ("convert", element, "integer" if is_integer(operand.element) else operand.element)
+    pieces: list[Piece | None] = []
+    for p in operand.pieces:
+        box = p.lo, p.hi, p.on
+        found = converted(site.terms, operand.element, element, p)
+        if found is None and p.term != site.terms.position and is_integer(operand.element):
+            found = combine(site.terms, (*key[:2], operand.element), [p], box)
+        pieces.append(found if found is not None else combine(site.terms, key, [p], box))
+    return [site.result(pieces)]
+
+
+def compare(site: Site) -> list[Content]:
+    attributes = site.op.attributes
+    direction = enum_word(attributes["comparison_direction"])
+    kind = enum_word(attributes["compare_type"]) if "compare_type" in attributes else ""
+    x, y = site.operands
+    key: Key = ("compare", direction, kind, "integer" if is_integer(x.element) else x.element)
+    pieces: list[Piece | None] = []
+    for chosen, box in cells([x.pieces, y.pieces]):
+        found = compared(site.terms, direction, chosen, box) if is_integer(x.element) else None
+        pieces += found if found is not None else [combine(site.terms, key, chosen, box)]
+    return [site.result(pieces)]
+
+
+def select(site: Site) -> list[Content]:
+    shape, element = type_of(site.op.results[0])
+    which, x, y = site.operands
+    which = spread(which, shape)
+    pieces: list[Piece | None] = []
+    for p in which.pieces:
+        value = site.terms.splat(p.term)
+        if value is None:
+            for chosen, box in cells([[p], x.pieces, y.pieces]):
+                pieces.append(combine(site.terms, ("select", element), chosen, box))
+            continue
+        for (_, taken), box in cells([[p], (x if value else y).pieces]):
+            pieces.append(Piece(taken.term, taken.a, taken.b, *box))
+    return [site.result(pieces)]
+
+
+def constant(site: Site) -> list[Content]:
+    shape, element = type_of(site.op.results[0])
+    term, one = constant_term(site.terms, site.op, shape, element, element_type(element).dtype)
+    if one:
+        return [site.result([site.walk.everywhere(term, np.zeros((site.devices, 0), np.int64), shape)])]
+    rank = len(shape)
+    return [site.result([full(term, np.eye(rank, dtype=np.int64), np.zeros((site.devices, rank), np.int64), shape)])]
+
+
+def iota(site: Site) -> list[Content]:
+    shape, element = type_of(site.op.results[0])
+    column = np.zeros(len(shape), np.int64)
+    column[int(site.op.attributes["iota_dimension"].value)] = 1
+    piece = site.walk.everywhere(site.terms.position, np.zeros((site.devices, 1), np.int64), shape)
+    piece.a[0] = column
+    if is_integer(element) and element != "i1":
+        if max(shape, default=0) - 1 > _most(element):
+            raise Unknown("it counts beyond its type")
+        return [site.result([piece])]
+    key: Key = ("convert", element, "integer")
+    return [site.result([combine(site.terms, key, [piece], (piece.lo, piece.hi, piece.on))] if 0 not in shape else [])]
+
+
+def _most(element: str) -> int:
+    return limits(element)[1]
+
+
+def partition_id(site: Site) -> list[Content]:
+    if site.devices == 1:
+        raise Unknown("the whole program asks which device it is")
+    devices = np.arange(site.devices)
+    box = np.zeros((site.devices, 0), np.int64), np.zeros((site.devices, 0), np.int64), np.ones(site.devices, bool)
+    piece = numbers_piece(site.terms, "ui32", np.zeros(0, np.int64), devices, box)
+    return [site.result([piece])]
+
+
+def replica_id(site: Site) -> list[Content]:
+    box = np.zeros((site.devices, 0), np.int64), np.zeros((site.devices, 0), np.int64), np.ones(site.devices, bool)
+    return [site.result([constant_piece(site.terms, "ui32", 0, box)])]
+
+
+RULES: dict[str, Rule] = {
+    **{f"stablehlo.{name}": elementwise for name in (*UNARY, *BINARY, "clamp")},
+    **{f"chlo.{name}": elementwise for name in CHLO},
+    "stablehlo.convert": convert,
+    "stablehlo.compare": compare,
+    "stablehlo.select": select,
+    "stablehlo.constant": constant,
+    "stablehlo.iota": iota,
+    "stablehlo.partition_id": partition_id,
+    "stablehlo.replica_id": replica_id,
+}

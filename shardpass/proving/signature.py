@@ -1,0 +1,63 @@
+"""What main of both programs takes and returns, and which tile of it each device holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from shardpass.diagnostics.table_proving import OTHER_SIGNATURE
+from shardpass.ir.annotations import Signature, main_of
+from shardpass.ir.locations import place_of
+from shardpass.proving.relations.pieces import Bools, Ints
+from shardpass.runtime.partitioned_signature import Boundary, read_signature
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Side:
+    """An argument or a result: ``offsets`` [devices, rank] of the tiles; ``counts``: the devices that must hold it."""
+
+    shape: tuple[int, ...]
+    element: str
+    tile: tuple[int, ...]
+    offsets: Ints
+    counts: Bools
+
+
+def sides(whole: Any, local: Any) -> tuple[list[Side], list[Side], int]:
+    """Arguments, results and the number of devices. Raises ShardpassError SP901 where the two mains do not match."""
+    signature = read_signature(local)
+    kinds = main_of(whole).attributes["function_type"].value
+    Signature(main_of(whole))
+    place = place_of(main_of(local).location)
+    for what, types, boundaries in (
+        ("arguments", kinds.inputs, signature.arguments),
+        ("results", kinds.results, signature.results),
+    ):
+        if len(types) != len(boundaries):
+            raise OTHER_SIGNATURE.error(
+                place, what=f"it has {len(boundaries)} {what}", other=f"the whole program has {len(types)}"
+            )
+        for kind, boundary in zip(types, boundaries, strict=True):
+            if str(kind) != boundary.type:
+                raise OTHER_SIGNATURE.error(
+                    place, what=f"{boundary.where} is a tile of {boundary.type}", other=f"the whole program has {kind}"
+                )
+    devices = signature.num_devices
+    return (
+        [_side(b, devices) for b in signature.arguments],
+        [_side(b, devices) for b in signature.results],
+        devices,
+    )
+
+
+def _side(boundary: Boundary, devices: int) -> Side:
+    sharding, shape = boundary.sharding, boundary.shape
+    counts = np.ones(devices, bool)
+    if sharding.is_maximal:
+        counts = np.arange(devices) == sharding.device
+        offsets = np.zeros((devices, len(shape)), np.int64)
+    else:
+        offsets = np.asarray(sharding.tile_offsets(shape, devices), np.int64).reshape(devices, len(shape))
+    return Side(shape, boundary.element.mlir, boundary.tile, offsets, counts)

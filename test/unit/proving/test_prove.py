@@ -1,0 +1,120 @@
+"""Proofs of small partitioned programs, and of what is made of them by one change.
+
+The witness of each change is StableHLO's reference interpreter: the changed program differs from the whole one.
+"""
+
+import numpy as np
+import pytest
+
+import shardpass
+from shardpass.diagnostics import ShardpassError
+from shardpass.runtime import interpret
+
+DEVICES = 4
+
+PRODUCT = """module attributes {mhlo.num_partitions = 4 : i32} {
+  func.func @main(%x: tensor<8x8xf32> {mhlo.sharding = "{devices=[1,4]<=[4]}"},
+                  %y: tensor<8x4xf32> {mhlo.sharding = "{devices=[4,1]<=[4]}"})
+      -> (tensor<8x4xf32> {mhlo.sharding = "{replicated}"}) {
+    %0 = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0]
+      : (tensor<8x8xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+    %1 = stablehlo.tanh %0 : tensor<8x4xf32>
+    return %1 : tensor<8x4xf32>
+  }
+}
+"""
+
+BOUNDARY = 'mhlo.sharding = "{{manual}}", shardpass.global_type = tensor<{type}>, shardpass.sharding = "{sharding}"'
+COLUMNS = BOUNDARY.format(type="8x8xf32", sharding="{devices=[1,4]<=[4]}")
+ROWS = BOUNDARY.format(type="8x4xf32", sharding="{devices=[4,1]<=[4]}")
+WHOLE = BOUNDARY.format(type="8x4xf32", sharding="{replicated}")
+
+LOCAL = f"""module attributes {{mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32}} {{
+  func.func @main(%x: tensor<8x2xf32> {{{COLUMNS}}}, %y: tensor<2x4xf32> {{{ROWS}}}) -> (tensor<8x4xf32> {{{WHOLE}}}) {{
+    %0 = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0]
+      : (tensor<8x2xf32>, tensor<2x4xf32>) -> tensor<8x4xf32>
+    %1 = "stablehlo.all_reduce"(%0) <{{channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>,
+      replica_groups = dense<[[0, 1, 2, 3]]> : tensor<1x4xi64>, use_global_device_ids}}> ({{
+    ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+      %s = stablehlo.add %a, %b : tensor<f32>
+      stablehlo.return %s : tensor<f32>
+    }}) : (tensor<8x4xf32>) -> tensor<8x4xf32>
+    %2 = stablehlo.tanh %1 : tensor<8x4xf32>
+    return %2 : tensor<8x4xf32>
+  }}
+}}
+"""
+
+
+def differs(local: str) -> bool:
+    rng = np.random.default_rng(0)
+    x, y = (rng.standard_normal(shape).astype(np.float32) for shape in ((8, 8), (8, 4)))
+    (found,) = interpret(local, x, y)
+    return not np.allclose(found, np.tanh(x @ y), atol=1e-4)
+
+
+def test_a_product_of_split_sums_is_proved():
+    assert not differs(LOCAL)
+    verdict = shardpass.prove(PRODUCT, LOCAL)
+    assert verdict.proved, str(verdict)
+    assert bool(verdict)
+
+
+CHANGES = {
+    "the sum is of two devices": (
+        "dense<[[0, 1, 2, 3]]> : tensor<1x4xi64>",
+        "dense<[[0, 1], [2, 3]]> : tensor<2x2xi64>",
+    ),
+    "the maximum instead of the sum": ("stablehlo.add %a, %b", "stablehlo.maximum %a, %b"),
+    "the sum is left out": ("stablehlo.tanh %1", "stablehlo.tanh %0"),
+    "tanh before the sum": ('"stablehlo.all_reduce"(%0)', '"stablehlo.all_reduce"(%t)'),
+    "another op": ("stablehlo.tanh %1", "stablehlo.exponential %1"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_changed_program_is_not_proved(change):
+    old, new = CHANGES[change]
+    assert old in LOCAL
+    local = LOCAL.replace(old, new)
+    if "%t" in local:
+        tanh = "    %t = stablehlo.tanh %0 : tensor<8x4xf32>\n"
+        local = local.replace('    %1 = "', tanh + '    %1 = "').replace("return %2", "return %1")
+    assert differs(local)
+    verdict = shardpass.prove(PRODUCT, local)
+    assert not verdict.proved
+    finding = verdict.refuted or verdict.unknown
+    assert finding.op.startswith("stablehlo.")
+
+
+def test_another_signature_is_an_error():
+    other = PRODUCT.replace("%y: tensor<8x4xf32>", "%y: tensor<8x6xf32>").replace("8x4", "8x6")
+    with pytest.raises(ShardpassError, match=r"argument 1 .*SP901"):
+        shardpass.prove(other, LOCAL)
+
+
+def test_equal_arguments_are_not_interchanged():
+    """Two arguments of one type and sharding are two values."""
+    whole = """module attributes {mhlo.num_partitions = 4 : i32} {
+  func.func @main(%x: tensor<8xf32>, %y: tensor<8xf32>) -> tensor<8xf32> {
+    %0 = stablehlo.subtract %x, %y : tensor<8xf32>
+    return %0 : tensor<8xf32>
+  }
+}"""
+    rows = BOUNDARY.format(type="8xf32", sharding="{devices=[4]<=[4]}")
+    local = f"""module attributes {{mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32}} {{
+  func.func @main(%x: tensor<2xf32> {{{rows}}}, %y: tensor<2xf32> {{{rows}}}) -> (tensor<2xf32> {{{rows}}}) {{
+    %0 = stablehlo.subtract %x, %y : tensor<2xf32>
+    return %0 : tensor<2xf32>
+  }}
+}}"""
+    assert shardpass.prove(whole, local).proved
+    assert not shardpass.prove(whole, local.replace("subtract %x, %y", "subtract %y, %x")).proved
+    assert not shardpass.prove(whole, local.replace("{devices=[4]<=[4]}", "{devices=[4]3,2,1,0}", 1)).proved
+
+
+@pytest.mark.parametrize("name", ["mlp_train_step", "transformer_block", "format_blocks", "format_rows"])
+def test_examples_are_proved(name, pytestconfig):
+    text = (pytestconfig.rootpath / "examples" / f"{name}.mlir").read_text()
+    verdict = shardpass.prove(text, shardpass.run_pipeline(text, "partition"))
+    assert verdict.proved, str(verdict)
