@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from shardpass.proving.relations.evaluate import Rule
-from shardpass.proving.rules import collectives, contraction, control, elementwise, movement
+from shardpass.proving.rules import blocks, collectives, contraction, control, elementwise, lookups, movement
 
-FAMILIES = (elementwise, movement, contraction, collectives, control)
-RULES: dict[str, Rule] = {name: rule for family in FAMILIES for name, rule in family.RULES.items()}
+FAMILIES = (blocks, elementwise, lookups, movement, contraction, collectives, control)
+_FALLBACKS: dict[str, Rule] = {
+    "stablehlo.reduce": blocks.reduce_rows,
+    "stablehlo.dynamic_slice": blocks.dynamic_slice_rows,
+    "stablehlo.dynamic_update_slice": blocks.dynamic_update_slice_rows,
+    "stablehlo.pad": blocks.pad_rows,
+}
+_FIRST: dict[str, Rule] = {name: rule for family in FAMILIES for name, rule in family.RULES.items()}
+RULES: dict[str, Rule] = _FIRST | {name: blocks.either(_FIRST[name], rule) for name, rule in _FALLBACKS.items()}

@@ -19,11 +19,16 @@ equal.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from itertools import product
+from math import prod
 
 import numpy as np
 
 from shardpass.proving.relations.pieces import Bools, Ints, Piece, common, tidy
+from shardpass.proving.relations.reshaping import lifts
 from shardpass.proving.relations.terms import Key, Row, Term, Terms
+
+MOST_VIEWS = 16
 
 
 def combine(terms: Terms, key: Key, pieces: Sequence[Piece], box: tuple[Ints, Ints, Bools]) -> Piece:
@@ -38,9 +43,30 @@ def combine(terms: Terms, key: Key, pieces: Sequence[Piece], box: tuple[Ints, In
         chosen = _matched(terms.all[number], a[:, wide], at_lo)
         if chosen is not None:
             return Piece(number, a[chosen], b[:, chosen], lo, hi, on)
+    if terms.has_merges and not terms.patterns(key, parts):
+        found = _by_other_views(terms, key, pieces, box)
+        if found is not None:
+            return found
     rows, chosen = _pattern(a, a[:, wide], at_lo)
     number = terms.make(Term(key, parts, len(chosen), rows))
     return Piece(number, a[chosen], b[:, chosen], lo, hi, on)
+
+
+def _by_other_views(terms: Terms, key: Key, pieces: Sequence[Piece], box: tuple[Ints, Ints, Bools]) -> Piece | None:
+    """The op of the same operands as merges of their terms, where the table has that."""
+    held = [Piece(p.term, p.a, p.b, *box) for p in pieces]
+    views = [[p, *lifts(terms, p)] for p in held]
+    if all(len(v) == 1 for v in views) or prod(map(len, views)) > MOST_VIEWS:
+        return None
+    for chosen in product(*views):
+        if terms.patterns(key, tuple(p.term for p in chosen)) and any(
+            p is not q for p, q in zip(chosen, held, strict=True)
+        ):
+            known = len(terms.all)
+            found = combine(terms, key, chosen, box)
+            if found.term < known:
+                return found
+    return None
 
 
 def _matched(term: Term, columns: Ints, at_lo: Ints) -> list[int] | None:
@@ -276,6 +302,25 @@ def _tiled(lows: Ints, highs: Ints, some: Bools, low: Ints, high: Ints) -> bool:
     return True
 
 
+def operands_of(terms: Terms, piece: Piece, box: tuple[Ints, Ints, Bools]) -> list[Piece]:
+    """The pieces that the op of ``piece``'s term was computed of."""
+    term = terms.all[piece.term]
+    found, at = [], 0
+    for part in term.parts:
+        rank = terms.all[part].rank
+        rows = term.rows[at : at + rank]
+        at += rank
+        index = np.array([row[0] for row in rows], np.int64)
+        constant = np.array([row[1] for row in rows], np.int64)
+        moving = np.flatnonzero(index >= 0)
+        a = np.zeros((rank, piece.a.shape[1]), np.int64)
+        b = np.tile(constant, (len(piece.on), 1)).reshape(len(piece.on), rank)
+        a[moving] = piece.a[index[moving]]
+        b[:, moving] += piece.b[:, index[moving]]
+        found.append(Piece(part, a, b, *box))
+    return found
+
+
 def cells(groups: Sequence[Sequence[Piece]]) -> list[tuple[list[Piece], tuple[Ints, Ints, Bools]]]:
     """The boxes in which one piece of each of ``groups`` lies, with these pieces."""
     found: list[tuple[list[Piece], tuple[Ints, Ints, Bools]]] = []
@@ -293,4 +338,4 @@ def cells(groups: Sequence[Sequence[Piece]]) -> list[tuple[list[Piece], tuple[In
     return found
 
 
-__all__ = ["add_ranges", "cells", "combine", "reduce_along", "tidy"]
+__all__ = ["add_ranges", "cells", "combine", "operands_of", "reduce_along", "tidy"]

@@ -62,8 +62,9 @@ class Walk:
         self.values: dict[Any, Content] = {}
         self.losses: list[Loss] = []
         self.new: list[tuple[Any, int]] = []  # ops that made terms, with the size of the table before
-        self.loops: list[Any] = []  # of the whole program, for the loops of the local one
-        self.known_loops: list[Any] = []
+        self.loops: list[Any] = []  # those of the whole program
+        self.known_loops: list[Any] | None = None  # of the whole program, for the walk of the other one
+        self.sides: list[Any] = []  # how arguments and results of main are cut
 
     def block(self, block: Any, arguments: Sequence[Content]) -> list[Content]:
         """What the terminator of ``block`` hands on."""

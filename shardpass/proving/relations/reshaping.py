@@ -191,6 +191,19 @@ def _remerged(terms: Terms, found: Piece, dim: int, piece: Piece, inner: int) ->
     return found
 
 
+def lifts(terms: Terms, piece: Piece) -> list[Piece]:
+    """``piece`` as pieces of the merges that the table has of its term."""
+    found = []
+    for number in terms.merges(piece.term):
+        key = terms.all[number].key
+        for dim in range(piece.a.shape[1]):
+            lifted = _lifted(terms, piece, dim, number, int(key[1]), key[2])
+            if lifted is not None:
+                found.append(lifted)
+                break
+    return found
+
+
 def _lifted(
     terms: Terms, found: Piece, dim: int, number: int, inner: int, rows: tuple[tuple[int, int, int], ...]
 ) -> Piece | None:

@@ -42,6 +42,7 @@ class Terms:
         self.all: list[Term] = []
         self._numbers: dict[Term, int] = {}
         self._patterns: dict[tuple[Key, tuple[int, ...]], list[int]] = {}
+        self.has_merges = False
         self._merges: dict[int, list[int]] = {}
         self._reductions: dict[tuple[Hashable, int], list[int]] = {}
         self.values: dict[int, Any] = {}  # of constants: a scalar, or an array
@@ -58,6 +59,7 @@ class Terms:
             if term.key[0] == "reduce":
                 self._reductions.setdefault((term.reducer, term.parts[0]), []).append(known)
             if term.key[0] == "merged":
+                self.has_merges = True
                 self._merges.setdefault(term.parts[0], []).append(known)
         return known
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from shardpass.element_types import element_type
-from shardpass.proving.relations.combine import add_ranges, cells, combine
+from shardpass.proving.relations.combine import add_ranges, cells, combine, operands_of
 from shardpass.proving.relations.elements import is_identity
 from shardpass.proving.relations.evaluate import Rule, Site, Unknown, type_of
 from shardpass.proving.relations.pieces import Content, Ints, Piece, tidy
@@ -131,25 +131,6 @@ def _all_equal(pieces: Sequence[Piece], box: Box) -> bool:
         p.term == first.term and (p.a[:, wide] == first.a[:, wide]).all() and ((lo @ p.a.T + p.b)[on] == at).all()
         for p in pieces[1:]
     )
-
-
-def operands_of(terms: Terms, piece: Piece, box: Box) -> list[Piece]:
-    """The pieces that the op of ``piece``'s term was computed of."""
-    term = terms.all[piece.term]
-    found, at = [], 0
-    for part in term.parts:
-        rank = terms.all[part].rank
-        rows = term.rows[at : at + rank]
-        at += rank
-        index = np.array([row[0] for row in rows], np.int64)
-        constant = np.array([row[1] for row in rows], np.int64)
-        moving = np.flatnonzero(index >= 0)
-        a = np.zeros((rank, piece.a.shape[1]), np.int64)
-        b = np.tile(constant, (len(piece.on), 1)).reshape(len(piece.on), rank)
-        a[moving] = piece.a[index[moving]]
-        b[:, moving] += piece.b[:, index[moving]]
-        found.append(Piece(part, a, b, *box))
-    return found
 
 
 def _inside(terms: Terms, pieces: Sequence[Piece], box: Box, reducer: tuple[str, str]) -> Piece | None:

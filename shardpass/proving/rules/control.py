@@ -1,13 +1,47 @@
-"""Calls and annotations."""
+"""Control flow, calls and annotations.
+
+**Loops**, by induction. In the whole program each carried value becomes a term of its own, and the body is walked once:
+it says what a trip returns, from what it carries. A loop of the program of one device is one of the whole program's if
+its tiles are those of the whole loop's values (1) at the entry, (2) after a trip, given that they were before it, and
+if (3) both have one condition. Then they are so at the end. Where the tiles lie follows from the entry, or, where that
+is a constant, from what a trip returns. A carried value that a trip returns unchanged is the value at the entry.
+
+**Branches**: where the choice is known, the branch; elsewhere a choice between what the branches return. A branch may
+hold collectives only if all devices choose alike.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
 from shardpass.ir.annotations import custom_call_target
-from shardpass.proving.relations.evaluate import Rule, Site, Unknown
-from shardpass.proving.relations.pieces import Content
+from shardpass.ir.walk import every_op
+from shardpass.proving.compare import differs
+from shardpass.proving.relations.combine import cells, combine
+from shardpass.proving.relations.evaluate import Rule, Site, Unknown, type_of
+from shardpass.proving.relations.pieces import Content, Ints, Piece, full
+from shardpass.proving.relations.terms import Term, Terms
+from shardpass.proving.rules.blocks import everything
+from shardpass.proving.rules.integers import known_numbers
 from shardpass.proving.rules.movement import same
+from shardpass.proving.signature import Side
 
 _IDENTITIES = ("Sharding", "annotate_device_placement")
+# calls of libraries that return the same for the same
+_PURE = (
+    "lapack_",
+    "cusolver_",
+    "cublas_",
+    "ducc_fft",
+    "Qr",
+    "Eigh",
+    "TopK",
+    "ProductOfElementaryHouseholderReflectors",
+)
 
 
 def call(site: Site) -> list[Content]:
@@ -19,10 +53,248 @@ def call(site: Site) -> list[Content]:
 
 
 def custom_call(site: Site) -> list[Content]:
-    target = custom_call_target(site.op)
-    if target not in _IDENTITIES:
-        raise Unknown(f"no rule knows the custom call @{target}")
-    return same(site)
+    target = custom_call_target(site.op) or ""
+    if target in _IDENTITIES:
+        return same(site)
+    if target.startswith(_PURE) and not _has_effect(site.op):
+        return everything(site)
+    raise Unknown(f"no rule knows the custom call @{target}")
+
+
+def _has_effect(op: Any) -> bool:
+    return "has_side_effect" in op.attributes and str(op.attributes["has_side_effect"]) == "true"
+
+
+# ---------------------------------------------------------------- loops
+
+
+@dataclass(eq=False)
+class Loop:
+    """A loop of the whole program: at the entry, the carried terms, and what a trip and the condition return."""
+
+    number: int
+    entry: list[Content]
+    carried: list[Content]
+    fixed: list[bool]
+    condition: Content
+    trip: list[Content]
+    results: list[Content]
+    used: bool = field(default=False)
+
+
+def while_(site: Site) -> list[Content]:
+    walk = site.walk
+    if walk.known_loops is None:
+        loop = _whole_loop(site, len(walk.loops))
+        walk.loops.append(loop)
+        return loop.results
+    candidates = [loop for loop in walk.known_loops if _alike(loop, site)]
+    candidates.sort(key=lambda loop: loop.used)
+    reasons = []
+    for loop in candidates:
+        losses, new = len(walk.losses), len(walk.new)
+        found = _as_loop(site, loop)
+        if not isinstance(found, str):
+            loop.used = True
+            return found
+        reasons.append(found)
+        del walk.losses[losses:], walk.new[new:]
+    raise Unknown(reasons[0] if reasons else "it is none of the whole program's loops")
+
+
+def _alike(loop: Loop, site: Site) -> bool:
+    return len(loop.entry) == len(site.operands) and all(
+        one.element == other.element and one.rank == other.rank
+        for one, other in zip(loop.entry, site.operands, strict=True)
+    )
+
+
+def _term_content(terms: Terms, term: int, like: Content, devices: int) -> Content:
+    del terms
+    rank = like.rank
+    piece = full(term, np.eye(rank, dtype=np.int64), np.zeros((devices, rank), np.int64), like.shape)
+    return replace(like, pieces=(piece,))
+
+
+def _whole_loop(site: Site, number: int) -> Loop:
+    terms, walk = site.terms, site.walk
+    condition, body = (region.blocks[0] for region in site.op.regions)
+    fresh = [
+        _term_content(terms, terms.make(Term(("carried", number, i), (), c.rank)), c, site.devices)
+        for i, c in enumerate(site.operands)
+    ]
+    trip = walk.block(body, fresh)
+    fixed = [_same_piece(one, other) for one, other in zip(fresh, trip, strict=True)]
+    carried = [entry if keep else new for entry, keep, new in zip(site.operands, fixed, fresh, strict=True)]
+    if any(fixed):
+        trip = walk.block(body, carried)
+    (again,) = walk.block(condition, carried)
+    results = [
+        entry
+        if keep
+        else _term_content(terms, terms.make(Term(("after loop", number, i), (), entry.rank)), entry, site.devices)
+        for i, (entry, keep) in enumerate(zip(site.operands, fixed, strict=True))
+    ]
+    return Loop(number, list(site.operands), carried, fixed, again, trip, results)
+
+
+def _same_piece(one: Content, other: Content) -> bool:
+    if len(one.pieces) != 1 or len(other.pieces) != 1:
+        return False
+    p, q = one.pieces[0], other.pieces[0]
+    return p.term == q.term and all((getattr(p, n) == getattr(q, n)).all() for n in ("a", "b", "lo", "hi", "on"))
+
+
+def _as_loop(site: Site, loop: Loop) -> list[Content] | str:
+    """What the loop returns as ``loop`` of the whole program, or why it is not that."""
+    walk = site.walk
+    condition, body = (region.blocks[0] for region in site.op.regions)
+    sides = [_side(site, whole, have) for whole, have in zip(loop.entry, site.operands, strict=True)]
+    fixed = loop.fixed
+    if any(side is None and not keep for side, keep in zip(sides, fixed, strict=True)):
+        trip = walk.block(body, _carried(site, loop, sides))
+        sides = [
+            side or _side(site, whole, have) or _usual(site, whole, have)
+            for side, whole, have in zip(sides, loop.trip, trip, strict=True)
+        ]
+    carried = _carried(site, loop, sides)
+    trip = walk.block(body, carried)
+    (again,) = walk.block(condition, carried)
+    scalar = Side((), "i1", (), np.zeros((site.devices, 0), np.int64), np.ones(site.devices, bool))
+    why = differs(site.terms, loop.condition, again, scalar)
+    if why is not None:
+        return f"the condition of the loop is not that of the whole program's: {why}"
+    results = []
+    for i, (side, keep) in enumerate(zip(sides, fixed, strict=True)):
+        if keep:
+            if not _same_piece_of_all(carried[i], trip[i]):
+                return f"carried value {i} does not change in the whole program, and does here"
+            results.append(site.operands[i])
+            continue
+        if side is None:
+            return f"where the tiles of carried value {i} lie is not known"
+        why = differs(site.terms, loop.entry[i], site.operands[i], side)
+        if why is not None:
+            return f"at the entry, carried value {i} is no tile of the whole: {why}"
+        why = differs(site.terms, loop.trip[i], trip[i], side)
+        if why is not None:
+            return f"after a trip, carried value {i} is no tile of the whole: {why}"
+        results.append(_tile(loop.results[i], site, side))
+    return results
+
+
+def _same_piece_of_all(one: Content, other: Content) -> bool:
+    return len(one.pieces) == len(other.pieces) and all(
+        p.term == q.term and all((getattr(p, n)[p.on] == getattr(q, n)[p.on]).all() for n in ("b", "lo", "hi"))
+        and (p.a == q.a).all() and (p.on == q.on).all()
+        for p, q in zip(one.pieces, other.pieces, strict=True)
+    )  # fmt: skip
+
+
+def _carried(site: Site, loop: Loop, sides: Sequence[Side | None]) -> list[Content]:
+    return [
+        entry if keep else replace(entry, pieces=()) if side is None else _tile(term, site, side)
+        for entry, keep, side, term in zip(site.operands, loop.fixed, sides, loop.carried, strict=True)
+    ]
+
+
+def _tile(whole: Content, site: Site, side: Side) -> Content:
+    (piece,) = whole.pieces
+    spread = piece.taken(np.zeros(site.devices, np.int64)).moved(-side.offsets)
+    limit = np.minimum(np.array(side.tile, np.int64), np.array(side.shape, np.int64) - side.offsets)
+    tile = spread.boxed(np.zeros_like(limit), limit)
+    return Content(side.tile, whole.element, () if tile is None else (tile,))
+
+
+def _side(site: Site, whole: Content, have: Content) -> Side | None:
+    """Where the tiles ``have`` lie in ``whole``, as one of their pieces says; None where none does."""
+    offsets = np.zeros((site.devices, whole.rank), np.int64)
+    for dim in range(whole.rank):
+        if whole.shape[dim] == have.shape[dim]:
+            continue
+        found = next((o for w in whole.pieces for p in have.pieces if (o := _offset(w, p, dim)) is not None), None)
+        if found is None:
+            return None
+        offsets[:, dim] = found
+    return Side(whole.shape, whole.element, have.shape, offsets, np.ones(site.devices, bool))
+
+
+def _offset(whole: Piece, piece: Piece, dim: int) -> Ints | None:
+    """How far along ``dim`` each device's tile lies, from an index that runs along this dimension alone."""
+    if whole.term != piece.term:
+        return None
+    for row in range(len(whole.a)):
+        step = int(whole.a[row, dim])
+        if step and np.count_nonzero(whole.a[row]) == 1:
+            apart = piece.at_lo[:, row] - whole.b[0, row] - step * piece.lo[:, dim]
+            if (apart[piece.on] % step).any():
+                return None
+            return _for_all(apart // step, piece)
+    return None
+
+
+def _for_all(found: Ints, piece: Piece) -> Ints | None:
+    return found if piece.on.all() else None
+
+
+def _usual(site: Site, whole: Content, have: Content) -> Side | None:
+    """Tiles that lie as those of an argument or a result of main that is cut alike: checked like any other guess."""
+    offsets = np.zeros((site.devices, whole.rank), np.int64)
+    for dim in range(whole.rank):
+        size, tile = whole.shape[dim], have.shape[dim]
+        if size == tile:
+            continue
+        known = next((s.offsets[:, d] for s in site.walk.sides for d in range(len(s.shape))
+                      if (s.shape[d], s.tile[d]) == (size, tile)), None)  # fmt: skip
+        if known is None:
+            return None
+        offsets[:, dim] = known
+    return Side(whole.shape, whole.element, have.shape, offsets, np.ones(site.devices, bool))
+
+
+# ---------------------------------------------------------------- branches
+
+
+def branches(site: Site) -> list[Content]:
+    which = site.operands[0]
+    blocks = [region.blocks[0] for region in site.op.regions]
+    known = known_numbers(site.terms, which)
+    if known is not None and (known == known[0]).all():
+        return site.walk.block(blocks[_taken(site.op.name, int(known[0]), len(blocks))], [])
+    if any(_collective(block) for block in blocks) and not _alike_everywhere(which):
+        raise Unknown("devices that may choose differently meet a collective in a branch")
+    rows = [site.walk.block(block, []) for block in blocks]
+    found = []
+    for index, column in enumerate(zip(*rows, strict=True)):
+        shape, element = type_of(site.op.results[index])
+        choice = [p.columns([-1] * len(shape), shape) for p in which.pieces]
+        made = [
+            combine(site.terms, (site.op.name, element), chosen, box)
+            for chosen, box in cells([choice, *(c.pieces for c in column)])
+        ]
+        found.append(site.result(made, index))
+    return found
+
+
+def _taken(name: str, value: int, count: int) -> int:
+    if name == "stablehlo.if":
+        return 0 if value else 1
+    return value if 0 <= value < count else count - 1
+
+
+def _collective(block: Any) -> bool:
+    names = ("all_gather", "all_reduce", "all_to_all", "reduce_scatter", "collective_permute", "collective_broadcast")
+    return any(
+        op.name in {f"stablehlo.{n}" for n in names} for top in block.operations for op in every_op(top.operation)
+    )
+
+
+def _alike_everywhere(content: Content) -> bool:
+    """Whether all devices hold one element."""
+    if len(content.pieces) != 1:
+        return False
+    (piece,) = content.pieces
+    return bool(piece.on.all() and (piece.at_lo == piece.at_lo[:1]).all())
 
 
 RULES: dict[str, Rule] = {
@@ -32,4 +304,7 @@ RULES: dict[str, Rule] = {
     "sdy.sharding_constraint": same,
     "sdy.propagation_barrier": same,
     "sdy.reshard": same,
+    "stablehlo.while": while_,
+    "stablehlo.if": branches,
+    "stablehlo.case": branches,
 }

@@ -9,11 +9,11 @@ import numpy as np
 
 from shardpass.element_types import element_type
 from shardpass.ir.tensors import enum_word
-from shardpass.proving.relations.combine import cells, combine
+from shardpass.proving.relations.combine import cells, combine, operands_of
 from shardpass.proving.relations.elements import constant_term
 from shardpass.proving.relations.evaluate import Rule, Site, Unknown, type_of
 from shardpass.proving.relations.pieces import Content, Piece, full
-from shardpass.proving.relations.terms import Key
+from shardpass.proving.relations.terms import Key, Terms
 from shardpass.proving.rules.integers import (
     Box,
     arithmetic,
@@ -35,7 +35,7 @@ def words(text: str) -> tuple[str, ...]:
 
 UNARY = words("""abs cbrt ceil cosine count_leading_zeros exponential exponential_minus_one floor imag is_finite log
 log_plus_one logistic negate not popcnt real round_nearest_afz round_nearest_even rsqrt sign sine sqrt tan tanh
-reduce_precision bitcast_convert""")
+reduce_precision """)
 BINARY = words("""add and atan2 complex divide maximum minimum multiply or power remainder shift_left
 shift_right_arithmetic shift_right_logical subtract xor""")
 CHLO = words("""acos acosh asin asinh atan atanh bessel_i1e conj cosh digamma erf erfc erf_inv is_inf is_neg_inf
@@ -91,6 +91,31 @@ def _simple(
                 decides = bool(value) == (name == "or")
                 return [(piece if decides else other).boxed(box[0], box[1])]
     return None
+
+
+def clamp_piece(terms: Terms, element: str, pieces: Sequence[Piece], box: Box) -> list[Piece | None]:
+    """The clamp of pieces of integers, as ``stablehlo.clamp`` has it."""
+    found = arithmetic(terms, "clamp", element, pieces, box)
+    return (
+        found if found is not None else [combine(terms, ("stablehlo.clamp", (), element, (element,) * 3), pieces, box)]
+    )
+
+
+def bitcast(site: Site) -> list[Content]:
+    """Of one width: there and back again is the operand."""
+    (operand,) = site.operands
+    shape, element = type_of(site.op.results[0])
+    if shape != operand.shape:
+        raise Unknown("it changes the number of elements")
+    pieces = []
+    for p in operand.pieces:
+        box = p.lo, p.hi, p.on
+        term = site.terms.all[p.term]
+        if term.key[:2] == ("bitcast", operand.element) and term.key[2] == element:
+            pieces += operands_of(site.terms, p, box)
+        else:
+            pieces.append(combine(site.terms, ("bitcast", element, operand.element), [p], box))
+    return [site.result(pieces)]
 
 
 def convert(site: Site) -> list[Content]:
@@ -183,8 +208,8 @@ RULES: dict[str, Rule] = {
     **{f"stablehlo.{name}": elementwise for name in (*UNARY, *BINARY, "clamp")},
     **{f"chlo.{name}": elementwise for name in CHLO},
     "stablehlo.convert": convert,
+    "stablehlo.bitcast_convert": bitcast,
     "stablehlo.compare": compare,
-    "stablehlo.select": select,
     "stablehlo.constant": constant,
     "stablehlo.iota": iota,
     "stablehlo.partition_id": partition_id,

@@ -1,0 +1,400 @@
+"""Ops that need whole rows: some dimensions are shared by operands and results, of the others a device needs all.
+
+A row of the table says, for each dimension of each operand and result, the label of the dimension it is shared as, or
+None for one that is needed whole. Example: a sort along dimension 1 of f32[8, 6] has ("i", None) everywhere: each row
+is sorted by itself, and a tile of rows is sorted as the rows are. The term names the op, the operands' terms, how rows
+lie in them, and the position in the result; it is the same for the whole program and for a tile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from jaxlib.mlir.dialects import stablehlo as hlo
+
+from shardpass.ir.tensors import ints
+from shardpass.ir.walk import inputs_of, operation
+from shardpass.proving.relations.combine import cells, combine
+from shardpass.proving.relations.evaluate import Rule, Site, Unknown, type_of
+from shardpass.proving.relations.pieces import Content, Piece, full
+from shardpass.proving.relations.terms import Key, Terms
+from shardpass.proving.rules.elementwise import attribute_text, key_of
+
+Labels = Sequence[object]
+_MAPS = ("dimension_numbers", "scatter_dimension_numbers", "slice_sizes", "dimension", "dimensions")
+
+
+def blockwise(
+    site: Site, operands: Sequence[Labels], results: Sequence[Labels], key: Key, given: Sequence[Content] | None = None
+) -> list[Content]:
+    """The results of an op whose dimensions are labelled; ``key`` says what the op does with what has no label."""
+    contents = site.operands if given is None else given
+    found = []
+    for index, labels in enumerate(results):
+        shape, element = type_of(site.op.results[index])
+        if 0 in shape:
+            found.append(site.result([], index))
+            continue
+        groups, structure = [], []
+        for content, own in zip(contents, operands, strict=True):
+            whole = [d for d, label in enumerate(own) if label is None or label not in labels]
+            pieces, how = _rows(site.terms, content, whole)
+            groups.append([_placed(p, own, whole, labels, shape) for p in pieces])
+            structure.append(how)
+        positions = [_position(site, shape, d) for d, label in enumerate(labels) if label is None]
+        sizes = tuple(shape[d] for d, label in enumerate(labels) if label is None)
+        made = [
+            combine(site.terms, ("rows", key, index, element, sizes, tuple(structure)), [*chosen, *positions], box)
+            for chosen, box in cells([*groups, *([p] for p in positions)])
+        ]
+        if not groups and not positions:
+            raise Unknown("it has neither operands nor dimensions")
+        found.append(site.result(made, index))
+    return found
+
+
+def _rows(terms: Terms, content: Content, whole: Sequence[int]) -> tuple[list[Piece], Key]:
+    """Pieces that hold all of the dimensions ``whole``, and how the rows lie in their terms."""
+    pieces = list(content.pieces)
+    if not all(_holds_all(p, content, whole) for p in pieces):
+        pieces = patched(terms, content, whole)
+    hows = {tuple(tuple(int(x) for x in p.a[:, d]) if content.shape[d] > 1 else () for d in whole) for p in pieces}
+    if len(hows) > 1:
+        raise Unknown("its rows lie differently in parts of a tile")
+    how = next(iter(hows), ())
+    return pieces, (tuple(content.shape[d] for d in whole), how, content.element)
+
+
+def _holds_all(piece: Piece, content: Content, whole: Sequence[int]) -> bool:
+    size = np.array(content.shape, np.int64)[list(whole)]
+    lo, hi = piece.lo[piece.on][:, list(whole)], piece.hi[piece.on][:, list(whole)]
+    return bool((lo == 0).all() and (hi == size).all())
+
+
+def patched(terms: Terms, content: Content, whole: Sequence[int]) -> list[Piece]:
+    """Pieces that lie side by side along the dimensions ``whole`` as one term; the same on all devices."""
+    size = np.array(content.shape, np.int64)
+    rest = [d for d in range(content.rank) if d not in whole]
+    first = content.pieces[0] if content.pieces else None
+    if first is None or not content.covered():
+        raise Unknown("part of the rows that it needs is not known")
+    parts, boxes = [], []
+    for p in content.pieces:
+        lo, hi = p.lo[p.on], p.hi[p.on]
+        steady = (lo == lo[:1]).all() and (hi == hi[:1]).all() and p.on.all()
+        if not steady or (lo[0, rest] != 0).any() or (hi[0, rest] != size[rest]).any():
+            raise Unknown("its rows are patched of parts that differ from device to device")
+        a = p.a.copy()
+        columns = tuple(tuple(int(x) for x in p.a[:, d]) if size[d] > 1 else () for d in whole)
+        a[:, list(whole)] = 0
+        parts.append(Piece(p.term, a, p.b, np.zeros_like(p.lo), np.broadcast_to(size, p.hi.shape).copy(), p.on))
+        boxes.append((tuple(lo[0, list(whole)].tolist()), tuple(hi[0, list(whole)].tolist()), columns))
+    positions = []
+    for d in whole:
+        a = np.zeros((1, content.rank), np.int64)
+        a[0, d] = 1
+        positions.append(full(terms.position, a, np.zeros((len(first.on), 1), np.int64), content.shape))
+    box = parts[0].lo, parts[0].hi, parts[0].on
+    return [combine(terms, ("patched", tuple(boxes), content.element), [*parts, *positions], box)]
+
+
+def _placed(piece: Piece, own: Labels, whole: Sequence[int], labels: Labels, shape: Sequence[int]) -> Piece:
+    """``piece`` in the dimensions of the result, its whole dimensions left out."""
+    rank = len(shape)
+    a = np.zeros((len(piece.a), rank), np.int64)
+    lo = np.zeros((len(piece.on), rank), np.int64)
+    hi = np.broadcast_to(np.array(shape, np.int64), lo.shape).copy()
+    for d, label in enumerate(own):
+        if d not in whole:
+            to = list(labels).index(label)
+            a[:, to] += piece.a[:, d]
+            lo[:, to], hi[:, to] = np.maximum(lo[:, to], piece.lo[:, d]), np.minimum(hi[:, to], piece.hi[:, d])
+    return Piece(piece.term, a, piece.b, lo, hi, piece.on & (lo < hi).all(1))
+
+
+def _position(site: Site, shape: Sequence[int], dim: int) -> Piece:
+    piece = site.walk.everywhere(site.terms.position, np.zeros((site.devices, 1), np.int64), shape)
+    piece.a[0, dim] = 1
+    return piece
+
+
+# ---------------------------------------------------------------- keys
+
+
+def region_key(op: Any) -> Key:
+    """The regions of ``op`` without the names of their values. Raises Unknown where they use values from outside."""
+    if len(inputs_of(op)) != len(op.operands):
+        raise Unknown("its body uses values from outside of it")
+    return tuple(_block_key(region.blocks[0], {}) for region in op.regions)
+
+
+def _block_key(block: Any, numbers: dict[Any, int]) -> Key:
+    for argument in block.arguments:
+        numbers[argument] = len(numbers)
+    rows: list[Key] = [tuple(str(argument.type) for argument in block.arguments)]
+    for op in map(operation, block.operations):
+        inner = tuple(_block_key(region.blocks[0], numbers) for region in op.regions)
+        rows.append((key_of(op), tuple(numbers[v] for v in op.operands), tuple(str(r.type) for r in op.results), inner))
+        for result in op.results:
+            numbers[result] = len(numbers)
+    return tuple(rows)
+
+
+def name_and(op: Any, *names: str) -> Key:
+    return (op.name, *((name, attribute_text(op, name)) for name in names if name in op.attributes))
+
+
+def everything(site: Site) -> list[Content]:
+    """Every device needs all of each operand."""
+    operands = [[None] * c.rank for c in site.operands]
+    results = [[None] * len(type_of(r)[0]) for r in site.op.results]
+    return blockwise(site, operands, results, (key_of(site.op), region_key(site.op)))
+
+
+# ---------------------------------------------------------------- ops
+
+
+def sort(site: Site) -> list[Content]:
+    dim = int(site.op.attributes["dimension"].value)
+    labels = [None if d == dim else d for d in range(site.operands[0].rank)]
+    key = (*name_and(site.op, "is_stable"), region_key(site.op))
+    return blockwise(site, [labels] * len(site.operands), [labels] * len(site.operands), key)
+
+
+def last_dimensions(count: int) -> Rule:
+    """Ops on the last ``count`` dimensions of every operand and result."""
+
+    def rule(site: Site) -> list[Content]:
+        def labels(rank: int) -> Labels:
+            return [d if d < rank - count else None for d in range(rank)]
+
+        results = [labels(len(type_of(r)[0])) for r in site.op.results]
+        return blockwise(site, [labels(c.rank) for c in site.operands], results, key_of(site.op))
+
+    return rule
+
+
+def fft(site: Site) -> list[Content]:
+    return last_dimensions(len(ints(site.op.attributes["fft_length"])))(site)
+
+
+def triangular_solve(site: Site) -> list[Content]:
+    a = site.operands[0]
+    left = str(site.op.attributes["left_side"]) == "true"
+    leading: list[object] = list(range(a.rank - 2))
+    of_b = [*leading, None, "free"] if left else [*leading, "free", None]
+    return blockwise(site, [[*leading, None, None], of_b], [of_b], key_of(site.op))
+
+
+def reduce_rows(site: Site) -> list[Content]:
+    """Reductions of several operands at once, or by bodies of several ops."""
+    dims = ints(site.op.attributes["dimensions"])
+    half = len(site.operands) // 2
+    labels = [None if d in dims else d for d in range(site.operands[0].rank)]
+    kept = [d for d in labels if d is not None]
+    scalars: list[Labels] = [[] for _ in range(half)]
+    return blockwise(site, [*([labels] * half), *scalars], [kept] * half, (site.op.name, region_key(site.op)))
+
+
+def reduce_window(site: Site) -> list[Content]:
+    half = len(site.operands) // 2
+    rank = site.operands[0].rank
+    attributes = site.op.attributes
+    still = [True] * rank
+    for name, neutral in (
+        ("window_dimensions", 1),
+        ("window_strides", 1),
+        ("base_dilations", 1),
+        ("window_dilations", 1),
+    ):
+        if name in attributes:
+            still = [s and n == neutral for s, n in zip(still, ints(attributes[name]), strict=True)]
+    if "padding" in attributes:
+        rows = np.array(attributes["padding"]).reshape(-1, 2)
+        still = [s and not row.any() for s, row in zip(still, rows, strict=True)]
+    labels = [d if s else None for d, s in enumerate(still)]
+    moving = tuple(d for d, s in enumerate(still) if not s)
+    how = tuple(
+        (name, tuple(np.array(attributes[name]).reshape(rank, -1)[list(moving)].ravel().tolist()))
+        for name in ("window_dimensions", "window_strides", "base_dilations", "window_dilations", "padding")
+        if name in attributes
+    )
+    scalars: list[Labels] = [[] for _ in range(half)]
+    return blockwise(site, [*([labels] * half), *scalars], [labels] * half, (site.op.name, how, region_key(site.op)))
+
+
+def select_and_scatter(site: Site) -> list[Content]:
+    rank = site.operands[0].rank
+    attributes = site.op.attributes
+    still = (
+        [n == 1 for n in ints(attributes["window_dimensions"])] if "window_dimensions" in attributes else [True] * rank
+    )
+    if "window_strides" in attributes:
+        still = [s and n == 1 for s, n in zip(still, ints(attributes["window_strides"]), strict=True)]
+    if "padding" in attributes:
+        still = [
+            s and not row.any() for s, row in zip(still, np.array(attributes["padding"]).reshape(-1, 2), strict=True)
+        ]
+    labels = [d if s else None for d, s in enumerate(still)]
+    moving = [d for d, s in enumerate(still) if not s]
+    how = tuple(
+        (name, tuple(np.array(attributes[name]).reshape(rank, -1)[moving].ravel().tolist()))
+        for name in ("window_dimensions", "window_strides", "padding")
+        if name in attributes
+    )
+    return blockwise(site, [labels, labels, []], [labels], (site.op.name, how, region_key(site.op)))
+
+
+def top_k(site: Site) -> list[Content]:
+    labels = [*range(site.operands[0].rank - 1), None]
+    return blockwise(site, [labels], [labels] * len(site.op.results), name_and(site.op, "k", "largest"))
+
+
+def map_(site: Site) -> list[Content]:
+    labels = list(range(site.operands[0].rank))
+    return blockwise(site, [labels] * len(site.operands), [labels], (site.op.name, region_key(site.op)))
+
+
+def batch_norm(features: Sequence[int], of_operands: str, of_results: str) -> Rule:
+    """Batch norms, along one feature dimension: "x" for operands and results of the whole shape, "f" for vectors."""
+
+    def rule(site: Site) -> list[Content]:
+        feature = int(site.op.attributes["feature_index"].value)
+        big = ["f" if d == feature else None for d in range(site.operands[0].rank)]
+        where: dict[str, Labels] = {"x": big, "f": ["f"]}
+        key = (*name_and(site.op, "epsilon"), feature)
+        return blockwise(site, [where[c] for c in of_operands], [where[c] for c in of_results], key)
+
+    return rule
+
+
+def gather(site: Site) -> list[Content]:
+    operand, indices = site.operands
+    numbers = hlo.GatherDimensionNumbers(site.op.attributes["dimension_numbers"])
+    sizes = ints(site.op.attributes["slice_sizes"])
+    shape, _ = type_of(site.op.results[0])
+    offset = list(numbers.offset_dims)
+    dropped = [*numbers.collapsed_slice_dims, *numbers.operand_batching_dims]
+    vector = numbers.index_vector_dim
+    batch = [d for d in range(len(shape)) if d not in offset]
+    of_indices: list[object] = []
+    for d in range(indices.rank):
+        of_indices.append(None if d == vector else ("r", batch[len([x for x in of_indices if x is not None])]))
+    of_operand: list[object] = [None] * operand.rank
+    windows = iter(offset)
+    for d in range(operand.rank):
+        if d in numbers.collapsed_slice_dims:
+            continue
+        if d in numbers.operand_batching_dims:
+            at = list(numbers.start_indices_batching_dims)[list(numbers.operand_batching_dims).index(d)]
+            of_operand[d] = of_indices[at]
+            continue
+        to = next(windows)
+        if sizes[d] == operand.shape[d]:
+            of_operand[d] = ("r", to)
+    labelled = {label for label in (*of_operand, *of_indices) if label is not None}
+    of_result: list[object] = [("r", d) if ("r", d) in labelled else None for d in range(len(shape))]
+    cut = tuple((d, sizes[d]) for d in range(operand.rank) if of_operand[d] is None)
+    key = (
+        site.op.name,
+        tuple(numbers.start_index_map),
+        tuple(dropped),
+        tuple(offset),
+        vector,
+        cut,
+        tuple(numbers.operand_batching_dims),
+    )
+    return blockwise(site, [of_operand, of_indices], [of_result], key)
+
+
+def scatter(site: Site) -> list[Content]:
+    numbers = hlo.ScatterDimensionNumbers(site.op.attributes["scatter_dimension_numbers"])
+    half = len(site.operands) // 2
+    operand, indices, updates = site.operands[0], site.operands[half], site.operands[half + 1]
+    windows = list(numbers.update_window_dims)
+    of_operand: list[object] = [None] * operand.rank
+    of_updates: list[object] = [None] * updates.rank
+    of_indices: list[object] = [None] * indices.rank
+    left = iter(windows)
+    for d in range(operand.rank):
+        if d in numbers.inserted_window_dims or d in numbers.input_batching_dims:
+            continue
+        at = next(left)
+        if updates.shape[at] == operand.shape[d]:
+            of_operand[d] = of_updates[at] = ("w", d)
+    batch = [d for d in range(updates.rank) if d not in windows]
+    along = [d for d in range(indices.rank) if d != numbers.index_vector_dim]
+    for d, at in zip(numbers.input_batching_dims, numbers.scatter_indices_batching_dims, strict=True):
+        of_operand[d] = of_indices[at] = of_updates[batch[along.index(at)]] = ("w", d)
+    key = (
+        site.op.name,
+        tuple(windows),
+        tuple(numbers.inserted_window_dims),
+        tuple(numbers.input_batching_dims),
+        tuple(numbers.scattered_dims_to_operand_dims),
+        tuple(numbers.scatter_indices_batching_dims),
+        numbers.index_vector_dim,
+        tuple(label is None for label in of_operand),
+        region_key(site.op),
+    )
+    labels = [*([of_operand] * half), of_indices, *([of_updates] * half)]
+    return blockwise(site, labels, [of_operand] * half, key)
+
+
+def dynamic_slice_rows(site: Site) -> list[Content]:
+    """A slice at a position that the program computes: of the dimensions that are cut a device needs all."""
+    operand, *starts = site.operands
+    shape, _ = type_of(site.op.results[0])
+    labels = [d if n == operand.shape[d] else None for d, n in enumerate(shape)]
+    moving = [s for d, s in enumerate(starts) if labels[d] is None]
+    none: list[Labels] = [[] for _ in moving]
+    return blockwise(site, [labels, *none], [labels], (site.op.name,), [operand, *moving])
+
+
+def dynamic_update_slice_rows(site: Site) -> list[Content]:
+    operand, update, *starts = site.operands
+    labels = [d if n == operand.shape[d] else None for d, n in enumerate(update.shape)]
+    moving = [s for d, s in enumerate(starts) if labels[d] is None]
+    none: list[Labels] = [[] for _ in moving]
+    return blockwise(site, [labels, labels, *none], [labels], (site.op.name,), [operand, update, *moving])
+
+
+def pad_rows(site: Site) -> list[Content]:
+    rows = [ints(site.op.attributes[n]) for n in ("edge_padding_low", "edge_padding_high", "interior_padding")]
+    still = [not any(row) for row in zip(*rows, strict=True)]
+    labels = [d if s else None for d, s in enumerate(still)]
+    how = tuple(row for row, s in zip(zip(*rows, strict=True), still, strict=True) if not s)
+    return blockwise(site, [labels, []], [labels], (site.op.name, how))
+
+
+def either(first: Rule, second: Rule) -> Rule:
+    """The first rule, and where that can say nothing, the second."""
+
+    def rule(site: Site) -> list[Content]:
+        try:
+            found = first(site)
+        except Unknown:
+            return second(site)
+        return found if any(c.pieces for c in found) else second(site)
+
+    return rule
+
+
+RULES: dict[str, Rule] = {
+    "stablehlo.sort": sort,
+    "stablehlo.fft": fft,
+    "stablehlo.cholesky": last_dimensions(2),
+    "stablehlo.triangular_solve": triangular_solve,
+    "stablehlo.reduce_window": reduce_window,
+    "stablehlo.select_and_scatter": select_and_scatter,
+    "stablehlo.map": map_,
+    "stablehlo.rng_bit_generator": everything,
+    "stablehlo.convolution": everything,
+    "stablehlo.torch_index_select": everything,
+    "stablehlo.einsum": everything,
+    "chlo.top_k": top_k,
+    "stablehlo.batch_norm_training": batch_norm((), "xff", "xff"),
+    "stablehlo.batch_norm_grad": batch_norm((), "xfffx", "xff"),
+}
