@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,19 +9,8 @@ import numpy as np
 from shardpass.diagnostics.table_proving import OTHER_SIGNATURE
 from shardpass.ir.annotations import Signature, main_of
 from shardpass.ir.locations import place_of
-from shardpass.proving.relations.pieces import Bools, Ints
+from shardpass.proving.relations.sides import Side
 from shardpass.runtime.partitioned_signature import Boundary, read_signature
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Side:
-    """An argument or a result: ``offsets`` [devices, rank] of the tiles; ``counts``: the devices that must hold it."""
-
-    shape: tuple[int, ...]
-    element: str
-    tile: tuple[int, ...]
-    offsets: Ints
-    counts: Bools
 
 
 def sides(whole: Any, local: Any) -> tuple[list[Side], list[Side], int]:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
+from math import prod
 
 import numpy as np
 
@@ -24,10 +26,10 @@ def reshaped(terms: Terms, operand: Content, shape: Sequence[int]) -> list[Piece
         return []
     at = 0  # the dimension that is built
     for old, new in _groups(sizes, shape):
-        # all of the group in one dimension, then parted
-        for _ in range(len(old) - 1):
-            pieces = [m for p in pieces for m in merged(terms, p, at, sizes[at], sizes[at + 1])]
-            sizes[at : at + 2] = [sizes[at] * sizes[at + 1]]
+        if old and new:
+            pieces = _regrouped(terms, pieces, sizes, at, old, new)
+            at += len(new)
+            continue
         if not old:
             pieces = [_unit(p, at) for p in pieces]
             sizes.insert(at, 1)
@@ -35,13 +37,65 @@ def reshaped(terms: Terms, operand: Content, shape: Sequence[int]) -> list[Piece
             del sizes[at]
             rest = [k for k in range(len(sizes) + 1) if k != at]
             pieces = [p.columns(rest, sizes) for p in pieces]
+        at += bool(new)
+    return pieces
+
+
+def _regrouped(
+    terms: Terms, pieces: list[Piece], sizes: list[int], at: int, old: Sequence[int], new: Sequence[int]
+) -> list[Piece]:
+    """Dimensions ``old``, from ``at`` on, as ``new``; ``sizes`` follows.
+
+    Each old dimension is parted where a new one ends, as far as these ends divide each other, and the parts are merged:
+    (8, 512) to (64, 64) by way of (8, 8, 64). So a merge is undone before another one is made.
+    """
+    factors = _factors(old, new)
+    if factors is None:
+        factors = [prod(old)]
+        for _ in range(len(old) - 1):
+            pieces = _merge(terms, pieces, sizes, at)
+    place, left = at, list(factors)
+    while left:  # parts of each old dimension
+        size = sizes[place]
+        while left[0] != size:
+            inner = size // left[0]
+            pieces = [s for p in pieces for s in parted(terms, p, place, inner)]
+            sizes[place : place + 1] = [left.pop(0), inner]
+            place, size = place + 1, inner
+        left.pop(0)
+        place += 1
+    if len(factors) == 1 and len(new) > 1:
         for size in new[:-1]:
             inner = sizes[at] // size
             pieces = [s for p in pieces for s in parted(terms, p, at, inner)]
             sizes[at : at + 1] = [size, inner]
             at += 1
-        at += bool(new)
+        return pieces
+    for size in new:
+        while sizes[at] != size:
+            pieces = _merge(terms, pieces, sizes, at)
+        at += 1
     return pieces
+
+
+def _merge(terms: Terms, pieces: list[Piece], sizes: list[int], at: int) -> list[Piece]:
+    found = [m for p in pieces for m in merged(terms, p, at, sizes[at], sizes[at + 1])]
+    sizes[at : at + 2] = [sizes[at] * sizes[at + 1]]
+    return found
+
+
+def _factors(old: Sequence[int], new: Sequence[int]) -> list[int] | None:
+    """The sizes between all ends of old and new dimensions; None where these do not divide each other."""
+    ends = {1}
+    for sizes in (old, new):
+        run = 1
+        for size in reversed(sizes):
+            run *= size
+            ends.add(run)
+    row = sorted(ends)
+    if any(high % low for low, high in pairwise(row)):
+        return None
+    return [high // low for low, high in pairwise(row)][::-1]
 
 
 def _groups(old: Sequence[int], new: Sequence[int]) -> list[tuple[list[int], list[int]]]:

@@ -20,15 +20,15 @@ import numpy as np
 
 from shardpass.ir.annotations import custom_call_target
 from shardpass.ir.walk import every_op
-from shardpass.proving.compare import differs
 from shardpass.proving.relations.combine import cells, combine
+from shardpass.proving.relations.compare import differs
 from shardpass.proving.relations.evaluate import Rule, Site, Unknown, type_of
 from shardpass.proving.relations.pieces import Content, Ints, Piece, full
+from shardpass.proving.relations.sides import Side
 from shardpass.proving.relations.terms import Term, Terms
 from shardpass.proving.rules.blocks import everything
 from shardpass.proving.rules.integers import known_numbers
 from shardpass.proving.rules.movement import same
-from shardpass.proving.signature import Side
 
 _IDENTITIES = ("Sharding", "annotate_device_placement")
 # calls of libraries that return the same for the same

@@ -9,8 +9,8 @@ import numpy as np
 from shardpass.proving.relations.combine import operands_of
 from shardpass.proving.relations.pieces import Content, Ints, Piece, common, minus
 from shardpass.proving.relations.reshaping import unmerged
+from shardpass.proving.relations.sides import Side
 from shardpass.proving.relations.terms import Term, Terms
-from shardpass.proving.signature import Side
 
 
 def differs(terms: Terms, want: Content, have: Content, side: Side) -> str | None:

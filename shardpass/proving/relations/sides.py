@@ -1,0 +1,18 @@
+"""How a value of the whole program is cut into tiles."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from shardpass.proving.relations.pieces import Bools, Ints
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Side:
+    """An argument or a result: ``offsets`` [devices, rank] of the tiles; ``counts``: the devices that must hold it."""
+
+    shape: tuple[int, ...]
+    element: str
+    tile: tuple[int, ...]
+    offsets: Ints
+    counts: Bools
