@@ -42,6 +42,7 @@ class Terms:
         self.all: list[Term] = []
         self._numbers: dict[Term, int] = {}
         self._patterns: dict[tuple[Key, tuple[int, ...]], list[int]] = {}
+        self._extensions: dict[tuple[int, ...], list[int]] = {}
         self.has_merges = False
         self._merges: dict[int, list[int]] = {}
         self._reductions: dict[tuple[Hashable, int], list[int]] = {}
@@ -58,6 +59,8 @@ class Terms:
             self._patterns.setdefault((term.key, term.parts), []).append(known)
             if term.key[0] == "reduce":
                 self._reductions.setdefault((term.reducer, term.parts[0]), []).append(known)
+            if term.key[0] == "extended":
+                self._extensions.setdefault(term.parts, []).append(known)
             if term.key[0] == "merged":
                 self.has_merges = True
                 self._merges.setdefault(term.parts[0], []).append(known)
@@ -70,6 +73,10 @@ class Terms:
     def reductions(self, reducer: Hashable, part: int) -> Sequence[int]:
         """The terms that reduce ``part``, the oldest first."""
         return self._reductions.get((reducer, part), ())
+
+    def extensions(self, part: int, value: int) -> Sequence[int]:
+        """The terms that go on as the constant ``value`` beyond bounds of ``part``."""
+        return self._extensions.get((part, value), ())
 
     def merges(self, part: int) -> Sequence[int]:
         """The terms that merge two indices of ``part``."""

@@ -185,7 +185,7 @@ def dot_general(site: Site) -> list[Content]:
     lhs, rhs = site.operands
     batch = list(numbers.lhs_batching_dimensions), list(numbers.rhs_batching_dimensions)
     inner = list(numbers.lhs_contracting_dimensions), list(numbers.rhs_contracting_dimensions)
-    return [product(site, lhs, rhs, batch, inner)]
+    return [site.result(product(site, lhs, rhs, batch, inner).pieces)]
 
 
 def product(
@@ -225,7 +225,7 @@ def contracted(
         raise Unknown("it contracts nothing")
     sums = reduced(site.terms, products, dims, "add") if dims else list(products.pieces)
     one = Content(tuple(1 if d in dims else n for d, n in enumerate(shape)), element, tuple(sums))
-    return site.result(without_dims(one, dims).pieces)
+    return without_dims(one, dims)
 
 
 def _zero(terms: Terms, piece: Piece, element: str) -> bool:

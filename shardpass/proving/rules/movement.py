@@ -10,6 +10,7 @@ import numpy as np
 
 from shardpass.ir.tensors import ints
 from shardpass.proving.relations.evaluate import Rule, Site, Unknown, type_of
+from shardpass.proving.relations.extended import dilated
 from shardpass.proving.relations.pieces import Content, Ints, Piece, made, minus
 from shardpass.proving.relations.reshaping import reshaped
 from shardpass.proving.rules.integers import known_numbers
@@ -150,15 +151,19 @@ def pad(site: Site) -> list[Content]:
     operand, value = site.operands
     attributes = site.op.attributes
     low, inner = (ints(attributes[name]) for name in ("edge_padding_low", "interior_padding"))
-    return [site.result(padded(site, operand, value, low, inner, type_of(site.op.results[0])[0]))]
+    if any(inner):
+        constant = next((p.term for p in value.pieces if site.terms.splat(p.term) is not None), None)
+        apart = None if constant is None else dilated(site.terms, operand, constant, [n + 1 for n in inner])
+        if apart is None:
+            raise Unknown("padding between elements follows no box")
+        operand = apart
+    return [site.result(padded(site, operand, value, low, type_of(site.op.results[0])[0]))]
 
 
 def padded(
-    site: Site, operand: Content, value: Content, low: Sequence[int], inner: Sequence[int], shape: Sequence[int]
+    site: Site, operand: Content, value: Content, low: Sequence[int], shape: Sequence[int]
 ) -> list[Piece | None]:
-    """Negative padding cuts; interior padding is a box for each position where it is little."""
-    if any(inner):
-        raise Unknown("padding between elements follows no box")
+    """``operand`` behind ``low`` elements of padding along each dimension; negative padding cuts."""
     by = np.array(low, np.int64)
     limit = np.array(shape, np.int64)
     pieces: list[Piece | None] = [p.moved(by).boxed(np.zeros_like(limit), limit) for p in operand.pieces]
