@@ -64,7 +64,13 @@ class Walk:
         self.new: list[tuple[Any, int]] = []  # ops that made terms, with the size of the table before
         self.loops: list[Any] = []  # those of the whole program
         self.known_loops: list[Any] | None = None  # of the whole program, for the walk of the other one
+        self._loop_count = 0
         self.sides: list[Any] = []  # how arguments and results of main are cut
+
+    def next_loop(self) -> int:
+        """A number that no other loop of the walk has."""
+        self._loop_count += 1
+        return self._loop_count
 
     def block(self, block: Any, arguments: Sequence[Content]) -> list[Content]:
         """What the terminator of ``block`` hands on."""

@@ -34,9 +34,7 @@ def reshaped(terms: Terms, operand: Content, shape: Sequence[int]) -> list[Piece
             pieces = [_unit(p, at) for p in pieces]
             sizes.insert(at, 1)
         if not new:  # a dimension of size 1 goes
-            del sizes[at]
-            rest = [k for k in range(len(sizes) + 1) if k != at]
-            pieces = [p.columns(rest, sizes) for p in pieces]
+            pieces = _without_unit(pieces, sizes, at)
         at += bool(new)
     return pieces
 
@@ -49,6 +47,10 @@ def _regrouped(
     Each old dimension is parted where a new one ends, as far as these ends divide each other, and the parts are merged:
     (8, 512) to (64, 64) by way of (8, 8, 64). So a merge is undone before another one is made.
     """
+    for place in range(at + len(old) - 1, at - 1, -1):  # dimensions of size 1 among them
+        if sizes[place] == 1:
+            pieces = _without_unit(pieces, sizes, place)
+    old = [n for n in old if n != 1]
     factors = _factors(old, new)
     if factors is None:
         factors = [prod(old)]
@@ -72,10 +74,20 @@ def _regrouped(
             at += 1
         return pieces
     for size in new:
+        if size == 1:
+            pieces = [_unit(p, at) for p in pieces]
+            sizes.insert(at, 1)
         while sizes[at] != size:
             pieces = _merge(terms, pieces, sizes, at)
         at += 1
     return pieces
+
+
+def _without_unit(pieces: list[Piece], sizes: list[int], at: int) -> list[Piece]:
+    """The pieces without a dimension of size 1."""
+    del sizes[at]
+    rest = [k for k in range(len(sizes) + 1) if k != at]
+    return [p.columns(rest, sizes) for p in pieces]
 
 
 def _merge(terms: Terms, pieces: list[Piece], sizes: list[int], at: int) -> list[Piece]:

@@ -20,7 +20,7 @@ from shardpass.proving.relations.combine import cells, combine
 from shardpass.proving.relations.evaluate import Rule, Site, Unknown, type_of
 from shardpass.proving.relations.pieces import Content, Piece, full
 from shardpass.proving.relations.terms import Key, Terms
-from shardpass.proving.rules.elementwise import attribute_text, key_of
+from shardpass.proving.rules.elementwise import attribute_text, clamped_index, key_of
 
 Labels = Sequence[object]
 _MAPS = ("dimension_numbers", "scatter_dimension_numbers", "slice_sizes", "dimension", "dimensions")
@@ -348,15 +348,22 @@ def dynamic_slice_rows(site: Site) -> list[Content]:
     operand, *starts = site.operands
     shape, _ = type_of(site.op.results[0])
     labels = [d if n == operand.shape[d] else None for d, n in enumerate(shape)]
-    moving = [s for d, s in enumerate(starts) if labels[d] is None]
+    moving = _clamped_starts(site, starts, labels, operand.shape, shape)
     none: list[Labels] = [[] for _ in moving]
     return blockwise(site, [labels, *none], [labels], (site.op.name,), [operand, *moving])
+
+
+def _clamped_starts(
+    site: Site, starts: Sequence[Content], labels: Labels, shape: Sequence[int], sizes: Sequence[int]
+) -> list[Content]:
+    """Where the op really starts along the dimensions that it cuts."""
+    return [clamped_index(site, start, shape[d] - sizes[d]) for d, start in enumerate(starts) if labels[d] is None]
 
 
 def dynamic_update_slice_rows(site: Site) -> list[Content]:
     operand, update, *starts = site.operands
     labels = [d if n == operand.shape[d] else None for d, n in enumerate(update.shape)]
-    moving = [s for d, s in enumerate(starts) if labels[d] is None]
+    moving = _clamped_starts(site, starts, labels, operand.shape, update.shape)
     none: list[Labels] = [[] for _ in moving]
     return blockwise(site, [labels, labels, *none], [labels], (site.op.name,), [operand, update, *moving])
 

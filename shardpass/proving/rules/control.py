@@ -85,7 +85,7 @@ class Loop:
 def while_(site: Site) -> list[Content]:
     walk = site.walk
     if walk.known_loops is None:
-        loop = _whole_loop(site, len(walk.loops))
+        loop = _whole_loop(site, walk.next_loop())
         walk.loops.append(loop)
         return loop.results
     candidates = [loop for loop in walk.known_loops if _alike(loop, site)]
@@ -123,10 +123,12 @@ def _whole_loop(site: Site, number: int) -> Loop:
         _term_content(terms, terms.make(Term(("carried", number, i), (), c.rank)), c, site.devices)
         for i, c in enumerate(site.operands)
     ]
+    inner = len(walk.loops)
     trip = walk.block(body, fresh)
     fixed = [_same_piece(one, other) for one, other in zip(fresh, trip, strict=True)]
     carried = [entry if keep else new for entry, keep, new in zip(site.operands, fixed, fresh, strict=True)]
     if any(fixed):
+        del walk.loops[inner:]  # loops in the body are walked again
         trip = walk.block(body, carried)
     (again,) = walk.block(condition, carried)
     results = [

@@ -10,7 +10,7 @@ import numpy as np
 from shardpass.element_types import element_type
 from shardpass.ir.tensors import enum_word
 from shardpass.proving.relations.combine import cells, combine, operands_of
-from shardpass.proving.relations.elements import constant_term
+from shardpass.proving.relations.elements import constant_term, splat_value
 from shardpass.proving.relations.evaluate import Rule, Site, Unknown, type_of
 from shardpass.proving.relations.pieces import Content, Piece, full
 from shardpass.proving.relations.terms import Key, Terms
@@ -80,6 +80,8 @@ def _simple(
     site: Site, name: str, element: str, operands: Sequence[Content], pieces: Sequence[Piece], box: Box
 ) -> list[Piece | None] | None:
     """The result where no term is needed."""
+    if is_integer(element) and name == "clamp":
+        return clamp_piece(site.terms, element, pieces, box)
     if is_integer(element) and is_integer(operands[0].element):
         found = arithmetic(site.terms, name, element, pieces, box)
         if found is not None:
@@ -95,10 +97,26 @@ def _simple(
 
 def clamp_piece(terms: Terms, element: str, pieces: Sequence[Piece], box: Box) -> list[Piece | None]:
     """The clamp of pieces of integers, as ``stablehlo.clamp`` has it."""
+    inner = terms.all[pieces[1].term]
+    if inner.key[0] == "stablehlo.clamp" and (inner.parts[0], inner.parts[2]) == (pieces[0].term, pieces[2].term):
+        return [pieces[1].boxed(box[0], box[1])]  # it lies between these constants already
     found = arithmetic(terms, "clamp", element, pieces, box)
     return (
         found if found is not None else [combine(terms, ("stablehlo.clamp", (), element, (element,) * 3), pieces, box)]
     )
+
+
+def clamped_index(site: Site, index: Content, most: int) -> Content:
+    """The index as a gather clamps it."""
+    pieces: list[Piece | None] = []
+    for p in index.pieces:
+        box = p.lo, p.hi, p.on
+        low, high = (constant_piece(site.terms, index.element, n, box) for n in (0, most))
+        if low is None or high is None:
+            continue
+        found = clamp_piece(site.terms, index.element, [low, p, high], box)
+        pieces += found
+    return Content(index.shape, index.element, tuple(p for p in pieces if p is not None))
 
 
 def bitcast(site: Site) -> list[Content]:
@@ -127,11 +145,24 @@ def convert(site: Site) -> list[Content]:
     pieces: list[Piece | None] = []
     for p in operand.pieces:
         box = p.lo, p.hi, p.on
-        found = converted(site.terms, operand.element, element, p)
+        found = converted(site.terms, operand.element, element, p) or _as_float(site.terms, operand.element, element, p)
         if found is None and p.term != site.terms.position and is_integer(operand.element):
             found = combine(site.terms, (*key[:2], operand.element), [p], box)
         pieces.append(found if found is not None else combine(site.terms, key, [p], box))
     return [site.result(pieces)]
+
+
+def _as_float(terms: Terms, old: str, new: str, piece: Piece) -> Piece | None:
+    """A constant integer as the float that it is, written as MLIR writes it; None where that is not exact."""
+    value = terms.splat(piece.term)
+    if value is None or value.dtype.kind not in "iub" or not is_integer(old) or new not in ("f32", "f64"):
+        return None
+    number = int(value)
+    text = f"{number:.6e}"
+    if float(text) != number or abs(number) >= 2**24:
+        return None
+    term = terms.constant(new, splat_value(text, new, None))
+    return Piece(term, piece.a[:0], piece.b[:, :0], piece.lo, piece.hi, piece.on)
 
 
 def compare(site: Site) -> list[Content]:

@@ -29,7 +29,7 @@ from shardpass.proving.relations.pieces import Content, Ints, Piece, common, min
 from shardpass.proving.relations.terms import Terms
 from shardpass.proving.rules import blocks, elementwise
 from shardpass.proving.rules.contraction import reduced, reducer_of, without_dims, zero_piece
-from shardpass.proving.rules.integers import Box, affine, constant_piece
+from shardpass.proving.rules.integers import Box, affine
 from shardpass.proving.rules.movement import cut
 
 
@@ -68,7 +68,7 @@ def by_rows(site: Site, op: Any, operand: Content, indices: Content, clamp: bool
     for k, d in enumerate(rows):
         index = _component(site, indices, vector, k)
         if clamp:
-            index = clamped_index(site, index, operand.shape[d] - 1)
+            index = elementwise.clamped_index(site, index, operand.shape[d] - 1)
         choices.append(_equalities(site, index, batch, space, rank + k))
     return _along(site, _summed(site, values, choices, space, element, "add"), rank, "add")
 
@@ -89,19 +89,6 @@ def _component(site: Site, indices: Content, vector: int, k: int) -> Content:
     sizes = [1 if d == vector else n for d, n in enumerate(indices.shape)]
     strips = [s for p in indices.pieces if (s := cut(p, start, sizes)) is not None]
     return without_dims(Content(tuple(sizes), indices.element, tuple(strips)), [vector])
-
-
-def clamped_index(site: Site, index: Content, most: int) -> Content:
-    """The index as a gather clamps it."""
-    pieces: list[Piece | None] = []
-    for p in index.pieces:
-        box = p.lo, p.hi, p.on
-        low, high = (constant_piece(site.terms, index.element, n, box) for n in (0, most))
-        if low is None or high is None:
-            continue
-        found = elementwise.clamp_piece(site.terms, index.element, [low, p, high], box)
-        pieces += found
-    return Content(index.shape, index.element, tuple(p for p in pieces if p is not None))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
