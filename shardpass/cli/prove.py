@@ -25,11 +25,17 @@ def _run(argv: Sequence[str]) -> int:
     parser.add_argument("whole", metavar="WHOLE", help=f"the whole program: {MODULE_HELP}")
     parser.add_argument("local", metavar="LOCAL", help="the program of one device, as the pipeline partition writes it")
     parser.add_argument("--format", choices=("text", "json"), default="text", help="text (default) or json")
+    parser.add_argument(
+        "--no-run",
+        action="store_true",
+        help="never run the programs: what is not proved is unknown, nothing refuted",
+    )
     args = parser.parse_args(argv)
     from shardpass.ir.context import parse_module
     from shardpass.proving import prove
 
-    verdict = prove(*(parse_module(*module_at(path)) for path in (args.whole, args.local)))
+    whole, local = (parse_module(*module_at(path)) for path in (args.whole, args.local))
+    verdict = prove(whole, local, refute=not args.no_run)
     if args.format == "json":
         print(json.dumps(verdict.json(), indent=1))
     else:

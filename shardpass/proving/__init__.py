@@ -13,10 +13,11 @@ from shardpass.proving.verdict import Finding as Finding
 from shardpass.proving.verdict import Verdict as Verdict
 
 
-def prove(whole: Any, local: Any) -> Verdict:
+def prove(whole: Any, local: Any, *, refute: bool = True) -> Verdict:
     """Whether ``local``, a partitioned program as shardpass emits it, computes ``whole``, a StableHLO program.
 
-    Both are text, bytecode or an ``ir.Module``.
+    Both are text, bytecode or an ``ir.Module``. With ``refute``, small programs that are not proved are run on
+    StableHLO's reference interpreter: a difference refutes.
 
     Raises:
         ShardpassError: where one of them cannot be read, SP901 where ``local`` is of another program.
@@ -26,4 +27,4 @@ def prove(whole: Any, local: Any) -> Verdict:
     def read(given: Any) -> Any:
         return parse_module(given) if isinstance(given, (str, bytes)) else given
 
-    return prove_modules(read(whole), read(local))
+    return prove_modules(read(whole), read(local), refute=refute)

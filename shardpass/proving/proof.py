@@ -6,6 +6,7 @@ only where its pieces name, for every element that is no padding, the term and t
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy as np
 from shardpass.ir.annotations import main_of
 from shardpass.ir.locations import place_of
 from shardpass.ir.walk import operation
+from shardpass.proving.refuting import counterexample
 from shardpass.proving.relations.compare import differs
 from shardpass.proving.relations.evaluate import Walk
 from shardpass.proving.relations.pieces import Content, full
@@ -26,21 +28,28 @@ _SOURCES = ("stablehlo.constant", "stablehlo.iota", "stablehlo.partition_id")
 NEW = "it computes no value of the whole program"
 
 
-def prove_modules(whole: Any, local: Any) -> Verdict:
-    """``whole`` and ``local`` are modules; raises ShardpassError where they are no such pair."""
+def prove_modules(whole: Any, local: Any, *, refute: bool = True) -> Verdict:
+    """``whole`` and ``local`` are modules; raises ShardpassError where they are no such pair.
+
+    With ``refute``, programs that are small and not proved are run, to see whether they differ.
+    """
     arguments, results, devices = sides(whole, local)
     terms = Terms()
     known = Walk(terms, 1, _functions(whole), RULES)
     inputs = [terms.make(Term(("argument", index), (), len(side.shape))) for index, side in enumerate(arguments)]
     wanted = known.block(_body(whole), [_argument(t, side, 1) for t, side in zip(inputs, arguments, strict=True)])
-    made_of_whole = len(terms.all)
     walk = Walk(terms, devices, _functions(local), RULES)
     walk.known_loops, walk.sides = known.loops, [*arguments, *results]
     found = walk.block(_body(local), [_argument(t, side, devices) for t, side in zip(inputs, arguments, strict=True)])
     for index, (want, have, side) in enumerate(zip(wanted, found, results, strict=True)):
         why = differs(terms, want, have, side)
         if why is not None:
-            return Verdict(False, unknown=_finding(walk, known, local, index, want, why, made_of_whole))
+            finding = _finding(walk, known, local, index, want, why)
+            shown = counterexample(whole, local) if refute else None
+            if shown is None:
+                return Verdict(False, unknown=finding)
+            number, how = shown
+            return Verdict(False, refuted=replace(finding, why=f"{finding.why}; result {number} differs: {how}"))
     return Verdict(True)
 
 
@@ -62,7 +71,7 @@ def _argument(term: int, side: Side, devices: int) -> Content:
     return Content(side.tile, side.element, () if valid is None else (valid,))
 
 
-def _finding(walk: Walk, known: Walk, local: Any, index: int, want: Content, why: str, made_of_whole: int) -> Finding:
+def _finding(walk: Walk, known: Walk, local: Any, index: int, want: Content, why: str) -> Finding:
     """The op at which the relation is lost: the first that result ``index`` follows from."""
     if not want.covered() and known.losses:
         loss = known.losses[0]

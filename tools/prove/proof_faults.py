@@ -134,7 +134,10 @@ def _renamed(name: str) -> Change:
 
 def _constants(op: Any) -> Iterator[tuple[str, Change]]:
     kind = op.results[0].type
-    value = op.attributes["value"]
+    try:
+        value = op.attributes["value"]
+    except TypeError:  # the bindings hand out no complex elements
+        return
     integer = isinstance(kind.element_type, ir.IntegerType) and kind.element_type.width > 1
     if getattr(value, "is_splat", False):
         if integer:

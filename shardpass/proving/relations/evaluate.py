@@ -93,6 +93,9 @@ class Walk:
         except Unknown as error:
             self.losses.append(Loss(op, str(error)))
             return [nothing(value) for value in op.results]
+        except (IndexError, ValueError) as error:  # a form of the op that its rule does not know
+            self.losses.append(Loss(op, f"its rule does not know this form of the op ({error})"))
+            return [nothing(value) for value in op.results]
         if len(self.terms.all) > before:
             self.new.append((op, before))
         if all(c.covered() for c in operands) and not all(c.covered() for c in found):

@@ -182,6 +182,19 @@ def joined(p: Piece, q: Piece) -> Piece | None:
     return Piece(p.term, *found, lo, hi, on)
 
 
+def broadcast_piece(piece: Piece, old: Sequence[int], new: Sequence[int], dims: Sequence[int]) -> Piece:
+    """``piece`` with dimension k of sizes ``old`` as dimension ``dims[k]`` of sizes ``new``."""
+    source = [-1] * len(new)
+    for k, dim in enumerate(dims):
+        source[dim] = k
+    found = piece.columns(source, new)
+    for k, dim in enumerate(dims):
+        if old[k] == 1 and new[dim] != 1:
+            found.a[:, dim] = 0
+            found.hi[:, dim] = new[dim]
+    return found
+
+
 def tidy(pieces: Sequence[Piece | None]) -> tuple[Piece, ...]:
     """The same in fewer pieces."""
     rest = [p for p in pieces if p is not None]

@@ -193,6 +193,8 @@ def collective_permute(site: Site) -> list[Content]:
         raise Unknown("its pairs are of replicas, not of partitions")
     if len(set(pairs[:, 1].tolist())) != len(pairs) or len(set(pairs[:, 0].tolist())) != len(pairs):
         raise Unknown("a device sends or receives twice")
+    if pairs.size and pairs.max() >= site.devices:
+        raise Unknown("it names a device that the program does not run on")
     source = np.full(site.devices, -1, np.int64)
     source[pairs[:, 1]] = pairs[:, 0]
     return [site.result([*(p.taken(source) for p in operand.pieces), _zeros(site, operand, source < 0)])]

@@ -30,7 +30,7 @@ from shardpass.proving.rules.blocks import everything
 from shardpass.proving.rules.integers import known_numbers
 from shardpass.proving.rules.movement import same
 
-_IDENTITIES = ("Sharding", "annotate_device_placement")
+_IDENTITIES = ("Sharding", "LayoutConstraint", "annotate_device_placement")
 # calls of libraries that return the same for the same
 _PURE = (
     "lapack_",

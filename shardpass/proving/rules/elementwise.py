@@ -12,7 +12,7 @@ from shardpass.ir.tensors import enum_word
 from shardpass.proving.relations.combine import cells, combine, operands_of
 from shardpass.proving.relations.elements import constant_term, splat_value
 from shardpass.proving.relations.evaluate import Rule, Site, Unknown, type_of
-from shardpass.proving.relations.pieces import Content, Piece, full
+from shardpass.proving.relations.pieces import Content, Piece, broadcast_piece, full
 from shardpass.proving.relations.terms import Key, Terms
 from shardpass.proving.rules.integers import (
     Box,
@@ -203,6 +203,32 @@ def constant(site: Site) -> list[Content]:
     return [site.result([full(term, np.eye(rank, dtype=np.int64), np.zeros((site.devices, rank), np.int64), shape)])]
 
 
+def stretched(site: Site) -> list[Content]:
+    """CHLO's ops that stretch their operands: StableHLO's op of the stretched operands."""
+    if "broadcast_dimensions" in site.op.attributes:
+        raise Unknown("it names the dimensions that it stretches")
+    shape, element = type_of(site.op.results[0])
+    name = site.op.name.split(".broadcast_")[1]
+    operands = []
+    for c in site.operands:
+        dims = list(range(len(shape) - c.rank, len(shape)))
+        wide = tuple(broadcast_piece(p, c.shape, shape, dims) for p in c.pieces)
+        operands.append(Content(shape, c.element, wide))
+    key: Key = (f"stablehlo.{name}", (), element, tuple(c.element for c in operands))
+    pieces: list[Piece | None] = []
+    for chosen, box in cells([c.pieces for c in operands]):
+        found = _simple(site, name, element, operands, chosen, box)
+        pieces += found if found is not None else [combine(site.terms, key, chosen, box)]
+    return [site.result(pieces)]
+
+
+def dimension_size(site: Site) -> list[Content]:
+    (operand,) = site.operands
+    size = operand.shape[int(site.op.attributes["dimension"].value)]
+    lo = np.zeros((site.devices, 0), np.int64)
+    return [site.result([constant_piece(site.terms, "i32", size, (lo, lo, np.ones(site.devices, bool)))])]
+
+
 def iota(site: Site) -> list[Content]:
     shape, element = type_of(site.op.results[0])
     column = np.zeros(len(shape), np.int64)
@@ -238,6 +264,8 @@ def replica_id(site: Site) -> list[Content]:
 RULES: dict[str, Rule] = {
     **{f"stablehlo.{name}": elementwise for name in (*UNARY, *BINARY, "clamp")},
     **{f"chlo.{name}": elementwise for name in CHLO},
+    **{f"chlo.broadcast_{name}": stretched for name in BINARY},
+    "stablehlo.get_dimension_size": dimension_size,
     "stablehlo.convert": convert,
     "stablehlo.bitcast_convert": bitcast,
     "stablehlo.compare": compare,

@@ -11,7 +11,7 @@ import numpy as np
 from shardpass.ir.tensors import ints
 from shardpass.proving.relations.evaluate import Rule, Site, Unknown, type_of
 from shardpass.proving.relations.extended import dilated
-from shardpass.proving.relations.pieces import Content, Ints, Piece, made, minus
+from shardpass.proving.relations.pieces import Content, Ints, Piece, broadcast_piece, made, minus
 from shardpass.proving.relations.reshaping import reshaped
 from shardpass.proving.rules.integers import known_numbers
 
@@ -37,20 +37,16 @@ def broadcast(site: Site) -> list[Content]:
     return [site.result([broadcast_piece(p, operand.shape, shape, _dims(site)) for p in operand.pieces])]
 
 
+def broadcast_in_front(site: Site) -> list[Content]:
+    """``stablehlo.broadcast``: new dimensions in front."""
+    (operand,) = site.operands
+    shape, _ = type_of(site.op.results[0])
+    dims = range(len(shape) - operand.rank, len(shape))
+    return [site.result([broadcast_piece(p, operand.shape, shape, list(dims)) for p in operand.pieces])]
+
+
 def _dims(site: Site) -> tuple[int, ...]:
     return ints(site.op.attributes["broadcast_dimensions"])
-
-
-def broadcast_piece(piece: Piece, old: Sequence[int], new: Sequence[int], dims: Sequence[int]) -> Piece:
-    source = [-1] * len(new)
-    for k, dim in enumerate(dims):
-        source[dim] = k
-    found = piece.columns(source, new)
-    for k, dim in enumerate(dims):
-        if old[k] == 1 and new[dim] != 1:
-            found.a[:, dim] = 0
-            found.hi[:, dim] = new[dim]
-    return found
 
 
 def transpose(site: Site) -> list[Content]:
@@ -181,6 +177,7 @@ def padded(
 
 
 RULES: dict[str, Rule] = {
+    "stablehlo.broadcast": broadcast_in_front,
     "stablehlo.broadcast_in_dim": broadcast,
     "stablehlo.transpose": transpose,
     "stablehlo.reshape": reshape,

@@ -1,0 +1,101 @@
+"""A counterexample: inputs on which the two programs differ, by StableHLO's reference interpreter.
+
+A program of one device that is not proved is run beside the whole program, on a few random inputs, with anything in the
+padding of uneven arguments. Only a difference that is seen refutes: one of more than rounding explains, in the first
+result in which there is one. Programs that are large, or that the interpreter does not know, stay unknown.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+from jaxlib.mlir import ir
+
+from shardpass.diagnostics import ShardpassError
+from shardpass.ir import annotations as names
+from shardpass.ir.context import copy_module
+from shardpass.runtime.inputs import random_inputs
+from shardpass.runtime.interpreter import interpret
+from shardpass.runtime.partitioned_signature import Signature, read_signature
+
+RUNS = 2
+MOST = 2**16  # elements of arguments and results, of all devices together
+OPS = 600
+SECONDS = 60.0
+TOLERANCE = {"float64": 1e-6, "float32": 1e-2, "complex64": 1e-2, "complex128": 1e-6}
+COARSE = 0.25
+
+
+def counterexample(whole: Any, local: Any) -> tuple[int, str] | None:
+    """(result, how it differs) of the first result that is another one; None where no run shows a difference."""
+    signature = read_signature(local)
+    if _size(signature) > MOST or _ops(local) > OPS or _ops(whole) > OPS:
+        return None
+    one_device = on_one_device(whole, signature)
+    if one_device is None:
+        return None
+    for seed in range(RUNS):
+        arrays = random_inputs(signature.arguments, seed)
+        try:
+            wanted = interpret(one_device, *arrays, timeout=SECONDS)
+            found = interpret(local, *arrays, padding=5, timeout=SECONDS)
+        except (ShardpassError, ValueError, TypeError):
+            return None
+        for index, (one, other) in enumerate(zip(wanted, found, strict=True)):
+            how = _apart(one, other)
+            if how is not None:
+                return index, f"{how}, with the inputs of seed {seed}"
+    return None
+
+
+def on_one_device(whole: Any, signature: Signature) -> Any | None:
+    """The whole program as a partitioned program of one device; None where code in it is of one device of several."""
+    from shardpass.runtime.reference import manual_region, strip
+
+    if manual_region(whole):
+        return None
+    copy = copy_module(whole)
+    with copy.context, ir.Location.unknown():
+        strip(copy)
+        attributes = copy.operation.attributes
+        for name, count in ((names.NUM_PARTITIONS, 1), (names.NUM_REPLICAS, 1)):
+            attributes[name] = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), count)
+        annotated = names.Signature(names.main_of(copy))
+        for rows, boundaries in (
+            (annotated.arguments, signature.arguments),
+            (annotated.results, signature.results),
+        ):
+            for row, boundary in zip(rows, boundaries, strict=True):
+                row[names.SHARDING] = ir.StringAttr.get(names.MANUAL)
+                row[names.GLOBAL_TYPE] = ir.TypeAttr.get(ir.Type.parse(boundary.type))
+                row[names.TILED_SHARDING] = ir.StringAttr.get("{replicated}")
+        annotated.write()
+    return copy
+
+
+def _size(signature: Signature) -> int:
+    return sum(prod(b.padded) for b in (*signature.arguments, *signature.results)) * signature.num_devices
+
+
+def _ops(module: Any) -> int:
+    return str(module).count("\n")
+
+
+def _apart(wanted: Any, found: Any) -> str | None:
+    """How the two arrays differ beyond rounding; None where they do not."""
+    if wanted.dtype.kind in "iub":
+        places = np.argwhere(wanted != found)
+    else:
+        x, y = (np.asarray(v, np.complex128 if v.dtype.kind == "c" else np.float64) for v in (wanted, found))
+        special = ~np.isfinite(x) | ~np.isfinite(y)
+        scale = float(np.abs(x[~special]).max(initial=0.0))
+        limit = TOLERANCE.get(wanted.dtype.name, COARSE) * max(scale, 1e-30)
+        with np.errstate(all="ignore"):
+            differs = np.where(special, ~((x == y) | (np.isnan(x) & np.isnan(y))), np.abs(x - y) > limit)
+        places = np.argwhere(differs)
+    if not len(places):
+        return None
+    at = tuple(int(i) for i in places[0])
+    return f"at {list(at)} the whole program has {wanted[at]}, and this one {found[at]}"
