@@ -39,7 +39,7 @@ class Fault:
             op = ops_of(copy)[self.index]
             try:
                 self.change(op, copy)
-            except (ValueError, TypeError, KeyError, ir.MLIRError):
+            except (ValueError, TypeError, KeyError, StopIteration, OverflowError, ir.MLIRError):
                 return None
         return copy if is_valid(copy) else None
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from shardpass.proving.relations.evaluate import Unknown
 from shardpass.proving.relations.pieces import Content, Ints, Piece, made
-from shardpass.proving.relations.terms import Term, Terms
+from shardpass.proving.relations.terms import Key, Term, Terms
 
 MOST_ROWS = 64  # of a merge whose rows are no whole boxes
 
@@ -212,7 +212,7 @@ def merged(terms: Terms, piece: Piece, dim: int, outer: int, inner: int) -> list
     return [_as_term(terms, piece, dim, inner, new_lo, new_hi)]
 
 
-def _key(column_p: Ints, column_q: Ints, inner: int) -> tuple[object, ...]:
+def _key(column_p: Ints, column_q: Ints, inner: int) -> Key:
     touched = np.flatnonzero((column_p != 0) | (column_q != 0))
     rows = tuple((int(r), int(column_p[r]), int(column_q[r])) for r in touched)
     return ("merged", inner, rows)
@@ -222,14 +222,21 @@ def _as_term(terms: Terms, piece: Piece, dim: int, inner: int, lo: Ints, hi: Int
     """merged[.., e.., k] = term[.., row = e + p (k div inner) + q (k mod inner), ..], k last."""
     column_p, column_q = piece.a[:, dim], piece.a[:, dim + 1]
     key = _key(column_p, column_q, inner)
-    rank = len(piece.a)
-    number = terms.make(Term(key, (piece.term,), rank + 1))
+    number = terms.make(_merged_term(terms, piece.term, key))
     a = np.delete(piece.a, dim + 1, axis=1)
     a[:, dim] = 0
     row = np.zeros((1, a.shape[1]), np.int64)
     row[0, dim] = 1
     b, at = _shifted(piece.b, column_p, inner, a)
     return Piece(number, np.vstack([a, row]), np.column_stack([b, at]), lo, hi, piece.on)
+
+
+def _merged_term(terms: Terms, number: int, key: Key) -> Term:
+    """A merge adds up over the ranges that it leaves alone as the term does."""
+    term = terms.all[number]
+    touched = {row for row, _, _ in key[2]}
+    ranges = tuple(pair for pair in term.ranges if not touched & set(pair))
+    return Term(key, (number,), term.rank + 1, (), term.reducer if ranges else None, ranges)
 
 
 def _shifted(b: Ints, column_p: Ints, inner: int, a: Ints) -> tuple[Ints, Ints]:

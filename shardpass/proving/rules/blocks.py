@@ -8,7 +8,8 @@ lie in them, and the position in the result; it is the same for the whole progra
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -124,21 +125,31 @@ def _position(site: Site, shape: Sequence[int], dim: int) -> Piece:
 
 
 def region_key(op: Any) -> Key:
-    """The regions of ``op`` without the names of their values. Raises Unknown where they use values from outside."""
-    if len(inputs_of(op)) != len(op.operands):
-        raise Unknown("its body uses values from outside of it")
-    return tuple(_block_key(region.blocks[0], {}) for region in op.regions)
+    """The regions of ``op`` without the names of their values.
+
+    Raises Unknown where they use values from outside that are no constants.
+    """
+    numbers: dict[Any, object] = {}
+    count = itertools.count()
+    for value in inputs_of(op)[len(op.operands) :]:
+        if hasattr(value.owner, "arguments") or operation(value.owner).name != "stablehlo.constant":
+            raise Unknown("its body uses values from outside of it")
+        numbers[value] = key_of(operation(value.owner), str(value.type))
+    return tuple(_block_key(region.blocks[0], numbers, count) for region in op.regions)
 
 
-def _block_key(block: Any, numbers: dict[Any, int]) -> Key:
+def _block_key(block: Any, numbers: dict[Any, object], count: Iterator[int]) -> Key:
     for argument in block.arguments:
-        numbers[argument] = len(numbers)
+        numbers[argument] = next(count)
     rows: list[Key] = [tuple(str(argument.type) for argument in block.arguments)]
     for op in map(operation, block.operations):
-        inner = tuple(_block_key(region.blocks[0], numbers) for region in op.regions)
+        if op.name == "stablehlo.constant":  # wherever it stands
+            numbers[op.results[0]] = key_of(op, str(op.results[0].type))
+            continue
+        inner = tuple(_block_key(region.blocks[0], numbers, count) for region in op.regions)
         rows.append((key_of(op), tuple(numbers[v] for v in op.operands), tuple(str(r.type) for r in op.results), inner))
         for result in op.results:
-            numbers[result] = len(numbers)
+            numbers[result] = next(count)
     return tuple(rows)
 
 
@@ -151,6 +162,17 @@ def everything(site: Site) -> list[Content]:
     operands = [[None] * c.rank for c in site.operands]
     results = [[None] * len(type_of(r)[0]) for r in site.op.results]
     return blockwise(site, operands, results, (key_of(site.op), region_key(site.op)))
+
+
+def leading_batch(site: Site) -> list[Content]:
+    """LAPACK's calls on matrices: all dimensions before the matrix of the first operand are a batch."""
+    batch = site.operands[0].rank - 2
+
+    def labels(rank: int) -> Labels:
+        return [d if d < batch else None for d in range(rank)]
+
+    results = [labels(len(type_of(r)[0])) for r in site.op.results]
+    return blockwise(site, [labels(c.rank) for c in site.operands], results, key_of(site.op))
 
 
 # ---------------------------------------------------------------- ops

@@ -26,7 +26,7 @@ from shardpass.proving.relations.evaluate import Rule, Site, Unknown, type_of
 from shardpass.proving.relations.pieces import Content, Ints, Piece, full
 from shardpass.proving.relations.sides import Side
 from shardpass.proving.relations.terms import Term, Terms
-from shardpass.proving.rules.blocks import everything
+from shardpass.proving.rules.blocks import everything, leading_batch
 from shardpass.proving.rules.integers import known_numbers
 from shardpass.proving.rules.movement import same
 
@@ -56,7 +56,11 @@ def custom_call(site: Site) -> list[Content]:
     target = custom_call_target(site.op) or ""
     if target in _IDENTITIES:
         return same(site)
-    if target.startswith(_PURE) and not _has_effect(site.op):
+    if _has_effect(site.op):
+        raise Unknown(f"the custom call @{target} has effects")
+    if target.startswith("lapack_"):
+        return leading_batch(site)
+    if target.startswith(_PURE):
         return everything(site)
     raise Unknown(f"no rule knows the custom call @{target}")
 
@@ -214,21 +218,23 @@ def _side(site: Site, whole: Content, have: Content) -> Side | None:
     for dim in range(whole.rank):
         if whole.shape[dim] == have.shape[dim]:
             continue
-        found = next((o for w in whole.pieces for p in have.pieces if (o := _offset(w, p, dim)) is not None), None)
+        cut = [d for d in range(whole.rank) if d != dim and whole.shape[d] != have.shape[d]]
+        pairs = [(w, p) for w in whole.pieces for p in have.pieces]
+        found = next((o for w, p in pairs if (o := _offset(w, p, dim, cut)) is not None), None)
         if found is None:
             return None
         offsets[:, dim] = found
     return Side(whole.shape, whole.element, have.shape, offsets, np.ones(site.devices, bool))
 
 
-def _offset(whole: Piece, piece: Piece, dim: int) -> Ints | None:
-    """How far along ``dim`` each device's tile lies, from an index that runs along this dimension alone."""
+def _offset(whole: Piece, piece: Piece, dim: int, cut: Sequence[int]) -> Ints | None:
+    """How far along ``dim`` each device's tile lies, by an index that runs along no other dimension that is ``cut``."""
     if whole.term != piece.term:
         return None
     for row in range(len(whole.a)):
         step = int(whole.a[row, dim])
-        if step and np.count_nonzero(whole.a[row]) == 1:
-            apart = piece.at_lo[:, row] - whole.b[0, row] - step * piece.lo[:, dim]
+        if step and not whole.a[row, list(cut)].any():
+            apart = piece.at_lo[:, row] - whole.b[0, row] - piece.lo @ whole.a[row]
             if (apart[piece.on] % step).any():
                 return None
             return _for_all(apart // step, piece)

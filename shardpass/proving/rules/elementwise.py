@@ -48,7 +48,7 @@ def key_of(op: Any, *more: Any) -> Key:
     kept = []
     for named in op.attributes:
         name = named if isinstance(named, str) else named.name
-        if name not in _SILENT and not name.startswith(("shardpass.", "sdy.", "mhlo.", "jax.")):
+        if name not in _SILENT and not name.startswith(("shardpass.", "sdy.", "jax.")):
             kept.append((name, attribute_text(op, name)))
     return (op.name, tuple(sorted(kept)), *more)
 
