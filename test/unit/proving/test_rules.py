@@ -1,0 +1,124 @@
+"""Programs of test/lit/ops, each of which shows a rule: what shardpass makes of them is proved.
+
+Faults in them are one change each; those that change results, by the reference interpreter, are not proved.
+"""
+
+from pathlib import Path
+
+import pytest
+
+import shardpass
+from shardpass.diagnostics import collect
+from shardpass.ir.context import parse_module
+from shardpass.proving import prove
+from tools.prove.faults import Base, examine
+from tools.prove.proof_faults import faults
+
+OPS = Path(__file__).parents[3] / "test" / "lit" / "ops"
+PROVED = (
+    "case/branches-agree-on-one-split",
+    "concatenate/roll",
+    "convolution/contracted-spatial-dimension",
+    "convolution/slid-over-gets-halo",
+    "dot_general/contraction-reduce-scatter",
+    "dot_general/padding-masked",
+    "fft/transformed-dimension-moves-to-batch",
+    "gather/indexed-dimension",
+    "iota/counts-from-its-offset",
+    "pad/rows-across-tiles",
+    "reduce/padding-masked",
+    "reduce_window/two-devices-one-permute",
+    "reverse/uneven-tiles",
+    "scatter/batching-dimension",
+    "sort/beside-the-ordered-dimension",
+    "triangular_solve/batch-and-columns",
+    "while/carries-tiles",
+)
+CHANGED = ("dot_general/padding-masked", "gather/indexed-dimension", "reverse/uneven-tiles", "while/carries-tiles")
+
+
+def partitioned(name):
+    text = (OPS / f"{name}.mlir").read_text()
+    with collect():
+        return parse_module(text), shardpass.run_pipeline(text, "partition")
+
+
+@pytest.mark.parametrize("name", PROVED)
+def test_what_shardpass_makes_is_proved(name):
+    verdict = prove(*partitioned(name), refute=False)
+    assert verdict.proved, str(verdict)
+
+
+@pytest.mark.parametrize("name", CHANGED)
+def test_a_fault_is_not_proved(name):
+    whole, local = partitioned(name)
+    base, expected = Base(name, whole, local, list(faults(local))), {}
+    outcomes = [o for fault in base.faults if (o := examine(base, fault, True, expected)) is not None]
+    assert [o for o in outcomes if o.wrong] == []
+    assert sum(o.verdict == "unknown" for o in outcomes) >= 3
+
+
+def split(body, element="f32"):
+    """A program of one of two devices, of which each holds half of a vector."""
+    return f"""module attributes {{mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32}} {{
+  func.func @main(%x: tensor<2x{element}> {{mhlo.sharding = "{{manual}}", shardpass.global_type = tensor<4x{element}>,
+      shardpass.sharding = "{{devices=[2]<=[2]}}"}}) -> (tensor<2x{element}> {{mhlo.sharding = "{{manual}}",
+      shardpass.global_type = tensor<4x{element}>, shardpass.sharding = "{{devices=[2]<=[2]}}"}}) {{
+{body}
+  }}
+}}"""
+
+
+LOOP = """    %zero = stablehlo.constant dense<0> : tensor<i32>
+    %one = stablehlo.constant dense<1> : tensor<i32>
+    %most = stablehlo.constant dense<TRIPS> : tensor<i32>
+    %r:2 = stablehlo.while(%i = %zero, %c = %x) : tensor<i32>, SHAPE
+     cond {
+      %again = stablehlo.compare LT, %i, %most, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %again : tensor<i1>
+    } do {
+      %next = stablehlo.add %i, %one : tensor<i32>
+      %sine = stablehlo.sine %c : SHAPE
+      stablehlo.return %next, %sine : tensor<i32>, SHAPE
+    }
+    return %r#1 : SHAPE"""
+
+
+def loop(trips, shape):
+    return LOOP.replace("TRIPS", str(trips)).replace("SHAPE", shape)
+
+
+@pytest.mark.parametrize(("trips", "proved"), [(3, True), (4, False)])
+def test_a_loop_runs_as_often(trips, proved):
+    whole = f"module {{\n  func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {{\n{loop(3, 'tensor<4xf32>')}\n  }}\n}}"
+    verdict = prove(whole, split(loop(trips, "tensor<2xf32>")), refute=False)
+    assert verdict.proved is proved
+    assert proved or "condition" in verdict.unknown.why
+
+
+@pytest.mark.parametrize(("element", "proved"), [("f32", True), ("i8", False)])
+def test_bits_there_and_back_are_the_value(element, proved):
+    """i8 is carried as ui8 and read as i8, or, in the second program, read as ui8 by a comparison that has signs."""
+    body = {
+        "f32": """    %0 = stablehlo.bitcast_convert %x : (tensor<2xf32>) -> tensor<2xui32>
+    %1 = stablehlo.bitcast_convert %0 : (tensor<2xui32>) -> tensor<2xf32>
+    return %1 : tensor<2xf32>""",
+        "i8": """    %0 = stablehlo.bitcast_convert %x : (tensor<2xi8>) -> tensor<2xui8>
+    %1 = stablehlo.maximum %0, %0 : tensor<2xui8>
+    %2 = stablehlo.bitcast_convert %1 : (tensor<2xui8>) -> tensor<2xi8>
+    return %2 : tensor<2xi8>""",
+    }[element]
+    whole = f"module {{\n  func.func @main(%x: tensor<4x{element}>) -> tensor<4x{element}> {{\n    return %x : tensor<4x{element}>\n  }}\n}}"  # noqa: E501
+    assert prove(whole, split(body, element), refute=False).proved is proved
+
+
+def test_the_configuration_of_a_call_counts():
+    """Two calls of one library routine that differ in its configuration alone."""
+    call = "    %0 = stablehlo.custom_call @lapack_spotrf_ffi(%x) {{mhlo.backend_config = {{uplo = {uplo} : ui8}}}} : ({t}) -> {t}"
+    whole_type = "tensor<4x3x3xf32>"
+    whole = f"module {{\n  func.func @main(%x: {whole_type}) -> {whole_type} {{\n{call.format(uplo=76, t=whole_type)}\n    return %0 : {whole_type}\n  }}\n}}"  # noqa: E501
+    for uplo, proved in ((76, True), (85, False)):
+        body = call.format(uplo=uplo, t="tensor<2x3x3xf32>") + "\n    return %0 : tensor<2x3x3xf32>"
+        local = split(body, "f32").replace("tensor<2xf32> {", "tensor<2x3x3xf32> {").replace("4xf32", "4x3x3xf32")
+        local = local.replace("{devices=[2]<=[2]}", "{devices=[2,1,1]<=[2]}")
+        assert prove(whole, local, refute=False).proved is proved
