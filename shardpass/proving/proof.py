@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from shardpass.ir.annotations import main_of
+from shardpass.ir.annotations import TO_SHARD, custom_call_target, main_of
 from shardpass.ir.locations import place_of
-from shardpass.ir.walk import operation
+from shardpass.ir.walk import every_op, operation
 from shardpass.proving.refuting import counterexample
 from shardpass.proving.relations.compare import differs
 from shardpass.proving.relations.evaluate import Walk
@@ -35,9 +35,12 @@ def prove_modules(whole: Any, local: Any, *, refute: bool = True) -> Verdict:
     """
     arguments, results, devices = sides(whole, local)
     terms = Terms()
-    known = Walk(terms, 1, _functions(whole), RULES)
+    count = devices if _has_regions(whole) else 1
+    known = Walk(terms, count, _functions(whole), RULES)
     inputs = [terms.make(Term(("argument", index), (), len(side.shape))) for index, side in enumerate(arguments)]
-    wanted = known.block(_body(whole), [_argument(t, side, 1) for t, side in zip(inputs, arguments, strict=True)])
+    wanted = known.block(
+        _body(whole), [_whole_argument(t, side, count) for t, side in zip(inputs, arguments, strict=True)]
+    )
     walk = Walk(terms, devices, _functions(local), RULES)
     walk.known_loops, walk.sides = known.loops, [*arguments, *results]
     found = walk.block(_body(local), [_argument(t, side, devices) for t, side in zip(inputs, arguments, strict=True)])
@@ -61,11 +64,18 @@ def _body(module: Any) -> Any:
     return operation(main_of(module)).regions[0].blocks[0]
 
 
+def _has_regions(module: Any) -> bool:
+    return any(custom_call_target(op) == TO_SHARD for op in every_op(module.operation))
+
+
+def _whole_argument(term: int, side: Side, devices: int) -> Content:
+    rank = len(side.shape)
+    piece = full(term, np.eye(rank, dtype=np.int64), np.zeros((devices, rank), np.int64), side.shape)
+    return Content(side.shape, side.element, (piece,))
+
+
 def _argument(term: int, side: Side, devices: int) -> Content:
     rank = len(side.shape)
-    if devices == 1:
-        piece = full(term, np.eye(rank, dtype=np.int64), np.zeros((1, rank), np.int64), side.shape)
-        return Content(side.shape, side.element, (piece,))
     piece = full(term, np.eye(rank, dtype=np.int64), side.offsets, side.tile)
     valid = piece.boxed(np.zeros(rank, np.int64), np.array(side.shape, np.int64) - side.offsets)
     return Content(side.tile, side.element, () if valid is None else (valid,))

@@ -18,6 +18,8 @@ def differs(terms: Terms, want: Content, have: Content, side: Side) -> str | Non
     devices = len(side.offsets)
     if not want.covered():
         return "the whole program's result is not known"
+    if any((rows != rows[:1]).any() for p in want.pieces for rows in (p.b, p.lo, p.hi, p.on)):
+        return "the whole program's result depends on the device"
     for piece in want.pieces:
         spread = piece.taken(np.zeros(devices, np.int64)).moved(-side.offsets)
         limit = np.minimum(np.array(side.tile, np.int64), np.array(side.shape, np.int64) - side.offsets)

@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from shardpass.ir.annotations import custom_call_target
-from shardpass.ir.walk import every_op
+from shardpass.ir.annotations import TO_FULL, TO_SHARD, custom_call_target
+from shardpass.ir.walk import every_op, inputs_of
 from shardpass.proving.relations.combine import cells, combine
 from shardpass.proving.relations.compare import differs
 from shardpass.proving.relations.evaluate import Rule, Site, Unknown, type_of
@@ -28,6 +28,7 @@ from shardpass.proving.relations.sides import Side
 from shardpass.proving.relations.terms import Term, Terms
 from shardpass.proving.rules.blocks import everything, leading_batch
 from shardpass.proving.rules.integers import known_numbers
+from shardpass.proving.rules.manual import alike, to_full, to_shard
 from shardpass.proving.rules.movement import same
 
 _IDENTITIES = ("Sharding", "LayoutConstraint", "annotate_device_placement")
@@ -56,6 +57,10 @@ def custom_call(site: Site) -> list[Content]:
     target = custom_call_target(site.op) or ""
     if target in _IDENTITIES:
         return same(site)
+    if target == TO_SHARD:
+        return to_shard(site)
+    if target == TO_FULL:
+        return to_full(site)
     if _has_effect(site.op):
         raise Unknown(f"the custom call @{target} has effects")
     if target.startswith("lapack_"):
@@ -122,6 +127,8 @@ def _term_content(terms: Terms, term: int, like: Content, devices: int) -> Conte
 
 def _whole_loop(site: Site, number: int) -> Loop:
     terms, walk = site.terms, site.walk
+    if walk.devices > 1 and not _one_for_all(site):
+        raise Unknown("a loop in a manual region carries another value on each device")
     condition, body = (region.blocks[0] for region in site.op.regions)
     fresh = [
         _term_content(terms, terms.make(Term(("carried", number, i), (), c.rank)), c, site.devices)
@@ -135,6 +142,8 @@ def _whole_loop(site: Site, number: int) -> Loop:
         del walk.loops[inner:]  # loops in the body are walked again
         trip = walk.block(body, carried)
     (again,) = walk.block(condition, carried)
+    if not all(alike(c) for c in (again, *trip)):
+        raise Unknown("a loop in a manual region carries another value on each device")
     results = [
         entry
         if keep
@@ -142,6 +151,14 @@ def _whole_loop(site: Site, number: int) -> Loop:
         for i, (entry, keep) in enumerate(zip(site.operands, fixed, strict=True))
     ]
     return Loop(number, list(site.operands), carried, fixed, again, trip, results)
+
+
+def _one_for_all(site: Site) -> bool:
+    """Whether all devices carry, and use, the same."""
+    names = {
+        op.name for region in site.op.regions for top in region.blocks[0].operations for op in every_op(top.operation)
+    }
+    return "stablehlo.partition_id" not in names and all(alike(site.walk.values[v]) for v in inputs_of(site.op))
 
 
 def _same_piece(one: Content, other: Content) -> bool:

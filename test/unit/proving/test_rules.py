@@ -114,7 +114,8 @@ def test_bits_there_and_back_are_the_value(element, proved):
 
 def test_the_configuration_of_a_call_counts():
     """Two calls of one library routine that differ in its configuration alone."""
-    call = "    %0 = stablehlo.custom_call @lapack_spotrf_ffi(%x) {{mhlo.backend_config = {{uplo = {uplo} : ui8}}}} : ({t}) -> {t}"
+    how = "{{mhlo.backend_config = {{uplo = {uplo} : ui8}}}}"
+    call = f"    %0 = stablehlo.custom_call @lapack_spotrf_ffi(%x) {how} : ({{t}}) -> {{t}}"
     whole_type = "tensor<4x3x3xf32>"
     whole = f"module {{\n  func.func @main(%x: {whole_type}) -> {whole_type} {{\n{call.format(uplo=76, t=whole_type)}\n    return %0 : {whole_type}\n  }}\n}}"  # noqa: E501
     for uplo, proved in ((76, True), (85, False)):
@@ -122,3 +123,13 @@ def test_the_configuration_of_a_call_counts():
         local = split(body, "f32").replace("tensor<2xf32> {", "tensor<2x3x3xf32> {").replace("4xf32", "4x3x3xf32")
         local = local.replace("{devices=[2]<=[2]}", "{devices=[2,1,1]<=[2]}")
         assert prove(whole, local, refute=False).proved is proved
+
+
+@pytest.mark.parametrize("name", ["shard_map_matmul", "shard_map_matmul_reduce_scatter"])
+def test_a_manual_region_is_a_program_of_each_device(name):
+    text = (OPS.parents[2] / "examples" / f"{name}.mlir").read_text()
+    with collect():
+        local = shardpass.run_pipeline(text, "partition")
+    assert prove(text, local, refute=False).proved
+    other = str(local).replace("stablehlo.add", "stablehlo.maximum")
+    assert other == str(local) or not prove(text, other, refute=False).proved
