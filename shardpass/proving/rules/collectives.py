@@ -15,7 +15,7 @@ from shardpass.proving.relations.evaluate import Rule, Site, Unknown, type_of
 from shardpass.proving.relations.pieces import Content, Ints, Piece, tidy
 from shardpass.proving.relations.terms import Terms
 from shardpass.proving.rules.contraction import reducer_of, zero_piece
-from shardpass.proving.rules.integers import Box
+from shardpass.proving.rules.integers import Box, is_integer
 from shardpass.proving.rules.movement import attribute, cut
 
 _IDEMPOTENT = ("maximum", "minimum", "and", "or")
@@ -139,7 +139,10 @@ def _inside(terms: Terms, pieces: Sequence[Piece], box: Box, reducer: tuple[str,
     kind = term.key[0]
     if kind not in (*_LINEAR_IN_ALL, *_LINEAR_IN_ONE):
         return None
-    if kind == "convert" and ("integer" in term.key or term.key[1].startswith(("i", "ui"))):
+    # sums of integers are no sums of what integers are divided or converted to
+    if kind == "stablehlo.divide" and is_integer(reducer[1]):
+        return None
+    if kind == "convert" and ("integer" in term.key or any(is_integer(e) for e in term.key[1:3])):
         return None
     columns = list(zip(*(operands_of(terms, p, box) for p in pieces), strict=True))
     same = [_all_equal(column, box) for column in columns]

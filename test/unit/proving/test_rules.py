@@ -133,3 +133,37 @@ def test_a_manual_region_is_a_program_of_each_device(name):
     assert prove(text, local, refute=False).proved
     other = str(local).replace("stablehlo.add", "stablehlo.maximum")
     assert other == str(local) or not prove(text, other, refute=False).proved
+
+
+@pytest.mark.parametrize(("element", "proved"), [("f32", True), ("i32", False)])
+def test_a_sum_moves_past_a_division_of_floats_alone(element, proved):
+    """7 / 2 + 7 / 2 is 6 in integers, and (7 + 7) / 2 is 7."""
+    zero, two = ("0.0", "2.0") if element == "f32" else ("0", "2")
+    total = """    %0 = stablehlo.reduce(%x init: %zero) applies stablehlo.add across dimensions = [0]
+      : (tensor<SIZExT>, tensor<T>) -> tensor<T>"""
+    constants = f"""    %zero = stablehlo.constant dense<{zero}> : tensor<T>
+    %two = stablehlo.constant dense<{two}> : tensor<T>
+"""
+    whole = f"""module {{
+  func.func @main(%x: tensor<4xT>) -> tensor<T> {{
+{constants}{total.replace("SIZE", "4")}
+    %1 = stablehlo.divide %0, %two : tensor<T>
+    return %1 : tensor<T>
+  }}
+}}"""
+    body = f"""{constants}{total.replace("SIZE", "2")}
+    %1 = stablehlo.divide %0, %two : tensor<T>
+    %2 = "stablehlo.all_reduce"(%1) <{{channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>,
+      replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>, use_global_device_ids}}> ({{
+    ^bb0(%a: tensor<T>, %b: tensor<T>):
+      %s = stablehlo.add %a, %b : tensor<T>
+      stablehlo.return %s : tensor<T>
+    }}) : (tensor<T>) -> tensor<T>
+    return %2 : tensor<T>"""
+    local = split(body, element)
+    before, after = local.split("->", 1)
+    for size in (2, 4):
+        after = after.replace(f"tensor<{size}x{element}>", f"tensor<{element}>", 1)
+    local = f"{before}->{after.replace('{devices=[2]<=[2]}', '{replicated}', 1)}"
+    programs = [text.replace("xT>", f"x{element}>").replace("<T>", f"<{element}>") for text in (whole, local)]
+    assert prove(*programs, refute=False).proved is proved
