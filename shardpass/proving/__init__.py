@@ -20,7 +20,7 @@ def prove(whole: Any, local: Any, *, refute: bool = True) -> Verdict:
     StableHLO's reference interpreter: a difference refutes.
 
     Raises:
-        ShardpassError: where one of them cannot be read, SP901 where ``local`` is of another program.
+        ShardpassError: where one of them cannot be read, SP951 where ``local`` is of another program.
     """
     from shardpass.ir.context import parse_module
 

@@ -14,7 +14,7 @@ from shardpass.runtime.partitioned_signature import Boundary, read_signature
 
 
 def sides(whole: Any, local: Any) -> tuple[list[Side], list[Side], int]:
-    """Arguments, results and the number of devices. Raises ShardpassError SP901 where the two mains do not match."""
+    """Arguments, results and the number of devices. Raises ShardpassError SP951 where the two mains do not match."""
     signature = read_signature(local)
     kinds = main_of(whole).attributes["function_type"].value
     Signature(main_of(whole))

@@ -90,7 +90,7 @@ def test_a_changed_program_is_not_proved(change):
 
 def test_another_signature_is_an_error():
     other = PRODUCT.replace("%y: tensor<8x4xf32>", "%y: tensor<8x6xf32>").replace("8x4", "8x6")
-    with pytest.raises(ShardpassError, match=r"argument 1 .*SP901"):
+    with pytest.raises(ShardpassError, match=r"argument 1 .*SP951"):
         shardpass.prove(other, LOCAL)
 
 
