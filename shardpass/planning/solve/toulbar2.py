@@ -32,6 +32,7 @@ from shardpass.planning.solve.result import Result
 PRECISE = 1e-9  # of a price: rounding of sums of floats
 FINE, FINER = 1e7, 1e10  # units in the known price; the second of networks up to SMALL entries
 SMALL = 1 << 13  # above it, arc consistencies may take minutes to settle where units are fine
+LARGE = 1 << 19  # entries above which virtual arc consistency is left out: its passes grow faster than tables
 LARGEST = 1e15  # a whole number that sums of thousands of tables keep below toulbar2's largest cost, 5e17
 ACCURATE = 1e-3  # TRW-S ends when a pass raises the bound by less than this part
 _one_at_a_time = threading.Lock()
@@ -96,7 +97,7 @@ def _run(network: Network, top: int, unit: float, backtracks: int) -> tuple[list
     import pytoulbar2.pytb2 as solver
 
     solver.init()  # the options of this thread, which are unset in all but the one that imported toulbar2
-    problem = pytoulbar2.CFN(top, resolution=0, vac=1, seed=1, verbose=-1)
+    problem = pytoulbar2.CFN(top, resolution=0, vac=int(network.entries <= LARGE), seed=1, verbose=-1)
     options = solver.option
     options.trwsAccuracy = ACCURATE
     options.useRASPS = 1  # a first search, among the values that the bound leaves tight: most often these are the best
