@@ -10,7 +10,7 @@ weights over the batch's axes and the model's; arguments, results and the values
 lies halfway between the least that a form needs and what whole weights need, so that replication breaks it. All forms
 are planned by the passes as they come; the expert is the cheapest form that keeps the limit.
 
-Price is the modelled time in bytes (shardpass/planning/machine.py). Nothing is compiled or run.
+Price is the modelled time (shardpass/planning/clock.py). Nothing is compiled or run.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def summary(rows: list[Measured]) -> Iterator[str]:
 
 
 def show(rows: list[Measured]) -> None:
-    heads = ["program", "mesh", "limit KiB", "whole KiB", "expert", "price", "KiB", "ours", "KiB"]
+    heads = ["program", "mesh", "limit KiB", "whole KiB", "expert", "us", "KiB", "ours us", "KiB"]
     heads += ["ratio", "annotations", "s"]
     cells = [
         [
@@ -126,9 +126,9 @@ def show(rows: list[Measured]) -> None:
             f"{row.limit / 1024:.0f}",
             f"{row.whole / 1024:.0f}",
             row.expert,
-            f"{row.expert_price:.0f}",
+            f"{row.expert_price * 1e6:.1f}",
             f"{row.expert_memory / 1024:.0f}",
-            row.failure or f"{row.price:.0f}",
+            row.failure or f"{row.price * 1e6:.1f}",
             f"{row.memory / 1024:.0f}",
             "-" if row.failure else f"{row.ratio:.3f}",
             str(row.annotations),

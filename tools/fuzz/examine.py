@@ -6,6 +6,7 @@ one device is at fault.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -13,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from shardpass.cost.chosen import VARIABLE, machine_text
+from shardpass.cost.machine import switched
 from tools.fuzz.programs import Program, on_one_device
 from tools.values import Array, Fact, rubbish
 
@@ -111,20 +114,22 @@ def differences(program: Program, whole: Sequence[Array], found: Sequence[Array]
     return ""
 
 
+EAGER = switched("eager", 0.0, 5e10, 2e8, flops=5e7)  # an element takes as long as a kilobyte of the network
+
+
 @contextmanager
 def prices(eager: bool) -> Iterator[None]:
-    """What moves and work cost the partitioner: ``eager`` makes work so dear that every op is split all it can be."""
-    from shardpass.ops.splits import assign
-
-    dear = {"LATENCY_BYTES": 0, "WORK_PER_BYTE": 1e-3} if eager else {}
-    before = {name: getattr(assign, name) for name in dear}
+    """For which machine programs are partitioned: ``eager`` makes work so slow that every op is split all it can be."""
+    before = os.environ.get(VARIABLE)
+    if eager:
+        os.environ[VARIABLE] = machine_text(EAGER)
     try:
-        for name, price in dear.items():
-            setattr(assign, name, price)
         yield
     finally:
-        for name, price in before.items():
-            setattr(assign, name, price)
+        if before is not None:
+            os.environ[VARIABLE] = before
+        else:
+            os.environ.pop(VARIABLE, None)
 
 
 def compare(want: Any, got: Any, fact: Fact) -> str:
