@@ -10,6 +10,8 @@ XLA decides so in ``InstructionFusion`` and ``CpuInstructionFusion`` on CPUs, an
 reasons say where they differ. A fusion also ends at limits that no row states: a fusion of more than five reductions on
 CPUs, code that would be repeated too often, shared memory and the number of parameters on GPUs.
 
+Two use the table: the price of work (``planning.borders``), and the account of memory (``cost.lifetimes``).
+
 Example: of ``tanh(x * 2 + b)`` with b broadcast over rows, x and b are read, the tanh is written, and the constant, the
 broadcast, the product and the sum are inside.
 
@@ -20,7 +22,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 class Operands(enum.Enum):
@@ -58,6 +60,7 @@ class Row:
     Attributes:
         ops: names, those of StableHLO without their dialect.
         in_place: operand 0 is in memory, and the result takes its place: only what is updated is written.
+        straight: element i of the result needs element i of each operand alone, and can take its place.
         in_part: an operand is read where it is needed, so that each such op of a fusion reads for itself.
         spreads: an element of an operand is used for many of the result.
         folds: a matrix that products alone use is read by them as it was before the op.
@@ -69,9 +72,15 @@ class Row:
     flops: Flops
     reason: str
     in_place: bool = False
+    straight: bool = False
     in_part: bool = False
     spreads: bool = False
     folds: bool = False
+
+    @property
+    def fuses(self) -> bool:
+        """Whether the result can be made in the loops of its users alone, and what it is made of with it."""
+        return self.operands is Operands.FUSED and self.result not in (Result.VIEW, Result.WRITTEN)
 
 
 def _row(
@@ -82,16 +91,17 @@ def _row(
     reason: str,
     *,
     in_place: bool = False,
+    straight: bool = False,
     in_part: bool = False,
     spreads: bool = False,
     folds: bool = False,
 ) -> Row:
-    return Row(tuple(ops.split()), operands, result, flops, reason, in_place, in_part, spreads, folds)
+    return Row(tuple(ops.split()), operands, result, flops, reason, in_place, straight, in_part, spreads, folds)
 
 
 ROWS: tuple[Row, ...] = (
     _row(
-        "constant iota get_dimension_size partition_id replica_id chlo.constant chlo.constant_like",
+        "constant iota get_dimension_size chlo.constant chlo.constant_like",
         Operands.FUSED,
         Result.FREE,
         Flops.NONE,
@@ -99,33 +109,44 @@ ROWS: tuple[Row, ...] = (
         "memory",
     ),
     _row(
-        "reshape",
+        "partition_id replica_id",
+        Operands.READ,
+        Result.WRITTEN,
+        Flops.NONE,
+        "a call that writes one number, which loops read",
+    ),
+    _row(
+        "reshape mhlo.copy",
         Operands.FUSED,
         Result.VIEW,
         Flops.NONE,
-        "a bitcast, as arrays are laid out by rows; on a TPU, whose tiles are padded, sometimes a copy",
+        "a bitcast, as arrays are laid out by rows; on a TPU, whose tiles are padded, sometimes a copy; XLA takes out "
+        "copies that a program asks for",
     ),
     _row(
         "add and ceil clamp compare complex convert count_leading_zeros floor imag is_finite maximum minimum multiply "
         "negate not or popcnt real reduce_precision round_nearest_afz round_nearest_even select shift_left "
         "shift_right_arithmetic shift_right_logical sign abs subtract xor bitcast_convert map uniform_dequantize "
-        "uniform_quantize cosine sine chlo.conj chlo.is_inf chlo.is_neg_inf chlo.is_pos_inf chlo.mulhi chlo.next_after "
-        "chlo.square mhlo.copy",
+        "uniform_quantize cosine sine tan chlo.conj chlo.is_inf chlo.is_neg_inf chlo.is_pos_inf chlo.mulhi "
+        "chlo.next_after chlo.square chlo.tan",
         Operands.FUSED,
         Result.REPEATED,
         Flops.RESULTS,
-        "elementwise and cheap: computing the value again takes less time than to write it and read it back",
+        "elementwise and cheap: computing the value again takes less time than to write it and read it back; "
+        "bitcast_convert is such a loop too, and no view",
+        straight=True,
     ),
     _row(
         "atan2 cbrt divide exponential exponential_minus_one log log_plus_one logistic power remainder rsqrt sqrt "
-        "tan tanh chlo._asin_acos_kernel chlo.acos chlo.acosh chlo.asin chlo.asinh chlo.atan chlo.atanh "
+        "tanh chlo._asin_acos_kernel chlo.acos chlo.acosh chlo.asin chlo.asinh chlo.atan chlo.atanh "
         "chlo.bessel_i1e chlo.cosh chlo.digamma chlo.erf chlo.erf_inv chlo.erfc chlo.lgamma chlo.polygamma chlo.sinh "
-        "chlo.tan chlo.zeta mhlo.acos mhlo.acosh mhlo.asin mhlo.asinh mhlo.atanh mhlo.cosh mhlo.erf mhlo.sinh",
+        "chlo.zeta mhlo.acos mhlo.acosh mhlo.asin mhlo.asinh mhlo.atanh mhlo.cosh mhlo.erf mhlo.sinh",
         Operands.FUSED,
         Result.ONCE,
         Flops.RESULTS,
         "elementwise and expensive (IsExpensive): XLA does not compute the value again, in a second fusion or for each "
         "element of a broadcast; on a GPU it is, where its model of costs finds that faster",
+        straight=True,
     ),
     _row(
         "broadcast_in_dim broadcast",
@@ -172,7 +193,8 @@ ROWS: tuple[Row, ...] = (
         Result.ONCE,
         Flops.TILES,
         "takes in what makes its operands; the result goes on in an elementwise loop over its own shape, and is "
-        "written before it is broadcast; GPUs take no more than conversions behind a reduction along rows or columns",
+        "written before it is broadcast; CPUs hand a reduction of 4096 elements or more to a library, and GPUs take "
+        "no more than conversions behind one along rows or columns, so that the account of memory has those written",
     ),
     _row(
         "dynamic_update_slice",
@@ -231,7 +253,7 @@ ROWS: tuple[Row, ...] = (
         Operands.PASSED,
         Result.VIEW,
         Flops.NONE,
-        "no fusion crosses, and nothing is moved",
+        "nothing is moved; GPUs take barriers out after they fuse, so that no fusion crosses one, CPUs before",
     ),
     _row(
         "while if case",
@@ -246,7 +268,15 @@ OTHER = Row(
     (), Operands.READ, Result.WRITTEN, Flops.TILES, "custom calls and ops that have no row: as XLA cannot see in"
 )
 
-_BY_NAME: Mapping[str, Row] = {name if "." in name else f"stablehlo.{name}": row for row in ROWS for name in row.ops}
+# Steps of an account of memory that are no ops of the program.
+PASSES_ON = "stablehlo.reshape"  # a constraint, or the border of a region: what it is given
+COPY = "stablehlo.transpose"  # the array in another layout
+IN_PLACE = "in place"  # a call that writes into its first operand
+
+_BY_NAME: Mapping[str, Row] = {
+    **{name if "." in name else f"stablehlo.{name}": row for row in ROWS for name in row.ops},
+    IN_PLACE: replace(OTHER, in_place=True, reason="a call that writes into its first operand"),
+}
 
 
 def fusion_of(op: str) -> Row:

@@ -1,17 +1,20 @@
 """When the buffers of a program live, by the rules of XLA's buffer assignment, as far as they follow from the program.
 
-1. A step that computes element by element is fused into the steps that read it where all of them read it so, or reduce
-   it (``written``): it has no buffer, and what it reads lives until they run. Of several readers each computes it again
-   where that is cheap and reads no more, and where no reader waits for another that is not fused.
-2. A reshape, a constraint, and what a loop passes on unchanged are the buffers of their operands. An update of a slice,
-   and an elementwise step, write into an operand that dies there.
+1. A step whose result can be made in the loops of its users (``cost.fusion``) is fused into the steps that read it
+   where all of them make what they use: it has no buffer, and what it reads lives until they run. Of several readers
+   each computes it again where that is cheap and reads no more, and where no reader waits for another that is not
+   fused. What is expensive is not computed for each element of a broadcast.
+2. A reshape, a barrier, a constraint, and what a loop passes on unchanged are the buffers of their operands. An update
+   in place, and an elementwise step, write into an operand that dies there.
 3. A loop's carried values have one buffer each, which is that of the initial value where it dies there. The body writes
    the next value into the same buffer where the old one is read no more by then.
 4. Steps run in the order of the program, but for those that make no less than they let die, which run right before
    the first that reads them (``Client.late``): so XLA's schedulers save memory. Or each runs as soon as all that it
    reads is there, first come, first served: so XLA's CPU client orders them. All gathers of weights come first then,
    and live until they are used.
-5. XLA's CPU client computes a long reduction of one array apart from what it reads (``Client.longest``).
+5. A reduction of a large array ends its fusion (``LARGE``). XLA's CPU client computes a long reduction of one array
+   apart from what it reads (``Client.longest``), and drops barriers before it fuses; on GPUs no fusion crosses one
+   (``Client.barriers``).
 
 State: moments, in the order in which they run, those of inner blocks before the one of their step; and a ``Life`` for
 each buffer, from moment to moment. A buffer of a block that is used in a block inside of it lives until that ends.
@@ -23,20 +26,12 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from shardpass.cost.written import (
-    ALIAS,
-    CONSTANT,
-    FUSED,
-    REDUCED,
-    STRAIGHT,
-    UPDATED,
-    is_written,
-    kind_of,
-)
+from shardpass.cost.fusion import Operands, Result, Row, fusion_of
 
 ALIGNED = 64  # bytes
 MOST_JOINED = 15
-WHILE, BROADCAST = "stablehlo.while", "stablehlo.broadcast_in_dim"
+LARGE = 4096 * 4  # bytes: 4096 numbers of four
+WHILE, REDUCE = "stablehlo.while", "stablehlo.reduce"
 END = -1  # the op of what a block returns
 
 Buffer = int
@@ -45,19 +40,20 @@ Buffer = int
 @dataclass(frozen=True, slots=True)
 class Client:
     """What XLA's clients do differently. ``late``: large values are made late; ``longest``: elements that a
-    reduction joins in the fusion that makes them."""
+    reduction joins in the fusion that makes them; ``barriers``: no fusion crosses one."""
 
     late: bool
     longest: int | None
+    barriers: bool
 
 
-OTHERS = Client(late=True, longest=None)
-CPU = Client(late=False, longest=32)
+OTHERS = Client(late=True, longest=None, barriers=True)
+CPU = Client(late=False, longest=32, barriers=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step. ``op``: a number for people; ``name``: the op's, as ``written`` has it; ``scratch``: bytes beside."""
+    """One step. ``op``: a number for people; ``name``: as ``cost.fusion`` has it; ``scratch``: bytes beside."""
 
     op: int
     name: str
@@ -90,25 +86,33 @@ class Life:
 class _Moment:
     """A step, or a fusion of several. ``straight``: what it reads element by element; ``moved``: in another way.
 
-    ``depth``: how many written values lie one behind the other before it; ``joined``: how many steps it is.
+    ``spread``: that of which it uses an element for many; ``depth``: how many written values lie one behind the other
+    before it; ``joined``: how many steps it is.
     """
 
     step: Step
-    name: str
+    row: Row
     makes: list[Buffer]
     reads: list[Buffer]
     straight: set[Buffer]
     moved: set[Buffer]
+    spread: set[Buffer]
     depth: int = 0
     joined: int = 1
 
     @classmethod
     def of(cls, step: Step, makes: list[Buffer], reads: list[Buffer]) -> _Moment:
-        straight = set(reads) if step.name in STRAIGHT else set()
-        return cls(step, step.name, makes, list(dict.fromkeys(reads)), straight, set(reads) - straight)
+        row, read = fusion_of(step.name), set(reads)
+        straight, spread = (read if holds else set() for holds in (row.straight, row.spreads))
+        return cls(step, row, makes, list(dict.fromkeys(reads)), set(straight), read - straight, set(spread))
 
     def reads_straight(self, buffer: Buffer) -> bool:
         return buffer in self.straight and buffer not in self.moved
+
+    def makes_inside(self, buffer: Buffer) -> bool:
+        """Whether what makes ``buffer``, which the step reads, can be in its loop."""
+        in_place = self.row.in_place and self.reads[0] == buffer
+        return self.row.operands is Operands.FUSED and not in_place
 
 
 class Lifetimes:
@@ -127,6 +131,7 @@ class Lifetimes:
         self._lives: list[Life] = []
         self._of: dict[Buffer, Life] = {}
         self._root: dict[Buffer, Buffer] = {}
+        self._kept: set[Buffer] = set()  # that pass a barrier
         self._makers: dict[Buffer, _Moment] = {}
         self.arguments = [self._begin(buffer, 0) for buffer in dict.fromkeys(body.arguments)]
         for life in self.arguments:
@@ -239,9 +244,9 @@ class Lifetimes:
 
     def _to_overwrite(self, one: _Moment, buffer: Buffer) -> Iterable[Buffer]:
         """Operands in whose place ``buffer`` may be made."""
-        if one.name == WHILE:
+        if one.step.name == WHILE:
             return (self._rooted(one.step.reads[one.step.makes.index(buffer)]),)
-        if kind_of(one.name) == UPDATED:
+        if one.row.in_place:
             return one.reads[:1]
         return (old for old in one.reads if one.reads_straight(old) and self.sizes[old] == self.sizes[buffer])
 
@@ -253,10 +258,12 @@ class Lifetimes:
         for step in block.steps:
             reads = [self._rooted(buffer) for buffer in step.reads]
             makes = list(step.makes)
-            if step.name == CONSTANT:
+            if step.name.endswith(".constant"):  # a part of the program, not of its memory
                 continue
             if self._passes_on(step) and len(makes) == len(reads):
                 self._root.update(zip(makes, reads, strict=True))
+                if self.client.barriers and fusion_of(step.name).operands is Operands.PASSED:
+                    self._kept.update(reads)
                 continue
             if step.name == WHILE:
                 body = step.blocks[-1]
@@ -270,9 +277,10 @@ class Lifetimes:
 
     def _passes_on(self, step: Step) -> bool:
         """Whether what ``step`` makes is what it reads; a broadcast that stretches nothing is a reshape."""
-        if step.name == BROADCAST:
+        row = fusion_of(step.name)
+        if row.spreads:
             return self.sizes[step.makes[0]] == self.sizes[step.reads[0]]
-        return kind_of(step.name) == ALIAS
+        return row.result is Result.VIEW
 
     def _fuse(self, moments: list[_Moment]) -> list[_Moment]:
         """The moments that remain where fused values have no buffers."""
@@ -281,12 +289,12 @@ class Lifetimes:
         for one in moments:
             one.depth = max((depth.get(buffer, 0) for buffer in one.reads), default=0)
             for buffer in one.makes:
-                depth[buffer] = one.depth + (kind_of(one.name) != FUSED)
+                depth[buffer] = one.depth + (not one.row.fuses)
             for buffer in one.reads:
                 readers.setdefault(buffer, []).append(one)
         gone: set[int] = set()
         for one in reversed(moments):
-            if len(one.makes) != 1 or kind_of(one.name) != FUSED:
+            if len(one.makes) != 1 or not one.row.fuses:
                 continue
             made = one.makes[0]
             into = readers.get(made, [])
@@ -301,16 +309,25 @@ class Lifetimes:
         return [one for one in moments if id(one) not in gone]
 
     def _is_written(self, one: _Moment, made: Buffer, readers: Sequence[_Moment]) -> bool:
-        longest, size = self.client.longest, self.sizes[made]
-        if longest is not None and any(
-            kind_of(reader.name) == REDUCED
-            and len(reader.step.reads) < 3
-            and self.sizes[reader.makes[0]] * longest < size
-            for reader in readers
-        ):
+        """Whether ``made`` has a buffer."""
+        if made in self._kept or self._is_large(one) or any(map(self._is_long, readers)):
             return True
-        again = len(readers) < 2 or self._again(one, made, readers)
-        return is_written(one.name, [reader.name for reader in readers], again)
+        if not all(reader.makes_inside(made) for reader in readers):
+            return True
+        if one.row.result is Result.ONCE and (len(readers) > 1 or any(made in reader.spread for reader in readers)):
+            return True
+        return len(readers) > 1 and not self._again(one, made, readers)
+
+    def _is_large(self, one: _Moment) -> bool:
+        """Whether ``one`` is a reduction that XLA:CPU hands to a library, and with which XLA:GPU ends a fusion."""
+        return one.step.name == REDUCE and self.sizes[one.step.reads[0]] >= LARGE
+
+    def _is_long(self, one: _Moment) -> bool:
+        """Whether the client reduces so many elements to one in steps, of which the first reads from memory."""
+        longest = self.client.longest
+        if longest is None or one.step.name != REDUCE or len(one.step.reads) > 2:
+            return False
+        return self.sizes[one.makes[0]] * longest < self.sizes[one.step.reads[0]]
 
     def _again(self, one: _Moment, made: Buffer, readers: Sequence[_Moment]) -> bool:
         """Whether each of several readers may compute ``made`` for itself."""
@@ -330,6 +347,7 @@ def _join(one: _Moment, made: Buffer, reader: _Moment) -> list[Buffer]:
     fresh = [buffer for buffer in one.reads if buffer not in reader.straight and buffer not in reader.moved]
     for buffer in one.reads:
         (reader.straight if through and buffer in one.straight else reader.moved).add(buffer)
+    reader.spread.update(one.reads if made in reader.spread else one.spread)
     reader.reads += fresh
     return fresh
 

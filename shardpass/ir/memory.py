@@ -11,9 +11,9 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
 
 from shardpass.cost import copies
+from shardpass.cost.fusion import COPY, IN_PLACE
 from shardpass.cost.lifetimes import OTHERS, Block, Buffer, Client, Step
 from shardpass.cost.memory import Account, account
-from shardpass.cost.written import COPY, IN_PLACE
 from shardpass.ir.annotations import Signature, main_of
 from shardpass.ir.donation import donated
 from shardpass.ir.order import bytes_of

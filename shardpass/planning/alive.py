@@ -14,11 +14,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import prod
 
 from shardpass.cost import copies
+from shardpass.cost.fusion import COPY, PASSES_ON
 from shardpass.cost.lifetimes import END, OTHERS, Block, Buffer, Client
 from shardpass.cost.lifetimes import Step as Moment
 from shardpass.cost.machine import IDEAL, Machine
 from shardpass.cost.memory import Account, account
-from shardpass.cost.written import COPY, PASSES_ON
 from shardpass.ops.splits.factors import Kind, Rule
 from shardpass.planning.listed import redistribution
 from shardpass.planning.op_parts import Results, operand_steps, results_of, sources_of, taken

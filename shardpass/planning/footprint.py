@@ -27,10 +27,10 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from shardpass.cost.fusion import PASSES_ON
 from shardpass.cost.lifetimes import ALIGNED, OTHERS, Life, Lifetimes, Step
 from shardpass.cost.lifetimes import Block as Steps
 from shardpass.cost.memory import temporaries
-from shardpass.cost.written import PASSES_ON
 from shardpass.planning.fold import Folded
 from shardpass.program.program import Array, Block, Op, OpKind, Program
 from shardpass.sharding import Sharding

@@ -28,8 +28,6 @@ WRITES_NOTHING = frozenset(
         "after-all",
         "add-dependency",
         "opt-barrier",
-        "partition-id",
-        "replica-id",
     }
 )
 

@@ -22,6 +22,12 @@ def fusions_page() -> str:
 
 
 def _row(row: Row, ops: str) -> str:
-    marks = {"in place": row.in_place, "in part": row.in_part, "spreads": row.spreads, "folds": row.folds}
+    marks = {
+        "element by element": row.straight,
+        "in place": row.in_place,
+        "in part": row.in_part,
+        "spreads": row.spreads,
+        "folds": row.folds,
+    }
     operands = ", ".join([row.operands.value, *(mark for mark, holds in marks.items() if holds)])
     return f"| {ops} | {operands} | {row.result.value} | {row.flops.value} | {row.reason} |"

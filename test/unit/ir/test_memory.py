@@ -18,7 +18,7 @@ def module(arguments: str, results: str, body: str) -> str:
     return f"{HEAD}func.func @main({arguments}) -> ({results}) {{\n{body}\n}}\n}}"
 
 
-M, V = "tensor<64x64xf32>", "tensor<64xf32>"
+M, N, V, CUBE = "tensor<64x64xf32>", "tensor<64x64xi32>", "tensor<64xf32>", "tensor<4x64x64xf32>"
 DOT = f"stablehlo.dot_general {{}}, {{}}, contracting_dims = [1] x [0] : ({M}, {M}) -> {M}"
 HEADS = "tensor<4x16x4x16xf32>"
 OVER_HEADS = f"""stablehlo.dot_general {{}}, {{}}, batching_dims = [0, 2] x [0, 2], contracting_dims = [3] x [3]
@@ -89,6 +89,80 @@ CASES = {
       %2 = stablehlo.dynamic_update_slice %0, %1, %i, %o : ({M}, tensor<1x64xf32>, tensor<i32>, tensor<i32>) -> {M}
       %3 = {DOT.format("%2", "%w")}
       return %3 : {M}""",
+    "an update that is computed": f"""
+      %c = stablehlo.slice %w [0:1, 0:1] : ({M}) -> tensor<1x1xf32>
+      %r = stablehlo.reshape %c : (tensor<1x1xf32>) -> tensor<f32>
+      %i = stablehlo.convert %r : (tensor<f32>) -> tensor<i32>
+      %o = stablehlo.constant dense<0> : tensor<i32>
+      %0 = {DOT.format("%x", "%w")}
+      %s = stablehlo.slice %x [0:32, 0:64] : ({M}) -> tensor<32x64xf32>
+      %1 = stablehlo.tanh %s : tensor<32x64xf32>
+      %2 = stablehlo.dynamic_update_slice %0, %1, %i, %o : ({M}, tensor<32x64xf32>, tensor<i32>, tensor<i32>) -> {M}
+      return %2 : {M}""",
+    "bits under another type": f"""
+      %0 = stablehlo.bitcast_convert %x : ({M}) -> {N}
+      %1 = stablehlo.bitcast_convert %w : ({M}) -> {N}
+      %2 = stablehlo.dot_general %0, %1, contracting_dims = [1] x [0] : ({N}, {N}) -> {N}
+      %3 = stablehlo.bitcast_convert %2 : ({N}) -> {M}
+      return %3 : {M}""",
+    "a copy that the program asks for": f"""
+      %0 = {DOT.format("%x", "%w")}
+      %1 = "mhlo.copy"(%0) : ({M}) -> {M}
+      %2 = {DOT.format("%1", "%0")}
+      return %2 : {M}""",
+    "a broadcast in its old form": f"""
+      %0 = stablehlo.slice %x [0:1, 0:64] : ({M}) -> tensor<1x64xf32>
+      %1 = stablehlo.reshape %0 : (tensor<1x64xf32>) -> {V}
+      %2 = stablehlo.broadcast %1, sizes = [64] : ({V}) -> {M}
+      %3 = stablehlo.reverse %2, dims = [1] : {M}
+      return %3 : {M}""",
+    "a map": f"""
+      %0 = "stablehlo.map"(%x) <{{dimensions = array<i64: 0, 1>}}> ({{
+        ^bb0(%e: tensor<f32>):
+          %f = stablehlo.sine %e : tensor<f32>
+          stablehlo.return %f : tensor<f32>
+      }}) : ({M}) -> {M}
+      %1 = stablehlo.reverse %0, dims = [1] : {M}
+      return %1 : {M}""",
+    "bits of a product": f"""
+      %0 = {DOT.format("%x", "%w")}
+      %1 = stablehlo.bitcast_convert %0 : ({M}) -> {N}
+      %2 = stablehlo.dot_general %1, %1, contracting_dims = [1] x [0] : ({N}, {N}) -> {N}
+      %3 = stablehlo.bitcast_convert %2 : ({N}) -> {M}
+      %4 = {DOT.format("%3", "%w")}
+      return %4 : {M}""",
+    "an expensive value that is broadcast": f"""
+      %i = stablehlo.iota dim = 0 : {CUBE}
+      %0 = stablehlo.broadcast_in_dim %x, dims = [1, 2] : ({M}) -> {CUBE}
+      %1 = stablehlo.multiply %0, %i : {CUBE}
+      %2 = stablehlo.exponential %1 : {CUBE}
+      %3 = stablehlo.broadcast_in_dim %2, dims = [1, 2, 3] : ({CUBE}) -> tensor<2x4x64x64xf32>
+      %4 = stablehlo.iota dim = 0 : tensor<2x4x64x64xf32>
+      %5 = stablehlo.subtract %3, %4 : tensor<2x4x64x64xf32>
+      %6 = stablehlo.reshape %5 : (tensor<2x4x64x64xf32>) -> tensor<64x512xf32>
+      %7 = stablehlo.dot_general %6, %6, contracting_dims = [1] x [1]
+        : (tensor<64x512xf32>, tensor<64x512xf32>) -> {M}
+      return %7 : {M}""",
+    "small reductions that go on": f"""
+      %z = stablehlo.constant dense<0.0> : tensor<f32>
+      %s = stablehlo.slice %x [0:63, 0:64] : ({M}) -> tensor<63x64xf32>
+      %0 = stablehlo.reshape %s : (tensor<63x64xf32>) -> tensor<252x16xf32>
+      %1 = stablehlo.reduce(%0 init: %z) applies stablehlo.maximum across dimensions = [1]
+        : (tensor<252x16xf32>, tensor<f32>) -> tensor<252xf32>
+      %2 = stablehlo.reduce(%0 init: %z) applies stablehlo.minimum across dimensions = [1]
+        : (tensor<252x16xf32>, tensor<f32>) -> tensor<252xf32>
+      %3 = stablehlo.power %1, %2 : tensor<252xf32>
+      %4 = stablehlo.broadcast_in_dim %3, dims = [0] : (tensor<252xf32>) -> tensor<252x16xf32>
+      %5 = stablehlo.reshape %4 : (tensor<252x16xf32>) -> tensor<63x64xf32>
+      %6 = stablehlo.pad %5, %z, low = [1, 0], high = [0, 0], interior = [0, 0]
+        : (tensor<63x64xf32>, tensor<f32>) -> {M}
+      %7 = stablehlo.add %6, %x : {M}
+      return %7 : {M}""",
+    "a barrier": f"""
+      %0 = stablehlo.negate %x : {M}
+      %1 = stablehlo.optimization_barrier %0 : {M}
+      %2 = stablehlo.reverse %1, dims = [1] : {M}
+      return %2 : {M}""",
 }
 
 
@@ -102,6 +176,12 @@ def test_small_modules_as_xla_counts_them(name: str) -> None:
     stats = shardpass.compile(built).memory_stats()
     assert (found.arguments, found.results) == (stats.argument_size_in_bytes, stats.output_size_in_bytes)
     assert found.temporaries == pytest.approx(stats.temp_size_in_bytes, abs=256)
+
+
+def test_no_fusion_crosses_a_barrier_on_gpus() -> None:
+    """XLA:GPU takes barriers out after it has fused and scheduled: what passes one is written."""
+    built = shardpass.run_pipeline(module(f"%x: {M}, %w: {M}", M, CASES["a barrier"]), "partition")
+    assert memory_of(built).account.temporaries == 64 * 64 * 4
 
 
 def test_results_as_xla_counts_them() -> None:
