@@ -51,6 +51,19 @@ class Flops(enum.Enum):
     TILES = "one for each element of the largest operand or result"
     NEST = "two for each point of the loop nest"
     PART = "one for each element of the update"
+    SORT = "log2 n for each element, in rows of n"
+    FFT = "5 log2 n for each point of a transform of n points, half of that where one side is real"
+    SOLVE = "n for each element that is solved, of an n x n triangle"
+    REFLECT = "4 n for each element that is multiplied, by n reflectors"
+    BANDED = "8 for each element that is solved"
+    CHOLESKY = "n^3 / 3 for each matrix"
+    LU = "2/3 n^3 for each square matrix"
+    QR = "4/3 n^3 for each square matrix"
+    HESSENBERG = "10/3 n^3 for each matrix"
+    TRIDIAGONAL = "4/3 n^3 for each symmetric matrix"
+    EIGH = "9 n^3 for each matrix"
+    EIGEN = "25 n^3 for each matrix"
+    SVD = "21 n^3 for each square matrix"
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,22 +233,19 @@ ROWS: tuple[Row, ...] = (
         "CPUs fuse none; GPUs do where windows do not overlap",
     ),
     _row(
-        "dot_general dot convolution triangular_solve einsum chlo.ragged_dot mhlo.ragged_dot",
+        "dot_general dot convolution einsum chlo.ragged_dot mhlo.ragged_dot",
         Operands.READ,
         Result.WRITTEN,
         Flops.NEST,
         "a call of a library or a kernel of its own; CPUs fuse products of a matrix and a short vector, GPUs a "
         "scale, a bias or an activation behind some products",
     ),
+    _row("triangular_solve", Operands.READ, Result.WRITTEN, Flops.SOLVE, "a call of a library"),
+    _row("cholesky", Operands.READ, Result.WRITTEN, Flops.CHOLESKY, "a call of a library"),
+    _row("fft", Operands.READ, Result.WRITTEN, Flops.FFT, "a call of a library"),
+    _row("sort", Operands.READ, Result.WRITTEN, Flops.SORT, "a loop of its own, or a call of a library"),
     _row(
-        "cholesky fft select_and_scatter",
-        Operands.READ,
-        Result.WRITTEN,
-        Flops.TILES,
-        "a call of a library, or a loop of its own",
-    ),
-    _row(
-        "sort chlo.top_k rng rng_bit_generator",
+        "select_and_scatter chlo.top_k rng rng_bit_generator",
         Operands.READ,
         Result.WRITTEN,
         Flops.TILES,

@@ -34,9 +34,10 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 
+from shardpass.cost.factorizations import flops_of_call
 from shardpass.cost.fusion import Flops, Operands, Result, Row, fusion_of
 from shardpass.ops.splits.factors import Kind
 from shardpass.program.program import Block, Op, OpKind, Program
@@ -309,7 +310,11 @@ def _every_op(body: Block) -> Iterator[tuple[int, Op]]:
 def _row_of(op: Op) -> Row:
     if op.kind is OpKind.CONSTRAINT:
         return SAME_ARRAY
-    return IN_MEMORY if op.kind in BORDERS else fusion_of(op.name)
+    if op.kind in BORDERS:
+        return IN_MEMORY
+    row = fusion_of(op.name)
+    called = flops_of_call(op.target) if op.target else None
+    return row if called is None else replace(row, flops=called)
 
 
 def _is_dense(op: Op) -> bool:

@@ -11,6 +11,14 @@ Flops, by the count of the op's row in ``cost.fusion``:
     TILES     elements of the largest tile: a reduction adds all of its operand
     NEST      two for each point of the loop nest, a product and a sum, shared out evenly
     PART      elements of the largest tile but that which is updated
+    SORT, FFT what an element takes in rows (transforms) of the dimensions that no split cuts, times elements
+    SOLVE,    what an element of the right-hand sides takes, times these
+    REFLECT,
+    BANDED
+    others    of one matrix, the last two dimensions of operand 0, times the matrices (``cost.factorizations``)
+
+Of the last three groups the whole is shared out evenly, as that of a nest. A dimension that cannot be split is one of
+each operand, and no index of a nest.
 
 Example: ``[256,64] x [64,1024]`` in f32, with rows over 4 devices: 2 * 64 * 64 * 1024 flops, and (64*64 + 64*1024 +
 64*1024) * 4 bytes.
@@ -18,13 +26,14 @@ Example: ``[256,64] x [64,1024]`` in f32, with rows over 4 devices: 2 * 64 * 64 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 
+from shardpass.cost.factorizations import OF_A_MATRIX, butterflies, comparisons
 from shardpass.cost.fusion import Flops
 from shardpass.cost.machine import Work
 from shardpass.element_types import ElementType
-from shardpass.ops.model import Split
+from shardpass.ops.model import Shape, Split
 from shardpass.ops.splits.factors import Kind, Rule
 from shardpass.ops.splits.prime_mesh import prime_mesh
 from shardpass.planning.borders import Borders
@@ -39,7 +48,10 @@ def work_of(
 ) -> Work:
     """The work of one device for an op with ``rule`` under ``split``. Types are those of the op's values in order."""
     widest = max(operands or results, key=lambda element: element.bits)
-    return Work(_flops(rule, split, borders.flops), str(widest), _bytes(rule, split, operands, results, borders))
+    flops = _flops(rule, split, borders.flops)
+    if borders.flops is Flops.FFT and not all(element.mlir.startswith("complex") for element in (*operands, *results)):
+        flops /= 2
+    return Work(flops, str(widest), _bytes(rule, split, operands, results, borders))
 
 
 def least_work_of(
@@ -65,6 +77,36 @@ def _flops(rule: Rule, split: Split, count: Flops) -> float:
             return 2.0 * prod([max(1, factor.size) for factor in rule.factors]) / split.count
         case Flops.PART:
             return float(split.largest_beside_first)
+        case Flops.SORT | Flops.FFT:
+            size = _uncut(rule, split)
+            each = comparisons(size) if count is Flops.SORT else butterflies(size)
+            return each * max(map(prod, (*split.operand_shapes, *split.result_shapes))) / split.count
+        case Flops.SOLVE | Flops.REFLECT | Flops.BANDED:
+            each = _SIDES[count](split.operand_shapes[0])
+            return each * max(map(prod, split.result_shapes), default=0) / split.count
+        case _:
+            *batch, rows, columns = (1, 1, *split.operand_shapes[0])
+            return OF_A_MATRIX[count](rows, columns) * prod(batch) / split.count
+
+
+_SIDES: Mapping[Flops, Callable[[Shape], float]] = {  # of an element of the right-hand sides, by the shape of operand 0
+    Flops.SOLVE: lambda shape: float((1, *shape)[-1]),
+    Flops.REFLECT: lambda shape: 4.0 * (1, *shape)[-1],
+    Flops.BANDED: lambda shape: 8.0,
+}
+
+
+def _uncut(rule: Rule, split: Split) -> int:
+    """Elements of the dimensions that no split cuts: a row that is ordered, the points of a transform."""
+    sides = zip((*rule.operands, *rule.results), (*split.operand_shapes, *split.result_shapes), strict=True)
+    return max(
+        prod(
+            size
+            for dim, size in zip(dims, shape, strict=True)
+            if any(rule.factors[f].kind is Kind.REPLICATED for f in dim)
+        )
+        for dims, shape in sides
+    )
 
 
 def _bytes(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from shardpass.cost.fusion import OTHER, ROWS, Row
+from shardpass.cost.factorizations import NAMED, ROUTINES
+from shardpass.cost.fusion import OTHER, ROWS, Flops, Row
 
 
 def fusions_page() -> str:
@@ -17,8 +18,21 @@ def fusions_page() -> str:
         "|---|---|---|---|---|",
         *(_row(row, ", ".join(f"`{name}`" for name in row.ops)) for row in ROWS),
         _row(OTHER, "all others"),
+        "",
+        "Custom calls of LAPACK, cuSOLVER, hipSOLVER and XLA's own libraries are counted by what they compute, as",
+        "Golub and Van Loan count (`shardpass/cost/factorizations.py`):",
+        "",
+        "| routines | other targets | flops |",
+        "|---|---|---|",
+        *map(_routines, ROUTINES),
     ]
     return "\n".join(lines)
+
+
+def _routines(flops: Flops) -> str:
+    called, others = ROUTINES[flops].split(), [name for name, counted in NAMED.items() if counted is flops]
+    cells = (", ".join(f"`{name}`" for name in names) for names in (called, others))
+    return f"| {' | '.join(cells)} | {flops.value} |"
 
 
 def _row(row: Row, ops: str) -> str:

@@ -166,3 +166,97 @@ def test_no_split_falls_below_the_least(name: str) -> None:
     assert all(found.flops >= least.flops and found.bytes >= least.bytes for found in works)
     assert least.bytes > 0
     assert min(found.bytes for found in works) <= 4 * least.bytes  # one device does no more than all
+
+
+def square(*batch: int, n: int = 64) -> str:
+    return f"tensor<{'x'.join(map(str, (*batch, n, n)))}xf32>"
+
+
+def call(target: str, kind: str, *others: str) -> tuple[str, str, str]:
+    """A call of ``target`` on one array of ``kind``, which gives that array and ``others`` back."""
+    results = ", ".join((kind, *others))
+    count = kind.count("x") - 2
+    body = f"""    %0:{1 + len(others)} = stablehlo.custom_call @{target}(%x) {{api_version = 4 : i32,
+      mhlo.frontend_attributes = {{num_batch_dims = "{count}"}}}} : ({kind}) -> ({results})
+    return %0#0 : {kind}"""
+    return f"(%x: {kind}) -> {kind}", body, "custom_call"
+
+
+@pytest.mark.parametrize("target", ["lapack_sgetrf_ffi", "cusolver_getrf_ffi", "hipsolver_getrf_ffi"])
+def test_lu_subtracts_an_outer_product_a_step(target: str) -> None:
+    """Of each step k, (n-k)^2 products and as many differences: 2/3 n^3 in all, to a part of 1/n."""
+    steps = sum(2 * (64 - k) ** 2 for k in range(1, 65))
+    found = work(*call(target, square(3), "tensor<3x64xi32>", "tensor<3xi32>"))
+    assert found.flops == pytest.approx(3 * steps, rel=2 / 64)
+
+
+@pytest.mark.parametrize(
+    ("target", "cubes"),
+    [
+        ("lapack_spotrf_ffi", 1 / 3),
+        ("lapack_sgeqrf_ffi", 4 / 3),
+        ("lapack_sorgqr_ffi", 4 / 3),
+        ("lapack_sgehrd_ffi", 10 / 3),
+        ("lapack_ssytrd_ffi", 4 / 3),
+        ("lapack_ssyevd_ffi", 9),
+        ("cusolver_syevd_ffi", 9),
+        ("lapack_sgeev_ffi", 25),
+        ("lapack_sgesdd_ffi", 21),
+    ],
+)
+def test_a_factorization_takes_multiples_of_n_cubed(target: str, cubes: float) -> None:
+    whole, halves = (work(*call(target, square(4)), factors) for factors in ({}, {0: (0,)}))  # type: ignore[arg-type]
+    assert whole.flops == pytest.approx(4 * cubes * 64**3)
+    assert halves.flops == whole.flops / 2
+
+
+def test_cholesky_and_a_triangle_solved() -> None:
+    body = f"    %0 = stablehlo.cholesky %x, lower = true : {square(5)}\n    return %0 : {square(5)}"
+    assert work(f"(%x: {square(5)}) -> {square(5)}", body, "cholesky").flops == pytest.approx(5 * 64**3 / 3)
+    right = "tensor<5x64x16xf32>"
+    body = f"""    %0 = "stablehlo.triangular_solve"(%x, %b) <{{left_side = true, lower = true, unit_diagonal = false,
+      transpose_a = #stablehlo<transpose NO_TRANSPOSE>}}> : ({square(5)}, {right}) -> {right}
+    return %0 : {right}"""
+    found = work(f"(%x: {square(5)}, %b: {right}) -> {right}", body, "triangular_solve")
+    steps = sum(2 * k for k in range(64))  # to the row k, of each column
+    assert found.flops == pytest.approx(5 * 16 * steps, rel=2 / 64)
+
+
+@pytest.mark.parametrize("size", [8, 1024])
+def test_a_sort_compares_each_element_log_n_times(size: int) -> None:
+    kind = f"tensor<4x{size}xf32>"
+    body = f"""    %0 = "stablehlo.sort"(%x) <{{dimension = 1 : i64, is_stable = true}}> ({{
+      ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+        %c = stablehlo.compare LT, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
+        stablehlo.return %c : tensor<i1>
+      }}) : ({kind}) -> {kind}
+    return %0 : {kind}"""
+    assert work(f"(%x: {kind}) -> {kind}", body, "sort").flops == 4 * size * size.bit_length() - 4 * size
+
+
+@pytest.mark.parametrize(
+    ("how", "given", "made", "flops"),
+    [
+        ("FFT", "tensor<3x16x64xcomplex<f32>>", "tensor<3x16x64xcomplex<f32>>", 5 * 48 * 64 * 6),
+        ("RFFT", "tensor<3x16x64xf32>", "tensor<3x16x33xcomplex<f32>>", 5 * 48 * 64 * 6 / 2),
+        ("IRFFT", "tensor<3x16x33xcomplex<f32>>", "tensor<3x16x64xf32>", 5 * 48 * 64 * 6 / 2),
+    ],
+)
+def test_a_transform_takes_five_n_log_n(how: str, given: str, made: str, flops: float) -> None:
+    body = f"    %0 = stablehlo.fft %x, type = {how}, length = [64] : ({given}) -> {made}\n    return %0 : {made}"
+    assert work(f"(%x: {given}) -> {made}", body, "fft").flops == flops
+
+
+def test_dimensions_that_cannot_be_split_multiply_nothing() -> None:
+    """Each operand and result has a factor of its own there: what is computed is of one of them."""
+    body = "    %0 = stablehlo.reshape %x : (tensor<6x35xf32>) -> tensor<10x21xf32>\n    return %0 : tensor<10x21xf32>"
+    assert work("(%x: tensor<6x35xf32>) -> tensor<10x21xf32>", body, "reshape").flops == 0
+    body = """    %i = stablehlo.constant dense<1.0> : tensor<f32>
+    %0 = "stablehlo.reduce_window"(%x, %i) <{window_dimensions = array<i64: 1, 3>,
+      padding = dense<[[0, 0], [1, 1]]> : tensor<2x2xi64>}> ({
+      ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+        %s = stablehlo.add %a, %b : tensor<f32>
+        stablehlo.return %s : tensor<f32>
+      }) : (tensor<4x64xf32>, tensor<f32>) -> tensor<4x64xf32>
+    return %0 : tensor<4x64xf32>"""
+    assert work("(%x: tensor<4x64xf32>) -> tensor<4x64xf32>", body, "reduce_window").flops == 4 * 64
