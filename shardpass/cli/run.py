@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from shardpass.ir.doors import Given
     from shardpass.report.explanation import Explanation
+    from shardpass.report.watch import Watched
     from shardpass.runtime.compare import Difference
     from shardpass.runtime.run_report import Check, Trial
 
@@ -100,14 +101,15 @@ def _run(argv: Sequence[str]) -> int:
             from shardpass.onnx.stablehlo.evaluator import evaluator_of
 
             evaluator = evaluator_of(model, program)
-    module = _partitioned(data, file, args.pipeline, args.machine)
+    module, seen = _partitioned(data, file, args.pipeline, args.machine)
     if args.check and args.pipeline is None:
         raise table.CHECK_NEEDS_WHOLE.error(Place(file) if file else NOWHERE, file=file)
     first = _make_devices(args.devices or _needed(module)) if first is None else first
 
+    from shardpass.report.build import explain_built
     from shardpass.runtime.run_report import try_out
 
-    modelled = _modelled(module, file)
+    modelled = explain_built(module, file, seen, folders=())
     trial = try_out(
         module,
         original=data if args.check else None,
@@ -117,7 +119,8 @@ def _run(argv: Sequence[str]) -> int:
         witness=evaluator,
     )
     if args.json and first:
-        times = {"machine": modelled.profile, "seconds": modelled.seconds}
+        times = {name: getattr(modelled, name) for name in ("seconds", "compute_seconds", "step_seconds", "bound_by")}
+        times["machine"] = modelled.profile
         print(json.dumps(trial.as_dict() | times, indent=2))
     elif first:
         print_trial(trial, file, modelled)
@@ -128,27 +131,20 @@ def _run(argv: Sequence[str]) -> int:
     return 0
 
 
-def _partitioned(data: Given, file: str, pipeline: str | None, machine: str | None) -> Any:
+def _partitioned(data: Given, file: str, pipeline: str | None, machine: str | None) -> tuple[Any, Watched]:
+    """The module, and what was seen of its plan."""
     from shardpass.cost.chosen import machine_text
     from shardpass.ir.context import parse_module
     from shardpass.ir.machines import set_module_machine
-    from shardpass.pipeline.run import run_in_place
+    from shardpass.report.watch import Watched, watch
     from shardpass.runtime.partitioned_signature import read_signature
 
     module = parse_module(data, file)
     if machine is not None:
         set_module_machine(module, machine_text(machine))
-    if pipeline is not None:
-        run_in_place(module, pipeline)
+    seen = Watched() if pipeline is None else watch(module, pipeline)
     read_signature(module)  # before JAX is started for nothing
-    return module
-
-
-def _modelled(module: Any, file: str) -> Explanation:
-    """The report of the module, whose clock is that of shardpass-explain."""
-    from shardpass.report.build import explain_module
-
-    return explain_module(module, file)
+    return module, seen
 
 
 def _needed(module: Any) -> int:
@@ -206,12 +202,14 @@ def print_trial(trial: Trial, file: str, modelled: Explanation) -> None:
     console.print(on_one_line(headline), markup=False)
     _print_shardings(console, trial)
     _print_collectives(console, trial)
-    if trial.collectives:
-        from shardpass.report.text import show_seconds
+    from shardpass.report.text import show_seconds, step_text
 
+    if trial.collectives:
         console.print(
             f"{show_seconds(modelled.seconds)} by profile {modelled.profile}, one after the other", markup=False
         )
+    if words := step_text(modelled):
+        console.print(words, markup=False, soft_wrap=True)
     if trial.added is not None:
         what = f"adds {len(trial.added)}: {trial.added[0]}" if trial.added else "adds none"
         console.print(f"XLA's own partitioner {what}", markup=False)

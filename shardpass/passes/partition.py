@@ -5,19 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from shardpass.cost.machine import IDEAL, Machine
 from shardpass.ir.machines import machine_for, machine_of, set_module_machine
 from shardpass.partition.emit import emit
 from shardpass.partition.splices import spliced_table
 from shardpass.pipeline.base import ModulePass
 from shardpass.pipeline.registry import register
-from shardpass.planning.choose import Decided
 from shardpass.planning.loop_price import OFF, LoopTerms
 from shardpass.planning.loops import with_loops
 from shardpass.planning.plan import ProgramPlan
 from shardpass.planning.planner import plan_program
-from shardpass.program.program import Program
-from shardpass.program.shardings import Shardings
+from shardpass.program.table import Table
 
 
 @register
@@ -70,15 +67,15 @@ class Partition(ModulePass):
     shared = frozenset({"machine", "matmul-loops", "matmul-one-way"})
 
     def run(self, module: Any) -> None:
+        table, plan = self.plan(module)
+        emit(plan, table.handles)
+
+    def plan(self, module: Any) -> tuple[Table, ProgramPlan]:
+        """What the pass builds, with the table that it is built from; for the machine that ``module`` names then."""
         set_module_machine(module, machine_for(module, self.name, self.machine))
         table = spliced_table(module)
-        emit(self.planned(table.program, table.found(), table.decided, machine_of(module)), table.handles)
-
-    def planned(
-        self, program: Program, shardings: Shardings, decided: Decided | None = None, machine: Machine = IDEAL
-    ) -> ProgramPlan:
-        """What the pass builds for ``machine``. ``decided``: by plans of the program before, on whichever machine."""
+        machine, decided = machine_of(module), table.decided  # by plans of the program before, on whichever machine
         if decided is not None and decided.clock.machine != machine:
             decided = None
-        plan = plan_program(program, shardings, decided, machine=machine)
-        return with_loops(plan, LoopTerms(self.matmul_loops, self.matmul_one_way))
+        plan = plan_program(table.program, table.found(), decided, machine=machine)
+        return table, with_loops(plan, LoopTerms(self.matmul_loops, self.matmul_one_way))

@@ -133,6 +133,10 @@ class Clock:
 
     # ---------------------------------------------------------------- work
 
+    def copies(self, array: Array, source: Sharding, target: Sharding, mesh: PrimeMesh) -> float:
+        """What devices copy by themselves in a reshard, of its ``move``."""
+        return redistribution(Reshard(Copy(0, source), target, array, mesh, 0, ""), self.machine).local_seconds
+
     def work(self, rule: Rule, split: Split, types: Types, borders: Borders) -> float:
         """What an op with ``rule`` computes on one device under ``split``, and moves through its memory."""
         operands, results = types
@@ -161,6 +165,16 @@ def _one(received: int, before: DimAxes, after: DimAxes) -> tuple[str, int, Axes
             (moved if axis in kept else gone).add(axis)
         moved.update(axis for axis in other[shared:] if own[shared:] and kept[axis] == dim)
     return (ALL_TO_ALL if moved and not gone else ALL_GATHER), received, tuple(sorted(gone | moved))
+
+
+class WorkClock(Clock):
+    """Seconds of what devices do by themselves: their work, and the copies of reshards. Collectives take none."""
+
+    def collective(self, kind: str, received: int, axes: Axes, mesh: PrimeMesh) -> float:
+        return 0.0
+
+    def move(self, array: Array, source: Sharding, target: Sharding, mesh: PrimeMesh) -> float:
+        return self.copies(array, source, target, mesh)
 
 
 @lru_cache(maxsize=16)

@@ -1,7 +1,7 @@
 """``ProgramPlan``: everything that partitioning decides about a program, as one value (``steps`` has its parts).
 
 What it costs is a sum over what it lists: every collective with its bytes, the axes it runs over and how often it runs
-(``listed``), the time these take on a machine, and the bytes alive at each op (``alive``).
+(``listed``), the time that these and the work of the ops take on a machine, and the bytes alive at each op (``alive``).
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ from shardpass.cost.memory import Account
 from shardpass.diagnostics.printable import joined
 from shardpass.html_table import html_table
 from shardpass.planning.alive import alive
+from shardpass.planning.clock import WorkClock
 from shardpass.planning.listed import Sent, listed
 from shardpass.planning.loop_account import held_in_turn, in_turn, sent_in_turn
+from shardpass.planning.op_prices import op_prices
 from shardpass.planning.steps import BlockPlan, MatmulLoop
 from shardpass.planning.text import lines
 from shardpass.program.program import Program
@@ -68,8 +70,23 @@ class ProgramPlan:
 
         Of those in turn with products, what the two take beyond the products alone.
         """
-        on = self.machine if machine is None else chosen(machine)
+        on = self._on(machine)
         return sum(sent.seconds(on) * sent.times for sent in self.collectives)
+
+    def compute_seconds(self, machine: str | Machine | None = None) -> float:
+        """What a device computes and copies by itself in one run; ``machine`` as of ``seconds``."""
+        return sum(self.compute_by_op(machine).values())
+
+    def step_seconds(self, machine: str | Machine | None = None) -> float:
+        """``seconds`` and ``compute_seconds`` one after the other: a run in which nothing overlaps."""
+        return self.seconds(machine) + self.compute_seconds(machine)
+
+    def compute_by_op(self, machine: str | Machine | None = None) -> dict[int, float]:
+        """``compute_seconds`` by the op's number, -1 for what main returns: its work, and the copies of reshards."""
+        return op_prices(self.program, self.body, WorkClock(self._on(machine)))
+
+    def _on(self, machine: str | Machine | None) -> Machine:
+        return self.machine if machine is None else chosen(machine)
 
     @cached_property
     def alive(self) -> Account:

@@ -35,6 +35,7 @@ class Plan:
         received: bytes received by each device, int64 [num_devices].
         profile, memory_limit: the terms (the name of the machine, and the limit) by which it was chosen.
         seconds: modelled time, on that machine, local work included.
+        local_seconds: of that, slices, transposes and joinings between the collectives.
         refused: the other candidates, and why they were not taken.
     """
 
@@ -54,6 +55,7 @@ class Plan:
     profile: str
     memory_limit: Limit
     seconds: float
+    local_seconds: float
     refused: tuple[Refusal, ...] = field(repr=False)
 
     @cached_property

@@ -30,7 +30,7 @@ from shardpass.redistribute.program.ends import final_state, held_under
 from shardpass.redistribute.program.ops import DeviceProgram
 from shardpass.redistribute.program.simulate import check
 from shardpass.redistribute.terms.choice import Terms, label_of
-from shardpass.redistribute.terms.costs import cost, local_prices
+from shardpass.redistribute.terms.costs import cost, local_prices, local_seconds
 from shardpass.redistribute.terms.limit import Limit, read_limit
 from shardpass.sharding import Mesh, Sharding, TupleSharding
 
@@ -169,5 +169,6 @@ def _plan(problem: Problem, builder: Builder, planner: str, terms: Terms) -> Pla
         terms.machine.name,
         terms.limit,
         cost(terms.machine, builder),
+        local_seconds(terms.machine, builder),
         tuple(builder.refused),
     )

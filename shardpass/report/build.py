@@ -33,7 +33,7 @@ from shardpass.report.in_turn import InTurn, hops, tile
 from shardpass.report.naming import Names, Sources, path_of, seen_frame
 from shardpass.report.provenance import Provenance
 from shardpass.report.reasons import Reasons
-from shardpass.report.rows import BACKWARD, FORWARD, Dims, LoopFact, OpFact, Row, SettledFact, ValueFact
+from shardpass.report.rows import BACKWARD, FORWARD, Dims, LoopFact, OpFact, Row, SettledFact, ValueFact, WorkFact
 from shardpass.report.specs import axes_of, spec, spec_of
 from shardpass.report.times import Times
 from shardpass.report.watch import Origin, Watched, marks, watch
@@ -62,7 +62,14 @@ def explain_module(
     if machine is not None:
         machine = chosen(machine)
     seen = Watched() if is_partitioned(module) else watch(module, pipeline)
-    machine = chosen(module_machine(module)) if machine is None else machine
+    return explain_built(module, file, seen, machine=machine, folders=folders)
+
+
+def explain_built(
+    module: Any, file: str, seen: Watched, *, machine: Any = None, folders: Sequence[Path] | None = None
+) -> Explanation:
+    """The explanation of ``module`` as it is. ``seen``: what was watched while it was partitioned; others as above."""
+    machine = chosen(module_machine(module) if machine is None else machine)
     mesh = _mesh(module)
     file = called(module, file)
     sources = Sources(folders)
@@ -83,6 +90,7 @@ def explain_module(
         _axes(mesh),
         tuple(rows),
         machine.name,
+        compute=told.compute(),
         find_ops=told.ops,
         memory=memory_facts(module, machine.name, told.of_ops),
         settled=_settled(seen, sources),
@@ -185,6 +193,7 @@ class _Rows:
         self.reasons = Reasons(plan.body, self.names, provenance, seen.results, seen.said_results)
         self.reasons.searched = seen.decision is not None and bool(seen.decision.settled)
         self.by_number = {op.number: op for op in plan.program.body.every_op()}
+        self.machine = machine
         self.in_turn = InTurn(plan.loops or (), machine)
         self.of_ops = Told(seen, self.names, self.by_number, self._value)
 
@@ -220,6 +229,13 @@ class _Rows:
             op=None if asked is None else asked.number,
             seconds=plain.seconds if beside is None else beside,
         )
+
+    def compute(self) -> tuple[WorkFact, ...]:
+        """What the plan computes, op by op."""
+        found = self.plan.compute_by_op(self.machine)
+        ops = ((number, self.by_number.get(number)) for number in found)
+        frames = {number: NOWHERE if op is None else self.names.frame(op).place for number, op in ops}
+        return tuple(WorkFact(number, frames[number], seconds) for number, seconds in found.items() if seconds)
 
     def loops(self) -> tuple[LoopFact, ...]:
         """The plan's products in turn with collectives."""

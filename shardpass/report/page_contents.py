@@ -18,6 +18,8 @@ from shardpass.report.report import Report
 from shardpass.report.rows import BACKWARD, FORWARD, Row, short
 from shardpass.sharding.quoting import listed
 
+MOST_WORK = 3  # lines of the user's that are named beside the time of computing
+
 Plain = dict[str, Any]
 
 
@@ -37,6 +39,12 @@ def contents(found: Report) -> Plain:
         "trips": found.trips,
         "unknown": found.unknown_loops,
         "seconds": found.seconds,
+        "compute": found.compute_seconds,
+        "step": found.step_seconds,
+        "bound": found.bound_by,
+        "work": [
+            {**place(where), "seconds": seconds} for where, seconds in found.compute_by_line()[:MOST_WORK] if seconds
+        ],
         "runs": found.runs,
         "memory": _memory(found),
         "rows": [_row(one, found, ways) for one in folded],
@@ -48,7 +56,7 @@ def contents(found: Report) -> Plain:
         "settled": [
             {"told": one.told, "saved": one.saved, "place": _short(one.place)}
             for one in sorted(found.settled, key=lambda one: -one.saved)
-            if round(one.saved) > 0
+            if one.saved > 0
         ],
         "loops": [
             {**asdict(one), **place(one.place), "axes": listed(one.axes)}

@@ -9,10 +9,13 @@ from functools import cached_property
 from typing import Any
 
 from shardpass.by_device import most_received
+from shardpass.diagnostics import Place
 from shardpass.ir.doors import Given
 from shardpass.report.groups import AXIS, KIND, LINE, Group, group
 from shardpass.report.naming import Sources
-from shardpass.report.rows import HintFact, LoopFact, MemoryFacts, OpFact, Row, SettledFact, Totals
+from shardpass.report.rows import HintFact, LoopFact, MemoryFacts, OpFact, Row, SettledFact, Totals, WorkFact
+
+COMPUTE, COMMUNICATION = "compute", "communication"
 
 
 @dataclass(frozen=True)
@@ -25,6 +28,7 @@ class Report(Totals):
         mesh: its axes with their sizes; () where the program names none.
         rows: one for each collective, in program order.
         profile: the name of the machine whose time is modelled.
+        compute: what a device computes; None of a module that was partitioned already, whose plan nobody knows.
         memory: bytes on a device, as the partitioned module is compiled: an estimate.
         settled: what the search changed.
         decision: how near the shardings are to the best of the model that was solved (``planning.search.Bound``); None
@@ -45,6 +49,7 @@ class Report(Totals):
     mesh: tuple[tuple[str, int], ...]
     rows: tuple[Row, ...]
     profile: str = "default"
+    compute: tuple[WorkFact, ...] | None = None
     memory: MemoryFacts | None = None
     settled: tuple[SettledFact, ...] = ()
     decision: Mapping[str, object] | None = None
@@ -67,6 +72,30 @@ class Report(Totals):
     def total_bytes_received(self) -> int:
         """``bytes_received``."""
         return self.bytes_received
+
+    @property
+    def compute_seconds(self) -> float | None:
+        """What a device computes and copies by itself; None where that is not known."""
+        return None if self.compute is None else sum(one.seconds for one in self.compute)
+
+    @property
+    def step_seconds(self) -> float | None:
+        """A run in which collectives and computing follow one another: ``seconds`` and ``compute_seconds``."""
+        return None if self.compute_seconds is None else self.seconds + self.compute_seconds
+
+    @property
+    def bound_by(self) -> str | None:
+        """COMPUTE or COMMUNICATION, whichever takes longer; None where the first is not known."""
+        if self.compute_seconds is None:
+            return None
+        return COMMUNICATION if self.seconds > self.compute_seconds else COMPUTE
+
+    def compute_by_line(self) -> tuple[tuple[Place, float], ...]:
+        """Seconds that a device computes for each of the user's lines, the most first."""
+        found: dict[Place, float] = {}
+        for one in self.compute or ():
+            found[one.place] = found.get(one.place, 0.0) + one.seconds
+        return tuple(sorted(found.items(), key=lambda one: -one[1]))
 
     @property
     def unknown_loops(self) -> int:
@@ -115,6 +144,9 @@ class Report(Totals):
             "profile": self.profile,
             "total_bytes_received": self.total_bytes_received,
             "seconds": self.seconds,
+            "compute_seconds": self.compute_seconds,
+            "step_seconds": self.step_seconds,
+            "bound_by": self.bound_by,
             "collectives_in_loops_of_unknown_length": self.unknown_loops,
             "collectives": [row.as_dict() for row in self.rows],
             "lines": [_line(one, self.total_bytes_received, numbers) for one in self.by_line()],
@@ -122,6 +154,9 @@ class Report(Totals):
         }
         if self.decision is not None:
             found["decision"] = dict(self.decision)
+        if self.compute is not None:
+            lines = self.compute_by_line()
+            found["compute"] = [{"place": str(place), "seconds": seconds} for place, seconds in lines if seconds]
         if self.loops:
             found["products_in_turn"] = [{**asdict(loop), "place": str(loop.place)} for loop in self.loops]
         if self.trips is not None:

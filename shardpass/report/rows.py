@@ -6,6 +6,7 @@ renderer needs neither MLIR nor a plan:
     rows        one for each collective of the partitioned program, in program order
     ops         the program before it was partitioned, op by op, with the sharding of each value; rows point into it
     memory      bytes alive on a device at each of these ops
+    compute     seconds of what a device computes, by op
     settled     where the search found a cheaper sharding than propagation did
 
 Bytes are those that one device receives from others. ``Row.bytes_received`` is of one run of the program: what stands
@@ -200,6 +201,18 @@ class OpFact:
 
 
 @dataclass(frozen=True, slots=True)
+class WorkFact:
+    """What a device computes for an op, all its runs together, and copies for the op's reshards.
+
+    ``op``: its number in ``Explanation.ops``; of main's results -1. ``seconds``: modelled.
+    """
+
+    op: int
+    place: Place
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class Holding:
     """A value that is alive where most is: its name, its bytes on a device, and the line that makes it."""
 
@@ -271,7 +284,7 @@ class LoopFact:
 
 @dataclass(frozen=True, slots=True)
 class SettledFact:
-    """A sharding that the search changed: what, where, and the price of the program before and after, in bytes."""
+    """A sharding that the search changed: what, where, and the price of the program before and after, in seconds."""
 
     told: str
     place: Place

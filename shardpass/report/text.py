@@ -64,6 +64,7 @@ def _head(found: Report, width: int) -> Iterator[str]:
         yield from wrapped(
             f"{counted(found.unknown_loops, 'collective')} in loops whose trips are not known count once{most}", width
         )
+    yield from wrapped(step_text(found), width)
     memory = found.memory
     if memory is not None:
         where = "" if memory.peak_place == NOWHERE else f", most at {short(memory.peak_place)}"
@@ -97,6 +98,16 @@ def _time(found: Report) -> str:
     return f"{show_seconds(found.seconds)} by profile {found.profile}"
 
 
+def step_text(found: Report) -> str:
+    """What a device computes, the line that takes most of it, and what bounds a step; "" where that is not known."""
+    compute, step = found.compute_seconds, found.step_seconds
+    if compute is None or step is None:
+        return ""
+    most = next(((place, share) for place, share in found.compute_by_line() if place != NOWHERE and share), None)
+    where = "" if most is None else f" ({100 * most[1] / compute:.0f}% at {short(most[0])})"
+    return f"computes for {show_seconds(compute)}{where}; {found.bound_by} bounds a step of {show_seconds(step)}"
+
+
 def _totals(found: Report) -> Iterator[str]:
     """By kind of collective."""
     for kind, (count, size) in found.by_kind.items():
@@ -119,14 +130,14 @@ def _loops(found: Report, width: int) -> Iterator[str]:
 
 def _settled(found: Report, width: int) -> Iterator[str]:
     """What the search changed, most first."""
-    paying = [one for one in found.settled if round(one.saved) > 0]
+    paying = [one for one in found.settled if one.saved > 0]
     moves = sorted(paying, key=lambda one: -one.saved)[:MOST_SETTLED]
     if moves:
         yield ""
         yield "the search settled, beyond what propagation finds:"
     for one in moves:
         where = "" if one.place == NOWHERE else f"{short(one.place)}: "
-        words = f"{where}{one.told}: saves what {show_bytes(round(one.saved))} cost"
+        words = f"{where}{one.told}: saves {show_seconds(one.saved)}"
         yield from wrapped(words, width, "  ", "    ")
 
 

@@ -31,7 +31,6 @@ from shardpass.ir import annotations as names
 from shardpass.ir.locations import named
 from shardpass.ir.walk import every_op
 from shardpass.partition.emit import emit
-from shardpass.partition.splices import spliced_table
 from shardpass.passes.partition import Partition
 from shardpass.passes.propagate import Propagate
 from shardpass.passes.redistribute import Redistribute
@@ -154,10 +153,8 @@ def _propagate(own: Propagate, module: Any, seen: Watched) -> None:
 
 
 def _partition(own: Partition, module: Any, seen: Watched) -> None:
-    table = spliced_table(module)
-    handles = table.handles
-    seen.shardings = table.found()
-    seen.plan = own.planned(table.program, seen.shardings)
+    table, seen.plan = own.plan(module)
+    handles, seen.shardings = table.handles, table.found()
     seen.argument_locations = tuple(str(argument.location) for argument in handles.arguments[None])
     seen.results = tuple(
         names.text(row["jax.result_info"]) if "jax.result_info" in row else "" for row in handles.signature.results

@@ -15,11 +15,11 @@ from shardpass.ir.machines import machine_of
 from shardpass.ir.tensors import operation
 from shardpass.partition.splices import spliced_table
 from shardpass.pipeline.run import run_in_place
-from shardpass.planning.cost import price
 from shardpass.planning.plan import ProgramPlan
 from shardpass.planning.planner import plan_program
 from shardpass.program.program import Program
 from shardpass.program.read import read_program
+from shardpass.report.report import Report
 from shardpass.sharding import Sharding
 from shardpass.suggesting.places import ARGUMENT, LINE, RESULT, Group
 from shardpass.suggesting.trials import Annotation
@@ -31,29 +31,41 @@ class Figures:
 
     Attributes:
         bytes: received, loops multiplied.
-        seconds: modelled, of collectives and work (``planning.clock``).
+        seconds, compute_seconds: modelled, of collectives and of computing; ``step_seconds``: of both.
         memory: the most bytes alive at once, arguments included.
     """
 
     bytes: int
     seconds: float
+    compute_seconds: float
+    step_seconds: float
     memory: int
 
 
-def figures(plan: ProgramPlan) -> Figures:
-    return Figures(plan.bytes_received, price(plan), plan.alive.peak)
+def figures(plan: ProgramPlan, built: Report | None = None) -> Figures:
+    """Of a plan, and of the program that is built with it: the collectives of a program without any are known."""
+    memory = plan.alive.peak
+    if built is None or built.compute_seconds is None or built.step_seconds is None:
+        return Figures(plan.bytes_received, plan.seconds(), plan.compute_seconds(), plan.step_seconds(), memory)
+    return Figures(built.total_bytes_received, built.seconds, built.compute_seconds, built.step_seconds, memory)
 
 
 def planned(imported: Any, annotations: Iterable[Annotation], propagate: str) -> ProgramPlan:
     """The plan of ``imported``, which stays as it is, with ``annotations``. ``propagate``: the pass, with options."""
-    module = copy_module(imported)
-    with module.context, ir.Location.unknown():
-        _annotate(module, annotations)
+    module = annotated(imported, annotations)
     with collect():  # remarks are for those who partition
         run_in_place(module, propagate)
         with module.context:
             table = spliced_table(module)
             return plan_program(table.program, table.found(), machine=machine_of(module))
+
+
+def annotated(imported: Any, annotations: Iterable[Annotation]) -> Any:
+    """A copy of ``imported`` with ``annotations``."""
+    module = copy_module(imported)
+    with module.context, ir.Location.unknown():
+        _annotate(module, annotations)
+    return module
 
 
 def placed(program: Program, groups: Sequence[Group], arguments: Mapping[int, Sharding]) -> list[Annotation]:

@@ -124,7 +124,9 @@ def _lines(found: Suggestion) -> Iterator[str]:
     yield ""
     yield f"{'':10}{'received':>12}{'memory':>12}{'time':>12}"
     for name, cost in (("before", found.figures_before), ("after", found.figures)):
-        yield (f"{name:10}{show_bytes(cost.bytes):>12}{show_bytes(cost.memory):>12}{show_seconds(cost.seconds):>12}")
+        yield (
+            f"{name:10}{show_bytes(cost.bytes):>12}{show_bytes(cost.memory):>12}{show_seconds(cost.step_seconds):>12}"
+        )
 
 
 def show_seconds(seconds: float) -> str:

@@ -32,7 +32,7 @@ from typing import Any
 from shardpass.cost import machine as cost
 from shardpass.cost.chosen import chosen, machine_text
 from shardpass.cost.machine import Machine
-from shardpass.diagnostics import NOWHERE, Place
+from shardpass.diagnostics import NOWHERE, Place, collect
 from shardpass.diagnostics.table_suggest import LIMIT_TOO_LOW
 from shardpass.ir.context import UNNAMED
 from shardpass.ir.doors import Given
@@ -46,11 +46,14 @@ from shardpass.planning.planner import plan_program
 from shardpass.program.read import read_program
 from shardpass.propagation.program import Propagated
 from shardpass.redistribute.terms.limit import read_limit, show_bytes
+from shardpass.report.build import explain_module
+from shardpass.report.explanation import Explanation
 from shardpass.sharding import Mesh, Sharding
 from shardpass.sharding.quoting import bare
 from shardpass.suggesting import places
-from shardpass.suggesting.apply import figures, placed, planned
+from shardpass.suggesting.apply import Figures, annotated, figures, placed, planned
 from shardpass.suggesting.choose import NEAR, Chosen, choose, what_they_save
+from shardpass.suggesting.explain import pipeline
 from shardpass.suggesting.report import Advice, Suggestion
 from shardpass.suggesting.specs import sayable, spec_text
 from shardpass.suggesting.take import effort_of, imported, machine_of, read_mesh, take
@@ -202,16 +205,27 @@ class _Suggesting:
     def _planned(self, annotations: Sequence[Annotation]) -> ProgramPlan:
         return planned(self.module, annotations, self.propagate)
 
-    def _before(self) -> ProgramPlan:
+    def _before(self) -> tuple[ProgramPlan, Figures]:
+        """The plan without advice. Of a program of which nothing is said, no collective is there to be built."""
         if nothing_said(self.program):
-            return plan_program(self.program, Propagated(self.program, self.task.barriers).shardings)
-        reached = Trials(self.task, NO_LIMIT).of([]).arguments
-        return self._planned(placed(self.program, self.arguments, reached))
+            whole = Propagated(self.program, self.task.barriers).shardings
+            plan = plan_program(self.program, whole, machine=self.machine)
+            return plan, figures(plan)
+        reached = placed(self.program, self.arguments, Trials(self.task, NO_LIMIT).of([]).arguments)
+        plan = self._planned(reached)
+        return plan, figures(plan, self._built(reached))
+
+    def _built(self, annotations: Sequence[Annotation]) -> Explanation:
+        """The report of the program that is built with ``annotations``, as ``shardpass.explain`` gives it."""
+        module = annotated(self.module, annotations)
+        passes = pipeline(self.task.effort, machine=machine_text(self.machine))
+        with collect():
+            return explain_module(module, self.file, pipeline=passes, folders=())
 
     # ---------------------------------------------------------------- the answer
 
     def _told(self, answer: _Answer) -> Suggestion:
-        before = self._before()
+        before, figures_before = self._before()
         mesh = self.program.mesh
         advice = tuple(self._advice(one) for one in answer.chosen)
         ends = dict(answer.plan.body.arguments)
@@ -228,8 +242,8 @@ class _Suggesting:
             tuple(arguments.items()),
             before,
             answer.plan,
-            figures(before),
-            figures(answer.plan),
+            figures_before,
+            figures(answer.plan, self._built([one.annotation for one in answer.chosen])),
             self.propagate,
             Trials(self.task, NO_LIMIT).bound(one.annotation for one in answer.chosen).as_dict(),
         )

@@ -54,6 +54,7 @@ def concatenated(problem: Problem, first: Plan, second: Plan) -> Plan:
         peak_live_bytes=max(first.peak_live_bytes, second.peak_live_bytes),
         received=first.received + second.received,
         seconds=first.seconds + second.seconds,
+        local_seconds=first.local_seconds + second.local_seconds,
         refused=(*first.refused, *second.refused),
     )
 

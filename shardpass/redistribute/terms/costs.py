@@ -27,7 +27,12 @@ from shardpass.redistribute.program.steps import Step
 
 def cost(machine: Machine, built: Builder) -> float:
     """Modelled seconds of a whole plan."""
-    return collectives_seconds(machine, built.steps, built.sub_axes) + local_prices(machine).seconds(built.work)
+    return collectives_seconds(machine, built.steps, built.sub_axes) + local_seconds(machine, built)
+
+
+def local_seconds(machine: Machine, built: Builder) -> float:
+    """Modelled seconds of the local work of a whole plan."""
+    return local_prices(machine).seconds(built.work)
 
 
 def collectives_seconds(machine: Machine, steps: Iterable[Step], sub_axes: SubAxes) -> float:

@@ -1,4 +1,4 @@
-// The headline: four numbers, and bars of bytes by direction and by kind of collective.
+// The headline: five numbers, and bars of bytes by direction and by kind of collective.
 function card(title, value, note, id) {
   return el(
     "div.card",
@@ -27,6 +27,20 @@ function headline() {
       `profile ${data.profile}; lower is better`,
       "card-time",
     ),
+    data.compute !== null &&
+      card(
+        "modelled time of a step",
+        showSeconds(data.step),
+        `computes for ${showSeconds(data.compute)}${
+          data.work.some(one => one.place)
+            ? ` (${data.work
+                .filter(one => one.place)
+                .map(one => `${one.place} ${showSeconds(one.seconds)}`)
+                .join(", ")})`
+            : ""
+        }, bounded by ${data.bound}; lower is better`,
+        "card-step",
+      ),
     memory &&
       card(
         "peak memory of a device",

@@ -12,7 +12,7 @@ function advice() {
   );
   const none = data.hints && !hints.length ? el("p", {}, "No single annotation was found that saves.") : null;
   const settled = data.settled.map(one =>
-    el("li", {}, `${where(one)}${one.told}: saves what ${showBytes(Math.round(one.saved))} cost`),
+    el("li", {}, `${where(one)}${one.told}: saves ${showSeconds(one.saved)}`),
   );
   return [
     data.hints

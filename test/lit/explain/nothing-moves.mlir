@@ -3,7 +3,8 @@
 
 // CHECK: nothing-moves.mlir: 2 devices, axis_0=2
 // CHECK-NEXT: no collectives
-// CHECK-NEXT: memory of a device: 32 B (arguments 16 B, results 16 B, temporaries 0 B)
+// CHECK-NEXT: computes for {{.*}}compute bounds a step
+// CHECK: memory of a device: 32 B (arguments 16 B, results 16 B, temporaries 0 B)
 // CHECK-NOT: {{.}}
 // JSON: "devices": 2
 // JSON: "total_bytes_received": 0

@@ -5,7 +5,8 @@
 
 // CHECK: partial-sums.mlir: 4 devices, x=4
 // CHECK-NEXT: each device receives 768 B in 1 collective
-// CHECK-NEXT: memory of a device: 1.8 KiB (arguments 768 B, results 512 B, temporaries 512 B,
+// CHECK-NEXT: computes for {{.*}}partial-sums.mlir:[[# @LINE + 14]]); communication bounds a
+// CHECK: memory of a device: 1.8 KiB (arguments 768 B, results 512 B, temporaries 512 B,
 // CHECK: 100% {{ *}}768 B {{.*}}partial-sums.mlir:[[# @LINE + 12]]
 // CHECK-NEXT: 1 x all_reduce over x: %0 f32[8,16], partial over x -> P()
 // CHECK-NEXT: dot_general sums over a dimension that 'x' splits in %a (argument %a)

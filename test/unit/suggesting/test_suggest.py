@@ -122,10 +122,14 @@ def test_what_is_printed_gives_what_is_promised(f: Any, arguments: Any, names: A
     """Annotations of arguments put into the JAX program: the passes receive these bytes, at this price and peak."""
     found = shardpass.suggest(f, *arguments, mesh=mesh, memory_limit=limit)
     assert {one.kind for one in found.advice} <= {"argument"}
-    plan = planned(f, arguments, specs_of(found, arguments, names), mesh)
+    specs = specs_of(found, arguments, names)
+    plan = planned(f, arguments, specs, mesh)
     assert plan.bytes_received == found.figures.bytes
     assert plan.alive.peak == found.figures.memory
-    assert price(plan) == pytest.approx(found.figures.seconds)
+    with collect():
+        report = shardpass.explain(f, *arguments, mesh=mesh, in_shardings=specs)
+    assert report.step_seconds == pytest.approx(found.figures.step_seconds)
+    assert price(plan) >= found.figures.step_seconds * (1 - 1e-9)  # later passes join collectives
     for one in found.advice:
         assert one.saves_seconds > 0 or one.saves_memory > 0
 
@@ -154,7 +158,7 @@ def test_it_is_as_cheap_as_an_expert() -> None:
     split = {"w1": P(None, "data"), "w2": P("data", None)}
     expert = planned(adam_step, MLP, (split, split, P("data"), P("data")), EIGHT)
     assert expert.alive.peak <= 3 * MIB
-    assert found.figures.seconds <= 1.01 * price(expert)
+    assert found.figures.step_seconds <= 1.01 * price(expert)
 
 
 def test_layers_are_annotated_together() -> None:
