@@ -1,0 +1,102 @@
+"""Who talks to whom in a collective of HLO: replica groups, and pairs of a permute, from the text of the op.
+
+Replica groups have three forms: lists, ``{{0,1},{2,3}}``; iota tiles, ``[4,2]<=[2,4]T(1,0)``, which is iota(8) in the
+shape [2,4], transposed, in rows of 2; and mesh axes, ``mesh['x'=4,'y'=2] {'x'}``. No groups are everybody.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from shardpass.sharding import AxisRef, Sharding, parse_mesh
+
+Groups = tuple[tuple[int, ...], ...]
+
+_ROWS = re.compile(r"\{([0-9, ]*)\}")
+_LISTED = re.compile(r"(?:replica_groups|source_target_pairs)=\{((?:\{[0-9, ]*\},? ?)*)\}")
+_IOTA = re.compile(r"replica_groups=\[(\d+),(\d+)\]<=\[([0-9,]+)\](?:T\(([0-9,]+)\))?")
+_MESH = "replica_groups=mesh['"
+_AXIS_ENDS = re.compile(r"'=(\d+)(,'|\])")  # behind a name: its size, and the next name or the end
+_DEVICE_IDS = r"(, ?device_ids=\((?:[^()]|\([^()]*\))*\))?,? ?"
+_PART = r"(?::\((\d+)\)(\d+))?"
+
+
+def groups_of_line(kind: str, line: str, devices: int) -> Groups:
+    """The groups of a collective of HLO by the text of its op; of a permute the pairs that move something."""
+    return moving(kind, _rows(line, devices)) or everybody(kind, devices)
+
+
+def devices_of_line(line: str) -> int:
+    """How many devices the groups of a collective of HLO name."""
+    if _LISTED.search(line):
+        return 1 + max((device for row in _rows(line, 0) for device in row), default=0)
+    if found := _IOTA.search(line):
+        return math.prod(_numbers(found[3]))
+    _, mesh, rest = line.partition(_MESH)
+    return max((math.prod(size for _, size in axes) for axes, _ in _meshes(rest)), default=1) if mesh else 1
+
+
+def moving(kind: str, rows: Any) -> Groups:
+    """Rows as tuples, without the padding of short groups and without pairs that move nothing."""
+    groups = (tuple(device for device in row if device >= 0) for row in rows)
+    return tuple(g for g in groups if kind != "collective_permute" or g[0] != g[1])
+
+
+def everybody(kind: str, devices: int) -> Groups:
+    """The group of a collective that names none; a permute of no pairs moves nothing."""
+    return () if kind == "collective_permute" else (tuple(range(devices)),)
+
+
+def _rows(line: str, devices: int) -> list[list[int]]:
+    if found := _LISTED.search(line):
+        return [_numbers(row) for row in _ROWS.findall(found[1])]
+    if found := _IOTA.search(line):
+        order = np.arange(np.prod(_numbers(found[3]))).reshape(_numbers(found[3]))
+        if found[4]:
+            order = order.transpose(_numbers(found[4]))
+        rows: list[list[int]] = order.reshape(int(found[1]), int(found[2])).tolist()
+        return rows
+    _, mesh, rest = line.partition(_MESH)
+    return _mesh_groups(rest, devices) if mesh else []
+
+
+def _mesh_groups(text: str, devices: int) -> list[list[int]]:
+    """The groups of ``a'=4,'b'=2] {'b'}``, which follows ``mesh['``.
+
+    XLA prints names as they are, quotes, brackets and commas too: of the ways to read the text, the first is taken
+    whose axes have ``devices`` devices and whose groups are over its axes.
+    """
+    for axes, rest in _meshes(text):
+        index = {name: k for k, (name, _) in enumerate(axes)}
+        one = f"'({'|'.join(map(re.escape, sorted(index, key=len, reverse=True)))})'{_PART}"
+        found = re.match(rf"{_DEVICE_IDS}\{{((?:{one}(?:,(?=')|(?=\}})))*)\}}", rest)
+        if found is None or math.prod(size for _, size in axes) != devices:
+            continue
+        numbered = ",".join(f"'{k}'={size}" for k, (_, size) in enumerate(axes))
+        mesh = parse_mesh(f"mesh[{numbered}]{found[1] or ''}")
+        over = [
+            AxisRef(str(index[name]), int(pre or 1), int(size) if size else None)
+            for name, pre, size in re.findall(rf"{one}(?:,|$)", found[2])
+        ]
+        groups: list[list[int]] = Sharding.tiled(mesh, ()).groups(over).tolist()
+        return groups
+    return []
+
+
+def _meshes(text: str, begin: int = 0) -> Iterator[tuple[tuple[tuple[str, int], ...], str]]:
+    """The axes that ``text`` may list from ``begin``, and what follows them; the shortest names first."""
+    for end in _AXIS_ENDS.finditer(text, begin):
+        axis = (text[begin : end.start()], int(end[1]))
+        if end[2] == "]":
+            yield (axis,), text[end.end() :]
+        else:
+            yield from (((axis, *axes), rest) for axes, rest in _meshes(text, end.end()))
+
+
+def _numbers(text: str) -> list[int]:
+    return [int(number) for number in text.replace(" ", "").split(",") if number]
