@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from shardpass.ir.doors import LargeFile
+    from shardpass.sharding import Mesh
 
 STDIN, STDOUT = "<stdin>", "<stdout>"
 
@@ -272,6 +273,20 @@ def module_at(path: str) -> tuple[bytes | LargeFile, str]:
             raise _cannot_read(path, error) from None
     large = LargeFile.at(path)
     return read_input(path) if large is None else (large, path)
+
+
+def read_axes(text: str) -> Mesh:
+    """The mesh ``data=4,model=2``. Raises ShardpassError (SP805, or what is wrong with the axes)."""
+    from shardpass.diagnostics.table_suggest import MESH_TEXT
+    from shardpass.sharding import Mesh
+
+    axes = []
+    for part in text.split(","):
+        name, _, size = part.strip().partition("=")
+        if not name.isidentifier() or not size.isascii() or not size.isdigit():
+            raise MESH_TEXT.error(text=repr(text))
+        axes.append((name, int(size)))
+    return Mesh(axes)
 
 
 def device_count(most: int) -> Callable[[str], int]:

@@ -15,6 +15,7 @@ from shardpass.cli.common import (
     argument_parser,
     guarded,
     module_at,
+    read_axes,
     read_module,
     use_machine,
     write_output,
@@ -24,11 +25,12 @@ from shardpass.cli.onnx_input import add_onnx_options, as_module
 if TYPE_CHECKING:
     from shardpass.ir.doors import Given
     from shardpass.report.explanation import Explanation
+    from shardpass.sharding import Mesh
 
 DESCRIPTION = """Partitions a module and lists its collectives by the line of the program that needs them: kind, axes,
 bytes that each device receives, what is moved from which sharding to which, and why; and the memory of a device. A
-partitioned module is taken as it is. Lower with as_text(debug_info=True), so that arguments have their paths and ops
-their lines."""
+partitioned module is taken as it is, and so is the HLO that XLA compiled, of any backend. Lower with
+as_text(debug_info=True), so that arguments have their paths and ops their lines."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -66,6 +68,13 @@ def _parser() -> argparse.ArgumentParser:
     add("--trips", type=_count, metavar="N", help="of loops whose trips are not known, show bytes for N trips too")
     add("--diff", metavar="MODULE2", help="compare: what MODULE2 receives more or less, row by row")
     add("--against", type=_ways, metavar="WAYS", help="beside what others make of it: xla, shardy, or xla,shardy")
+    add(
+        "--partitioner",
+        choices=("shardpass", "xla", "shardy"),
+        default="shardpass",
+        help="whose program is reported: shardpass's (default); XLA's, which jax.jit runs; or that of Shardy's passes",
+    )
+    add("--mesh", metavar="AXES", help="the mesh, as in data=4,model=2, where MODULE names none: HLO often does not")
     add("--hints", action="store_true", help="look for annotations that save, each tried by planning again")
     add("--memory-limit", type=_limit, metavar="BYTES", help="of a device, as in 16GiB: says what does not fit")
     add(
@@ -125,11 +134,12 @@ def _run(argv: Sequence[str]) -> int:
     data, file = read_module(parser, args.module)
     data = as_module(parser, data, file, args)
     folders = [Path.cwd(), *map(Path, args.source)]
-    given = ("machine", "effort", "matmul_loops", "constraints")
+    given = ("machine", "effort", "matmul_loops", "constraints", "partitioner")
     taken: dict[str, Any] = {name: getattr(args, name) for name in given}
     taken["folders"] = folders
+    taken["mesh"] = None if args.mesh is None else read_axes(args.mesh)
     found = explain(data, file, **taken)
-    found = replace(found, trips=args.trips, memory_limit=args.memory_limit, given=data)
+    found = replace(found, trips=args.trips, memory_limit=args.memory_limit)
     if args.diff is not None:
         other = explain(*module_at(args.diff), **taken)
         print(found.diff(other))
@@ -139,9 +149,11 @@ def _run(argv: Sequence[str]) -> int:
         print(json.dumps(compared.as_dict(), indent=2) if args.json else compared)
         return 0
     if args.hints:
-        from shardpass.suggesting.explain import with_hints
+        from shardpass.suggesting.explain import no_hints, with_hints
 
-        found = replace(found, hints=with_hints(data, file, None, args.effort, args.machine, folders))
+        if found.partitioner != "shardpass":
+            raise no_hints(found)
+        found = replace(found, hints=with_hints(data, file, taken["mesh"], args.effort, args.machine, folders))
     if args.html is not None:
         from shardpass.report.page import to_html
 
@@ -171,17 +183,17 @@ def explain(
     matmul_loops: str = "off",
     constraints: str = "exact",
     folders: Sequence[Path] | None = None,
+    partitioner: str = "shardpass",
+    mesh: Mesh | None = None,
 ) -> Explanation:
     """The collectives of the module ``data``, partitioned first where it is not.
 
     Raises ShardpassError where it does not parse or cannot be partitioned.
     """
-    from shardpass.ir.context import parse_module
-    from shardpass.report.build import explain_module
-    from shardpass.suggesting.explain import pipeline
+    from shardpass.suggesting.explain import explain_data, pipeline
 
     passes = pipeline(effort, matmul_loops, machine, constraints)
-    return explain_module(parse_module(data, file), file, pipeline=passes, machine=machine, folders=folders)
+    return explain_data(data, file, partitioner, mesh, machine, passes=passes, folders=folders)
 
 
 if __name__ == "__main__":

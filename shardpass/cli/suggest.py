@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from shardpass.cli.common import MODULE_HELP, add_machine, argument_parser, guarded, read_module, use_machine
-
-if TYPE_CHECKING:
-    from shardpass.sharding import Mesh
+from shardpass.cli.common import MODULE_HELP, add_machine, argument_parser, guarded, read_axes, read_module, use_machine
 
 DESCRIPTION = """Finds the shardings of arguments and results, and the constraints, that make MODULE cheapest on its
 mesh, and prints the few that matter as JAX text, with what each saves. What MODULE annotates is kept. Lower with
@@ -36,7 +32,7 @@ def _run(argv: Sequence[str]) -> int:
 
     from shardpass.suggesting.suggest import suggest_module
 
-    mesh = None if args.mesh is None else _mesh(args.mesh)
+    mesh = None if args.mesh is None else read_axes(args.mesh)
     found = suggest_module(data, file, mesh, args.memory_limit, args.effort, args.machine)
     print(found.json() if args.json else found)
     return 0
@@ -46,20 +42,6 @@ def _effort(text: str) -> int:
     if text not in ("1", "2"):
         raise argparse.ArgumentTypeError(f"{text!r} is no effort: give 1 or 2")
     return int(text)
-
-
-def _mesh(text: str) -> Mesh:
-    """Raises ShardpassError (SP805, or what is wrong with the axes)."""
-    from shardpass.diagnostics.table_suggest import MESH_TEXT
-    from shardpass.sharding import Mesh
-
-    axes = []
-    for part in text.split(","):
-        name, _, size = part.strip().partition("=")
-        if not name.isidentifier() or not size.isascii() or not size.isdigit():
-            raise MESH_TEXT.error(text=repr(text))
-        axes.append((name, int(size)))
-    return Mesh(axes)
 
 
 if __name__ == "__main__":

@@ -165,6 +165,26 @@ def _taken(made: bytes | str, place: Place, found: Format, context: Any) -> Any:
         raise CANNOT_CONVERT.error(place, what=found.value, reason=reason, how=_hint(found, b"")) from None
 
 
+def hlo_text_of(data: bytes, filename: str) -> str:
+    """HLO's text, of ``data`` that holds the text or a proto. Raises ShardpassError (SP127) where XLA reads none."""
+    found = format_of(data)
+    if found is Format.HLO_TEXT:
+        return data.decode("utf-8", "replace")
+    child = served_by("shardpass.ir.doors", "serve_hlo_text", data=data)
+    if child.returncode:
+        raise CANNOT_CONVERT.error(Place(filename), what=found.value, reason=said_last(child), how=_hint(found, data))
+    return child.stdout.decode("utf-8", "replace")
+
+
+def serve_hlo_text() -> None:
+    """The child process: an HLO proto on stdin, its text on stdout."""
+    from shardpass.ir import jax_private
+
+    text = jax_private.hlo_proto_to_text(_hlo_module(sys.stdin.buffer.read()) or b"")
+    with answer() as out:
+        out.write(text.encode("utf-8", "replace"))
+
+
 def serve(name: str, allowed: str) -> None:
     """The child process: a file of the format ``name`` on stdin, MLIR bytecode on stdout.
 

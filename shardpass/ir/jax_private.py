@@ -135,6 +135,15 @@ def hlo_proto_to_mlir(proto: bytes) -> bytes:
     return made
 
 
+def hlo_proto_to_text(proto: bytes) -> str:
+    """HLO's text of a serialized ``HloModuleProto``. Raises XLA's own error.
+
+    Leans on ``HloModule.from_serialized_hlo_module_proto`` of ``jaxlib._hlo``, or of ``_jax``, and its ``to_string``.
+    """
+    text: str = _hlo.HloModule.from_serialized_hlo_module_proto(proto).to_string()
+    return text
+
+
 def mlir_to_hlo_text(module: bytes) -> str:
     """HLO text with all its constants, of MLIR bytecode with StableHLO. Raises XLA's own error.
 

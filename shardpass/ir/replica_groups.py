@@ -37,13 +37,19 @@ def list_devices(op: Any, meshes: Mapping[str, Mesh | int]) -> None:
 
 def list_devices_in(module: Any) -> None:
     """``list_devices`` for all collectives of ``module``, whose meshes are its own. Raises as that does."""
-    meshes = {}
-    for op in module.body.operations:
-        if operation(op).name == "sdy.mesh":
-            meshes[op.attributes["sym_name"].value] = mesh_or_device(*mesh_said(op.attributes["mesh"]))
+    meshes = meshes_of(module)
     for op in every_op(module.operation):
         if op.name in OPS and GROUPS in op.attributes:
             list_devices(op, meshes)
+
+
+def meshes_of(module: Any) -> dict[str, Mesh | int]:
+    """The meshes of Shardy's that ``module`` names; of one without axes its device."""
+    return {
+        op.attributes["sym_name"].value: mesh_or_device(*mesh_said(op.attributes["mesh"]))
+        for op in module.body.operations
+        if operation(op).name == "sdy.mesh"
+    }
 
 
 def mesh_said(attribute: Any) -> tuple[tuple[tuple[str, int], ...], Any]:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from shardpass.diagnostics.arguments import wrong_argument
 from shardpass.report.against import Against, against
 from shardpass.report.diff import Difference, difference
 from shardpass.report.notebook import preformatted
 from shardpass.report.page import to_html
 from shardpass.report.report import Report
 from shardpass.report.text import text
+from shardpass.runtime.peers import OURS
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,9 @@ class Explanation(Report):
     def against(self, *ways: str) -> Against:
         """This beside what other partitioners make of the program: "xla", "shardy"; each compiles it, in a process of
         its own. ``print`` it."""
+        if self.partitioner != OURS:
+            wanted = 'none, of a program that shardpass did not partition: ask explain(..., partitioner="shardpass")'
+            raise wrong_argument("against", "ways", ways or ("xla",), wanted)
         return against(self, ways or ("xla",))
 
     def html(self, path: str | Path) -> None:

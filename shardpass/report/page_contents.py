@@ -16,6 +16,7 @@ from shardpass.report.page_program import course, sections
 from shardpass.report.page_steps import Ways
 from shardpass.report.report import Report
 from shardpass.report.rows import BACKWARD, FORWARD, Row, short
+from shardpass.report.text import PARTITIONED
 from shardpass.sharding.quoting import listed
 
 MOST_WORK = 3  # lines of the user's that are named beside the time of computing
@@ -34,6 +35,7 @@ def contents(found: Report) -> Plain:
         "mesh": [list(axis) for axis in found.mesh],
         "ids": ways.ids,
         "profile": found.profile,
+        "partitioned": PARTITIONED.get(found.partitioner, ""),
         "bytes": found.total_bytes_received,
         "most": None if found.trips is None else found.bytes_at_most(found.trips),
         "trips": found.trips,

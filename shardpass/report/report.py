@@ -40,6 +40,7 @@ class Report(Totals):
         find_ops: makes ``ops``.
         trips: of loops of unknown length, what to show bytes for; None: nothing.
         loops: products that are done in turn with a collective; the time of their permutes passes behind products.
+        partitioner: who partitioned the program: "shardpass", "xla" or "shardy".
         hints: annotations that save, None where they were not looked for.
         memory_limit: bytes that a device has; None: no limit is known.
     """
@@ -62,6 +63,7 @@ class Report(Totals):
     memory_limit: int | None = None
     hints: tuple[HintFact, ...] | None = None
     loops: tuple[LoopFact, ...] = ()
+    partitioner: str = "shardpass"
 
     @cached_property
     def ops(self) -> tuple[OpFact, ...]:
@@ -142,6 +144,7 @@ class Report(Totals):
             "devices": self.devices,
             "mesh": dict(self.mesh),
             "profile": self.profile,
+            "partitioner": self.partitioner,
             "total_bytes_received": self.total_bytes_received,
             "seconds": self.seconds,
             "compute_seconds": self.compute_seconds,

@@ -96,6 +96,7 @@ class Row:
         reason: why, in one sentence.
         op: the number of the op in ``Explanation.ops`` that asked for it; None where not known.
         receivers: the ids of the devices that receive; None: every device.
+        joined: whether this is a part of the collective of the row before: arrays of another line, which XLA joined.
     """
 
     kind: str
@@ -123,6 +124,7 @@ class Row:
     reason: str = ""
     op: int | None = None
     receivers: Receivers = None
+    joined: bool = False
 
     @property
     def where(self) -> str:
@@ -174,7 +176,7 @@ class Totals:
     @property
     def runs(self) -> int:
         """How many collectives run."""
-        return sum(row.times for row in self.rows if row.counted)
+        return sum(row.times for row in self.rows if row.counted and not row.joined)
 
 
 @dataclass(frozen=True, slots=True)

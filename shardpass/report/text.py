@@ -10,6 +10,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from shardpass.cost.collective import PERMUTE
 from shardpass.diagnostics import NOWHERE
 from shardpass.diagnostics.printable import joined
 from shardpass.report.groups import LINE, Folded, Group
@@ -22,6 +23,7 @@ MOST_HOLDINGS = 6  # at the peak of memory that are shown where it does not fit
 MOST_SETTLED = 2
 BRIEF = 6  # lines that are kept for groups in brief
 MOST_ROWS = 2  # of a group that are shown where not all are
+PARTITIONED = {"xla": ", partitioned by XLA", "shardy": ", partitioned by Shardy"}
 MOST_PARTS = 4  # of a line that a library holds most of
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
@@ -51,7 +53,8 @@ def _below(found: Report) -> int:
 def _head(found: Report, width: int) -> Iterator[str]:
     """The program, its bytes, time and memory."""
     over = "".join(f" {name}={size}" for name, size in found.mesh)
-    yield shortened(f"{found.file}: {counted(found.devices, 'device')}{',' if over else ''}{over}", width)
+    by = PARTITIONED.get(found.partitioner, "")
+    yield shortened(f"{found.file}: {counted(found.devices, 'device')}{',' if over else ''}{over}{by}", width)
     if not found.rows:
         yield "no collectives"
     else:
@@ -241,6 +244,8 @@ class _Table:
     def _row(self, one: Folded, indent: str, alone: bool) -> Iterator[str]:
         row = one.row
         axes = f" over {row.axes}" if row.axes else ""
+        if not row.axes and self.found.partitioner in PARTITIONED and row.kind != PERMUTE:
+            axes = f" in groups of {row.group_size}"
         size = "" if alone else f" {show_bytes(one.bytes_received)}"
         back = ", backward" if row.direction == BACKWARD else ""
         other = "" if row.counted else ", in a branch that receives less"

@@ -110,9 +110,10 @@ def load(module: Any, signature: Signature, devices: Sequence[Any], *, shardy: b
     return Executable(signature, loaded, devices)
 
 
-def compile_by_client(module: Any, devices: Sequence[Any], *, shardy: bool = False) -> Any:
+def compile_by_client(module: Any, devices: Sequence[Any], *, shardy: bool = False, donate: bool = False) -> Any:
     """XLA's executable. Raises ShardpassError (SP511) with XLA's words."""
-    drop_donation(module)
+    if not donate:
+        drop_donation(module)
     drop_inspections(module)
     with module.context:
         first_names(module.operation)

@@ -15,10 +15,26 @@ from dataclasses import dataclass
 
 from shardpass.diagnostics.table_runtime import PEER_FAILED
 from shardpass.ir.doors import Given, LargeFile
+from shardpass.runtime.hlo_traffic import received
 
 OURS = "shardpass"
 WAYS = ("xla", "shardy")
 TIMEOUT = 600.0
+
+
+@dataclass(frozen=True)
+class PeerProgram:
+    """A partitioner's program as XLA's CPU client compiles it: optimised HLO, and XLA's statistics of a device.
+
+    ``donated``: bytes of results that lie in the buffers of arguments.
+    """
+
+    way: str
+    hlo: str
+    arguments: int
+    results: int
+    temporaries: int
+    donated: int
 
 
 @dataclass(frozen=True)
@@ -39,11 +55,27 @@ class Peer:
 
 
 def ask(way: str, given: Given, devices: int) -> Peer:
-    """What the partitioner ``way`` makes of the module ``given``; of ``OURS``, a partitioned one.
+    """What the partitioner ``way`` makes of the module ``given``; of ``OURS``, a partitioned one. Raises as ``build``.
+
+    Donated buffers count as if they were not, so that programs of which some lost the attribute are compared alike.
+    """
+    program = build(way, given, devices, donate=False)
+    counted = received(program.hlo, devices)
+    sizes = counted.bytes
+    kinds = {kind: (count, sizes[kind]) for kind, count in counted.runs.items()}
+    memory = program.arguments + program.results + program.temporaries - program.donated
+    return Peer(way, kinds, counted.total, memory)
+
+
+def build(way: str, given: Given, devices: int, *, donate: bool = True) -> PeerProgram:
+    """The program that the partitioner ``way`` makes of the module ``given``; of ``OURS``, of a partitioned one.
+
+    Nothing runs. ``donate``: results may lie in donated arguments, as in the program that ``jax.jit`` runs; of ``xla``
+    alone.
 
     Raises ShardpassError (SP553) where it fails, ends its process, or takes too long.
     """
-    command = [sys.executable, "-c", f"from shardpass.runtime.peers import serve; serve({way!r}, {devices})"]
+    command = [sys.executable, "-c", f"from shardpass.runtime.peers import serve; serve({way!r}, {devices}, {donate})"]
     try:
         if isinstance(given, LargeFile):
             with given.open() as file:
@@ -58,31 +90,30 @@ def ask(way: str, given: Given, devices: int) -> Peer:
         said = [line for line in child.stderr.decode(errors="replace").splitlines() if line.strip()]
         reason = said[-1] if said else f"its process ended with status {child.returncode}"
         raise PEER_FAILED.error(way=way, reason=reason[:300])
-    found = json.loads(answers[-1].removeprefix("@"))
-    kinds = {kind: (count, size) for kind, (count, size) in found["kinds"].items()}
-    return Peer(way, kinds, found["received"], found["memory"])
+    return PeerProgram(way, **json.loads(answers[-1].removeprefix("@")))
 
 
-def serve(way: str, devices: int) -> None:
+def serve(way: str, devices: int, donate: bool) -> None:
     """The child: a module's text on stdin, the answer as one line of JSON on stdout."""
     import jax
 
     jax.config.update("jax_platforms", "cpu")
     jax.config.update("jax_num_cpu_devices", devices)
     from shardpass.runtime.compiling import compile
-    from shardpass.runtime.hlo_traffic import received
     from shardpass.runtime.reference import compile_by_xla
     from shardpass.runtime.shardy_passes import shardy_module
 
     given = sys.stdin.buffer.read()
     if way == "xla":
-        executable = compile_by_xla(given)
+        executable = compile_by_xla(given, donate=donate)
     else:
         executable = compile(given if way == OURS else shardy_module(given.decode()))
-    counted = received(executable.hlo_text(), devices)
     stats = executable.memory_stats()
-    memory = stats.argument_size_in_bytes + stats.output_size_in_bytes + stats.temp_size_in_bytes
-    memory -= stats.alias_size_in_bytes
-    sizes = counted.bytes
-    kinds = {kind: [count, sizes[kind]] for kind, count in counted.runs.items()}
-    print("@" + json.dumps({"kinds": kinds, "received": counted.total, "memory": memory}), flush=True)
+    found = {
+        "hlo": executable.hlo_text(),
+        "arguments": stats.argument_size_in_bytes,
+        "results": stats.output_size_in_bytes,
+        "temporaries": stats.temp_size_in_bytes,
+        "donated": stats.alias_size_in_bytes,
+    }
+    print("@" + json.dumps(found), flush=True)

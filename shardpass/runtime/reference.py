@@ -115,10 +115,11 @@ def _ops(module: Any) -> Any:
 # --- XLA's own partitioner
 
 
-def compile_by_xla(module: Any, devices: Sequence[Any] | None = None) -> Executable:
+def compile_by_xla(module: Any, devices: Sequence[Any] | None = None, *, donate: bool = False) -> Executable:
     """Compiles an annotated, unpartitioned module with XLA's partitioner (Shardy's, where it is annotated so).
 
-    Texts of shardings are made canonical first: XLA drops, or dies of, what it does not read.
+    Texts of shardings are made canonical first: XLA drops, or dies of, what it does not read. ``donate``: results may
+    lie in donated arguments, which a run then overwrites.
 
     Raises:
         ShardpassError: a sharding that does not parse; SP101, SP501 (no number of partitions), SP505, SP510, SP511.
@@ -134,7 +135,7 @@ def compile_by_xla(module: Any, devices: Sequence[Any] | None = None) -> Executa
         split_variadic(copy)
         shardy = any(op.name == "sdy.mesh" for op in _ops(copy))
         kind = names.main_of(copy).attributes["function_type"].value
-    loaded = compile_by_client(copy, chosen, shardy=shardy)
+    loaded = compile_by_client(copy, chosen, shardy=shardy, donate=donate)
     arguments, results = jax_private.boundary_shardings(loaded)
 
     def boundaries(role: str, types: Any, shardings: list[str]) -> Any:

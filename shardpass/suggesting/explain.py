@@ -10,7 +10,7 @@ from typing import Any
 
 from shardpass.cost import machine as cost
 from shardpass.cost.chosen import chosen
-from shardpass.diagnostics import collect
+from shardpass.diagnostics import ShardpassError, collect
 from shardpass.diagnostics.arguments import text_of, whole, wrong_argument
 from shardpass.diagnostics.table_suggest import SHARDINGS_OF_WHAT
 from shardpass.ir.annotations import EXACT
@@ -23,13 +23,17 @@ from shardpass.planning.loop_price import OFF
 from shardpass.redistribute.terms.limit import read_limit
 from shardpass.report.build import PIPELINE, explain_module, is_partitioned
 from shardpass.report.explanation import Explanation
+from shardpass.report.hlo.explain import explain_hlo
+from shardpass.report.hlo.programs import explain_compiled, explain_partitioned_by, is_compiled, partitioned_text
 from shardpass.report.naming import Sources
 from shardpass.report.rows import HintFact
+from shardpass.runtime.peers import OURS, WAYS
 from shardpass.sharding import Mesh
 from shardpass.suggesting.hints import find_hints
 from shardpass.suggesting.take import decide_for, effort_of, machine_of, put_mesh, read_mesh, take
 
 UNSAID = object()
+PARTITIONERS = (OURS, *WAYS)
 
 
 def explain(
@@ -45,13 +49,15 @@ def explain(
     hints: bool = False,
     matmul_loops: str = OFF,
     constraints: str = EXACT,
+    partitioner: str = OURS,
     profile: str | None = None,
     **kwargs: Any,
 ) -> Explanation:
     """What each device of the partitioned program receives and holds, by the line of ``f`` that it comes from.
 
     ``f``: a function with its arguments (arrays or ``jax.ShapeDtypeStruct``), what ``jax.jit``,
-    ``shardpass.jax.partition`` or ``lower`` returned, a module, its text, or the path of a file that holds one.
+    ``shardpass.jax.partition``, ``lower`` or ``compile`` returned, a module, its text, or the path of a file that holds
+    one. HLO that is partitioned, and what ``compile`` returned, are reported as they are.
 
     Args:
         mesh: a jax Mesh or AbstractMesh, over which each ``PartitionSpec`` here is said; by default the one that the
@@ -68,9 +74,13 @@ def explain(
         matmul_loops: which products are done in turn with the collective beside them, as the pipeline's option.
         constraints: "exact", or "free" to see what the program would cost if its constraints did not hold; as the
             option of ``shardpass-propagate``.
+        partitioner: whose program is reported: "shardpass"; "xla", what ``jax.jit`` runs; or "shardy", Shardy's own
+            passes. A process of its own compiles the program of the latter two for virtual CPU devices. ``effort``,
+            ``matmul_loops``, ``constraints`` and ``hints`` are of shardpass alone.
         profile: the old name of ``machine``.
 
-    Raises ShardpassError: SP801 and SP803, what lowering raises, and what the pipeline ``partition`` raises.
+    Raises ShardpassError: SP801 and SP803, what lowering raises, and what the pipeline ``partition`` raises; SP553
+    where another partitioner makes no program.
     """
     limit = None if memory_limit is None else read_limit(memory_limit)
     machine = machine_of("explain", machine, profile)
@@ -82,21 +92,64 @@ def explain(
         raise wrong_argument("explain", "trips", trips, "a whole number, or None")
     if type(hints) is not bool:
         raise wrong_argument("explain", "hints", hints, "True or False")
+    partitioner = text_of("explain", "partitioner", partitioner, f"one of {', '.join(PARTITIONERS)}")
+    if partitioner not in PARTITIONERS:
+        raise wrong_argument("explain", "partitioner", partitioner, f"one of {', '.join(PARTITIONERS)}")
+    allowed = None if limit is None or limit == "max" else int(limit)
     given = {"in_shardings": in_shardings, "out_shardings": out_shardings}
     said = {name: value for name, value in given.items() if value is not UNSAID}
-    data, file, usual = take(_jitted(f, mesh, said), args, kwargs)
+    jitted = _jitted(f, mesh, said)
+    if is_compiled(jitted):
+        found = explain_compiled(jitted, over, machine)
+        if hints:
+            raise no_hints(found)
+        return dataclasses.replace(found, trips=trips, memory_limit=allowed)
+    data, file, usual = take(jitted, args, kwargs)
     folders = [Path.cwd()] if _is_file(f) else None
-    module = parse_module(data, file)
-    if not is_partitioned(module):
-        put_mesh(module, over, file)
-    given_text = data if mesh is None else str(module.operation.get_asm(enable_debug_info=True))
-    decide_for(module, machine, usual)
     passes = pipeline(effort, matmul_loops, constraints=constraints)
+    asked = partitioner, over, machine, usual
     with collect():
-        found = explain_module(module, file, pipeline=passes, folders=folders)
-    allowed = None if limit is None or limit == "max" else int(limit)
+        found = explain_data(data, file, *asked, passes=passes, folders=folders)
+    if hints and found.partitioner != OURS:
+        raise no_hints(found)
     advice = with_hints(data, file, over, effort, machine or usual, folders) if hints else None
-    return dataclasses.replace(found, trips=trips, memory_limit=allowed, hints=advice, given=given_text)
+    return dataclasses.replace(found, trips=trips, memory_limit=allowed, hints=advice)
+
+
+def explain_data(
+    data: Given,
+    file: str,
+    partitioner: str = OURS,
+    over: Mesh | None = None,
+    machine: str | None = None,
+    usual: str | None = None,
+    *,
+    passes: str = PIPELINE,
+    folders: Sequence[Path] | None = None,
+) -> Explanation:
+    """The report of a program as it comes. ``over``: its mesh, where it names none; ``usual``: its machine likewise.
+
+    Raises ShardpassError where the program does not parse or cannot be partitioned.
+    """
+    text = partitioned_text(data, file)
+    if text is not None:
+        return explain_hlo(text, file, mesh=over, machine=machine or usual, folders=folders)
+    module = parse_module(data, file)
+    partitioned = is_partitioned(module)
+    if not partitioned:
+        put_mesh(module, over, file)
+    if partitioner != OURS and not partitioned:
+        return explain_partitioned_by(partitioner, module, file, over, machine or usual, folders)
+    given_text = data if over is None else str(module.operation.get_asm(enable_debug_info=True))
+    decide_for(module, machine, usual)
+    found = explain_module(module, file, pipeline=passes, folders=folders)
+    return dataclasses.replace(found, given=given_text)
+
+
+def no_hints(found: Explanation) -> ShardpassError:
+    """The error (SP140) of hints for a program that shardpass did not partition."""
+    wanted = f"False, as the program is that of {found.partitioner}, and annotations are tried by shardpass's plan"
+    return wrong_argument("explain", "hints", True, wanted)
 
 
 def with_hints(

@@ -28,7 +28,7 @@ document
   .getElementById("head")
   .append(
     el("h1", {}, data.file),
-    el("p", {}, counted(data.devices, "device"), data.mesh.length ? ", mesh " : "", legend()),
+    el("p", {}, counted(data.devices, "device"), data.mesh.length ? ", mesh " : "", legend(), data.partitioned),
   );
 const [hints, settled] = advice();
 const page = document.getElementById("page");
@@ -41,7 +41,14 @@ page.append(
     loops(),
     hints,
     plot(),
-    programSection() || el("p.quiet", {}, "The module was partitioned already: its program is not known."),
+    programSection() ||
+      el(
+        "p.quiet",
+        {},
+        data.partitioned
+          ? "The report is read from the HLO that XLA compiled, which does not say how arrays were split."
+          : "The module was partitioned already: its program is not known.",
+      ),
     settled,
   ].filter(Boolean),
 );

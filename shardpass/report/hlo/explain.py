@@ -1,0 +1,161 @@
+"""From optimised HLO to its ``Explanation``: the program that runs, whoever partitioned it.
+
+Everything is read from the text. Kind, groups, bytes and trips are those of ``hlo``; the line, the name
+stack and the array come from the metadata that JAX wrote and XLA kept; memory is what XLA counted, where the program
+was compiled here. What the text does not say is left out: sharded types are not known, and without a mesh neither are
+the names of axes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from shardpass.cost.chosen import chosen
+from shardpass.cost.collective import ALL_TO_ALL, PERMUTE
+from shardpass.cost.groups import seconds
+from shardpass.cost.machine import Machine
+from shardpass.hlo.collectives import HloCollective, HloCollectives
+from shardpass.hlo.read import HloProgram, read_program
+from shardpass.ir.collectives import Ints, axes_of_groups
+from shardpass.ir.context import UNNAMED
+from shardpass.report.explanation import Explanation
+from shardpass.report.hlo.values import Part, Values
+from shardpass.report.hlo.words import Words
+from shardpass.report.naming import Sources, path_of, seen_frame
+from shardpass.report.rows import BACKWARD, FORWARD, MemoryFacts, Row
+from shardpass.sharding import Mesh
+from shardpass.sharding.quoting import shown
+
+_RAGGED = "ragged_all_to_all"
+_MESH = re.compile(r"\bmesh\[('[^\]]*)\]|#sdy\.mesh<\[([^\]]*)\]>")
+_AXIS = re.compile(r"""['"]([^'"]+)['"]=(\d+)""")
+_UNNAMED_AXIS = re.compile(r"axis_\d+")
+
+
+def explain_hlo(
+    text: str,
+    file: str,
+    *,
+    partitioner: str = "xla",
+    mesh: Mesh | None = None,
+    machine: Machine | str | None = None,
+    memory: MemoryFacts | None = None,
+    folders: Sequence[Path] | None = None,
+) -> Explanation:
+    """The explanation of a partitioned program in HLO's text.
+
+    ``mesh``: whose axes name the groups; by default the one that the text names, if any. ``machine``: whose time is
+    modelled. ``memory``: what XLA counted. ``folders``: as ``explain_module`` takes them.
+    """
+    program = read_program(text)
+    found = HloCollectives(program)
+    machine = chosen(machine)
+    devices = found.devices
+    if mesh is None or mesh.size != devices:
+        mesh = mesh_in(text, devices)
+    sources = Sources(folders)
+    rows = _Rows(program, mesh, devices, machine, sources, partitioner)
+    name = program.name.removeprefix("jit_") if file == UNNAMED else file
+    return Explanation(
+        name,
+        devices,
+        () if mesh is None else tuple(mesh.axes),
+        tuple(row for one in found.rows if one.times for row in rows.of(one)),
+        machine.name,
+        memory=memory,
+        sources=sources,
+        partitioner=partitioner,
+    )
+
+
+def mesh_in(text: str, devices: int) -> Mesh | None:
+    """The mesh of ``devices`` that replica groups or Shardy's attributes name; None where there is none.
+
+    XLA calls axes ``axis_0``, ``axis_1`` where it has only a list of devices: these are nobody's names.
+    """
+    for groups, shardy in dict.fromkeys(_MESH.findall(text)):
+        axes = [(name, int(size)) for name, size in _AXIS.findall(groups or shardy)]
+        named = not any(_UNNAMED_AXIS.fullmatch(name) for name, _ in axes)
+        size = int(np.prod([size for _, size in axes], dtype=object)) if axes else 0
+        if size == devices and named and len(dict(axes)) == len(axes):
+            return Mesh(axes)
+    return None
+
+
+class _Rows:
+    """Makes the rows of one program."""
+
+    def __init__(
+        self,
+        program: HloProgram,
+        mesh: Mesh | None,
+        devices: int,
+        machine: Machine,
+        sources: Sources,
+        partitioner: str,
+    ) -> None:
+        self.program, self.mesh, self.machine = program, mesh, machine
+        self.everybody = frozenset(range(devices))
+        self.borders = tuple(mesh.strides.values()) if mesh is not None and mesh.is_iota else ()
+        self.values = Values(program, sources)
+        self.words = Words(program, self.values, partitioner)
+
+    def of(self, one: HloCollective) -> Iterator[Row]:
+        """The rows of a collective: one for each line whose arrays it moves, and for each size of its groups."""
+        parts, groups = self.values.parts(one), _array(one)
+        axes = "" if self.mesh is None else axes_of_groups(self.mesh, groups, one.kind != PERMUTE)
+        for number, part in enumerate(parts):
+            stack = shown(part.named.stack)
+            location = self.program.frames.location(part.named.attributes)
+            for share, receivers in _shares(one, parts, number):
+                yield Row(
+                    one.kind,
+                    axes,
+                    max(map(len, one.groups)),
+                    share,
+                    ", ".join(shape.mlir for shape in part.given),
+                    ", ".join(shape.mlir for shape in part.results),
+                    array=self.values.array(one.computation, part),
+                    direction=BACKWARD if "transpose(" in stack else FORWARD,
+                    names=stack,
+                    place=seen_frame(location, stack).place,
+                    path=path_of(location, stack),
+                    times=one.times,
+                    unknown_loops=one.unknown_loops,
+                    counted=one.counted,
+                    seconds=self._seconds(one, share, groups),
+                    reason=self.words.reason(one, part),
+                    receivers=None if frozenset(receivers) == self.everybody else tuple(sorted(receivers)),
+                    joined=number > 0,
+                )
+
+    def _seconds(self, one: HloCollective, share: int, groups: Ints) -> float:
+        """What a part takes: of the time of the whole, its part of the bytes."""
+        whole = max(one.received, default=0)
+        if not one.counted or not whole:
+            return 0.0
+        kind = ALL_TO_ALL if one.kind == _RAGGED else one.kind
+        return one.times * seconds(self.machine, kind, whole, groups, self.borders) * share / whole
+
+
+def _shares(one: HloCollective, parts: Sequence[Part], number: int) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """Bytes of the part ``number`` and who receives them; the first part has what rounding leaves."""
+    if len(parts) == 1:
+        yield from one.received.items()
+        return
+    sizes = [sum(shape.bytes for shape in part.results) for part in parts]
+    total = max(1, sum(sizes))
+    for share, receivers in one.received.items():
+        rounded = [share * size // total for size in sizes]
+        rounded[0] += share - sum(rounded)
+        yield rounded[number], receivers
+
+
+def _array(one: HloCollective) -> Ints:
+    """The largest groups of a collective, one a row."""
+    size = max(map(len, one.groups))
+    return np.array([group for group in one.groups if len(group) == size], dtype=np.int64)

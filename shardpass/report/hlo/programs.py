@@ -1,0 +1,123 @@
+"""Which programs are reported from their HLO, and how the HLO comes about.
+
+1. A file, or a text, of HLO that is partitioned already, before or after XLA's optimizations: as it is.
+2. A ``jax.stages.Compiled``: the text that it prints, with XLA's statistics of its memory.
+3. An annotated module for which another partitioner is asked: a process of its own compiles the module for virtual CPU
+   devices (``runtime.peers``). Nothing runs.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from shardpass.cost.machine import Machine
+from shardpass.diagnostics.table_suggest import NOT_A_PROGRAM
+from shardpass.ir.annotations import mesh_of, num_devices, set_num_devices
+from shardpass.ir.context import UNNAMED
+from shardpass.ir.doors import Format, Given, LargeFile, format_of, hlo_text_of
+from shardpass.ir.replica_groups import meshes_of
+from shardpass.ir.written import bytecode
+from shardpass.report.build import called
+from shardpass.report.explanation import Explanation
+from shardpass.report.hlo.explain import explain_hlo
+from shardpass.report.rows import MemoryFacts
+from shardpass.runtime.peers import build
+from shardpass.sharding import Mesh
+
+_HEADER = re.compile(r"^HloModule\s[^\n]*", re.MULTILINE)
+_SCHEDULED = re.compile(r"\bis_scheduled=true\b")
+_PARTITIONED = re.compile(r"^ENTRY %?[\w.\-]+_spmd\b", re.MULTILINE)
+_COLLECTIVE = re.compile(
+    r" (?:all-gather|all-reduce|all-to-all|collective-permute|collective-broadcast|reduce-scatter)(?:-start)?\("
+)
+_ANNOTATED = re.compile(r'custom_call_target="(?:Sharding|SPMD\w+|xla\.sdy\.\w+)"|\bxla\.sdy\.(?:meshes|sharding)\b')
+
+
+def partitioned_text(data: Given, file: str) -> str | None:
+    """The text of HLO that needs no partitioner; None of any other program.
+
+    That is HLO with a schedule, which XLA makes last, or whose entry XLA's partitioner made, or with collectives and
+    without annotations. Raises ShardpassError (SP127) for a proto that XLA does not read.
+    """
+    if isinstance(data, LargeFile):
+        return None
+    raw = data.encode() if isinstance(data, str) else data
+    if format_of(raw) not in (Format.HLO_TEXT, Format.HLO_PROTO):
+        return None
+    text = hlo_text_of(raw, file)
+    header = _HEADER.search(text)
+    if (header is not None and _SCHEDULED.search(header[0])) or _PARTITIONED.search(text):
+        return text
+    return text if _COLLECTIVE.search(text) and not _ANNOTATED.search(text) else None
+
+
+def is_compiled(given: Any) -> bool:
+    """Whether ``given`` is a ``jax.stages.Compiled``."""
+    jax = sys.modules.get("jax")
+    return jax is not None and isinstance(given, jax.stages.Compiled)
+
+
+def explain_compiled(
+    compiled: Any, mesh: Mesh | None, machine: Machine | str | None, partitioner: str = "xla"
+) -> Explanation:
+    """The explanation of a ``jax.stages.Compiled``, over ``mesh`` or else that of its arguments and results."""
+    text = compiled.as_text()
+    if not text:
+        raise NOT_A_PROGRAM.error(given="a compiled program of which the backend gives no HLO")
+    stats = compiled.memory_analysis()
+    memory = None
+    if stats is not None and hasattr(stats, "argument_size_in_bytes"):
+        memory = MemoryFacts(
+            stats.argument_size_in_bytes,
+            stats.output_size_in_bytes,
+            stats.temp_size_in_bytes,
+            donated=stats.alias_size_in_bytes,
+        )
+    over = _mesh_of_compiled(compiled) if mesh is None else mesh
+    return explain_hlo(text, UNNAMED, partitioner=partitioner, mesh=over, machine=machine, memory=memory)
+
+
+def _mesh_of_compiled(compiled: Any) -> Mesh | None:
+    import jax
+
+    for sharding in jax.tree.leaves((compiled.input_shardings, compiled.output_shardings)):
+        if isinstance(sharding, jax.sharding.NamedSharding):
+            return Mesh([(str(name), int(size)) for name, size in dict(sharding.mesh.shape).items()])
+    return None
+
+
+def explain_partitioned_by(
+    partitioner: str,
+    module: Any,
+    file: str,
+    mesh: Mesh | None,
+    machine: Machine | str | None,
+    folders: Sequence[Path] | None,
+) -> Explanation:
+    """The explanation of what ``partitioner`` makes of ``module``, which is annotated and not partitioned.
+
+    Raises ShardpassError (SP553) where it makes none.
+    """
+    with module.context:
+        meshes = [one for one in meshes_of(module).values() if isinstance(one, Mesh)]
+        mesh = mesh or mesh_of(module) or max(meshes, key=lambda one: one.size, default=None)
+        devices = num_devices(module)
+        if devices is None:
+            devices = 1 if mesh is None else mesh.size
+            set_num_devices(module, devices)
+    given = bytecode(module) if partitioner == "xla" else str(module.operation.get_asm(enable_debug_info=True))
+    program = build(partitioner, given, devices)
+    memory = MemoryFacts(program.arguments, program.results, program.temporaries, donated=program.donated)
+    return explain_hlo(
+        program.hlo,
+        called(module, file),
+        partitioner=partitioner,
+        mesh=mesh,
+        machine=machine,
+        memory=memory,
+        folders=folders,
+    )
