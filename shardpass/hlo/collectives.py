@@ -8,7 +8,9 @@ Cases:
 3. A loop's body runs as often as ``trip_counts`` says; else once, and the collective is marked.
 4. Of a conditional's branches the one that receives most counts.
 5. Groups of one device, and permutes from each device to itself, move nothing and are left out.
-6. Groups name replicas, partitions, or both (``use_global_device_ids``), as XLA's semantics of channels have it; a
+6. XLA for TPU writes a reduce-scatter as a fusion of all-reduce and slice which calls ``all-reduce-scatter.3``: this
+   counts as the reduce-scatter that runs.
+7. Groups name replicas, partitions, or both (``use_global_device_ids``), as XLA's semantics of channels have it; a
    device is replica * partitions + partition.
 
 Bytes are those of ``cost.collective``; shapes in HLO are a device's, and only results are read.
@@ -42,6 +44,7 @@ KINDS = frozenset(
         "reduce-scatter",
     }
 )
+_SCATTERS = "all-reduce-scatter"  # the name of a computation
 _RUN = frozenset({"fusion", "call", "async-start", "custom-call"})
 _BY_GROUP = frozenset({"all-gather", "all-reduce", "reduce-scatter"})  # whose ids may be those of devices
 
@@ -76,7 +79,7 @@ class HloCollective:
         found: dict[int, list[int]] = {}
         for group in self.groups:
             receivers = group[1:] if self.kind in (PERMUTE, BROADCAST) else group
-            whole = size * len(group) if self.kind == REDUCE_SCATTER else size
+            whole = size * len(group) if self.op.opcode.startswith("reduce-scatter") else size
             found.setdefault(bytes_received(self.kind, whole, len(group)), []).extend(receivers)
         return {share: tuple(devices) for share, devices in found.items()}
 
@@ -152,7 +155,9 @@ class HloCollectives:
         if kind not in KINDS:
             return None
         groups = tuple(group for group in self._groups(op, kind) if len(group) > 1)
-        return HloCollective(op, computation, kind.replace("-", "_"), groups) if groups else None
+        scatters = kind == "all-reduce" and computation.startswith(_SCATTERS)
+        name = REDUCE_SCATTER if scatters else kind.replace("-", "_")
+        return HloCollective(op, computation, name, groups) if groups else None
 
     def _groups(self, op: HloOp, kind: str) -> Groups:
         """The groups by devices."""

@@ -31,6 +31,16 @@ def test_collectives_inside_of_fusions_calls_and_asynchronous_computations():
     assert (found.kind, found.times, dict(found.received)) == ("all_gather", 3, {24: (0, 1, 2, 3)})
 
 
+def test_the_reduce_scatter_of_tpus_is_no_all_reduce():
+    """32 bytes are summed, of which a device receives the parts of its own slice from three others."""
+    whole = f"%s = f32[8]{{0}} all-reduce(%p), {FOUR}, to_apply=%add"
+    more = computation(
+        "all-reduce-scatter.3", whole, "ROOT %d = f32[2] dynamic-slice(%s, %at), dynamic_slice_sizes={2}"
+    )
+    (found,) = rows("%f = f32[2] fusion(%p), kind=kCustom, calls=%all-reduce-scatter.3", more=more)
+    assert (found.kind, dict(found.received)) == ("reduce_scatter", {24: (0, 1, 2, 3)})
+
+
 def test_reducers_are_not_run():
     more = computation("add", f"ROOT %g = {GATHER}")
     assert rows("%a = f32[] reduce(%p, %p), dimensions={0}, to_apply=%add", more=more) == ()
