@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shardpass.cost.collective import BROADCAST, PERMUTE, REDUCE_SCATTER, bytes_received
-from shardpass.hlo.groups import Groups, devices_of_line, groups_of_line
+from shardpass.hlo.groups import Groups, check_count, devices_of_line, groups_of_line
 from shardpass.hlo.read import HloOp, HloProgram
 from shardpass.hlo.trip_counts import trip_count
 
@@ -109,7 +109,7 @@ class _Call(NamedTuple):
 class HloCollectives:
     """The collectives of ``program``, which runs on ``devices``: by default as many as it says, or as its groups name.
 
-    A proto does not say it.
+    A proto does not say it. Raises ValueError for groups that are none, and for too many devices.
     """
 
     def __init__(self, program: HloProgram, devices: int | None = None) -> None:
@@ -119,6 +119,7 @@ class HloCollectives:
             ops = (op for computation in program.computations.values() for op in computation.ops.values())
             named = (devices_of_line(op.attributes) for op in ops if op.opcode.removesuffix("-start") in KINDS)
             self.devices = max(named, default=1)
+        check_count(self.devices)
         self._own: dict[str, list[HloCollective]] = {}
         self._calls: dict[str, list[tuple[HloOp, tuple[_Call, ...]]]] = {}
         for name, computation in program.computations.items():

@@ -16,6 +16,7 @@ import numpy as np
 from shardpass.sharding import AxisRef, Sharding, parse_mesh
 
 Groups = tuple[tuple[int, ...], ...]
+MOST_DEVICES = 1 << 20
 
 _ROWS = re.compile(r"\{([0-9, ]*)\}")
 _LISTED = re.compile(r"(?:replica_groups|source_target_pairs)=\{((?:\{[0-9, ]*\},? ?)*)\}")
@@ -27,8 +28,17 @@ _PART = r"(?::\((\d+)\)(\d+))?"
 
 
 def groups_of_line(kind: str, line: str, devices: int) -> Groups:
-    """The groups of a collective of HLO by the text of its op; of a permute the pairs that move something."""
+    """The groups of a collective of HLO by the text of its op; of a permute the pairs that move something.
+
+    Raises ValueError for iota tiles that are none, or of more than ``MOST_DEVICES``.
+    """
     return moving(kind, _rows(line, devices)) or everybody(kind, devices)
+
+
+def check_count(devices: int) -> None:
+    """Raises ValueError for more devices than a report holds."""
+    if devices > MOST_DEVICES:
+        raise ValueError(f"{devices:,} devices are more than {MOST_DEVICES:,}")
 
 
 def devices_of_line(line: str) -> int:
@@ -56,6 +66,7 @@ def _rows(line: str, devices: int) -> list[list[int]]:
     if found := _LISTED.search(line):
         return [_numbers(row) for row in _ROWS.findall(found[1])]
     if found := _IOTA.search(line):
+        check_count(math.prod(_numbers(found[3])))
         order = np.arange(np.prod(_numbers(found[3]))).reshape(_numbers(found[3]))
         if found[4]:
             order = order.transpose(_numbers(found[4]))

@@ -3,6 +3,7 @@
 
     python -m tools.bench.explain                        every program of test/integration/models
     python -m tools.bench.explain mlp transformer        those whose name or family begins so
+    python -m tools.bench.explain --partitioner xla      reports of what XLA's own partitioner makes of them
     python -m tools.bench.explain --layers 24            how long a report takes beside partitioning
 
 Bytes are counted in the compiled HLO by tools/bench/hlo_traffic.py, loops multiplied. A line is the user's where it is
@@ -16,10 +17,15 @@ import argparse
 import math
 import time
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
+from shardpass.ir.frames import is_library
 from tools.bench.hlo_traffic import traffic
 from tools.bench.peers import set_devices
 from tools.bench.real_programs import real_programs
+
+if TYPE_CHECKING:
+    from shardpass.report.report import Report
 
 
 @dataclass(frozen=True)
@@ -52,12 +58,22 @@ class Measured:
         return f"{self.name:32} {self.bytes:>10,} bytes{exact}, {lines}, memory {self.memory_ratio:.2f}"
 
 
+def measure_xla(name: str) -> Measured:
+    """The report of XLA's own program, and what its HLO has; memory is XLA's on both sides."""
+    from shardpass.report.hlo.programs import explain_compiled
+
+    program = real_programs()[name]
+    compiled = program.lower().lowered.compile()
+    start = time.perf_counter()
+    found = explain_compiled(compiled, None, "cpu")
+    return _measured(name, found, compiled.as_text(), compiled.memory_analysis(), time.perf_counter() - start)
+
+
 def measure(name: str) -> Measured:
     """The report of one program and what XLA compiles of it."""
     import shardpass
     from shardpass.diagnostics import collect
     from shardpass.ir.context import parse_module
-    from shardpass.ir.frames import is_library
     from shardpass.report.build import explain_module
 
     program = real_programs()[name]
@@ -67,7 +83,11 @@ def measure(name: str) -> Measured:
         found = explain_module(module, f"{name}.mlir", machine="cpu")
     seconds = time.perf_counter() - start
     executable = shardpass.compile(module)
-    counted, stats = traffic(executable.hlo_text(), program.devices), executable.memory_stats()
+    return _measured(name, found, executable.hlo_text(), executable.memory_stats(), seconds)
+
+
+def _measured(name: str, found: Report, hlo: str, stats: Any, seconds: float) -> Measured:
+    counted = traffic(hlo, real_programs()[name].devices)
     files = [row.place.file for row in found.rows]
     return Measured(
         name,
@@ -78,7 +98,10 @@ def measure(name: str) -> Measured:
         counted.bytes,
         counted.collectives,
         0 if found.memory is None else found.memory.total,
-        stats.argument_size_in_bytes + stats.output_size_in_bytes + stats.temp_size_in_bytes,
+        stats.argument_size_in_bytes
+        + stats.output_size_in_bytes
+        + stats.temp_size_in_bytes
+        - stats.alias_size_in_bytes,
         seconds,
     )
 
@@ -114,6 +137,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("programs", nargs="*", help="beginnings of names or families; default: all")
     parser.add_argument("--layers", type=int, help="measure time alone, of a transformer of so many layers")
+    parser.add_argument("--partitioner", choices=("shardpass", "xla"), default="shardpass", help="whose programs")
     arguments = parser.parse_args()
     if arguments.layers:
         print(speed(arguments.layers))
@@ -128,7 +152,8 @@ def main() -> int:
     table = []
     for program in chosen:
         if program.available:
-            table.append(measure(program.name))
+            measured = measure_xla if arguments.partitioner == "xla" else measure
+            table.append(measured(program.name))
             print(table[-1], flush=True)
     rows, lines = sum(one.rows for one in table), sum(one.of_user for one in table)
     logs = [math.log(one.memory_ratio) for one in table]

@@ -18,6 +18,8 @@ from shardpass.cost.chosen import chosen
 from shardpass.cost.collective import ALL_TO_ALL, PERMUTE
 from shardpass.cost.groups import seconds
 from shardpass.cost.machine import Machine
+from shardpass.diagnostics import Place
+from shardpass.diagnostics.table_driver import CANNOT_READ
 from shardpass.hlo.collectives import HloCollective, HloCollectives
 from shardpass.hlo.read import HloProgram, read_program
 from shardpass.ir.collectives import Ints, axes_of_groups
@@ -50,9 +52,15 @@ def explain_hlo(
 
     ``mesh``: whose axes name the groups; by default the one that the text names, if any. ``machine``: whose time is
     modelled. ``memory``: what XLA counted. ``folders``: as ``explain_module`` takes them.
+
+    Raises ShardpassError: SP120 for replica groups that are none, SP901 to SP903 for a machine that is none.
     """
     program = read_program(text)
-    found = HloCollectives(program)
+    try:
+        found = HloCollectives(program)
+    except ValueError as error:
+        hint = "give the text as XLA printed it"
+        raise CANNOT_READ.error(Place(file), reason=f"in HLO's replica groups: {error}", hint=hint) from None
     machine = chosen(machine)
     devices = found.devices
     if mesh is None or mesh.size != devices:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from shardpass.diagnostics import ShardpassError
 from shardpass.ir.context import UNNAMED
 from shardpass.report.hlo.explain import explain_hlo, mesh_in
 from shardpass.report.rows import BACKWARD, FORWARD
@@ -209,3 +210,35 @@ def test_a_program_without_collectives():
     assert str(found) == "step: 8 devices, data=4 model=2, partitioned by XLA\nno collectives"
     assert found.as_dict()["partitioner"] == "xla"
     assert "memory" not in found.as_dict()
+
+
+@pytest.mark.parametrize(
+    ("groups", "header"),
+    [
+        ("[3,3]<=[8]", HEADER),
+        ("[2,4]<=[2,4]T(0,0)", HEADER),
+        ("[1,1000000000000]<=[1000000000000]", HEADER),
+        ("{}", HEADER.replace("=8", "=100000000000")),
+    ],
+)
+def test_groups_that_are_none_are_refused(groups: str, header: str):
+    line = f"%s = f32[16,8] all-reduce(%x), replica_groups={groups}, to_apply=%add"
+    with pytest.raises(ShardpassError) as error:
+        report(X, line, mesh=None, header=header)
+    assert error.value.code == "SP120"
+
+
+@pytest.mark.parametrize("cut", range(0, 900, 7))
+def test_a_torn_text_is_read_as_far_as_it_goes(cut: int):
+    """The longest lines of XLA's, cut anywhere: no error of Python's."""
+    whole = (
+        f"{HEADER}\n\n%b (t: f32[8]) -> f32[8] {{\n  %t = f32[8] parameter(0)\n"
+        "  ROOT %g = (f32[8]{0}, /*index=1*/f32[8]) "
+        f"all-gather-start(%t, %t), replica_groups=[2,4]<=[4,2]T(1,0), {meta('a/b', 3)}\n}}\n\n"
+        "%c (t: f32[8]) -> pred[] {\n  %t = (s32[]) parameter(0)\n  %k = s32[] get-tuple-element(%t), index=0\n"
+        "  ROOT %r = pred[] compare(%k, %k), direction=LT\n}\n\n"
+        "ENTRY %e (p: f32[8]) -> f32[8] {\n  %p = f32[8] parameter(0)\n"
+        "  %w = (f32[8]) while(%p), condition=%c, body=%b\n"
+        "  ROOT %s = f32[8] all-reduce(%w, %q), replica_groups={{0,1},{2,3}}, to_apply=%gone\n}\n"
+    )
+    str(explain_hlo(whole[:cut], "t.hlo"))
