@@ -10,7 +10,8 @@ Cases:
 5. Groups of one device, and permutes from each device to itself, move nothing and are left out.
 6. XLA for TPU writes a reduce-scatter as a fusion of all-reduce and slice which calls ``all-reduce-scatter.3``: this
    counts as the reduce-scatter that runs.
-7. Groups name replicas, partitions, or both (``use_global_device_ids``), as XLA's semantics of channels have it; a
+7. XLA for GPU may write a permute as ``send`` and ``recv`` with pairs in ``frontend_attributes``: the latter counts.
+8. Groups name replicas, partitions, or both (``use_global_device_ids``), as XLA's semantics of channels have it; a
    device is replica * partitions + partition.
 
 Bytes are those of ``cost.collective``; shapes in HLO are a device's, and only results are read.
@@ -153,6 +154,8 @@ class HloCollectives:
 
     def _collective(self, op: HloOp, computation: str) -> HloCollective | None:
         kind = op.opcode.removesuffix("-start")
+        if kind == "recv" and "source_target_pairs=" in op.attributes:
+            kind = "collective-permute"
         if kind not in KINDS:
             return None
         groups = tuple(group for group in self._groups(op, kind) if len(group) > 1)

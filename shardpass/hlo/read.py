@@ -135,8 +135,11 @@ class HloOp:
     def results(self) -> tuple[Shape, ...]:
         """The arrays that the op computes: of an asynchronous start the results alone.
 
-        The type of a start is (operands, results, contexts); of ``all-reduce-start`` it is of results alone.
+        The type of a start is (operands, results, contexts); of ``all-reduce-start`` it is of results alone. That of
+        ``recv`` is (result, context, token).
         """
+        if self.opcode == "recv" and self.type.startswith("("):
+            return shapes_of(_elements(self.type)[0])
         if not self.opcode.endswith("-start") or self.opcode == "all-reduce-start" or not self.type.startswith("("):
             return self.shapes
         parts = _elements(self.type)

@@ -90,7 +90,8 @@ class Values:
     def parts(self, one: HloCollective) -> list[Part]:
         """The arrays of a collective by their lines; one part where XLA joined nothing."""
         inner, results = self.program.computations[one.computation], one.op.results
-        operands = [inner.ops[name] for name in one.op.operands if name in inner.ops]
+        names = () if one.op.opcode == "recv" else one.op.operands  # which takes a token
+        operands = [inner.ops[name] for name in names if name in inner.ops]
         whole = Part(self.nearest(one.computation, one.op), tuple(operands), results)
         if len(operands) != len(results) or len(operands) < 2:
             return [whole]

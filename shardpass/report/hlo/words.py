@@ -47,7 +47,7 @@ class Words:
         return self._sentence(one, part, op, self._what(one, part, op)) + self._kept(one)
 
     def _sentence(self, one: HloCollective, part: Part, op: str, what: str) -> str:
-        given = ", ".join(dict.fromkeys(map(str, part.given))) or "an array"
+        given = ", ".join(dict.fromkeys(map(str, part.given or part.results)))
         got = ", ".join(dict.fromkeys(map(str, part.results)))
         parts = f"what each device computes of {op}" if op else "what each device computes"
         match one.kind:

@@ -41,6 +41,17 @@ def test_the_reduce_scatter_of_tpus_is_no_all_reduce():
     assert (found.kind, dict(found.received)) == ("reduce_scatter", {24: (0, 1, 2, 3)})
 
 
+def test_a_permute_that_is_sent_and_received():
+    pairs = "frontend_attributes={_xla_send_recv_source_target_pairs={{0,1},{1,2}}}"
+    lines = [
+        f"%r = (f32[8]{{0}}, u32[], token[]) recv(%t), channel_id=1, {pairs}",
+        f"%s = (f32[8]{{0}}, u32[], token[]) send(%p, %t), channel_id=1, {pairs}",
+        "%h = (f32[8]{0}, u32[], token[]) recv(%t), channel_id=2, is_host_transfer=true",
+    ]
+    (found,) = rows(*lines)
+    assert (found.kind, dict(found.received)) == ("collective_permute", {32: (1, 2)})
+
+
 def test_reducers_are_not_run():
     more = computation("add", f"ROOT %g = {GATHER}")
     assert rows("%a = f32[] reduce(%p, %p), dimensions={0}, to_apply=%add", more=more) == ()
