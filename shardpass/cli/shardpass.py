@@ -15,6 +15,7 @@ COMMANDS: Mapping[str, str] = {
     "check": "find invalid shardings",
     "check-replication": "find outputs that claim to be replicated and may not be",
     "plan": "plan the redistribution of an array",
+    "prove": "prove that a partitioned program computes a whole one",
     "run": "run a program on N devices",
     "calibrate": "measure this machine, and write its file",
     "machines": "list the machines that machine= takes",

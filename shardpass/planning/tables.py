@@ -309,6 +309,9 @@ class _Network:
     def _op(self, op: Op, often: float) -> None:
         if op.kind is OpKind.SPLIT:
             assert op.model is not None
+            if op.model.looks_on:
+                self._follow(op)
+                return
             if not op.model.rule.independent:
                 self._split(op.model, op, op.operands, op.results, often, self.estimate.borders[op.number])
                 return
@@ -327,6 +330,15 @@ class _Network:
                     self._same(value, result, self._times(value))
         else:
             self._whole(op)
+
+    def _follow(self, op: Op) -> None:
+        """An op that shows its operands as they are: its results are split as these."""
+        for value, result in zip(op.operands, op.results, strict=False):
+            source, target = self._of(value), self._of(result)
+            if source is not None and target is not None and source.variable != target.variable:
+                unlike = [[0.0 if one == other else np.inf for other in target.domain] for one in source.domain]
+                if np.isfinite(unlike).any(axis=1).all():
+                    self.own.append(Table((source.variable, target.variable), np.array(unlike)))
 
     def _same(self, value: int, target: _Place | None, times: float) -> None:
         """``value`` is brought to what ``target`` is."""

@@ -6,7 +6,7 @@ updated in place no more is written than the update.
 
 Flops, by the count of the op's row in ``cost.fusion``:
 
-    NONE      0
+    NONE      a 64th of the elements of the results' tiles: broadcasts, slices, moves
     RESULTS   elements of the results' tiles
     TILES     elements of the largest tile: a reduction adds all of its operand
     NEST      two for each point of the loop nest, a product and a sum, shared out evenly
@@ -40,6 +40,7 @@ from shardpass.planning.borders import Borders
 from shardpass.program.program import Array
 from shardpass.sharding import Mesh
 
+MADE = 1 / 64  # flops of an element that is made and not computed: among equal splits, what makes fewest
 ONE_DEVICE = prime_mesh(Mesh((("one", 1),)))
 
 
@@ -68,7 +69,7 @@ def least_work_of(
 def _flops(rule: Rule, split: Split, count: Flops) -> float:
     match count:
         case Flops.NONE:
-            return 0.0
+            return MADE * sum(map(prod, split.result_tiles))
         case Flops.RESULTS:
             return float(sum(map(prod, split.result_tiles)))
         case Flops.TILES:

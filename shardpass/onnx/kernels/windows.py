@@ -61,7 +61,7 @@ def _window(auto: str, ceil: bool, size: int, kernel: int, stride: int, dilation
     if auto in ("SAME_UPPER", "SAME_LOWER"):
         count = -(-size // stride)
         total = max(0, (count - 1) * stride + extent - size)
-        before = total // 2 if auto == "SAME_UPPER" else total - total // 2
+        before = total // 2 if auto == "SAME_UPPER" else -(-total // 2)
         return Window(size, kernel, stride, dilation, before, total - before, total - before, count)
     before, after = (0, 0) if auto == "VALID" else pads
     room = size + before + after - extent
