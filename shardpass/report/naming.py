@@ -266,7 +266,7 @@ class Names:
             unchanged = place < len(returned) and returned[place] == loop.blocks[-1].arguments[place]
             return (loop.operands[place], "") if unchanged else None
         if op.is_loop:
-            return self._stacked(op, op.results.index(value))
+            return self._stacked(op, op.results.index(value)) if op.blocks else None  # None in a manual region
         if not op.operands:
             return None
         if op.kind in _PASSED or op.name in _SAME:
