@@ -43,6 +43,12 @@ OF_A_MATRIX: Mapping[Flops, Count] = {
     Flops.SVD: _svd,
 }
 
+OF_AN_ELEMENT: Mapping[Flops, Callable[[int], float]] = {  # of right-hand sides, from the last size of operand 0
+    Flops.SOLVE: lambda n: float(n),
+    Flops.REFLECT: lambda n: 4.0 * n,
+    Flops.BANDED: lambda n: 8.0,
+}
+
 # names of LAPACK's routines, which JAX's targets for CPUs and GPUs contain: lapack_sgetrf_ffi, cusolver_getrf_ffi
 ROUTINES: Mapping[Flops, str] = {
     Flops.CHOLESKY: "potrf",

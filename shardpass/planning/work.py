@@ -26,14 +26,14 @@ Example: ``[256,64] x [64,1024]`` in f32, with rows over 4 devices: 2 * 64 * 64 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from math import prod
 
-from shardpass.cost.factorizations import OF_A_MATRIX, butterflies, comparisons
+from shardpass.cost.factorizations import OF_A_MATRIX, OF_AN_ELEMENT, butterflies, comparisons
 from shardpass.cost.fusion import Flops
 from shardpass.cost.machine import Work
 from shardpass.element_types import ElementType
-from shardpass.ops.model import Shape, Split
+from shardpass.ops.model import Split
 from shardpass.ops.splits.factors import Kind, Rule
 from shardpass.ops.splits.prime_mesh import prime_mesh
 from shardpass.planning.borders import Borders
@@ -75,7 +75,7 @@ def _flops(rule: Rule, split: Split, count: Flops) -> float:
         case Flops.TILES:
             return float(split.largest_tile)
         case Flops.NEST:
-            return 2.0 * prod([max(1, factor.size) for factor in rule.factors]) / split.count
+            return 2 * prod([max(1, factor.size) for factor in rule.factors]) / split.count
         case Flops.PART:
             return float(split.largest_beside_first)
         case Flops.SORT | Flops.FFT:
@@ -83,18 +83,11 @@ def _flops(rule: Rule, split: Split, count: Flops) -> float:
             each = comparisons(size) if count is Flops.SORT else butterflies(size)
             return each * max(map(prod, (*split.operand_shapes, *split.result_shapes))) / split.count
         case Flops.SOLVE | Flops.REFLECT | Flops.BANDED:
-            each = _SIDES[count](split.operand_shapes[0])
+            each = OF_AN_ELEMENT[count]((1, *split.operand_shapes[0])[-1])
             return each * max(map(prod, split.result_shapes), default=0) / split.count
         case _:
             *batch, rows, columns = (1, 1, *split.operand_shapes[0])
             return OF_A_MATRIX[count](rows, columns) * prod(batch) / split.count
-
-
-_SIDES: Mapping[Flops, Callable[[Shape], float]] = {  # of an element of the right-hand sides, by the shape of operand 0
-    Flops.SOLVE: lambda shape: float((1, *shape)[-1]),
-    Flops.REFLECT: lambda shape: 4.0 * (1, *shape)[-1],
-    Flops.BANDED: lambda shape: 8.0,
-}
 
 
 def _uncut(rule: Rule, split: Split) -> int:

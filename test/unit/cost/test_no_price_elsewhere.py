@@ -1,0 +1,79 @@
+"""planning/ and ops/ hold no price: what a byte or a flop takes stands in cost/, and in machines' files."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+import shardpass
+
+PACKAGE = Path(shardpass.__file__).parent
+ROOMS = ("planning", "ops")
+MAKES_MACHINES = {"Machine", "switched", "from_table", "Switch", "Direct", "Torus"}
+UNITS = re.compile(r"^_?[A-Z][A-Z_]*(?:: [^=]+)? = -?[\d.].*#.*\b(bytes?|seconds?|latency|flops|cost|price|worth)\b")
+
+# What looks like a price and is none, or is left; by file, a part of its line, and why.
+KNOWN = {
+    ("planning/search.py", "DEAR ="): "a part of the program's price",
+    ("planning/search.py", "NEAR_LEAST ="): "a part of the program's price",
+    ("planning/search.py", "SURE ="): "a part of the program's price",
+    ("planning/search.py", "LEAST_OF_ALL ="): "a part of the machine's latency",
+    ("planning/solve.py", "AGAIN ="): "a part of a reshard's price",
+    ("planning/solve.py", "HELD ="): "a part of the machine's latency",
+    ("planning/solve.py", "CHANGE ="): "a part of the machine's latency",
+    ("planning/limited.py", "PER_EXCESS ="): "left: what memory is worth in time",
+    ("planning/limited.py", "HELD ="): "left: what memory is worth in time",
+    ("planning/least_sum.py", "GAIN ="): "left: where rounds end, in bytes, which prices no longer are",
+    ("planning/clock.py", "MANY ="): "a size at which the machine is asked",
+    ("planning/footprint.py", "KEPT ="): "a number of moments",
+    ("planning/text.py", "* 1000000.0"): "microseconds for people",
+    ("ops/families/static_windows.py", "1 / 2"): "a share of what is copied",
+}
+
+
+def found_in(text: str) -> list[tuple[int, str]]:
+    """(line, text) of what looks like a price: fractions, machines that are made, constants in units of a price."""
+    lines, out = text.splitlines(), set()
+    for number, line in enumerate(lines, 1):
+        if UNITS.search(line):
+            out.add((number, line))
+    for node in ast.walk(ast.parse(text)):
+        match node:
+            case ast.Constant(value=float(value)) if value not in (0.0, 1.0):
+                out.add((node.lineno, f"{lines[node.lineno - 1]}  * {value}"))
+            case ast.BinOp(ast.Constant(), ast.Div(), ast.Constant()):
+                out.add((node.lineno, f"{lines[node.lineno - 1]}  {ast.unparse(node)}"))
+            case ast.Call(func) if ast.unparse(func).rpartition(".")[2] in MAKES_MACHINES:
+                out.add((node.lineno, ast.unparse(node)))
+    return sorted(out)
+
+
+def is_known(file: str, line: str) -> bool:
+    return any(file == known and part in line for known, part in KNOWN)
+
+
+def test_no_price_is_stated_outside() -> None:
+    found = [
+        f"{file}:{number}: {line}"
+        for room in ROOMS
+        for path in sorted((PACKAGE / room).rglob("*.py"))
+        for file in [path.relative_to(PACKAGE).as_posix()]
+        for number, line in found_in(path.read_text())
+        if not is_known(file, line)
+    ]
+    assert not found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "LATENCY = 512  # bytes that take as long as a collective starts",
+        "def price(n):\n    return n * 1e-6",
+        "SHARE = 1 / 64",
+        "USUAL = switched('usual', 1e-6, 1e9, 1e12)",
+    ],
+)
+def test_the_search_for_prices_finds_one(text: str) -> None:
+    assert found_in(text)
+    assert not is_known("planning/search.py", found_in(text)[0][1])
