@@ -5,10 +5,11 @@
     python -m tools.bench.expert_forms --json forms.json --effort 2
 
 Nothing runs: forms (tools/bench/expert_programs) are lowered by JAX over abstract meshes and planned. Of each form and
-machine: MB that a device receives, collectives, and modelled ms of the partitioned program at effort 0 (propagation
-alone) and at the default effort; the ratio of these times, which is at most 1 where the search is never worse than what
-it begins with; and bytes over the formula of the published plan, at both efforts. ``waits`` marks forms whose plan adds
-partial sums before it completes them. Of hsdp, bytes and collectives are those of the slow axis alone.
+machine: MB that a device receives, collectives, modelled ms of these, and of a step, work included, of the partitioned
+program at effort 0 (propagation alone) and at the default effort; the ratio of the steps, which is at most 1 where the
+search is never worse than what it begins with; and bytes over the formula of the published plan, at both efforts.
+``waits`` marks forms whose plan adds partial sums before it completes them. Of hsdp, bytes and collectives are those of
+the slow axis alone.
 
 Exits with 1 where a row's ratio is above 1, or a form was not planned.
 """
@@ -27,17 +28,22 @@ from tools.bench.report import geometric_mean, markdown_table, ratio_cell, show_
 
 MACHINES = ("ideal", "h100", "v5p")
 MARKS = ("<!-- table: tools/bench/expert_forms.py -->", "<!-- end of the table -->")
-HEADS = ("form", "machine", "waits", "formula", "n", "effort 0", "n", "ms", "{}", "n", "ms", "ratio", "0/f", "{}/f")
+PLAN = ("n", "ms", "step")
+HEADS = ("form", "machine", "waits", "formula", "n", "effort 0", *PLAN, "{}", *PLAN, "ratio", "0/f", "{}/f")
 SAME = 1 + 1e-9  # a ratio of equal times
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """One form at one effort: bytes and collectives of the axis that the formula is of, seconds of the program."""
+    """One form at one effort: bytes and collectives of the axis that the formula is of, seconds of the program.
+
+    ``seconds``: of its collectives; ``step``: of these and of what a device computes.
+    """
 
     bytes: int
     collectives: int
     seconds: float
+    step: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +61,10 @@ class Row:
 
     @property
     def ratio(self) -> float | None:
-        """Seconds after the search over those before."""
+        """Seconds of a step after the search over those before."""
         if self.before is None or self.after is None:
             return None
-        return self.after.seconds / self.before.seconds if self.before.seconds else 1.0
+        return self.after.step / self.before.step if self.before.step else 1.0
 
     @property
     def never_worse(self) -> bool:
@@ -79,7 +85,8 @@ def planned(text: str, machine: str, effort: int, axis: str = "") -> Planned:
     report = shardpass.explain(text, machine=machine, effort=effort)
     rows = [row for row in report.rows if row.counted and (not axis or axis in row.axes.split(","))]
     received = sum(row.bytes_received for row in rows) if axis else report.total_bytes_received
-    return Planned(received, sum(row.times for row in rows), report.seconds)
+    assert report.step_seconds is not None  # a form is no module that was partitioned before
+    return Planned(received, sum(row.times for row in rows), report.seconds, report.step_seconds)
 
 
 def measure(name: str, form: Form, machine: str, effort: int) -> Row:
@@ -104,10 +111,14 @@ def cells(row: Row) -> list[str]:
     line += ["-" if row.formula is None else f"{row.formula / 1e6:.2f}"]
     line += ["-" if row.formula_collectives is None else str(row.formula_collectives)]
     for one in (row.before, row.after):
-        line += ["-"] * 3 if one is None else [f"{one.bytes / 1e6:.2f}", str(one.collectives), _ms(one.seconds)]
+        line += ["-"] * 4 if one is None else [*_received(one), _ms(one.seconds), _ms(one.step)]
     over = (ratio_cell(row.over_formula(one)) for one in (row.before, row.after))
     ratio = "-" if row.ratio is None else f"{row.ratio:.3f}"
     return [*line, "fails" if row.failure else ratio, *over]
+
+
+def _received(one: Planned) -> tuple[str, str]:
+    return f"{one.bytes / 1e6:.2f}", str(one.collectives)
 
 
 def _ms(seconds: float) -> str:

@@ -169,25 +169,8 @@ def modelled(module: Any, plan: Any) -> tuple[float, float, int, int]:
 
     report = shardpass.explain(module, machine=MACHINE)
     count = sum(row.times for row in report.rows if row.counted)
-    return report.seconds + work(plan), report.seconds, count, report.total_bytes_received
-
-
-def work(plan: Any) -> float:
-    """Seconds of what a device computes."""
-    from shardpass.cost.chosen import chosen
-    from shardpass.planning.clock import Clock
-    from shardpass.planning.cost import price
-
-    class Work(Clock):
-        """To which collectives are free."""
-
-        def collective(self, kind: str, received: int, axes: Any, mesh: Any) -> float:
-            return 0.0
-
-        def move(self, array: Any, source: Any, target: Any, mesh: Any) -> float:
-            return 0.0
-
-    return price(plan, Work(chosen(MACHINE)))
+    whole = report.seconds + plan.compute_seconds(MACHINE)
+    return whole, report.seconds, count, report.total_bytes_received
 
 
 def prepare() -> None:

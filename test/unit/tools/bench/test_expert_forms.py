@@ -125,7 +125,7 @@ def test_a_form_without_a_formula_is_planned_from_its_file() -> None:
 
 
 def row(name: str, before: float, after: float, **more: object) -> Row:
-    plans = (Planned(100, 2, before), Planned(150, 3, after))
+    plans = (Planned(100, 2, 0.5, before), Planned(150, 3, 0.25, after))
     return Row(name, "ideal", False, 100.0, 2, *plans, **more)  # type: ignore[arg-type]
 
 
@@ -149,7 +149,8 @@ def test_the_command(tmp_path, capsys, monkeypatch) -> None:
     status = expert_forms.main(command)
     (found,) = json.loads(out.read_text())
     assert found["formula"] == 1536
-    assert status == int(found["after"]["seconds"] > found["before"]["seconds"])
+    assert status == int(found["after"]["step"] > found["before"]["step"] * (1 + 1e-9))
+    assert found["before"]["step"] > found["before"]["seconds"] > 0
     assert "| small | ideal |" in page.read_text()
     assert expert_forms.main(["--list"]) == 0
     assert "Shoeybi" in capsys.readouterr().out
