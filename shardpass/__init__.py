@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from shardpass.pipeline.run import run_pipeline as run_pipeline
     from shardpass.proving import prove as prove
     from shardpass.redistribute import Plan as Plan
+    from shardpass.redistribute import TransferPlan as TransferPlan
     from shardpass.redistribute import plan_redistribution as plan_redistribution
     from shardpass.runtime import Executable as Executable
     from shardpass.runtime import compile as compile
@@ -46,6 +47,7 @@ _PUBLIC = {
     "ShardingError": "shardpass.sharding",
     "ShardingParseError": "shardpass.sharding",
     "ShardpassError": "shardpass.diagnostics",
+    "TransferPlan": "shardpass.redistribute",
     "TupleSharding": "shardpass.sharding",
     "compile": "shardpass.runtime",
     "explain": "shardpass.suggesting.explain",

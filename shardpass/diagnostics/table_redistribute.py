@@ -20,9 +20,10 @@ NO_TILES = Code(
 DEVICES_DIFFER = Code(
     "SP402",
     "the source sharding is over {source} devices and the target over {target}",
-    "give both shardings over the same devices",
-    explanation="A redistribution moves an array between the devices of one program. Example: `{devices=[4]<=[4]}` "
-    "and `{devices=[8]<=[8]}` are over 4 and 8 devices.",
+    "give both shardings over the same devices, or say which devices these are: source_devices= and target_devices=",
+    explanation="Without lists of devices a redistribution moves an array between the devices of one program. Example: "
+    "`{devices=[4]<=[4]}` and `{devices=[8]<=[8]}` are over 4 and 8 devices. From one set of devices to another "
+    "(docs/device_sets.md) device k of a sharding is entry k of `source_devices` or of `target_devices`.",
     exception=RedistributionError,
 )
 DEVICES_UNKNOWN = Code(
@@ -133,5 +134,28 @@ DEVICE_COUNT = Code(
     "num_devices is {given}, which is not a number of devices",
     "give an integer from 1 to {most}",
     explanation="The number of devices is needed where neither sharding names its devices.",
+    exception=RedistributionError,
+)
+DEVICE_LIST = Code(
+    "SP417",
+    "{name} is {given}: {reason}",
+    "give the ids of different devices, in the order of the sharding: range(8), or [8, 9, 12, 13]",
+    explanation="Device k of a sharding is entry k of its list. An entry is an integer from 0 up, or an object with "
+    "such an `id`, as JAX's devices are. A device that holds two tiles of one array is two devices.",
+    exception=RedistributionError,
+)
+SUMS_BETWEEN_SETS = Code(
+    "SP418",
+    "the {side} sharding {sharding} holds partial sums, which no plan between device sets moves",
+    "add the sums up first: redistribute to a sharding without unreduced axes on the source's devices",
+    explanation="Between two sets of devices pieces are copied, not added. On one set of devices partial sums are "
+    "completed by `plan_redistribution` without lists of devices.",
+    exception=RedistributionError,
+)
+DEVICE_LIST_LENGTH = Code(
+    "SP419",
+    "{side}_devices names {listed} devices, and the {side} sharding is over {over}",
+    "name as many devices as the sharding has",
+    explanation="Example: `{{devices=[4]<=[4]}}` needs a list of 4 devices.",
     exception=RedistributionError,
 )

@@ -5,9 +5,9 @@ Its layers, the lowest first; each imports those above it in this list and none 
     problem/     which tile of the array each device holds before and after, as index arrays
     program/     the small language of plans: its ops, proof by simulation, NumPy model, memory, StableHLO, builder
     terms/       by what candidates are compared: machine profiles, prices, memory limits, the choice
-    resolve      the terms of the machine that a user names
     plan         ``Plan``, the answer
     candidates/  one file for each way to build a program for a problem
+    between/     from one set of devices to another: messages in rounds
     planner      ``plan_redistribution``: builds the candidates, chooses one, proves it
     stages       what devices hold after each step of a plan
     drawing      a plan as SVG
@@ -16,6 +16,7 @@ MLIR is touched by ``program.lower`` and its parts and by ``program.module`` alo
 lowered: planning works without it.
 """
 
+from shardpass.redistribute.between.plan import TransferPlan
 from shardpass.redistribute.plan import Plan
 from shardpass.redistribute.planner import PLANNERS, estimate_bytes, plan_redistribution
 from shardpass.redistribute.program.steps import Refusal, Step
@@ -25,6 +26,7 @@ __all__ = [
     "Plan",
     "Refusal",
     "Step",
+    "TransferPlan",
     "estimate_bytes",
     "plan_redistribution",
 ]

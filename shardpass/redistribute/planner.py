@@ -11,12 +11,15 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, overload
 
 from shardpass.cost.chosen import chosen
 from shardpass.cost.machine import Machine
 from shardpass.diagnostics import table_redistribute as table
 from shardpass.diagnostics.arguments import renamed, shown
+from shardpass.redistribute.between.plan import TransferPlan
+from shardpass.redistribute.between.planner import plan_between
+from shardpass.redistribute.between.sides import devices_of, other_devices
 from shardpass.redistribute.candidates.search import between, build_plan
 from shardpass.redistribute.candidates.sums import concatenated, half_added, stacked, unstacked
 from shardpass.redistribute.plan import Plan
@@ -38,6 +41,7 @@ PLANNERS = ("best", "rink")
 CACHED_PLANS = 4096
 
 
+@overload
 def plan_redistribution(
     shape: Sequence[int],
     element_type: Any,
@@ -49,14 +53,45 @@ def plan_redistribution(
     machine: str | Machine | None = None,
     memory_limit: int | str | None = "max",
     profile: str | Machine | None = None,
-) -> Plan:
-    """The plan that takes an array of ``shape`` from one sharding to another over the same devices.
+) -> Plan: ...
+@overload
+def plan_redistribution(
+    shape: Sequence[int],
+    element_type: Any,
+    source: Any,
+    target: Any,
+    *,
+    source_devices: Any,
+    target_devices: Any,
+    machine: str | Machine | None = None,
+    memory_limit: int | str | None = "max",
+) -> TransferPlan: ...
+def plan_redistribution(
+    shape: Sequence[int],
+    element_type: Any,
+    source: Any,
+    target: Any,
+    *,
+    source_devices: Any = None,
+    target_devices: Any = None,
+    planner: str = "best",
+    num_devices: int | None = None,
+    machine: str | Machine | None = None,
+    memory_limit: int | str | None = "max",
+    profile: str | Machine | None = None,
+) -> Plan | TransferPlan:
+    """The plan that takes an array of ``shape`` from one sharding to another.
+
+    With lists of devices, or two shardings of JAX over meshes of different devices, the plan goes from one set of
+    devices to another: a ``TransferPlan`` (docs/device_sets.md). Otherwise both are over the same devices.
 
     Args:
         shape: of the whole array.
         element_type: StableHLO's or HLO's name, or a dtype (``jnp.bfloat16``).
         source, target: ``Sharding``, or its text, or a ``jax.sharding.NamedSharding``.
         planner: "rink", the method of Rink et al.; or "best", which is never dearer.
+        source_devices, target_devices: the devices of each sharding, in its order: ids, or objects with an ``id``. One
+            alone means that the other side is on devices 0, 1, ...
         num_devices: needed where neither sharding says it; at least 1.
         machine: the machine by which "best" weighs steps against bytes: a name of docs/reference/machines.md, the path
             of a file, or a ``Machine``; by default that of the environment (SHARDPASS_MACHINE), or else h100.
@@ -66,14 +101,20 @@ def plan_redistribution(
     Raises:
         ShardpassError: text that is no sharding, shardings of another rank or over other devices (SP0xx,
             SP4xx). SP413 where every known plan takes more bytes than ``memory_limit``; SP409 where the plan
-            failed its own check. SP901 to SP903 for a machine that is none.
+            failed its own check. SP417 to SP419 for lists of devices that fit no sharding. SP901 to SP903 for a
+            machine that is none.
     """
     sizes = shape_of(shape)
+    lists = devices_of(source_devices, "source_devices"), devices_of(target_devices, "target_devices")
+    if lists == (None, None):
+        lists = other_devices(source, target)
     sides = sharding_of(source, "source", len(sizes)), sharding_of(target, "target", len(sizes))
     meshes = tuple(given.mesh if isinstance(given, Sharding) else None for given in sides)
     terms = Terms(chosen(renamed("plan_redistribution", machine, profile)), read_limit(memory_limit))
     if type(planner) is not str or planner not in PLANNERS:
         raise table.PLANNER.error(name=shown(planner), known=" and ".join(PLANNERS))
+    if lists != (None, None):
+        return plan_between(sizes, element_name_of(element_type), *sides, *lists, terms.machine, terms.limit)
     return _cached(sizes, element_name_of(element_type), *sides, planner, count_of(num_devices), terms, meshes)
 
 

@@ -95,6 +95,21 @@ def _devices(source: Sharding, target: Sharding, asked: int | None) -> int:
     return known[0]
 
 
+def distribution_over(
+    shape: tuple[int, ...], given: Sharding | TupleSharding | str, devices: int | None, side: str
+) -> Distribution:
+    """One side of a redistribution between device sets. Raises ShardpassError (SP0xx, SP401 to SP406, SP418)."""
+    sharding = _of_rank(_sharding(given, side), len(shape))
+    if any(n < 0 for n in shape):
+        raise table.SHAPE.error(text="x".join(map(str, shape)), reason="a size is negative")
+    if sharding.unreduced:
+        raise table.SUMS_BETWEEN_SETS.error(side=side, sharding=str(sharding))
+    if devices is not None and sharding.num_devices not in (None, devices):
+        raise table.DEVICE_LIST_LENGTH.error(side=side, listed=devices, over=sharding.num_devices)
+    count = _devices(sharding, sharding, devices)
+    return _distribution(sharding, shape, count)
+
+
 def _distribution(sharding: Sharding, shape: tuple[int, ...], devices: int) -> Distribution:
     if sharding.is_maximal:
         whole = Tiling((1,) * len(shape), np.zeros((devices, len(shape)), np.int64))

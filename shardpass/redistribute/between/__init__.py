@@ -1,0 +1,19 @@
+"""From one set of devices to another: point-to-point transfers, proved, beside the least time that any plan takes.
+
+Its files, the lowest first; each imports those above it in this list alone:
+
+    sides     what each device holds before and after, by the ids of devices
+    cells     the array cut along the borders of both sides; equal choices joined in demands
+    ports     the ports of a machine, and what a transfer keeps busy
+    trees     the ways from a holder to all receivers of a cell
+    shares    how many bytes go which way: a linear program
+    parts     boxes cut so that a share has its number of bytes
+    schedule  the order of transfers at each port, rounds, and the makespan
+    bound     the least makespan of any plan: a linear program
+    proof     the transfers followed on numbered elements
+    waves     what moves together
+    written   the plan as JSON
+    plan      ``TransferPlan``, the answer
+    planner   the candidates, and the choice between these
+    tree      many arrays in one plan
+"""

@@ -1,0 +1,221 @@
+"""``TransferPlan``, the answer: rounds of messages, their price beside the bound, and the memory of each device."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from shardpass.cost.machine import Machine
+from shardpass.diagnostics.printable import joined
+from shardpass.redistribute.between.bound import least_seconds
+from shardpass.redistribute.between.cells import demands
+from shardpass.redistribute.between.ports import ports_of
+from shardpass.redistribute.between.schedule import Message
+from shardpass.redistribute.between.sides import Box, Side
+from shardpass.redistribute.between.waves import MovedArray, Wave
+from shardpass.redistribute.between.written import written
+from shardpass.redistribute.terms.choice import show_seconds
+from shardpass.redistribute.terms.limit import show_bytes
+
+SHOWN = 8  # rounds that are printed
+
+
+@dataclass(frozen=True, eq=False)
+class TransferPlan:
+    """How arrays get from the devices of their sources to the devices of their targets.
+
+    Attributes:
+        arrays: in the order in which messages count these.
+        waves: the rounds, by the arrays that move together.
+        machine: whose ports and links the plan is for.
+        way: which candidate was chosen.
+        refused: the makespan of each other candidate, in seconds.
+    """
+
+    arrays: tuple[MovedArray, ...]
+    waves: tuple[Wave, ...]
+    machine: Machine
+    way: str
+    refused: Mapping[str, float] = field(repr=False)
+
+    @cached_property
+    def rounds(self) -> tuple[tuple[Message, ...], ...]:
+        """In a round each port of a device sends or receives one message at most."""
+        return tuple(messages for wave in self.waves for messages in wave.rounds)
+
+    @property
+    def seconds(self) -> float:
+        """The modelled makespan."""
+        return sum(wave.seconds for wave in self.waves)
+
+    @cached_property
+    def bound_seconds(self) -> float:
+        """The least makespan of any plan for all arrays at once."""
+        moves = [move for wave in self.waves for move in wave.moves]
+        return least_seconds(demands(moves, None), ports_of(self.machine))
+
+    @cached_property
+    def sent(self) -> dict[int, int]:
+        """Bytes that each device sends."""
+        return self._bytes("sender")
+
+    @cached_property
+    def received(self) -> dict[int, int]:
+        """Bytes that each device receives."""
+        return self._bytes("receiver")
+
+    def _bytes(self, end: str) -> dict[int, int]:
+        total: dict[int, float] = defaultdict(float)
+        for messages in self.rounds:
+            for message in messages:
+                total[getattr(message, end)] += message.bytes
+        return {device: math.ceil(count) for device, count in sorted(total.items())}
+
+    @property
+    def bytes_received(self) -> int:
+        """By the device that receives most."""
+        return max(self.received.values(), default=0)
+
+    @cached_property
+    def lower_bound_bytes(self) -> int:
+        """What the device that lacks most of its target tiles must receive."""
+        lacks: dict[int, float] = defaultdict(float)
+        for demand in demands([move for wave in self.waves for move in wave.moves], None):
+            for device in demand.receivers:
+                lacks[device] += demand.bytes
+        return math.ceil(max(lacks.values(), default=0))
+
+    @cached_property
+    def peak_bytes(self) -> int:
+        """The most bytes alive on a device: tiles not yet freed, tiles that are filled, and one round's messages."""
+        return max(self.alive.values(), default=0)
+
+    @cached_property
+    def alive(self) -> dict[int, int]:
+        """The peak of each device, in bytes."""
+        held: dict[int, int] = defaultdict(int)
+        for array in self.arrays:
+            for device, box in array.source.boxes.items():
+                held[device] += array.element_type.bytes(_volume(box))
+        peak: dict[int, float] = defaultdict(float, held)
+        for wave in self.waves:
+            for number in wave.arrays:
+                for device, box in self.arrays[number].target.boxes.items():
+                    held[device] += self.arrays[number].element_type.bytes(_volume(box))
+            buffers: dict[int, float] = defaultdict(float)
+            for messages in wave.rounds:
+                now: dict[int, float] = defaultdict(float)
+                for message in messages:
+                    now[message.sender] += message.bytes
+                    now[message.receiver] += message.bytes
+                for device, size in now.items():
+                    buffers[device] = max(buffers[device], size)
+            for device in held:
+                peak[device] = max(peak[device], held[device] + buffers[device])
+            for number in wave.arrays:
+                for device, box in self.arrays[number].source.boxes.items():
+                    held[device] -= self.arrays[number].element_type.bytes(_volume(box))
+        return {device: math.ceil(size) for device, size in sorted(peak.items())}
+
+    def simulate(self, values: Sequence[Any]) -> list[dict[int, Any]]:
+        """The tile of each array on each device after the last round, of whole NumPy arrays ``values``.
+
+        A device sends from its source tile, or from what it has received. Elements that never arrive are what
+        ``numpy.empty`` leaves.
+        """
+        before = [tiles_of(array.source, value) for array, value in zip(self.arrays, values, strict=True)]
+        after: list[dict[int, Any]] = []
+        for array, value, tiles in zip(self.arrays, values, before, strict=True):
+            after.append({})
+            for device, (start, stop) in array.target.boxes.items():
+                after[-1][device] = tile = np.zeros(np.subtract(stop, start), np.asarray(value).dtype)
+                if device in tiles:
+                    place(tile, start, tiles[device], array.source.boxes[device][0])
+        for messages in self.rounds:
+            arriving = []
+            for message in messages:
+                for cell in message.cells:
+                    for number in cell.arrays:
+                        piece = self._piece(number, cell.box, message.sender, before, after)
+                        arriving.append((number, message.receiver, cell.box, piece.copy()))
+            for number, receiver, box, piece in arriving:
+                place(after[number][receiver], self.arrays[number].target.boxes[receiver][0], piece, box[0])
+        return after
+
+    def _piece(self, number: int, box: Box, sender: int, before: Sequence[Any], after: Sequence[Any]) -> Any:
+        array = self.arrays[number]
+        for side, tiles in ((array.source, before[number]), (array.target, after[number])):
+            if sender in side.boxes:
+                start, stop = side.boxes[sender]
+                if all(a <= c and d <= b for a, b, c, d in zip(start, stop, *box, strict=True)):
+                    return tiles[sender][cut(box, start)]
+        raise AssertionError(f"device {sender} does not have {box}")
+
+    def json(self) -> str:
+        """The schedule as text (docs/device_sets.md)."""
+        facts = {
+            "machine": self.machine.name,
+            "seconds": self.seconds,
+            "bound_seconds": self.bound_seconds,
+            "peak_bytes": self.peak_bytes,
+        }
+        return written(facts, self.arrays, self.waves)
+
+    def __str__(self) -> str:
+        lines = [_title(self.arrays)]
+        for number, messages in enumerate(self.rounds[:SHOWN]):
+            size = math.ceil(max((message.bytes for message in messages), default=0))
+            lines.append(f"  round {number}: {len(messages)} messages of at most {show_bytes(size)}")
+        if len(self.rounds) > SHOWN:
+            lines.append(f"  ... and {len(self.rounds) - SHOWN} rounds more")
+        if not self.rounds:
+            lines.append("  nothing to do")
+        bound = self.bound_seconds
+        ratio = f" ({self.seconds / bound:.3f}x the least possible {show_seconds(bound)})" if bound else ""
+        lines.append(f"  {show_seconds(self.seconds)} on {self.machine.name}{ratio}, {self.way}")
+        most = max(self.sent.values(), default=0)
+        lines.append(
+            f"  busiest sender {show_bytes(most)}, busiest receiver {show_bytes(self.bytes_received)} "
+            f"(least possible {show_bytes(self.lower_bound_bytes)}), live together {show_bytes(self.peak_bytes)}"
+        )
+        return joined(lines)
+
+
+def _title(arrays: Sequence[MovedArray]) -> str:
+    if len(arrays) == 1:
+        (one,) = arrays
+        extent = "x".join(map(str, (*one.shape, one.element_type)))
+        devices = f"{len(one.source.devices)} devices to {len(one.target.devices)}"
+        return f"{extent}: {one.source.sharding} -> {one.target.sharding}, from {devices}"
+    senders = {device for array in arrays for device in array.source.devices}
+    receivers = {device for array in arrays for device in array.target.devices}
+    return f"{len(arrays)} arrays from {len(senders)} devices to {len(receivers)}"
+
+
+def tiles_of(side: Side, value: Any) -> dict[int, Any]:
+    """The tile of each device, less what lies past the array's end."""
+    whole = np.asarray(value)
+    return {device: whole[cut(box, (0,) * whole.ndim)] for device, box in side.boxes.items()}
+
+
+def cut(box: Box, start: Sequence[int]) -> tuple[slice, ...]:
+    """``box`` as slices of an array that begins at ``start``."""
+    return tuple(slice(a - s, b - s) for a, b, s in zip(*box, start, strict=True))
+
+
+def place(tile: Any, start: Sequence[int], piece: Any, at: Sequence[int]) -> None:
+    """Writes what ``piece``, which begins at ``at``, and ``tile``, which begins at ``start``, have in common."""
+    low = tuple(map(max, start, at))
+    high = tuple(min(s + n, a + m) for s, n, a, m in zip(start, tile.shape, at, piece.shape, strict=True))
+    if all(a < b for a, b in zip(low, high, strict=True)):
+        tile[cut((low, high), start)] = piece[cut((low, high), at)]
+
+
+def _volume(box: Box) -> int:
+    return math.prod(b - a for a, b in zip(*box, strict=True))

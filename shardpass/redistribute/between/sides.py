@@ -1,0 +1,96 @@
+"""The source or the target of a redistribution between device sets.
+
+Device k of a sharding is the device with the id ``devices[k]``. Ids are those of the machine, by which hosts are told
+apart: on hosts of 8, devices 0 to 7 share a host.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from shardpass.diagnostics import table_redistribute as table
+from shardpass.diagnostics.arguments import shown, whole
+from shardpass.redistribute.problem.checks import distribution_over
+from shardpass.redistribute.problem.problem import Distribution
+from shardpass.sharding import Sharding, TupleSharding
+from shardpass.sharding.meaning import MOST_DEVICES
+
+Box = tuple[tuple[int, ...], tuple[int, ...]]  # start, stop
+
+
+@dataclass(frozen=True)
+class Side:
+    """``distribution`` of an array of ``shape`` over the devices with the ids ``devices``."""
+
+    shape: tuple[int, ...]
+    distribution: Distribution
+    devices: tuple[int, ...]
+
+    @cached_property
+    def boxes(self) -> dict[int, Box]:
+        """The box of the array that each device holds, by its id; devices without any are left out."""
+        boxes = self.distribution.boxes(self.shape)
+        starts, stops = boxes.start.tolist(), boxes.stop.tolist()
+        return {self.devices[k]: (tuple(starts[k]), tuple(stops[k])) for k in np.flatnonzero(boxes.volume).tolist()}
+
+    @cached_property
+    def holders(self) -> dict[Box, tuple[int, ...]]:
+        """The devices that hold each tile."""
+        holders: dict[Box, list[int]] = {}
+        for device, box in self.boxes.items():
+            holders.setdefault(box, []).append(device)
+        return {box: tuple(sorted(devices)) for box, devices in holders.items()}
+
+    @property
+    def sharding(self) -> Sharding:
+        return self.distribution.sharding
+
+
+def make_side(
+    shape: tuple[int, ...], sharding: Sharding | TupleSharding | str, devices: tuple[int, ...] | None, name: str
+) -> Side:
+    """Raises ShardpassError (SP0xx, SP401, SP403, SP404, SP408, SP417)."""
+    distribution = distribution_over(shape, sharding, None if devices is None else len(devices), name)
+    count = len(distribution.tiling.index)
+    return Side(shape, distribution, tuple(range(count)) if devices is None else devices)
+
+
+def devices_of(given: Any, name: str) -> tuple[int, ...] | None:
+    """Ids of devices: integers, or objects with an ``id``. Raises ShardpassError (SP417)."""
+    if given is None:
+        return None
+    try:
+        entries = None if isinstance(given, str | bytes) else list(islice(_flat(given), MOST_DEVICES + 1))
+    except Exception:  # of the object's own
+        entries = None
+    if not entries or len(entries) > MOST_DEVICES:
+        raise table.DEVICE_LIST.error(name=name, given=shown(given), reason="it is no sequence of devices")
+    ids = [whole(getattr(entry, "id", entry)) for entry in entries]
+    known = [number for number in ids if number is not None and number >= 0]
+    if len(known) < len(ids):
+        wrong = next(entry for entry, number in zip(entries, ids, strict=True) if number is None or number < 0)
+        raise table.DEVICE_LIST.error(name=name, given=shown(given), reason=f"{shown(wrong)} is not the id of a device")
+    if len(set(known)) < len(known):
+        twice = next(number for number in known if known.count(number) > 1)
+        raise table.DEVICE_LIST.error(name=name, given=shown(given), reason=f"device {twice} is named twice")
+    return tuple(known)
+
+
+def other_devices(source: Any, target: Any) -> tuple[tuple[int, ...] | None, tuple[int, ...] | None]:
+    """The devices of two shardings of JAX over meshes of different devices, or of different orders; else none."""
+    try:
+        lists = [tuple(int(device.id) for device in one.mesh.devices.flat) for one in (source, target)]
+    except Exception:  # no shardings of JAX, or over abstract meshes, or objects that only look like some
+        return None, None
+    return (None, None) if lists[0] == lists[1] else (lists[0], lists[1])
+
+
+def _flat(given: Any) -> Iterable[Any]:
+    entries: Iterable[Any] = given.flat if hasattr(given, "flat") else given
+    return entries
