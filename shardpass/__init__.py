@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from shardpass.redistribute import Plan as Plan
     from shardpass.redistribute import TransferPlan as TransferPlan
     from shardpass.redistribute import plan_redistribution as plan_redistribution
+    from shardpass.redistribute import plan_reshard_tree as plan_reshard_tree
     from shardpass.runtime import Executable as Executable
     from shardpass.runtime import compile as compile
     from shardpass.sharding import AxisRef as AxisRef
@@ -54,6 +55,7 @@ _PUBLIC = {
     "parse_sharding": "shardpass.sharding",
     "prove": "shardpass.proving",
     "plan_redistribution": "shardpass.redistribute",
+    "plan_reshard_tree": "shardpass.redistribute",
     "run_pipeline": "shardpass.pipeline.run",
     "suggest": "shardpass.suggesting.suggest",
 }

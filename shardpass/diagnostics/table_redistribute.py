@@ -159,3 +159,10 @@ DEVICE_LIST_LENGTH = Code(
     explanation="Example: `{{devices=[4]<=[4]}}` needs a list of 4 devices.",
     exception=RedistributionError,
 )
+LEAF = Code(
+    "SP420",
+    "{path} is {given}, which is no array to move",
+    "give a tuple (shape, element type, source sharding, target sharding); mappings and lists are branches of the tree",
+    explanation="`plan_reshard_tree` takes a tree of tuples, as in `{'w': ((8, 4), 'f32', source, target)}`.",
+    exception=RedistributionError,
+)

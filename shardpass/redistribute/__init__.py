@@ -17,6 +17,7 @@ lowered: planning works without it.
 """
 
 from shardpass.redistribute.between.plan import TransferPlan
+from shardpass.redistribute.between.tree import plan_reshard_tree
 from shardpass.redistribute.plan import Plan
 from shardpass.redistribute.planner import PLANNERS, estimate_bytes, plan_redistribution
 from shardpass.redistribute.program.steps import Refusal, Step
@@ -29,4 +30,5 @@ __all__ = [
     "TransferPlan",
     "estimate_bytes",
     "plan_redistribution",
+    "plan_reshard_tree",
 ]

@@ -64,7 +64,7 @@ PYTHON = {
         "ShardingError",
         "ShardingParseError",
     ),
-    "Redistribution": ("plan_redistribution", "Plan"),
+    "Redistribution": ("plan_redistribution", "Plan", "plan_reshard_tree", "TransferPlan"),
     "Proofs": ("prove",),
     "Errors": ("ShardpassError", "Diagnostic"),
 }

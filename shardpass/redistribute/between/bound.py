@@ -9,12 +9,11 @@ needs the bytes, v one that needs them, in fractions of its bytes:
     of a block b of tier t-1 in B  what comes into b over t is sent by the rest of B
     of a block b without holders   at least one copy comes in over the outer tiers
     the holders                    send at least one copy
-    each port                      the sum over the demands of bytes / rate is at most T
+    each port                      the sum over the demands of bytes / rate, and a latency, is at most T
 
 The least T is a bound for all plans in which devices receive nothing that these do not need; a linear program, solved
 exactly by HiGHS. Where each demand has one holder and one receiver it is a maximum over ports, without a solver, and
-with one receiver each it is the transport problem, whose optimum a plan reaches but for latencies. A latency is added,
-the least of the tiers.
+with one receiver each it is the transport problem, whose optimum a plan reaches but for latencies.
 
 O(demands * devices * tiers) variables.
 """
@@ -36,29 +35,39 @@ def least_seconds(wanted: Sequence[Demand], ports: Ports) -> float:
     """A bound on the makespan of every plan, latency included."""
     if not wanted:
         return 0.0
-    tiers = {
-        ports.tier(sender, receiver)
-        for demand in wanted
-        for receiver in demand.receivers[:1]
-        for sender in demand.holders
-    }
-    return min(ports.latencies[tier] for tier in range(max(tiers) + 1)) + _transport(wanted, ports)
-
-
-def _transport(wanted: Sequence[Demand], ports: Ports) -> float:
+    latencies = _latencies(wanted, ports)
     if all(len(demand.holders) == len(demand.receivers) == 1 for demand in wanted):
-        load: dict[tuple[bool, int, int], float] = defaultdict(float)
-        for demand in wanted:
-            (sender,), (receiver,) = demand.holders, demand.receivers
-            tier = ports.tier(sender, receiver)
-            load[False, tier, sender] += demand.bytes / ports.rates[tier]
-            load[True, tier, receiver] += demand.bytes / ports.rates[tier]
-        return max(load.values())
+        return _of_pairs(wanted, ports, latencies)
     program = _Program()
     scale = sum(demand.bytes for demand in wanted) / min(ports.rates)
     for demand in wanted:
         _add(demand, ports, program, scale)
-    return program.least() * scale
+    return program.least([latency / scale for latency in latencies]) * scale
+
+
+def _latencies(wanted: Sequence[Demand], ports: Ports) -> list[float]:
+    """By tier, the latency after the last byte at a port of that tier.
+
+    Some message crosses the outermost tier that a receiver has to all of its holders, so that no plan is done before
+    its latency, and a port of a tier that sends nothing need not count one of its own.
+    """
+    forced = max(
+        min(ports.tier(holder, receiver) for holder in demand.holders)
+        for demand in wanted
+        for receiver in demand.receivers
+    )
+    least = min(ports.latencies[forced:])
+    return [min(latency, least) for latency in ports.latencies]
+
+
+def _of_pairs(wanted: Sequence[Demand], ports: Ports, latencies: Sequence[float]) -> float:
+    load: dict[tuple[bool, int, int], float] = defaultdict(float)
+    for demand in wanted:
+        (sender,), (receiver,) = demand.holders, demand.receivers
+        tier = ports.tier(sender, receiver)
+        load[False, tier, sender] += demand.bytes / ports.rates[tier]
+        load[True, tier, receiver] += demand.bytes / ports.rates[tier]
+    return max(seconds + latencies[tier] for (_, tier, _), seconds in load.items())
 
 
 class _Program:
@@ -77,9 +86,9 @@ class _Program:
     def add(self, terms: list[tuple[int, float]], value: float, *, equal: bool) -> None:
         self.rows[equal].append((terms, value))
 
-    def least(self) -> float:
-        for terms in self.ports.values():
-            self.add([*terms, (0, -1.0)], 0.0, equal=False)
+    def least(self, latencies: Sequence[float]) -> float:
+        for (_, tier, _), terms in self.ports.items():
+            self.add([*terms, (0, -1.0)], -latencies[tier], equal=False)
         price = np.zeros(self.count)
         price[0] = 1
         (upper, most), (same, values) = (self._matrix(self.rows[equal]) for equal in (False, True))

@@ -7,7 +7,7 @@
 
 The candidate of the least makespan is chosen, of equal ones the simpler. Where every cell has one holder and one
 receiver the first is the only one. Messages are cut into chunks: about ``CHUNKS`` at the busiest port, none shorter
-than some latencies; where a memory limit leaves less for buffers, none greater than half of that.
+than a part of a latency; where a memory limit leaves less for buffers, none greater than a quarter of that.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from shardpass.redistribute.between.parts import split
 from shardpass.redistribute.between.plan import TransferPlan
 from shardpass.redistribute.between.ports import Ports, ports_of
 from shardpass.redistribute.between.proof import check
-from shardpass.redistribute.between.schedule import messages, scheduled
+from shardpass.redistribute.between.schedule import RULES, Message, Schedule, messages, scheduled
 from shardpass.redistribute.between.shares import Port, loads, shares
 from shardpass.redistribute.between.sides import make_side
 from shardpass.redistribute.between.trees import Tree, trees
@@ -36,8 +36,10 @@ from shardpass.redistribute.terms.limit import Limit
 from shardpass.sharding import Sharding, TupleSharding
 
 CACHED_PLANS = 256
-CHUNKS = (64, 16)  # at the busiest port; each is tried
-LATENCIES = 2  # the least time of a chunk, in latencies
+CHUNKS = (16, 64, 128)  # at the busiest port; tried in turn
+NEAR = 1.02  # times the busiest port and a latency: near enough
+LATENCIES = 0.25  # the least time of a chunk, in latencies
+MOST_MESSAGES = 30_000  # of all schedules of a candidate, after which the best so far is chosen
 
 Routed = list[tuple[Tree, Sequence[Cell]]]
 
@@ -64,11 +66,11 @@ def plan_between(
 
 def plan_arrays(arrays: Sequence[MovedArray], machine: Machine, limit: Limit) -> TransferPlan:
     """A proved plan that moves all arrays together. Raises ShardpassError (SP409, SP413)."""
-    moves = _alike(range(len(arrays)), arrays)
-    plan = _planned(arrays, moves, machine, None)
+    numbers = range(len(arrays))
+    plan = plan_waves(arrays, [numbers], machine, None)
     if isinstance(limit, int) and plan.peak_bytes > limit:
         least = max(tiles(arrays).values(), default=0)
-        plan = _planned(arrays, moves, machine, max(1.0, (limit - least) / 4))
+        plan = plan_waves(arrays, [numbers], machine, max(1.0, (limit - least) / 4))
         if plan.peak_bytes > limit:
             raise table.OVER_LIMIT.error(
                 problem=_problem(arrays), limit=limit, least=plan.peak_bytes, way="messages between devices",
@@ -77,44 +79,81 @@ def plan_arrays(arrays: Sequence[MovedArray], machine: Machine, limit: Limit) ->
     return plan
 
 
+def plan_waves(
+    arrays: Sequence[MovedArray], waves: Sequence[Sequence[int]], machine: Machine, most: float | None
+) -> TransferPlan:
+    """A proved plan that moves the arrays of each wave together. ``most``: bytes of a message. Raises SP409."""
+    planned = [best_wave(_alike(wave, arrays), ports_of(machine), most) for wave in waves]
+    for wave, _, _ in planned:
+        try:
+            check(wave.moves, wave.rounds)
+        except Unproven as reason:
+            raise table.UNPROVEN.error(problem=_problem(arrays), reason=str(reason)) from None
+    refused = planned[0][2] if len(planned) == 1 else {}
+    ways = ", ".join(dict.fromkeys(way for _, way, _ in planned))
+    return TransferPlan(tuple(arrays), tuple(wave for wave, _, _ in planned), machine, ways, refused)
+
+
 def _alike(numbers: Sequence[int], arrays: Sequence[MovedArray]) -> tuple[Moved, ...]:
     """The arrays ``numbers``; those with equal shape, width and sides together."""
     alike: dict[object, list[int]] = defaultdict(list)
     for number in numbers:
         one = arrays[number]
-        key = (one.shape, one.element_type.bits, id(one.source), id(one.target))
-        alike[key].append(number)
+        alike[one.shape, one.element_type.bits, id(one.source), id(one.target)].append(number)
     groups = [(arrays[group[0]], tuple(group)) for group in alike.values()]
     return tuple(Moved(group, one.element_type.bits, one.source, one.target) for one, group in groups)
-
-
-def _planned(
-    arrays: Sequence[MovedArray], moves: tuple[Moved, ...], machine: Machine, most: float | None
-) -> TransferPlan:
-    wave, way, refused = best_wave(moves, ports_of(machine), most)
-    try:
-        check(moves, wave.rounds)
-    except Unproven as reason:
-        raise table.UNPROVEN.error(problem=_problem(arrays), reason=str(reason)) from None
-    return TransferPlan(tuple(arrays), (wave,), machine, way, refused)
 
 
 def best_wave(moves: tuple[Moved, ...], ports: Ports, most: float | None) -> tuple[Wave, str, dict[str, float]]:
     """The fastest candidate, its name, and the makespans of the others. ``most``: bytes of a message."""
     wanted = demands(moves, ports.host if len(ports.rates) > 1 else None)
-    tried: dict[str, Wave] = {}
+    tried: dict[str, Schedule] = {}
+    best: tuple[Schedule, Sequence[Message]] | None = None
     for way, routed in _candidates(wanted, ports):
-        waves = [_wave(moves, routed, ports, chunk, most) for chunk in _chunks(routed, ports)]
-        tried[way] = min(waves, key=lambda wave: wave.seconds)
-    way = min(tried, key=lambda name: tried[name].seconds)
-    return tried[way], way, {name: wave.seconds for name, wave in tried.items() if name != way}
+        busiest = _busiest(routed, ports)
+        tried[way] = Schedule((), busiest)
+        if best and busiest >= best[0].seconds:
+            continue  # a port alone takes longer
+        schedule, sent = _fastest(routed, ports, busiest, most)
+        tried[way] = schedule
+        if best is None or schedule.seconds < best[0].seconds:
+            best = schedule, sent
+    assert best is not None  # there is a first holder
+    schedule, sent = best
+    rounds = tuple(tuple(replace(sent[number], after=-1) for number in numbers) for numbers in schedule.rounds)
+    way = next(name for name, other in tried.items() if other is schedule)
+    return Wave(moves, rounds, schedule.seconds), way, {name: w.seconds for name, w in tried.items() if name != way}
 
 
-def _wave(moves: tuple[Moved, ...], routed: Routed, ports: Ports, chunk: float, most: float | None) -> Wave:
-    sent = messages(routed, ports, chunk, most)
-    order = scheduled(sent, ports)
-    rounds = tuple(tuple(replace(sent[number], after=-1) for number in numbers) for numbers in order.rounds)
-    return Wave(moves, rounds, order.seconds)
+def _fastest(routed: Routed, ports: Ports, busiest: float, most: float | None) -> tuple[Schedule, Sequence[Message]]:
+    """The best schedule over sizes of chunks and rules, or the first that is near enough to the busiest port."""
+    best: tuple[Schedule, Sequence[Message]] | None = None
+    latency = (
+        max(ports.latencies[ports.tier(edge.sender, edge.receiver)] for tree, _ in routed for edge in tree)
+        if routed
+        else 0.0
+    )
+    looked_at = 0
+    for count in CHUNKS:
+        sent = messages(routed, ports, max(busiest / count, LATENCIES * latency), most)
+        for rule in RULES:
+            schedule = scheduled(sent, ports, rule)
+            if best is None or schedule.seconds < best[0].seconds:
+                best = schedule, sent
+            looked_at += len(sent)
+            if best[0].seconds <= NEAR * (busiest + latency) or looked_at > MOST_MESSAGES:
+                return best
+    assert best is not None
+    return best
+
+
+def _busiest(routed: Routed, ports: Ports) -> float:
+    """Seconds for which the busiest port is busy."""
+    busy: dict[Port, float] = defaultdict(float)
+    for tree, cells in routed:
+        for port, count in loads(tree, ports).items():
+            busy[port] += count * bytes_of(cells) / ports.rates[port[1]]
+    return max(busy.values(), default=0.0)
 
 
 def _candidates(wanted: Sequence[Demand], ports: Ports) -> Iterator[tuple[str, Routed]]:
@@ -149,17 +188,6 @@ def _routed(wanted: Sequence[Demand], ways: Sequence[Sequence[Tree]], ports: Por
     return found
 
 
-def _chunks(routed: Routed, ports: Ports) -> list[float]:
-    """Lengths of messages to try, in seconds."""
-    busy: dict[Port, float] = defaultdict(float)
-    for tree, cells in routed:
-        for port, count in loads(tree, ports).items():
-            busy[port] += count * bytes_of(cells) / ports.rates[port[1]]
-    longest = max(busy.values(), default=0.0)
-    least = LATENCIES * max((ports.latencies[tier] for _, tier, _ in busy), default=0.0)
-    return list(dict.fromkeys(max(longest / count, least) for count in CHUNKS))
-
-
 def tiles(arrays: Sequence[MovedArray]) -> dict[int, int]:
     """Bytes of the source and target tiles of each device."""
     total: dict[int, int] = defaultdict(int)
@@ -176,7 +204,7 @@ def _greatest(arrays: Sequence[MovedArray], side: str) -> int:
 
 
 def _problem(arrays: Sequence[MovedArray]) -> str:
-    if len(arrays) > 1:
+    if len(arrays) != 1:
         return f"{len(arrays)} arrays"
     (one,) = arrays
     return f"{'x'.join(map(str, (*one.shape, one.element_type)))} from {one.source.sharding} to {one.target.sharding}"

@@ -3,9 +3,10 @@
 Problem: transfers with a time each, two ports each, and some that pass on what others brought. An open shop with
 precedence. State: ports, each free or busy until a time, and of each the seconds still to come.
 
-1. Whenever ports become free, the pairs of a free sender and a free receiver with a transfer that is ready are started,
-   those first whose busier port has most to come. The greatest remaining port sets the makespan, so it is never idle
-   where it need not be. (Dense open shops: Bai and Tang 2011.)
+1. Whenever ports become free, the pairs of a free sender and a free receiver with a message that is ready are started
+   in the order of a rule (``RULES``): first what others will pass on, as their ports wait for it; then the pairs whose
+   ports have most to come, as the greatest remaining port sets the makespan. No rule is the best on all problems: the
+   planner tries several.
 2. A message waits for no other message's latency: a port is busy for the bytes, and what arrives can be passed on a
    latency after its last byte.
 3. A transfer's round is the first in which neither of its ports has another one and what it passes on has arrived.
@@ -20,13 +21,15 @@ from __future__ import annotations
 import heapq
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from shardpass.redistribute.between.cells import Cell, bytes_of
 from shardpass.redistribute.between.parts import split
 from shardpass.redistribute.between.ports import Ports
 from shardpass.redistribute.between.trees import Edge, Tree
+
+LEAST = 0.05  # of a chunk: a rest that is smaller is shared among the others
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,83 +84,108 @@ def messages(
 
 
 def chunks(cells: Sequence[Cell], chunk: float) -> list[list[Cell]]:
-    """``cells`` in parts of about equal bytes, ``chunk`` at most but for rounding."""
+    """``cells`` in parts of ``chunk`` bytes, and one of the rest: equal parts keep ports in step."""
     total = bytes_of(cells)
-    count = max(1, -int(-total // chunk))
-    return [part for part in split(cells, [total / count] * count) if part] if count > 1 else [list(cells)]
+    count = int(total / chunk * (1 + 1e-9))
+    rest = total - count * chunk
+    sizes = [chunk] * count + ([rest] if rest > LEAST * chunk else [])
+    return [part for part in split(cells, sizes) if part] if len(sizes) > 1 else [list(cells)]
 
 
-def scheduled(sent: Sequence[Message], ports: Ports) -> Schedule:
+Key = tuple[float, float, float]
+Rule = Callable[[int, float, float, float, int], Key]
+
+# Of (messages that pass on the pair's next one, seconds to come at the busier port and at the other one, seconds of the
+# next message, messages of the pair that are ready) the key by which pairs are sorted.
+RULES: tuple[Rule, ...] = (
+    lambda behind, high, low, seconds, ready: (-min(behind, 1), -high - low, -ready),
+    lambda behind, high, low, seconds, ready: (-min(behind, 1), -high - low - 5 * seconds * ready, 0),
+    lambda behind, high, low, seconds, ready: (-high - behind * seconds, -high - low, 0),
+)
+
+
+def scheduled(sent: Sequence[Message], ports: Ports, rule: Rule = RULES[0]) -> Schedule:
     """The schedule of ``sent`` (cases 1 to 3)."""
-    tiers = [ports.tier(one.sender, one.receiver) for one in sent]
-    seconds = [one.bytes / ports.rates[tier] for one, tier in zip(sent, tiers, strict=True)]
-    out = [(tier, one.sender, False) for one, tier in zip(sent, tiers, strict=True)]
-    into = [(tier, one.receiver, True) for one, tier in zip(sent, tiers, strict=True)]
-    followers: dict[int, list[int]] = defaultdict(list)
-    tail = list(seconds)
-    for number in range(len(sent) - 1, -1, -1):
-        if (after := sent[number].after) >= 0:
-            followers[after].append(number)
-            tail[after] = max(tail[after], seconds[after] + ports.latencies[tiers[after]] + tail[number])
-    to_come: dict[tuple[int, int, bool], float] = defaultdict(float)
-    for number, time in enumerate(seconds):
-        to_come[out[number]] += time
-        to_come[into[number]] += time
-    waiting: dict[tuple[int, int, bool], dict[tuple[int, int, bool], list[tuple[float, int]]]]
-    waiting = {port: {} for port in to_come}
+    return _Shop(sent, ports, rule).run()
 
-    def add(number: int) -> None:
-        one, other = out[number], into[number]
-        queue = waiting[one].get(other)
+
+PortOf = tuple[int, int, bool]  # tier, device, whether it receives
+
+
+class _Shop:
+    def __init__(self, sent: Sequence[Message], ports: Ports, rule: Rule) -> None:
+        self.sent, self.rule = sent, rule
+        tiers = [ports.tier(one.sender, one.receiver) for one in sent]
+        self.latency = [ports.latencies[tier] for tier in tiers]
+        self.seconds = [one.bytes / ports.rates[tier] for one, tier in zip(sent, tiers, strict=True)]
+        self.out: list[PortOf] = [(tier, one.sender, False) for one, tier in zip(sent, tiers, strict=True)]
+        self.into: list[PortOf] = [(tier, one.receiver, True) for one, tier in zip(sent, tiers, strict=True)]
+        self.followers: dict[int, list[int]] = defaultdict(list)
+        self.to_come: dict[PortOf, float] = defaultdict(float)
+        for number, message in enumerate(sent):
+            if message.after >= 0:
+                self.followers[message.after].append(number)
+            self.to_come[self.out[number]] += self.seconds[number]
+            self.to_come[self.into[number]] += self.seconds[number]
+        self.behind = [len(self.followers.get(number, ())) for number in range(len(sent))]
+        self.waiting: dict[PortOf, dict[PortOf, list[tuple[int, int]]]] = {port: {} for port in self.to_come}
+
+    def run(self) -> Schedule:
+        for number, first in enumerate(self.sent):
+            if first.after < 0:
+                self._ready(number)
+        busy: set[PortOf] = set()
+        events: list[tuple[float, int, bool]] = []  # time, message, whether it has arrived (else: its ports are free)
+        order: list[int] = []
+        now = end = 0.0
+        freed = set(self.waiting)
+        while True:
+            for _, one, two in sorted(self._pairs(freed, busy)):
+                if one in busy or two in busy:
+                    continue
+                _, number = heapq.heappop(self.waiting[one][two])
+                order.append(number)
+                busy.update((one, two))
+                done = now + self.seconds[number]
+                heapq.heappush(events, (done, number, False))
+                if self.behind[number]:
+                    heapq.heappush(events, (done + self.latency[number], number, True))
+                end = max(end, done + self.latency[number])
+            if not events:
+                return Schedule(_rounds(order, self.sent, self.out, self.into), end)
+            now, freed = events[0][0], set()
+            while events and events[0][0] <= now * (1 + 1e-12):
+                _, number, arrived = heapq.heappop(events)
+                for message in self.followers[number] if arrived else (number,):
+                    freed.update((self.out[message], self.into[message]))
+                    if arrived:
+                        self._ready(message)
+                    else:
+                        self._done(message, busy)
+
+    def _ready(self, number: int) -> None:
+        one, two = self.out[number], self.into[number]
+        queue = self.waiting[one].get(two)
         if queue is None:
-            queue = waiting[one][other] = waiting[other][one] = []
-        heapq.heappush(queue, (-tail[number], number))
+            queue = self.waiting[one][two] = self.waiting[two][one] = []
+        heapq.heappush(queue, (-self.behind[number], number))
 
-    for number, message in enumerate(sent):
-        if message.after < 0:
-            add(number)
-    busy: set[tuple[int, int, bool]] = set()
-    events: list[tuple[float, int, bool]] = []  # time, message, whether it has arrived (else: its ports are free)
-    order: list[int] = []
-    now = end = 0.0
-    freed = set(waiting)
-    while True:
-        pairs = []
+    def _done(self, number: int, busy: set[PortOf]) -> None:
+        for port in (self.out[number], self.into[number]):
+            busy.discard(port)
+            self.to_come[port] -= self.seconds[number]
+
+    def _pairs(self, freed: set[PortOf], busy: set[PortOf]) -> Iterator[tuple[Key, PortOf, PortOf]]:
+        """The pairs of free ports, one of them in ``freed``, with a message that is ready."""
         for port in freed:
             if port in busy:
                 continue
-            for other, queue in waiting[port].items():
+            for other, queue in self.waiting[port].items():
                 if queue and other not in busy and (not port[2] or other not in freed):
                     one, two = (other, port) if port[2] else (port, other)
-                    high, low = to_come[one], to_come[two]
-                    most = max(high, low, -queue[0][0])
-                    pairs.append((-most, -(high + low), one, two))
-        pairs.sort()
-        for _, _, one, two in pairs:
-            if one in busy or two in busy:
-                continue
-            _, number = heapq.heappop(waiting[one][two])
-            order.append(number)
-            busy.update((one, two))
-            heapq.heappush(events, (now + seconds[number], number, False))
-            if number in followers:
-                heapq.heappush(events, (now + seconds[number] + ports.latencies[tiers[number]], number, True))
-            end = max(end, now + seconds[number] + ports.latencies[tiers[number]])
-        if not events:
-            break
-        now, freed = events[0][0], set()
-        while events and events[0][0] <= now * (1 + 1e-12):
-            _, number, arrived = heapq.heappop(events)
-            if arrived:
-                for follower in followers[number]:
-                    add(follower)
-                    freed.update((out[follower], into[follower]))
-            else:
-                for port in (out[number], into[number]):
-                    busy.discard(port)
-                    to_come[port] -= seconds[number]
-                    freed.add(port)
-    return Schedule(_rounds(order, sent, out, into), end)
+                    low, high = sorted((self.to_come[one], self.to_come[two]))
+                    behind, number = -queue[0][0], queue[0][1]
+                    yield self.rule(behind, high, low, self.seconds[number], len(queue)), one, two
 
 
 def _rounds(

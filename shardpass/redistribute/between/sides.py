@@ -84,11 +84,16 @@ def devices_of(given: Any, name: str) -> tuple[int, ...] | None:
 
 def other_devices(source: Any, target: Any) -> tuple[tuple[int, ...] | None, tuple[int, ...] | None]:
     """The devices of two shardings of JAX over meshes of different devices, or of different orders; else none."""
+    one, other = mesh_devices(source), mesh_devices(target)
+    return (None, None) if None in (one, other) or one == other else (one, other)
+
+
+def mesh_devices(sharding: Any) -> tuple[int, ...] | None:
+    """The ids of the devices of a sharding of JAX; None of anything else, and over an abstract mesh."""
     try:
-        lists = [tuple(int(device.id) for device in one.mesh.devices.flat) for one in (source, target)]
-    except Exception:  # no shardings of JAX, or over abstract meshes, or objects that only look like some
-        return None, None
-    return (None, None) if lists[0] == lists[1] else (lists[0], lists[1])
+        return tuple(int(device.id) for device in sharding.mesh.devices.flat)
+    except Exception:  # of objects that only look like shardings, too
+        return None
 
 
 def _flat(given: Any) -> Iterable[Any]:
