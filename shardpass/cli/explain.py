@@ -20,7 +20,7 @@ from shardpass.cli.common import (
     use_machine,
     write_output,
 )
-from shardpass.cli.onnx_input import add_onnx_options, as_module
+from shardpass.cli.onnx_input import add_onnx_options, as_module, is_model
 
 if TYPE_CHECKING:
     from shardpass.ir.doors import Given
@@ -74,7 +74,6 @@ def _parser() -> argparse.ArgumentParser:
         default="shardpass",
         help="whose program is reported: shardpass's (default); XLA's, which jax.jit runs; or that of Shardy's passes",
     )
-    add("--mesh", metavar="AXES", help="the mesh, as in data=4,model=2, where MODULE names none: HLO often does not")
     add("--hints", action="store_true", help="look for annotations that save, each tried by planning again")
     add("--memory-limit", type=_limit, metavar="BYTES", help="of a device, as in 16GiB: says what does not fit")
     add(
@@ -132,12 +131,13 @@ def _run(argv: Sequence[str]) -> int:
     from dataclasses import replace
 
     data, file = read_module(parser, args.module)
+    named = is_model(data, file)  # whose shardings --mesh is for
     data = as_module(parser, data, file, args)
     folders = [Path.cwd(), *map(Path, args.source)]
     given = ("machine", "effort", "matmul_loops", "constraints", "partitioner")
     taken: dict[str, Any] = {name: getattr(args, name) for name in given}
     taken["folders"] = folders
-    taken["mesh"] = None if args.mesh is None else read_axes(args.mesh)
+    taken["mesh"] = None if args.mesh is None or named else read_axes(args.mesh)
     found = explain(data, file, **taken)
     found = replace(found, trips=args.trips, memory_limit=args.memory_limit)
     if args.diff is not None:

@@ -24,7 +24,11 @@ def add_onnx_options(parser: argparse.ArgumentParser) -> None:
         "pattern; may be given several times",
     )
     add("--shardings", metavar="FILE", help='a JSON file with these: {"mesh": "data=4", "shardings": {"x": "P(..)"}}')
-    add("--mesh", metavar="AXES", help="the mesh of these shardings, as in data=4,model=2")
+    add(
+        "--mesh",
+        metavar="AXES",
+        help="the mesh of these shardings, as in data=4,model=2; for explain also of HLO that names none",
+    )
     add(
         "--dim",
         action="append",
