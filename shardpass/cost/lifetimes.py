@@ -12,9 +12,8 @@
    the first that reads them (``Client.late``): so XLA's schedulers save memory. Or each runs as soon as all that it
    reads is there, first come, first served: so XLA's CPU client orders them. All gathers of weights come first then,
    and live until they are used.
-5. A reduction of a large array ends its fusion (``LARGE``). XLA's CPU client computes a long reduction of one array
-   apart from what it reads (``Client.longest``), and drops barriers before it fuses; on GPUs no fusion crosses one
-   (``Client.barriers``).
+5. A reduction of a large array ends its fusion (``LARGE``), and no fusion crosses a barrier. XLA's CPU client computes
+   a long reduction of one array apart from what it reads (``Client.longest``).
 
 State: moments, in the order in which they run, those of inner blocks before the one of their step; and a ``Life`` for
 each buffer, from moment to moment. A buffer of a block that is used in a block inside of it lives until that ends.
@@ -40,15 +39,14 @@ Buffer = int
 @dataclass(frozen=True, slots=True)
 class Client:
     """What XLA's clients do differently. ``late``: large values are made late; ``longest``: elements that a
-    reduction joins in the fusion that makes them; ``barriers``: no fusion crosses one."""
+    reduction joins in the fusion that makes them."""
 
     late: bool
     longest: int | None
-    barriers: bool
 
 
-OTHERS = Client(late=True, longest=None, barriers=True)
-CPU = Client(late=False, longest=32, barriers=False)
+OTHERS = Client(late=True, longest=None)
+CPU = Client(late=False, longest=32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,7 +260,7 @@ class Lifetimes:
                 continue
             if self._passes_on(step) and len(makes) == len(reads):
                 self._root.update(zip(makes, reads, strict=True))
-                if self.client.barriers and fusion_of(step.name).operands is Operands.PASSED:
+                if fusion_of(step.name).operands is Operands.PASSED:
                     self._kept.update(reads)
                 continue
             if step.name == WHILE:

@@ -158,11 +158,6 @@ CASES = {
         : (tensor<63x64xf32>, tensor<f32>) -> {M}
       %7 = stablehlo.add %6, %x : {M}
       return %7 : {M}""",
-    "a barrier": f"""
-      %0 = stablehlo.negate %x : {M}
-      %1 = stablehlo.optimization_barrier %0 : {M}
-      %2 = stablehlo.reverse %1, dims = [1] : {M}
-      return %2 : {M}""",
 }
 
 
@@ -178,10 +173,14 @@ def test_small_modules_as_xla_counts_them(name: str) -> None:
     assert found.temporaries == pytest.approx(stats.temp_size_in_bytes, abs=256)
 
 
-def test_no_fusion_crosses_a_barrier_on_gpus() -> None:
-    """XLA:GPU takes barriers out after it has fused and scheduled: what passes one is written."""
-    built = shardpass.run_pipeline(module(f"%x: {M}, %w: {M}", M, CASES["a barrier"]), "partition")
-    assert memory_of(built).account.temporaries == 64 * 64 * 4
+def test_no_fusion_crosses_a_barrier() -> None:
+    """XLA:GPU, and XLA:CPU of jaxlib 0.12, take barriers out after they have fused: what passes one is written."""
+    body = f"""%0 = stablehlo.negate %x : {M}
+      %1 = stablehlo.optimization_barrier %0 : {M}
+      %2 = stablehlo.reverse %1, dims = [1] : {M}
+      return %2 : {M}"""
+    built = shardpass.run_pipeline(module(f"%x: {M}", M, body), "partition")
+    assert memory_of(built, CPU).account.temporaries == 64 * 64 * 4
 
 
 def test_results_as_xla_counts_them() -> None:
