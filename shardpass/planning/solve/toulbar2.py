@@ -97,10 +97,12 @@ def _run(network: Network, top: int, unit: float, backtracks: int) -> tuple[list
     import pytoulbar2.pytb2 as solver
 
     solver.init()  # the options of this thread, which are unset in all but the one that imported toulbar2
-    problem = pytoulbar2.CFN(top, resolution=0, vac=int(network.entries <= LARGE), seed=1, verbose=-1)
+    consistent = int(network.entries <= LARGE)
+    problem = pytoulbar2.CFN(top, resolution=0, vac=consistent, seed=1, verbose=-1)
     options = solver.option
     options.trwsAccuracy = ACCURATE
-    options.useRASPS = 1  # a first search, among the values that the bound leaves tight: most often these are the best
+    # a first search, among the values that virtual arc consistency leaves tight: most often these are the best
+    options.useRASPS = consistent
     options.RASPSnbBacktracks = backtracks
     options.backtrackLimit = backtracks
     wcsp = problem.CFN.wcsp

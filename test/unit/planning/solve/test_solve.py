@@ -190,3 +190,13 @@ def test_an_interrupt_during_a_solve_reaches_python() -> None:
 def environment() -> dict[str, str]:
     """Of a child that imports as this test does."""
     return {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+
+
+@pytest.mark.skipif(not toulbar2.available(), reason="there is no wheel of toulbar2 for this platform")
+def test_the_largest_networks_are_solved_without_virtual_arc_consistency(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same optimum: its options differ, and some of toulbar2's exclude each other."""
+    monkeypatch.setattr(toulbar2, "LARGE", 0)
+    for seed in range(20):
+        tables, sizes = random_tables(seed)
+        found = toulbar2.solve(Network.of(tables, sizes), None, 200)
+        assert found.price == pytest.approx(min(every_price(tables, sizes)))
