@@ -117,9 +117,7 @@ class Clock:
     def least_move(self, array: Array, source: Sharding, target: Sharding, mesh: PrimeMesh) -> float:
         """What ``move`` and ``reshard`` do not fall below: one collective. No redistribution is planned for it."""
         key = (array, source, target, mesh.manual)
-        known = self._moves.get(key)
-        if known is None:
-            known = self._leasts.get(key)
+        known = self._leasts.get(key)
         if known is None:
             received = 0 if source == target else least_received(array, source, target, mesh)[0]
             known = self._leasts[key] = self.machine.least(received)

@@ -22,6 +22,9 @@ MESH = (("d", 2),)
 ROWS = (("d",), ())
 
 
+LINK, MEMORY, FLOPS = 50e9, 1e12, 6.4e12  # of the machine ideal
+
+
 def product(rows: int, inner: int, columns: int) -> str:
     """FSDP in one line: ``x @ w``, both in rows over d, nothing said of the result."""
     draft = Draft(MESH)
@@ -44,11 +47,11 @@ def shardings(found: Witness, chosen: dict[object, object]) -> list[str]:
 def test_a_small_weight_is_gathered() -> None:
     """x f32[1024,64] is 256 KiB and w f32[64,32] 8 KiB: a device receives the half of w that it lacks.
 
-    4096 bytes, one latency of 512, and the work of half of the product's 1024*64*32 points, four to the byte.
+    4096 bytes and one latency of 512 at 50 GB/s, and half of the product's 2*1024*64*32 flops at 6.4 Tflop/s.
     """
     found = witness(product(1024, 64, 32))
     best = found.cheapest()
-    assert best.price == 4096 + 512 + 1024 * 64 * 32 / 2 / 64  # a 64th of a byte for each point
+    assert best.price == pytest.approx((4096 + 512) / LINK + 2 * 1024 * 64 * 32 / 2 / FLOPS)
     assert best.proved
     rows = "{devices=[2,1]<=[2]}"
     assert shardings(found, best.chosen) == [rows, rows, rows]
@@ -58,10 +61,11 @@ def test_a_large_weight_stays_where_it_is() -> None:
     """x f32[8,1024] is 32 KiB and w f32[1024,512] 2 MiB: x goes to columns, and the partial products are scattered.
 
     Of x a device has 16 KiB and receives half of that, 8192 bytes; of its partial f32[8,512], which is 16 KiB, it
-    receives half, 8192 bytes; two latencies; half of the work.
+    receives half, 8192 bytes; two latencies; its tiles of w, x and the product through memory, and x twice for the exchange.
     """
     best = witness(product(8, 1024, 512)).cheapest()
-    assert best.price == 8192 + 8192 + 2 * 512 + 1024 * 512 / 2 / 4  # a quarter for each element of its tile of w
+    memory = 4 * (512 * 512 + 8 * 512 + 8 * 512) + 2 * 4 * 8 * 512
+    assert best.price == pytest.approx((2 * 8192 + 2 * 512) / LINK + memory / MEMORY, rel=1e-3)
     assert best.proved
 
 
@@ -72,7 +76,11 @@ def test_a_weight_is_gathered_once_for_two_products() -> None:
     draft.binary("add", draft.dot(x, w, (1, 0)), draft.dot(y, w, (1, 0)))
     draft.said = dict.fromkeys((x, y, w), ROWS)
     best = witness(draft.text()).cheapest()
-    assert best.price == 4096 + 512 + 2 * 1024 * 64 * 32 / 2 / 64 + 1024 * 32 / 2 / 4
+    products, memory = (
+        2 * 2 * 1024 * 64 * 32 / 2 / FLOPS,
+        3 * 4 * 1024 * 32 / 2,
+    )  # the sum reads two tiles and writes one
+    assert best.price == pytest.approx((4096 + 512) / LINK + products + memory / MEMORY)
     assert best.proved
 
 
@@ -84,7 +92,8 @@ def test_a_result_leaves_as_its_value_was_constrained() -> None:
     found = witness(draft.text())
     best = found.cheapest()
     assert str(best.chosen[Slot(0)]) == "{devices=[1,2]<=[2]}"
-    assert best.price == 64 * 64 * 4 / 2 / 2 + 512 + 64 * 64 / 2 / 4
+    memory = 2 * 4 * 64 * 64 / 2 + 2 * 4 * 64 * 64 / 2  # of the tanh, and of the exchange
+    assert best.price == pytest.approx((64 * 64 * 4 / 2 / 2 + 512) / LINK + memory / MEMORY, rel=1e-3)
     assert best.proved
 
 
