@@ -213,7 +213,9 @@ def test_shardings_that_fit_pass_strictly(tmp_path: Path, capsys: Any) -> None:
 
 
 def test_what_is_repeated_whole_or_gathered_is_told_on_request(tmp_path: Path, capsys: Any) -> None:
-    text = product(WHOLE, WHOLE, "dot_general")
+    text = product(WHOLE, WHOLE, "dot_general").replace(
+        ") -> tensor<8x8xf32> {", f') -> (tensor<8x8xf32> {{mhlo.sharding = "{WHOLE}"}}) {{'
+    )
     assert findings(text, tmp_path, capsys) == []
     assert findings(text, tmp_path, capsys, "--perf") == [
         ("remark", "SP242", 3), ("remark", "SP243", 2), ("remark", "SP243", 2),

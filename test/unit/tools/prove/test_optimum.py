@@ -61,7 +61,7 @@ def test_a_large_weight_stays_where_it_is() -> None:
     """x f32[8,1024] is 32 KiB and w f32[1024,512] 2 MiB: x goes to columns, and the partial products are scattered.
 
     Of x a device has 16 KiB and receives half of that, 8192 bytes; of its partial f32[8,512], which is 16 KiB, it
-    receives half, 8192 bytes; two latencies; its tiles of w, x and the product through memory, and x twice for the exchange.
+    receives half, 8192 bytes; two latencies; its tiles of w, x and the product through memory, and x twice more.
     """
     best = witness(product(8, 1024, 512)).cheapest()
     memory = 4 * (512 * 512 + 8 * 512 + 8 * 512) + 2 * 4 * 8 * 512
