@@ -33,6 +33,7 @@ borders of those that they stand for. Complexity: O(operands x MOST + ops x FAR)
 from __future__ import annotations
 
 import enum
+import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from math import prod
@@ -47,8 +48,7 @@ MATRIX = 2  # dimensions of more than one element that products read in either o
 FAR = 64  # fusions that are looked at between two that need one value
 IN_MEMORY = Row((), Operands.PASSED, Result.WRITTEN, Flops.NONE, "a border")
 SAME_ARRAY = Row((), Operands.FUSED, Result.VIEW, Flops.NONE, "a constraint: the operand's array")
-_KNOWN: dict[int, tuple[Block, Mapping[int, Borders]]] = {}  # by the body's identity
-MOST_KNOWN = 16  # programs
+_KNOWN: dict[int, Mapping[int, Borders]] = {}  # by the body's identity, as long as the body lives
 BORDERS = frozenset({OpKind.ENTER_REGION, OpKind.LEAVE_REGION, OpKind.ENTER_MANUAL, OpKind.CONTROL_FLOW})
 
 
@@ -74,21 +74,16 @@ UNTOUCHED = Borders((0,), (False,), Flops.NONE)  # what passes a barrier
 
 
 def borders(program: Program) -> Mapping[int, Borders]:
-    """The borders of every op by number. Kept for the programs that were asked about last.
-
-    Those of a folded program are what ``know_borders`` was told.
-    """
-    body, found = _KNOWN.get(id(program.body), (None, None))
-    if found is None or body is not program.body:
-        return know_borders(program.body, _Analysis(program).borders())
-    return found
+    """The borders of every op by number. Those of a folded program are what ``know_borders`` was told."""
+    found = _KNOWN.get(id(program.body))
+    return know_borders(program.body, _Analysis(program).borders()) if found is None else found
 
 
 def know_borders(body: Block, found: Mapping[int, Borders]) -> Mapping[int, Borders]:
-    """Keeps the borders of the ops of a program, by its body, and returns them."""
-    for key in list(_KNOWN)[: len(_KNOWN) + 1 - MOST_KNOWN]:
-        _KNOWN.pop(key, None)
-    _KNOWN[id(body)] = body, found
+    """Keeps the borders of the ops of a program for as long as its body lives, and returns them."""
+    if id(body) not in _KNOWN:
+        weakref.finalize(body, _KNOWN.pop, id(body), None).atexit = False
+    _KNOWN[id(body)] = found
     return found
 
 

@@ -109,7 +109,7 @@ class Op:
         return f"{self.name} @{self.target}" if self.target else self.name
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Block:
     """The ops of a block in order; ``returned`` are the operands of its terminator."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections import defaultdict
 
 import pytest
@@ -319,6 +321,22 @@ def test_a_folded_program_has_the_borders_of_the_ops_it_stands_for(count: int) -
         else:
             assert few[rep] == whole[number]
     assert [whole[op.number].writes for op in program.body.ops[1:3]] == [(False,), (True,)]
+
+
+def test_a_folded_program_keeps_its_borders_while_others_are_asked_about_and_no_longer() -> None:
+    """A search asks again after it planned many others; one value of this folded program has several makers."""
+    text = "".join(LAYER.format(now=now, before=f"%y{now - 1}" if now else "%x") for now in range(16))
+    main = f"(%x: {MATRIX}, %w: {MATRIX}) -> {MATRIX} {{\n{text}    return %y15 : {MATRIX}\n  }}\n}}"
+    folded = fold(read(HEAD + main), {})
+    assert folded.repeats
+    before = borders(folded.program)
+    others = [read(f"{HEAD}(%x: {MATRIX}) -> {MATRIX} {{\n    return %x : {MATRIX}\n  }}\n}}") for _ in range(50)]
+    assert [borders(other) for other in others] == [{}] * 50
+    assert borders(folded.program) == before
+    body = weakref.ref(folded.program.body)
+    del folded
+    gc.collect()
+    assert body() is None
 
 
 @pytest.mark.parametrize("name", ["lstm_train", "norms", "transformer_scanned"])
