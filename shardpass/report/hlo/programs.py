@@ -45,7 +45,7 @@ def partitioned_text(data: Given, file: str) -> str | None:
     """
     if isinstance(data, LargeFile):
         return None
-    raw = data.encode() if isinstance(data, str) else data
+    raw = data.encode("utf-8", "replace") if isinstance(data, str) else data
     if format_of(raw) not in (Format.HLO_TEXT, Format.HLO_PROTO):
         return None
     text = hlo_text_of(raw, file)
