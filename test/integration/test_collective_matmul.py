@@ -125,7 +125,7 @@ def test_what_the_plan_lists_is_what_is_built(shape, backward, which):
     assert "SP313" not in [remark.code for remark in remarks]
     assert len(built) == len(plan.loops)
     for loop in plan.loops:
-        cost = loop.price(loop.profile)
+        cost = loop.price(loop.machine)
         held = f"a device holds {loop.held} bytes of it in place of {loop.pair.bytes}"
         seconds = f"modelled time {cost.in_turn * 1e6:.1f} us in place of {cost.apart * 1e6:.1f} us"
         found = next(told for told in built if f"{loop.kind} of " in told and held in told and seconds in told)
@@ -148,38 +148,39 @@ def test_memory_and_time_in_the_plan():
     """
     tile, hidden, row = 2**17, 32 * 1024 * 4, 32 * 256 * 4
     arguments = 2 * tile + row
-    apart, in_turn = (plan_module(lowered((8, 1), False), matmul_loops=which) for which in ("off", "all"))
+    text = lowered((8, 1), False)
+    apart, in_turn = (plan_module(text, matmul_loops=which, machine="default") for which in ("off", "all"))
     assert apart.loops is None
     # x @ w1: its rows are contracted, so that a term of hidden's size is held beside the sum
     assert [loop.held for loop in in_turn.loops] == [4 * tile + hidden, 4 * tile]
     first, second = arguments + row + 4 * tile + 2 * hidden, arguments + row + 4 * tile + hidden
     assert in_turn.alive.peak == max(first, second)
     assert apart.alive.peak >= arguments + 8 * tile + hidden
-    # the default machine: 10 us and 50 GB/s; the products take longer than their tiles
+    # the machine default: 10 us and 50 GB/s; the products take longer than their tiles
     collective = 10e-6 + 7 * tile / 50e9
     assert apart.seconds() == pytest.approx(2 * collective)
     # a block takes a tile and hidden values whole, and an eighth of a row of 256: the contracted one, or the result
     touched = tile + hidden + row // 8
     for loop in in_turn.loops:
-        cost = loop.price(loop.profile)
+        cost = loop.price(loop.machine)
         assert cost.collective == pytest.approx(collective)
         hop = 10e-6 + tile / 50e9
-        each = max(32 * 1024 * 256 / 8 / loop.profile.products, touched / loop.profile.copies)
+        each = max(2 * 32 * 1024 * 256 / 8 / loop.machine.rate("f32"), touched / loop.machine.memory_bandwidth)
         rounds = [max(hop, blocks * each) for blocks in (2, 2, 2, 1)]
         assert cost.in_turn == pytest.approx(each + sum(rounds))
-    beside = sum(loop.price(loop.profile).beside for loop in in_turn.loops)
+    beside = sum(loop.price(loop.machine).beside for loop in in_turn.loops)
     assert in_turn.seconds() == pytest.approx(beside)
 
 
 def test_the_total_of_an_explanation_counts_what_loops_take_beyond_their_products():
     """The forward layer over 8 devices, by arithmetic: 7 permutes of a tile each, which pass behind products."""
-    tile, hidden, row, work = 2**17, 32 * 1024 * 4, 32 * 256 * 4, 32 * 1024 * 256
-    found = shardpass.explain(lowered((8, 1), False), matmul_loops="all")
-    machine = found.plan.loops[0].profile
+    tile, hidden, row, work = 2**17, 32 * 1024 * 4, 32 * 256 * 4, 2 * 32 * 1024 * 256
+    found = shardpass.explain(lowered((8, 1), False), matmul_loops="all", machine="default")
+    machine = found.plan.loops[0].machine
     hop = 10e-6 + tile / 50e9
-    each = max(work / 8 / machine.products, (tile + hidden + row // 8) / machine.copies)
+    each = max(work / 8 / machine.rate("f32"), (tile + hidden + row // 8) / machine.memory_bandwidth)
     in_turn = each + sum(max(hop, blocks * each) for blocks in (2, 2, 2, 1))
-    product = max(work / machine.products, (8 * tile + hidden + row) / machine.copies)
+    product = max(work / machine.rate("f32"), (8 * tile + hidden + row) / machine.memory_bandwidth)
     assert found.seconds == pytest.approx(2 * (in_turn - product))
     assert found.seconds == pytest.approx(sum(row.seconds for row in found.rows))
     assert found.seconds < 0.75 * 2 * 7 * hop  # the permutes one after the other
@@ -215,12 +216,13 @@ module attributes {mhlo.num_partitions = 4 : i32} {
 
 
 def test_a_sum_that_is_scattered_in_turn():
-    found = shardpass.explain(SCATTERED, matmul_loops="all")
+    found = shardpass.explain(SCATTERED, matmul_loops="all", machine="default")
     (loop,) = found.loops
     assert (loop.kind, loop.steps, loop.bytes_each) == ("reduce_scatter", 3, 256 * 1024 * 4 // 4)
     permutes = sum(row.seconds for row in found.rows if row.kind == "collective_permute")
-    machine = found.plan.loops[0].profile  # the product takes tiles of 256 x 256 and 256 x 1024
-    product = max(256 * 256 * 1024 / machine.products, (256 * 256 + 2 * 256 * 1024) * 4 / machine.copies)
+    machine = found.plan.loops[0].machine  # the product takes tiles of 256 x 256 and 256 x 1024
+    touched = (256 * 256 + 2 * 256 * 1024) * 4
+    product = max(2 * 256 * 256 * 1024 / machine.rate("f32"), touched / machine.memory_bandwidth)
     assert permutes == pytest.approx(loop.in_turn - product)
     exchange = 10e-6 + 256 * 256 * 4 * 3 / 4 / 50e9  # of x, three of its four blocks
     assert found.seconds == pytest.approx(exchange + permutes)
