@@ -55,5 +55,5 @@ def test_memory_is_near_xlas_statistics(table: dict[str, Measured]) -> None:
 @pytest.mark.parametrize("name", [name for name in EVERY if name not in FEW])
 def test_every_program(name: str, table: dict[str, Measured]) -> None:
     found = measured(name, table)
-    assert abs(found.bytes - found.hlo_bytes) <= found.hlo_collectives
+    assert found.is_exact
     assert found.of_user == found.rows
