@@ -1,6 +1,6 @@
 // case 3: a reducer that keeps the last number that is not zero depends on the order of the elements. Of two reduced
 // dimensions a split of the first keeps the order, so that parts can be joined; a split of the second is undone first.
-// RUN: shardpass-opt %s partition --verify-diagnostics | FileCheck %s
+// RUN: shardpass-opt %s 'partition{effort=0}' --verify-diagnostics | FileCheck %s
 // RUN: shardpass-run %s partition --devices 4 --check
 
 // Rows over axis 0 (500 of 1000), columns over axis 1 (300 of 600): columns are gathered over the minor axis, then the results

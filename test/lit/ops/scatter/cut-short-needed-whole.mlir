@@ -1,6 +1,6 @@
 // case 5: every update writes the first 6 of 16 columns, and no index says otherwise. The dimension is needed whole,
 // and a remark says what gathering it costs.
-// RUN: shardpass-opt %s partition --verify-diagnostics | FileCheck %s
+// RUN: shardpass-opt %s 'partition{effort=0}' --verify-diagnostics | FileCheck %s
 // RUN: shardpass-run %s partition --devices 4 --check
 
 // A device lacks 8 rows of 12 columns of 4 bytes: 384.
