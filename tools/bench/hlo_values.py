@@ -8,12 +8,11 @@ its result, and not as what its body writes.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Set
+from collections.abc import Set
 from dataclasses import dataclass
-from math import prod
 
 from shardpass.element_types import element_type
+from shardpass.hlo.read import HloOp, read_program
 
 WRITES_NOTHING = frozenset(
     {
@@ -30,15 +29,6 @@ WRITES_NOTHING = frozenset(
         "opt-barrier",
     }
 )
-
-_HEAD = re.compile(r"^(ENTRY )?%([\w.\-]+) \(.*\{$")
-_INSTRUCTION = re.compile(r"^\s+(?:ROOT )?%([\w.\-]+) = ")
-_ARRAY = re.compile(r"([a-z]\w*)\[([\d,]*)\]")
-_OPCODE = re.compile(r"\s*([\w\-]+)\(")
-_NAME = re.compile(r'op_name="((?:[^"\\]|\\.)*)"')
-_CALLED = re.compile(r"(?:body|condition|to_apply|true_computation|false_computation)=%([\w.\-]+)")
-_BRANCHES = re.compile(r"branch_computations=\{([^}]*)\}")
-_ELEMENT = re.compile(r" get-tuple-element\(.*?%([\w.\-]+)\), index=(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,80 +52,27 @@ class Value:
     kind: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Instruction:
-    name: str
-    sizes: tuple[Size, ...]
-    opcode: str
-    rest: str
-
-    @property
-    def op_name(self) -> str:
-        match = _NAME.search(self.rest)
-        return match[1].replace("\\'", "'") if match else ""
-
-
 def values_in(text: str, loops: Set[str]) -> list[Value]:
     """The values that the module ``text`` writes. ``loops``: the op_names of the program's own loops."""
-    entry, computations = _computations(text)
-    used = {(name, int(place)) for name, place in _ELEMENT.findall(text)}
+    program = read_program(text)
+    every = [op for one in program.computations.values() for op in one.ops.values()]
+    used = {(op.operands[0], op.number) for op in every if op.opcode == "get-tuple-element"}
     values: list[Value] = []
-    left, seen = [entry], {entry}
+    left, seen = [program.entry], {program.entry}
     while left:
-        for one in computations.get(left.pop(), ()):
-            if one.opcode == "while" and one.op_name not in loops:
-                sizes = [size for place, size in enumerate(one.sizes) if (one.name, place) in used]
-                values += [Value(size, one.op_name, "while") for size in sizes]
-            elif one.opcode in ("while", "conditional", "call"):
-                fresh = [name for name in _called(one.rest) if name not in seen]
+        for op in program.computations[left.pop()].ops.values():
+            sizes = [Size(shape.element, shape.elements) for shape in op.shapes if shape.element != "token"]
+            if op.opcode == "while" and op.stack not in loops:
+                read = [size for place, size in enumerate(sizes) if (op.name, place) in used]
+                values += [Value(size, op.stack, "while") for size in read]
+            elif op.opcode in ("while", "conditional", "call"):
+                fresh = [name for _, name in op.called if name not in seen]
                 seen.update(fresh)
                 left += fresh
-            elif one.opcode not in WRITES_NOTHING:
-                values += [Value(size, one.op_name, _kind(one)) for size in one.sizes]
+            elif op.opcode not in WRITES_NOTHING:
+                values += [Value(size, op.stack, _kind(op)) for size in sizes]
     return values
 
 
-def _kind(one: _Instruction) -> str:
-    return f"fusion {one.name.rstrip('.0123456789')}" if one.opcode == "fusion" else one.opcode
-
-
-def _called(rest: str) -> Iterator[str]:
-    yield from _CALLED.findall(rest)
-    for names in _BRANCHES.findall(rest):
-        yield from (name.strip().removeprefix("%") for name in names.split(","))
-
-
-def _computations(text: str) -> tuple[str, dict[str, list[_Instruction]]]:
-    """The name of the entry, and the instructions of each computation."""
-    entry, computations = "", dict[str, list[_Instruction]]()
-    now: list[_Instruction] = []
-    for line in text.splitlines():
-        head = _HEAD.match(line)
-        if head:
-            now = computations[head[2]] = []
-            entry = head[2] if head[1] else entry
-        elif made := _INSTRUCTION.match(line):
-            now.append(_instruction(made[1], line[made.end() :]))
-    return entry, computations
-
-
-def _instruction(name: str, rest: str) -> _Instruction:
-    end = _end_of_tuple(rest) if rest.startswith("(") else rest.index(" ")
-    opcode = _OPCODE.match(rest, end)
-    assert opcode is not None, rest
-    arrays = _ARRAY.findall(rest[:end])
-    sizes = [Size(element, prod(_numbers(dims))) for element, dims in arrays if element != "token"]
-    return _Instruction(name, tuple(sizes), opcode[1], rest[opcode.end() :])
-
-
-def _end_of_tuple(text: str) -> int:
-    depth = 0
-    for place, letter in enumerate(text):
-        depth += (letter == "(") - (letter == ")")
-        if depth == 0:
-            return place + 1
-    raise ValueError(f"a type without an end: {text}")
-
-
-def _numbers(text: str) -> list[int]:
-    return [int(number) for number in text.split(",") if number]
+def _kind(op: HloOp) -> str:
+    return f"fusion {op.name.rstrip('.0123456789')}" if op.opcode == "fusion" else op.opcode
