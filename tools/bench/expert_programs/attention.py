@@ -14,8 +14,8 @@ from tools.bench.expert_programs.form import (
     Annotated,
     Axes,
     Constrain,
-    Form,
     Formula,
+    JaxForm,
     P,
     array,
     exchanged,
@@ -25,7 +25,7 @@ from tools.bench.expert_programs.layers import attend, causal, mean_square
 
 
 @dataclass(frozen=True)
-class Ulysses(Form):
+class Ulysses(JaxForm):
     """Sequences outside of attention, heads inside. ``train``: gradients of queries, keys and values too."""
 
     source = "Jacobs et al., DeepSpeed Ulysses, arXiv:2309.14509, section 3.2: an all_to_all of q, k, v and the output"
@@ -61,7 +61,7 @@ class Ulysses(Form):
 
 
 @dataclass(frozen=True)
-class GatheredKeys(Form):
+class GatheredKeys(JaxForm):
     """Context parallelism: queries stay, keys and values of few heads are gathered."""
 
     source = "The Llama 3 Herd of Models, arXiv:2407.21783, section 3.3.2: keys and values are all-gathered"
@@ -91,7 +91,7 @@ class GatheredKeys(Form):
 
 
 @dataclass(frozen=True)
-class Ring(Form):
+class Ring(JaxForm):
     """Keys and values go round a ring of devices, in a loop of a shard_map; softmax is summed up block by block."""
 
     source = "Liu et al., Ring Attention, arXiv:2310.01889: each block of keys and values is sent to the next device"

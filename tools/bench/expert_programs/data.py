@@ -8,7 +8,18 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from tools.bench.expert_programs.form import F32, Annotated, Axes, Constrain, Form, Formula, P, array, gathered, summed
+from tools.bench.expert_programs.form import (
+    F32,
+    Annotated,
+    Axes,
+    Constrain,
+    Formula,
+    JaxForm,
+    P,
+    array,
+    gathered,
+    summed,
+)
 from tools.bench.expert_programs.layers import mean_square
 from tools.bench.underspecified_programs.layers import adam, sgd
 
@@ -26,7 +37,7 @@ def perceptron(weights: Weights, x: Any, constrain: Constrain, batch: Any) -> An
 
 
 @dataclass(frozen=True)
-class Zero(Form):
+class Zero(JaxForm):
     """A step of Adam in f32 over MLP blocks. ``stage`` splits 1 the moments, 2 the gradients, 3 the weights too.
 
     ``parts``: small batches, one after the other, whose gradients are added up (stage 2).
@@ -80,7 +91,7 @@ class Zero(Form):
 
 
 @dataclass(frozen=True)
-class Hybrid(Form):
+class Hybrid(JaxForm):
     """HSDP: a step of SGD in f32. Weights are split over data and repeated over dcn, the batch is split over both."""
 
     source = "Zhao et al., FSDP, arXiv:2304.11277, section 3.2.2: across the slow links, the split gradients are summed"

@@ -14,8 +14,8 @@ from tools.bench.expert_programs.form import (
     Annotated,
     Axes,
     Constrain,
-    Form,
     Formula,
+    JaxForm,
     P,
     array,
     exchanged,
@@ -25,7 +25,7 @@ from tools.bench.expert_programs.layers import mean_square
 
 
 @dataclass(frozen=True)
-class Experts(Form):
+class Experts(JaxForm):
     """A layer of experts of the sizes of Mixtral 8x7B's, one a device, each token to one expert; with gradients.
 
     ``groups`` of tokens, one a device, have places for so many tokens at each expert (``capacity``).

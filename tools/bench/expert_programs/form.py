@@ -10,6 +10,7 @@ apart from those of ``shardpass.cost``, to which they are a witness.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -50,27 +51,39 @@ class Annotated:
     results: Any
 
 
-class Form:
+class Form(ABC):
     """``waits``: the plan adds partial sums of several products before it completes them."""
 
     source: ClassVar[str]
     waits: ClassVar[bool] = False
 
     @property
+    @abstractmethod
     def axes(self) -> Axes:
         """The mesh: names and sizes, major to minor."""
-        raise NotImplementedError
 
-    def program(self, constrain: Constrain) -> Annotated:
-        """The program with its annotations."""
-        raise NotImplementedError
-
+    @abstractmethod
     def formula(self) -> Formula | None:
         """None where no plan was published."""
-        raise NotImplementedError
+
+    @abstractmethod
+    def text(self) -> str:
+        """StableHLO."""
+
+    def count(self, *names: str) -> int:
+        """Devices along the axes ``names``."""
+        return prod(size for name, size in self.axes if name in names)
+
+
+class JaxForm(Form):
+    """A form that is written in JAX."""
+
+    @abstractmethod
+    def program(self, constrain: Constrain) -> Annotated:
+        """The program with its annotations."""
 
     def text(self) -> str:
-        """StableHLO as JAX lowers it."""
+        """StableHLO as JAX lowers the program."""
         names, sizes = zip(*self.axes, strict=True)
         mesh = AbstractMesh(sizes, names, axis_types=(AxisType.Auto,) * len(names))
 
@@ -82,10 +95,6 @@ class Form:
         jitted = jax.jit(made.function, in_shardings=specs, out_shardings=named(mesh, made.results), keep_unused=True)
         text: str = jitted.trace(*made.arguments).lower(lowering_platforms=("cpu",)).as_text(debug_info=True)
         return text
-
-    def count(self, *names: str) -> int:
-        """Devices along the axes ``names``."""
-        return prod(size for name, size in self.axes if name in names)
 
 
 @lru_cache(maxsize=64)

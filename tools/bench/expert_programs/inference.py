@@ -14,8 +14,8 @@ from tools.bench.expert_programs.form import (
     Annotated,
     Axes,
     Constrain,
-    Form,
     Formula,
+    JaxForm,
     P,
     array,
     gathered,
@@ -28,7 +28,7 @@ POPE = "Pope et al., Efficiently Scaling Transformer Inference, arXiv:2211.05102
 
 
 @dataclass(frozen=True)
-class Decode(Form):
+class Decode(JaxForm):
     """One token of each sequence, the likeliest, beside caches of keys and values that are split by heads."""
 
     source = (
@@ -87,7 +87,7 @@ class Decode(Form):
 
 
 @dataclass(frozen=True)
-class _Mlp(Form):
+class _Mlp(JaxForm):
     """An MLP block of PaLM 540B on a torus x*y*z; activations arrive and leave in one layout."""
 
     x: int = 4

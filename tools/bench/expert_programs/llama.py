@@ -13,8 +13,8 @@ from tools.bench.expert_programs.form import (
     Annotated,
     Axes,
     Constrain,
-    Form,
     Formula,
+    JaxForm,
     P,
     array,
     gathered,
@@ -46,7 +46,7 @@ SPECS = {
 
 
 @dataclass(frozen=True)
-class FsdpTensor(Form):
+class FsdpTensor(JaxForm):
     """Weights over both axes, the batch over fsdp, heads and hidden units over tensor.
 
     ``sequence``: what lies between the layers' products is split along the sequence, too.
@@ -100,7 +100,7 @@ class FsdpTensor(Form):
 
 
 @dataclass(frozen=True)
-class FsdpRemat(Form):
+class FsdpRemat(JaxForm):
     """Weights and the batch over one axis; each layer is computed again in the backward pass."""
 
     source = (

@@ -16,6 +16,7 @@ from tools.bench.expert_programs.form import (
     Constrain,
     Form,
     Formula,
+    JaxForm,
     P,
     array,
     summed,
@@ -40,7 +41,7 @@ LAYER = {  # of a Llama layer
 
 
 @dataclass(frozen=True)
-class MegatronMlp(Form):
+class MegatronMlp(JaxForm):
     """An MLP block of GPT-3 175B, with the gradients of its weights and of its input."""
 
     source = MEGATRON + "section 3, figure 3a: an all_reduce forward (g), one backward (f)"
@@ -72,7 +73,7 @@ class MegatronMlp(Form):
 
 
 @dataclass(frozen=True)
-class TiedEmbedding(Form):
+class TiedEmbedding(JaxForm):
     """A table of words, split over the vocabulary, in front of a model and behind: lookup, logits, cross entropy."""
 
     source = (
@@ -128,7 +129,7 @@ GPT = {
 
 
 @dataclass(frozen=True)
-class DataTensor(Form):
+class DataTensor(JaxForm):
     """A training step of a transformer in f32, all weights annotated and nothing between them."""
 
     source = (
