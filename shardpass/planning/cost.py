@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from shardpass.planning.clock import Clock, clock_of
 from shardpass.planning.fold import Folded
-from shardpass.planning.op_prices import RETURNED as RETURNED
 from shardpass.planning.op_prices import op_prices
 from shardpass.planning.plan import ProgramPlan
 

@@ -29,8 +29,8 @@ from shardpass.ops.splits.prime_mesh import PrimeMesh
 from shardpass.planning.borders import borders
 from shardpass.planning.choose import Choices, Decided
 from shardpass.planning.copies import Copies, Held
-from shardpass.planning.cost import RETURNED
 from shardpass.planning.fold import Folded
+from shardpass.planning.op_prices import RETURNED
 from shardpass.program.program import Array, Block, Op, OpKind
 from shardpass.sharding import Sharding
 

@@ -26,7 +26,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from shardpass.cost.fusion import Flops
 from shardpass.cost.machine import IDEAL, Machine
 from shardpass.ops.splits.assign import Side, complete
 from shardpass.ops.splits.prime_mesh import PrimeMesh
@@ -171,9 +170,8 @@ class _Planner:
         if op.model.looks_on:
             wanted = [one.sharding for one in held]
         choice = self.choices.of(op.model, op.mesh, held, types, wanted, self.borders[op.number])
-        way, at = self.shardings.ways.get(op.number), self.borders[op.number]
-        costs_nothing = at.flops is Flops.NONE and not any(at.writes)  # a tie, which the values around decide better
-        if way is not None and not costs_nothing and dict(way) != choice.factors:
+        way = self.shardings.ways.get(op.number)
+        if way is not None and dict(way) != choice.factors:
             self.ways[op.number] = way
             choice = self.choices.of(op.model, op.mesh, held, types, wanted, self.borders[op.number], way)
         if self.program.pinned.isdisjoint(op.results):

@@ -34,7 +34,6 @@ from shardpass.cost.machine import IDEAL, Machine
 from shardpass.planning.choose import Decided
 from shardpass.planning.cost import price
 from shardpass.planning.descent import Descent, Point, Settled
-from shardpass.planning.fold import Folded
 from shardpass.planning.moves import whole_axes
 from shardpass.planning.planner import plan_decided
 from shardpass.planning.solve.result import Result
@@ -151,19 +150,9 @@ class Search(Descent):
     that led there.
     """
 
-    def __init__(
-        self,
-        program: Program,
-        barriers: Mapping[int, str],
-        effort: int,
-        machine: Machine,
-        folded: Folded | None = None,
-        decided: Decided | None = None,
-    ) -> None:
-        super().__init__(program, barriers, effort, machine, folded, decided)
-        self.candidates: list[tuple[Point, tuple[Settled, ...]]] = []
-        self.solved: Result | None = None
-        self.why = ""  # there is no bound
+    candidates: list[tuple[Point, tuple[Settled, ...]]]
+    solved: Result | None = None
+    why: str = ""  # there is no bound
 
     def settle_results(self) -> None:
         """Fixes main's results that follow from what the user fixed, and tiles that are shown, before ``run``."""
@@ -182,6 +171,7 @@ class Search(Descent):
 
     def run(self) -> None:
         """Solves, and descends from the best point where the tables leave something out."""
+        self.candidates = []
         solver = self._solver()
         if solver is not None:
             self._solve(solver)

@@ -35,6 +35,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from shardpass.cost.fusion import Flops
 from shardpass.ops.model import OpModel
 from shardpass.ops.splits.factors import Axes, DimAxes, pair_rules
 from shardpass.ops.splits.prime_mesh import PrimeMesh
@@ -452,7 +453,8 @@ class _Network:
                 self._hold(value)
             return
         variable = self._new()
-        if op.number not in self.estimate.folded.parts and len(operands) == len(op.operands):
+        costs = at.flops is not Flops.NONE or any(at.writes)  # else its ways are ties, left to the planner
+        if costs and op.number not in self.estimate.folded.parts and len(operands) == len(op.operands):
             self.ways[op.number] = variable, found
         self.own.append(Table((variable,), often * np.array([way.cost for way in found])))
         for place, value in enumerate(operands):
