@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shardpass.cost.collective import PERMUTE, Axis, Collective, whole_of
+from shardpass.cost.links import Link
 from shardpass.cost.machine import Machine
 
 IntArray = NDArray[np.int64]
@@ -83,13 +84,15 @@ def _cut(axis: Axis, borders: Sequence[int]) -> list[Axis]:
 
 def tier_of(machine: Machine, groups: IntArray) -> int:
     """The innermost tier of links that joins the members of every group."""
-    for tier, link in enumerate(machine.links):
-        if link.devices is None:
-            return tier
-        blocks = groups // link.devices
-        if (blocks == blocks[:, :1]).all():
-            return tier
-    raise AssertionError("the last tier of a machine joins all devices")
+    return next(tier for tier, link in enumerate(machine.links) if _joins(link, groups))
+
+
+def _joins(link: Link, groups: IntArray) -> bool:
+    """Whether the members of every group are in one block of ``link``; the last link of a machine joins all devices."""
+    if link.devices is None:
+        return True
+    blocks = groups // link.devices
+    return bool((blocks == blocks[:, :1]).all())
 
 
 def _farthest(machine: Machine, pairs: IntArray) -> Axis:

@@ -20,6 +20,7 @@ from shardpass.redistribute.between.schedule import Message
 from shardpass.redistribute.between.sides import Box, Side
 from shardpass.redistribute.between.waves import MovedArray, Wave
 from shardpass.redistribute.between.written import written
+from shardpass.redistribute.program.digits import Unproven
 from shardpass.redistribute.terms.choice import show_seconds
 from shardpass.redistribute.terms.limit import show_bytes
 
@@ -155,7 +156,7 @@ class TransferPlan:
                 start, stop = side.boxes[sender]
                 if all(a <= c and d <= b for a, b, c, d in zip(start, stop, *box, strict=True)):
                     return tiles[sender][cut(box, start)]
-        raise AssertionError(f"device {sender} does not have {box}")
+        raise Unproven(f"device {sender} does not have {box}")
 
     def json(self) -> str:
         """The schedule as text (docs/device_sets.md)."""
