@@ -88,14 +88,6 @@ ATTRIBUTE = Code(
     "op that you write by hand needs the same attributes.",
     exception=RedistributionError,
 )
-PROFILE = Code(
-    "SP411",
-    "there is no cost profile {name!r}",
-    "use one of the profiles {known}, or a file NAME.json that holds one",
-    explanation="A profile says how long a collective takes on a machine: a time for each collective, and a time for "
-    "each byte. The planner uses it to choose between plans with few steps and plans with few bytes.",
-    exception=RedistributionError,
-)
 MEMORY_LIMIT = Code(
     "SP412",
     "{limit!r} is not a memory limit",

@@ -79,7 +79,7 @@ def suggest(
     ``memory_limit``: of a device, bytes or text as "16GiB". ``effort``: 1, or 2 to look longer. ``machine``: for which
     the program is decided, and by which figures are modelled, as ``explain`` takes it; ``profile``: its old name.
 
-    Raises ShardpassError: SP801 to SP804, SP411 to SP414, and what lowering and import raise.
+    Raises ShardpassError: SP801 to SP804, SP412 to SP414, and what lowering and import raise.
     """
     over = read_mesh(mesh)
     effort = effort_of("suggest", effort, 1)

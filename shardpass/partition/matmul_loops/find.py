@@ -133,8 +133,3 @@ def _scatter(op: Any, devices: int) -> Candidate | None:
     if shape_of(value)[dim] % groups.shape[1]:
         return None
     return Candidate(op, groups, (Part(made, product, product.along_result(dim), None),))
-
-
-def element_of(product: Any) -> str:
-    """The element type that a product multiplies."""
-    return str(product.operands[0].type.element_type)

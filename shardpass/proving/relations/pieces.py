@@ -25,8 +25,6 @@ import numpy.typing as npt
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
-MOST_PIECES = 256
-
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Piece:

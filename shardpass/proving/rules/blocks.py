@@ -24,7 +24,6 @@ from shardpass.proving.relations.terms import Key, Terms
 from shardpass.proving.rules.elementwise import attribute_text, clamped_index, key_of
 
 Labels = Sequence[object]
-_MAPS = ("dimension_numbers", "scatter_dimension_numbers", "slice_sizes", "dimension", "dimensions")
 
 
 def blockwise(

@@ -84,26 +84,6 @@ def known_numbers(terms: Terms, content: Content) -> Ints | None:
     return found
 
 
-def known_array(terms: Terms, content: Content, most: int = 2**22) -> Ints | None:
-    """The numbers of each device's tile, [devices, *shape]; None where they are not known, or many."""
-    if not content.pieces or not content.covered():
-        return None
-    devices = len(content.pieces[0].on)
-    if devices * int(np.prod(content.shape)) > most:
-        return None
-    found = np.zeros((devices, *content.shape), np.int64)
-    for piece in content.pieces:
-        for device in np.flatnonzero(piece.on):
-            box = tuple(slice(a, b) for a, b in zip(piece.lo[device], piece.hi[device], strict=True))
-            grid = np.indices([s.stop - s.start for s in box]).reshape(content.rank, -1) + piece.lo[device][:, None]
-            index = piece.a @ grid + piece.b[device][:, None]
-            value = elements(terms, piece.term, index)
-            if value is None:
-                return None
-            found[device][box] = value.reshape([s.stop - s.start for s in box])
-    return found
-
-
 def elements(terms: Terms, term: int, index: Ints) -> Any:
     """The elements of ``term`` at ``index``, [rank of the term, n], where it is made of known integers alone."""
     if term == terms.position:
