@@ -1,7 +1,8 @@
 """The element types of StableHLO: how each is written, how wide it is, and its NumPy counterpart.
 
 One row a type. ``element_type`` accepts MLIR's spelling (``f32``, ``i32``, ``ui8``, ``i1``,
-``complex<f32>``, ``f8E4M3FN``) and HLO's (``f32``, ``s32``, ``u8``, ``pred``, ``c64``, ``f8e4m3fn``).
+``complex<f32>``, ``f8E4M3FN``), HLO's (``f32``, ``s32``, ``u8``, ``pred``, ``c64``, ``f8e4m3fn``) and NumPy's
+(``float32``, ``int32``, ``uint8``, ``bool``, ``complex64``, ``float8_e4m3fn``).
 Sources: StableHLO specification, "Types"; XLA's ``PrimitiveType`` names.
 """
 
@@ -71,9 +72,10 @@ ELEMENT_TYPES: tuple[ElementType, ...] = (
     _row("complex<f64>", "c128", 128, np.complex128),
 )
 
-_BY_NAME = {name: row for row in ELEMENT_TYPES for name in (row.mlir, row.hlo, row.mlir.lower())}
+_BY_NAME = {row.dtype.name: row for row in ELEMENT_TYPES if row.dtype is not None}
+_BY_NAME |= {name: row for row in ELEMENT_TYPES for name in (row.mlir, row.hlo, row.mlir.lower())}
 
 
 def element_type(name: str) -> ElementType:
-    """The row called ``name`` in MLIR's or HLO's spelling. Raises KeyError where there is none."""
+    """The row called ``name`` in MLIR's, HLO's or NumPy's spelling. Raises KeyError where there is none."""
     return _BY_NAME[name]

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import pkgutil
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, NoReturn
 from unittest import mock
 
-import shardpass.diagnostics
 from shardpass.cli.shardpass import COMMANDS
 from shardpass.diagnostics import Code
+from shardpass.diagnostics.pages import tables
 from tools.processes import ROOT
 
 
@@ -41,14 +40,6 @@ def _parser_of(module: Any) -> argparse.ArgumentParser:
         except _Caught as found:
             return found.parser
     raise AssertionError(f"{module.__name__}.main reads no arguments")
-
-
-def tables() -> Iterator[tuple[str, Code]]:
-    """(module, row) of every row of every ``table_*.py``."""
-    for module in pkgutil.iter_modules(shardpass.diagnostics.__path__):
-        if module.name.startswith("table_"):
-            loaded = importlib.import_module(f"shardpass.diagnostics.{module.name}")
-            yield from ((module.name, row) for row in vars(loaded).values() if isinstance(row, Code))
 
 
 def codes() -> list[Code]:

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, NoReturn
 
     from rich.console import Console
 
@@ -45,8 +45,9 @@ MACHINE_HELP = (
     "that the module names, or SHARDPASS_MACHINE, or h100)"
 )
 MODULE_HELP = (
-    "a StableHLO module: MLIR text or bytecode, a portable or jax.export artefact, HLO text or proto; - is "
-    "stdin, and so is nothing where something is piped in"
+    "a StableHLO module: MLIR text or bytecode, a portable or jax.export artefact, HLO text or proto; or "
+    "train.py:step, the function step of a script, which runs until JAX compiles step; - is stdin, and so is nothing "
+    "where something is piped in"
 )
 
 
@@ -219,7 +220,26 @@ def use_machine(arguments: argparse.Namespace) -> None:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Help that cannot be printed is an error, which argparse lets pass."""
+    """Help that cannot be printed is an error, which argparse lets pass; near names of options are offered."""
+
+    def error(self, message: str) -> NoReturn:
+        super().error(message + self._near(message))
+
+    def _near(self, message: str) -> str:
+        """What was probably meant by the word that ``message`` refuses."""
+        from difflib import get_close_matches
+
+        if unknown := re.match(r"unrecognized arguments: (--[\w-]+)", message):
+            known = [
+                name for action in self._actions for name in action.option_strings if action.help != argparse.SUPPRESS
+            ]
+            word = unknown[1]
+        elif unknown := re.match(r"argument \S+: invalid choice: '([^']*)' \(choose from (.*)\)", message):
+            word, known = unknown[1], re.findall(r"[\w-]+", unknown[2])
+        else:
+            return ""
+        near = [name for name in known if name.endswith(word.lstrip("-"))] or get_close_matches(word, known, 1)
+        return f"; did you mean {near[0]}?" if near else ""
 
     def print_help(self, file: Any = None) -> None:
         print(self.format_help(), end="", file=file)
@@ -260,8 +280,12 @@ def read_module(parser: argparse.ArgumentParser, given: str | None) -> tuple[byt
 def module_at(path: str) -> tuple[bytes | LargeFile, str]:
     """As ``read_input``; a large file is left to who parses it, and what is large on stdin becomes one.
 
-    Raises ShardpassError: SP120 as ``read_input``, SP121 where there is no room for a file of what comes from stdin.
+    ``FILE.py:FUNCTION`` is the program of a function of a script (``shardpass.cli.script``).
+
+    Raises ShardpassError: SP120 as ``read_input``, SP121 where there is no room for a file of what comes from stdin,
+    SP141 and SP142 where the script has no such program.
     """
+    from shardpass.cli.script import is_script, program_of
     from shardpass.ir.doors import LargeFile
 
     if path == "-":
@@ -271,6 +295,8 @@ def module_at(path: str) -> tuple[bytes | LargeFile, str]:
             return spooled(sys.stdin.buffer), STDIN
         except (OSError, ValueError) as error:
             raise _cannot_read(path, error) from None
+    if is_script(path):
+        return program_of(path)
     large = LargeFile.at(path)
     return read_input(path) if large is None else (large, path)
 

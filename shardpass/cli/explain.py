@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,6 +22,7 @@ from shardpass.cli.common import (
     write_output,
 )
 from shardpass.cli.onnx_input import add_onnx_options, as_module, is_model
+from shardpass.cli.script import script_folder
 
 if TYPE_CHECKING:
     from shardpass.ir.doors import Given
@@ -41,7 +43,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argument_parser("shardpass-explain", DESCRIPTION)
     add = parser.add_argument
-    add("module", nargs="?", metavar="MODULE", help=f"{MODULE_HELP}; or an ONNX model")
+    add(
+        "module",
+        nargs="?",
+        metavar="MODULE",
+        help=f"{MODULE_HELP}; or an ONNX model; or a code such as SP240, to read what it means",
+    )
     add("--json", action="store_true", help="print JSON")
     add("--html", metavar="FILE", help="write a page of HTML that needs no other file")
     add(
@@ -126,6 +133,8 @@ def _run(argv: Sequence[str]) -> int:
     parser = _parser()
     args = parser.parse_args(argv)
     use_machine(args)
+    if args.module is not None and re.fullmatch(r"SP[0-9]{3}", args.module) and not os.path.exists(args.module):
+        return _explain_code(args.module)
 
     import json
     from dataclasses import replace
@@ -133,7 +142,7 @@ def _run(argv: Sequence[str]) -> int:
     data, file = read_module(parser, args.module)
     named = is_model(data, file)  # whose shardings --mesh is for
     data = as_module(parser, data, file, args)
-    folders = [Path.cwd(), *map(Path, args.source)]
+    folders = [Path.cwd(), *map(Path, (*args.source, *script_folder(args.module)))]
     given = ("machine", "effort", "matmul_loops", "constraints", "partitioner")
     taken: dict[str, Any] = {name: getattr(args, name) for name in given}
     taken["folders"] = folders
@@ -164,6 +173,17 @@ def _run(argv: Sequence[str]) -> int:
         from shardpass.report.text import text
 
         print(text(found, _width(), by=args.group_by, sort=args.sort, top=args.top))
+    return 0
+
+
+def _explain_code(id: str) -> int:
+    from shardpass.diagnostics.pages import code_of, section
+    from shardpass.diagnostics.table_driver import NO_CODE
+
+    row = code_of(id)
+    if row is None:
+        raise NO_CODE.error(id=id)
+    print("\n".join(section(row)).strip().removeprefix("### "))
     return 0
 
 

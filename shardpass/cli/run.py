@@ -206,7 +206,7 @@ def print_trial(trial: Trial, file: str, modelled: Explanation) -> None:
 
     if trial.collectives:
         console.print(
-            f"{show_seconds(modelled.seconds)} by profile {modelled.profile}, one after the other", markup=False
+            f"{show_seconds(modelled.seconds)} on machine {modelled.profile}, one after the other", markup=False
         )
     if words := step_text(modelled):
         console.print(words, markup=False, soft_wrap=True)

@@ -236,6 +236,30 @@ FOREIGN = Code(
     "exception, or gave back what it may not. The place is the line of that code. See [Write a pass](howto/pass.md).",
 )
 
+SCRIPT_FAILED = Code(
+    "SP141",
+    "the script ended before JAX compiled {function}: {reason}",
+    remedy="run the script alone; on one machine JAX_NUM_CPU_DEVICES=8 gives it eight virtual devices, and arguments "
+    "stand behind the function: 'train.py:step --batch 8'",
+    explanation="`shardpass explain train.py:step` runs the script until JAX is about to compile `step`. The place is "
+    "the innermost line of the script that the exception passed. SHARDPASS_TRACEBACK=1 prints the calls.",
+)
+
+NOT_COMPILED = Code(
+    "SP142",
+    "the script ended, and JAX compiled no function {function}; it compiled {compiled}",
+    remedy="name one of these functions: the function that jax.jit wraps, by its name alone",
+    explanation="`shardpass explain train.py:step` looks for a program by the name of its function. Lambdas and "
+    "partial functions have names that JAX gives them, which the message lists.",
+)
+
+NO_CODE = Code(
+    "SP143",
+    "no diagnostic has the code {id}",
+    remedy="see docs/diagnostics.md for all codes",
+    explanation="`shardpass explain SP240` prints what the code SP240 means.",
+)
+
 INTERNAL = Code(
     "SP199",
     "internal error in {name}: {reason}",

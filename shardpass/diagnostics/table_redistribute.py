@@ -44,8 +44,8 @@ ELEMENT_TYPE = Code(
     "SP405",
     "there is no element type {name!r}",
     "use one of the element types {known}",
-    explanation="StableHLO's spelling (`f32`, `i32`, `ui8`, `complex<f32>`) and HLO's (`f32`, `s32`, `u8`, `pred`, "
-    "`c64`) are both understood.",
+    explanation="The spellings of StableHLO (`f32`, `i32`, `ui8`, `complex<f32>`), HLO (`f32`, `s32`, `u8`, `pred`, "
+    "`c64`) and NumPy (`float32`, `int32`, `uint8`, `bool`, `complex64`) are understood.",
     exception=RedistributionError,
 )
 SHAPE = Code(

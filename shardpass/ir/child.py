@@ -15,15 +15,15 @@ from shardpass.diagnostics.table_driver import CANNOT_WRITE
 
 def served_by(module: str, function: str, *arguments: str, data: bytes) -> subprocess.CompletedProcess[bytes]:
     """Calls ``function`` of ``module`` on texts in a fresh Python, with ``data`` on stdin; what comes on stdout."""
-    return subprocess.run(_command(module, function, arguments), input=data, capture_output=True, check=False)
+    return subprocess.run(command(module, function, arguments), input=data, capture_output=True, check=False)
 
 
 def served_by_files(
     module: str, function: str, *arguments: str, given: BinaryIO, taken: BinaryIO
 ) -> subprocess.CompletedProcess[bytes]:
     """As ``served_by``, of files: nothing that is read or written passes through this process."""
-    command = _command(module, function, arguments)
-    return subprocess.run(command, stdin=given, stdout=taken, stderr=subprocess.PIPE, check=False)
+    words = command(module, function, arguments)
+    return subprocess.run(words, stdin=given, stdout=taken, stderr=subprocess.PIPE, check=False)
 
 
 @contextmanager
@@ -47,7 +47,8 @@ def answer() -> BinaryIO:
     return open(1, "wb", closefd=False)
 
 
-def _command(module: str, function: str, arguments: tuple[str, ...]) -> list[str]:
+def command(module: str, function: str, arguments: tuple[str, ...]) -> list[str]:
+    """The words of a process that calls ``function`` of ``module`` on texts in a fresh Python."""
     return [sys.executable, "-c", f"from {module} import {function}; {function}(*{arguments!r})"]
 
 

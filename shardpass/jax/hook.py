@@ -104,7 +104,7 @@ def use(
 @contextmanager
 def using(mode: Mode) -> Iterator[None]:
     """Inside the block programs are dealt with as ``mode`` says."""
-    _put_in_place()
+    put_in_place()
     with entered(mode):
         yield
 
@@ -133,7 +133,7 @@ def _settling(own: ModulePass | None) -> ModulePass | None:
 def install() -> None:
     """As ``use()`` for the whole process, until ``uninstall()``. Forgets what JAX has compiled before."""
     global _everywhere
-    _put_in_place()
+    put_in_place()
     if not _everywhere:
         _everywhere = True
         jax.clear_caches()
@@ -162,7 +162,8 @@ def _count(what: str) -> None:
         _counts[what] += 1
 
 
-def _put_in_place() -> None:
+def put_in_place() -> None:
+    """Has JAX compile through ``_compile``, which leaves programs alone where nothing is active."""
     global _original
     with _lock:
         if _original is None:

@@ -98,7 +98,7 @@ def _too_much(found: Report, memory: MemoryFacts, width: int) -> Iterator[str]:
 
 
 def _time(found: Report) -> str:
-    return f"{show_seconds(found.seconds)} by profile {found.profile}"
+    return f"{show_seconds(found.seconds)} on machine {found.profile}"
 
 
 def step_text(found: Report) -> str:

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import argparse
 import re
-import string
 import sys
 from collections.abc import Callable, Mapping
 
-from shardpass.diagnostics import Code
+from shardpass.diagnostics.pages import section
 from shardpass.pipeline import registry
 from shardpass.pipeline.documentation import PassPage, page_of
 from shardpass.pipeline.named import NAMED
@@ -53,29 +52,8 @@ def diagnostics_page() -> str:
         if of_subject:
             lines += [f"## {prefix}xx: {subject}", ""]
             for row in of_subject:
-                lines += _code(row)
+                lines += section(row)
     return "\n".join(lines)
-
-
-def _code(row: Code) -> list[str]:
-    lines = [f"### {row.id} ({row.severity})", "", _template(row.message), ""]
-    if row.remedy and not re.fullmatch(r"\{\w+\}", row.remedy):
-        lines += [f"Remedy: {_template(row.remedy)}", ""]
-    if row.explanation:
-        lines += [row.explanation, ""]
-    return lines
-
-
-def _template(text: str) -> str:
-    """A message template as Markdown: its values as code, doubled braces as people see them."""
-    out, in_code = "", False
-    for literal, name, _, _ in string.Formatter().parse(text):
-        for index, span in enumerate(literal.split("`")):
-            in_code ^= index > 0
-            out += ("`" if index else "") + (span if in_code else span.replace("<", "&lt;"))
-        if name is not None:
-            out += f"{{{name}}}" if in_code else f"`{{{name}}}`"
-    return out
 
 
 def passes_page() -> str:

@@ -26,7 +26,7 @@ function loops() {
       "p.quiet",
       {},
       "A device multiplies the tile that it holds while the next one comes. In turn, steps pass behind products; apart, " +
-        `products follow the collective; both by profile ${machines}. The modelled time of collectives counts what a ` +
+        `products follow the collective; both on machine ${machines}. The modelled time of collectives counts what a ` +
         "loop takes beyond its products.",
     ),
     el(

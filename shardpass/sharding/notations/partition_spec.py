@@ -123,7 +123,9 @@ class _Tokens:
     def fault(self, expected: str) -> ShardingParseError:
         at = self.place
         found = repr(self.peek() or self.text[at : at + 1]) if at < len(self.text) else "the end of the text"
-        return fault(table.SYNTAX, self.text, at, expected=expected, found=found, hint="")
+        open = at >= len(self.text) and self.text.count("(") > self.text.count(")")
+        hint = "close the parenthesis" if open else ""
+        return fault(table.SYNTAX, self.text, at, expected=expected, found=found, hint=hint)
 
 
 def _unquoted(token: str, text: str, at: int) -> str:

@@ -104,6 +104,8 @@ def _hint(text: str, offset: int) -> str:
         return f"did you mean {close[0]}?"
     elif word and text[:offset].rstrip().endswith(("[", "{", ",")) and "mesh" in text[:offset]:
         return f"quote the names of axes: '{word[0].rstrip('=')}'"
+    if rest.startswith("[") and text[:offset].endswith("device="):
+        return "did you mean devices=? device= names the one device of a maximal sharding"
     if rest.startswith(","):
         return "separate attributes by blanks, not commas"
     if not rest and text.count("{") > text.count("}"):

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from shardpass.diagnostics import pages
 from tools import catalogue
 from tools.docs import make_docs
 
@@ -41,11 +42,11 @@ def test_templates_are_well_formed():
 
 
 def test_doubled_braces_are_shown_as_people_see_them():
-    assert make_docs._template("write {{x}} for {value:.2f} <now>") == "write {x} for `{value}` &lt;now>"
+    assert pages._template("write {{x}} for {value:.2f} <now>") == "write {x} for `{value}` &lt;now>"
 
 
 def test_a_value_inside_of_code_needs_no_mark_of_its_own():
-    assert make_docs._template("`--n {count}` of {{{all}}} `<x>`") == "`--n {count}` of {`{all}`} `<x>`"
+    assert pages._template("`--n {count}` of {{{all}}} `<x>`") == "`--n {count}` of {`{all}`} `<x>`"
 
 
 def test_every_row_is_explained_and_says_what_to_do():

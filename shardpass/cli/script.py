@@ -1,0 +1,58 @@
+"""``FILE.py:FUNCTION`` in the place of a module: the program that JAX would compile for a function of a script."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import tempfile
+
+_SCRIPT = re.compile(r"(?P<file>[^:]*\.py):(?P<function>[^\W\d][\w.]*)(?P<arguments>\s.*)?", re.DOTALL)
+
+
+def is_script(path: str) -> bool:
+    """Whether ``path`` names a function of a script, and is no file itself."""
+    return _SCRIPT.fullmatch(path) is not None and not os.path.exists(path)
+
+
+def script_folder(path: str | None) -> tuple[str, ...]:
+    """The folder of the script that ``path`` names, whose lines may be quoted; nothing where it names none."""
+    return (os.path.dirname(os.path.abspath(path.rpartition(":")[0])),) if path and is_script(path) else ()
+
+
+def program_of(path: str) -> tuple[bytes, str]:
+    """(MLIR bytecode, the name for diagnostics) of the program of ``path``: ``FILE.py:FUNCTION ARGUMENTS``.
+
+    The script runs in a process of its own, with ``ARGUMENTS`` and the environment of this one; what it prints goes to
+    stderr. Raises ShardpassError: SP120 where FILE cannot be read, SP141 where the script fails, SP142 where it ends
+    without compiling FUNCTION.
+    """
+    import json
+    import subprocess
+    import sys
+    from pathlib import Path
+
+    from shardpass.cli.common import read_input
+    from shardpass.diagnostics import Place
+    from shardpass.diagnostics.table_driver import NOT_COMPILED, SCRIPT_FAILED
+    from shardpass.ir.child import command, making_files
+
+    parts = _SCRIPT.fullmatch(path)
+    assert parts is not None, path
+    file, function = parts["file"], parts["function"]
+    read_input(file)
+    arguments = shlex.split(parts["arguments"] or "")
+    with making_files():
+        folder = tempfile.TemporaryDirectory(prefix="shardpass-")
+    with folder as place:
+        child = subprocess.run(
+            command("shardpass.jax.script", "run", (place, function, file, *arguments)), stdout=sys.stderr, check=False
+        )
+        module, ended = Path(place, "module.mlirbc"), Path(place, "ended.json")
+        if module.exists():
+            return module.read_bytes(), f"{file}:{function}"
+        answer = json.loads(ended.read_text()) if ended.exists() else {}
+    if not answer or "reason" in answer:
+        reason = answer.get("reason", f"its process ended with {child.returncode}")
+        raise SCRIPT_FAILED.error(Place(file, answer.get("line", 0)), function=function, reason=reason)
+    raise NOT_COMPILED.error(Place(file), function=function, compiled=", ".join(answer["compiled"]) or "nothing")

@@ -1,0 +1,47 @@
+"""The meaning of each code as Markdown, of which docs/diagnostics.md and ``shardpass explain SP240`` are made."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import re
+import string
+from collections.abc import Iterator
+
+import shardpass.diagnostics
+from shardpass.diagnostics.core import Code
+
+
+def tables() -> Iterator[tuple[str, Code]]:
+    """(module, row) of every row of every ``table_*.py``."""
+    for module in pkgutil.iter_modules(shardpass.diagnostics.__path__):
+        if module.name.startswith("table_"):
+            loaded = importlib.import_module(f"shardpass.diagnostics.{module.name}")
+            yield from ((module.name, row) for row in vars(loaded).values() if isinstance(row, Code))
+
+
+def code_of(id: str) -> Code | None:
+    """The code ``id``, None where there is none."""
+    return next((row for _, row in tables() if row.id == id), None)
+
+
+def section(row: Code) -> list[str]:
+    """Lines of Markdown: the message with its values as code, the remedy if it is a fixed one, and when it arises."""
+    lines = [f"### {row.id} ({row.severity})", "", _template(row.message), ""]
+    if row.remedy and not re.fullmatch(r"\{\w+\}", row.remedy):
+        lines += [f"Remedy: {_template(row.remedy)}", ""]
+    if row.explanation:
+        lines += [row.explanation, ""]
+    return lines
+
+
+def _template(text: str) -> str:
+    """A message template as Markdown: its values as code, doubled braces as people see them."""
+    out, in_code = "", False
+    for literal, name, _, _ in string.Formatter().parse(text):
+        for index, span in enumerate(literal.split("`")):
+            in_code ^= index > 0
+            out += ("`" if index else "") + (span if in_code else span.replace("<", "&lt;"))
+        if name is not None:
+            out += f"{{{name}}}" if in_code else f"`{{{name}}}`"
+    return out
