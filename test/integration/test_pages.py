@@ -98,3 +98,9 @@ def test_figures_of_the_comparison_are_those_of_their_pages() -> None:
 def test_every_page_is_in_the_navigation() -> None:
     listed = set(re.findall(r": ([\w/-]+\.md)$", (pages.ROOT / "mkdocs.yml").read_text(), re.MULTILINE))
     assert [name(page) for page in ALL if name(page) not in listed] == []
+
+
+@pytest.mark.parametrize("page", ALL, ids=name)
+def test_files_that_pages_name_exist(page: Path) -> None:
+    named = re.findall(r"`((?:shardpass|tools|test)/[\w/]+(?:\.\w+|/))`", page.read_text())
+    assert [path for path in named if not (pages.ROOT / path).exists()] == []
