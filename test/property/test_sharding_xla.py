@@ -42,6 +42,12 @@ def test_fewer_places_than_dimensions_are_refused_whatever_xla_prints(order: str
     assert "refused" in fuzz.disagreement(Verdict(wrong, "ok", form.replace("ORDER", "[4,16]T(1,0)")))
 
 
+def test_names_that_xla_prints_without_escapes_are_no_disagreement() -> None:
+    text = """{mesh["'data"=8], []}"""
+    assert not fuzz.disagreement(Verdict(text, "ok", "{mesh[''data'=8], replicated}"))
+    assert "printed" in fuzz.disagreement(Verdict(text, "ok", "{mesh['data'=8], replicated}"))
+
+
 def test_an_iota_of_other_devices_is_no_disagreement_in_a_tuple_too() -> None:
     other = "{devices=[1,2,2]<=[2,3]T(1,0) last_tile_dims={replicated,manual}}"
     listed = "{devices=[1,2,2]0,2,1,3 last_tile_dims={manual, replicated}}"

@@ -209,7 +209,9 @@ def main() -> int:
     parser.add_argument("--hard", metavar="FILE", help="only the problems of this file")
     parser.add_argument("--repeats", type=int, default=9)
     parser.add_argument("--profile", default="cpu", help="that plans are made for: a name, or a JSON file")
-    parser.add_argument("--keep-memory", action="store_true", help="time without page faults: see shardpass/calibrating/memory.py")
+    parser.add_argument(
+        "--keep-memory", action="store_true", help="time without page faults: see shardpass/calibrating/memory.py"
+    )
     parser.add_argument("--out", metavar="FILE", help="write every number as JSON, after each problem")
     parser.add_argument("--picture", metavar="FILE", help="draw bytes and times, a point for each problem")
     parser.add_argument("--child", choices=("shardy", "measure"), help=argparse.SUPPRESS)

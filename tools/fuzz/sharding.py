@@ -19,6 +19,7 @@ import time
 from collections.abc import Iterator
 
 from shardpass.sharding import Sharding, ShardingError, TupleSharding, parse_sharding
+from shardpass.sharding.quoting import c_unquoted
 
 # ------------------------------------------------------------------------------------- texts
 
@@ -188,6 +189,7 @@ NO_IOTA = ("SP003", "SP009")  # other counts than devices
 LISTED = re.compile(r"devices=\[[^]]*\]\d")
 COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 TRANSPOSE = re.compile(r"\[([\d,\s]+)\]\s*T\(([\d,\s]+)\)")
+QUOTED = re.compile(r"'((?:[^'\\]|\\.)*)'", re.DOTALL)
 NEGATIVE = re.compile(r"devices=\[[^]]*-")
 
 
@@ -207,13 +209,18 @@ def disagreement(verdict) -> str:  # type: ignore[no-untyped-def]
         return ""  # XLA wrote past a buffer: what follows is chance
     if not verdict.accepted:
         return f"accepted as {ours}, but XLA says {verdict.outcome}"
-    if str(ours) != verdict.canonical:
+    if verdict.canonical not in (str(ours), _unescaped(str(ours))):
         if _disordered(ours) or _overrun(ours):
             return ""  # XLA prints what lies in its memory: the order of no iota, tiles that a long list ran over
         if verdict.outcome.startswith("abort") and _noted(ours, "SP007"):
             return ""  # no tiles, of which XLA prints an order, and then ends the process
         return f"printed {ours}, but XLA prints {verdict.canonical}"
     return _meaning(verdict, ours)
+
+
+def _unescaped(text: str) -> str:
+    """``text`` with its names as XLA prints them, which reads the escapes of a quoted name and writes none."""
+    return QUOTED.sub(lambda name: f"'{c_unquoted(name[1])}'", text)
 
 
 def _has_other_places(text: str) -> bool:
