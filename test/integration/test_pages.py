@@ -67,7 +67,7 @@ def test_what_matches(pattern: str, printed: str, same: bool) -> None:
     assert pages.matches(pattern, printed) is same
 
 
-@pytest.mark.parametrize("page", ALL, ids=name)
+@pytest.mark.parametrize("page", [*ALL, DOCS / "llms.txt", pages.ROOT / "CONTRIBUTING.md"], ids=lambda page: page.name)
 def test_links_of_pages_lead_to_files(page: Path) -> None:
     targets = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text())
     assert [target for target in targets if not (page.parent / target).exists()] == []
