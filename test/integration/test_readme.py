@@ -55,3 +55,23 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 def test_links(page: Path) -> None:
     targets = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text())
     assert [target for target in targets if not (page.parent / target).exists()] == []
+
+
+def test_the_report_is_that_of_the_how_to() -> None:
+    """docs/howto/report.md is run by a test of its own, and shows all of the report."""
+    shown = re.search(r"```text\n(train\.py:step.*?)```", README, re.DOTALL)
+    assert shown is not None
+    whole = (ROOT / "docs" / "howto" / "report.md").read_text()
+    assert [line for line in shown[1].splitlines() if line != "..." and line not in whole.splitlines()] == []
+
+
+def test_the_numbers_are_those_of_the_comparison() -> None:
+    """docs/comparison.md quotes the pages of the measurements, as a test of the pages checks."""
+    comparison = (ROOT / "docs" / "comparison.md").read_text()
+    rows = {
+        r.strip(): f.strip()
+        for r, f, _ in re.findall(r"^\| ([^|]*) \| ([^|]*) \| ([^|]*) \|$", comparison, re.MULTILINE)
+    }
+    [of_bytes] = [figure for row, figure in rows.items() if row.startswith("bytes received, 90 real programs")]
+    [of_time] = [figure for row, figure in rows.items() if row.startswith("redistributions: XLA's time over ours")]
+    assert [f"{float(of_bytes):.2f}", of_time] == re.findall(r"\*\*([\d.]+)\*\*", README)
