@@ -12,7 +12,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import os
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import lru_cache
 from typing import Any
 
@@ -79,7 +79,8 @@ def identity(machine: Machine) -> str:
     """The text of a machine's content: its name, of one of the user's with a digest. Two machines never share it."""
     if machine.name in MACHINES and find_machine(machine.name) == machine:
         return machine.name
-    text = f"{machine.name}@{hashlib.sha256(repr(machine).encode()).hexdigest()[:DIGITS]}"
+    content = [getattr(machine, field.name) for field in fields(machine)]
+    text = f"{machine.name}@{hashlib.sha256(repr(content).encode()).hexdigest()[:DIGITS]}"
     _objects[text] = machine
     return text
 

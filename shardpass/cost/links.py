@@ -118,3 +118,21 @@ class Torus:
 
 
 Link = Switch | Direct | Torus
+
+
+def described(link: Link) -> str:
+    """What joins which devices, its rate and its latency, in words."""
+    latency = f"{link.latency * 1e6:g} us"
+    if isinstance(link, Torus):
+        ring = f"a torus, {shown_rate(link.bandwidth)} a link, rings of {link.wrap} or a multiple closed"
+        return f"{ring}, {latency} and {link.hop * 1e6:g} us a hop"
+    among = "all" if link.devices is None else str(link.devices)
+    if isinstance(link, Direct):
+        return f"{among} devices: {shown_rate(link.bandwidth)} between any two, {latency}"
+    sums = f" ({shown_rate(link.all_reduce)} in an all_reduce)" if link.all_reduce else ""
+    return f"{among} devices: {shown_rate(link.bandwidth)}{sums}, {latency}"
+
+
+def shown_rate(rate: float) -> str:
+    """``rate``, in bytes a second, with a unit."""
+    return f"{rate / 1e12:g} TB/s" if rate >= 1e12 else f"{rate / 1e9:g} GB/s"

@@ -35,7 +35,7 @@ from pathlib import Path
 from typing import Any
 
 from shardpass.cost.collective import ALL_GATHER, ALL_TO_ALL, PERMUTE, REDUCE_SCATTER, Axis, Collective
-from shardpass.cost.links import Direct, Link, Switch, Torus
+from shardpass.cost.links import Direct, Link, Switch, Torus, described, shown_rate
 from shardpass.element_types import element_type
 
 FOLDER = Path(__file__).parent / "machines"
@@ -88,6 +88,22 @@ class Machine:
     @cached_property
     def _hash(self) -> int:
         return hash((self.name, self.memory, self.memory_bandwidth, *self.flops.items(), *self.links))
+
+    def __repr__(self) -> str:
+        return f"<Machine {self.name}: {self.about}>"
+
+    def _repr_html_(self) -> str:
+        """What notebooks show: rates and links, with the sources below."""
+        from shardpass.html_table import html_table
+
+        size = "no limit" if self.memory == math.inf else f"{self.memory / 1e9:g} GB"
+        rows: list[tuple[str, str]] = [
+            ("memory of a device", f"{size}, {shown_rate(self.memory_bandwidth)}"),
+            *((f"products of {element}", f"{rate / 1e12:g} Tflop/s") for element, rate in self.flops.items()),
+            *((f"link of tier {tier}", described(link)) for tier, link in enumerate(self.links)),
+        ]
+        sources = "; ".join(f"{source.of}: {source.where} ({source.date})" for source in self.sources)
+        return html_table(f"{self.name}: {self.about}", ("", ""), rows, sources)
 
     def joins_all(self, devices: int) -> bool:
         """Whether one switch joins ``devices`` devices: time depends on their number alone, not on their places."""

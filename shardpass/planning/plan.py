@@ -98,6 +98,10 @@ class ProgramPlan:
         """The same plan, with these products in turn with their collectives."""
         return replace(self, loops=loops)
 
+    def __repr__(self) -> str:
+        first = next(lines(self.body, self.collectives, self.program))
+        return f"<ProgramPlan {first}; {len(self.collectives)} collectives, on machine {self.machine.name}>"
+
     def _repr_html_(self) -> str:
         """What notebooks show: the collectives as a table, those that a device receives most by first."""
         first = next(lines(self.body, self.collectives, self.program))

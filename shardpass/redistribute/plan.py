@@ -80,6 +80,11 @@ class Plan:
         ends = LocalTile(self.source, self.source_tile), LocalTile(self.target, self.target_tile)
         return module_text(self.program, self.shape, self.element_type, self.num_devices, *ends)
 
+    def __repr__(self) -> str:
+        first, *_, last = str(self).splitlines()
+        steps = "1 step" if len(self.steps) == 1 else f"{len(self.steps)} steps"
+        return f"<Plan {first}; {steps}, {last.strip()}>"
+
     def _repr_html_(self) -> str:
         """What notebooks show: the steps as a table."""
         first, *_, last = str(self).splitlines()

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from shardpass.diagnostics.printable import joined
+from shardpass.html_table import html_table
 from shardpass.report.groups import Group
 from shardpass.report.report import Report
 from shardpass.report.rows import BACKWARD, Row, folded_name
@@ -46,6 +47,24 @@ class Difference:
 
     def __str__(self) -> str:
         return joined(_lines(self, WIDTH))
+
+    def __repr__(self) -> str:
+        return f"<Difference: {self._totals}, {counted(len(self.changes), 'change')}>"
+
+    @property
+    def _totals(self) -> str:
+        before, after = (show_bytes(report.total_bytes_received) for report in (self.before, self.after))
+        return f"{before} received before, {after} after"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (c.delta, c.before, c.after, c.row.where, c.row.kind, c.row.axes, folded_name(c.row.array))
+            for c in self.changes[:MOST_ROWS]
+        ]
+        left = len(self.changes) - len(rows)
+        more = f"and {counted(left, 'change')} more" if left else ""
+        heads = ("change, bytes", "before", "after", "line", "collective", "over", "array")
+        return html_table(self._totals, heads, rows, more)
 
 
 def difference(before: Report, after: Report) -> Difference:

@@ -8,7 +8,7 @@ from pathlib import Path
 from shardpass.diagnostics.arguments import wrong_argument
 from shardpass.report.against import Against, against
 from shardpass.report.diff import Difference, difference
-from shardpass.report.notebook import preformatted
+from shardpass.report.notebook import framed
 from shardpass.report.page import to_html
 from shardpass.report.report import Report
 from shardpass.report.text import text
@@ -22,8 +22,12 @@ class Explanation(Report):
     def __str__(self) -> str:
         return text(self)
 
+    def __repr__(self) -> str:
+        first, second, *_ = str(self).splitlines()
+        return f"<Explanation of {first}; {second}>"
+
     def _repr_html_(self) -> str:
-        return preformatted(str(self))
+        return framed(to_html(self), str(self))
 
     def diff(self, other: Report) -> Difference:
         """What ``other`` receives more or less than this, row by row; ``print`` it."""

@@ -1,6 +1,8 @@
-"""What notebooks show: text as HTML, without scripts."""
+"""What notebooks show: text as HTML, and the page of a report in a frame of its own."""
 
 from __future__ import annotations
+
+from html import escape
 
 from shardpass.diagnostics.printable import as_html
 
@@ -8,3 +10,13 @@ from shardpass.diagnostics.printable import as_html
 def preformatted(words: str) -> str:
     """``words`` as they stand."""
     return f'<pre style="line-height:1.25">{as_html(words)}</pre>'
+
+
+def framed(page: str, words: str) -> str:
+    """``page``, a whole document, in a frame that may run its script and reach nothing else; ``words`` folded below.
+
+    Viewers that show no frames, as those of repositories, show the words.
+    """
+    style = "width:100%;height:640px;border:1px solid #8886"
+    frame = f'<iframe sandbox="allow-scripts" style="{style}" srcdoc="{escape(page)}"></iframe>'
+    return f"{frame}<details><summary>as text</summary>{preformatted(words)}</details>"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from shardpass.cost.links import Direct, Link, Torus
+from shardpass.cost.links import described, shown_rate
 from shardpass.cost.machine import MACHINES, Machine, find_machine
 
 ELEMENTS = {"f64": "f64", "f32": "f32", "bf16, f16": "bf16", "f8": "f8E4M3FN", "i8": "i8"}
@@ -47,29 +47,13 @@ def machines_page() -> str:
 
 def _row(machine: Machine) -> str:
     memory = "no limit" if machine.memory == math.inf else f"{machine.memory / 1e9:g} GB"
-    links = "; ".join(map(_link, machine.links))
-    return f"| `{machine.name}` | {machine.about} | {memory} | {_rate(machine.memory_bandwidth)} | {links} |"
-
-
-def _link(link: Link) -> str:
-    latency = f"{link.latency * 1e6:g} us"
-    if isinstance(link, Torus):
-        ring = f"a torus, {_rate(link.bandwidth)} a link, rings of {link.wrap} or a multiple closed"
-        return f"{ring}, {latency} and {link.hop * 1e6:g} us a hop"
-    among = "all" if link.devices is None else str(link.devices)
-    if isinstance(link, Direct):
-        return f"{among} devices: {_rate(link.bandwidth)} between any two, {latency}"
-    sums = f" ({_rate(link.all_reduce)} in an all_reduce)" if link.all_reduce else ""
-    return f"{among} devices: {_rate(link.bandwidth)}{sums}, {latency}"
+    links = "; ".join(map(described, machine.links))
+    return f"| `{machine.name}` | {machine.about} | {memory} | {shown_rate(machine.memory_bandwidth)} | {links} |"
 
 
 def _flops(machine: Machine) -> str:
     rates = [f"{machine.rate(element) / 1e12:g} T" for element in ELEMENTS.values()]
     return f"| `{machine.name}` | {' | '.join(rates)} |"
-
-
-def _rate(rate: float) -> str:
-    return f"{rate / 1e12:g} TB/s" if rate >= 1e12 else f"{rate / 1e9:g} GB/s"
 
 
 def _linked(text: str) -> str:

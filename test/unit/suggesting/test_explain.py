@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from jax.sharding import PartitionSpec as P
 import shardpass
 import shardpass.jax as spj
 from shardpass.cli.explain import main
+from shardpass.cost.machine import find_machine
 from shardpass.diagnostics import ShardpassError
 from shardpass.ir.context import parse_module
 from shardpass.report.text import show_bytes
@@ -84,10 +87,12 @@ def test_what_is_no_program() -> None:
 def test_it_prints_shows_itself_and_writes_its_page(tmp_path: Path) -> None:
     found = shardpass.explain(product, X, W, mesh=MESH, in_shardings=SPECS, effort=0)
     assert str(found).startswith("product: 8 devices, d=8\n")
-    assert "with <" not in found._repr_html_()
-    assert found._repr_html_().startswith("<pre")
     found.html(tmp_path / "page.html")
-    assert "test_explain.py" in (tmp_path / "page.html").read_text()
+    page = (tmp_path / "page.html").read_text()
+    assert "test_explain.py" in page
+    shown = found._repr_html_()
+    assert html.unescape(re.search(r'srcdoc="([^"]*)"', shown)[1]) == page
+    assert html.unescape(re.search(r"<pre[^>]*>([^<]*)</pre>", shown)[1]) == str(found)
     read = json.loads(found.json())
     assert read["total_bytes_received"] == RECEIVED
     assert read["collectives"][0]["array"] == "x @ w"
@@ -101,6 +106,23 @@ def test_plans_and_shardings_show_themselves_as_tables() -> None:
     assert shardpass.parse_sharding("{replicated}")._repr_html_() == "<div><code>{replicated}</code></div>"
     found = shardpass.explain(product, X, W, mesh=MESH, in_shardings=SPECS, effort=0)
     assert "all_reduce" in found.plan._repr_html_()
+
+
+def test_reprs_are_short_and_say_what_matters() -> None:
+    plan = shardpass.plan_redistribution((8, 8), "f32", "{devices=[2,2]<=[4]}", "{devices=[4,1]<=[4]}")
+    found = shardpass.explain(product, X, W, mesh=MESH, in_shardings=SPECS, effort=0, machine="h100")
+    other = shardpass.explain(product, X, W, mesh=MESH, in_shardings=(P(), P()), effort=0, machine="h100")
+    difference = found.diff(other)
+    for shown, word in (
+        (plan, "8x8xf32"), (found, "8 devices"), (found.plan, "on machine h100"), (find_machine("h100"), "h100"),
+        (difference, f"{RECEIVED / 1024:.1f} KiB received before, 0 B after"),
+    ):  # fmt: skip
+        assert word in repr(shown)
+        assert len(repr(shown)) < 250
+        assert "\n" not in repr(shown)
+    assert f">-{RECEIVED:,}<" in difference._repr_html_()
+    assert ">hosts" not in find_machine("h100")._repr_html_()
+    assert "450 GB/s" in find_machine("h100")._repr_html_()
 
 
 HOSTS = AbstractMesh((2, 8), ("host", "chip"), axis_types=(AxisType.Auto,) * 2)
