@@ -15,7 +15,7 @@ Most changes do not pay, and of these a price above a limit is all that anybody 
 below (``_Change``), and ends as soon as it is known to be dear: no split is chosen for the ops that are left, and no
 redistribution planned.
 
-State: the terms of a base point. Invariant: ``self.price`` is the sum of all terms of the base. Complexity of a change:
+State: the terms of a base point. Invariant: ``self.sum`` is the sum of all terms of the base. Complexity of a change:
 O(ops around the values that change), each a table lookup where its signature is known.
 """
 
@@ -66,7 +66,12 @@ class Estimate:
         self.terms: dict[int, Term] = {}
         self.demanded: dict[int, list[tuple[int, Sharding]]] = {}  # by value: which op takes it otherwise, and how
         self.moves: dict[int, float] = {}  # by value
-        self.price = 0.0
+        self.sum = 0.0
+
+    @property
+    def price(self) -> float:
+        """Of the base, by which changes are compared."""
+        return self.sum
 
     def _read(self, block: Block, runs: float, mesh: PrimeMesh) -> None:
         for value in block.arguments:
@@ -122,7 +127,7 @@ class Estimate:
                 self.demanded.setdefault(value, []).append((number, to))
         for value in moved:
             self.moves[value] = self._moved(value)
-        self.price = sum([self.weights[n] * term[0] for n, term in self.terms.items()]) + sum(self.moves.values())
+        self.sum = sum([self.weights[n] * term[0] for n, term in self.terms.items()]) + sum(self.moves.values())
         return self.price
 
     def change(
@@ -289,7 +294,7 @@ class _Change:
         touched: set[int],
     ) -> None:
         self.base, self.shardings, self.results, self.touched = base, shardings, results, touched
-        self.price = base.price
+        self.price = base.sum
         # of arrays that may move otherwise: where, for how much at least, and for which ops
         self.targets: dict[int, dict[Sharding, tuple[float, list[int]]]] = {}
 

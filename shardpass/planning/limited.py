@@ -3,10 +3,11 @@
 Problem: as ``descent``, under a limit of bytes alive at once. Replication is cheap in bytes received and expensive in
 memory, so a search by price alone may end at a plan that no device can hold.
 
-State: a ``Descent`` whose points are priced by their excess over the limit first: each byte above it costs
-``PER_EXCESS`` bytes received, and each byte held ``HELD``, so that memory decides between plans that are as cheap.
-Moves are estimated likewise (``footprint``). Starts: what the user said, propagated; the end of a plain search that
-leaves arguments alone; and the recipes of ``starts``. The best few are descended from.
+State: a ``Descent`` whose points are priced by their excess over the limit first: a byte above it costs more than any
+plan of the program takes on the machine (``LimitedSearch.most``). Each byte held costs as much as ``HELD`` bytes
+received, so that memory decides between plans that are as cheap. Moves are estimated likewise (``footprint``). Starts:
+what the user said, propagated; the end of a plain search that leaves arguments alone; and the recipes of ``starts``.
+The best few are descended from.
 
 Case, the limit is kept by values but not by the plan, whose reshards hold copies: the difference is taken off the limit
 and the search goes on from where it was, at most ``ROUNDS`` times; the last time with no memory allowed at all, which
@@ -25,6 +26,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from shardpass.cost.collective import ALL_GATHER
 from shardpass.cost.machine import IDEAL, Machine
 from shardpass.diagnostics.table_suggest import LIMIT_TOO_LOW
 from shardpass.ops.splits.factors import DimAxes
@@ -44,7 +46,7 @@ from shardpass.propagation.program import Propagated
 from shardpass.redistribute.terms.limit import show_bytes
 from shardpass.sharding import Sharding
 
-PER_EXCESS = 1000.0  # bytes received that a byte above the limit is worth: any price for a plan that fits
+ROUNDABOUT = 16  # plans take no longer than work not shared out, and each array gathered so often, where it is made
 HELD = 1 / 256  # bytes received that a byte held is worth: of two plans as cheap, the one that holds less
 DESCENTS = {1: 3, 2: 8}  # starts that are descended from, by effort
 ROUNDS = 4  # times that the limit is tightened for copies that plans make
@@ -52,14 +54,15 @@ ROUNDS = 4  # times that the limit is tightened for copies that plans make
 
 @dataclass(frozen=True)
 class Limit:
-    """A number of bytes alive at once, None for any number."""
+    """A number of bytes alive at once, None for any number. ``above``: seconds that a byte above the number costs."""
 
     bytes: int | None
+    above: float = 0.0
 
     def excess(self, peak: float, clock: Clock) -> float:
         """What a peak costs, in seconds: far more above the limit, and a little below it."""
         over = 0.0 if self.bytes is None else max(0.0, peak - self.bytes)
-        return (over * PER_EXCESS + peak * HELD) * clock.byte
+        return over * self.above + peak * HELD * clock.byte
 
 
 NO_LIMIT = Limit(None)
@@ -86,7 +89,10 @@ class Task:
 
 
 class LimitedEstimate(Estimate):
-    """Estimates with the excess of memory in them. Invariant: ``price`` is that of the base with its excess."""
+    """Estimates with the excess of memory in them. ``price`` is that of the base with its excess.
+
+    The two are apart until they are compared: a price in seconds would be lost in the rounding of a great excess.
+    """
 
     def __init__(self, task: Task, limit: Limit) -> None:
         super().__init__(task.folded, task.decided)
@@ -94,11 +100,14 @@ class LimitedEstimate(Estimate):
         self.near: NearPeak | None = None
         self.over = 0.0
 
+    @property
+    def price(self) -> float:
+        return self.sum + self.over
+
     def rebase(self, shardings: Mapping[int, Sharding], results: tuple[Sharding | None, ...]) -> float:
         super().rebase(shardings, results)
         self.near = NearPeak(self.footprint, shardings)
         self.over = self.limit.excess(self.near.peak, self.clock)
-        self.price += self.over
         return self.price
 
     def change(
@@ -106,7 +115,7 @@ class LimitedEstimate(Estimate):
     ) -> float:
         if self.near is None:
             return super().change(fresh, results, limit)
-        over = self.limit.excess(self.near.change(fresh), self.clock) - self.over
+        over = self.limit.excess(self.near.change(fresh), self.clock)
         return super().change(fresh, results, limit - over) + over
 
 
@@ -118,9 +127,20 @@ class LimitedSearch(Descent):
         super().__init__(task.program, task.barriers, task.effort, task.machine, task.folded, task.decided)
         self.program = task.program
         self.footprint = task.footprint
-        self.limit = limit
+        self.limit = limit = replace(limit, above=self.most())
         self.estimate = LimitedEstimate(task, limit)
         self.first = self.best = self._point()
+
+    def most(self) -> float:
+        """Seconds that no plan of the program takes: its work on one device, and each array brought to all devices."""
+        mesh, arrays = self.program.mesh, self.folded.program.arrays
+        everywhere = tuple(range(len(mesh.sizes)))
+        moved = sum(
+            often * self.clock.collective(ALL_GATHER, array.bytes, everywhere, mesh)
+            for value, often in self.estimate.times.items()
+            if (array := arrays[value]) is not None
+        )
+        return mesh.num_devices * self.first.price + ROUNDABOUT * moved + self.clock.byte
 
     def run(self) -> None:
         """Descends from what the user said and from the best of the recipes; ``best`` is the cheapest that fits."""
@@ -153,7 +173,7 @@ class LimitedSearch(Descent):
         """Takes ``by`` bytes off the limit and descends again from the best point."""
         if self.limit.bytes is None:
             return
-        self.limit = Limit(max(0, self.limit.bytes - by))
+        self.limit = replace(self.limit, bytes=max(0, self.limit.bytes - by))
         assert isinstance(self.estimate, LimitedEstimate)
         self.estimate.limit = self.limit
         self._looked.clear()  # prices are others now
@@ -164,10 +184,8 @@ class LimitedSearch(Descent):
     def _expensive(self, base: Point) -> list[int]:
         """As ``Descent``; every op where the limit is not kept, as ops of no price may hold the memory."""
         plain = sum(base.costs.values())
-        fits = (
-            self.limit.bytes is None
-            or base.price - plain < (PER_EXCESS + HELD * (1 + self.limit.bytes)) * self.clock.byte
-        )
+        limit = self.limit.bytes
+        fits = limit is None or base.price - plain < self.limit.excess(limit + 1, self.clock)
         least = EXPENSIVE * plain if fits and not self.close else 0.0
         return sorted([n for n, cost in base.costs.items() if cost > least], key=lambda n: -base.costs[n])
 

@@ -32,7 +32,6 @@ KNOWN = {
     ("planning/tables.py", "HELD ="): "a part of the program's price",
     ("planning/tables.py", "CHANGE ="): "a part of the program's price",
     ("planning/work.py", "MADE ="): "what decides between equal splits",
-    ("planning/limited.py", "PER_EXCESS ="): "left: what memory is worth in time",
     ("planning/limited.py", "HELD ="): "left: what memory is worth in time",
     ("planning/clock.py", "MANY ="): "a size at which the machine is asked",
     ("planning/footprint.py", "KEPT ="): "a number of moments",

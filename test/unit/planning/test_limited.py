@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 
 import shardpass
+from shardpass.cost.chosen import chosen
 from shardpass.diagnostics import ShardpassError
+from shardpass.ir.context import parse_module
 from shardpass.pipeline.plan import plan_module
+from shardpass.pipeline.run import run_in_place
+from shardpass.planning.limited import Limit, LimitedSearch, Task
+from shardpass.program.read import read_program
 
 KIB = 2**10
 STEP = """module attributes {mhlo.num_partitions = 8 : i32, shardpass.mesh = "mesh['d'=8]"} {
@@ -58,3 +65,57 @@ def test_what_cannot_be_kept_is_an_error_with_the_least_found(text: str, effort:
     assert least > 1024 * KIB
     if effort:  # what is said to be the least can be had
         assert plan_module(with_limit(str(least))).alive.peak <= least
+
+
+LOOP = """module attributes {mhlo.num_partitions = 8 : i32, shardpass.mesh = "mesh['d'=8]"} {
+  func.func @main(%y: tensor<8x64xf32> {mhlo.sharding = "{devices=[8,1]<=[8]}"}, %v: tensor<64x4096xf32>, %w: tensor<4096x64xf32>) -> (tensor<8x64xf32> {mhlo.sharding = "{devices=[8,1]<=[8]}"}) {
+    %zero = stablehlo.constant dense<0> : tensor<i32>
+    %one = stablehlo.constant dense<1> : tensor<i32>
+    %n = stablehlo.constant dense<10000000> : tensor<i32>
+    %r:2 = stablehlo.while(%i = %zero, %a = %y) : tensor<i32>, tensor<8x64xf32>
+    cond {
+      %c = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %c : tensor<i1>
+    } do {
+      %h = stablehlo.dot_general %a, %v, contracting_dims = [1] x [0] : (tensor<8x64xf32>, tensor<64x4096xf32>) -> tensor<8x4096xf32>
+      %t = stablehlo.tanh %h : tensor<8x4096xf32>
+      %b = stablehlo.dot_general %t, %w, contracting_dims = [1] x [0] : (tensor<8x4096xf32>, tensor<4096x64xf32>) -> tensor<8x64xf32>
+      %j = stablehlo.add %i, %one : tensor<i32>
+      stablehlo.return %j, %b : tensor<i32>, tensor<8x64xf32>
+    }
+    return %r#1 : tensor<8x64xf32>
+  }
+}"""  # noqa: E501  IR is not wrapped
+
+
+def test_memory_is_kept_where_each_of_many_trips_pays_for_it() -> None:
+    """Rows of y need both weights, 2 MiB; split weights an all_gather and a reduce_scatter of 2 KiB in 10^7 trips."""
+    limit = 2 * 64 * 4096 * 4 // 2
+    free = plan_module(shardpass.run_pipeline(LOOP, "propagate{machine=h100}"))
+    fit = plan_module(shardpass.run_pipeline(LOOP, f"propagate{{machine=h100 fit={limit}}}"))
+    assert free.alive.peak > 2 * limit > limit >= fit.alive.peak
+    assert free.bytes_received == 0 < fit.bytes_received
+
+
+PRODUCT = """module attributes {{mhlo.num_partitions = 8 : i32, shardpass.mesh = "mesh['d'=8]"}} {{
+  func.func @main(%x: tensor<8x8xf32>{}, %w: tensor<8x8xf32>{}) -> (tensor<8x8xf32>{}) {{
+    %y = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+    return %y : tensor<8x8xf32>
+  }}
+}}"""  # noqa: E501  IR is not wrapped
+
+
+@pytest.mark.parametrize("machine", ["ideal", "cpu", "h100", "gb200", "v5e", "v5e-slices"])
+def test_a_byte_above_the_limit_outweighs_all_seconds(machine: str) -> None:
+    """Work of nanoseconds beside collectives of microseconds: no time that is saved is worth a byte."""
+    said = [f' {{mhlo.sharding = "{{{one}}}"}}' for one in ("replicated", "devices=[8,1]<=[8]", "devices=[1,8]<=[8]")]
+    whole = parse_module(PRODUCT.format("", "", ""), "product.mlir")
+    run_in_place(whole, "shardpass-import")
+    with whole.context:
+        program, _ = read_program(whole, "import")
+    search = LimitedSearch(Task.of(program, {}, 1, chosen(machine)), Limit(1))
+    plans = [plan_module(PRODUCT.format(*one), machine=machine).seconds() for one in product(said, repeat=3)]
+    assert len(set(plans)) > 3
+    assert search.limit.above > max(plans)
+    one_above = search.limit.excess(2, search.clock) + min(plans)
+    assert one_above > search.limit.excess(1, search.clock) + max(plans)
