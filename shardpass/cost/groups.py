@@ -37,14 +37,17 @@ def seconds(machine: Machine, kind: str, received: int, groups: IntArray, border
     """
     if not received or not groups.size:
         return 0.0
+    axes = axes_on(machine, kind, groups, borders)
+    return machine.seconds(Collective(kind, axes, whole_of(kind, received, groups.shape[1])))
+
+
+def axes_on(machine: Machine, kind: str, groups: IntArray, borders: Sequence[int] = ()) -> tuple[Axis, ...]:
+    """The axes of devices over which a collective of ``kind`` in ``groups`` runs on ``machine``; the cases above."""
     if kind == PERMUTE:
-        return machine.seconds(Collective(kind, (_farthest(machine, groups),), received))
-    size = groups.shape[1]
+        return (_farthest(machine, groups),)
     if machine.joins_all(int(groups.max()) + 1):
-        axes: tuple[Axis, ...] = (Axis(size),)
-    else:
-        axes = axes_of(groups, borders) or _by_blocks(machine, groups)
-    return machine.seconds(Collective(kind, axes, whole_of(kind, received, size)))
+        return (Axis(groups.shape[1]),)
+    return axes_of(groups, borders) or _by_blocks(machine, groups)
 
 
 def axes_of(groups: IntArray, borders: Sequence[int] = ()) -> tuple[Axis, ...]:

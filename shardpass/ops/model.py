@@ -28,6 +28,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 import numpy as np
 from jaxlib.mlir import ir
 
+from shardpass.cost.machine import IDEAL, Machine
 from shardpass.ir.annotations import AXES, CAUSE
 from shardpass.ir.integers import numbers
 from shardpass.ir.offsets import device_value
@@ -58,7 +59,7 @@ class Split:
     """A split of an op: the sub-axes of each factor, and what they mean for each operand and result.
 
     ``factors[f]`` are the sub-axes of factor f of the op's rule, () where it is not split. Shapes are those of
-    the whole arrays.
+    the whole arrays. ``machine``: by whose time a family decides what is left open, such as how windows are brought.
     """
 
     mesh: PrimeMesh
@@ -67,16 +68,25 @@ class Split:
     results: tuple[DimAxes, ...]
     operand_shapes: Shapes
     result_shapes: Shapes
+    machine: Machine = IDEAL
 
     @classmethod
-    def of(cls, rule: Rule, mesh: PrimeMesh, factors: dict[int, Axes], operands: Shapes, results: Shapes) -> Split:
+    def of(
+        cls,
+        rule: Rule,
+        mesh: PrimeMesh,
+        factors: dict[int, Axes],
+        operands: Shapes,
+        results: Shapes,
+        machine: Machine = IDEAL,
+    ) -> Split:
         """The split of an op with ``rule`` that gives the factors the sub-axes ``factors``."""
         sides = [
             tuple(unproject(rule, m, s, factors, mesh.sizes) for m, s in zip(maps, shapes, strict=True))
             for maps, shapes in ((rule.operands, operands), (rule.results, results))
         ]
         table = tuple(factors.get(f, ()) for f in range(len(rule.factors)))
-        return cls(mesh, table, sides[0], sides[1], operands, results)
+        return cls(mesh, table, sides[0], sides[1], operands, results, machine)
 
     @cached_property
     def count(self) -> int:

@@ -69,8 +69,10 @@ class Choice:
 class Splits:
     """The splits of an op by its model and the types of its values: what a device does under each."""
 
-    def __init__(self, model: OpModel[Any], rule: Rule, mesh: PrimeMesh, shapes: tuple[Shapes, Shapes]) -> None:
-        self.model, self.rule, self.mesh, self.shapes = model, rule, mesh, shapes
+    def __init__(
+        self, model: OpModel[Any], rule: Rule, mesh: PrimeMesh, shapes: tuple[Shapes, Shapes], machine: Machine
+    ) -> None:
+        self.model, self.rule, self.mesh, self.shapes, self.machine = model, rule, mesh, shapes, machine
         self.known = Known()
         self._plans: dict[tuple[tuple[int, Axes], ...], LocalPlan] = {}
 
@@ -79,7 +81,8 @@ class Splits:
         key = tuple(sorted(factors.items()))
         found = self._plans.get(key)
         if found is None:
-            found = self._plans[key] = plan_of(self.model, Split.of(self.rule, self.mesh, factors, *self.shapes))
+            split = Split.of(self.rule, self.mesh, factors, *self.shapes, self.machine)
+            found = self._plans[key] = plan_of(self.model, split)
         return found
 
     def own(self, clock: Clock, types: Types, borders: Borders, factors: dict[int, Axes]) -> float:
@@ -171,7 +174,8 @@ class Choices:
         splits = self._splits.get(key)
         if splits is None:
             shapes = tuple(h.shape for h in held), tuple(t.shape for t in types)
-            splits = self._splits[key] = Splits(model, maskable(model.rule, held), mesh, shapes)
+            machine = self.clock.machine
+            splits = self._splits[key] = Splits(model, maskable(model.rule, held), mesh, shapes, machine)
         rule = splits.rule
         inputs = [Side(h.shape, m, h.dims, h.type.element) for h, m in zip(held, rule.operands, strict=True)]
         outputs = tuple(

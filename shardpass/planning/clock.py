@@ -22,12 +22,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
-from shardpass.cost.collective import ALL_GATHER, ALL_TO_ALL, Axis, Collective, whole_of
-from shardpass.cost.groups import axes_of, seconds
+from shardpass.cost.collective import ALL_GATHER, ALL_TO_ALL, PERMUTE, Axis, Collective, whole_of
 from shardpass.cost.machine import Machine, Work
 from shardpass.element_types import ElementType
 from shardpass.ops.model import Split
 from shardpass.ops.splits.factors import Axes, DimAxes, Rule
+from shardpass.ops.splits.lattices import axes_over
 from shardpass.ops.splits.prime_mesh import PrimeMesh
 from shardpass.planning.borders import Borders
 from shardpass.planning.listed import redistribution
@@ -54,7 +54,7 @@ class Clock:
         self._moves: dict[Key, float] = {}
         self._reshards: dict[Key, float] = {}
         self._leasts: dict[Key, float] = {}
-        self._axes: dict[tuple[Axes, PrimeMesh], tuple[Axis, ...]] = {}
+        self._axes: dict[tuple[bool, Axes, PrimeMesh], tuple[Axis, ...]] = {}
 
     # ---------------------------------------------------------------- collectives
 
@@ -62,9 +62,7 @@ class Clock:
         """A collective over ``axes`` by which a device receives ``received`` bytes."""
         if not received:
             return 0.0
-        along = self._along(axes, mesh)
-        if not along:  # devices in an order of their own
-            return seconds(self.machine, kind, received, mesh.groups(axes))
+        along = self._along(kind, axes, mesh)
         return self.machine.seconds(Collective(kind, along, whole_of(kind, received, mesh.count(axes))))
 
     def line(self, axes: Axes, mesh: PrimeMesh) -> tuple[float, float]:
@@ -72,14 +70,11 @@ class Clock:
         once, twice = (self.collective(ALL_GATHER, count, axes, mesh) for count in (MANY, 2 * MANY))
         return max(0.0, 2 * once - twice), (twice - once) / MANY
 
-    def _along(self, axes: Axes, mesh: PrimeMesh) -> tuple[Axis, ...]:
-        found = self._axes.get((axes, mesh))
+    def _along(self, kind: str, axes: Axes, mesh: PrimeMesh) -> tuple[Axis, ...]:
+        key = (kind == PERMUTE, axes, mesh)
+        found = self._axes.get(key)
         if found is None:
-            if self.machine.joins_all(mesh.num_devices):
-                found = (Axis(mesh.count(axes)),)
-            else:
-                found = axes_of(mesh.groups(axes), mesh.borders)
-            self._axes[axes, mesh] = found
+            found = self._axes[key] = axes_over(self.machine, kind, axes, mesh)
         return found
 
     # ---------------------------------------------------------------- reshards

@@ -82,7 +82,8 @@ class Movers:
         )
         rule = op.model.rule
         factors = project(rule, rule.results[0], held.shape, dims, held.mesh.sizes)
-        split = Split.of(rule, held.mesh, factors, tuple(side.shape for side in sides), (held.shape,))
+        shapes = tuple(side.shape for side in sides), (held.shape,)
+        split = Split.of(rule, held.mesh, factors, *shapes, self.copies.clock.machine)
         steps.append(Recompute(op, Copy(held.array, target), plan_of(op.model, split), operands))
 
     def _price(self, held: Held, target: Sharding, limit: float, depth: int) -> float:

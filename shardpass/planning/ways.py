@@ -66,7 +66,7 @@ def ways(
     elements = tuple([array.element for array in types]), tuple([array.element for array in made])
     cheapest: dict[tuple[Any, Any], Way] = {}
     for factors in _distributions(rule, places, axes, mesh, _sides(rule, types, made)):
-        split = Split.of(rule, mesh, factors, *shapes)
+        split = Split.of(rule, mesh, factors, *shapes, clock.machine)
         local = plan_of(model, split)
         cost = sum(clock.collective(one.kind, one.bytes, one.axes, mesh) for one in local.collectives)
         cost += clock.work(rule, split, elements, borders)

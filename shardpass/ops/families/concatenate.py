@@ -97,7 +97,7 @@ class ConcatenateOp(OpModel[SplicePlan]):
         if not axes or self.joint.trivial:
             return SplicePlan(split, rounds=None)
         cause = "a roll across tiles" if self._rolls else "a concatenation across tiles"
-        line, tile = Line.of(split.mesh, dim, axes, cause), split.result_tile(0)
+        line, tile = Line.of(split, dim, axes, cause), split.result_tile(0)
         rounds = plan_rounds(line, tile, element_type(self.element), self.joint.exchange(line.count), tile[dim])
         return SplicePlan(split, rounds.collectives, rounds=rounds)
 

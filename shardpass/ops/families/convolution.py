@@ -95,7 +95,7 @@ class ConvolutionOp(OpModel[ConvolutionPlan]):
         padding, dilation = [(about.low, about.high) for about in dims], [about.input_dilation for about in dims]
         numbered = {about.places[LHS]: index for index, about in enumerate(dims)}
         for reach in split_reaches(self.reaches, LHS, split):
-            line = Line.of(split.mesh, reach.dim, split.operands[LHS][reach.dim], "windows across tiles")
+            line = Line.of(split, reach.dim, split.operands[LHS][reach.dim], "windows across tiles")
             found = plan_slide(line, shape, element_type(self.element), reach)
             shape[reach.dim] = found.halo.window.width
             padding[numbered[reach.dim]], dilation[numbered[reach.dim]] = found.padding, found.dilation

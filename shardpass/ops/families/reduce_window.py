@@ -168,7 +168,7 @@ class ReduceWindowOp(OpModel[ReduceWindowPlan]):
         padding, dilation = [(about.low, about.high) for about in self.dims], [d.base_dilation for d in self.dims]
         shape, slides = list(split.operand_tile(0)), []
         for reach in split_reaches(self.reaches, 0, split):
-            line = Line.of(split.mesh, reach.dim, split.operands[0][reach.dim], "windows across tiles")
+            line = Line.of(split, reach.dim, split.operands[0][reach.dim], "windows across tiles")
             for index, element in enumerate(self.elements):
                 found = plan_slide(line, shape, element_type(element), reach)
                 slides.append((index, found))
@@ -196,7 +196,7 @@ class ReduceWindowOp(OpModel[ReduceWindowPlan]):
         out, slid = [], {reach.dim for reach in self.reaches}
         for dim, (about, axes) in enumerate(zip(self.dims, split.operands[0], strict=True)):
             if axes and not about.plain and dim not in slid:
-                line = Line.of(split.mesh, dim, axes, "totals of a scan across tiles")
+                line = Line.of(split, dim, axes, "totals of a scan across tiles")
                 size = split.operand_shapes[0][dim]
                 out.append(Scan(line, about.low == 0, size, tile_window(size, line.count)))
         return out

@@ -90,7 +90,7 @@ class ReshapeOp(OpModel[ReshapePlan]):
         for rows in self.rows:
             axes = split.factors[rows.factor]
             if axes and split.mesh.count(axes) != self.rule.factors[rows.factor].full:
-                line = Line.of(split.mesh, rows.group, axes, "a reshape across tiles")
+                line = Line.of(split, rows.group, axes, "a reshape across tiles")
                 width = rows.width(line.count)
                 rounds.append(plan_rounds(line, shape, element_type(self.element), rows.exchange(line.count), width))
                 shape = [width if d == rows.group else n for d, n in enumerate(shape)]

@@ -93,7 +93,7 @@ class SelectAndScatterOp(OpModel[SelectAndScatterPlan]):
         for dim, (about, axes) in enumerate(zip(self.touching, split.operands[OPERAND], strict=True)):
             if about is None or not axes:
                 continue
-            line = Line.of(split.mesh, dim, axes, "windows across tiles")
+            line = Line.of(split, dim, axes, "windows across tiles")
             windows = about.elements(line.count), about.sources(line.count)
             for index, window in enumerate(windows):
                 size, shape = split.operand_shapes[index][dim], shapes[index]

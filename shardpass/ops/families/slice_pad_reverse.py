@@ -65,7 +65,7 @@ class SliceOp(OpModel[SlicePlan]):
         dims, shape = split.operands[0], list(split.operand_tile(0))
         strides, halos = list(self.strides), []
         for reach in split_reaches(self.reaches, 0, split):
-            line = Line.of(split.mesh, reach.dim, dims[reach.dim], "a slice across tiles")
+            line = Line.of(split, reach.dim, dims[reach.dim], "a slice across tiles")
             thin = _thinned(reach, line.count)
             phase, stride = (0, 1) if thin is reach else (reach.first % reach.step, reach.step)
             shape[reach.dim] = -(-(shape[reach.dim] - phase) // stride)
@@ -171,7 +171,7 @@ class PadOp(OpModel[PadPlan]):
         low, high, halos, cuts = list(self.low), list(self.high), [], []
         for reach in split_reaches(self.reaches, 0, split):
             dim = reach.dim
-            line = Line.of(split.mesh, dim, split.operands[0][dim], "padding across tiles")
+            line = Line.of(split, dim, split.operands[0][dim], "padding across tiles")
             window, phase = reach.elements(line.count)
             halos.append(plan_halo(line, shape, element_type(self.element), reach.size, window))
             shape[dim] = window.width
@@ -250,7 +250,7 @@ class ReverseOp(OpModel[ReversePlan]):
     def plan(self, split: Split) -> ReversePlan:
         shape, tile, rounds = split.result_shapes[0], split.result_tile(0), []
         for dim in self.turned:
-            line = Line.of(split.mesh, dim, split.results[0][dim], "a reversal across tiles")
+            line = Line.of(split, dim, split.results[0][dim], "a reversal across tiles")
             if line.axes:
                 size = shape[dim]
                 exchange = plan_exchange((reversed_tiles(size, line.count),), tile_window(size, line.count))
