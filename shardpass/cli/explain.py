@@ -82,7 +82,11 @@ def _parser() -> argparse.ArgumentParser:
         help="whose program is reported: shardpass's (default); XLA's, which jax.jit runs; or that of Shardy's passes",
     )
     add("--hints", action="store_true", help="look for annotations that save, each tried by planning again")
-    add("--memory-limit", type=_limit, metavar="BYTES", help="of a device, as in 16GiB: says what does not fit")
+    add(
+        "--memory-limit",
+        metavar="BYTES",
+        help="of a device, as in 16GiB (default: the machine's): says what does not fit; none: any number",
+    )
     add(
         "--effort",
         type=int,
@@ -122,13 +126,6 @@ def _ways(text: str) -> tuple[str, ...]:
     return ways
 
 
-def _limit(text: str) -> int | None:
-    from shardpass.redistribute.terms.limit import read_limit
-
-    found = read_limit(text)
-    return found if isinstance(found, int) else None
-
-
 def _run(argv: Sequence[str]) -> int:
     parser = _parser()
     args = parser.parse_args(argv)
@@ -139,6 +136,10 @@ def _run(argv: Sequence[str]) -> int:
     import json
     from dataclasses import replace
 
+    from shardpass.redistribute.terms.limit import read_limit
+    from shardpass.suggesting.explain import within
+
+    read_limit(args.memory_limit)
     data, file = read_module(parser, args.module)
     named = is_model(data, file)  # whose shardings --mesh is for
     data = as_module(parser, data, file, args)
@@ -148,7 +149,7 @@ def _run(argv: Sequence[str]) -> int:
     taken["folders"] = folders
     taken["mesh"] = None if args.mesh is None or named else read_axes(args.mesh)
     found = explain(data, file, **taken)
-    found = replace(found, trips=args.trips, memory_limit=args.memory_limit)
+    found = replace(within(found, args.memory_limit), trips=args.trips)
     if args.diff is not None:
         other = explain(*module_at(args.diff), **taken)
         print(found.diff(other))

@@ -105,6 +105,11 @@ class Machine:
         sources = "; ".join(f"{source.of}: {source.where} ({source.date})" for source in self.sources)
         return html_table(f"{self.name}: {self.about}", ("", ""), rows, sources)
 
+    @property
+    def memory_limit(self) -> int | None:
+        """Bytes that may be alive on a device at once; None where there is no end of them."""
+        return int(self.memory) if math.isfinite(self.memory) else None
+
     def joins_all(self, devices: int) -> bool:
         """Whether one switch joins ``devices`` devices: time depends on their number alone, not on their places."""
         first = self.links[0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shardpass.diagnostics.core import Code
+from shardpass.diagnostics.core import Code, Severity
 
 NOT_A_PROGRAM = Code(
     "SP801",
@@ -39,6 +39,17 @@ LIMIT_TOO_LOW = Code(
     "activations with jax.checkpoint)",
     explanation="Memory is the most bytes alive at once in the plan, arguments included. XLA may need more or less, as "
     "it fuses and reorders.",
+)
+
+DOES_NOT_FIT = Code(
+    "SP807",
+    "the program does not fit the memory of {machine}, {limit}: the least that was found is {least}; the cheapest "
+    "shardings are taken, which hold {cheapest}",
+    remedy="use more devices, make the program hold less (recompute activations with jax.checkpoint), or say the "
+    "memory of a device (fit=16GiB; fit=none does not look)",
+    explanation="Without a limit from the user, that of the machine's file holds. Memory is the most bytes alive at "
+    "once in the plan, arguments included. XLA may need more or less, as it fuses and reorders.",
+    severity=Severity.REMARK,
 )
 
 MESH_TEXT = Code(

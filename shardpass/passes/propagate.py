@@ -35,6 +35,9 @@ from shardpass.propagation.engine import describe
 from shardpass.redistribute.terms.limit import read_limit
 from shardpass.sharding import Sharding
 
+OF_MACHINE = "machine"  # the limit that is the machine's memory
+MOST_COPIES = 8  # of all arrays, whole: no plan holds more at once
+
 
 @register
 @dataclass(frozen=True)
@@ -52,7 +55,8 @@ class Propagate(ModulePass):
             the environment (SHARDPASS_MACHINE), or else h100. The module says so to the passes that follow
             (`shardpass.machine`)
         fit: the most bytes that may be alive on a device at once, such as 16GiB, arguments included: among shardings
-            under which the plan holds no more, the cheapest; "none" sets no limit
+            under which the plan holds no more, the cheapest; "none" sets no limit. By default "machine", the memory of a
+            device of the machine: where nothing was found that fits, a remark says so, and the cheapest are taken
         constraints: "exact": what a constraint makes, and what an annotated op makes, is there as the user says, and its
             users start from that copy; "free": they may start from any copy of the array, and the array is brought to
             where the constraint says only where that is cheapest, which tells what constraints cost. The module says so
@@ -94,7 +98,7 @@ class Propagate(ModulePass):
 
     effort: int = 1
     machine: str = ""
-    fit: str = "none"
+    fit: str = OF_MACHINE
     constraints: str = EXACT
     settle_results: bool = False
     verbose: bool = False
@@ -135,16 +139,18 @@ class Propagate(ModulePass):
             del attributes[CONSTRAINTS]
 
     def _decided(self, program: Program, directions: dict[int, str], machine: str) -> Decision:
-        on, limit = chosen(machine), read_limit(self.fit)
-        if limit is None:
-            return decide(program, directions, self.effort, on, settle_results=self.settle_results)
+        on, asked = chosen(machine), self.fit != OF_MACHINE
+        limit = read_limit(self.fit) if asked else on.memory_limit
         if limit == "max":  # which limits redistributions
             raise OPTION_TYPE.error(
-                option="fit", name=self.name, type="bytes, as in 16GiB", value="max", default="none"
+                option="fit", name=self.name, type="bytes, as in 16GiB", value="max", default=OF_MACHINE
             )
+        if limit is None or (not asked and MOST_COPIES * program.bytes <= limit):
+            return decide(program, directions, self.effort, on, settle_results=self.settle_results)
         from shardpass.planning.limited import decide_within  # where a program must fit, which most need not
 
-        return decide_within(limit, program, directions, self.effort, on)
+        settle = self.settle_results and not asked
+        return decide_within(limit, program, directions, self.effort, on, settle_results=settle, asked=asked)
 
 
 def barriers(program: Program, handles: Handles) -> dict[int, str]:

@@ -28,7 +28,8 @@ from dataclasses import dataclass, replace
 
 from shardpass.cost.collective import ALL_GATHER
 from shardpass.cost.machine import IDEAL, Machine
-from shardpass.diagnostics.table_suggest import LIMIT_TOO_LOW
+from shardpass.diagnostics import report
+from shardpass.diagnostics.table_suggest import DOES_NOT_FIT, LIMIT_TOO_LOW
 from shardpass.ops.splits.factors import DimAxes
 from shardpass.planning.choose import Decided, decided_on
 from shardpass.planning.clock import Clock
@@ -225,14 +226,22 @@ def search_within(search: LimitedSearch, limit: int | None) -> Fitting:
 
 
 def decide_within(
-    limit: int, program: Program, barriers: Mapping[int, str], effort: int, machine: Machine = IDEAL
+    limit: int,
+    program: Program,
+    barriers: Mapping[int, str],
+    effort: int,
+    machine: Machine = IDEAL,
+    *,
+    settle_results: bool = False,
+    asked: bool = True,
 ) -> Decision:
     """As ``decide``, with at most ``limit`` bytes alive at once in the plan.
 
-    Where the cheapest shardings keep the limit, they are the answer. Raises ShardpassError (SP804), with the least that
-    was found, where none do; ``effort`` 0 looks for no others.
+    Where the cheapest shardings keep the limit, they are the answer. Where none do, raises ShardpassError (SP804) with
+    the least that was found; of a limit that nobody ``asked`` for, a remark says so, and the cheapest are the answer.
+    ``effort`` 0 looks for no others.
     """
-    free = decide(program, barriers, effort, machine)
+    free = decide(program, barriers, effort, machine, settle_results=settle_results)
     cheapest = plan_program(program, free.shardings, machine=machine)
     if cheapest.alive.peak <= limit:
         return free
@@ -246,4 +255,8 @@ def decide_within(
             tried = free.tried + search.tried
             return Decision(found.shardings, free.found, (*free.settled, settled), tried, search.found, free.parts)
         least = min(least, found.peak)
-    raise LIMIT_TOO_LOW.error(limit=show_bytes(limit), least=show_bytes(least), bytes=least)
+    if asked:
+        raise LIMIT_TOO_LOW.error(limit=show_bytes(limit), least=show_bytes(least), bytes=least)
+    shown = [show_bytes(size) for size in (limit, least, cheapest.alive.peak)]
+    report(DOES_NOT_FIT.at(machine=machine.name, limit=shown[0], least=shown[1], cheapest=shown[2]))
+    return free

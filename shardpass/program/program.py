@@ -176,6 +176,11 @@ class Program:
     wishes: frozenset[int] = frozenset()
     donated: tuple[tuple[int, int], ...] = ()
 
+    @property
+    def bytes(self) -> int:
+        """Of all arrays, whole."""
+        return sum([array.bytes for array in self.arrays if array is not None])
+
     def array(self, value: int) -> Array:
         """The type of a value that is a ranked tensor."""
         found = self.arrays[value]

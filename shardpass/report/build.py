@@ -80,7 +80,15 @@ def explain_built(
         rows = [_plain_row(op, use, times) for op, use in ops]
         memory = memory_facts(module, machine.name)
         return Explanation(
-            file, devices, _axes(mesh), tuple(rows), machine.name, memory=memory, sources=sources, built=module
+            file,
+            devices,
+            _axes(mesh),
+            tuple(rows),
+            machine.name,
+            memory=memory,
+            sources=sources,
+            built=module,
+            memory_limit=machine.memory_limit,
         )
     told = _Rows(seen, seen.plan, sources, machine)
     rows = [told.row(op, use, times) for op, use in ops]
@@ -99,6 +107,7 @@ def explain_built(
         plan=seen.plan,
         built=module,
         loops=told.loops(),
+        memory_limit=machine.memory_limit,
     )
 
 

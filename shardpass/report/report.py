@@ -42,7 +42,7 @@ class Report(Totals):
         loops: products that are done in turn with a collective; the time of their permutes passes behind products.
         partitioner: who partitioned the program: "shardpass", "xla" or "shardy".
         hints: annotations that save, None where they were not looked for.
-        memory_limit: bytes that a device has; None: no limit is known.
+        memory_limit: bytes that a device has: the machine's, or what the user said; None: any number.
     """
 
     file: str

@@ -79,7 +79,8 @@ def _head(found: Report, width: int) -> Iterator[str]:
                 ("temporaries", memory.temporaries),
             )
         )
-        yield from wrapped(f"memory of a device: {show_bytes(memory.total)} ({parts}{where})", width)
+        limit = "" if found.memory_limit is None else f" of {show_bytes(found.memory_limit)}"
+        yield from wrapped(f"memory of a device: {show_bytes(memory.total)}{limit} ({parts}{where})", width)
         if found.does_not_fit:
             yield from _too_much(found, memory, width)
 

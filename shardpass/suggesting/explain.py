@@ -68,7 +68,8 @@ def explain(
             module names, or that of the environment (SHARDPASS_MACHINE), or of the devices for which JAX lowered the
             program, or else h100.
         trips: of loops whose trips are not known, the number to show bytes for too.
-        memory_limit: of a device, bytes or text as "16GiB"; the report says what does not fit.
+        memory_limit: of a device, bytes or text as "16GiB", by default that of the machine; the report says what does
+            not fit. "none": any number of bytes.
         effort: of ``shardpass-propagate``: 0 propagates alone, 1 searches, 2 looks longer.
         hints: look for annotations that save; each is tried by planning again, which takes longer than the report.
         matmul_loops: which products are done in turn with the collective beside them, as the pipeline's option.
@@ -82,7 +83,7 @@ def explain(
     Raises ShardpassError: SP801 and SP803, what lowering raises, and what the pipeline ``partition`` raises; SP553
     where another partitioner makes no program.
     """
-    limit = None if memory_limit is None else read_limit(memory_limit)
+    read_limit(memory_limit)
     machine = machine_of("explain", machine, profile)
     constraints = text_of("explain", "constraints", constraints, "exact, or free")
     over = read_mesh(mesh, "explain")
@@ -95,7 +96,6 @@ def explain(
     partitioner = text_of("explain", "partitioner", partitioner, f"one of {', '.join(PARTITIONERS)}")
     if partitioner not in PARTITIONERS:
         raise wrong_argument("explain", "partitioner", partitioner, f"one of {', '.join(PARTITIONERS)}")
-    allowed = None if limit is None or limit == "max" else int(limit)
     given = {"in_shardings": in_shardings, "out_shardings": out_shardings}
     said = {name: value for name, value in given.items() if value is not UNSAID}
     jitted = _jitted(f, mesh, said)
@@ -103,7 +103,7 @@ def explain(
         found = explain_compiled(jitted, over, machine)
         if hints:
             raise no_hints(found)
-        return dataclasses.replace(found, trips=trips, memory_limit=allowed)
+        return dataclasses.replace(within(found, memory_limit), trips=trips)
     data, file, usual = take(jitted, args, kwargs)
     folders = [Path.cwd()] if _is_file(f) else None
     passes = pipeline(effort, matmul_loops, constraints=constraints)
@@ -113,7 +113,7 @@ def explain(
     if hints and found.partitioner != OURS:
         raise no_hints(found)
     advice = with_hints(data, file, over, effort, machine or usual, folders) if hints else None
-    return dataclasses.replace(found, trips=trips, memory_limit=allowed, hints=advice)
+    return dataclasses.replace(within(found, memory_limit), trips=trips, hints=advice)
 
 
 def explain_data(
@@ -144,6 +144,17 @@ def explain_data(
     decide_for(module, machine, usual)
     found = explain_module(module, file, pipeline=passes, folders=folders)
     return dataclasses.replace(found, given=given_text)
+
+
+def within(found: Explanation, memory_limit: int | str | None) -> Explanation:
+    """``found``, which says what does not fit ``memory_limit``, as ``explain`` takes it; None: the machine's.
+
+    Raises ShardpassError (SP412).
+    """
+    if memory_limit is None:
+        return found
+    limit = read_limit(memory_limit)
+    return dataclasses.replace(found, memory_limit=limit if isinstance(limit, int) else None)
 
 
 def no_hints(found: Explanation) -> ShardpassError:

@@ -77,6 +77,7 @@ def explain_hlo(
         memory=memory,
         sources=sources,
         partitioner=partitioner,
+        memory_limit=machine.memory_limit,
     )
 
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 import pytest
 
 import shardpass
-from shardpass.cost.chosen import chosen
-from shardpass.diagnostics import ShardpassError
+from shardpass.cost.chosen import chosen, identity
+from shardpass.cost.machine import find_machine
+from shardpass.diagnostics import ShardpassError, collect
 from shardpass.ir.context import parse_module
 from shardpass.pipeline.plan import plan_module
 from shardpass.pipeline.run import run_in_place
 from shardpass.planning.limited import Limit, LimitedSearch, Task
 from shardpass.program.read import read_program
+from shardpass.redistribute.terms.limit import show_bytes
 
 KIB = 2**10
 STEP = """module attributes {mhlo.num_partitions = 8 : i32, shardpass.mesh = "mesh['d'=8]"} {
@@ -119,3 +122,44 @@ def test_a_byte_above_the_limit_outweighs_all_seconds(machine: str) -> None:
     assert search.limit.above > max(plans)
     one_above = search.limit.excess(2, search.clock) + min(plans)
     assert one_above > search.limit.excess(1, search.clock) + max(plans)
+
+
+# ---------------------------------------------------------------- the memory of the machine
+
+
+def on_memory(size: float) -> str:
+    """A machine that is "ideal" but for its memory."""
+    return identity(replace(find_machine("ideal"), name="small", memory=float(size)))
+
+
+def test_the_memory_of_the_machine_is_the_limit() -> None:
+    """A plan within it is looked for as where the user says the limit, and reports say it."""
+    free = plan_module(STEP)
+    limit = free.alive.peak - WEIGHT // 2
+    said = plan_module(with_limit(str(limit)))
+    found = plan_module(STEP, machine=on_memory(limit))
+    assert found.alive.peak <= limit
+    assert (found.alive.peak, found.bytes_received) == (said.alive.peak, said.bytes_received)
+    report = shardpass.explain(STEP, machine=on_memory(limit))
+    assert report.memory_limit == limit
+    assert f"of {limit / 2**20:.1f} MiB (" in " ".join(str(report).split())
+    assert shardpass.explain(STEP, machine=on_memory(limit), memory_limit="none").memory_limit is None
+    assert shardpass.explain(STEP).memory_limit is None  # of "ideal", which has no end
+
+
+def test_the_user_says_another_limit() -> None:
+    free = plan_module(STEP)
+    machine = on_memory(free.alive.peak - WEIGHT // 2)
+    found = plan_module(shardpass.run_pipeline(STEP, f"propagate{{machine={machine} fit=none}}"))
+    assert found.alive.peak == free.alive.peak
+
+
+@pytest.mark.parametrize("effort", [0, 1])
+def test_a_program_that_fits_no_way_is_planned_with_a_remark(effort: int) -> None:
+    """The user did not ask for a limit: the cheapest plan is made."""
+    free = plan_module(shardpass.run_pipeline(STEP, f"propagate{{effort={effort}}}"))
+    with collect() as seen:
+        module = shardpass.run_pipeline(STEP, f"propagate{{machine={on_memory(2**20)} effort={effort}}}")
+    (remark,) = [one for one in seen if one.code == "SP807"]
+    assert f"hold {show_bytes(free.alive.peak)}" in remark.message
+    assert plan_module(module).alive.peak == free.alive.peak
