@@ -13,7 +13,8 @@ asked for the built program on the machine cpu: for its collectives, and for the
 A model is of use where it puts plans of one program into the right order. So of the pairs of plans of one program whose
 times differ by more than 15%, in the first half of their runs and in the second, the benchmark counts those whose order
 the model has right (85% are asked for), and lists the others. Only a quiet machine gives figures worth keeping;
-``spread`` is the median of a plan's runs over the least.
+``spread`` is the median of a plan's runs over the least. On Linux, with the right to real-time priorities, ``--alone``
+makes any machine quiet for as long as plans are timed.
 The plot (needs matplotlib) has a point for each plan, and a line through those of one program.
 
 Exits with 1 where fewer pairs than asked for are right, or a program was not measured.
@@ -155,7 +156,7 @@ def passed(rows: Sequence[Row]) -> bool:
 
 
 def serve() -> None:
-    """Answers each JSON line ``[name, plans, runs, seconds]`` on stdin with one line on stdout."""
+    """Answers each JSON line ``[name, plans, runs, seconds, alone]`` on stdin with one line on stdout."""
     prepare()
     for line in sys.stdin:
         name, *how = json.loads(line)
@@ -174,7 +175,7 @@ def _timed(data: dict[str, Any]) -> Timed:
     return Timed(**{**data, "halves": tuple(data["halves"])})
 
 
-def ask(names: Sequence[str], plans: int, runs: int, seconds: float) -> list[Row]:
+def ask(names: Sequence[str], plans: int, runs: int, seconds: float, alone: bool) -> list[Row]:
     """A fresh child for each program. Ctrl-C ends with what there is."""
     from rich.progress import track
 
@@ -183,7 +184,7 @@ def ask(names: Sequence[str], plans: int, runs: int, seconds: float) -> list[Row
         for name in track(names, "programs", disable=not sys.stderr.isatty()):
             child = JsonChild(module_command("tools.bench.price", "--serve"), environment(), 600)
             try:
-                rows.append(row_of({"name": name, **child.ask([name, plans, runs, seconds])}))
+                rows.append(row_of({"name": name, **child.ask([name, plans, runs, seconds, alone])}))
             except ChildFailed as failure:
                 rows.append(Row(name, reason=str(failure)))
             finally:
@@ -211,6 +212,7 @@ def options() -> argparse.ArgumentParser:
     parser.add_argument("--plans", type=int, default=3, metavar="N", help="plans of each program (default 3)")
     parser.add_argument("--runs", type=int, default=15, metavar="N", help="least runs of each plan (default 15)")
     parser.add_argument("--seconds", type=float, default=5, metavar="S", help="least time for a program's (default 5)")
+    parser.add_argument("--alone", action="store_true", help="time ahead of all other processes; keep it short")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every number")
     parser.add_argument("--read", type=Path, metavar="FILE", help="measure nothing, and show what --json wrote")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw measured over modelled (needs matplotlib)")
@@ -241,7 +243,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         except (OSError, ValueError, KeyError, TypeError) as error:
             parser.error(f"--read: {error}")
     else:
-        rows = ask(names, max(arguments.plans, 1), max(arguments.runs, 1), arguments.seconds)
+        rows = ask(names, max(arguments.plans, 1), max(arguments.runs, 1), arguments.seconds, arguments.alone)
     if arguments.json:
         arguments.json.write_text(json.dumps([asdict(row) for row in rows], indent=1))
     if arguments.plot:

@@ -20,6 +20,7 @@ from tools.bench.peers import set_devices
 from tools.bench.real_programs import real_programs
 from tools.bench.underspecified_programs import FORMS, PROGRAMS
 from tools.processes import ROOT
+from tools.quiet import ahead
 
 MACHINE = "cpu"  # that is run, and by which all plans are priced
 Lowered = tuple[str, Sequence[Any] | None]  # StableHLO, and the arguments; None: any will do
@@ -93,8 +94,11 @@ def _example(path: Path) -> Lowered:
 # ---------------------------------------------------------------- one program
 
 
-def measure(name: str, most: int, runs: int, seconds: float) -> list[Timed]:
-    """At most ``most`` plans that differ. They take turns, ``runs`` rounds or until ``seconds`` have passed."""
+def measure(name: str, most: int, runs: int, seconds: float, alone: bool = False) -> list[Timed]:
+    """At most ``most`` plans that differ. They take turns, ``runs`` rounds or until ``seconds`` have passed.
+
+    ``alone``: ahead of all other processes (``tools.quiet``).
+    """
     import jax
 
     text, arguments = programs()[name]()
@@ -103,12 +107,13 @@ def measure(name: str, most: int, runs: int, seconds: float) -> list[Timed]:
     for call in calls:  # which warms up
         jax.block_until_ready(call())
     times: list[list[float]] = [[] for _ in calls]
-    end = time.perf_counter() + seconds
-    while len(times[0]) < runs or time.perf_counter() < end:
-        for kept, call in zip(times, calls, strict=True):
-            begun = time.perf_counter()
-            jax.block_until_ready(call())
-            kept.append(time.perf_counter() - begun)
+    with ahead(alone):
+        end = time.perf_counter() + seconds
+        while len(times[0]) < runs or time.perf_counter() < end:
+            for kept, call in zip(times, calls, strict=True):
+                begun = time.perf_counter()
+                jax.block_until_ready(call())
+                kept.append(time.perf_counter() - begun)
     return [
         Timed(str(way), *modelled(module, plan), min(kept), median(kept), halves(kept))
         for (way, module, plan), kept in zip(built, times, strict=True)
