@@ -22,7 +22,7 @@ def _run(argv: Sequence[str]) -> int:
     add = parser.add_argument
     add("module", nargs="?", metavar="MODULE", help=MODULE_HELP)
     add("--mesh", metavar="AXES", help="the mesh, as in data=4,model=2 (default: the one that MODULE names)")
-    add("--memory-limit", metavar="BYTES", help="of a device, as in 16GiB (default: none)")
+    add("--memory-limit", metavar="BYTES", help="of a device, as in 16GiB (default: the machine's; none: any number)")
     add("--effort", type=_effort, default=1, metavar="N", help="1 searches, 2 looks longer (default: 1)")
     add_machine(parser)
     add("--json", action="store_true", help="print JSON")

@@ -33,6 +33,7 @@ from shardpass.cost import machine as cost
 from shardpass.cost.chosen import chosen, machine_text
 from shardpass.cost.machine import Machine
 from shardpass.diagnostics import NOWHERE, Place, collect
+from shardpass.diagnostics.arguments import has
 from shardpass.diagnostics.table_suggest import LIMIT_TOO_LOW
 from shardpass.ir.context import UNNAMED
 from shardpass.ir.doors import Given
@@ -76,8 +77,9 @@ def suggest(
 
     ``f``: a function with its arguments (arrays or ``jax.ShapeDtypeStruct``), what ``jax.jit`` or ``lower`` returned, a
     module, or the path of one. ``mesh``: a jax Mesh or AbstractMesh; by default the one that the module names.
-    ``memory_limit``: of a device, bytes or text as "16GiB". ``effort``: 1, or 2 to look longer. ``machine``: for which
-    the program is decided, and by which figures are modelled, as ``explain`` takes it; ``profile``: its old name.
+    ``memory_limit``: of a device, bytes or text as "16GiB", by default that of the machine; "none" for any number.
+    ``effort``: 1, or 2 to look longer. ``machine``: for which the program is decided, and by which figures are
+    modelled, as ``explain`` takes it; over an AbstractMesh not that of the devices here; ``profile``: its old name.
 
     Raises ShardpassError: SP801 to SP804, SP412 to SP414, and what lowering and import raise.
     """
@@ -87,6 +89,8 @@ def suggest(
     if memory_limit is not None:
         read_limit(memory_limit)
     data, file, usual = take(f, args, kwargs)
+    if over is not None and (isinstance(mesh, Mesh) or not has(mesh, "devices")):  # devices that are here are others
+        usual = None
     return suggest_module(data, file, over, memory_limit, effort, machine or usual)
 
 
@@ -99,11 +103,11 @@ def suggest_module(
     machine: str | None = None,
 ) -> Suggestion:
     """As ``suggest``, of a module's text or bytecode."""
-    limit = None if memory_limit is None else read_limit(memory_limit)
-    allowed = None if limit is None or limit == "max" else limit
+    limit = read_limit(memory_limit)
     module = imported(data, file, mesh)
     machine = machine_text(machine or module_machine(module))
     on = chosen(machine)
+    allowed = on.memory_limit if memory_limit is None else limit if isinstance(limit, int) else None
     with module.context:
         asked = _Suggesting(module, file, allowed, effort, on, _propagate(effort, machine))
     return asked.run()

@@ -247,3 +247,22 @@ def test_every_way_to_give_a_program_gives_the_same(tmp_path: Path) -> None:
     ways += [(tmp_path / "m.mlir", ()), (str(tmp_path / "m.mlir"), ()), (lowered.compiler_ir("stablehlo"), ())]
     found = [str(shardpass.suggest(f, *given, mesh=EIGHT)) for f, given in ways]
     assert set(found) == {found[0]}
+
+
+def test_the_machine_is_that_of_the_mesh(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of its devices; an abstract mesh has none, and those that are here are others."""
+    monkeypatch.delenv("SHARDPASS_MACHINE", raising=False)
+    product = lambda x, w: x @ w  # noqa: E731
+    arguments = array(64, 64), array(64, 64)
+    for mesh, machine in (
+        (EIGHT, "cpu"),
+        (AbstractMesh((8,), ("data",)), "h100"),
+        (shardpass.Mesh((("data", 8),)), "h100"),
+    ):
+        found = shardpass.suggest(product, *arguments, mesh=mesh)
+        assert found.plan.machine.name == machine
+        assert found.memory_limit == (None if machine == "cpu" else 80 * 10**9)
+    found = shardpass.suggest(
+        product, *arguments, mesh=AbstractMesh((8,), ("data",)), machine="v5e", memory_limit="none"
+    )
+    assert (found.plan.machine.name, found.memory_limit) == ("v5e", None)
