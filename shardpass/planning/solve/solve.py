@@ -26,10 +26,13 @@ from shardpass.planning.solve.result import Result
 class Budget:
     """``entries``: of the greatest table that elimination makes, which takes about as long as to load toulbar2.
 
-    ``backtracks``: of toulbar2's search, after its bounds.
+    ``pairs``: the same, of variables with two neighbours, which leave the network no larger: as many as a processor
+    adds up in the time that toulbar2 would need for the tables that go. ``backtracks``: of toulbar2's search, after its
+    bounds.
     """
 
     entries: int = 1 << 14
+    pairs: int = 1 << 20
     backtracks: int = 200
 
 
@@ -53,7 +56,7 @@ def _why(parts: list[Result]) -> str:
 def _component(network: Network, known: Mapping[int, int] | None, budget: Budget) -> Result:
     order, all_of_them = elimination_order(network, budget.entries, len(network.sizes))
     if not all_of_them:
-        order, _ = elimination_order(network, budget.entries, 2)
+        order, _ = elimination_order(network, budget.pairs, 2)
     elimination = Elimination(network, order)
     left = elimination.left
     if not left.sizes:

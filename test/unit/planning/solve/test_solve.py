@@ -27,7 +27,7 @@ def with_all(network: Network, known: Mapping[int, int] | None, _: int) -> Resul
 
 
 def without_elimination(network: Network, known: Mapping[int, int] | None, backtracks: int) -> Result:
-    return solve(network, known, Budget(0, backtracks))
+    return solve(network, known, Budget(0, 0, backtracks))
 
 
 SOLVERS = [with_all, without_elimination, toulbar2.solve, highs.solve]
@@ -112,16 +112,31 @@ def test_a_limit_is_told_and_the_bound_stays_one() -> None:
 
 def test_without_a_wheel_highs_solves(monkeypatch: pytest.MonkeyPatch) -> None:
     network = grid(1, 4, 3)
-    expected = solve(network, None, Budget(1, 200)).price
+    expected = solve(network, None, Budget(1, 1, 200)).price
     monkeypatch.setattr(toulbar2, "available", lambda: False)
-    found = solve(network, None, Budget(1, 200))
+    found = solve(network, None, Budget(1, 1, 200))
     assert found.price == pytest.approx(expected, rel=1e-6)
     monkeypatch.setattr(highs, "MOST_ENTRIES", 10)
     known = dict.fromkeys(network.sizes, 0)
-    left = solve(network, known, Budget(1, 200))
+    left = solve(network, known, Budget(1, 1, 200))
     assert "toulbar2 is not installed" in left.why
     assert left.price == pytest.approx(network.price(known))
     assert left.bound <= expected
+
+
+def test_a_ring_of_wide_variables_needs_no_solver(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside products of matrices in which sums are minima: the least of the diagonal goes around the ring."""
+    random, count, size = np.random.default_rng(7), 6, 48
+    costs = [random.random((size, size)) for _ in range(count)]
+    around = costs[0]
+    for table in costs[1:]:
+        around = (around[:, :, None] + table[None]).min(axis=1)
+    ring = Network.of([Table((place, (place + 1) % count), table) for place, table in enumerate(costs)])
+    assert size**3 > Budget().entries  # too many to eliminate a variable with more than two neighbours
+    monkeypatch.setattr(toulbar2, "available", lambda: pytest.fail("a solver was asked"))
+    found = solve(ring)
+    assert found.price == pytest.approx(float(np.diagonal(around).min()))
+    assert found.gap == 0
 
 
 def test_the_same_again_and_in_threads() -> None:
@@ -190,13 +205,3 @@ def test_an_interrupt_during_a_solve_reaches_python() -> None:
 def environment() -> dict[str, str]:
     """Of a child that imports as this test does."""
     return {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-
-
-@pytest.mark.skipif(not toulbar2.available(), reason="there is no wheel of toulbar2 for this platform")
-def test_the_largest_networks_are_solved_without_virtual_arc_consistency(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same optimum: its options differ, and some of toulbar2's exclude each other."""
-    monkeypatch.setattr(toulbar2, "LARGE", 0)
-    for seed in range(20):
-        tables, sizes = random_tables(seed)
-        found = toulbar2.solve(Network.of(tables, sizes), None, 200)
-        assert found.price == pytest.approx(min(every_price(tables, sizes)))
