@@ -51,6 +51,7 @@ class Clock:
         self.machine = machine
         self.latency = min(link.latency for link in machine.links)
         self.byte = 1 / machine.links[0].most  # seconds to receive one, at best
+        self._collectives: dict[tuple[str, int, Axes, PrimeMesh], float] = {}
         self._moves: dict[Key, float] = {}
         self._reshards: dict[Key, float] = {}
         self._leasts: dict[Key, float] = {}
@@ -62,8 +63,15 @@ class Clock:
         """A collective over ``axes`` by which a device receives ``received`` bytes."""
         if not received:
             return 0.0
-        along = self._along(kind, axes, mesh)
-        return self.machine.seconds(Collective(kind, along, whole_of(kind, received, mesh.count(axes))))
+        key = (kind, received, axes, mesh)
+        found = self._collectives.get(key)
+        if found is None:
+            if len(self._collectives) >= MOST_MOVES:
+                self._collectives.clear()
+            whole = whole_of(kind, received, mesh.count(axes))
+            found = self.machine.seconds(Collective(kind, self._along(kind, axes, mesh), whole))
+            self._collectives[key] = found
+        return found
 
     def line(self, axes: Axes, mesh: PrimeMesh) -> tuple[float, float]:
         """(latency, seconds for each byte) of a gather over ``axes``."""

@@ -13,11 +13,13 @@ kind of op.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from shardpass.cost.machine import Machine
 from shardpass.ops.border import plan_of
 from shardpass.ops.model import OpModel, Split
 from shardpass.ops.splits.assign import Side, complete, settle
@@ -29,6 +31,7 @@ from shardpass.planning.choose import maskable
 from shardpass.planning.clock import Clock
 from shardpass.planning.copies import Held
 from shardpass.program.program import Array
+from shardpass.program.shardings import Factors
 
 MOST = 256  # distributions of one op
 
@@ -62,20 +65,36 @@ def ways(
     places = [number for number, factor in enumerate(rule.factors) if factor.kind is not Kind.REPLICATED]
     if (len(places) + 1) ** len(axes) > MOST:
         return ()
-    shapes = tuple(array.shape for array in types), tuple(array.shape for array in made)
     elements = tuple([array.element for array in types]), tuple([array.element for array in made])
     cheapest: dict[tuple[Any, Any], Way] = {}
-    for factors in _distributions(rule, places, axes, mesh, _sides(rule, types, made)):
-        split = Split.of(rule, mesh, factors, *shapes, clock.machine)
+    for factors, split in _splits(rule, mesh, axes, tuple(places), types, made, clock.machine):
         local = plan_of(model, split)
-        cost = sum(clock.collective(one.kind, one.bytes, one.axes, mesh) for one in local.collectives)
+        cost = sum([clock.collective(one.kind, one.bytes, one.axes, mesh) for one in local.collectives])
         cost += clock.work(rule, split, elements, borders)
-        operands = tuple(None if index in local.ignored else dims for index, dims in enumerate(split.operands))
+        operands: tuple[DimAxes | None, ...] = split.operands
+        if local.ignored:
+            operands = tuple([None if index in local.ignored else dims for index, dims in enumerate(operands)])
         for results, more in _completed(rule, split, made, clock, axes):
             known = cheapest.get((operands, results))
             if known is None or cost + more < known.cost:
-                cheapest[operands, results] = Way(cost + more, operands, results, tuple(sorted(factors.items())))
+                cheapest[operands, results] = Way(cost + more, operands, results, factors)
     return tuple(cheapest.values())
+
+
+@lru_cache(maxsize=1024)
+def _splits(
+    rule: Rule,
+    mesh: PrimeMesh,
+    axes: tuple[Axes, ...],
+    places: tuple[int, ...],
+    types: tuple[Array, ...],
+    made: tuple[Array, ...],
+    machine: Machine,
+) -> tuple[tuple[Factors, Split], ...]:
+    """Every split over ``axes``, which ops of one rule and equal types share."""
+    shapes = tuple([array.shape for array in types]), tuple([array.shape for array in made])
+    found = _distributions(rule, places, axes, mesh, _sides(rule, types, made))
+    return tuple([(tuple(sorted(one.items())), Split.of(rule, mesh, one, *shapes, machine)) for one in found])
 
 
 def _sides(rule: Rule, types: Sequence[Array], made: Sequence[Array]) -> list[Side]:
@@ -87,6 +106,7 @@ def _distributions(
     rule: Rule, places: Sequence[int], axes: Sequence[Axes], mesh: PrimeMesh, sides: Sequence[Side]
 ) -> Iterator[dict[int, Axes]]:
     """Every distribution of ``axes`` over the factors at ``places`` that all sides can say."""
+    plain = _is_plain(rule, sides)
     for chosen in itertools.product((None, *places), repeat=len(axes)):
         taken: dict[int, list[Axes]] = {}
         for place, each in zip(chosen, axes, strict=True):
@@ -95,8 +115,17 @@ def _distributions(
         for ordered in itertools.product(*[orders(one, len(axes)) for one in taken.values()]):
             factors = dict(zip(taken, ordered, strict=True))
             fits = all(mesh.count(one) <= rule.factors[factor].size for factor, one in factors.items())
-            if fits and settle(rule, sides, factors, mesh.sizes) == factors:
+            if fits and (plain or settle(rule, sides, factors, mesh.sizes) == factors):
                 yield factors
+
+
+def _is_plain(rule: Rule, sides: Sequence[Side]) -> bool:
+    """Whether each dimension of each side is one whole factor or none, so that sides can say every distribution."""
+    return all(
+        not factors or (len(factors) == 1 and rule.factors[factors[0]].covers(size))
+        for side in sides
+        for factors, size in zip(side.dim_map, side.shape, strict=True)
+    )
 
 
 def orders(taken: Sequence[Axes], count: int) -> list[Axes]:
@@ -116,20 +145,37 @@ def _completed(
     partial = () if rule.self_completing else partial_axes(rule, split.factors)
     if not partial:
         return [(split.results, 0.0)]
-    summed = [each for each in axes if each[0] in partial]
+    summed = tuple([each for each in axes if each[0] in partial])
+    every = [
+        _reached(array, dims, partial, summed, made[0].rank, rule.combiner, mesh, clock)
+        for array, dims in zip(made, split.results, strict=True)
+    ]
     found: dict[tuple[DimAxes, ...], float] = {}
-    for places in itertools.product(range(-1, made[0].rank), repeat=len(summed)):
-        results: list[DimAxes] = []
-        cost = 0.0
-        for array, dim_map, dims in zip(made, rule.results, split.results, strict=True):
-            wanted = list(dims)
-            for place, each in zip(places, summed, strict=True):
-                if 0 <= place < len(wanted):
-                    wanted[place] = (*wanted[place], *each)
-            side = Side(array.shape, dim_map, tuple(wanted), array.element)
-            reached, steps = complete(side, dims, partial, rule.combiner, mesh)
-            results.append(reached)
-            cost += sum([clock.collective(step.kind, step.bytes, step.axes, mesh) for step in steps])
-        key = tuple(results)
-        found[key] = min(cost, found.get(key, cost))
+    for at_once in zip(*every, strict=True):
+        results, costs = zip(*at_once, strict=True)
+        found[results] = min(sum(costs), found.get(results, math.inf))
     return list(found.items())
+
+
+@lru_cache(maxsize=4096)
+def _reached(
+    array: Array,
+    dims: DimAxes,
+    partial: Axes,
+    summed: tuple[Axes, ...],
+    rank: int,
+    combiner: str,
+    mesh: PrimeMesh,
+    clock: Clock,
+) -> tuple[tuple[DimAxes, float], ...]:
+    """Of one result, for each way to lay ``summed`` on ``rank`` dimensions or none: its split, and the price."""
+    out = []
+    for places in itertools.product(range(-1, rank), repeat=len(summed)):
+        wanted = list(dims)
+        for place, each in zip(places, summed, strict=True):
+            if 0 <= place < len(wanted):
+                wanted[place] = (*wanted[place], *each)
+        side = Side(array.shape, (), tuple(wanted), array.element)
+        reached, steps = complete(side, dims, partial, combiner, mesh)
+        out.append((reached, sum([clock.collective(step.kind, step.bytes, step.axes, mesh) for step in steps])))
+    return tuple(out)

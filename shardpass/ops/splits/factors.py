@@ -186,6 +186,10 @@ def unproject(
     out: list[Axes] = []
     for factors, size in zip(dim_map, shape, strict=True):
         whole = len(factors) == 1 and rule.factors[factors[0]].covers(size)
+        if whole and used.isdisjoint(taken := assigned.get(factors[0], ())):
+            out.append(taken)
+            used.update(taken)
+            continue
         axes: list[int] = []
         for factor in factors:
             full = rule.factors[factor].full

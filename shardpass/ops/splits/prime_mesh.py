@@ -65,7 +65,7 @@ class PrimeMesh:
 
     def tile(self, shape: Sequence[int], dims: DimAxes) -> tuple[int, ...]:
         """Shape of a tile; a dimension that does not divide is rounded up (XLA's rule)."""
-        return tuple(-(-n // self.count(axes)) for n, axes in zip(shape, dims, strict=True))
+        return tuple([-(-n // self.count(axes)) if axes else n for n, axes in zip(shape, dims, strict=True)])
 
     def refs(self, axes: Axes) -> tuple[AxisRef, ...]:
         """``axes`` as the fewest axis references: neighbours of one axis are merged."""

@@ -5,13 +5,25 @@ from __future__ import annotations
 import pytest
 
 import shardpass
+from shardpass.cost.fusion import Flops
+from shardpass.cost.machine import IDEAL
 from shardpass.diagnostics import collect
+from shardpass.element_types import element_type
 from shardpass.ir.annotations import SPLIT
+from shardpass.ops.model import Pointwise
+from shardpass.ops.splits.factors import Factor, Kind, Rule
+from shardpass.ops.splits.prime_mesh import prime_mesh
+from shardpass.planning.borders import Borders
+from shardpass.planning.clock import clock_of
 from shardpass.planning.cost import price
+from shardpass.planning.moves import whole_axes
 from shardpass.planning.plan import ProgramPlan
 from shardpass.planning.planner import plan_program
 from shardpass.planning.search import Decision, decide
+from shardpass.planning.ways import ways
+from shardpass.program.program import array_of
 from shardpass.program.table import table_of
+from shardpass.sharding import Mesh
 
 ROWS = '{mhlo.sharding = "{devices=[8,1]<=[8]}"}'
 
@@ -77,3 +89,29 @@ def test_a_split_in_text_that_no_value_can_say_is_no_harm() -> None:
         for other in ("{devices=[1,8,1,1]<=[8]}", "{devices=[8,1]<=[8]}", "{replicated}"):
             module = shardpass.run_pipeline(text.replace(written, other), "shardpass-partition")
             assert "stablehlo.gather" in str(module)
+
+
+PRODUCT = Rule(
+    (Factor(8), Factor(4, Kind.REDUCTION), Factor(16)), (((0,), (1,)), ((1,), (2,))), (((0,), (2,)),), combiner="add"
+)
+DIAGONAL = Rule((Factor(8),), (((0,), (0,)),), (((0,),),))
+JOINED = Rule((Factor(2), Factor(8)), (((0,), (1,)),), (((0, 1),),))
+
+
+@pytest.mark.parametrize(
+    ("rule", "shapes", "splits"),
+    [
+        (PRODUCT, ((8, 4), (4, 16), (8, 16)), 17),  # 4 places for each axis, both orders, and not both on the 4
+        (DIAGONAL, ((8, 8), (8,)), 5),  # rows of the operand alone say it: none, x, y, and both in both orders
+        (JOINED, ((2, 8), (16,)), 3),  # none, x on the 2, and then y on the 8: other parts are no parts of the 16
+    ],
+)
+def test_ways_are_the_splits_that_all_values_can_say(
+    rule: Rule, shapes: tuple[tuple[int, ...], ...], splits: int
+) -> None:
+    mesh = prime_mesh(Mesh((("x", 2), ("y", 4))))
+    arrays = [array_of(shape, element_type("f32")) for shape in shapes]
+    types, made = tuple(arrays[:-1]), tuple(arrays[-1:])
+    border = Borders((1,) * len(types), (True,), Flops.NEST)
+    found = ways(Pointwise(rule), mesh, whole_axes(mesh), types, made, clock_of(IDEAL), border)
+    assert len({way.factors for way in found}) == splits
