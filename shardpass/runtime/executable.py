@@ -114,6 +114,10 @@ class Executable:
         """XLA's CompiledMemoryStats, of one device: sizes in bytes of arguments, outputs and temporaries."""
         return self._loaded.get_compiled_memory_stats()
 
+    def cost_analysis(self) -> dict[str, float]:
+        """XLA's count of a device's work, of a loop's body once: "flops", "bytes accessed", and more."""
+        return dict(self._loaded.cost_analysis())
+
 
 def first_line(error: BaseException) -> str:
     return str(error).strip().split("\n", 1)[0]

@@ -1,0 +1,234 @@
+"""What XLA makes of variants of a program: each is compiled in one child process for virtual CPU devices; nothing runs.
+
+State: the child, which stays alive from one variant to the next, so that Python and JAX start once. XLA ends the
+process over some programs, and may take long over others: such a variant is an error, and the next starts a new child.
+
+Protocol: on the child's stdin, for each variant, a line of JSON with the length of the module, and the module. On its
+stdout a line of JSON behind "@": XLA's statistics and the length of the HLO, and the HLO; or what went wrong.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, BinaryIO, cast
+
+import numpy as np
+
+from shardpass.cost.collective import ALL_TO_ALL
+from shardpass.cost.groups import seconds
+from shardpass.cost.machine import Machine, Work
+from shardpass.diagnostics.table_runtime import PEER_FAILED
+from shardpass.hlo.collectives import HloCollectives
+from shardpass.hlo.read import read_program
+from shardpass.ir.child import making_files, temporary_file
+from shardpass.runtime.hlo_traffic import received
+from shardpass.runtime.peers import TIMEOUT
+
+WAY = "xla"
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A variant as XLA compiles it: optimized HLO, and XLA's statistics of one device.
+
+    ``flops`` and ``accessed``: operations and bytes through memory, as XLA counts them, a loop's body once.
+    ``donated``: bytes of results that lie in buffers of arguments.
+    """
+
+    hlo: str
+    devices: int
+    arguments: int
+    results: int
+    temporaries: int
+    donated: int
+    flops: float
+    accessed: float
+
+    @property
+    def memory(self) -> int:
+        """Arguments, results and temporaries, less what is one buffer."""
+        return self.arguments + self.results + self.temporaries - self.donated
+
+    @cached_property
+    def bytes_received(self) -> int:
+        """Of the device that receives most, loops multiplied."""
+        return received(self.hlo, self.devices).total
+
+    def seconds(self, machine: Machine, borders: Sequence[int] = ()) -> float:
+        """What the collectives take on ``machine``, one after the other, and then the work of a device.
+
+        ``borders``: the strides of the mesh's axes, as ``cost.groups.seconds`` takes them.
+        """
+        total = machine.seconds(Work(self.flops, "f32", self.accessed))
+        for one in HloCollectives(read_program(self.hlo), self.devices).rows:
+            whole = max(one.received, default=0)
+            if one.counted and whole:
+                size = max(map(len, one.groups))
+                groups = np.array([group for group in one.groups if len(group) == size], dtype=np.int64)
+                kind = ALL_TO_ALL if one.kind == "ragged_all_to_all" else one.kind
+                total += one.times * seconds(machine, kind, whole, groups, borders)
+        return total
+
+
+class Verifier:
+    """Compiles variants of annotated, unpartitioned modules with XLA's partitioner, for ``devices`` devices.
+
+    A context manager: the child ends with the block. ``donate``: as of ``runtime.peers.build``.
+    """
+
+    def __init__(self, devices: int, *, donate: bool = True, timeout: float = TIMEOUT) -> None:
+        self.devices, self.donate, self.timeout = devices, donate, timeout
+        self.compiled = 0  # variants until now
+        self._child: subprocess.Popen[bytes] | None = None
+        self._errors: BinaryIO | None = None  # what the child prints there, which no pipe would hold
+
+    def __enter__(self) -> Verifier:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the child."""
+        if self._child is not None:
+            self._end()
+
+    def _end(self) -> str:
+        """Ends the child; the last line that it printed as an error, or how it ended."""
+        child, errors = self._child, self._errors
+        assert child is not None
+        assert errors is not None
+        assert child.stdin is not None
+        assert child.stdout is not None
+        child.stdin.close()  # upon which it ends, unless it is stuck
+        with suppress(subprocess.TimeoutExpired):
+            child.wait(1)
+        child.kill()
+        child.wait()
+        child.stdout.close()
+        self._child = self._errors = None
+        errors.seek(0)
+        lines = [line for line in errors.read().decode(errors="replace").splitlines() if line.strip()]
+        errors.close()
+        return lines[-1] if lines else f"its process ended with status {child.returncode}"
+
+    def build(self, module: bytes) -> Compiled:
+        """``module`` (MLIR's bytecode or text), compiled.
+
+        Raises ShardpassError (SP553) where XLA fails, ends its process, or takes too long.
+        """
+        self.compiled += 1
+        if self._child is None:
+            with making_files():
+                self._child = self._start()
+        try:
+            facts, hlo = self._ask(self._child, module)
+        except (OSError, EOFError, TimeoutError) as error:
+            reason = self._end()
+            if isinstance(error, TimeoutError):
+                reason = f"it took more than {self.timeout:.0f} s"
+            raise PEER_FAILED.error(way=WAY, reason=reason[:300]) from None
+        if "failed" in facts:
+            raise PEER_FAILED.error(way=WAY, reason=facts["failed"][:300])
+        return Compiled(hlo.decode(), self.devices, **facts)
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        call = f"from shardpass.report.hlo.verify import serve; serve({self.devices}, {self.donate})"
+        pipe, self._errors = subprocess.PIPE, temporary_file()
+        return subprocess.Popen([sys.executable, "-c", call], stdin=pipe, stdout=pipe, stderr=self._errors, bufsize=0)
+
+    def _ask(self, child: subprocess.Popen[bytes], module: bytes) -> tuple[dict[str, Any], bytes]:
+        pipes = _Pipes(child, time.monotonic() + self.timeout)
+        pipes.write(json.dumps({"length": len(module)}).encode() + b"\n" + module)
+        while not (line := pipes.line()).startswith(b"@"):
+            pass  # what XLA prints
+        facts = json.loads(line[1:])
+        return facts, pipes.read(facts.pop("length", 0))
+
+
+class _Pipes:
+    """Writes to a child and reads from it until ``deadline``.
+
+    Raises EOFError where the child ends, TimeoutError at the deadline.
+    """
+
+    def __init__(self, child: subprocess.Popen[bytes], deadline: float) -> None:
+        self.child, self.deadline = child, deadline
+        self.known = b""
+        assert child.stdin is not None
+        self.into, self.out = child.stdin.fileno(), cast(BinaryIO, child.stdout).fileno()
+
+    def write(self, data: bytes) -> None:
+        left = memoryview(data)
+        os.set_blocking(self.into, False)
+        while left:
+            _, ready, _ = select.select([], [self.into], [], self._time_left())
+            if not ready:
+                raise TimeoutError
+            left = left[os.write(self.into, left) :]
+
+    def line(self) -> bytes:
+        while b"\n" not in self.known:
+            self._more()
+        line, _, self.known = self.known.partition(b"\n")
+        return line
+
+    def read(self, length: int) -> bytes:
+        while len(self.known) < length:
+            self._more()
+        found, self.known = self.known[:length], self.known[length:]
+        return found
+
+    def _more(self) -> None:
+        ready, _, _ = select.select([self.out], [], [], self._time_left())
+        if not ready:
+            raise TimeoutError
+        data = os.read(self.out, 1 << 20)
+        if not data:
+            raise EOFError
+        self.known += data
+
+    def _time_left(self) -> float:
+        return max(0.0, self.deadline - time.monotonic())
+
+
+def serve(devices: int, donate: bool) -> None:
+    """The child: compiles what stands on stdin until that ends."""
+    import jax
+
+    jax.config.update("jax_platforms", "cpu")
+    jax.config.update("jax_num_cpu_devices", devices)
+    given = sys.stdin.buffer
+    while line := given.readline():
+        answer, hlo = _answer(given.read(json.loads(line)["length"]), donate)
+        sys.stdout.buffer.write(b"\n@" + json.dumps(answer).encode() + b"\n" + hlo)
+        sys.stdout.buffer.flush()
+
+
+def _answer(module: bytes, donate: bool) -> tuple[dict[str, Any], bytes]:
+    from shardpass.runtime.reference import compile_by_xla
+
+    try:
+        executable = compile_by_xla(module, donate=donate)
+    except Exception as error:  # whatever XLA raises: the parent says it
+        return {"failed": " ".join(str(error).split())}, b""
+    stats, costs = executable.memory_stats(), executable.cost_analysis()
+    hlo = executable.hlo_text().encode()
+    return {
+        "length": len(hlo),
+        "arguments": stats.argument_size_in_bytes,
+        "results": stats.output_size_in_bytes,
+        "temporaries": stats.temp_size_in_bytes,
+        "donated": stats.alias_size_in_bytes,
+        "flops": costs.get("flops", 0.0),
+        "accessed": costs.get("bytes accessed", 0.0),
+    }, hlo
