@@ -29,7 +29,7 @@ from shardpass.ir.context import UNNAMED
 from shardpass.ir.frames import NO_FRAME, Frame, inner_places, is_library, user_frame
 from shardpass.program.program import Op, OpKind, Program
 from shardpass.report.rows import folded_name, scopes, where
-from shardpass.report.source_lines import source_line
+from shardpass.report.source_lines import source_line, source_lines
 from shardpass.sharding.quoting import mlir_unquoted, shown
 
 GRADIENT = "gradient of "
@@ -58,6 +58,12 @@ class Sources:
         if self.folders is None:
             return linecache.getline(place.file, place.line).strip()
         return source_line(place, self.folders)
+
+    def text(self, file: str) -> str:
+        """The whole file; "" where it may not be quoted."""
+        if self.folders is None:
+            return "".join(linecache.getlines(file))
+        return "\n".join(source_lines(file, self.folders))
 
     def expression(self, frame: Frame) -> str:
         """What ``frame`` spans: the variable that its line assigns it to, or its text; "" where it is not known."""

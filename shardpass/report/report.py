@@ -11,11 +11,16 @@ from typing import Any
 from shardpass.by_device import most_received
 from shardpass.diagnostics import Place
 from shardpass.ir.doors import Given
+from shardpass.report.findings import Findings
 from shardpass.report.groups import AXIS, KIND, LINE, Group, group
 from shardpass.report.naming import Sources
 from shardpass.report.rows import HintFact, LoopFact, MemoryFacts, OpFact, Row, SettledFact, Totals, WorkFact
 
 COMPUTE, COMMUNICATION = "compute", "communication"
+
+
+def _none() -> None:
+    return None
 
 
 @dataclass(frozen=True)
@@ -36,8 +41,8 @@ class Report(Totals):
         sources: reads the user's files, for those who quote them.
         plan: the ``ProgramPlan``; None of a module that was partitioned already.
         given: the program, for those who ask others about it.
-        built: the partitioned module.
-        find_ops: makes ``ops``.
+        built: the partitioned module; of another partitioner its program.
+        find_ops: makes ``ops``; ``find_findings``: makes ``findings``.
         trips: of loops of unknown length, what to show bytes for; None: nothing.
         loops: products that are done in turn with a collective; the time of their permutes passes behind products.
         partitioner: who partitioned the program: "shardpass", "xla" or "shardy".
@@ -64,11 +69,18 @@ class Report(Totals):
     hints: tuple[HintFact, ...] | None = None
     loops: tuple[LoopFact, ...] = ()
     partitioner: str = "shardpass"
+    find_findings: Callable[[], Findings | None] = field(default=_none, repr=False, compare=False)
 
     @cached_property
     def ops(self) -> tuple[OpFact, ...]:
         """The program before it was partitioned, op by op; of a module that was partitioned already nothing."""
         return self.find_ops()
+
+    @cached_property
+    def findings(self) -> Findings | None:
+        """Edits that save, each compiled by the partitioner: asked for first, they are looked for, which takes as long
+        as some compilations. None of a program that shardpass partitioned, or that was partitioned already."""
+        return self.find_findings()
 
     @property
     def total_bytes_received(self) -> int:
@@ -164,6 +176,8 @@ class Report(Totals):
             found["products_in_turn"] = [{**asdict(loop), "place": str(loop.place)} for loop in self.loops]
         if self.trips is not None:
             found["total_bytes_received_at_most"] = self.bytes_at_most(self.trips)
+        if self.findings is not None:
+            found["findings"] = self.findings.as_dict()
         if self.hints is not None:
             found["hints"] = [{**asdict(hint), "place": str(hint.place), "code": hint.code} for hint in self.hints]
         if self.memory is not None:

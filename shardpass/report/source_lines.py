@@ -32,6 +32,11 @@ def source_line(place: Place, folders: Sequence[Path], *, strip: bool = True) ->
     return found.strip() if strip else found
 
 
+def source_lines(file: str, folders: Sequence[Path]) -> tuple[str, ...]:
+    """The lines of ``file``, without their ends; () where it may not be quoted, or is not there."""
+    return _lines(file, tuple(folders))
+
+
 @lru_cache(maxsize=64)
 def _lines(file: str, folders: tuple[Path, ...]) -> tuple[str, ...]:
     try:

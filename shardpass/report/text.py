@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from shardpass.cost.collective import PERMUTE
 from shardpass.diagnostics import NOWHERE
 from shardpass.diagnostics.printable import joined
+from shardpass.report.findings import Finding, headline
 from shardpass.report.groups import LINE, Folded, Group
 from shardpass.report.report import Report
 from shardpass.report.rows import BACKWARD, MemoryFacts, short
@@ -24,13 +25,16 @@ MOST_SETTLED = 2
 BRIEF = 6  # lines that are kept for groups in brief
 MOST_ROWS = 2  # of a group that are shown where not all are
 PARTITIONED = {"xla": ", partitioned by XLA", "shardy": ", partitioned by Shardy"}
+COMPILERS = {"xla": "XLA", "shardy": "Shardy's passes and XLA"}
+MOST_CODE = 4  # lines of an edit without a diff
+MOST_CHANGED = 3  # lines whose bytes an edit changes
 MOST_PARTS = 4  # of a line that a library holds most of
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
 def text(found: Report, width: int = WIDTH, *, by: str = LINE, sort: str = "bytes", top: int | None = None) -> str:
     """The report in ``width`` columns. ``top``: how many groups are shown, 0 for all; None: what one screen holds."""
-    lines = list(_head(found, width))
+    lines = [*_head(found, width), *_findings(found, width)]
     if found.rows:
         lines += _Table(found, width, by, sort, top).lines(SCREEN - len(lines) - _below(found))
         lines += ["", *_totals(found), *_loops(found, width)]
@@ -110,6 +114,49 @@ def step_text(found: Report) -> str:
     most = next(((place, share) for place, share in found.compute_by_line() if place != NOWHERE and share), None)
     where = "" if most is None else f" ({100 * most[1] / compute:.0f}% at {short(most[0])})"
     return f"computes for {show_seconds(compute)}{where}; {found.bound_by} bounds a step of {show_seconds(step)}"
+
+
+def _findings(found: Report, width: int) -> Iterator[str]:
+    """Edits that save, each with its diff and its figures; else the lines that send more than they need."""
+    findings = found.findings
+    if findings is None or findings.why_not:
+        return
+    yield ""
+    if not findings:
+        yield "no edit of one annotation was found that saves"
+        for one in findings.surplus:
+            words = (
+                f"{short(one.place)} sends {show_bytes(one.sent)}; shardpass would send {show_bytes(one.ours)} there"
+            )
+            yield from wrapped(words, width, "  ", "    ")
+        return
+    compiler = COMPILERS.get(found.partitioner, found.partitioner)
+    several = ", each with those above it" if len(findings) > 1 else ""
+    yield f"findings, compiled by {compiler}{several}:"
+    for number, finding in enumerate(findings, 1):
+        yield from _finding(finding, number, width)
+
+
+def _finding(one: Finding, number: int, width: int) -> Iterator[str]:
+    yield from wrapped(headline(one), width, f"{number}. ", "   ")
+    if one.diff:
+        yield from (f"   {row}".rstrip() for row in one.diff.splitlines())
+    else:
+        for code in one.code[:MOST_CODE]:
+            yield from wrapped(code, width, "   ", "     ")
+        if len(one.code) > MOST_CODE:
+            yield f"   and {len(one.code) - MOST_CODE} more by the same rule"
+    before, after = one.before, one.after
+    words = (
+        f"received {show_bytes(before.bytes)} -> {show_bytes(after.bytes)}, memory {show_bytes(before.memory)} -> "
+        f"{show_bytes(after.memory)}, computed {show_flops(before.flops)} -> {show_flops(after.flops)}, step "
+        f"{show_seconds(before.seconds)} -> {show_seconds(after.seconds)}"
+    )
+    yield from wrapped(words, width, "   ", "   ")
+    lines = [f"{short(line.place)} {show_bytes(line.before)} -> {show_bytes(line.after)}" for line in one.lines]
+    if lines:
+        more = f" and {counted(len(lines) - MOST_CHANGED, 'line')} more" if len(lines) > MOST_CHANGED else ""
+        yield from wrapped(f"by line: {', '.join(lines[:MOST_CHANGED])}{more}", width, "   ", "   ")
 
 
 def _totals(found: Report) -> Iterator[str]:
@@ -290,6 +337,14 @@ def show_bytes(count: int) -> str:
     while size >= 1024 and unit < len(_UNITS) - 1:
         size, unit = size / 1024, unit + 1
     return f"{count} B" if unit == 0 else f"{size:.1f} {_UNITS[unit]}"
+
+
+def show_flops(count: float) -> str:
+    """Three figures or so: ``6.66 GFLOP``."""
+    for unit, size in (("TFLOP", 1e12), ("GFLOP", 1e9), ("MFLOP", 1e6), ("kFLOP", 1e3)):
+        if count >= size:
+            return f"{count / size:.3g} {unit}"
+    return f"{count:.0f} FLOP"
 
 
 def show_seconds(seconds: float) -> str:

@@ -13,6 +13,7 @@ from shardpass.cost.chosen import chosen
 from shardpass.diagnostics import ShardpassError, collect
 from shardpass.diagnostics.arguments import text_of, whole, wrong_argument
 from shardpass.diagnostics.table_suggest import SHARDINGS_OF_WHAT
+from shardpass.edits.door import with_findings
 from shardpass.ir.annotations import EXACT
 from shardpass.ir.context import parse_module
 from shardpass.ir.doors import Given
@@ -139,7 +140,8 @@ def explain_data(
     if not partitioned:
         put_mesh(module, over, file)
     if partitioner != OURS and not partitioned:
-        return explain_partitioned_by(partitioner, module, file, over, machine or usual, folders)
+        found = explain_partitioned_by(partitioner, module, file, over, machine or usual, folders)
+        return with_findings(found, file, machine or usual, folders)
     given_text = data if over is None else str(module.operation.get_asm(enable_debug_info=True))
     decide_for(module, machine, usual)
     found = explain_module(module, file, pipeline=passes, folders=folders)

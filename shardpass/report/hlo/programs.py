@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +101,8 @@ def explain_partitioned_by(
 ) -> Explanation:
     """The explanation of what ``partitioner`` makes of ``module``, which is annotated and not partitioned.
 
+    Its ``given`` is the module, with its number of devices, and its ``built`` the partitioner's program.
+
     Raises ShardpassError (SP553) where it makes none.
     """
     with module.context:
@@ -112,7 +115,7 @@ def explain_partitioned_by(
     given = bytecode(module) if partitioner == "xla" else str(module.operation.get_asm(enable_debug_info=True))
     program = build(partitioner, given, devices)
     memory = MemoryFacts(program.arguments, program.results, program.temporaries, donated=program.donated)
-    return explain_hlo(
+    found = explain_hlo(
         program.hlo,
         called(module, file),
         partitioner=partitioner,
@@ -121,3 +124,4 @@ def explain_partitioned_by(
         memory=memory,
         folders=folders,
     )
+    return replace(found, given=given, built=program)

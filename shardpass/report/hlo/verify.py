@@ -34,6 +34,7 @@ from shardpass.runtime.hlo_traffic import received
 from shardpass.runtime.peers import TIMEOUT
 
 WAY = "xla"
+QUICK = "--xla_backend_optimization_level=0"  # of machine code, which is never run: HLO and memory stay the same
 
 
 @dataclass(frozen=True)
@@ -144,7 +145,15 @@ class Verifier:
     def _start(self) -> subprocess.Popen[bytes]:
         call = f"from shardpass.report.hlo.verify import serve; serve({self.devices}, {self.donate})"
         pipe, self._errors = subprocess.PIPE, temporary_file()
-        return subprocess.Popen([sys.executable, "-c", call], stdin=pipe, stdout=pipe, stderr=self._errors, bufsize=0)
+        flags = {"XLA_FLAGS": f"{os.environ.get('XLA_FLAGS', '')} {QUICK}".strip()}
+        return subprocess.Popen(
+            [sys.executable, "-c", call],
+            stdin=pipe,
+            stdout=pipe,
+            stderr=self._errors,
+            bufsize=0,
+            env={**os.environ, **flags},
+        )
 
     def _ask(self, child: subprocess.Popen[bytes], module: bytes) -> tuple[dict[str, Any], bytes]:
         pipes = _Pipes(child, time.monotonic() + self.timeout)

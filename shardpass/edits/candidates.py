@@ -1,0 +1,248 @@
+"""The edits that are tried: of one annotation each, the user's own first.
+
+1. A constraint is dropped.
+2. An annotation of results is dropped, or is that of the argument that the result updates.
+3. A state (an argument beside one of the same shape and the same end of its path, as ``mu['w']`` beside
+   ``params['w']``) has the sharding of its counterpart: one edit for all arrays of the state, and for its results.
+4. An argument, or a constraint, has one axis more, one less, one elsewhere, two exchanged, or none. Arguments that
+   collectives name come first, then those that no result updates (batches), then the largest.
+5. Of ``decided``: a constraint, or a value that an expression stands for at the lines that send most, is constrained
+   as planning decides with constraints open; such a value also over one axis.
+
+Sizes that axes do not divide are left out: JAX refuses them in arguments.
+
+Complexity: O(sites x axes x dimensions).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import permutations
+
+from shardpass.diagnostics import Place
+from shardpass.edits.sites import ARGUMENT, RESULT, Site, Sites, Spec
+from shardpass.edits.written import Change
+from shardpass.program.program import Program
+from shardpass.sharding import Sharding
+
+Edit = tuple[Change, ...]
+
+_ROOT = re.compile(r"[^\[.]*")
+
+
+class Candidates:
+    """Edits of one program.
+
+    ``lines``: those that send most, the first most; ``arrays``: the names of what is sent.
+    """
+
+    def __init__(self, sites: Sites, lines: Sequence[Place], arrays: Collection[str]) -> None:
+        self.sites, self.program, self.lines, self.arrays = sites, sites.program, lines, arrays
+        self.axes = {name: size for name, size in sites.program.mesh.mesh.axes if size > 1}
+
+    def written(self) -> Iterator[Edit]:
+        """Edits of what the user wrote."""
+        yield from _different(self._written())
+
+    def decided(self, shardings: Mapping[int, Sharding]) -> Iterator[Edit]:
+        """Constraints, old ones and new, as ``shardings`` have the values."""
+        yield from _different(self._decided(shardings))
+
+    def _written(self) -> Iterator[Edit]:
+        constraints = self.sites.constraints
+        for site in constraints:
+            yield (Change(site, None),)
+        yield from self._states()
+        for site in self.sites.results:
+            if site.spec is not None:
+                yield (Change(site, None),)
+        yield from self._updated()
+        arguments = sorted((one for one in self.sites.arguments if one.spec is not None), key=self._urgency)
+        choices = [self._choices(site) for site in arguments]
+        choices[1:1] = [self._choices(site) for site in constraints]
+        yield from _one_of_each(choices)
+
+    def _decided(self, shardings: Mapping[int, Sharding]) -> Iterator[Edit]:
+        values = tuple(self.sites.values(self.lines))
+        for site in (*self.sites.constraints, *values):
+            spec = self._most(site, shardings)
+            if spec is not None and (site.spec is not None or any(spec)):
+                yield (Change(site, spec),)
+        yield from _one_of_each(self._choices(site) for site in values)
+
+    # ---------------------------------------------------------------- of one site
+
+    def _choices(self, site: Site) -> Iterator[Edit]:
+        specs = variants(site.spec or ((),) * site.array.rank, site.array.shape, self.axes)
+        for spec in specs:
+            if site.kind != ARGUMENT:
+                yield (Change(site, spec),)
+                continue
+            yield (Change(site, spec), *self._results_of(site, spec))
+
+    def _results_of(self, site: Site, spec: Spec) -> Iterator[Change]:
+        """The results that an argument is updated to, which keep its sharding."""
+        for result in self.sites.results:
+            if result.array is site.array and result.spec == site.spec and _tail(result) == _tail(site):
+                yield Change(result, spec)
+
+    def _most(self, site: Site, shardings: Mapping[int, Sharding]) -> Spec | None:
+        """What planning gives most of the values, as far as whole axes say it and divide."""
+        counts: Counter[Spec] = Counter()
+        rank = site.array.rank
+        for value in site.values:
+            found = _whole(shardings.get(value), rank, self.program)
+            if found is not None:
+                counts[found] += 1
+        spec = counts.most_common(1)[0][0] if counts else None
+        return spec if spec is not None and _divides(spec, site.array.shape, self.axes) else None
+
+    def _urgency(self, site: Site) -> tuple[bool, bool, int]:
+        named = any(site.pattern.startswith(name) or name.startswith(site.names[0]) for name in self.arrays if name)
+        updated = any(result.array is site.array for result in self.sites.results)
+        return not named, updated, -site.array.bytes * len(site.positions)
+
+    # ---------------------------------------------------------------- of several
+
+    def _states(self) -> Iterator[Edit]:
+        """States that are annotated otherwise than their counterparts, all arrays of one at once."""
+        by_root: dict[str, list[Change]] = {}
+        for site in self.sites.arguments:
+            other = self._counterpart(site)
+            if site.spec is not None and other is not None and other.spec != site.spec:
+                change = Change(site, other.spec)
+                for root in dict.fromkeys((_prefix(site, other), _ROOT.match(site.names[0])[0])):  # type: ignore[index]
+                    by_root.setdefault(root, []).append(change)
+        for changes in sorted(by_root.values(), key=len, reverse=True):
+            results = [one for change in changes for one in self._results_of(change.site, change.spec or ())]
+            yield (*changes, *dict.fromkeys(results))
+            if results:
+                yield tuple(changes)
+
+    def _counterpart(self, site: Site) -> Site | None:
+        """The argument that a state belongs to: of its shape, split more, and with the longest common end of a path."""
+        best, longest = None, 0
+        for other in self.sites.arguments:
+            if other is site or other.array is not site.array or other.spec is None or site.spec is None:
+                continue
+            if _axes(other.spec) <= _axes(site.spec):
+                continue
+            common = _common(site.pattern, other.pattern)
+            if common > longest:
+                best, longest = other, common
+        return best
+
+    def _updated(self) -> Iterator[Edit]:
+        """Results with the sharding of the argument that they update: one edit for all."""
+        changes = []
+        for result in self.sites.results:
+            for site in self.sites.arguments:
+                same = site.array is result.array and _tail(site) == _tail(result)
+                if same and result.spec is not None and site.spec is not None and site.spec != result.spec:
+                    changes.append(Change(result, site.spec))
+                    break
+        if changes:
+            yield tuple(changes)
+        forced = tuple(
+            Change(site, None) for site in self.sites.results if site.spec is not None and not any(site.spec)
+        )
+        if len(forced) > 1:
+            yield forced
+
+
+def variants(spec: Spec, shape: Sequence[int], axes: Mapping[str, int]) -> Iterator[Spec]:
+    """Specs like ``spec``: an axis more, an axis elsewhere, two exchanged, an axis less, and none."""
+    used = [(dim, name) for dim, names in enumerate(spec) for name in names]
+    rank = len(shape)
+    found: list[Spec] = []
+    for name in axes:
+        if all(name != other for _, other in used):
+            found += [_with(spec, dim, name) for dim in range(rank)]
+    for dim, name in used:
+        without = _without(spec, name)
+        found += [_with(without, other, name) for other in range(rank) if other != dim]
+    for (first, one), (second, other) in permutations(used, 2):
+        if first < second:
+            found.append(_with(_with(_without(_without(spec, one), other), first, other), second, one))
+    found += [_without(spec, name) for _, name in used]
+    found.append(((),) * rank)
+    yield from (one for one in dict.fromkeys(found) if one != spec and _divides(one, shape, axes))
+
+
+def _different(edits: Iterable[Edit]) -> Iterator[Edit]:
+    """Each edit that changes something, once."""
+    seen: set[object] = set()
+    for edit in edits:
+        key = tuple((change.site.kind, change.site.names, change.site.place, change.spec) for change in edit)
+        if key not in seen and any(change.spec != change.site.spec for change in edit):
+            seen.add(key)
+            yield edit
+
+
+def _one_of_each(lists: Iterable[Iterator[Edit]]) -> Iterator[Edit]:
+    """The first of each, the second of each, and so on."""
+    left = [iter(one) for one in lists]
+    while left:
+        kept = []
+        for one in left:
+            edit = next(one, None)
+            if edit is not None:
+                kept.append(one)
+                yield edit
+        left = kept
+
+
+def _with(spec: Spec, dim: int, name: str) -> Spec:
+    return tuple((*names, name) if place == dim else names for place, names in enumerate(spec))
+
+
+def _without(spec: Spec, name: str) -> Spec:
+    return tuple(tuple(one for one in names if one != name) for names in spec)
+
+
+def _axes(spec: Spec) -> frozenset[str]:
+    return frozenset(name for names in spec for name in names)
+
+
+def _divides(spec: Spec, shape: Sequence[int], axes: Mapping[str, int]) -> bool:
+    for names, size in zip(spec, shape, strict=True):
+        for name in names:
+            if size % axes.get(name, 1):
+                return False
+            size //= axes.get(name, 1)
+    return True
+
+
+def _whole(sharding: Sharding | None, rank: int, program: Program) -> Spec | None:
+    """``sharding`` in whole axes, parts of axes left out; None where the mesh does not say it."""
+    dims = None if sharding is None else program.mesh.dims(sharding, rank)
+    if dims is None:
+        return None
+    refs = [program.mesh.refs(axes) for axes in dims]
+    return tuple(tuple(ref.name for ref in some if ref.size is None) for some in refs)
+
+
+def _tail(site: Site) -> str:
+    """The path below the argument, or below its place among the results."""
+    name = site.pattern
+    if site.kind == RESULT:
+        return re.sub(r"^result(\[\d+\])?", "", name)
+    return name[len(_ROOT.match(name)[0]) :]  # type: ignore[index]
+
+
+def _common(one: str, other: str) -> int:
+    """How many steps at the end two paths have in common; 0 where both are one step."""
+    steps, others = ([step for step in re.split(r"[\[.]", name) if step] for name in (one, other))
+    count = 0
+    while count < min(len(steps), len(others)) and steps[-1 - count] == others[-1 - count]:
+        count += 1
+    return count
+
+
+def _prefix(site: Site, other: Site) -> str:
+    """The path of a state as far as that of its counterpart differs."""
+    common = _common(site.pattern, other.pattern)
+    marks = [found.start() for found in re.finditer(r"[\[.]", site.pattern)]
+    return site.pattern[: marks[-common]] if 0 < common <= len(marks) else site.pattern

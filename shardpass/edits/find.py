@@ -1,0 +1,244 @@
+"""The findings of a program that another partitioner compiled: which annotation to drop, replace or add.
+
+Problem: of all annotations that a program has, or could have, name the few that cost most, and show for each what the
+partitioner makes of the program without, or with, the annotation.
+
+1. Candidates (``candidates``), first those about what is written, are priced by a model of what a partitioner does
+   that propagates and searches nothing (``model``), at most ``TRIES`` ops in all.
+2. The cheapest is compiled. Where it saves (``verify.saves``) it is a finding, and stays applied while others are
+   looked for: those that the model still finds cheaper are priced again on top of it. Of equal prices the earlier
+   candidate is taken, so that the user's own annotations are questioned before new ones are proposed.
+3. What does not save when it is compiled is no finding. At most ``MOST_COMPILED`` candidates are compiled, and none
+   after one that fails behind a finding.
+4. Where nothing is found so, the program is decided with constraints free. The lines that send more than is then sent
+   there are the surplus, the difference of two programs matched by the ops of the user; and the shardings decided there
+   are candidates for new constraints.
+
+Invariant: each finding was compiled with those before it, by the partitioner of the report; its figures are those of
+the compiled programs.
+
+Example: a transformer whose feed-forward has a leftover ``with_sharding_constraint(u, P('data'))`` between weights
+split over 'model': the constraint dropped is cheapest by the model, and compiled it saves a fifth of all bytes.
+
+Cost: one import, one decision, TRIES / ops prices, and a compilation for each edit that is verified.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from shardpass.cost.machine import Machine
+from shardpass.diagnostics import NOWHERE, Place, ShardpassError
+from shardpass.edits.candidates import Candidates, Edit
+from shardpass.edits.jax_text import JaxText, code_of, spec_text
+from shardpass.edits.model import Model
+from shardpass.edits.sentences import action_of, sentence
+from shardpass.edits.sites import Site, Sites, read
+from shardpass.edits.verify import LEAST, Program, changed_lines, figures, saves
+from shardpass.edits.written import Change, with_changes
+from shardpass.ir.context import parse_module
+from shardpass.ir.doors import Given
+from shardpass.report.explanation import Explanation
+from shardpass.report.findings import Annotated, Figures, Finding, Findings, Surplus
+from shardpass.report.naming import Sources
+
+TRIES = 20_000  # ops that are priced in all
+FEWEST, MOST = 16, 120  # candidates that are priced
+AGAIN = 6  # candidates that are priced again with a finding applied
+MOST_FINDINGS = 3
+MOST_COMPILED = 3  # of each list of candidates
+MOST_NAMED = 5  # arrays of which most is sent
+MOST_LINES = 4  # whose values are candidates
+MOST_SURPLUS = 3
+SAME = 0.01  # of the price: a difference that does not decide between candidates
+ENOUGH = 0.5  # of what the best edit at a place saves: a user's annotation that is dropped for so much is dropped
+
+
+class Compiler(Protocol):
+    """Compiles variants of a module with the partitioner of the report, and explains them."""
+
+    def __call__(self, module: bytes) -> tuple[Program, Explanation]: ...
+
+
+@dataclass(frozen=True)
+class _Priced:
+    edit: Edit
+    price: float
+    order: int
+
+
+def find_edits(
+    data: Given,
+    file: str,
+    base: Explanation,
+    program: Program,
+    compiler: Callable[[bytes], tuple[Program, Explanation]],
+    machine: Machine,
+    sources: Sources,
+) -> Findings:
+    """The findings of ``base``, the explanation of ``program``, which is ``data`` as ``compiler`` makes it."""
+    try:
+        reading = read(data, file, sources)
+    except ShardpassError as error:
+        return Findings(why_not=f"the program cannot be imported: {error.diagnostics[0].message}")
+    with reading.module.context:
+        return _Search(data, file, base, program, compiler, machine, sources, Sites(reading)).run()
+
+
+class _Search:
+    """One search. State: the findings until now, with the changes of their edits, and the program with these."""
+
+    def __init__(
+        self,
+        data: Given,
+        file: str,
+        base: Explanation,
+        program: Program,
+        compiler: Callable[[bytes], tuple[Program, Explanation]],
+        machine: Machine,
+        sources: Sources,
+        sites: Sites,
+    ) -> None:
+        self.module = parse_module(data, file)
+        self.sites, self.compiler, self.machine = sites, compiler, machine
+        self.model = Model(sites.reading, machine)
+        self.text = JaxText(sites, sources, base.file)
+        self.rows, self.figures = base.rows, figures(program, base.rows, machine)
+        self.changes: list[Change] = []
+        self.found: list[Finding] = []
+        self.compiled = 0
+
+    def run(self) -> Findings:
+        sites = self.sites
+        if sites.program.mesh.mesh.size < 2:
+            return Findings(why_not="the program runs on one device")
+        names = [row.array for row in sorted(self.rows, key=lambda row: -row.bytes_received)]
+        candidates = Candidates(sites, self._lines(), names[:MOST_NAMED])
+        self._look(candidates.written())
+        if self.found:
+            return Findings(tuple(self.found), compiled=self.compiled)
+        surplus = self._surplus()
+        self._look(candidates.decided(self.model.decided()))
+        return Findings(tuple(self.found), surplus[:MOST_SURPLUS], self.compiled)
+
+    def _look(self, candidates: Iterable[Edit]) -> None:
+        """Compiles those of ``candidates`` that the model finds cheapest."""
+        priced, most = self._priced(candidates), self.compiled + MOST_COMPILED
+        while priced and len(self.found) < MOST_FINDINGS and self.compiled < most:
+            best = priced.pop(0)
+            if self._verified(best.edit):
+                priced = self._again(priced)
+            elif self.found:
+                break
+
+    def _lines(self) -> list[Place]:
+        """The lines that send most."""
+        sums: dict[tuple[str, int], int] = {}
+        places: dict[tuple[str, int], Place] = {}
+        for row in self.rows:
+            if row.place != NOWHERE:
+                key = row.place.file, row.place.line
+                places.setdefault(key, row.place)
+                sums[key] = sums.get(key, 0) + row.bytes_received
+        return [places[key] for key in sorted(sums, key=lambda key: -sums[key])[:MOST_LINES]]
+
+    # ---------------------------------------------------------------- by the model
+
+    def _priced(self, candidates: Iterable[Edit]) -> list[_Priced]:
+        """The candidates that the model finds cheaper than the program as it is, cheapest first."""
+        base = self.model.price(())
+        count = self.model.task.folded.program.count
+        left = min(MOST, max(FEWEST, TRIES // max(1, count)))
+        found = []
+        for order, edit in enumerate(candidates):
+            if order >= left:
+                break
+            found.append(_Priced(edit, self.model.price(edit), order))
+        return self._cheaper(found, base)
+
+    def _again(self, priced: Sequence[_Priced]) -> list[_Priced]:
+        """``priced`` on top of the findings, without those about the same places."""
+        base = self.model.price(self.changes)
+        sites = {change.site for change in self.changes}
+        left = [one for one in priced if not any(change.site in sites for change in one.edit)][:AGAIN]
+        again = [_Priced(one.edit, self.model.price([*self.changes, *one.edit]), one.order) for one in left]
+        return self._cheaper(again, base)
+
+    def _cheaper(self, priced: Sequence[_Priced], base: float) -> list[_Priced]:
+        """Those that save, cheapest first; where dropping an annotation is ENOUGH, nothing else at its place."""
+        cheaper = [one for one in priced if one.price < base * (1 - LEAST / 2)]
+        best: dict[Site, float] = {}
+        for one in cheaper:
+            site = one.edit[0].site
+            best[site] = min(best.get(site, one.price), one.price)
+        dropped = {
+            one.edit[0].site
+            for one in cheaper
+            if len(one.edit) == 1 and one.edit[0].spec is None
+            if base - one.price >= ENOUGH * (base - best[one.edit[0].site])
+        }
+        cheaper = [one for one in cheaper if one.edit[0].site not in dropped or one.edit[0].spec is None]
+        return sorted(cheaper, key=lambda one: (round(one.price / base / SAME), one.order))
+
+    def _surplus(self) -> tuple[Surplus, ...]:
+        """The lines where more is sent than shardpass's decision sends there, most first."""
+        ours: dict[tuple[str, int], int] = {}
+        names = self.sites.names
+        for one in self.model.plan().collectives:
+            if one.op is not None:
+                place = names.frame(one.op).place
+                key = place.file, place.line
+                ours[key] = ours.get(key, 0) + one.bytes * one.times
+        sent: dict[tuple[str, int], int] = {}
+        places: dict[tuple[str, int], Place] = {}
+        for row in self.rows:
+            key = row.place.file, row.place.line
+            places.setdefault(key, row.place)
+            sent[key] = sent.get(key, 0) + row.bytes_received
+        found = [Surplus(places[key], size, ours.get(key, 0)) for key, size in sent.items() if places[key] != NOWHERE]
+        least = LEAST * max(1, self.figures.bytes)
+        return tuple(sorted((one for one in found if one.bytes > least), key=lambda one: -one.bytes))
+
+    # ---------------------------------------------------------------- compiled
+
+    def _verified(self, edit: Edit) -> bool:
+        """Compiles the program with ``edit``; a finding where that saves."""
+        self.compiled += 1
+        try:
+            module = with_changes(self.module, self.sites.program.mesh.mesh, [*self.changes, *edit])
+            program, explanation = self.compiler(module)
+        except ShardpassError:  # the partitioner does not take the program with it
+            return False
+        after = figures(program, explanation.rows, self.machine)
+        if not saves(self.figures, after):
+            return False
+        self.found.append(self._finding(edit, self.figures, after, explanation))
+        self.changes += edit
+        self.rows, self.figures = explanation.rows, after
+        return True
+
+    def _finding(self, edit: Edit, before: Figures, after: Figures, explanation: Explanation) -> Finding:
+        annotations = tuple(
+            Annotated(
+                change.site.kind,
+                change.site.pattern,
+                "" if change.site.spec is None else spec_text(change.site.spec),
+                "" if change.spec is None else spec_text(change.spec),
+                change.site.place,
+                change.site.positions,
+            )
+            for change in edit
+        )
+        return Finding(
+            action_of(edit),
+            sentence(edit, before, after),
+            annotations,
+            tuple(dict.fromkeys(map(code_of, edit))),
+            before,
+            after,
+            self.text.diff(edit),
+            edit[0].site.place,
+            changed_lines(self.rows, explanation.rows),
+        )

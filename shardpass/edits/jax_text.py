@@ -1,0 +1,285 @@
+"""An edit as JAX's text, and as a diff of the user's file where that can be edited with certainty.
+
+1. A constraint is the call that stands at its line. Dropped, the call is its first argument, and an assignment of a
+   name to itself goes. Replaced, the second argument is written anew in its own form, ``P(...)`` or ``NamedSharding``.
+2. A value that a name is assigned is constrained in a line of its own; any other expression where it stands.
+3. Arguments and results are leaves of ``in_shardings`` and ``out_shardings`` of the one call that says these of the
+   function: tuples, lists, dicts and calls with keywords are followed by the path, names to their one assignment, maps
+   over a tree to the tree. A leaf may stand for a whole tree; the edit is then written only if it is about all arrays
+   of that tree, with one spec or with those of another argument, whose expression takes its place.
+
+Where any part of an edit cannot be placed, there is no diff, and the text says path and spec.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from shardpass.edits.candidates import Edit
+from shardpass.edits.sites import ARGUMENT, CONSTRAINT, RESULT, VALUE, Site, Sites, Spec
+from shardpass.edits.source import Replacement, SourceFile, called
+from shardpass.edits.written import Change
+from shardpass.report.naming import Sources
+
+_STEP = re.compile(r"\.(\w+)|\[(-?\d+)\]|\['([^']*)'\]|\[\"([^\"]*)\"\]")
+_ROOT = re.compile(r"\w*")
+_MAPS = ("map", "tree_map")
+
+Steps = tuple[str | int, ...]
+
+
+def spec_text(spec: Spec) -> str:
+    """``P('data', None, 'model')``, without ``None`` at the end."""
+    length = max((place + 1 for place, names in enumerate(spec) if names), default=0)
+    return f"P({', '.join(map(_entry, spec[:length]))})"
+
+
+def _entry(names: Sequence[str]) -> str:
+    return "None" if not names else repr(names[0]) if len(names) == 1 else f"({', '.join(map(repr, names))})"
+
+
+def code_of(change: Change) -> str:
+    """What to write, in a line."""
+    site, name = change.site, change.site.pattern
+    spec = "" if change.spec is None else spec_text(change.spec)
+    if site.kind == ARGUMENT:
+        return f"in_shardings: {name} = {spec or 'None'}"
+    if site.kind == RESULT:
+        return f"out_shardings: {name} = {spec or 'None'}"
+    if site.kind == VALUE:
+        made = f"with_sharding_constraint({name}, {spec})"
+        return f"{name} = {made}" if name.isidentifier() else made
+    if change.spec is None:
+        return f"drop with_sharding_constraint({name}, {spec_text(site.spec or ())})"
+    return f"with_sharding_constraint({name}, {spec})"
+
+
+class JaxText:
+    """Diffs of edits. ``function``: the name of the function that is jitted."""
+
+    def __init__(self, sites: Sites, sources: Sources, function: str) -> None:
+        self.sites, self.sources, self.function = sites, sources, function
+        self._files: dict[str, SourceFile | None] = {}
+
+    def diff(self, edit: Edit) -> str:
+        """The edit as a unified diff; "" where it cannot be placed with certainty."""
+        kinds = {change.site.kind for change in edit}
+        if kinds <= {CONSTRAINT, VALUE}:
+            file = self._file(edit[0].site.place.file)
+            if file is None or any(change.site.place.file != file.path for change in edit):
+                return ""
+            parts = [self._in_the_body(file, change) for change in edit]
+        else:
+            file = self._signature_file()
+            if file is None:
+                return ""
+            parts = [
+                self._in_the_signature(file, [change for change in edit if change.site.kind == kind], kind)
+                for kind in (ARGUMENT, RESULT)
+            ]
+        if any(part is None for part in parts):
+            return ""
+        return file.diff([one for part in parts for one in part or ()])
+
+    # ---------------------------------------------------------------- constraints and values
+
+    def _in_the_body(self, file: SourceFile, change: Change) -> list[Replacement] | None:
+        site = change.site
+        if site.kind == VALUE:
+            return self._added(file, site, change.spec or ())
+        call = file.constraint_at(site.frame)
+        if call is None or any(isinstance(one, ast.Starred) for one in call.args):
+            return None
+        if change.spec is not None:
+            start, end = file.span(call.args[1])
+            return [Replacement(start, end, file.sharding(spec_text(change.spec), call.args[1]))]
+        kept, statement = call.args[0], file.statement_of(call)
+        if (
+            isinstance(statement, ast.Assign)
+            and statement.value is call
+            and isinstance(kept, ast.Name)
+            and len(statement.targets) == 1
+            and isinstance(statement.targets[0], ast.Name)
+            and statement.targets[0].id == kept.id
+        ):
+            start, end = file.span(statement)
+            if _has_siblings(file, statement) and file.raw[file.line_start(statement) : start].isspace():
+                return [Replacement(file.line_start(statement), file.line_end(statement), "")]
+            return [Replacement(start, end, "pass")]
+        start, end = file.span(call)
+        simple = isinstance(kept, ast.Name | ast.Call | ast.Attribute | ast.Subscript)
+        alone = simple or isinstance(file.parents[call], ast.Assign | ast.Return)
+        return [Replacement(start, end, file.text(kept) if alone else f"({file.text(kept)})")]
+
+    def _added(self, file: SourceFile, site: Site, spec: Spec) -> list[Replacement] | None:
+        node = file.expression_at(site.frame)
+        if node is None:
+            return None
+        sharding, statement = file.sharding(spec_text(spec)), file.statement_of(node)
+        call = "jax.lax.with_sharding_constraint"
+        if (
+            isinstance(statement, ast.Assign)
+            and statement.value is node
+            and len(statement.targets) == 1
+            and isinstance(target := statement.targets[0], ast.Name)
+        ):
+            line = f"{file.indent(statement)}{target.id} = {call}({target.id}, {sharding})\n"
+            end = file.line_end(statement)
+            return [Replacement(end, end, line if file.raw[:end].endswith(b"\n") else f"\n{line}")]
+        start, end = file.span(node)
+        return [Replacement(start, end, f"{call}({file.text(node)}, {sharding})")]
+
+    # ---------------------------------------------------------------- arguments and results
+
+    def _signature_file(self) -> SourceFile | None:
+        """The file that says in_shardings or out_shardings of the function."""
+        names = self.sites.names
+        places = (names.frame(op).place.file for op in self.sites.program.body.every_op())
+        for path in dict.fromkeys(places):
+            file = self._file(path)
+            if file is not None and any(
+                file.shardings(self.function, keyword) is not None for keyword in ("in_shardings", "out_shardings")
+            ):
+                return file
+        return None
+
+    def _in_the_signature(self, file: SourceFile, changes: Sequence[Change], kind: str) -> list[Replacement] | None:
+        if not changes:
+            return []
+        node = file.shardings(self.function, "in_shardings" if kind == ARGUMENT else "out_shardings")
+        if node is None:
+            return None
+        new = {name: change.spec for change in changes for name in change.site.names}
+        every = {name: self._steps(file, name, kind) for name in self._every(kind)}
+        if any(steps is None for steps in every.values()):
+            return None
+        found: dict[ast.expr, str] = {}
+        for name in new:
+            leaf = _leaf(file, node, every[name] or ())
+            if leaf is None:
+                return None
+            if leaf[0] in found:
+                continue
+            text = self._text(file, node, leaf, new, every, kind)  # type: ignore[arg-type]
+            if text is None:
+                return None
+            found[leaf[0]] = text
+        return [Replacement(*file.span(one), text) for one, text in found.items()]
+
+    def _text(
+        self,
+        file: SourceFile,
+        root: ast.expr,
+        leaf: tuple[ast.expr, Steps],
+        new: Mapping[str, Spec | None],
+        every: Mapping[str, Steps],
+        kind: str,
+    ) -> str | None:
+        """What takes the place of a leaf that stands for all arrays below a path; None where nothing can."""
+        node, prefix = leaf
+        covered = {name: steps for name, steps in every.items() if steps[: len(prefix)] == prefix}
+        if any(name not in new for name in covered):
+            return None
+        specs = {new[name] for name in covered}
+        if len(specs) == 1:
+            spec = specs.pop()
+            return "None" if spec is None else file.sharding(spec_text(spec), _resolved(file, node))
+        known = {site_name: site.spec for site in self._sites(kind) for site_name in site.names}
+        tails = {steps[len(prefix) :]: new[name] for name, steps in covered.items()}
+        for other in dict.fromkeys(steps[: len(prefix)] for steps in every.values()):
+            theirs = {
+                steps[len(prefix) :]: known.get(name) for name, steps in every.items() if steps[: len(prefix)] == other
+            }
+            if other != prefix and theirs == tails:
+                beside = _leaf(file, root, other, whole=True)
+                if beside is not None:
+                    return file.text(beside[0])
+        return None
+
+    def _sites(self, kind: str) -> Sequence[Site]:
+        return self.sites.arguments if kind == ARGUMENT else self.sites.results
+
+    def _every(self, kind: str) -> Iterator[str]:
+        """The names of all arguments or results, scalars too."""
+        if kind == ARGUMENT:
+            yield from map(self.sites.names.of, self.sites.program.body.arguments)
+        else:
+            yield from self.sites.result_names
+
+    def _steps(self, file: SourceFile, name: str, kind: str) -> Steps | None:
+        """The path of an argument or result below ``in_shardings`` or ``out_shardings``."""
+        root = _ROOT.match(name)[0]  # type: ignore[index]
+        steps: list[str | int] = []
+        if kind == ARGUMENT:
+            parameters = file.parameters(self.function)
+            if root not in parameters:
+                return None
+            steps.append(parameters.index(root))
+        rest = name[len(root) :]
+        position = 0
+        while position < len(rest):
+            step = _STEP.match(rest, position)
+            if step is None:
+                return None
+            attribute, index, single, double = step.groups()
+            steps.append(int(index) if index is not None else attribute or single or double or "")
+            position = step.end()
+        return tuple(steps)
+
+    def _file(self, path: str) -> SourceFile | None:
+        if path not in self._files:
+            text = self.sources.text(path) if path.endswith(".py") or path.startswith("<") else ""
+            try:
+                self._files[path] = SourceFile(path, text) if text else None
+            except (SyntaxError, ValueError, RecursionError):
+                self._files[path] = None
+        return self._files[path]
+
+
+def _leaf(
+    file: SourceFile, node: ast.expr, steps: Steps, *, whole: bool = False, done: Steps = ()
+) -> tuple[ast.expr, Steps] | None:
+    """The expression that says the sharding at ``steps``, and the path of all that it says it of.
+
+    With ``whole`` the expression of the tree at ``steps``, whatever it is.
+    """
+    if whole and not steps:
+        return node, done
+    if file.is_sharding(node) or (isinstance(node, ast.Constant) and node.value is None):
+        return node, done
+    if isinstance(node, ast.Name):
+        value = file.assigned(node.id, node)
+        if value is None:
+            return None
+        if file.is_sharding(value):
+            return (value if file.uses(node.id) == 1 else node), done
+        return _leaf(file, value, steps, whole=whole, done=done)
+    if isinstance(node, ast.Call) and called(node).rpartition(".")[2] in _MAPS and len(node.args) > 1:
+        return _leaf(file, node.args[1], steps, whole=whole, done=done)
+    if not steps:
+        return None
+    step, rest = steps[0], steps[1:]
+    inner: ast.expr | None = None
+    if isinstance(node, ast.Tuple | ast.List) and isinstance(step, int) and step < len(node.elts):
+        inner = node.elts[step]
+    elif isinstance(node, ast.Dict):
+        keys = [key.value if isinstance(key, ast.Constant) else None for key in node.keys]
+        inner = node.values[keys.index(step)] if keys.count(step) == 1 else None
+    elif isinstance(node, ast.Call):
+        inner = next((one.value for one in node.keywords if one.arg == step), None)
+    if inner is None or isinstance(inner, ast.Starred):
+        return None
+    return _leaf(file, inner, rest, whole=whole, done=(*done, step))
+
+
+def _resolved(file: SourceFile, node: ast.expr) -> ast.expr:
+    """The value of a name, any other expression as it is."""
+    value = file.assigned(node.id, node) if isinstance(node, ast.Name) else None
+    return value or node
+
+
+def _has_siblings(file: SourceFile, statement: ast.stmt) -> bool:
+    body = getattr(file.parents[statement], "body", [])
+    return isinstance(body, list) and len(body) > 1

@@ -1,0 +1,118 @@
+"""What changes of annotations would do, by a model that takes milliseconds: propagation alone, planned and priced.
+
+Another partitioner propagates what the user wrote and searches nothing. So the price of a program with changes is that
+of the folded program (``planning.fold``), propagated (effort 0) and planned, and a little for the bytes that live
+together. It says which changes are worth compiling, and no more: what they save is measured afterwards.
+
+State: the folded program and its decisions, shared by all prices. Complexity: one propagation and one plan of the
+folded program for each price.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from functools import cached_property
+
+from shardpass.cost.machine import Machine
+from shardpass.edits.sites import ARGUMENT, CONSTRAINT, RESULT, Reading, Spec
+from shardpass.edits.written import Change
+from shardpass.ops.splits.factors import DimAxes
+from shardpass.passes.propagate import barriers
+from shardpass.planning.clock import clock_of
+from shardpass.planning.cost import costs
+from shardpass.planning.limited import NO_LIMIT, Task
+from shardpass.planning.plan import ProgramPlan
+from shardpass.planning.planner import plan_program
+from shardpass.planning.search import Search
+from shardpass.program.program import NOTHING_SAID, OpKind, Program, Said, constraints_of
+from shardpass.program.shardings import Shardings
+from shardpass.propagation.program import Propagated
+from shardpass.sharding import AxisRef, Sharding
+
+
+class Model:
+    """Prices of one program with changes, on ``machine``."""
+
+    def __init__(self, reading: Reading, machine: Machine) -> None:
+        self.program = reading.program
+        self.task = Task.of(self.program, barriers(self.program, reading.handles), 1, machine)
+        self.clock = clock_of(machine)
+
+    def price(self, changes: Iterable[Change]) -> float:
+        """Seconds of one run, and for the bytes that live together a little."""
+        said = self._changed(changes)
+        task = self.task
+        shardings = Propagated(said, task.barriers).shardings
+        plan = plan_program(said, shardings, task.decided, folded=task.folded.repeats)
+        peak = task.footprint.peak(shardings.of)
+        return sum(costs(plan, self.clock, task.folded).values()) + NO_LIMIT.excess(peak, self.clock)
+
+    def decided(self) -> Mapping[int, Sharding]:
+        """What the search gives every value where no constraint holds."""
+        return self._decided.of
+
+    def plan(self) -> ProgramPlan:
+        """What shardpass would do of the whole program where no constraint holds."""
+        program = replace(self.program, wishes=constraints_of(self.program), pinned=frozenset())
+        return plan_program(program, self._decided, self.task.decided, machine=self.task.machine)
+
+    @cached_property
+    def _decided(self) -> Shardings:
+        folded = self.task.folded
+        program = folded.program
+        constraints = {op.number: op.results[0] for op in program.body.every_op() if op.kind is OpKind.CONSTRAINT}
+        said = {value: one for value, one in program.said.items() if value not in set(constraints.values())}
+        said |= {value: self._open(value) for value in constraints.values()}
+        open_program = replace(program, said=said, wishes=constraints_of(program), pinned=frozenset())
+        task = self.task
+        search = Search(
+            task.program, task.barriers, 1, task.machine, replace(folded, program=open_program), task.decided
+        )
+        search.run()
+        found: Shardings = search.unfolded()
+        return found
+
+    def dims(self, spec: Spec) -> DimAxes | None:
+        """``spec`` over the program's mesh."""
+        dims = []
+        for axes in spec:
+            known = self.program.mesh.numbered([AxisRef(name) for name in axes])
+            if known is None:
+                return None
+            dims.append(known)
+        return tuple(dims)
+
+    # ---------------------------------------------------------------- the folded program with changes
+
+    def _changed(self, changes: Iterable[Change]) -> Program:
+        folded = self.task.folded
+        program = folded.program
+        said, results, wishes = dict(program.said), list(program.results_said), set(program.wishes)
+        for change in changes:
+            site = change.site
+            for position, value in zip(site.positions or site.values, site.values, strict=False):
+                if site.kind == RESULT:
+                    results[folded.results[position]] = self._said(change.spec)
+                    continue
+                rep = folded.of[value]
+                if change.spec is not None:
+                    said[rep] = self._said(change.spec)
+                elif site.kind == ARGUMENT:
+                    said.pop(rep, None)
+                else:
+                    said[rep] = self._open(rep)
+            if site.kind == CONSTRAINT and change.spec is None:
+                reps = {folded.of[value] for value in site.values}
+                every = program.body.every_op()
+                wishes |= {op.number for op in every if op.kind is OpKind.CONSTRAINT and op.results[0] in reps}
+        return replace(program, said=said, results_said=tuple(results), wishes=frozenset(wishes))
+
+    def _said(self, spec: Spec | None) -> Said:
+        dims = None if spec is None else self.dims(spec)
+        return NOTHING_SAID if dims is None else Said(self.program.mesh.sharding(dims))
+
+    def _open(self, value: int) -> Said:
+        """Of a constraint that says nothing: whole, and every dimension may be split further."""
+        rank = self.program.array(value).rank
+        return Said(self.program.mesh.replicated(rank), open_dims=tuple(range(rank)))

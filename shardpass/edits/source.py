@@ -1,0 +1,206 @@
+"""A user's Python file as text to edit: which expression stands where, and what a file with edits differs by.
+
+Places of Python's parser count bytes of UTF-8, as JAX's do, so the file is kept as bytes.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from shardpass.ir.frames import Frame
+
+_CONSTRAINT = "with_sharding_constraint"
+_CONTEXT = 2  # lines of a diff around a change
+_SPECS, _NAMED = ("P", "PartitionSpec"), "NamedSharding"
+
+
+@dataclass(frozen=True)
+class Replacement:
+    """``text`` in place of the bytes from ``start`` to ``end``."""
+
+    start: int
+    end: int
+    text: str
+
+
+class SourceFile:
+    """One file. Raises SyntaxError or ValueError where ``text`` is no Python."""
+
+    def __init__(self, path: str, text: str) -> None:
+        self.path, self.raw = path, text.encode()
+        self.tree = ast.parse(text)
+        starts = [0]
+        for line in self.raw.splitlines(keepends=True):
+            starts.append(starts[-1] + len(line))
+        self._starts = starts
+
+    # ---------------------------------------------------------------- where
+
+    def span(self, node: ast.AST) -> tuple[int, int]:
+        """The bytes of a node."""
+        line, column = node.lineno, node.col_offset  # type: ignore[attr-defined]
+        end, last = node.end_lineno, node.end_col_offset  # type: ignore[attr-defined]
+        return self._starts[line - 1] + column, self._starts[end - 1] + last
+
+    def text(self, node: ast.AST) -> str:
+        start, end = self.span(node)
+        return self.raw[start:end].decode()
+
+    @cached_property
+    def parents(self) -> dict[ast.AST, ast.AST]:
+        return {child: node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)}
+
+    def constraint_at(self, frame: Frame) -> ast.Call | None:
+        """The call of ``with_sharding_constraint`` that ``frame`` spans, or the one call of its line."""
+        calls = [node for node in self._calls() if called(node).endswith(_CONSTRAINT) and len(node.args) > 1]
+        here = [node for node in calls if node.lineno == frame.place.line]
+        exact = [node for node in here if node.col_offset == frame.place.column]
+        return exact[0] if exact else here[0] if len(here) == 1 else None
+
+    def expression_at(self, frame: Frame) -> ast.expr | None:
+        """The expression that ``frame`` spans."""
+        place = frame.place
+        wanted = place.line, place.column, frame.end_line, frame.end_column
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.expr):
+                span = node.lineno, node.col_offset, node.end_lineno, node.end_col_offset
+                if span == wanted:
+                    return node
+        return None
+
+    def statement_of(self, node: ast.AST) -> ast.stmt:
+        """The statement that an expression is a part of."""
+        while not isinstance(node, ast.stmt):
+            node = self.parents[node]
+        return node
+
+    def line_start(self, node: ast.AST) -> int:
+        return self._starts[node.lineno - 1]  # type: ignore[attr-defined]
+
+    def line_end(self, node: ast.AST) -> int:
+        """Behind the end of the node's last line."""
+        return self._starts[min(node.end_lineno, len(self._starts) - 1)]  # type: ignore[attr-defined]
+
+    def indent(self, node: ast.AST) -> str:
+        columns: int = node.col_offset  # type: ignore[attr-defined]
+        return " " * columns
+
+    def _calls(self) -> Iterator[ast.Call]:
+        return (node for node in ast.walk(self.tree) if isinstance(node, ast.Call))
+
+    # ---------------------------------------------------------------- how the file says shardings
+
+    def shardings(self, function: str, keyword: str) -> ast.expr | None:
+        """The value of ``in_shardings`` or the like in the one call that says them of ``function``."""
+        found = [
+            said.value
+            for call in self._calls()
+            if self._is_about(call, function)
+            for said in call.keywords
+            if said.arg == keyword
+        ]
+        return found[0] if len(found) == 1 else None
+
+    def _is_about(self, call: ast.Call, function: str) -> bool:
+        if any(isinstance(one, ast.Name) and one.id == function for one in call.args[:1]):
+            return True
+        parent = self.parents.get(call)
+        return isinstance(parent, ast.FunctionDef) and parent.name == function and call in parent.decorator_list
+
+    def parameters(self, function: str) -> tuple[str, ...]:
+        """The names of the positional parameters of the one function of that name; () where there is not one."""
+        found = [node for node in ast.walk(self.tree) if isinstance(node, ast.FunctionDef) and node.name == function]
+        return tuple(one.arg for one in found[0].args.args) if len(found) == 1 else ()
+
+    def assigned(self, name: str, near: ast.AST) -> ast.expr | None:
+        """The value of the one assignment to ``name`` in the function around ``near``, or else in the file."""
+        scope: ast.AST | None = near
+        while scope is not None:
+            scope = self.parents.get(scope)
+            if isinstance(scope, ast.FunctionDef | ast.Module):
+                found = [
+                    node.value
+                    for node in ast.walk(scope)
+                    if isinstance(node, ast.Assign)
+                    and len(node.targets) == 1
+                    and isinstance(node.targets[0], ast.Name)
+                    and node.targets[0].id == name
+                ]
+                if found:
+                    return found[0] if len(found) == 1 else None
+        return None
+
+    def uses(self, name: str) -> int:
+        """How often ``name`` is read."""
+        nodes = (node for node in ast.walk(self.tree) if isinstance(node, ast.Name))
+        return sum(isinstance(node.ctx, ast.Load) and node.id == name for node in nodes)
+
+    @cached_property
+    def spec_name(self) -> str:
+        """How the file calls ``PartitionSpec``."""
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.ImportFrom):
+                for one in node.names:
+                    if one.name in _SPECS:
+                        return one.asname or one.name
+        return next((called(call) for call in self._calls() if called(call).endswith("PartitionSpec")), "P")
+
+    @cached_property
+    def _named(self) -> str:
+        """How the file opens a ``NamedSharding``: ``NamedSharding(mesh, ``; "" where it has none of a plain mesh."""
+        for call in self._calls():
+            if called(call).endswith(_NAMED) and len(call.args) == 2 and isinstance(call.args[0], ast.Name):
+                return f"{called(call)}({self.text(call.args[0])}, "
+        return ""
+
+    def sharding(self, spec: str, instead_of: ast.expr | None = None) -> str:
+        """A sharding in the form of the expression that it replaces. ``spec``: as ``P(...)``."""
+        written = self.spec_name + spec.removeprefix("P")
+        if instead_of is not None and self.is_spec(instead_of):
+            return written
+        if isinstance(instead_of, ast.Call) and called(instead_of).endswith(_NAMED) and len(instead_of.args) == 2:
+            return f"{called(instead_of)}({self.text(instead_of.args[0])}, {written})"
+        return f"{self._named}{written})" if self._named else written
+
+    def is_spec(self, node: ast.AST) -> bool:
+        """Whether a node makes a ``PartitionSpec``."""
+        return isinstance(node, ast.Call) and called(node).rpartition(".")[2] in (*_SPECS, self.spec_name)
+
+    def is_sharding(self, node: ast.AST) -> bool:
+        return self.is_spec(node) or (isinstance(node, ast.Call) and called(node).endswith(_NAMED))
+
+    # ---------------------------------------------------------------- edits
+
+    def diff(self, replacements: Sequence[Replacement]) -> str:
+        """What the file with ``replacements`` differs by, as a unified diff."""
+        raw = self.raw
+        for one in sorted(set(replacements), key=lambda one: -one.start):
+            raw = raw[: one.start] + one.text.encode() + raw[one.end :]
+        before, after = (text.decode().splitlines(keepends=True) for text in (self.raw, raw))
+        name = shown_path(self.path)
+        return "".join(_ended(difflib.unified_diff(before, after, name, name, n=_CONTEXT)))
+
+
+def called(call: ast.Call) -> str:
+    """What a call calls: ``jax.lax.with_sharding_constraint``; "" where that is no name."""
+    try:
+        text = ast.unparse(call.func)
+    except (ValueError, RecursionError):
+        return ""
+    return text if all(part.isidentifier() for part in text.split(".")) else ""
+
+
+def shown_path(path: str) -> str:
+    """Relative to the working directory, where the file is below it."""
+    relative = os.path.relpath(path) if os.path.isabs(path) else path
+    return path if relative.startswith("..") else relative
+
+
+def _ended(rows: Iterator[str]) -> Iterator[str]:
+    for row in rows:
+        yield row if row.endswith("\n") else f"{row}\n\\ No newline at end of file\n"

@@ -1,0 +1,150 @@
+"""What a device computes and moves through its memory in a program of HLO, loops multiplied.
+
+1. Operations are those of products and convolutions: two for each multiplication that is added up. A fusion has those
+   of the ops inside.
+2. Bytes are read and written by ops that run by themselves: operands and results. What only names a buffer (tuples,
+   bitcasts, parameters) moves nothing. An op that reads or writes a part of an array (dynamic-slice, gather,
+   dynamic-update-slice), by itself or as the way in which a fusion takes an operand, moves that part.
+3. A loop's body runs as often as ``trip_counts`` says, else once; each branch of a conditional once.
+
+Example: ``f32[8,16] dot(f32[8,32], f32[32,16])`` in a loop of 12 trips: 12 * 2 * 8 * 32 * 16 operations.
+
+Cost: O(ops).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
+
+from shardpass.cost.machine import Work
+from shardpass.hlo.read import Computation, HloOp, HloProgram
+from shardpass.hlo.trip_counts import trip_count
+
+_NAMES_A_BUFFER = frozenset(
+    {
+        "parameter",
+        "constant",
+        "tuple",
+        "get-tuple-element",
+        "bitcast",
+        "after-all",
+        "partition-id",
+        "replica-id",
+        "opt-barrier",
+        "optimization-barrier",
+        "iota",
+        "while",
+        "conditional",
+        "call",
+    }
+)
+_COLLECTIVE = re.compile(r"(?:all-|reduce-scatter|collective-|ragged-|send|recv|async-)")
+_TAKES_A_PART = frozenset({"dynamic-slice", "gather", "slice"})
+_CONTRACTED = re.compile(r"\blhs_contracting_dims=\{([\d,]*)\}")
+_LABELS = re.compile(r"\bdim_labels=\w+_(\w+)->")
+_RUNS = frozenset({"call", "while", "conditional", "async-start"})
+
+
+@dataclass(frozen=True, slots=True)
+class OpWork:
+    """The work of one op that runs ``times`` times."""
+
+    op: HloOp
+    work: Work
+    times: int
+
+
+def work_of(program: HloProgram) -> tuple[OpWork, ...]:
+    """The ops of ``program`` that compute or move something by themselves."""
+    return tuple(_found(program))
+
+
+def _found(program: HloProgram) -> Iterator[OpWork]:
+    for name, times in _times(program).items():
+        computation = program.computations[name]
+        for op in computation.ops.values():
+            if op.opcode in _NAMES_A_BUFFER or _COLLECTIVE.match(op.opcode) or op.opcode.endswith("-done"):
+                continue
+            flops = float(_flops(program, computation, op))
+            element = op.shapes[0].element if op.shapes else "f32"
+            yield OpWork(op, Work(flops, element, float(_bytes(program, computation, op))), times)
+
+
+def _times(program: HloProgram) -> dict[str, int]:
+    """How often each computation that is no fusion's runs."""
+    found: dict[str, int] = {}
+    todo = [(program.entry, 1)]
+    while todo:
+        name, times = todo.pop()
+        if name not in program.computations:
+            continue
+        found[name] = found.get(name, 0) + times
+        for op in program.computations[name].ops.values():
+            if op.opcode in _RUNS:
+                trips = trip_count(program, name, op) or 1 if op.opcode == "while" else 1
+                todo += [(called, times * trips) for _, called in op.called]
+    return found
+
+
+def _inside(program: HloProgram, op: HloOp) -> Computation | None:
+    """The computation of a fusion."""
+    named = next((name for attribute, name in op.called if attribute == "calls"), "") if op.opcode == "fusion" else ""
+    return program.computations.get(named)
+
+
+def _flops(program: HloProgram, computation: Computation, op: HloOp) -> int:
+    inner = _inside(program, op)
+    if inner is not None:
+        return sum(_flops(program, inner, one) for one in inner.ops.values())
+    sizes = [_sizes(computation, name) for name in op.operands[:2]]
+    if op.opcode == "dot" and sizes and op.shapes:
+        named = _CONTRACTED.search(op.attributes)
+        dims = [int(dim) for dim in named[1].split(",") if dim] if named else []
+        contracted = prod(sizes[0][dim] for dim in dims if dim < len(sizes[0]))
+        return 2 * op.shapes[0].elements * contracted
+    if op.opcode == "convolution" and len(sizes) == 2 and op.shapes:
+        labels = _LABELS.search(op.attributes)
+        kernel = sizes[1]
+        outputs = kernel[labels[1].index("o")] if labels and "o" in labels[1] and len(kernel) == len(labels[1]) else 1
+        return 2 * op.shapes[0].elements * prod(kernel) // max(1, outputs)
+    return 0
+
+
+def _bytes(program: HloProgram, computation: Computation, op: HloOp) -> int:
+    written = sum(shape.bytes for shape in op.shapes)
+    if op.opcode in _TAKES_A_PART:
+        return 2 * written
+    if op.opcode == "dynamic-update-slice" and len(op.operands) > 1:
+        return 2 * _held(computation, op.operands[1])
+    inner = _inside(program, op)
+    if inner is None:
+        return written + sum(_held(computation, name) for name in op.operands)
+    read = 0
+    updated = inner.root if inner.root is not None and inner.root.opcode == "dynamic-update-slice" else None
+    if updated is not None and len(updated.operands) > 1:
+        written = _held(inner, updated.operands[1])
+    for number, name in enumerate(op.operands):
+        parameter = inner.parameters.get(number)
+        if parameter is None:
+            continue
+        users = inner.users.get(parameter.name, [])
+        if users and all(
+            user.operands[0] == parameter.name and (user.opcode in _TAKES_A_PART or user is updated) for user in users
+        ):
+            read += sum(shape.bytes for user in users if user is not updated for shape in user.shapes)
+        else:
+            read += _held(computation, name)
+    return written + read
+
+
+def _sizes(computation: Computation, name: str) -> tuple[int, ...]:
+    op = computation.ops.get(name)
+    return op.shapes[0].sizes if op is not None and op.shapes else ()
+
+
+def _held(computation: Computation, name: str) -> int:
+    op = computation.ops.get(name)
+    return 0 if op is None else sum(shape.bytes for shape in op.shapes)

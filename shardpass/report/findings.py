@@ -1,0 +1,150 @@
+"""``Finding``: an edit of one annotation that saves, with the figures of the program before and after, as compiled.
+
+The figures are those of the partitioner that the report is about: each edit was compiled by it. ``Findings`` is what
+all renderers take. Of several findings each was compiled with those before it: they may be applied from the top.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+
+from shardpass.diagnostics import NOWHERE, Place
+from shardpass.report.rows import short
+
+DROP, REPLACE, ADD = "drop", "replace", "add"
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What one run costs a device, as compiled.
+
+    Attributes:
+        bytes: received, loops multiplied.
+        memory: arguments, results and temporaries, by the compiler's statistics.
+        flops: of products and convolutions, loops multiplied.
+        seconds: modelled: collectives and work, one after the other.
+    """
+
+    bytes: int
+    memory: int
+    flops: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class LineChange:
+    """A line of the user's that receives less with an edit, or more."""
+
+    place: Place
+    before: int
+    after: int
+
+
+@dataclass(frozen=True, slots=True)
+class Annotated:
+    """One annotation of an edit: the array at ``name`` with ``spec``, where ``now`` was said; "" is no annotation.
+
+    ``kind``: "argument", "result", "constraint" or "value". ``positions``: of arguments and results, their places in
+    the signature of the program.
+    """
+
+    kind: str
+    name: str
+    now: str
+    spec: str
+    place: Place = NOWHERE
+    positions: tuple[int, ...] = ()
+
+    def as_dict(self) -> dict[str, object]:
+        return {**asdict(self), "place": str(self.place), "positions": list(self.positions)}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """An edit that saves.
+
+    Attributes:
+        action: DROP, REPLACE or ADD.
+        sentence: the mistake, in a sentence with its figures.
+        annotations: what the edit changes; of one kind and, where there are several, by one rule.
+        code: the edit in JAX's text, a line each.
+        diff: the edit as a unified diff of the user's file; "" where the source is not at hand.
+        place: the user's line, of a constraint or a value.
+        before, after: figures without the edit, with the edits before it applied; and with it.
+        lines: the lines whose bytes the edit changes, those that save most first.
+    """
+
+    action: str
+    sentence: str
+    annotations: tuple[Annotated, ...]
+    code: tuple[str, ...]
+    before: Figures
+    after: Figures
+    diff: str = ""
+    place: Place = NOWHERE
+    lines: tuple[LineChange, ...] = ()
+
+    def as_dict(self) -> dict[str, object]:
+        """For JSON."""
+        return {
+            "action": self.action,
+            "sentence": self.sentence,
+            "place": str(self.place),
+            "annotations": [one.as_dict() for one in self.annotations],
+            "code": list(self.code),
+            "diff": self.diff,
+            "before": asdict(self.before),
+            "after": asdict(self.after),
+            "lines": [{"place": str(one.place), "before": one.before, "after": one.after} for one in self.lines],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Surplus:
+    """A line where the partitioner sends more than shardpass would."""
+
+    place: Place
+    sent: int
+    ours: int
+
+    @property
+    def bytes(self) -> int:
+        return self.sent - self.ours
+
+
+@dataclass(frozen=True, slots=True)
+class Findings(Sequence[Finding]):
+    """The findings of a report, those that save most first; a sequence.
+
+    Attributes:
+        surplus: lines that send more than shardpass would send there, most first.
+        compiled: how many edits were compiled.
+        why_not: the reason for which there was nothing to look at; "" where there was.
+    """
+
+    found: tuple[Finding, ...] = ()
+    surplus: tuple[Surplus, ...] = ()
+    compiled: int = 0
+    why_not: str = ""
+
+    def __len__(self) -> int:
+        return len(self.found)
+
+    def __getitem__(self, place):  # type: ignore[no-untyped-def]
+        return self.found[place]
+
+    def __iter__(self) -> Iterator[Finding]:
+        return iter(self.found)
+
+    def as_dict(self) -> dict[str, object]:
+        """For JSON."""
+        surplus = [{"place": str(one.place), "sent": one.sent, "ours": one.ours} for one in self.surplus]
+        return {"found": [one.as_dict() for one in self.found], "surplus": surplus, "why_not": self.why_not}
+
+
+def headline(one: Finding) -> str:
+    """The sentence behind its line, where it has one."""
+    if one.place == NOWHERE:
+        return one.sentence[:1].upper() + one.sentence[1:]
+    return f"{short(one.place)}: {one.sentence}"

@@ -1,0 +1,64 @@
+"""What a device computes and moves through memory, worked out by hand."""
+
+from shardpass.hlo.read import read_program
+from shardpass.hlo.work import work_of
+
+DOT = "dot(%a, %b), lhs_contracting_dims={1}, rhs_contracting_dims={0}"
+
+
+def totals(body, more=""):
+    lines = "\n".join(f"  {line}" for line in body)
+    text = f"HloModule m\n\n{more}\nENTRY %main (a: f32[8,32]) -> f32[8,16] {{\n{lines}\n}}\n"
+    found = work_of(read_program(text))
+    return sum(one.times * one.work.flops for one in found), sum(one.times * one.work.bytes for one in found)
+
+
+OPERANDS = ["%a = f32[8,32] parameter(0)", "%b = f32[32,16] parameter(1)"]
+MOVED = 4 * (8 * 32 + 32 * 16 + 8 * 16)
+
+
+def test_a_product():
+    assert totals([*OPERANDS, f"ROOT %c = f32[8,16] {DOT}"]) == (2 * 8 * 32 * 16, MOVED)
+
+
+def test_a_product_in_a_fusion_reads_what_the_fusion_reads():
+    inner = "\n".join(
+        ["%f (a: f32[8,32]) -> f32[8,16] {", *(f"  {one}" for one in OPERANDS), f"  ROOT %d = f32[8,16] {DOT}"]
+    )
+    body = [*OPERANDS, "ROOT %c = f32[8,16] fusion(%a, %b), kind=kOutput, calls=%f"]
+    assert totals(body, f"{inner}\n}}\n") == (2 * 8 * 32 * 16, MOVED)
+
+
+def test_a_convolution():
+    """3 x 3 over 4 channels, 8 of the result: each of 1 x 6 x 6 x 8 elements adds up 36 products."""
+    body = [
+        "%a = f32[1,8,8,4] parameter(0)",
+        "%b = f32[3,3,4,8] parameter(1)",
+        "ROOT %c = f32[1,6,6,8] convolution(%a, %b), window={size=3x3}, dim_labels=b01f_01io->b01f",
+    ]
+    assert totals(body)[0] == 2 * 6 * 6 * 8 * 36
+
+
+def test_a_loops_body_runs_as_often_as_the_loop():
+    inside = ["%p = (f32[8,32], f32[32,16]) parameter(0)"]
+    inside += ["%a = f32[8,32] get-tuple-element(%p), index=0", "%b = f32[32,16] get-tuple-element(%p), index=1"]
+    inside += [f"%c = f32[8,16] {DOT}", "ROOT %t = (f32[8,32], f32[32,16]) tuple(%a, %b)"]
+    more = "\n".join(["%body (p: f32[8]) -> f32[8] {", *(f"  {one}" for one in inside), "}", ""])
+    more += "\n".join(["%cond (p: f32[8]) -> pred[] {", "  ROOT %x = pred[] constant(true)", "}", ""])
+    trips = 'backend_config={"known_trip_count":{"n":"12"}}'
+    body = ["%s = (f32[8,32], f32[32,16]) parameter(0)"]
+    body += [f"ROOT %w = (f32[8,32], f32[32,16]) while(%s), condition=%cond, body=%body, {trips}"]
+    assert totals(body, more) == (12 * 2 * 8 * 32 * 16, 12 * MOVED)
+
+
+def test_of_an_array_that_is_sliced_only_the_slice_is_read():
+    inner = ["%p = f32[100,8] parameter(0)", "%i = s32[] parameter(1)"]
+    inner += [
+        "%s = f32[1,8] dynamic-slice(%p, %i, %i), dynamic_slice_sizes={1,8}",
+        "ROOT %e = f32[1,8] exponential(%s)",
+    ]
+    more = "\n".join(["%f (p: f32[100,8]) -> f32[1,8] {", *(f"  {one}" for one in inner), "}", ""])
+    body = ["%p = f32[100,8] parameter(0)", "%i = s32[] parameter(1)"]
+    body += ["ROOT %c = f32[1,8] fusion(%p, %i), kind=kLoop, calls=%f"]
+    moved = totals(body, more)[1]
+    assert moved == 32 + 32 + 4
