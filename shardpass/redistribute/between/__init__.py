@@ -6,6 +6,10 @@ Its files, the lowest first; each imports those above it in this list alone:
     cells     the array cut along the borders of both sides; equal choices joined in demands
     ports     the ports of a machine, and what a transfer keeps busy
     trees     the ways from a holder to all receivers of a cell
+    sent      messages by round, as index arrays
+    facts     simple bounds, without a solver
+    meeting   when pairs of devices meet: two orders
+    direct    plans of one message a pair, for regular problems of any size
     shares    how many bytes go which way: a linear program
     parts     boxes cut so that a share has its number of bytes
     schedule  the order of transfers at each port, rounds, and the makespan

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from shardpass.redistribute.between.sides import Box, Side
+from shardpass.redistribute.problem.device_arrays import IntArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,40 +66,92 @@ class Moved:
     target: Side
 
 
-def demands(moves: Sequence[Moved], blocks: int | None) -> list[Demand]:
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """All cells of ``moves`` that some device lacks, as index arrays.
+
+    A row for each cell: ``move``, ``bits`` (of all arrays of the move), ``tile`` (the number of the source tile),
+    ``holders`` and ``receivers`` (numbers of ``sets``, tuples of devices); ``start`` and ``stop``, with a column for
+    each dimension of the greatest rank (0 to 1 where a move has fewer).
+    """
+
+    moves: Sequence[Moved]
+    move: IntArray
+    start: IntArray
+    stop: IntArray
+    bits: IntArray
+    tile: IntArray
+    holders: IntArray
+    receivers: IntArray
+    sets: Sequence[tuple[int, ...]]
+
+    def __len__(self) -> int:
+        return len(self.move)
+
+
+class _Sets:
+    """Numbers of sets of devices."""
+
+    def __init__(self) -> None:
+        self.number: dict[tuple[int, ...], int] = {}
+        self.lacking: dict[tuple[int, int], int] = {}
+
+    def of(self, devices: tuple[int, ...]) -> int:
+        return self.number.setdefault(devices, len(self.number))
+
+    def without(self, one: tuple[int, ...], other: tuple[int, ...]) -> int:
+        """The number of the devices of ``one`` that are not in ``other``."""
+        key = self.of(one), self.of(other)
+        if key not in self.lacking:
+            self.lacking[key] = self.of(tuple(sorted(set(one).difference(other))))
+        return self.lacking[key]
+
+
+def cells_of(moves: Sequence[Moved]) -> Cells:
+    rank = max((len(move.source.shape) for move in moves), default=0)
+    sets = _Sets()
+    rows = [_cells(number, move, rank, sets) for number, move in enumerate(moves)]
+    empty = [np.empty((0, rank), np.int64) if k in (1, 2) else np.empty(0, np.int64) for k in range(7)]
+    columns = [np.concatenate(column) for column in zip(*rows, empty, strict=True)]
+    move, start, stop, bits, tile, holders, receivers = columns
+    return Cells(moves, move, start, stop, bits, tile, holders, receivers, list(sets.number))
+
+
+def _cells(number: int, move: Moved, rank: int, sets: _Sets) -> tuple[IntArray, ...]:
+    before, after = move.source.tiles(rank), move.target.tiles(rank)
+    low = np.maximum(after.start[:, None], before.start)
+    high = np.minimum(after.stop[:, None], before.stop)
+    t, s = np.nonzero((low < high).all(axis=-1))
+    if set(move.source.devices).isdisjoint(move.target.devices):
+        receivers = np.array([sets.of(devices) for devices in after.devices], np.int64)[t]
+    else:
+        pairs = zip(t.tolist(), s.tolist(), strict=True)
+        receivers = np.array([sets.without(after.devices[j], before.devices[i]) for j, i in pairs], np.int64)
+        lacking = receivers != sets.of(())
+        t, s, receivers = t[lacking], s[lacking], receivers[lacking]
+    holders = np.array([sets.of(devices) for devices in before.devices], np.int64)[s]
+    start, stop = low[t, s], high[t, s]
+    bits = np.prod(stop - start, axis=1, dtype=np.int64) * move.width * len(move.arrays)
+    return np.full(len(t), number, np.int64), start, stop, bits, s, holders, receivers
+
+
+def demands(cells: Cells, blocks: int | None) -> list[Demand]:
     """The demands of all arrays. ``blocks``: the size of a host, or None.
 
     Receivers in a host that has a holder are a demand apart, as no copy need come from another host for these.
     """
-    cells: dict[tuple[tuple[int, ...], tuple[int, ...]], list[Cell]] = {}
-    for move in moves:
-        for box, holders, receivers in _common(move.source, move.target):
-            cell = Cell(move.arrays, box, move.width)
-            for part in _by_host(holders, receivers, blocks):
-                cells.setdefault((holders, part), []).append(cell)
-    return [Demand(*key, tuple(found)) for key, found in sorted(cells.items())]
-
-
-def _common(source: Side, target: Side) -> list[tuple[Box, tuple[int, ...], tuple[int, ...]]]:
-    """Each cell with its holders, and the receivers that do not hold it."""
-    before, after = list(source.holders.items()), list(target.holders.items())
-    if not before or not after:
-        return []
-    (low, high), (start, stop) = (
-        np.array([box for box, _ in tiles], np.int64).reshape(len(tiles), 2, -1).transpose(1, 0, 2)
-        for tiles in (before, after)
-    )
-    first = np.maximum(low, start[:, None])
-    last = np.minimum(high, stop[:, None])
-    pairs = np.argwhere((first < last).all(axis=-1))
-    boxes = zip(first[tuple(pairs.T)].tolist(), last[tuple(pairs.T)].tolist(), strict=True)
-    found = []
-    for (t, s), (a, b) in zip(pairs.tolist(), boxes, strict=True):
-        holders = before[s][1]
-        receivers = tuple(sorted(set(after[t][1]).difference(holders)))
-        if receivers:
-            found.append(((tuple(a), tuple(b)), holders, receivers))
-    return found
+    alike: dict[tuple[tuple[int, ...], tuple[int, ...]], list[Cell]] = {}
+    parts: dict[tuple[int, int], list[tuple[int, ...]]] = {}
+    columns = (cells.move, cells.start, cells.stop, cells.holders, cells.receivers)
+    for number, start, stop, h, r in zip(*(column.tolist() for column in columns), strict=True):
+        move, holders = cells.moves[number], cells.sets[h]
+        rank = len(move.source.shape)
+        cell = Cell(move.arrays, (tuple(start[:rank]), tuple(stop[:rank])), move.width)
+        if (h, r) not in parts:
+            parts[h, r] = _by_host(holders, cells.sets[r], blocks)
+        for part in parts[h, r]:
+            alike.setdefault((holders, part), []).append(cell)
+    return [Demand(*key, tuple(same)) for key, same in sorted(alike.items())]
 
 
 def _by_host(holders: tuple[int, ...], receivers: tuple[int, ...], blocks: int | None) -> list[tuple[int, ...]]:

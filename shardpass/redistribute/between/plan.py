@@ -10,20 +10,27 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shardpass.cost.machine import Machine
 from shardpass.diagnostics.printable import joined
 from shardpass.redistribute.between.bound import least_seconds
-from shardpass.redistribute.between.cells import demands
+from shardpass.redistribute.between.cells import Cells, cells_of, demands
+from shardpass.redistribute.between.facts import members, simple_seconds
 from shardpass.redistribute.between.ports import ports_of
-from shardpass.redistribute.between.schedule import Message
+from shardpass.redistribute.between.sent import Message, Sent
 from shardpass.redistribute.between.sides import Box, Side
 from shardpass.redistribute.between.waves import MovedArray, Wave
 from shardpass.redistribute.between.written import written
+from shardpass.redistribute.problem.device_arrays import IntArray
 from shardpass.redistribute.program.digits import Unproven
 from shardpass.redistribute.terms.choice import show_seconds
 from shardpass.redistribute.terms.limit import show_bytes
 
+FloatArray = NDArray[np.float64]
+
+MANY = 4096  # cells, beyond which a bound that is within NEAR of the plan is enough
+NEAR = 1.02
 SHOWN = 8  # rounds that are printed
 
 
@@ -56,10 +63,17 @@ class TransferPlan:
         return sum(wave.seconds for wave in self.waves)
 
     @cached_property
+    def _cells(self) -> Cells:
+        return cells_of([move for wave in self.waves for move in wave.moves])
+
+    @cached_property
     def bound_seconds(self) -> float:
-        """The least makespan of any plan for all arrays at once."""
-        moves = [move for wave in self.waves for move in wave.moves]
-        return least_seconds(demands(moves, None), ports_of(self.machine))
+        """The least makespan of any plan for all arrays at once; of huge problems a simpler bound, where near."""
+        ports = ports_of(self.machine)
+        simple = simple_seconds(self._cells, ports)
+        if self.seconds <= simple * (1 + 1e-9) or (len(self._cells) > MANY and self.seconds <= NEAR * simple):
+            return simple
+        return least_seconds(demands(self._cells, None), ports)
 
     @cached_property
     def sent(self) -> dict[int, int]:
@@ -73,9 +87,11 @@ class TransferPlan:
 
     def _bytes(self, end: str) -> dict[int, int]:
         total: dict[int, float] = defaultdict(float)
-        for messages in self.rounds:
-            for message in messages:
-                total[getattr(message, end)] += message.bytes
+        for wave in self.waves:
+            devices, which = np.unique(getattr(wave.sent, end), return_inverse=True)
+            bits = np.bincount(which, wave.sent.message_bits, minlength=len(devices))
+            for device, count in zip(devices.tolist(), bits.tolist(), strict=True):
+                total[device] += count / 8
         return {device: math.ceil(count) for device, count in sorted(total.items())}
 
     @property
@@ -86,11 +102,10 @@ class TransferPlan:
     @cached_property
     def lower_bound_bytes(self) -> int:
         """What the device that lacks most of its target tiles must receive."""
-        lacks: dict[int, float] = defaultdict(float)
-        for demand in demands([move for wave in self.waves for move in wave.moves], None):
-            for device in demand.receivers:
-                lacks[device] += demand.bytes
-        return math.ceil(max(lacks.values(), default=0))
+        cell, device = members(self._cells, self._cells.receivers)
+        _, number = np.unique(device, return_inverse=True)
+        lacks = np.bincount(number.reshape(-1), self._cells.bits[cell] / 8)
+        return math.ceil(float(lacks.max(initial=0)))
 
     @cached_property
     def peak_bytes(self) -> int:
@@ -100,29 +115,22 @@ class TransferPlan:
     @cached_property
     def alive(self) -> dict[int, int]:
         """The peak of each device, in bytes."""
-        held: dict[int, int] = defaultdict(int)
+        devices = np.unique([d for array in self.arrays for d in (*array.source.devices, *array.target.devices)])
+        held = np.zeros(len(devices))
         for array in self.arrays:
-            for device, box in array.source.boxes.items():
-                held[device] += array.element_type.bytes(_volume(box))
-        peak: dict[int, float] = defaultdict(float, held)
+            self._add(held, devices, array, "source", 1)
+        peak = held.copy()
         for wave in self.waves:
             for number in wave.arrays:
-                for device, box in self.arrays[number].target.boxes.items():
-                    held[device] += self.arrays[number].element_type.bytes(_volume(box))
-            buffers: dict[int, float] = defaultdict(float)
-            for messages in wave.rounds:
-                now: dict[int, float] = defaultdict(float)
-                for message in messages:
-                    now[message.sender] += message.bytes
-                    now[message.receiver] += message.bytes
-                for device, size in now.items():
-                    buffers[device] = max(buffers[device], size)
-            for device in held:
-                peak[device] = max(peak[device], held[device] + buffers[device])
+                self._add(held, devices, self.arrays[number], "target", 1)
+            peak = np.maximum(peak, held + _buffers(wave.sent, devices))
             for number in wave.arrays:
-                for device, box in self.arrays[number].source.boxes.items():
-                    held[device] -= self.arrays[number].element_type.bytes(_volume(box))
-        return {device: math.ceil(size) for device, size in sorted(peak.items())}
+                self._add(held, devices, self.arrays[number], "source", -1)
+        return {device: math.ceil(size) for device, size in zip(devices.tolist(), peak.tolist(), strict=True) if size}
+
+    def _add(self, held: FloatArray, devices: IntArray, array: MovedArray, side: str, sign: int) -> None:
+        holders, volumes = getattr(array, side).volumes
+        held[np.searchsorted(devices, holders)] += sign * -(-volumes * array.element_type.bits // 8)
 
     def simulate(self, values: Sequence[Any]) -> list[dict[int, Any]]:
         """The tile of each array on each device after the last round, of whole NumPy arrays ``values``.
@@ -199,6 +207,17 @@ def _title(arrays: Sequence[MovedArray]) -> str:
     return f"{len(arrays)} arrays from {len(senders)} devices to {len(receivers)}"
 
 
+def _buffers(sent: Sent, devices: IntArray) -> FloatArray:
+    """The most bytes of a round's messages on each device."""
+    most = np.zeros(len(devices))
+    if len(sent.sender):
+        ends = [np.searchsorted(devices, ends) for ends in (sent.sender, sent.receiver)]
+        keys, which = np.unique(np.concatenate([sent.round * len(devices) + end for end in ends]), return_inverse=True)
+        bits = np.bincount(which.reshape(-1), np.concatenate([sent.message_bits, sent.message_bits]))
+        np.maximum.at(most, keys % len(devices), bits / 8)
+    return most
+
+
 def tiles_of(side: Side, value: Any) -> dict[int, Any]:
     """The tile of each device, less what lies past the array's end."""
     whole = np.asarray(value)
@@ -216,7 +235,3 @@ def place(tile: Any, start: Sequence[int], piece: Any, at: Sequence[int]) -> Non
     high = tuple(min(s + n, a + m) for s, n, a, m in zip(start, tile.shape, at, piece.shape, strict=True))
     if all(a < b for a, b in zip(low, high, strict=True)):
         tile[cut((low, high), start)] = piece[cut((low, high), at)]
-
-
-def _volume(box: Box) -> int:
-    return math.prod(b - a for a, b in zip(*box, strict=True))

@@ -5,6 +5,8 @@
 3. ``balanced``: shares by the linear program, each receiver from holders alone.
 4. ``passed on``: the same, and receivers may send on what came (``trees``).
 
+Before these, ``direct`` makes a plan without a search; where it reaches the bound it is the answer.
+
 The candidate of the least makespan is chosen, of equal ones the simpler. Where every cell has one holder and one
 receiver the first is the only one. Messages are cut into chunks: about ``CHUNKS`` at the busiest port, none shorter
 than a part of a latency; where a memory limit leaves less for buffers, none greater than a quarter of that.
@@ -20,12 +22,15 @@ from functools import lru_cache
 
 from shardpass.cost.machine import Machine
 from shardpass.diagnostics import table_redistribute as table
-from shardpass.redistribute.between.cells import Cell, Demand, Moved, bytes_of, demands
+from shardpass.redistribute.between.cells import Cell, Demand, Moved, bytes_of, cells_of, demands
+from shardpass.redistribute.between.direct import direct
+from shardpass.redistribute.between.facts import simple_seconds
 from shardpass.redistribute.between.parts import split
 from shardpass.redistribute.between.plan import TransferPlan
 from shardpass.redistribute.between.ports import Ports, ports_of
 from shardpass.redistribute.between.proof import check
-from shardpass.redistribute.between.schedule import RULES, Message, Schedule, messages, scheduled
+from shardpass.redistribute.between.schedule import RULES, Schedule, messages, scheduled
+from shardpass.redistribute.between.sent import Message, as_arrays
 from shardpass.redistribute.between.shares import Port, loads, shares
 from shardpass.redistribute.between.sides import make_side
 from shardpass.redistribute.between.trees import Tree, trees
@@ -37,6 +42,8 @@ from shardpass.sharding import Sharding, TupleSharding
 
 CACHED_PLANS = 256
 CHUNKS = (16, 64, 128)  # at the busiest port; tried in turn
+DIRECT = "one message a pair"
+MOST_EXACT = 4096  # cells; with more, near enough is enough
 NEAR = 1.02  # times the busiest port and a latency: near enough
 LATENCIES = 0.25  # the least time of a chunk, in latencies
 MOST_MESSAGES = 30_000  # of all schedules of a candidate, after which the best so far is chosen
@@ -86,7 +93,7 @@ def plan_waves(
     planned = [best_wave(_alike(wave, arrays), ports_of(machine), most) for wave in waves]
     for wave, _, _ in planned:
         try:
-            check(wave.moves, wave.rounds)
+            check(wave.sent)
         except Unproven as reason:
             raise table.UNPROVEN.error(problem=_problem(arrays), reason=str(reason)) from None
     refused = planned[0][2] if len(planned) == 1 else {}
@@ -106,13 +113,20 @@ def _alike(numbers: Sequence[int], arrays: Sequence[MovedArray]) -> tuple[Moved,
 
 def best_wave(moves: tuple[Moved, ...], ports: Ports, most: float | None) -> tuple[Wave, str, dict[str, float]]:
     """The fastest candidate, its name, and the makespans of the others. ``most``: bytes of a message."""
-    wanted = demands(moves, ports.host if len(ports.rates) > 1 else None)
-    tried: dict[str, Schedule] = {}
-    best: tuple[Schedule, Sequence[Message]] | None = None
+    cells = cells_of(moves)
+    near = NEAR if len(cells) > MOST_EXACT else 1 + 1e-9
+    enough = near * simple_seconds(cells, ports)
+    regular = direct(cells, ports, enough)
+    fits = most is None or regular.bytes <= most
+    if fits and regular.seconds <= enough:
+        return Wave(moves, regular.sent, regular.seconds), DIRECT, {}
+    wanted = demands(cells, ports.host if len(ports.rates) > 1 else None)
+    tried = {DIRECT: Schedule((), regular.seconds)} if fits else {}
+    best: tuple[Schedule, Sequence[Message]] | None = (tried[DIRECT], ()) if fits else None
     for way, routed in _candidates(wanted, ports):
         busiest = _busiest(routed, ports)
         tried[way] = Schedule((), busiest)
-        if best and busiest >= best[0].seconds:
+        if best and busiest * near >= best[0].seconds:
             continue  # a port alone takes longer
         schedule, sent = _fastest(routed, ports, busiest, most)
         tried[way] = schedule
@@ -120,9 +134,12 @@ def best_wave(moves: tuple[Moved, ...], ports: Ports, most: float | None) -> tup
             best = schedule, sent
     assert best is not None  # there is a first holder
     schedule, sent = best
-    rounds = tuple(tuple(replace(sent[number], after=-1) for number in numbers) for numbers in schedule.rounds)
     way = next(name for name, other in tried.items() if other is schedule)
-    return Wave(moves, rounds, schedule.seconds), way, {name: w.seconds for name, w in tried.items() if name != way}
+    refused = {name: one.seconds for name, one in tried.items() if name != way}
+    if way == DIRECT:
+        return Wave(moves, regular.sent, regular.seconds), way, refused
+    rounds = tuple(tuple(replace(sent[number], after=-1) for number in numbers) for numbers in schedule.rounds)
+    return Wave(moves, as_arrays(moves, rounds), schedule.seconds), way, refused
 
 
 def _fastest(routed: Routed, ports: Ports, busiest: float, most: float | None) -> tuple[Schedule, Sequence[Message]]:

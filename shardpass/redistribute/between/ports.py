@@ -14,7 +14,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
+import numpy as np
+
 from shardpass.cost.machine import Machine
+from shardpass.redistribute.problem.device_arrays import IntArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +32,18 @@ class Ports:
         """The innermost tier that joins two devices."""
         tiers = enumerate(self.blocks)
         return next(t for t, block in tiers if block is None or sender // block == receiver // block)
+
+    def tiers(self, sender: IntArray, receiver: IntArray) -> IntArray:
+        """``tier`` of pairs of devices."""
+        tier = np.full(np.broadcast(sender, receiver).shape, len(self.blocks) - 1)
+        for t in range(len(self.blocks) - 2, -1, -1):
+            tier[sender // (self.blocks[t] or 1) == receiver // (self.blocks[t] or 1)] = t
+        return tier
+
+    def blocks_of(self, devices: IntArray, tier: int) -> IntArray:
+        """``block_of`` many devices."""
+        size = 1 if tier < 0 else self.blocks[tier]
+        return np.zeros_like(devices) if size is None else devices // size
 
     def block_of(self, device: int, tier: int) -> int:
         """The block of ``tier`` in which a device lies; of tier -1 the device itself."""

@@ -27,23 +27,10 @@ from dataclasses import dataclass
 from shardpass.redistribute.between.cells import Cell, bytes_of
 from shardpass.redistribute.between.parts import split
 from shardpass.redistribute.between.ports import Ports
+from shardpass.redistribute.between.sent import Message
 from shardpass.redistribute.between.trees import Edge, Tree
 
 LEAST = 0.05  # of a chunk: a rest that is smaller is shared among the others
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """``cells`` from ``sender`` to ``receiver``; ``after``: the number of the message that brought these; -1: none."""
-
-    sender: int
-    receiver: int
-    cells: tuple[Cell, ...]
-    after: int = -1
-
-    @property
-    def bytes(self) -> float:
-        return bytes_of(self.cells)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ apart: on hosts of 8, devices 0 to 7 share a host.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -17,11 +17,23 @@ import numpy as np
 from shardpass.diagnostics import table_redistribute as table
 from shardpass.diagnostics.arguments import shown, whole
 from shardpass.redistribute.problem.checks import distribution_over
+from shardpass.redistribute.problem.device_arrays import IntArray
 from shardpass.redistribute.problem.problem import Distribution
 from shardpass.sharding import Sharding, TupleSharding
 from shardpass.sharding.meaning import MOST_DEVICES
 
+MOST_ID = 2**48  # of a device
+
 Box = tuple[tuple[int, ...], tuple[int, ...]]  # start, stop
+
+
+@dataclass(frozen=True, eq=False)
+class Tiles:
+    """Different tiles of a side (int64 [tiles, rank]), and the devices that hold each."""
+
+    start: IntArray
+    stop: IntArray
+    devices: Sequence[tuple[int, ...]]
 
 
 @dataclass(frozen=True)
@@ -46,6 +58,20 @@ class Side:
         for device, box in self.boxes.items():
             holders.setdefault(box, []).append(device)
         return {box: tuple(sorted(devices)) for box, devices in holders.items()}
+
+    @cached_property
+    def volumes(self) -> tuple[IntArray, IntArray]:
+        """The devices that hold any element, and how many each of these holds."""
+        volume = self.distribution.boxes(self.shape).volume
+        real = np.flatnonzero(volume)
+        return np.array(self.devices, np.int64)[real], volume[real]
+
+    def tiles(self, rank: int) -> Tiles:
+        """The different tiles, with dimensions of 0 to 1 up to ``rank``."""
+        corners = np.array(list(self.holders), np.int64).reshape(len(self.holders), 2, len(self.shape))
+        more = np.broadcast_to(np.array([[0], [1]], np.int64), (len(corners), 2, rank - len(self.shape)))
+        corners = np.concatenate([corners, more], axis=2)
+        return Tiles(corners[:, 0], corners[:, 1], list(self.holders.values()))
 
     @property
     def sharding(self) -> Sharding:
@@ -72,9 +98,9 @@ def devices_of(given: Any, name: str) -> tuple[int, ...] | None:
     if not entries or len(entries) > MOST_DEVICES:
         raise table.DEVICE_LIST.error(name=name, given=shown(given), reason="it is no sequence of devices")
     ids = [whole(getattr(entry, "id", entry)) for entry in entries]
-    known = [number for number in ids if number is not None and number >= 0]
+    known = [number for number in ids if number is not None and 0 <= number < MOST_ID]
     if len(known) < len(ids):
-        wrong = next(entry for entry, number in zip(entries, ids, strict=True) if number is None or number < 0)
+        wrong = next(entry for entry, number in zip(entries, ids, strict=True) if number not in known)
         raise table.DEVICE_LIST.error(name=name, given=shown(given), reason=f"{shown(wrong)} is not the id of a device")
     if len(set(known)) < len(known):
         twice = next(number for number in known if known.count(number) > 1)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from shardpass.element_types import ElementType
 from shardpass.redistribute.between.cells import Moved
-from shardpass.redistribute.between.schedule import Message
+from shardpass.redistribute.between.sent import Message, Sent
 from shardpass.redistribute.between.sides import Side
 
 
@@ -21,13 +22,18 @@ class MovedArray:
     target: Side
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class Wave:
     """Arrays that move together; when the last round is done, their sources are free."""
 
     moves: tuple[Moved, ...]
-    rounds: tuple[tuple[Message, ...], ...]
+    sent: Sent
     seconds: float
+
+    @cached_property
+    def rounds(self) -> tuple[tuple[Message, ...], ...]:
+        """In a round each port of a device sends or receives one message at most."""
+        return self.sent.rounds()
 
     @property
     def arrays(self) -> list[int]:

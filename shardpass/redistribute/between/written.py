@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from shardpass.redistribute.between.schedule import Message
+from shardpass.redistribute.between.sent import Message
 from shardpass.redistribute.between.sides import Side
 from shardpass.redistribute.between.waves import MovedArray, Wave
 

@@ -1,0 +1,107 @@
+"""Plans in which every receiver gets its bytes from holders, one message a pair: all of it on index arrays.
+
+Problem: from 256 devices to 128, rows to columns, every pair of devices exchanges a message, of pieces of hundreds of
+arrays. Such regular problems need no search:
+
+1. *Holder*: one in the receiver's host where there is one, else any, by turns: the number of the receiver and of the
+   source tile added up.
+2. *Order*: the circulant one, or where that is not near the bound the greedy one (``meeting``).
+
+The planner accepts such a plan where it is near the bound (``facts``). O(pieces * log).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from shardpass.redistribute.between.cells import Cells
+from shardpass.redistribute.between.facts import members
+from shardpass.redistribute.between.meeting import FloatArray, circulant, greedy
+from shardpass.redistribute.between.ports import Ports
+from shardpass.redistribute.between.sent import Sent, in_order
+from shardpass.redistribute.problem.device_arrays import IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Direct:
+    """``sent``, and its makespan. ``bytes``: of the greatest message."""
+
+    sent: Sent
+    seconds: float
+    bytes: float
+
+
+def direct(cells: Cells, ports: Ports, enough: float) -> Direct:
+    """The plan of cases 1 and 2. ``enough``: a makespan that needs no better order."""
+    cell, receiver = members(cells, cells.receivers)
+    sender = _holders(cells, cell, receiver, ports)
+    devices, number = np.unique(np.concatenate([sender, receiver]), return_inverse=True)
+    one, other = number.reshape(2, -1)
+    pairs, message = np.unique(one * len(devices) + other, return_inverse=True)
+    message = message.reshape(-1)
+    order = np.argsort(message, kind="stable")
+    size = np.bincount(message, cells.bits[cell] / 8, minlength=len(pairs))
+    ends = devices[pairs // max(1, len(devices))], devices[pairs % max(1, len(devices))]
+    rounds, seconds = _scheduled(*ends, size, ports, enough)
+    counts = np.array([len(move.arrays) for move in cells.moves], np.int64)
+    piece = cell[order]
+    sent = Sent(
+        cells.moves, *ends, rounds, message[order], cells.move[piece], cells.start[piece], cells.stop[piece],
+        np.zeros(len(piece), np.int64), counts[cells.move[piece]],
+    )  # fmt: skip
+    return Direct(in_order(sent), seconds, float(size.max(initial=0)))
+
+
+def _holders(cells: Cells, cell: IntArray, receiver: IntArray, ports: Ports) -> IntArray:
+    """A holder for each receiver of a cell (case 1)."""
+    sizes = np.array([len(devices) for devices in cells.sets], np.int64)
+    flat = np.array([device for devices in cells.sets for device in devices], np.int64)
+    begin = np.cumsum(sizes) - sizes
+    held = cells.holders[cell]
+    turn = receiver + cells.tile[cell]
+    sender = flat[begin[held] + turn % sizes[held]]
+    if len(ports.rates) > 1:
+        tier = ports.tiers(sender, receiver)
+        for more in range(1, int(sizes[held].max(initial=1))):
+            other = flat[begin[held] + (turn + more) % sizes[held]]
+            nearer = ports.tiers(other, receiver)
+            closer = nearer < tier
+            sender[closer], tier[closer] = other[closer], nearer[closer]
+    return sender
+
+
+def _scheduled(
+    sender: IntArray, receiver: IntArray, size: IntArray, ports: Ports, enough: float
+) -> tuple[IntArray, float]:
+    """The round of each message and the makespan. ``enough``: seconds that need no better order."""
+    tier = ports.tiers(sender, receiver)
+    seconds = size / np.array(ports.rates)[tier]
+    latency = np.array(ports.latencies)[tier]
+    best: tuple[FloatArray, float] | None = None
+    for order in (circulant, greedy):
+        start = np.zeros(len(sender))
+        for t in np.unique(tier).tolist():
+            here = np.flatnonzero(tier == t)
+            i, j = (np.unique(ends[here], return_inverse=True)[1].reshape(-1) for ends in (sender, receiver))
+            start[here] = order(i, j, seconds[here])
+        end = float((start + seconds + latency).max(initial=0))
+        if best is None or end < best[1]:
+            best = start, end
+        if best[1] <= enough:
+            break
+    assert best is not None
+    return _rounds(np.argsort(best[0], kind="stable"), tier, sender, receiver), best[1]
+
+
+def _rounds(order: IntArray, tier: IntArray, sender: IntArray, receiver: IntArray) -> IntArray:
+    """The first round in which both ports have no other message, in the order of the schedule."""
+    rounds = np.zeros(len(order), np.int64)
+    out: dict[tuple[int, int], int] = {}
+    into: dict[tuple[int, int], int] = {}
+    columns = (order, tier[order], sender[order], receiver[order])
+    for number, t, s, r in zip(*(column.tolist() for column in columns), strict=True):
+        rounds[number] = at = max(out.get((t, s), 0), into.get((t, r), 0))
+        out[t, s] = into[t, r] = at + 1
+    return rounds
