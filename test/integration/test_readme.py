@@ -57,11 +57,11 @@ def test_links(page: Path) -> None:
     assert [target for target in targets if not (page.parent / target).exists()] == []
 
 
-def test_the_report_is_that_of_the_how_to() -> None:
-    """docs/howto/report.md is run by a test of its own, and shows all of the report."""
+def test_the_report_is_that_of_the_tutorial() -> None:
+    """docs/tutorial.md is run by a test of its own, and shows more of the report."""
     shown = re.search(r"```text\n(train\.py:step.*?)```", README, re.DOTALL)
     assert shown is not None
-    whole = (ROOT / "docs" / "howto" / "report.md").read_text()
+    whole = (ROOT / "docs" / "tutorial.md").read_text()
     assert [line for line in shown[1].splitlines() if line != "..." and line not in whole.splitlines()] == []
 
 
