@@ -71,6 +71,22 @@ INDIVISIBLE = Code(
     "shardpass pads arrays that do not divide.)",
 )
 
+OTHER_JOB = Code(
+    "SP614",
+    "redistribute() moves arrays between devices of one job, and {device} is of another backend or job",
+    remedy="take both meshes from jax.devices(), or move the bytes by the schedule: plan_reshard_tree(...).json()",
+    explanation="Between meshes of different devices pieces are copied within a process, or permuted between the "
+    "processes of one `jax.distributed` job. Where JAX knows no way, docs/device_sets.md has the format of a plan.",
+)
+
+TRANSFER_FAILED = Code(
+    "SP615",
+    "redistribute() moved {moved} of {count} arrays to their new devices, and then a transfer failed: {reason}",
+    remedy="free memory or mend the connection, and call again with `error.arrays`, in which every array is whole",
+    explanation="A source is freed only when its array has arrived as a whole (`donate=True`). The attribute `arrays` "
+    "of the error lists the leaves of the tree: those that have moved, and the others where they were.",
+)
+
 CONSTRAINTS_OF_PIPELINE = Code(
     "SP613",
     "use() takes constraints={value} with its own pipeline, and was given the pipeline {pipeline}",

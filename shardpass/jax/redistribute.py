@@ -1,11 +1,12 @@
 """``redistribute``: an array to another sharding, by shardpass's planner, as a JAX primitive.
 
 Where the sharding of the argument is known (eagerly, or by ``source=``), the plan's own collectives are lowered into
-a manual region: XLA adds nothing to them. Under ``jit`` without ``source`` it is a constraint, which whoever
-partitions the program acts on: shardpass inside ``use()``, else XLA.
+a manual region: XLA adds nothing to them. Arrays on other devices move by messages (``between``). Under ``jit``
+without ``source`` it is a constraint, which whoever partitions the program acts on: shardpass inside ``use()``, else
+XLA.
 
 As a function it is the identity: linear, its own inverse; its gradient goes the way back. Arrays of a tree are moved
-one by one.
+one by one, those between devices together.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from shardpass.cost.chosen import content_text
 from shardpass.cost.machine import Machine
 from shardpass.diagnostics import table_jax
 from shardpass.ir import jax_private
+from shardpass.jax.between import is_between, move
 from shardpass.jax.here import machine_of_mesh
 from shardpass.jax.notation import from_jax
 from shardpass.jax.scope import current
@@ -31,7 +33,13 @@ from shardpass.redistribute.program.lower import emit
 
 
 def redistribute(
-    x: Any, sharding: Any, *, source: Any = None, machine: str | os.PathLike[str] | Machine | None = None
+    x: Any,
+    sharding: Any,
+    *,
+    source: Any = None,
+    machine: str | os.PathLike[str] | Machine | None = None,
+    donate: bool = False,
+    memory_limit: int | str = "max",
 ) -> Any:
     """``x`` with ``sharding``; works eagerly and under jit, grad and vmap.
 
@@ -44,16 +52,31 @@ def redistribute(
             meshes with explicit axes.
         machine: for which the way is planned, as ``use`` takes it; by default that of ``use``, or else what the devices
             of the mesh are.
+        donate: frees each array that is on other devices than its target, when the whole array has arrived.
+        memory_limit: for arrays that go to other devices, with ``donate=True``: the bytes of these that may be alive
+            together on a device; the arrays move in several waves. "max": all at once.
+
+    Arrays that are on other devices than their targets move together, by messages between devices
+    (docs/device_sets.md); this is for arrays outside of jit. The others move one by one.
 
     Raises:
         ShardpassError: SP610 (not a NamedSharding of all dimensions), SP611 (a dimension does not divide), SP612 (a
-            tree of shardings that does not fit the tree of arrays), SP901 to SP903 (no such machine); ShardingError
-            where it has more dimensions than the array.
+            tree of shardings that does not fit the tree of arrays), SP901 to SP903 (no such machine); of arrays on
+            other devices SP413 (over the memory limit), SP614 (devices of another job), SP615 (a transfer failed; no
+            array is lost); ShardingError where a sharding has more dimensions than its array.
     """
     leaves, tree = jax.tree.flatten(x)
     targets, sources = _for_each(sharding, x, "sharding"), _for_each(source, x, "source")
     text = "" if machine is None else content_text(machine)
-    moved = [_redistribute(*each, text) for each in zip(leaves, targets, sources, strict=True)]
+    ends = [_checked(*each) for each in zip(leaves, targets, sources, strict=True)]
+    away = [k for k, (leaf, (target, _)) in enumerate(zip(leaves, ends, strict=True)) if is_between(leaf, target)]
+    if away:
+        arrays = move([leaves[k] for k in away], [ends[k][0] for k in away], text, memory_limit, donate)
+        leaves = [dict(zip(away, arrays, strict=True)).get(k, leaf) for k, leaf in enumerate(leaves)]
+    moved = [
+        leaf if k in away else _redistribute(leaf, *end, text)
+        for k, (leaf, end) in enumerate(zip(leaves, ends, strict=True))
+    ]
     return jax.tree.unflatten(tree, moved)
 
 
@@ -73,11 +96,15 @@ def _for_each(said: Any, tree: Any, name: str) -> list[Any]:
     return found
 
 
-def _redistribute(x: Any, sharding: Any, source: Any, machine: str) -> Any:
+def _checked(x: Any, sharding: Any, source: Any) -> tuple[Any, Any]:
+    """Target and source as shardings over meshes."""
     sharding, source = _over_the_mesh(sharding), _over_the_mesh(source)
-    shape = jax.numpy.shape(x)
     for given in (sharding, *(() if source is None else (source,))):
-        _check(given, shape)
+        _check(given, jax.numpy.shape(x))
+    return sharding, source
+
+
+def _redistribute(x: Any, sharding: Any, source: Any, machine: str) -> Any:
     x = jax.numpy.asarray(x)
     return _moved(x, _explicit(x, sharding) if source is None else source, sharding, machine)
 

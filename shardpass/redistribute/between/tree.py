@@ -62,10 +62,11 @@ def plan_reshard_tree(
     if not isinstance(limit, int):
         return plan_waves(arrays, [range(len(arrays))], planned_for, None)
     order = _order(arrays)
-    count = 1
+    spare = limit - max(tiles(arrays).values(), default=0)
+    count = 1 if spare > 0 or len(arrays) < 2 else 2
     while True:
         waves = _cut(order, arrays, count)
-        room = limit - max(tiles(arrays).values(), default=0) if count == 1 else limit // 16
+        room = spare if count == 1 and spare > 0 else limit // 16
         plan = plan_waves(arrays, waves, planned_for, max(1.0, room / 4))
         if plan.peak_bytes <= limit:
             return plan

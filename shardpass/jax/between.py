@@ -1,0 +1,192 @@
+"""Arrays of JAX from one set of devices to another, by the messages of a plan.
+
+State of a wave: for each array the tiles of its source and of its target, by the ids of this process's devices.
+
+1. Before the first round every target tile is made: zeros, and what the device holds of it already.
+2. In each round the pieces are cut from source tiles, or from target tiles into which they came, moved
+   (``transport``), and written into target tiles. The round is done before the next one begins, so that the messages
+   of one round alone are alive.
+3. After the last round an array is put together from its tiles. Its source is freed, if that is wanted, once the array
+   is whole: where a transfer fails every array is whole in its old place or in its new one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import jax
+import numpy as np
+from jax.sharding import Mesh, NamedSharding
+
+from shardpass.diagnostics import table_jax
+from shardpass.jax.here import machine_of_mesh
+from shardpass.jax.transport import Copies, Permutes, Piece, Transport
+from shardpass.redistribute import TransferPlan, plan_reshard_tree
+from shardpass.redistribute.between.sides import Box, Side
+
+
+def is_between(x: Any, target: Any) -> bool:
+    """Whether ``x`` is an array on other devices than ``target``, or on the same ones in another order."""
+    if not isinstance(x, jax.Array) or isinstance(x, jax.core.Tracer) or not isinstance(x.sharding, NamedSharding):
+        return False
+    if jax.numpy.issubdtype(x.dtype, jax.dtypes.extended) or x.sharding.memory_kind != target.memory_kind:
+        return False
+    return list(x.sharding.mesh.devices.flat) != list(target.mesh.devices.flat)
+
+
+def move(
+    arrays: Sequence[Any], targets: Sequence[NamedSharding], machine: str, memory_limit: int | str, donate: bool
+) -> list[Any]:
+    """``arrays`` under ``targets``. Raises ShardpassError (SP614, SP413); SP615 where a transfer fails."""
+    facts = tuple((x.shape, x.dtype, x.sharding, target) for x, target in zip(arrays, targets, strict=True))
+    plan = planned(facts, machine or machine_of_mesh(targets[0].mesh), memory_limit)
+    transport = _transport(facts)
+    moved = list(arrays)
+    uses = Counter(id(arrays[k]) for wave in plan.waves for k in wave.arrays)
+    for wave in plan.waves:
+        try:
+            tiles = _Tiles(plan, arrays, targets, wave.arrays)
+            for number, messages in enumerate(wave.rounds):
+                pieces = [
+                    Piece(message.sender, message.receiver, k, *_extent(cell.box), arrays[k].dtype)
+                    for message in messages
+                    for cell in message.cells
+                    for k in cell.arrays
+                ]
+                tiles.round(pieces, transport)
+                done(number, tiles)
+            whole = {k: tiles.array(k, arrays[k], targets[k]) for k in wave.arrays}
+            jax.block_until_ready(list(whole.values()))
+        except Exception as failure:
+            raise _failed(failure, moved, arrays) from failure
+        for k, array in whole.items():
+            moved[k] = array
+            uses[id(arrays[k])] -= 1
+            if donate and not uses[id(arrays[k])]:
+                arrays[k].delete()
+    return moved
+
+
+@lru_cache(maxsize=64)
+def planned(facts: tuple[Any, ...], machine: str, memory_limit: int | str) -> TransferPlan:
+    """The plan of a list of (shape, element type, source, target), made once."""
+    return plan_reshard_tree(list(facts), machine=machine, memory_limit=memory_limit)
+
+
+def done(number: int, tiles: _Tiles) -> None:
+    """Waits for the messages of round ``number``."""
+    jax.block_until_ready([tile for kept in tiles.after.values() for tile in kept.values()])
+
+
+def _failed(failure: Exception, moved: Sequence[Any], arrays: Sequence[Any]) -> Exception:
+    there = sum(new is not old for new, old in zip(moved, arrays, strict=True))
+    error = table_jax.TRANSFER_FAILED.error(
+        reason=(str(failure).splitlines() or [type(failure).__name__])[0], moved=there, count=len(arrays)
+    )
+    error.arrays = list(moved)  # type: ignore[attr-defined]
+    return error
+
+
+def _transport(facts: Sequence[tuple[Any, ...]]) -> Transport:
+    devices = {device.id: device for fact in facts for sharding in fact[2:] for device in sharding.mesh.devices.flat}
+    known = {device.id: device for device in jax.devices(next(iter(devices.values())).platform)}
+    if other := next((device for device in devices.values() if known.get(device.id) != device), None):
+        raise table_jax.OTHER_JOB.error(device=other)
+    if all(device.process_index == jax.process_index() for device in devices.values()):
+        return Copies(devices)
+    row = np.array([device for _, device in sorted(devices.items())])
+    return Permutes(Mesh(row, ("device",)))
+
+
+@dataclass
+class _Tiles:
+    """Source tiles (``before``) and target tiles (``after``) of each array of a wave, by device."""
+
+    plan: TransferPlan
+    before: dict[int, dict[int, Any]]
+    after: dict[int, dict[int, Any]]
+
+    def __init__(
+        self, plan: TransferPlan, arrays: Sequence[Any], targets: Sequence[NamedSharding], numbers: Sequence[int]
+    ) -> None:
+        self.plan = plan
+        self.before = {k: {s.device.id: s.data for s in arrays[k].addressable_shards} for k in numbers}
+        self.after = {k: self._empty(k, arrays[k].dtype, targets[k]) for k in numbers}
+
+    def _empty(self, number: int, dtype: Any, target: NamedSharding) -> dict[int, Any]:
+        array = self.plan.arrays[number]
+        shape = tuple(array.target.distribution.tile)
+        tiles = {
+            device.id: jax.numpy.zeros(shape, dtype, device=device)
+            for device in target.mesh.devices.flat
+            if device.process_index == jax.process_index()
+        }
+        for device in tiles:
+            kept = _common(array.source.boxes.get(device), array.target.boxes.get(device))
+            if kept is not None:
+                piece = self.cut(Piece(device, device, number, *_extent(kept), dtype))
+                tiles[device] = _written(tiles[device], piece, _offset(array.target, device, kept[0]))
+        return tiles
+
+    def round(self, pieces: Sequence[Piece], transport: Transport) -> None:
+        values = {k: self.cut(piece) for k, piece in enumerate(pieces) if piece.sender in self.before[piece.array]}
+        values |= {
+            k: self.cut(piece)
+            for k, piece in enumerate(pieces)
+            if k not in values and piece.sender in self.after[piece.array]
+        }
+        for piece, value in transport.exchange(pieces, values):
+            tiles = self.after[piece.array]
+            at = _offset(self.plan.arrays[piece.array].target, piece.receiver, piece.start)
+            tiles[piece.receiver] = _written(tiles[piece.receiver], value, at)
+
+    def cut(self, piece: Piece) -> Any:
+        """A piece of a source tile, or of a target tile that it came to."""
+        array = self.plan.arrays[piece.array]
+        stop = tuple(a + n for a, n in zip(piece.start, piece.shape, strict=True))
+        held = array.source.boxes.get(piece.sender)
+        if held is not None and _common(held, (piece.start, stop)) == (piece.start, stop):
+            return _cut(self.before[piece.array][piece.sender], _offset(array.source, piece.sender, piece.start), piece)
+        return _cut(self.after[piece.array][piece.sender], _offset(array.target, piece.sender, piece.start), piece)
+
+    def array(self, number: int, source: Any, target: NamedSharding) -> Any:
+        return jax.make_array_from_single_device_arrays(
+            source.shape, target, list(self.after[number].values()), dtype=source.dtype
+        )
+
+
+def _extent(box: Box) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    return box[0], tuple(b - a for a, b in zip(*box, strict=True))
+
+
+def _common(one: Box | None, other: Box | None) -> Box | None:
+    if one is None or other is None:
+        return None
+    low, high = tuple(map(max, one[0], other[0])), tuple(map(min, one[1], other[1]))
+    return (low, high) if all(a < b for a, b in zip(low, high, strict=True)) else None
+
+
+def _offset(side: Side, device: int, start: Sequence[int]) -> Any:
+    return np.subtract(start, side.boxes[device][0]).astype(np.int32)
+
+
+def _cut(tile: Any, at: Any, piece: Piece) -> Any:
+    return _cutter(piece.shape)(tile, at)
+
+
+@lru_cache(maxsize=4096)
+def _cutter(shape: tuple[int, ...]) -> Any:
+    return jax.jit(lambda tile, at: jax.lax.dynamic_slice(tile, tuple(at), shape))
+
+
+@lru_cache(maxsize=1)
+def _writer() -> Any:
+    return jax.jit(lambda tile, piece, at: jax.lax.dynamic_update_slice(tile, piece, tuple(at)), donate_argnums=0)
+
+
+def _written(tile: Any, piece: Any, at: Any) -> Any:
+    return _writer()(tile, piece, at)

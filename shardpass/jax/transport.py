@@ -1,0 +1,141 @@
+"""The messages of a round between devices: copies within a process, permutes between the processes of a job.
+
+A piece is an array on one device. ``Copies`` hands pieces to ``jax.device_put``. ``Permutes`` is for jobs of several
+processes: every process calls the same programs over all devices of the plan, in which ``jax.lax.ppermute`` takes a
+vector from each sender to its receiver. Pieces of one element type are joined in that vector, which is as long as the
+round's longest message; a device that sends twice in a round does so in two programs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Protocol
+
+import jax
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A box of array ``array`` that goes from ``sender`` to ``receiver``, both ids of devices."""
+
+    sender: int
+    receiver: int
+    array: int
+    start: tuple[int, ...]
+    shape: tuple[int, ...]
+    dtype: Any
+
+
+class Transport(Protocol):
+    """How pieces get from device to device."""
+
+    def exchange(self, pieces: Sequence[Piece], values: Mapping[int, Any]) -> Iterable[tuple[Piece, Any]]:
+        """The pieces that arrive on devices of this process. ``values``: by number, those that leave its devices."""
+        ...
+
+
+@dataclass(frozen=True)
+class Copies:
+    """All devices are of this process."""
+
+    devices: Mapping[int, Any]
+
+    def exchange(self, pieces: Sequence[Piece], values: Mapping[int, Any]) -> Iterable[tuple[Piece, Any]]:
+        receivers = [self.devices[piece.receiver] for piece in pieces]
+        return zip(pieces, jax.device_put([values[k] for k in range(len(pieces))], receivers), strict=True)
+
+
+@dataclass(frozen=True)
+class Permutes:
+    """The devices are of several processes of one job. ``mesh``: all of these, in one row."""
+
+    mesh: Mesh
+
+    def exchange(self, pieces: Sequence[Piece], values: Mapping[int, Any]) -> Iterable[tuple[Piece, Any]]:
+        for dtype in dict.fromkeys(piece.dtype for piece in pieces):
+            same = [k for k, piece in enumerate(pieces) if piece.dtype == dtype]
+            messages: dict[tuple[int, int], list[int]] = {}
+            for k in same:
+                messages.setdefault((pieces[k].sender, pieces[k].receiver), []).append(k)
+            for pairs in one_each(messages):
+                yield from self._permuted([messages[pair] for pair in pairs], pieces, values, dtype)
+
+    def _permuted(
+        self, messages: Sequence[Sequence[int]], pieces: Sequence[Piece], values: Mapping[int, Any], dtype: Any
+    ) -> Iterator[tuple[Piece, Any]]:
+        devices = list(self.mesh.devices.flat)
+        place = {device.id: k for k, device in enumerate(devices)}
+        size = max(sum(math.prod(pieces[k].shape) for k in message) for message in messages)
+        vectors = {pieces[m[0]].sender: [values[k] for k in m] for m in messages if m[0] in values}
+        sharding = NamedSharding(self.mesh, PartitionSpec("device"))
+        rows = [
+            _joined(vectors[device.id], size) if device.id in vectors else jax.numpy.zeros(size, dtype, device=device)
+            for device in devices
+            if device.process_index == jax.process_index()
+        ]
+        whole = jax.make_array_from_single_device_arrays((size * len(devices),), sharding, rows, dtype=dtype)
+        pairs = tuple((place[pieces[m[0]].sender], place[pieces[m[0]].receiver]) for m in messages)
+        arrived = _permute(self.mesh, pairs)(whole)
+        here = {shard.device.id: shard.data for shard in arrived.addressable_shards}
+        for message in messages:
+            at = 0
+            for k in message:
+                piece = pieces[k]
+                count = math.prod(piece.shape)
+                if piece.receiver in here:
+                    yield piece, _taken(here[piece.receiver], np.int32(at), piece.shape)
+                at += count
+
+
+def one_each(pairs: Iterable[tuple[int, int]]) -> list[list[tuple[int, int]]]:
+    """``pairs`` in groups in which no device sends twice or receives twice."""
+    groups: list[list[tuple[int, int]]] = []
+    for sender, receiver in pairs:
+        for group in groups:
+            if all(sender != s and receiver != r for s, r in group):
+                group.append((sender, receiver))
+                break
+        else:
+            groups.append([(sender, receiver)])
+    return groups
+
+
+@lru_cache(maxsize=1024)
+def _permute(mesh: Mesh, pairs: tuple[tuple[int, int], ...]) -> Any:
+    spec = PartitionSpec("device")
+    return jax.jit(
+        jax.shard_map(
+            lambda vector: jax.lax.ppermute(vector, "device", pairs),
+            mesh=mesh,
+            in_specs=spec,
+            out_specs=spec,
+            check_vma=False,
+        )
+    )
+
+
+@lru_cache(maxsize=4096)
+def _joiner(size: int) -> Any:
+    def joined(*pieces: Any) -> Any:
+        flat = jax.numpy.concatenate([piece.reshape(-1) for piece in pieces])
+        return jax.numpy.pad(flat, (0, size - flat.size))
+
+    return jax.jit(joined)
+
+
+def _joined(pieces: Sequence[Any], size: int) -> Any:
+    return _joiner(size)(*pieces)
+
+
+@lru_cache(maxsize=4096)
+def _taker(shape: tuple[int, ...]) -> Any:
+    return jax.jit(lambda vector, at: jax.lax.dynamic_slice(vector, (at,), (math.prod(shape),)).reshape(shape))
+
+
+def _taken(vector: Any, at: Any, shape: tuple[int, ...]) -> Any:
+    return _taker(shape)(vector, at)
