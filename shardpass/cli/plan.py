@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from shardpass.cli import plan_between
 from shardpass.cli.common import (
     add_machine,
     argument_parser,
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
 DESCRIPTION = """Plans the redistribution of one array: from the sharding SOURCE to the sharding TARGET, over the same
 devices. Prints each step with its mesh axes, its tile, the bytes that the busiest device receives, and the memory that
 is alive; then the least number of bytes that any plan could receive, the rejected ways, and the other planner's plan.
-With --show SHARDING TYPE, draws which device holds which tile of an array instead of a plan."""
+With --target-mesh or lists of devices, plans the messages from one set of devices to another, and prints who sends how
+many bytes to whom. With --show SHARDING TYPE, draws which device holds which tile of an array instead of a plan."""
 
 PLANNED_FOR = (
     "the machine for which planner best estimates the time of a plan: h100, v5p, or another of "
@@ -68,10 +70,15 @@ def _parser() -> argparse.ArgumentParser:
         help="the most memory alive on a device during a step (24MiB, 1048576); none; or max (default), which limits "
         "tiles to the larger of the source tile and the target tile",
     )
+    plan_between.add_arguments(parser)
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--json", action="store_true", help="print the plan as JSON")
     what.add_argument("--module", action="store_true", help="print the program that each device runs, as StableHLO")
-    parser.add_argument("--svg", metavar="FILE", help="draw the tile that each device holds after each step")
+    parser.add_argument(
+        "--svg",
+        metavar="FILE",
+        help="draw the tile that each device holds after each step; or the bytes from device to device",
+    )
     parser.add_argument(
         "--show", action="store_true", help="draw SOURCE and TARGET; or, without a target, --show SHARDING TYPE"
     )
@@ -88,6 +95,8 @@ def _main(argv: Sequence[str]) -> int:
         _show_one(arguments)
         return 0
     element, shape = array_type(arguments.array)
+    if plan_between.is_between(arguments):
+        return plan_between.run(parser, arguments, element, shape)
     plan, others = _plans(shape, element, arguments)
     if arguments.svg:
         from shardpass.redistribute.drawing import plan_svg

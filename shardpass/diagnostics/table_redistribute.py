@@ -20,7 +20,8 @@ NO_TILES = Code(
 DEVICES_DIFFER = Code(
     "SP402",
     "the source sharding is over {source} devices and the target over {target}",
-    "give both shardings over the same devices, or say which devices these are: source_devices= and target_devices=",
+    "give both shardings over the same devices, or say which devices these are: source_devices= and target_devices= "
+    "(--source-devices and --target-devices)",
     explanation="Without lists of devices a redistribution moves an array between the devices of one program. Example: "
     "`{devices=[4]<=[4]}` and `{devices=[8]<=[8]}` are over 4 and 8 devices. From one set of devices to another "
     "(docs/device_sets.md) device k of a sharding is entry k of `source_devices` or of `target_devices`.",

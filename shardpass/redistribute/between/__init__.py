@@ -20,4 +20,5 @@ Its files, the lowest first; each imports those above it in this list alone:
     plan      ``TransferPlan``, the answer
     planner   the candidates, and the choice between these
     tree      many arrays in one plan
+    picture   who sends how much to whom
 """
