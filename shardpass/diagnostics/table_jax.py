@@ -93,3 +93,22 @@ CONSTRAINTS_OF_PIPELINE = Code(
     remedy="write constraints={value} as an option of shardpass-propagate, or of the named pipeline, in pipeline=",
     explanation='`use(constraints="free")` stands for `use(pipeline="partition{constraints=free}")`.',
 )
+
+NOT_PINNED = Code(
+    "SP614",
+    "XLA partitions {name} without constraints of shardpass: {reason}",
+    remedy="{remedy}. The results are the same",
+    severity=Severity.WARNING,
+    explanation="`shardpass.jax.pin` writes constraints into a program before XLA partitions it. Where shardpass can "
+    "not decide about the program, or XLA makes no program of it in the process in which constraints are compared, the "
+    "program is compiled as JAX lowered it.",
+)
+
+NOTHING_TO_PIN = Code(
+    "SP615",
+    "no constraint that shardpass tried makes XLA's program of {name} cheaper within its memory",
+    remedy="nothing needs to be done: the function is compiled as it is",
+    severity=Severity.REMARK,
+    explanation="`shardpass.jax.pin` keeps constraints with which XLA's program receives fewer bytes, or takes less "
+    "time, and exceeds the plain program in neither bytes, time nor memory. Here there were none.",
+)

@@ -1,6 +1,6 @@
 """shardpass inside JAX: ``with use(): ...`` partitions every ``jax.jit``, ``partition`` one function.
 
-``redistribute`` moves arrays.
+``pin`` leaves partitioning to XLA, with constraints of shardpass's. ``redistribute`` moves arrays.
 """
 
 import os
@@ -8,8 +8,9 @@ import os
 from shardpass.ir import jax_private
 from shardpass.jax.hook import FallbackWarning, install, stats, uninstall, use
 from shardpass.jax.partition import partition
+from shardpass.jax.pin import pin
 from shardpass.jax.redistribute import redistribute
 
 jax_private.leave_out_of_places(os.path.dirname(__file__) + os.sep)
 
-__all__ = ["FallbackWarning", "install", "partition", "redistribute", "stats", "uninstall", "use"]
+__all__ = ["FallbackWarning", "install", "partition", "pin", "redistribute", "stats", "uninstall", "use"]

@@ -30,7 +30,7 @@ from jaxlib.mlir import ir
 
 from shardpass.cost.chosen import content_text
 from shardpass.cost.machine import Machine
-from shardpass.diagnostics import Diagnostic, ShardpassError, collect, table_jax
+from shardpass.diagnostics import Diagnostic, ShardpassError, collect, report, table_jax
 from shardpass.diagnostics.internal import internal_error
 from shardpass.diagnostics.table_runtime import Disagreement
 from shardpass.ir import annotations as names
@@ -40,7 +40,8 @@ from shardpass.ir.machines import set_module_machine
 from shardpass.jax.cache import Entry, entry_of
 from shardpass.jax.here import machine_here
 from shardpass.jax.manual_region import wrap
-from shardpass.jax.scope import PIPELINE, Mode, current, entered
+from shardpass.jax.pinned import marked, pins_of
+from shardpass.jax.scope import PIPELINE, Mode, Pinning, current, entered
 from shardpass.passes.propagate import Propagate
 from shardpass.passes.whole_axes import WholeAxes
 from shardpass.pipeline.base import ModulePass
@@ -179,6 +180,9 @@ def _active() -> bool:
 def _compile(backend: Any, computation: Any, devices: Any, options: Any, *rest: Any, **more: Any) -> Any:
     """Stands in for JAX's own function; see ``jax_private.compile_hook``."""
     assert _original is not None
+    pinning = current().pin or marked(computation)
+    if pinning is not None and options.num_partitions > 1:
+        return _compile_pinned(pinning, backend, computation, devices, options, *rest, **more)
     if not _active():
         return _original(backend, computation, devices, options, *rest, **more)
     if options.num_partitions == 1:
@@ -213,6 +217,42 @@ def _compile(backend: Any, computation: Any, devices: Any, options: Any, *rest: 
             return loaded
         warnings.warn(told, FallbackWarning, stacklevel=_users_level())
         return loaded
+
+
+def _compile_pinned(
+    pinning: Pinning, backend: Any, computation: Any, devices: Any, options: Any, *rest: Any, **more: Any
+) -> Any:
+    """As ``_compile``, of a program that XLA partitions, with constraints of ours."""
+    assert _original is not None
+    begun = time.monotonic()
+    name = (names.get_text(computation.operation, "sym_name") or "a program").removeprefix("jit_")
+    entry = None
+    try:
+        machine = pinning.machine or machine_here(devices.flat)
+        entry = entry_of(backend, computation, f"pin {pinning}", machine)
+
+        def make() -> tuple[Any, Any]:
+            with collect():
+                made: tuple[Any, Any] = pins_of(computation, pinning, machine, entry, for_jax("propagate"))
+                return made
+
+        module, pins = agreed(computation, devices.flat, make)
+    except Disagreement:
+        raise
+    except Exception as error:
+        known = error if isinstance(error, ShardpassError) else internal_error("shardpass.jax.pin", error)
+        reason = known.diagnostics[0]
+        why, remedy = f"{reason.message} [{reason.code}]", reason.remedy or "see docs/pin.md"
+        told = str(table_jax.NOT_PINNED.at(reason.place, name=name, reason=why, remedy=remedy))
+        warnings.warn(told.replace("warning: ", "", 1), FallbackWarning, stacklevel=_users_level())
+        return _original(backend, computation, devices, options, *rest, **more)
+    if not pins.constraints:
+        report(table_jax.NOTHING_TO_PIN.at(name=name))
+        module = computation
+    loaded = _original(backend, module, devices, options, *rest, **more)
+    if entry is not None:
+        entry.keep(time.monotonic() - begun)
+    return loaded
 
 
 def partitioned(

@@ -32,13 +32,26 @@ PIPELINE = "partition"
 
 
 @dataclass(frozen=True, slots=True)
+class Pinning:
+    """How programs are pinned: see ``jax.pin``. ``machine``: "" for that of a program's devices."""
+
+    machine: str = ""
+    verify: bool = True
+    trials: int = 40
+
+
+@dataclass(frozen=True, slots=True)
 class Mode:
-    """What is to be done with a program. ``strict``: an error is raised in place of leaving the program to XLA."""
+    """What is to be done with a program. ``strict``: an error is raised in place of leaving the program to XLA.
+
+    ``pin``: the program gets constraints, and XLA partitions it.
+    """
 
     active: bool
     strict: bool = False
     pipeline: str = PIPELINE
     machine: str = ""  # "" for that of a program's devices
+    pin: Pinning | None = None
 
 
 _OFF = Mode(False)

@@ -23,12 +23,13 @@ from typing import Any, BinaryIO, cast
 
 import numpy as np
 
-from shardpass.cost.collective import ALL_TO_ALL
+from shardpass.cost.collective import ALL_REDUCE, ALL_TO_ALL, REDUCE_SCATTER
 from shardpass.cost.groups import seconds
 from shardpass.cost.machine import Machine, Work
 from shardpass.diagnostics.table_runtime import PEER_FAILED
-from shardpass.hlo.collectives import HloCollectives
+from shardpass.hlo.collectives import HloCollective, HloCollectives
 from shardpass.hlo.read import read_program
+from shardpass.hlo.slices import Slices
 from shardpass.ir.child import making_files, temporary_file
 from shardpass.runtime.hlo_traffic import received
 from shardpass.runtime.peers import TIMEOUT
@@ -64,20 +65,42 @@ class Compiled:
         """Of the device that receives most, loops multiplied."""
         return received(self.hlo, self.devices).total
 
+    @cached_property
+    def bytes_scattered(self) -> int:
+        """As ``bytes_received``, of the program that XLA makes for GPUs and TPUs.
+
+        A sum of which each device keeps its slice alone is a reduce_scatter there, of half the bytes.
+        """
+        sums = np.zeros(self.devices, object)
+        for one, scattered in self._counted:
+            mine = one.by_device(self.devices) * one.times
+            sums += mine // 2 if scattered else mine
+        return int(max(sums))
+
     def seconds(self, machine: Machine, borders: Sequence[int] = ()) -> float:
         """What the collectives take on ``machine``, one after the other, and then the work of a device.
 
-        ``borders``: the strides of the mesh's axes, as ``cost.groups.seconds`` takes them.
+        Sums are scattered as in ``bytes_scattered``. ``borders``: the strides of the mesh's axes, as
+        ``cost.groups.seconds`` takes them.
         """
         total = machine.seconds(Work(self.flops, "f32", self.accessed))
-        for one in HloCollectives(read_program(self.hlo), self.devices).rows:
+        for one, scattered in self._counted:
             whole = max(one.received, default=0)
-            if one.counted and whole:
+            if whole:
                 size = max(map(len, one.groups))
                 groups = np.array([group for group in one.groups if len(group) == size], dtype=np.int64)
-                kind = ALL_TO_ALL if one.kind == "ragged_all_to_all" else one.kind
-                total += one.times * seconds(machine, kind, whole, groups, borders)
+                kind = ALL_TO_ALL if one.kind == "ragged_all_to_all" else REDUCE_SCATTER if scattered else one.kind
+                each = seconds(machine, kind, whole // 2 if scattered else whole, groups, borders)
+                total += one.times * each
         return total
+
+    @cached_property
+    def _counted(self) -> list[tuple[HloCollective, bool]]:
+        """The collectives, and whether each is a sum of which devices keep slices alone."""
+        program = read_program(self.hlo)
+        slices = Slices(program)
+        rows = (one for one in HloCollectives(program, self.devices).rows if one.counted)
+        return [(one, one.kind == ALL_REDUCE and slices.keeps_slice(one)) for one in rows]
 
 
 class Verifier:

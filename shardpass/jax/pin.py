@@ -1,0 +1,171 @@
+"""``pin(f, ...)``: ``f`` with shardpass's decisions as sharding constraints, for XLA's own partitioner.
+
+    step = jax.jit(pin(train_step), donate_argnums=0)       # as a decorator
+    step = pin(train_step, mesh=mesh, in_shardings=(P(), P("data")))
+    print(step.report(params, batch))                       # the constraints, to be pasted, and what they save
+
+Problem. What is decided depends on where arguments are, and JAX knows that when it compiles, after it has traced,
+differentiated and batched. So nothing is done while ``f`` is traced but to mark it; the hook (``jax.hook``) decides
+about the whole program in which a mark is, and puts the constraints into the module that XLA gets. What runs is XLA's.
+
+State: the options of marks, by their text, which is part of the name of the function that JAX lowers.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from functools import update_wrapper
+from typing import Any
+
+import jax
+
+from shardpass.cost.chosen import content_text
+from shardpass.cost.machine import Machine
+from shardpass.diagnostics import collect
+from shardpass.diagnostics.arguments import wrong_argument
+from shardpass.jax.here import machine_of_lowered
+from shardpass.jax.hook import for_jax, put_in_place, using
+from shardpass.jax.partition import over
+from shardpass.jax.pinned import mark_of, pins_of
+from shardpass.jax.scope import Mode, Pinning
+
+_UNSAID = object()
+TRIALS = 40
+
+
+def pin(
+    f: Callable[..., Any],
+    *,
+    mesh: Any = None,
+    in_shardings: Any = _UNSAID,
+    out_shardings: Any = _UNSAID,
+    machine: str | os.PathLike[str] | Machine | None = None,
+    verify: bool = True,
+    trials: int = TRIALS,
+    **options: Any,
+) -> Pinned:
+    """``f``, in whose programs XLA finds shardpass's decisions as sharding constraints.
+
+    The result is called like ``f``: inside of ``jax.jit``, ``jax.grad`` and others, where the whole program that ``f``
+    is part of is pinned; or by itself, as ``jax.jit(f, ...)`` would be.
+
+    Args:
+        f: the function, or what ``jax.jit`` made of it.
+        mesh: the mesh over which each ``PartitionSpec`` is said, in the shardings here and in ``f``.
+        in_shardings, out_shardings: of calls outside of ``jax.jit``, as it takes them, or trees of ``PartitionSpec``.
+        machine: for which the program is decided, as ``use`` takes it.
+        verify: a child process compiles the program with and without constraints for virtual CPU devices, and those are
+            kept with which XLA's program is cheapest, and never above the plain one in bytes, memory or modelled time.
+            Without, all constraints are written, unseen.
+        trials: the most variants that are compiled.
+        options: any other option of ``jax.jit``, of calls outside of it.
+
+    Raises ShardpassError: SP140 (an argument of the wrong kind), SP901 to SP903 (no such machine).
+    """
+    if not callable(f):
+        raise wrong_argument("pin", "f", f, "a function")
+    if type(verify) is not bool:
+        raise wrong_argument("pin", "verify", verify, "True or False")
+    if type(trials) is not int or trials < 1:
+        raise wrong_argument("pin", "trials", trials, "a positive integer")
+    given = {"in_shardings": in_shardings, "out_shardings": out_shardings}
+    said = {name: over(mesh, value) for name, value in given.items() if value is not _UNSAID}
+    pinning = Pinning("" if machine is None else content_text(machine), verify, trials)
+    return Pinned(f, {**said, **options}, mesh, pinning)
+
+
+class Pinned:
+    """What ``pin`` returns."""
+
+    def __init__(self, f: Any, options: dict[str, Any], mesh: Any, pinning: Pinning) -> None:
+        self._f, self._mesh, self._pinning = f, mesh, pinning
+        self._jitted = f if hasattr(f, "lower") and not options else jax.jit(f, **options)
+        self._mode = Mode(True, pin=pinning)
+        update_wrapper(self, f, updated=())
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves((args, kwargs))):
+            return self._marked(args, kwargs)
+        with self._inside():
+            return self._jitted(*args, **kwargs)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        """As a method, which takes the object first."""
+        return (
+            self if instance is None else update_wrapper(lambda *a, **k: self(instance, *a, **k), self._f, updated=())
+        )
+
+    def lower(self, *args: Any, **kwargs: Any) -> PinnedLowered:
+        """The program for arguments like these, which may be ``jax.ShapeDtypeStruct``."""
+        with self._inside():
+            return PinnedLowered(self._jitted.lower(*args, **kwargs), self._pinning, self._inside)
+
+    def report(self, *args: Any, **kwargs: Any) -> Any:
+        """The constraints for arguments like these, as JAX's text, and what they save; ``print`` it.
+
+        Raises ShardpassError where shardpass cannot decide about the program, or XLA refuses it (SP553).
+        """
+        return self.lower(*args, **kwargs).pins
+
+    @contextmanager
+    def _inside(self) -> Iterator[None]:
+        with nullcontext() if self._mesh is None else jax.set_mesh(self._mesh), using(self._mode):
+            yield
+
+    def _marked(self, args: Any, kwargs: Any) -> Any:
+        """``f`` of traced arguments, in a function of JAX's with the mark's name. What is no array stays as it is."""
+        put_in_place()
+        leaves, tree = jax.tree.flatten((args, kwargs))
+        places = [place for place, leaf in enumerate(leaves) if isinstance(leaf, jax.Array)]
+        made: list[Any] = []
+
+        def marked(*arrays: Any) -> list[Any]:
+            given = list(leaves)
+            for place, array in zip(places, arrays, strict=True):
+                given[place] = array
+            args, kwargs = jax.tree.unflatten(tree, given)
+            results, out = jax.tree.flatten(self._f(*args, **kwargs))
+            kept = [isinstance(result, jax.Array) for result in results]
+            made[:] = [out, [None if array else result for array, result in zip(kept, results, strict=True)], kept]
+            return [result for array, result in zip(kept, results, strict=True) if array]
+
+        marked.__name__ = marked.__qualname__ = mark_of(self._pinning)
+        arrays = iter(jax.jit(marked)(*[leaves[place] for place in places]))
+        out, others, kept = made
+        return jax.tree.unflatten(
+            out, [next(arrays) if array else other for array, other in zip(kept, others, strict=True)]
+        )
+
+
+class PinnedLowered:
+    """A program with the types and shardings of its arguments."""
+
+    def __init__(self, lowered: Any, pinning: Pinning, inside: Callable[[], Any]) -> None:
+        self._lowered, self._pinning, self._inside = lowered, pinning, inside
+
+    def _made(self) -> tuple[Any, Any]:
+        machine = self._pinning.machine or machine_of_lowered(self._lowered)
+        with collect():
+            module = self._lowered.compiler_ir("stablehlo")
+            return pins_of(module, self._pinning, machine, pipeline=for_jax("propagate"))
+
+    @property
+    def pins(self) -> Any:
+        """What is pinned: ``print`` it."""
+        return self._made()[1]
+
+    @property
+    def stablehlo(self) -> Any:
+        """The ``ir.Module`` with the constraints."""
+        return self._made()[0]
+
+    def as_text(self) -> str:
+        """``stablehlo`` as text."""
+        return str(self.stablehlo)
+
+    def compile(self) -> Any:
+        """JAX's own ``Compiled``, of the pinned program."""
+        with self._inside():
+            return self._lowered.compile()

@@ -1,0 +1,84 @@
+"""Programs that are pinned as JAX compiles them: which are, and the module that XLA gets in their place.
+
+State: what was pinned in this process, by the module, the options and the machine; and in JAX's compilation cache on
+disk, where the user has one, so that no process compiles variants that one before it compiled.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import Any
+
+from jaxlib.mlir import ir
+
+from shardpass.ir.annotations import get_text
+from shardpass.ir.context import parse_module
+from shardpass.ir.walk import operation
+from shardpass.ir.written import bytecode
+from shardpass.jax.cache import Entry
+from shardpass.jax.scope import Pinning
+from shardpass.pinning.pin import Pins, pin_module
+
+PINS = "shardpass.pins"  # on a module that is kept: what was pinned, as JSON
+_MARK = re.compile(r"shardpass_pin_([0-9a-f]{12})")
+
+_marks: dict[str, Pinning] = {}
+_known: dict[str, tuple[bytes, Pins]] = {}
+
+
+def mark_of(pinning: Pinning) -> str:
+    """The name of a function that JAX lowers, by which ``marked`` knows that the program is to be pinned, and how."""
+    digest = hashlib.sha256(repr(pinning).encode()).hexdigest()[:12]
+    _marks[digest] = pinning
+    return f"shardpass_pin_{digest}"
+
+
+def marked(module: Any) -> Pinning | None:
+    """How ``module`` is to be pinned, by the first mark in it; None without one."""
+    if not _marks:
+        return None
+    for op in module.body.operations:
+        found = _MARK.search(get_text(operation(op), "sym_name") or "")
+        if found and found[1] in _marks:
+            return _marks[found[1]]
+    return None
+
+
+def pins_of(
+    module: Any, pinning: Pinning, machine: str, entry: Entry | None = None, pipeline: str = "propagate"
+) -> tuple[Any, Pins]:
+    """(the pinned module in the same context, ``Pins``) of ``module``, made once for each module.
+
+    ``entry``: its place on disk. Raises as ``pin_module``.
+    """
+    text = module.operation.get_asm(binary=True, enable_debug_info=False)
+    key = hashlib.sha256(repr((pinning, machine)).encode() + text).hexdigest()
+    if key not in _known:
+        found = None if entry is None else _on_disk(entry, module.context)
+        if found is None:
+            made, pins = pin_module(
+                module, machine=machine, verify=pinning.verify, most=pinning.trials, pipeline=pipeline
+            )
+            found = bytecode(made), pins
+            if entry is not None:
+                with made.context:
+                    made.operation.attributes[PINS] = ir.StringAttr.get(pins.json())
+                entry.take(made)
+        _known[key] = found
+    data, pins = _known[key]
+    return parse_module(data, context=module.context, trusted=True), pins
+
+
+def _on_disk(entry: Entry, context: Any) -> tuple[bytes, Pins] | None:
+    module = entry.find(context)
+    if module is None:
+        return None
+    try:
+        with context:
+            pins = Pins.from_json(get_text(module.operation, PINS) or "")
+            del module.operation.attributes[PINS]
+    except (ValueError, KeyError, TypeError):  # of another version
+        entry.spoil()
+        return None
+    return bytecode(module), pins

@@ -1,0 +1,1 @@
+"""shardpass's decisions, written into the whole program as sharding constraints for XLA's own partitioner."""

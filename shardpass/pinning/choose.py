@@ -1,0 +1,197 @@
+"""Which of a program's points to pin: those under which XLA's own program is cheapest, and never above the plain one.
+
+Problem: XLA keeps a constraint and decides the rest by itself. Where its way from one sharding to another is poor (the
+windows of a convolution, lookups, experts), a constraint that is right in shardpass's plan costs more than none. So a
+set of points is judged by what XLA makes of it: bytes that a device receives, bytes of temporaries and of memory
+altogether, seconds on the machine; none may be above the plain program's.
+
+Method. Each variant is compiled (``report.hlo.verify``), and nothing runs.
+
+1. A few sets of all points, of some sides and of some ops are compiled; the best is the start. The price of a set is
+   the mean of its bytes and of its seconds beside plain, and ``PENALTY`` times what it exceeds plain by.
+2. Families of ops, and then halves, quarters, ... of what is left in program order, are left out where the price is no
+   higher. So constraints that hurt go first, and those that XLA's propagation gives anyway after them.
+3. The answer is the best of all sets that were seen and exceed plain in nothing: in the end none at all.
+
+Invariant: the answer was compiled, or is empty. Complexity: at most ``most`` variants.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from shardpass.cost.machine import Machine
+from shardpass.diagnostics import ShardpassError
+from shardpass.ir.written import bytecode
+from shardpass.pinning.insert import pinned_module
+from shardpass.pinning.points import ARGUMENT, COSTLY, OPERAND, RESULT, Decided, Point
+from shardpass.report.hlo.verify import Compiled, Verifier
+
+MOST = 40  # variants of a program
+NEAR = 0.0005  # of the price: a set with fewer points may have so much more
+PENALTY = 4.0
+
+FAMILIES = {
+    "convolution": "windows", "reduce_window": "windows", "select_and_scatter": "windows",
+    "gather": "lookups", "scatter": "lookups", "dynamic_slice": "lookups", "dynamic_update_slice": "lookups",
+    "dot_general": "products", "reduce": "reductions", "sort": "sorts", "while": "loops", "case": "loops",
+    "transpose": "moves", "reshape": "moves", "broadcast_in_dim": "moves", "slice": "moves", "pad": "moves",
+    "concatenate": "moves", "reverse": "moves",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """``points``: to be pinned, in program order. ``plain``, ``pinned``: XLA's programs without and with them."""
+
+    points: tuple[Point, ...]
+    plain: Compiled
+    pinned: Compiled
+    seconds: tuple[float, float]
+    compiled: int
+
+
+@dataclass(frozen=True)
+class Score:
+    """``price``: see above, 1 of the plain program; ``excess``: the greatest, relative; ``seconds``: on the machine."""
+
+    price: float
+    excess: float
+    seconds: float
+
+
+NONE = Score(math.inf, math.inf, math.inf)
+
+
+def choose(module: Any, found: Decided, machine: Machine, most: int = MOST) -> Chosen:
+    """The points of ``found`` to pin in ``module``. Raises ShardpassError (SP553) where XLA refuses it as it is."""
+    borders = tuple(found.mesh.strides.values()) if found.mesh.is_iota else ()
+    with Verifier(found.mesh.size) as verifier:
+        return _Choosing(module, found, machine, borders, verifier, most).run()
+
+
+class _Choosing:
+    """One program. State: the variants that were compiled, by their points; None where XLA failed."""
+
+    def __init__(
+        self,
+        module: Any,
+        found: Decided,
+        machine: Machine,
+        borders: Sequence[int],
+        verifier: Verifier,
+        most: int,
+    ) -> None:
+        self.module, self.found, self.machine, self.borders = module, found, machine, borders
+        self.verifier, self.most = verifier, most
+        self.scores: dict[frozenset[Point], Score] = {}
+        self.programs: dict[frozenset[Point], Compiled] = {}
+        self.best: frozenset[Point] = frozenset()
+        self.plain = self._build(self.best)
+        self.plain_seconds = self.plain.seconds(machine, borders)
+        self._keep(self.best, self.plain)
+
+    def run(self) -> Chosen:
+        starts = [frozenset(start) for start in _starts(self.found.points)]
+        measured = [(self.score(start).price, len(start), k) for k, start in enumerate(starts) if self.left > 0]
+        if measured and (min(measured)[0] < 1 - NEAR or any(score.excess for score in self.scores.values())):
+            self._lean(starts[min(measured)[2]])
+        points = tuple(sorted(self.best, key=lambda point: point.spot))
+        seconds = self.plain_seconds, self.scores[self.best].seconds
+        return Chosen(points, self.plain, self.programs[self.best], seconds, self.verifier.compiled)
+
+    @property
+    def left(self) -> int:
+        return self.most - self.verifier.compiled
+
+    def _lean(self, kept: frozenset[Point]) -> None:
+        """Leaves out what can be."""
+        least = self.score(kept).price
+        for without in _parts(kept):
+            if self.left <= 0:
+                return
+            rest = kept - without
+            if rest != kept and rest and self.score(rest).price <= least + NEAR:
+                kept, least = rest, min(least, self.score(rest).price)
+
+    def score(self, points: frozenset[Point]) -> Score:
+        """How good a set is; compiled the first time."""
+        if points not in self.scores:
+            try:
+                program = self._build(points)
+            except ShardpassError:
+                self.scores[points] = NONE
+            else:
+                self._keep(points, program)
+        return self.scores[points]
+
+    def _keep(self, points: frozenset[Point], program: Compiled) -> None:
+        plain, seconds = self.plain, program.seconds(self.machine, self.borders)
+        pairs = (
+            (program.bytes_received, plain.bytes_received),
+            (program.bytes_scattered, plain.bytes_scattered),
+            (program.temporaries, plain.temporaries),
+            (program.memory, plain.memory),
+            (seconds, self.plain_seconds),
+        )
+        excess = max(_over(ours, theirs) for ours, theirs in pairs)
+        price = (_ratio(*pairs[1]) + _ratio(*pairs[4])) / 2 + PENALTY * excess
+        self.scores[points], self.programs[points] = Score(price, excess, seconds), program
+        if points and not excess:
+            before = self.scores[self.best].price
+            if price < before - NEAR or (price <= before + NEAR and len(points) < len(self.best)):
+                self.best = points
+
+    def _build(self, points: frozenset[Point]) -> Compiled:
+        with self.module.context:
+            variant = bytecode(pinned_module(self.module, self.found.mesh, points))
+        return self.verifier.build(variant)
+
+
+def _over(ours: float, theirs: float) -> float:
+    """How far ``ours`` is above ``theirs``, relative."""
+    return max(0.0, _ratio(ours, theirs) - 1)
+
+
+def _ratio(ours: float, theirs: float) -> float:
+    if ours == theirs:
+        return 1.0
+    return ours / theirs if theirs else math.inf
+
+
+def _starts(points: Sequence[Point]) -> Iterator[Iterable[Point]]:
+    """Sets to begin with, each once and none empty."""
+    seen: set[frozenset[Point]] = {frozenset()}
+    filters: tuple[Callable[[Point], bool], ...] = (
+        lambda point: True,
+        lambda point: point.called in COSTLY or point.spot.side == ARGUMENT,
+        lambda point: point.spot.side != OPERAND,
+        lambda point: not point.backward,
+        lambda point: point.called in COSTLY and point.spot.side == RESULT,
+        lambda point: point.spot.side == OPERAND,
+        lambda point: point.spot.side == ARGUMENT,
+    )
+    for keeps in filters:
+        found = frozenset(filter(keeps, points))
+        if found not in seen:
+            seen.add(found)
+            yield found
+
+
+def _parts(points: Iterable[Point]) -> Iterator[frozenset[Point]]:
+    """What is tried to be left out: families of ops by side and direction, and then ever smaller runs."""
+    ordered = sorted(points, key=lambda point: point.spot)
+    families: dict[tuple[str, str, bool], list[Point]] = {}
+    for point in ordered:
+        family = FAMILIES.get(point.called.removeprefix("stablehlo."), "others")
+        families.setdefault((family, point.spot.side, point.backward), []).append(point)
+    if len(families) > 1:
+        yield from map(frozenset, sorted(families.values(), key=len, reverse=True))
+    length = len(ordered)
+    while length > 1:
+        length = -(-length // 2)
+        for start in range(0, len(ordered), length):
+            yield frozenset(ordered[start : start + length])

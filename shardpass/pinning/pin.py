@@ -1,0 +1,141 @@
+"""``pin_module``: a module with shardpass's decisions written as constraints, for XLA to partition."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from shardpass.cost.chosen import chosen
+from shardpass.diagnostics import Place
+from shardpass.diagnostics.printable import joined
+from shardpass.ir.annotations import get_text
+from shardpass.ir.context import copy_module
+from shardpass.ir.machines import module_machine, set_module_machine
+from shardpass.pinning.choose import MOST, choose
+from shardpass.pinning.insert import pinned_module
+from shardpass.pinning.points import ARGUMENT, OPERAND, Point, decided
+from shardpass.report.hlo.verify import Compiled
+from shardpass.report.text import show_bytes, show_seconds
+
+PROPAGATE = "propagate"
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What one run of XLA's program costs a device. ``bytes_received``: of the program for GPUs and TPUs."""
+
+    bytes_received: int
+    temporaries: int
+    memory: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Pins:
+    """What was pinned in a program.
+
+    Attributes:
+        name, axes, machine: of the program, its mesh as text, and the machine that it is decided for.
+        constraints: the text of each, in the order of the program.
+        before, after: XLA's program without and with them; None where nothing was compiled.
+        compiled: how many variants were.
+    """
+
+    name: str
+    axes: str
+    machine: str
+    constraints: tuple[str, ...]
+    before: Figures | None = None
+    after: Figures | None = None
+    compiled: int = 0
+
+    def json(self) -> str:
+        """As text that ``from_json`` reads."""
+        return json.dumps(asdict(self))
+
+    @staticmethod
+    def from_json(text: str) -> Pins:
+        """Raises ValueError, KeyError or TypeError for a text that ``json`` did not make."""
+        given = json.loads(text)
+        for side in ("before", "after"):
+            given[side] = None if given[side] is None else Figures(**given[side])
+        return Pins(**{**given, "constraints": tuple(given["constraints"])})
+
+    def __str__(self) -> str:
+        return joined(self._lines())
+
+    def _lines(self) -> Iterable[str]:
+        count = len(self.constraints)
+        said = f"{count} constraint{'' if count == 1 else 's'}" if count else "no constraint"
+        yield f"{self.name or 'program'}: {said} over {self.axes}, decided for {self.machine}"
+        if self.before is None or self.after is None:
+            yield "not compared with XLA's program without them (verify=False)"
+        elif not count:
+            yield f"XLA's own program is kept: of {self.compiled} that were compiled, none is cheaper within its memory"
+        else:
+            pairs: tuple[tuple[str, Callable[[Any], str], float, float], ...] = (
+                ("received", show_bytes, self.before.bytes_received, self.after.bytes_received),
+                ("temporaries", show_bytes, self.before.temporaries, self.after.temporaries),
+                ("memory", show_bytes, self.before.memory, self.after.memory),
+                ("modelled", show_seconds, self.before.seconds, self.after.seconds),
+            )
+            for word, show, before, after in pairs:
+                yield f"  {word:12} {show(before):>12} -> {show(after):>12}"
+            yield f"  {self.compiled} variants were compiled with XLA"
+        yield from self.constraints
+
+
+def pin_module(
+    module: Any, *, machine: str | None = None, verify: bool = True, most: int = MOST, pipeline: str = PROPAGATE
+) -> tuple[Any, Pins]:
+    """``module``, as JAX lowered it or a person annotated it, with constraints; and what they are.
+
+    ``machine``: for which the program is decided; by default the one that the module names, or the usual one.
+    ``verify``: XLA compiles variants in a child process, ``most`` at most, and those constraints are kept under which
+    its program is cheapest, and above the plain one in nothing; else all that shardpass decides is written.
+    ``pipeline``: imports and decides.
+
+    Raises ShardpassError as the pipeline does; SP553 where XLA makes no program of the module as it is.
+    """
+    copy = copy_module(module)
+    if machine is not None:
+        set_module_machine(copy, machine)
+    on = chosen(module_machine(copy))
+    found = decided(copy, pipeline)
+    name = (get_text(module.operation, "sym_name") or "").removeprefix("jit_")
+    axes = ", ".join(f"{axis}={size}" for axis, size in found.mesh.axes)
+    if not verify:
+        texts = tuple(map(constraint_text, found.points))
+        return pinned_module(module, found.mesh, found.points), Pins(name, axes, on.name, texts)
+    best = choose(module, found, on, most)
+    texts = tuple(map(constraint_text, best.points))
+    before, after = (_figures(*side) for side in zip((best.plain, best.pinned), best.seconds, strict=True))
+    return pinned_module(module, found.mesh, best.points), Pins(
+        name, axes, on.name, texts, before, after, best.compiled
+    )
+
+
+def _figures(program: Compiled, seconds: float) -> Figures:
+    return Figures(program.bytes_scattered, program.temporaries, program.memory, seconds)
+
+
+def constraint_text(point: Point) -> str:
+    """The constraint in JAX's words, with its place: what a user could write there."""
+    op = point.called.removeprefix("stablehlo.")
+    name = point.name or f"the result of {op}"
+    at = "" if not point.at.line else f"  # {_short(point.at)}"
+    if point.backward:
+        side = f", operand {point.spot.place} of {op}" if point.spot.side == OPERAND else ""
+        return f"# {name}: {point.spec_text}{at and ' ' + at.strip('# ')}{side} (of a derivative)"
+    text = f"jax.lax.with_sharding_constraint({name}, {point.spec_text})"
+    if point.spot.side == ARGUMENT:
+        return f"{text}  # argument {point.spot.place}"
+    if point.spot.side == OPERAND:
+        return f"{text}{at or '  #'}{',' if at else ''} for {op}"
+    return text + at
+
+
+def _short(place: Place) -> str:
+    return f"{place.file}:{place.line}"

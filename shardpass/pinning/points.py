@@ -1,0 +1,226 @@
+"""Where a program can be pinned, and to what: the decision of shardpass, by ops of the module that JAX lowered.
+
+Problem: what is decided belongs to the imported program, whose calls are inlined and some of whose ops are written
+out in others. A constraint is to be put into the module as JAX lowered it, which XLA knows best.
+
+Method. Ops of a copy are numbered in their locations (``pin@12``), which import keeps on whatever it makes of an op.
+The copy is imported, decided and planned. Of each planned op that is still the numbered one (the same name and types)
+the plan says how it takes its operands and leaves its results; these are the points:
+
+1. ``argument``: of main, where the module says nothing;
+2. ``operand``: where the plan brings an operand to another sharding than its own for this op;
+3. ``result``: what the op makes is left in; of ops that work element by element, where that is no operand's.
+
+A function that is called several times is one text: where its calls are decided differently there is no point, and
+neither where whole axes of the mesh cannot say a sharding evenly, as JAX has no word for that. Scalars have none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from jaxlib.mlir import ir
+
+from shardpass.diagnostics import NOWHERE, Place, collect
+from shardpass.ir.annotations import SHARDING, Signature, main_of
+from shardpass.ir.context import copy_module
+from shardpass.ir.frames import user_place
+from shardpass.ir.locations import named
+from shardpass.ir.machines import machine_of
+from shardpass.ir.walk import every_op
+from shardpass.ops.splits.factors import DimAxes
+from shardpass.ops.splits.prime_mesh import PrimeMesh
+from shardpass.partition.splices import spliced_table
+from shardpass.pipeline.run import run_in_place
+from shardpass.planning.plan import ProgramPlan
+from shardpass.planning.planner import plan_program
+from shardpass.planning.steps import BlockPlan, ControlFlowPlan, OpPlan, SplitPlan
+from shardpass.program.program import Program
+from shardpass.report.naming import Names, Sources
+from shardpass.sharding import Mesh, Sharding
+
+ARGUMENT, OPERAND, RESULT = "argument", "operand", "result"
+_MARK = re.compile(r"pin@(\d+)")
+_MARKS = re.compile(r"/?pin@\d+")
+COSTLY = frozenset(
+    f"stablehlo.{name}"
+    for name in ("dot_general", "dot", "convolution", "gather", "scatter", "while", "case", "if", "sort", "fft",
+                 "triangular_solve", "cholesky", "reduce", "reduce_window", "select_and_scatter", "ragged_dot")
+)  # fmt: skip
+_LEFT_OUT = frozenset({"stablehlo.constant", "stablehlo.iota"})
+
+Spec = tuple[tuple[str, ...], ...]  # of each dimension the axes that split it
+
+
+@dataclass(frozen=True, order=True)
+class Spot:
+    """A use or a definition in the module as JAX lowered it. ``op``: its number there, -1 for main's arguments."""
+
+    op: int
+    side: str
+    place: int
+
+
+@dataclass(frozen=True)
+class Point:
+    """A spot and what is decided there.
+
+    ``called``: the op; ``name``: the value's, as the user knows it; ``bytes``: of the whole array.
+    """
+
+    spot: Spot
+    spec: Spec
+    called: str
+    name: str
+    bytes: int
+    backward: bool
+    at: Place
+
+    @property
+    def spec_text(self) -> str:
+        """``P('data', None)``."""
+        entries = [repr(axes[0]) if len(axes) == 1 else repr(axes) if axes else "None" for axes in self.spec]
+        return f"P({', '.join(entries)})" if any(self.spec) else "P()"
+
+
+@dataclass(frozen=True)
+class Decided:
+    """The points of a module, over ``mesh``, and the plan that they come from."""
+
+    mesh: Mesh
+    points: tuple[Point, ...]
+    plan: ProgramPlan
+
+
+def numbered_ops(module: Any) -> Iterator[tuple[int, Any]]:
+    """The ops of all functions with their numbers; equal in all copies of a module."""
+    return enumerate(every_op(module.operation))
+
+
+def decided(module: Any, pipeline: str = "propagate") -> Decided:
+    """The points of ``module``, which stays as it is. ``pipeline``: imports and decides.
+
+    Raises ShardpassError as the pipeline does.
+    """
+    copy = copy_module(module)
+    kinds = {}
+    with copy.context:
+        for number, op in numbered_ops(copy):
+            name, stack = named(op.location)
+            op.location = ir.Location.name(f"{name}/pin@{number}" if name else f"pin@{number}", stack)
+            kinds[number] = op.name, [value.type for value in op.operands], [value.type for value in op.results]
+        open_arguments = frozenset(
+            place for place, row in enumerate(Signature(main_of(copy)).arguments) if not _is_annotated(row)
+        )
+        with collect():
+            run_in_place(copy, pipeline)
+            table = spliced_table(copy)
+            plan = plan_program(table.program, table.found(), machine=machine_of(copy))
+        found = _Points(plan, table.program, table.handles, table.found(), kinds, open_arguments)
+        return Decided(table.program.mesh.mesh, found.all(), plan)
+
+
+def _is_annotated(row: dict[str, Any]) -> bool:
+    return SHARDING in row or "sdy.sharding" in row
+
+
+class _Points:
+    """Reads the points off a plan. State: by spot, what its copies are decided as; None where they differ."""
+
+    def __init__(
+        self, plan: ProgramPlan, program: Program, handles: Any, shardings: Any, kinds: Any, open_arguments: Any
+    ) -> None:
+        self.plan, self.program, self.handles, self.shardings = plan, program, handles, shardings
+        self.kinds, self.open_arguments = kinds, open_arguments
+        texts = [_MARKS.sub("", str(op.location)) for op in handles.ops]
+        arguments = [str(argument.location) for argument in handles.arguments[None]]
+        self.names = Names(program, texts, arguments, Sources())
+        self.texts = texts
+        self.known: dict[Spot, Point | None] = {}
+
+    def all(self) -> tuple[Point, ...]:
+        for place, (value, sharding) in enumerate(self.plan.body.arguments):
+            if place in self.open_arguments:
+                place_of = user_place(self.handles.arguments[None][place].location)
+                self._add(Spot(-1, ARGUMENT, place), value, sharding, self.program.mesh, ARGUMENT, None, place_of)
+        self._block(self.plan.body)
+        return tuple(sorted(filter(None, self.known.values()), key=lambda point: point.spot))
+
+    def _block(self, block: BlockPlan) -> None:
+        for planned in block.ops:
+            if isinstance(planned, SplitPlan | ControlFlowPlan):
+                self._op(planned)
+            if isinstance(planned, ControlFlowPlan):
+                for inner in planned.blocks:
+                    self._block(inner)
+
+    def _op(self, planned: SplitPlan | ControlFlowPlan) -> None:
+        op, handle = planned.op, self.handles.ops[planned.op.number]
+        marks = _MARK.findall(named(handle.location)[0])
+        if not marks or op.mesh.manual or op.name in _LEFT_OUT:
+            return
+        number = int(marks[-1])
+        types = [self.handles.types[v] for v in op.operands], [self.handles.types[v] for v in op.results]
+        if self.kinds.get(number) != (op.name, *types):
+            return
+        for place, value in enumerate(op.operands):
+            copy = planned.operands[place].copy
+            if copy.sharding != self.shardings.of.get(value):
+                self._add(Spot(number, OPERAND, place), value, copy.sharding, op.mesh, op.called, planned)
+        for place, value in enumerate(op.results):
+            wanted = self._left(planned, place)
+            if wanted is not None and not self._follows(planned, value, wanted):
+                self._add(Spot(number, RESULT, place), value, wanted, op.mesh, op.called, planned)
+
+    def _follows(self, planned: SplitPlan | ControlFlowPlan, value: int, wanted: Sharding) -> bool:
+        """Whether a result that is made element by element is left as an operand is taken."""
+        if isinstance(planned, ControlFlowPlan) or planned.op.called in COSTLY:
+            return False
+        array = self.program.arrays[value]
+        return any(
+            (other := self.program.arrays[operand]) is not None
+            and array is not None
+            and other.shape == array.shape
+            and taken.copy.sharding == wanted
+            for operand, taken in zip(planned.op.operands, planned.operands, strict=True)
+        )
+
+    @staticmethod
+    def _left(planned: SplitPlan | ControlFlowPlan, place: int) -> Sharding | None:
+        if isinstance(planned, ControlFlowPlan):
+            return planned.shardings[place]
+        result = planned.results[place]
+        return None if result is None else result.wanted
+
+    def _add(
+        self, spot: Spot, value: int, sharding: Sharding, mesh: PrimeMesh, called: str, planned: OpPlan | None,
+        at: Place = NOWHERE,
+    ) -> None:  # fmt: skip
+        array = self.program.arrays[value]
+        if array is None or not array.rank:
+            return
+        dims = mesh.dims(sharding, array.rank)
+        spec = None if dims is None else _spec(dims, array.shape, mesh)
+        point = None
+        if spec is not None:
+            backward = planned is not None and self.names.is_backward(planned.op)
+            at = at if planned is None else self.names.frame(planned.op).place
+            point = Point(spot, spec, called, self.names.of(value), array.bytes, backward, at)
+        before = self.known.get(spot, point)
+        if before is None or point is None or before.spec != point.spec:
+            point = None
+        self.known[spot] = point
+
+
+def _spec(dims: DimAxes, shape: tuple[int, ...], mesh: PrimeMesh) -> Spec | None:
+    """``dims`` by whole axes; None where these do not say it, or do not divide the array."""
+    found = []
+    for axes, size in zip(dims, shape, strict=True):
+        refs = mesh.refs(axes)
+        if any(ref.size is not None for ref in refs) or size % mesh.count(axes):
+            return None
+        found.append(tuple(ref.name for ref in refs))
+    return tuple(found)
