@@ -24,6 +24,7 @@ UNSPECIFIED = "shardpass.unspecified_dims"  # dimensions that propagation may sp
 SCOPE = "shardpass.manual"  # on an op in a region that is manual over some axes: see ``program.manual_regions``
 CONFLICT = "shardpass.conflict"  # on an op where two splits disagreed: which was taken, and why
 SPLIT = "shardpass.split"  # on an op: the split of its loop nest, where values alone would suggest another
+WAITS = "shardpass.waits"  # on an op: a vector's sharding; over the axes that split it the op's result is partial
 PRIORITIES = "shardpass.priorities"  # of each dimension: propagation takes the lowest number first
 REPLICATED = "shardpass.replicated"  # a vector's sharding; propagation leaves the axes that split it alone
 BARRIER = "shardpass.barrier"  # on a constraint: the one way that shardings may pass, FORWARD, BACKWARD or NONE

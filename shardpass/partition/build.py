@@ -12,14 +12,16 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
 
 from shardpass.ir import annotations as names
+from shardpass.ir.offsets import device_value
 from shardpass.ir.reductions import all_reduce, reduce_scatter
 from shardpass.ir.tensors import retype
 from shardpass.ops.model import explain
 from shardpass.ops.splits.assign import Completion
 from shardpass.ops.splits.prime_mesh import PrimeMesh
+from shardpass.ops.tiles import positions as at
 from shardpass.ops.tiles.masking import mask
 from shardpass.planning.prices import stack_manual_axes
-from shardpass.planning.steps import Mask, Reshard
+from shardpass.planning.steps import Alone, Mask, Reshard
 from shardpass.sharding import Sharding
 
 
@@ -66,8 +68,12 @@ class Reshards:
         return hlo.reshape(retype(result, result.shape[1:]), moved)
 
 
-def masked(step: Mask, tile: Any, mesh: PrimeMesh) -> Any:
-    """``tile`` with its padding overwritten."""
+def masked(step: Mask | Alone, tile: Any, mesh: PrimeMesh) -> Any:
+    """``tile`` with its padding overwritten, or all of it on the devices that are not the first."""
+    if isinstance(step, Alone):
+        zeros = at.splat(tile.type, at.nothing_text(tile.type.element_type))
+        first = at.compare("EQ", device_value(mesh.index(step.axes)), at.splat(at.i32(), 0))
+        return hlo.select(first, tile, zeros)
     return mask(tile, step.dim, step.size, step.axes, mesh, step.combiner)
 
 

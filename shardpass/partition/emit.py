@@ -317,7 +317,7 @@ def _unannotate(op: Any, in_region: bool) -> None:
         del attributes[names.SHARDING]
     if in_region and names.SCOPE in attributes:
         del attributes[names.SCOPE]
-    for name in (names.CONFLICT, names.PINNED, names.SPLIT):
+    for name in (names.CONFLICT, names.PINNED, names.SPLIT, names.WAITS):
         if name in attributes:
             del attributes[name]
 

@@ -20,6 +20,7 @@ from shardpass.ir.annotations import (
     SAID,
     SHARDING,
     SPLIT,
+    WAITS,
     get_text,
 )
 from shardpass.ir.locations import place_of
@@ -189,11 +190,15 @@ def write(program: Program, handles: Handles, shardings: Shardings) -> None:
                     del attributes[name]
         attributes[SHARDING] = texts[found]
     for op in program.body.every_op():
-        if SPLIT in handles.ops[op.number].attributes:
-            del handles.ops[op.number].attributes[SPLIT]
+        attributes = handles.ops[op.number].attributes
+        for name in (SPLIT, WAITS):
+            if name in attributes:
+                del attributes[name]
         if op.number in shardings.ways:
-            text = split_text(op, shardings.ways[op.number])
-            handles.ops[op.number].attributes[SPLIT] = ir.StringAttr.get(text)
+            attributes[SPLIT] = ir.StringAttr.get(split_text(op, shardings.ways[op.number]))
+        if len(op.results) == 1 and op.results[0] in shardings.partial:
+            waits = op.mesh.sharding((shardings.partial[op.results[0]],))
+            attributes[WAITS] = ir.StringAttr.get(str(waits))
     for number, conflict in shardings.conflicts.items():
         handles.ops[number].attributes[CONFLICT] = ir.StringAttr.get(conflict)
 

@@ -28,6 +28,7 @@ from shardpass.planning.clock import Clock, Types, clock_of
 from shardpass.planning.copies import Copies, Held
 from shardpass.planning.prices import Prices
 from shardpass.planning.steps import Mask, Remark
+from shardpass.planning.sums import NO_SUMS, Sums
 from shardpass.program.program import Array
 from shardpass.program.shardings import Factors
 from shardpass.sharding import Sharding
@@ -148,16 +149,18 @@ class Choices:
         wanted: Sequence[Sharding],
         borders: Borders,
         way: Factors | None = None,
+        sums: Sums = NO_SUMS,
     ) -> Choice:
         """The split of an op with ``model``: operands ``held``, results of ``types`` that must be as ``wanted``.
 
-        ``borders``: what of it goes through memory. ``way``: the sub-axes of its factors, where they are decided.
+        ``borders``: what of it goes through memory. ``way``: the sub-axes of its factors, where they are decided; where
+        some operands or results are partial ``sums`` they are.
         """
         at_hand = self.copies.of
-        key = (model, mesh.manual, borders, way, *[(h.type, at_hand(h)) for h in held], *types, *wanted)
+        key = (model, mesh.manual, borders, way, sums, *[(h.type, at_hand(h)) for h in held], *types, *wanted)
         known = self._known.get(key)
         if known is None:
-            known = self._known[key] = self._choose(model, mesh, held, types, wanted, borders, way)
+            known = self._known[key] = self._choose(model, mesh, held, types, wanted, borders, way, sums)
         return known
 
     def _choose(
@@ -169,6 +172,7 @@ class Choices:
         wanted: Sequence[Sharding],
         borders: Borders,
         way: Factors | None,
+        sums: Sums,
     ) -> Choice:
         key = (model, mesh.manual, borders, *[h.type for h in held], *types)
         splits = self._splits.get(key)
@@ -221,9 +225,9 @@ class Choices:
         results = []
         for side, dims in zip(outputs, chosen.results, strict=True):
             done: tuple[Completion, ...] = ()
-            if chosen.partial:
-                dims, done = complete(side, dims, chosen.partial, rule.combiner, mesh)
-            results.append(ResultChoice(dims, done, mesh.sharding(dims)))
+            if now := sums.completed(chosen.partial):
+                dims, done = complete(side, dims, now, rule.combiner or "add", mesh)
+            results.append(ResultChoice(dims, done, sums.made(dims, mesh)))
         remarks = taken_whole(rule, held, chosen.operands, mesh, self.prices)
         return Choice(splits.local(chosen.factors), tuple(operands), tuple(results), remarks, chosen.factors)
 

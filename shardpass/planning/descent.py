@@ -30,7 +30,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from shardpass.cost.machine import Machine
-from shardpass.ops.splits.factors import DimAxes
+from shardpass.ops.splits.factors import Axes, DimAxes
 from shardpass.planning.choose import Decided, decided_on
 from shardpass.planning.clock import clock_of
 from shardpass.planning.cost import costs
@@ -53,13 +53,14 @@ LEAST = 1e-5  # a gain of a smaller part of the price is none
 class Point:
     """Splits of all values of the engine, what each op costs under them, and the price.
 
-    ``ways``: of ops of the folded program whose split is decided too.
+    ``ways``: of ops of the folded program whose split is decided too; ``partial``: of its values that wait.
     """
 
     splits: tuple[DimAxes, ...]
     costs: Mapping[int, float]
     price: float
     ways: Mapping[int, Factors] = field(default_factory=dict)
+    partial: Mapping[int, Axes] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -116,6 +117,7 @@ class Descent:
                 if (op := self.engine.steps[conflict.step].op) is not None
             },
             ways=point.ways,
+            partial=point.partial,
         )
         return self.folded.unfolded(found)
 
@@ -204,12 +206,12 @@ class Descent:
             point = self._points[splits] = self._planned({})
         return point
 
-    def _planned(self, ways: Mapping[int, Factors]) -> Point:
-        """The engine's present splits and ``ways``, planned."""
-        shardings = replace(self.found.present(), ways=ways)
+    def _planned(self, ways: Mapping[int, Factors], partial: Mapping[int, Axes] | None = None) -> Point:
+        """The engine's present splits, ``ways``, and the values that wait as ``partial`` sums, planned."""
+        shardings = replace(self.found.present(), ways=ways, partial=partial or {})
         plan = plan_program(self.folded.program, shardings, self.decided, folded=self.folded.repeats)
         found = costs(plan, self.clock, self.folded)
-        return Point(self.engine.snapshot(), found, sum(found.values()), ways)
+        return Point(self.engine.snapshot(), found, sum(found.values()), ways, partial or {})
 
 
 def _spliced(program: Program) -> frozenset[int]:

@@ -80,7 +80,8 @@ class Folded:
             self.parts.get(op, op): found.conflicts[rep] for op, rep in self.ops.items() if rep in found.conflicts
         }
         ways = {op: found.ways[rep] for op, rep in self.ops.items() if rep in found.ways}
-        return Shardings(of, results, conflicts, ways)
+        partial = {value: found.partial[rep] for value, rep in enumerate(self.of) if rep in found.partial}
+        return Shardings(of, results, conflicts, ways, partial)
 
 
 def fold(program: Program, barriers: Mapping[int, str]) -> Folded:

@@ -28,14 +28,16 @@ from dataclasses import replace
 
 from shardpass.cost.machine import IDEAL, Machine
 from shardpass.ops.splits.assign import Side, complete
+from shardpass.ops.splits.factors import Axes
 from shardpass.ops.splits.prime_mesh import PrimeMesh
 from shardpass.planning.borders import borders
-from shardpass.planning.choose import Choices, Decided, ResultChoice, decided_on
+from shardpass.planning.choose import Choices, Decided, OperandChoice, ResultChoice, decided_on
 from shardpass.planning.copies import Copies
 from shardpass.planning.plan import ProgramPlan
 from shardpass.planning.regions import passing, with_manual
 from shardpass.planning.rematerialize import Movers
 from shardpass.planning.steps import (
+    Alone,
     BlockPlan,
     BorderPlan,
     ConstraintPlan,
@@ -52,6 +54,7 @@ from shardpass.planning.steps import (
     UntouchedPlan,
     WholePlan,
 )
+from shardpass.planning.sums import NO_SUMS, Summands
 from shardpass.planning.unused import without_unused
 from shardpass.program.program import Array, Block, Op, OpKind, Program
 from shardpass.program.shardings import Factors, Shardings
@@ -79,7 +82,7 @@ def plan_decided(program: Program, shardings: Shardings, decided: Decided) -> tu
     """The plan, and ``shardings`` with those of its ways alone without which the plan would be another."""
     planner = _Planner(program, shardings, decided)
     plan = without_unused(planner.run(), False)
-    return plan, replace(shardings, ways=planner.ways)
+    return plan, replace(shardings, ways=planner.ways, partial=planner.summands.over)
 
 
 class _Planner:
@@ -91,6 +94,7 @@ class _Planner:
         self.borders = borders(program)
         self.movers = Movers(self.copies, self.borders)
         self.choices = Choices(decided, self.copies)
+        self.summands = Summands(program, shardings)
         self.ways: dict[int, Factors] = {}  # of ``shardings``, where the values around suggest another split
 
     def run(self) -> ProgramPlan:
@@ -128,7 +132,7 @@ class _Planner:
             return mesh.replicated(type_.rank)
         return sharding
 
-    def _bring(self, value: int, target: Sharding, cause: str, masks: tuple[Mask, ...] = ()) -> OperandPlan:
+    def _bring(self, value: int, target: Sharding, cause: str, masks: tuple[Mask | Alone, ...] = ()) -> OperandPlan:
         steps: list[Step] = []
         copy = self.movers.bring(value, target, cause, steps)
         return OperandPlan(copy, tuple(steps), masks)
@@ -169,15 +173,20 @@ class _Planner:
         wanted = [self.wanted(v, t, op.mesh) for v, t in zip(op.results, types, strict=True)]
         if op.model.looks_on:
             wanted = [one.sharding for one in held]
-        choice = self.choices.of(op.model, op.mesh, held, types, wanted, self.borders[op.number])
-        way = self.shardings.ways.get(op.number)
-        if way is not None and dict(way) != choice.factors:
+        sums, way = self.summands.at(op), self.shardings.ways.get(op.number)
+        at = op.model, op.mesh, held, types, wanted, self.borders[op.number]
+        if way is None or sums == NO_SUMS:
+            choice = self.choices.of(*at)
+        if way is not None and (sums != NO_SUMS or dict(way) != choice.factors):
             self.ways[op.number] = way
-            choice = self.choices.of(op.model, op.mesh, held, types, wanted, self.borders[op.number], way)
-        if self.program.pinned.isdisjoint(op.results):
+            choice = self.choices.of(*at, way, sums)
+        if self.program.pinned.isdisjoint(op.results) and sums == NO_SUMS:
             self.movers.made_by(op)
         operands = []
         for index, (value, chosen) in enumerate(zip(op.operands, choice.operands, strict=True)):
+            if sums.taken and self.summands.is_taken(op, index):
+                operands.append(self._summand(op, index, chosen, sums.taken))
+                continue
             if (held[index].sharding is chosen.sharding and not chosen.masks) or index in choice.local.ignored:
                 operands.append(OperandPlan(held[index].copy))
                 continue
@@ -191,10 +200,19 @@ class _Planner:
         )
         return SplitPlan(op, tuple(operands), choice.local, results, choice.remarks)
 
+    def _summand(self, op: Op, index: int, chosen: OperandChoice, over: Axes) -> OperandPlan:
+        """An operand that is taken as a summand: as it lies, or whole and then zero on all devices but the first."""
+        value = op.operands[index]
+        if value in self.summands.over:
+            return OperandPlan(self.copies.held[value].copy, (), chosen.masks)
+        cause = self._explained(f"operand {index} of {op.name}", op)
+        return self._bring(value, chosen.sharding, cause, (*chosen.masks, Alone(over)))
+
     def _result(self, op: Op, value: int, type_: Array, made: ResultChoice, wanted: Sharding) -> ResultPlan:
         """Holds ``value``, computed as ``made`` says, under ``wanted``."""
         computed = made.computed
         reshard = None
+        wanted = computed if computed.unreduced else wanted
         # whether all ops that make the value make this copy, and the user does not say that it is there in another
         alike = not self.copies.is_made(value) or self.copies.has(value, computed)
         alike = alike and value not in self.program.pinned

@@ -24,6 +24,7 @@ from shardpass.ops.splits.factors import DimAxes
 from shardpass.ops.splits.prime_mesh import PrimeMesh
 from shardpass.planning.clock import Clock
 from shardpass.planning.distances import Distances
+from shardpass.planning.partial import matched, over, split_of
 from shardpass.planning.solve.network import Costs
 from shardpass.program.program import Array
 
@@ -47,10 +48,11 @@ class Moves:
 
     def plan(self, source: int, target: int) -> None:
         """Plans the redistribution between a pair of splits and raises its entry where that costs more."""
-        if (source, target) in self._planned or self.sources[source] == self.targets[target]:
+        ends = self.sources[source], self.targets[target]
+        if (source, target) in self._planned or ends[0] == ends[1] or over(ends[0]):
             return
         self._planned.add((source, target))
-        pair = self.mesh.sharding(self.sources[source]), self.mesh.sharding(self.targets[target])
+        pair = self.mesh.sharding(split_of(ends[0])), self.mesh.sharding(split_of(ends[1]))
         price = self.clock.move(self.array, *pair, self.mesh)
         if price > self.costs[source, target] * (1 + 1e-9):
             if not self.changes:
@@ -70,10 +72,20 @@ class Reshards:
     def every(self) -> Iterable[Moves]:
         return self._known.values()
 
-    def of(self, array: Array, mesh: PrimeMesh, sources: Sequence[DimAxes], targets: Sequence[DimAxes]) -> Moves:
-        key = (array, mesh, tuple(sources), tuple(targets))
+    def of(
+        self,
+        array: Array,
+        mesh: PrimeMesh,
+        sources: Sequence[DimAxes],
+        targets: Sequence[DimAxes],
+        *,
+        made: bool = False,
+    ) -> Moves:
+        """The matrix from the layouts ``sources``, in which an op has ``made`` the array, to ``targets``."""
+        key = (array, mesh, tuple(sources), tuple(targets), made)
         found = self._known.get(key)
         if found is None:
-            costs = self.distances.of(array, mesh, sources, targets)
+            costs = self.distances.of(array, mesh, [*map(split_of, sources)], [*map(split_of, targets)])
+            costs = matched(costs, sources, targets, made=made)
             found = self._known[key] = Moves(self.clock, array, mesh, sources, targets, costs)
         return found

@@ -176,7 +176,7 @@ class Search(Descent):
         if solver is not None:
             self._solve(solver)
         if self.effort > 1 or solver is None or not solver.complete or not self._is_least():
-            settled, point = self._descend(replace(self.best, ways={}), self.close)
+            settled, point = self._descend(replace(self.best, ways={}, partial={}), self.close)
             if settled:
                 before = self.candidates[-1][1] if self.candidates and self.best is not self.first else ()
                 self._consider(point, (*before, *settled))
@@ -213,7 +213,8 @@ class Search(Descent):
         self.solved = solution.result
         self.engine.assign(solution.splits, settle=False)
         told = f"{len(solution.splits)} values at once"
-        for point in (self._planned(solution.ways), self._point()):
+        partial = {self.values[index]: axes for index, axes in solution.partial.items()}
+        for point in (self._planned(solution.ways, partial), self._point()):
             self._consider(point, (Settled(told, None, self.first.price, point.price),))
 
     def _consider(self, point: Point, settled: tuple[Settled, ...]) -> None:

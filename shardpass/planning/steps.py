@@ -83,12 +83,19 @@ class Mask:
 
 
 @dataclass(frozen=True, slots=True)
+class Alone:
+    """Overwrites a tile by zeros on all devices but the first along ``axes``: a whole value becomes a partial sum."""
+
+    axes: Axes
+
+
+@dataclass(frozen=True, slots=True)
 class OperandPlan:
     """An operand: the steps that bring it, in order, the copy that is taken, and what is masked of it."""
 
     copy: Copy
     steps: tuple[Step, ...] = ()
-    masks: tuple[Mask, ...] = ()
+    masks: tuple[Mask | Alone, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

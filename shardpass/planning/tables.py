@@ -43,6 +43,8 @@ from shardpass.planning.borders import Borders, pair_borders
 from shardpass.planning.distances import Distances
 from shardpass.planning.estimate import Estimate
 from shardpass.planning.fold import passes
+from shardpass.planning.linear import waiting
+from shardpass.planning.partial import is_partial, layouts, over, partial_ways, split_of, weighed
 from shardpass.planning.reshards import Moves, Reshards
 from shardpass.planning.solve.network import Costs, Network, Table
 from shardpass.planning.solve.result import Result
@@ -66,6 +68,7 @@ class Solution(NamedTuple):
     splits: dict[int, DimAxes]
     result: Result
     ways: dict[int, Factors]
+    partial: Mapping[int, Axes] = {}  # of values of the engine that wait, the axes that they are partial over
 
 
 class Solver:
@@ -108,17 +111,23 @@ class Solver:
             known = answer.values
         if not answer.values:
             return Solution({}, answer, {})
-        out = {}
+        out, partial = {}, {}
         for variable, domain in self.network.domains.items():
-            dims = domain[answer.values.get(variable, present[variable])]
+            layout = domain[answer.values.get(variable, present[variable])]
+            if axes := over(layout):
+                partial[variable] = axes
             for index in self.network.members.get(variable, [variable]):
-                if dims != self.engine.values[index].dims:
+                if (dims := split_of(layout)) != self.engine.values[index].dims:
                     out[index] = dims
         price = plain.price(answer.values)
         most = math.fsum([float(table.costs.max()) for table in ties])
         bound = min(price, plain.base + answer.bound - most)
-        ways = {op: found[answer.values[variable]].factors for op, (variable, found) in self.network.ways.items()}
-        return Solution(out, Result(answer.values, price, bound, answer.why), ways)
+        ways = {
+            op: way.factors
+            for op, (variable, found) in self.network.ways.items()
+            if is_partial(way := found[answer.values[variable]]) or op not in self.network.ties
+        }
+        return Solution(out, Result(answer.values, price, bound, answer.why), ways, partial)
 
     def _among_equals(self, present: Mapping[int, int], price: float) -> Iterator[Table]:
         """The tables that decide between assignments of the same price; ``price``: of the present one."""
@@ -198,8 +207,12 @@ class _Network:
         self._before: dict[int, tuple[_Place, int]] = {}  # of a constraint's result: its operand; whether it is made
         self._every: dict[tuple[int, ...], tuple[DimAxes, ...]] = {}
         self.ways: dict[int, tuple[int, tuple[Way, ...]]] = {}  # of an op that is split: the variable and its ways
+        self.ties: set[int] = set()  # ops of which all ways cost nothing: the planner's choice, unless sums wait there
         self.narrowed = 0  # values that were given their present split alone
         self._next = len(found.engine.values)
+        fixed = [value for value, index in found.index.items() if found.engine.values[index].fixed]
+        self.waiting = waiting(self.program, fixed)
+        self.may_wait = {found.index[value] for value in self.waiting.values if value in found.index}
 
     def read(self) -> None:
         ops = self.estimate.ops.values()
@@ -265,7 +278,7 @@ class _Network:
             return (value.dims,)
         every = [dims for dims in self._splits(value.shape) if _allowed(value, dims, self.program.mesh)]
         if 0 < len(every) <= FEW:
-            return tuple(every)
+            return (*every, *layouts(every, self.axes)) if variable in self.may_wait else tuple(every)
         self.narrowed += 1
         return (value.dims,)
 
@@ -404,7 +417,7 @@ class _Network:
                 _Priced(
                     (before.variable, made, variable),
                     (moves, other),
-                    lambda: np.stack([other.costs, np.minimum(other.costs, moves.costs)], axis=1) * weight,
+                    lambda: weighed(np.stack([other.costs, np.minimum(other.costs, moves.costs)], axis=1), weight),
                     lambda values: [
                         (other, values[before.variable], values[variable]),
                         (moves, 0, values[variable]),
@@ -418,7 +431,7 @@ class _Network:
                 _Priced(
                     (copy.variable, variable),
                     (moves, shared),
-                    lambda: np.minimum(shared.costs, moves.costs) * weight,
+                    lambda: weighed(np.minimum(shared.costs, moves.costs), weight),
                     lambda values: [
                         (shared, values[copy.variable], values[variable]),
                         (moves, 0, values[variable]),
@@ -430,7 +443,7 @@ class _Network:
                 _Priced(
                     (source.variable, variable),
                     (moves,),
-                    lambda: moves.costs * weight,
+                    lambda: weighed(moves.costs, weight),
                     lambda values: [(moves, values[source.variable], values[variable])],
                 )
             )
@@ -452,9 +465,21 @@ class _Network:
             for value in (*operands, *results):
                 self._hold(value)
             return
+        places, waits = self.waiting.places.get(op.number, ()), results[0] in self.waiting.values
+        if places or waits:
+            found = (
+                *found,
+                *partial_ways(model, op.mesh, axes, types, made[0], self.estimate.clock, at, places, waits),
+            )
         variable = self._new()
-        costs = at.flops is not Flops.NONE or any(at.writes)  # else its ways are ties, left to the planner
-        if costs and op.number not in self.estimate.folded.parts and len(operands) == len(op.operands):
+        costs = at.flops is not Flops.NONE or any(at.writes)  # else its ways are ties
+        if not costs:
+            self.ties.add(op.number)
+        if (
+            (costs or places or waits)
+            and op.number not in self.estimate.folded.parts
+            and len(operands) == len(op.operands)
+        ):
             self.ways[op.number] = variable, found
         self.own.append(Table((variable,), often * np.array([way.cost for way in found])))
         for place, value in enumerate(operands):
@@ -465,7 +490,10 @@ class _Network:
             if target is not None:
                 sources = [way.results[place] for way in found]
                 self._made(
-                    self.reshards.of(made[place], op.mesh, sources, target.domain), variable, target.variable, often
+                    self.reshards.of(made[place], op.mesh, sources, target.domain, made=True),
+                    variable,
+                    target.variable,
+                    often,
                 )
 
     def _made(self, moves: Moves, variable: int, target: int, often: float) -> None:
@@ -474,7 +502,7 @@ class _Network:
             _Priced(
                 (variable, target),
                 (moves,),
-                lambda: moves.costs * often,
+                lambda: weighed(moves.costs, often),
                 lambda values: [(moves, values[variable], values[target])],
             )
         )

@@ -93,16 +93,16 @@ def _splits(
 ) -> tuple[tuple[Factors, Split], ...]:
     """Every split over ``axes``, which ops of one rule and equal types share."""
     shapes = tuple([array.shape for array in types]), tuple([array.shape for array in made])
-    found = _distributions(rule, places, axes, mesh, _sides(rule, types, made))
+    found = distributions(rule, places, axes, mesh, sides_of(rule, types, made))
     return tuple([(tuple(sorted(one.items())), Split.of(rule, mesh, one, *shapes, machine)) for one in found])
 
 
-def _sides(rule: Rule, types: Sequence[Array], made: Sequence[Array]) -> list[Side]:
+def sides_of(rule: Rule, types: Sequence[Array], made: Sequence[Array]) -> list[Side]:
     pairs = (*zip(types, rule.operands, strict=True), *zip(made, rule.results, strict=True))
     return [Side(array.shape, dim_map, None, array.element) for array, dim_map in pairs]
 
 
-def _distributions(
+def distributions(
     rule: Rule, places: Sequence[int], axes: Sequence[Axes], mesh: PrimeMesh, sides: Sequence[Side]
 ) -> Iterator[dict[int, Axes]]:
     """Every distribution of ``axes`` over the factors at ``places`` that all sides can say."""

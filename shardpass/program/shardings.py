@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from shardpass.ir.annotations import CONFLICT, SPLIT, get_text
+from shardpass.ir.annotations import CONFLICT, SPLIT, WAITS, get_text
 from shardpass.ops.splits.factors import Axes
 from shardpass.program.program import Op, Program
 from shardpass.program.read import Handles
@@ -24,12 +24,14 @@ class Shardings:
 
     ``ways``: of an op whose split is decided, the sub-axes of the factors of its rule; those of the others follow from
     the values around them (``planning.choose``).
+    ``partial``: of a value that waits as partial sums, the sub-axes that these are over (``planning.partial``).
     """
 
     of: Mapping[int, Sharding]
     results: tuple[Sharding | None, ...]
     conflicts: Mapping[int, str] = field(default_factory=dict)
     ways: Mapping[int, Factors] = field(default_factory=dict)
+    partial: Mapping[int, Axes] = field(default_factory=dict)
 
 
 def shardings_said(program: Program, handles: Handles) -> Shardings:
@@ -43,16 +45,21 @@ def shardings_said(program: Program, handles: Handles) -> Shardings:
         results.append(sharding)
     conflicts: dict[int, str] = {}
     ways: dict[int, Factors] = {}
+    partial: dict[int, Axes] = {}
     for op in program.body.every_op():
         if (told := get_text(handles.ops[op.number], CONFLICT)) is not None:
             conflicts[op.number] = told
+        if len(op.results) == 1 and (waits := get_text(handles.ops[op.number], WAITS)) is not None:
+            vector = parse_sharding(waits)
+            if isinstance(vector, Sharding) and (axes := op.mesh.dims(vector, 1)) is not None:
+                partial[op.results[0]] = axes[0]
         if op.model is not None and (split := get_text(handles.ops[op.number], SPLIT)) is not None:
             nest, count = parse_sharding(split), len(op.model.rule.factors)
             if not isinstance(nest, Sharding) or len(nest.dims) not in (0, count):
                 continue
             if (dims := op.mesh.dims(nest, count)) is not None:
                 ways[op.number] = tuple([(factor, axes) for factor, axes in enumerate(dims) if axes])
-    return Shardings(of, tuple(results), conflicts, ways)
+    return Shardings(of, tuple(results), conflicts, ways, partial)
 
 
 def split_text(op: Op, way: Factors) -> str:

@@ -83,6 +83,15 @@ class PrimeMesh:
             found = self._to[dims] = Sharding.replicated() if tiled.is_replicated else tiled
         return found
 
+    def partial(self, dims: DimAxes, over: Axes) -> Sharding:
+        """The ``Sharding`` of a value that is split as ``dims`` and a partial sum over the axes ``over``."""
+        return Sharding.tiled(self.mesh, tuple(self.refs(axes) for axes in dims), unreduced=self.refs(over))
+
+    def over(self, sharding: Sharding) -> Axes:
+        """The sub-axes over which a value under ``sharding`` is a partial sum."""
+        said = sharding.on(self.mesh) if sharding.unreduced else None
+        return (self.numbered(said.unreduced) or ()) if said is not None else ()
+
     def replicated(self, rank: int) -> Sharding:
         """Every device holds all (of its manual part)."""
         return self.sharding(((),) * rank)

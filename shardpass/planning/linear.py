@@ -1,0 +1,165 @@
+"""Which values may wait as partial sums: a product's summands are added to others before one collective joins them.
+
+A value is *partial over axes* where the sum of its tiles along these axes is the value. Linear ops keep it so, each
+device on its own summand: ``f(a + b) = f(a) + f(b)``. One table says which ops are linear, and in which operands
+*together*: a sum of two arrays is linear in the pair. Beside a partial operand, a whole one is a summand too, once it
+is zero everywhere but on the first device along the axes (``steps.Alone``).
+
+A value may wait where
+
+1. a split contraction, sum or scatter may make it, or a linear op of such a value; and
+2. all that is done with it is linear in it, in the same block: a sum that one user needs complete is complete for all,
+   as completing it twice never sends less; and
+3. waiting may pay: an op on the way adds it to another one that may wait, so that one collective serves for both, or
+   makes it smaller. Elsewhere the op that makes it completes it (``ways``), and nothing is lost.
+
+Multiplications are not in the table: where a summand is 0 on one device and the factor infinite, the sum over devices
+would not be what one device has. Conversions are, to a float that holds every number of the one before; integers that
+wrap are not, as a wrapped summand is another number in more bits.
+
+Example, the gradient of what two products share: ``add(dot(dg, wg), dot(du, wu))``, both split over their contraction.
+Both dots may wait, as the addition is linear in both and adds them; its result may not, where a tanh takes it.
+
+Complexity: O(operands), twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import ml_dtypes
+
+from shardpass.element_types import ElementType
+from shardpass.ops.splits.factors import Kind
+from shardpass.program.program import Block, Op, OpKind, Program
+
+ALL = -1
+# By op, the operands in which it is linear together.
+TOGETHER: Mapping[str, tuple[int, ...]] = {
+    "add": (0, 1),
+    "subtract": (0, 1),
+    "concatenate": (ALL,),
+    "select": (1, 2),
+    "pad": (0, 1),
+    "reduce": (0, 1),
+    "dynamic_update_slice": (0, 1),
+    "dynamic_slice": (0,),
+    "broadcast_in_dim": (0,),
+    "convert": (0,),
+    "negate": (0,),
+    "reshape": (0,),
+    "reverse": (0,),
+    "slice": (0,),
+    "transpose": (0,),
+}
+DIALECT = "stablehlo."
+
+
+def together(op: Op, program: Program) -> tuple[int, ...]:
+    """The places of the operands in which ``op`` is linear together; none of an op that is not."""
+    places = TOGETHER.get(op.name.removeprefix(DIALECT), ()) if op.name.startswith(DIALECT) else ()
+    if not places or op.kind is not OpKind.SPLIT or op.model is None or len(op.results) != 1 or op.mesh.manual:
+        return ()
+    made = program.array(op.results[0]).element
+    if not _is_number(made):
+        return ()
+    if op.name == "stablehlo.reduce" and (op.model.rule.combiner != "add" or len(op.operands) != 2):
+        return ()
+    if op.name == "stablehlo.convert" and not _holds(made, program.array(op.operands[0]).element):
+        return ()
+    return tuple(range(len(op.operands))) if places == (ALL,) else places
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """``values`` may wait; ``places``: of each op (by number) that may take one, the operands that it takes so."""
+
+    values: frozenset[int]
+    places: Mapping[int, tuple[int, ...]]
+
+
+def waiting(program: Program, fixed: Iterable[int]) -> Waiting:
+    """The values of ``program`` that may wait; ``fixed``: those that are there as the user says."""
+    ops = list(_with_blocks(program.body))
+    if not any(makes_sums(op, program) for op, _ in ops):
+        return Waiting(frozenset(), {})
+    places = {op.number: linear for op, _ in ops if (linear := together(op, program))}
+    kept = _summands(ops, places, program) - _needed_whole(ops, places, program) - {*fixed}
+    paying: set[int] = set()
+    for _ in range(2):  # in a folded program an op may use what a later one makes
+        for op, _ in reversed(ops):
+            taken = {op.operands[place] for place in places.get(op.number, ())} & kept
+            if taken and (len(taken) > 1 or op.results[0] in paying or _shrinks(op, taken, program)):
+                paying |= taken
+    takers = {op.number: places[op.number] for op, _ in ops if _takes(op, places, paying)}
+    return Waiting(frozenset(paying), takers)
+
+
+def makes_sums(op: Op, program: Program) -> bool:
+    """Whether a split of ``op`` may leave partial sums."""
+    if op.kind is not OpKind.SPLIT or op.model is None or len(op.results) != 1 or op.mesh.manual:
+        return False
+    rule = op.model.rule
+    summed = rule.combiner == "add" and not rule.self_completing and not rule.independent
+    reductions = any(factor.kind is Kind.REDUCTION and factor.size > 1 for factor in rule.factors)
+    return summed and reductions and _is_number(program.array(op.results[0]).element)
+
+
+Placed = Sequence[tuple[Op, int]]  # ops with the number of their block
+Places = Mapping[int, tuple[int, ...]]
+
+
+def _with_blocks(body: Block) -> Iterator[tuple[Op, int]]:
+    """Each op with a number of its block, an op before those of its blocks."""
+    blocks = [body]
+    for number, block in enumerate(blocks):
+        for op in block.ops:
+            yield op, number
+            blocks += op.blocks
+
+
+def _summands(ops: Placed, places: Places, program: Program) -> set[int]:
+    """Case 1: the values that an op may make as partial sums."""
+    found: set[int] = set()
+    for _ in range(2):
+        for op, _ in ops:
+            if makes_sums(op, program) or any(op.operands[place] in found for place in places.get(op.number, ())):
+                found.update(op.results)
+    return found
+
+
+def _needed_whole(ops: Placed, places: Places, program: Program) -> set[int]:
+    """Case 2: the values of which a use is not linear, or in another block than what makes them."""
+    made = {value: block for op, block in ops for value in op.results}
+    found = {*program.body.returned}
+    for op, block in ops:
+        linear = places.get(op.number, ())
+        found.update(v for place, v in enumerate(op.operands) if place not in linear or made.get(v) != block)
+        found.update(op.captured, *[inner.returned for inner in op.blocks])
+    return found
+
+
+def _shrinks(op: Op, taken: set[int], program: Program) -> bool:
+    return program.array(op.results[0]).bytes < max(program.array(value).bytes for value in taken)
+
+
+def _takes(op: Op, places: Places, values: set[int]) -> bool:
+    return any(op.operands[place] in values for place in places.get(op.number, ()))
+
+
+def _is_number(element: ElementType) -> bool:
+    """Whether sums of such elements are sums: of truth values, "add" is a disjunction."""
+    return element.mlir != "i1"
+
+
+def _holds(wide: ElementType, narrow: ElementType) -> bool:
+    """Whether a float of type ``wide`` holds every number of type ``narrow``."""
+    if wide.dtype is None or narrow.dtype is None:
+        return False
+    try:
+        ends = [ml_dtypes.finfo(element.dtype) for element in (wide, narrow)]
+    except ValueError:
+        return False
+    (more, less) = ends
+    return bool(more.nmant >= less.nmant and more.maxexp >= less.maxexp and more.minexp <= less.minexp)

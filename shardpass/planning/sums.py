@@ -1,0 +1,110 @@
+"""How a plan follows sums that wait: what each op takes partial, and what of its result stays so.
+
+The decision says of a value that it waits over some axes (``Shardings.partial``), and of the ops around how they are
+split. A plan believes that only where each of the value's users takes it as it lies: linear in it, split as the value
+is, not split over the axes, and beside no value that is partial over others. Otherwise the op that makes the value
+completes it, so that any text gives a right program.
+
+Example on x=4: ``add(dot(a, w), dot(b, v))`` where both dots wait over x. The first is planned with ``Sums(later=x)``,
+the addition with ``Sums(taken=x)``, and completes what it adds.
+
+State: the values that wait in the plan so far, which are known before an op that takes them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from shardpass.ops.splits.assign import Side, complete
+from shardpass.ops.splits.factors import Axes, DimAxes, unproject
+from shardpass.ops.splits.partial import partial_axes
+from shardpass.ops.splits.prime_mesh import PrimeMesh
+from shardpass.planning.linear import Waiting, makes_sums, waiting
+from shardpass.program.program import Op, Program
+from shardpass.program.shardings import Shardings
+from shardpass.sharding import Sharding
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """Some operands of an op are partial over the axes ``taken``; its result stays so over ``later``."""
+
+    taken: Axes = ()
+    later: Axes = ()
+
+    def completed(self, own: Axes) -> Axes:
+        """The axes over which a result is completed, of an op that leaves sums over its ``own``."""
+        return tuple([axis for axis in (*self.taken, *own) if axis not in self.later])
+
+    def made(self, dims: DimAxes, mesh: PrimeMesh) -> Sharding:
+        """The sharding of a result that is split as ``dims``."""
+        return mesh.partial(dims, self.later) if self.later else mesh.sharding(dims)
+
+
+NO_SUMS = Sums()
+
+
+class Summands:
+    """The values of one plan that wait."""
+
+    def __init__(self, program: Program, shardings: Shardings) -> None:
+        self.program, self.shardings = program, shardings
+        self.over: dict[int, Axes] = {}  # of the plan so far
+        self.users: dict[int, list[Op]] = {}
+        self.waiting = waiting(program, program.pinned) if shardings.partial else Waiting(frozenset(), {})
+        for op in program.body.every_op() if shardings.partial else ():
+            for value in {*op.operands} & shardings.partial.keys():
+                self.users.setdefault(value, []).append(op)
+
+    def at(self, op: Op) -> Sums:
+        """The sums at ``op``, where its operands have been planned."""
+        if not self.shardings.partial:
+            return NO_SUMS
+        places = self.waiting.places.get(op.number, ())
+        taken = next((axes for place in places if (axes := self.over.get(op.operands[place]))), ())
+        later = self._later(op, taken)
+        for value in op.results:
+            self.over.pop(value, None)  # in a folded program another op may make it too
+            if later:
+                self.over[value] = later
+        return Sums(taken, later)
+
+    def is_taken(self, op: Op, place: int) -> bool:
+        """Whether ``op`` takes operand ``place`` as a summand."""
+        return place in self.waiting.places.get(op.number, ())
+
+    def _later(self, op: Op, taken: Axes) -> Axes:
+        """The axes over which the result of ``op`` waits."""
+        value = op.results[0] if len(op.results) == 1 else -1
+        axes, way = self.shardings.partial.get(value, ()), self.shardings.ways.get(op.number)
+        if not axes or value not in self.waiting.values or op.model is None or way is None:
+            return ()
+        rule, split, array = op.model.rule, dict(way), self.program.array(value)
+        left = makes_sums(op, self.program)
+        own = partial_axes(rule, [split.get(f, ()) for f in range(len(rule.factors))]) if left else ()
+        wanted = op.mesh.dims(self.shardings.of[value], array.rank)
+        if not {*axes} <= {*taken, *own} or wanted is None:
+            return ()
+        made = unproject(rule, rule.results[0], array.shape, split, op.mesh.sizes)
+        side = Side(array.shape, rule.results[0], wanted, array.element)
+        reached, _ = complete(side, made, Sums(taken, axes).completed(own), "add", op.mesh)
+        agrees = reached == wanted and all(self._agrees(one, value, axes, wanted) for one in self.users.get(value, ()))
+        return axes if agrees else ()
+
+    def _agrees(self, user: Op, value: int, axes: Axes, dims: DimAxes) -> bool:
+        """Whether ``user`` takes ``value`` as it lies."""
+        places = self.waiting.places.get(user.number, ())
+        way = self.shardings.ways.get(user.number)
+        if user.model is None or way is None:
+            return False
+        split, rule = dict(way), user.model.rule
+        if any(axis in axes for one in split.values() for axis in one):
+            return False
+        for place, operand in enumerate(user.operands):
+            if operand == value:
+                found = unproject(rule, rule.operands[place], self.program.array(value).shape, split, user.mesh.sizes)
+                if place not in places or found != dims:
+                    return False
+            elif self.shardings.partial.get(operand, axes) != axes:
+                return False
+        return True
