@@ -143,7 +143,7 @@ class _Analysis:
             self.makers[value] = op.number
         if self.rows[op.number].flops is not Flops.NEST:
             self.elsewhere.update(op.operands)
-        self.elsewhere.update(*[inner.returned for inner in op.blocks], op.captured)
+        self.elsewhere.update(*[inner.returned for inner in _blocks(op)], op.captured)
 
     def _follow(self, op: Op) -> None:
         """Whether the op is a view, whether its results are free, and how it uses its operands."""
@@ -159,7 +159,7 @@ class _Analysis:
                 self._keep((value,))
                 self.readers.setdefault(self._base(value), []).append(op)
         self._keep(op.captured)
-        for block in op.blocks:
+        for block in _blocks(op):
             self._keep(block.returned)
 
     def _makes_view(self, op: Op, row: Row) -> bool:
@@ -297,15 +297,19 @@ def _every_op(body: Block) -> Iterator[tuple[int, Op]]:
             stack.pop()
             continue
         yield block, op
-        for inner in reversed(op.blocks):
+        for inner in reversed(_blocks(op)):
             count += 1
             stack.append((count, iter(inner.ops)))
+
+
+def _blocks(op: Op) -> tuple[Block, ...]:
+    return (*op.blocks, *op.inside)
 
 
 def _row_of(op: Op) -> Row:
     if op.kind is OpKind.CONSTRAINT:
         return SAME_ARRAY
-    if op.kind in BORDERS:
+    if op.kind in BORDERS or op.inside:
         return IN_MEMORY
     row = fusion_of(op.name)
     called = flops_of_call(op.target) if op.target else None

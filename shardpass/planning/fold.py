@@ -90,9 +90,7 @@ def fold(program: Program, barriers: Mapping[int, str]) -> Folded:
     for _ in range(ROUNDS):
         colours.refine()
     folded = _fold(program, colours.colours, colours.alike)
-    whole = borders(program)
-    inner = {op.number for op in folded.program.body.every_op()}
-    know_borders(folded.program.body, {n: UNTOUCHED if n in folded.parts else whole[n] for n in inner})
+    know_borders(folded.program.body, {**borders(program), **dict.fromkeys(folded.parts, UNTOUCHED)})
     return folded
 
 

@@ -1,6 +1,7 @@
 """What a plan takes, op by op: the measure by which plans of one program are compared.
 
-Of each op: reshards, the op's own collectives, completions, and its work on one device, each priced by a ``Clock``.
+Of each op: reshards, the op's own collectives, completions, and its work on one device, each priced by a ``Clock``. Of
+per-device code, its work.
 Loops multiply by their trips; of a folded program (``fold``), each op by the number of ops that it stands for. There a
 copy that one op left is at hand for another as far as both take the same values of the program: what is missing is
 brought again.
@@ -30,6 +31,7 @@ from shardpass.planning.steps import (
     ResultPlan,
     SplitPlan,
     Step,
+    UntouchedPlan,
     WholePlan,
 )
 from shardpass.program.program import Op, Program
@@ -88,6 +90,8 @@ class _Walk:
                 for block in plan.blocks:
                     self.block(block, inside)
                     self.operands([one for one in block.returned if one is not None], number, inside)
+            case UntouchedPlan():
+                self.untouched(plan.op, number, runs)
             case LeftOutPlan():
                 self.steps(plan.steps, number, runs)
 
@@ -140,6 +144,16 @@ class _Walk:
         assert op.model is not None
         at = borders(self.program)[op.number]
         self.add(number, runs * self.clock.work(op.model.rule, local.split, self.program.elements(op), at))
+
+    def untouched(self, op: Op, number: int, runs: float) -> None:
+        """Work of per-device code, on the tiles that it is given."""
+        if op.alone is not None:
+            operands, results = ([self.program.array(value) for value in side] for side in (op.operands, op.results))
+            at = borders(self.program)[op.number]
+            self.add(number, runs * self.clock.least_work(op.alone.rule, operands, results, 1, at))
+        for block in op.inside:
+            for inner in block.ops:
+                self.untouched(inner, number, runs * (op.trips or 1))
 
     def reshard(self, reshard: Reshard, number: int, runs: float) -> None:
         if reshard.bytes:

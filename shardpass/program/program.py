@@ -75,6 +75,9 @@ class Op:
         once: of a call of the host, the one device that makes it; None of every other op.
         order: of such a call, the places of results that only order calls, which every device knows.
         trips: how often a loop's body runs; None where it is not known, 1 for other ops.
+        alone: of an UNTOUCHED op, its model, by which its work on the tiles that it is given is priced.
+        inside: of an UNTOUCHED op, the blocks of its control flow, for their work: nothing else looks into them. Their
+            ops are UNTOUCHED, and have negative numbers.
     """
 
     number: int
@@ -93,6 +96,8 @@ class Op:
     trips: int | None = 1
     once: int | None = None
     order: tuple[int, ...] = ()
+    alone: OpModel[Any] | None = None
+    inside: tuple[Block, ...] = ()
 
     @property
     def is_loop(self) -> bool:

@@ -6,11 +6,13 @@ microseconds an op; models are shared by equal ops (``models``).
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from jaxlib.mlir import ir
 
+from shardpass.diagnostics import ShardpassError
 from shardpass.diagnostics.table_passes import NO_MESH, SCOPE_OFF_MESH
 from shardpass.element_types import element_type
 from shardpass.ir.annotations import (
@@ -97,6 +99,7 @@ class _Reader:
         self.models = Models()
         self.scopes: dict[Any, PrimeMesh] = {}
         self.texts: dict[tuple[Any, int], list[Sharding]] = {}
+        self.unnumbered = -1  # the last number of an op that has no handle
 
     def read(self) -> tuple[Program, Handles]:
         block = self.handles.main.regions[0].blocks[0]
@@ -172,9 +175,10 @@ class _Reader:
         target = custom_call_target(op) if name == "stablehlo.custom_call" else ""
         annotated = SHARDING in attributes
         if annotated and text(attributes[SHARDING]) == MANUAL:
+            if target != TO_SHARD:
+                return self._untouched(op, number, around)
             results = tuple([self._value(result) for result in found])
-            kind = OpKind.ENTER_MANUAL if target == TO_SHARD else OpKind.UNTOUCHED
-            return Op(number, name, kind, operands, results, around, target=target, pure=False)
+            return Op(number, name, OpKind.ENTER_MANUAL, operands, results, around, target=target, pure=False)
         mesh = self._scope(attributes, op) if SCOPE in attributes else around
         results = tuple([self._value(result) for result in found])
         if annotated:
@@ -189,6 +193,41 @@ class _Reader:
         if name in CONTROL_FLOW and ranked:
             return self._control_flow(op, number, operands, results, mesh)
         return self._plain(op, number, operands, results, mesh, target, ranked)
+
+    def _untouched(self, op: Any, number: int, mesh: PrimeMesh) -> Op:
+        """An op of a region that is manual over all axes, and what its control flow does."""
+        name, values = op.name, (*op.operands, *op.results)
+        operands = tuple([self._used(value) for value in op.operands])
+        results = tuple([self._value(result) for result in op.results])
+        inside = tuple([self._inside(region.blocks[0], mesh) for region in op.regions if name in CONTROL_FLOW])
+        entry = find(name)
+        ranked = None not in map(self.arrays.__getitem__, (*operands, *results))
+        alone = None
+        if entry is not None and ranked and not inside:
+            with suppress(ShardpassError):  # of a form that no rule covers: in per-device code, nothing is wrong
+                alone = self.models.of(op, entry, [value.type for value in values])
+        return Op(
+            number,
+            name,
+            OpKind.UNTOUCHED,
+            operands,
+            results,
+            mesh,
+            target=custom_call_target(op) if name == "stablehlo.custom_call" else "",
+            pure=False,
+            trips=trip_count(op) if name == "stablehlo.while" else 1,
+            alone=alone,
+            inside=inside,
+        )
+
+    def _inside(self, block: Any, mesh: PrimeMesh) -> Block:
+        arguments = tuple([self._value(argument) for argument in block.arguments])
+        *ops, end = [op.operation for op in block.operations]
+        made = []
+        for op in ops:
+            self.unnumbered -= 1
+            made.append(self._untouched(op, self.unnumbered, mesh))
+        return Block(arguments, tuple(made), tuple([self._used(value) for value in end.operands]))
 
     def _control_flow(
         self, op: Any, number: int, operands: tuple[int, ...], results: tuple[int, ...], mesh: PrimeMesh
