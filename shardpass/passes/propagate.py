@@ -113,7 +113,7 @@ class Propagate(ModulePass):
 
     def decided(self, module: Any) -> tuple[Decision, Handles]:
         """What is decided about ``module``, which then says so."""
-        self._say_constraints(module)
+        self.say_constraints(module)
         machine = machine_for(module, self.name, self.machine)
         set_module_machine(module, machine)
         table = table_of(module, "propagate")
@@ -130,7 +130,7 @@ class Propagate(ModulePass):
                 option="constraints", name=self.name, type="exact or free", value=self.constraints, default=EXACT
             )
 
-    def _say_constraints(self, module: Any) -> None:
+    def say_constraints(self, module: Any) -> None:
         """Says on ``module`` whether its constraints hold, before it is read."""
         self.refuse_unknown()
         attributes = module.operation.attributes

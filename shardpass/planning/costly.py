@@ -91,10 +91,11 @@ class CostlyConstraint:
     saved: int
 
 
-def costly_constraints(plan: ProgramPlan, shardings: Shardings) -> Iterator[CostlyConstraint]:
+def costly_constraints(plan: ProgramPlan, shardings: Shardings, most: int | None = None) -> Iterator[CostlyConstraint]:
     """The constraints without which a plan under the same ``shardings`` would receive less, in program order.
 
-    A plan for each constraint, where freeing all of them saves anything.
+    A plan for each constraint, where freeing all of them saves anything; for those ``most`` alone of which most bytes
+    move, where that is said.
     """
     program, total = plan.program, plan.bytes_received
     held = constraints_of(program) - program.wishes
@@ -109,8 +110,10 @@ def costly_constraints(plan: ProgramPlan, shardings: Shardings) -> Iterator[Cost
         around[one.reshard.made.array] += one.reshard.bytes * (one.times or 1)
         if one.op is not None and one.op.number in held:
             around[one.op.results[0]] += one.reshard.bytes * (one.times or 1)
-    for op in program.body.every_op():
-        if op.number in held:
+    tried = [op for op in program.body.every_op() if op.number in held]
+    heaviest = {op.number for op in sorted(tried, key=lambda op: -around[op.results[0]])[:most]}
+    for op in tried:
+        if op.number in heaviest:
             free = plan_program(replace(program, wishes=program.wishes | {op.number}), shardings, machine=plan.machine)
             if free.bytes_received < total:
                 result = op.results[0]

@@ -25,6 +25,7 @@ from shardpass.ir.frames import user_frame
 from shardpass.ir.machines import module_machine
 from shardpass.ops.splits.factors import DimAxes
 from shardpass.ops.splits.prime_mesh import PrimeMesh
+from shardpass.planning.costly import costly_constraints
 from shardpass.planning.plan import ProgramPlan
 from shardpass.program.program import Block, Op
 from shardpass.report.explanation import Explanation
@@ -33,7 +34,18 @@ from shardpass.report.in_turn import InTurn, hops, tile
 from shardpass.report.naming import Names, Sources, path_of, seen_frame
 from shardpass.report.provenance import Provenance
 from shardpass.report.reasons import Reasons
-from shardpass.report.rows import BACKWARD, FORWARD, Dims, LoopFact, OpFact, Row, SettledFact, ValueFact, WorkFact
+from shardpass.report.rows import (
+    BACKWARD,
+    FORWARD,
+    ConstraintFact,
+    Dims,
+    LoopFact,
+    OpFact,
+    Row,
+    SettledFact,
+    ValueFact,
+    WorkFact,
+)
 from shardpass.report.specs import axes_of, spec, spec_of
 from shardpass.report.times import Times
 from shardpass.report.watch import Origin, Watched, marks, watch
@@ -41,6 +53,7 @@ from shardpass.sharding import Mesh, Sharding, TupleSharding, parse_mesh, parse_
 from shardpass.sharding.quoting import listed
 
 PIPELINE = "partition"
+MOST_CONSTRAINTS = 8  # that are tried by planning without them
 
 
 def explain_module(
@@ -100,6 +113,7 @@ def explain_built(
         machine.name,
         compute=told.compute(),
         find_ops=told.ops,
+        find_constraints=told.constraints,
         memory=memory_facts(module, machine.name, told.of_ops),
         settled=_settled(seen, sources),
         decision=None if seen.decision is None or seen.decision.bound is None else seen.decision.bound.as_dict(),
@@ -245,6 +259,15 @@ class _Rows:
         ops = ((number, self.by_number.get(number)) for number in found)
         frames = {number: NOWHERE if op is None else self.names.frame(op).place for number, op in ops}
         return tuple(WorkFact(number, frames[number], seconds) for number, seconds in found.items() if seconds)
+
+    def constraints(self) -> tuple[ConstraintFact, ...]:
+        """Of the plan's constraints, those that cost most and more than they must."""
+        found = []
+        for one in costly_constraints(self.plan, self.shardings, MOST_CONSTRAINTS):
+            array = self.program.array(one.op.results[0])
+            place, to = self.names.frame(one.op).place, spec_of(one.sharding, array.rank, self.program.mesh)
+            found.append(ConstraintFact(place, to, type_text(array.shape, str(array.element)), one.bytes, one.saved))
+        return tuple(found)
 
     def loops(self) -> tuple[LoopFact, ...]:
         """The plan's products in turn with collectives."""

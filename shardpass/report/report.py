@@ -14,7 +14,17 @@ from shardpass.ir.doors import Given
 from shardpass.report.findings import Findings
 from shardpass.report.groups import AXIS, KIND, LINE, Group, group
 from shardpass.report.naming import Sources
-from shardpass.report.rows import HintFact, LoopFact, MemoryFacts, OpFact, Row, SettledFact, Totals, WorkFact
+from shardpass.report.rows import (
+    ConstraintFact,
+    HintFact,
+    LoopFact,
+    MemoryFacts,
+    OpFact,
+    Row,
+    SettledFact,
+    Totals,
+    WorkFact,
+)
 
 COMPUTE, COMMUNICATION = "compute", "communication"
 
@@ -43,6 +53,7 @@ class Report(Totals):
         given: the program, for those who ask others about it.
         built: the partitioned module; of another partitioner its program.
         find_ops: makes ``ops``; ``find_findings``: makes ``findings``.
+        find_constraints: makes ``constraints``.
         trips: of loops of unknown length, what to show bytes for; None: nothing.
         loops: products that are done in turn with a collective; the time of their permutes passes behind products.
         partitioner: who partitioned the program: "shardpass", "xla" or "shardy".
@@ -64,6 +75,7 @@ class Report(Totals):
     given: Given = field(default="", repr=False, compare=False)
     built: Any = field(default=None, repr=False, compare=False)
     find_ops: Callable[[], tuple[OpFact, ...]] = field(default=tuple, repr=False, compare=False)
+    find_constraints: Callable[[], tuple[ConstraintFact, ...]] = field(default=tuple, repr=False, compare=False)
     trips: int | None = None
     memory_limit: int | None = None
     hints: tuple[HintFact, ...] | None = None
@@ -81,6 +93,11 @@ class Report(Totals):
         """Edits that save, each compiled by the partitioner: asked for first, they are looked for, which takes as long
         as some compilations. None of a program that shardpass partitioned, or that was partitioned already."""
         return self.find_findings()
+
+    @cached_property
+    def constraints(self) -> tuple[ConstraintFact, ...]:
+        """Constraints that cost more than they must, in program order; each is tried by planning without it."""
+        return self.find_constraints()
 
     @property
     def total_bytes_received(self) -> int:
@@ -167,6 +184,8 @@ class Report(Totals):
             "lines": [_line(one, self.total_bytes_received, numbers) for one in self.by_line()],
             "settled": [{"told": one.told, "place": str(one.place), "saved": one.saved} for one in self.settled],
         }
+        if self.constraints:
+            found["constraints"] = [{**asdict(one), "place": str(one.place)} for one in self.constraints]
         if self.decision is not None:
             found["decision"] = dict(self.decision)
         if self.compute is not None:

@@ -299,6 +299,20 @@ class SettledFact:
 
 
 @dataclass(frozen=True, slots=True)
+class ConstraintFact:
+    """A constraint that costs more than it must: ``bytes`` bring its array there and on.
+
+    ``saved``: what the device that receives most would receive less if the constraint did not hold.
+    """
+
+    place: Place
+    spec: str
+    type: str
+    bytes: int
+    saved: int
+
+
+@dataclass(frozen=True, slots=True)
 class HintFact:
     """An annotation that saves, as planned with it.
 

@@ -38,7 +38,7 @@ def text(found: Report, width: int = WIDTH, *, by: str = LINE, sort: str = "byte
     if found.rows:
         lines += _Table(found, width, by, sort, top).lines(SCREEN - len(lines) - _below(found))
         lines += ["", *_totals(found), *_loops(found, width)]
-    lines += [*_settled(found, width), *_decision(found, width), *_hints(found, width)]
+    lines += [*_constraints(found, width), *_settled(found, width), *_decision(found, width), *_hints(found, width)]
     return joined(lines)
 
 
@@ -48,7 +48,8 @@ def _below(found: Report) -> int:
     hints = 2 + 3 * len(found.hints) if found.hints is not None else 0
     loops = 2 + 2 * len(found.loops) if found.loops else 0
     decision = 3 if found.decision is not None else 0
-    return 1 + decision + len(found.by_kind) + loops + settled + hints
+    constraints = 2 + 2 * len(found.constraints) if found.constraints else 0
+    return 1 + decision + len(found.by_kind) + loops + settled + hints + constraints
 
 
 # ---------------------------------------------------------------- the whole
@@ -177,6 +178,16 @@ def _loops(found: Report, width: int) -> Iterator[str]:
             f"{show_bytes(loop.whole)}, {show_seconds(loop.in_turn)} for {show_seconds(loop.apart)} ({loop.profile})"
         )
         yield from wrapped(words, width, "  ", "    ")
+
+
+def _constraints(found: Report, width: int) -> Iterator[str]:
+    if found.constraints:
+        yield ""
+        yield "constraints that cost more than they must:"
+    for one in found.constraints:
+        where = "" if one.place == NOWHERE else f"{short(one.place)}: "
+        moved = f"{show_bytes(one.bytes)} to bring {one.type} to {one.spec} and on"
+        yield from wrapped(f"{where}{moved}; saves {show_bytes(one.saved)} if it did not hold", width, "  ", "    ")
 
 
 def _settled(found: Report, width: int) -> Iterator[str]:

@@ -139,6 +139,7 @@ class _Instead(ModulePass):
 
 
 def _propagate(own: Propagate, module: Any, seen: Watched) -> None:
+    own.say_constraints(module)
     table = table_of(module, "propagate")
     keep(table)  # what the pass reads is this
     decision, handles = own.decided(module)
