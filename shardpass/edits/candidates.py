@@ -153,7 +153,7 @@ class Candidates:
 
 
 def variants(spec: Spec, shape: Sequence[int], axes: Mapping[str, int]) -> Iterator[Spec]:
-    """Specs like ``spec``: an axis more, an axis elsewhere, two exchanged, an axis less, and none."""
+    """Specs like ``spec``: an axis more, another axis, an axis elsewhere, two exchanged, an axis less, and none."""
     used = [(dim, name) for dim, names in enumerate(spec) for name in names]
     rank = len(shape)
     found: list[Spec] = []
@@ -162,6 +162,7 @@ def variants(spec: Spec, shape: Sequence[int], axes: Mapping[str, int]) -> Itera
             found += [_with(spec, dim, name) for dim in range(rank)]
     for dim, name in used:
         without = _without(spec, name)
+        found += [_with(without, dim, other) for other in axes if all(other != known for _, known in used)]
         found += [_with(without, other, name) for other in range(rank) if other != dim]
     for (first, one), (second, other) in permutations(used, 2):
         if first < second:

@@ -198,6 +198,8 @@ class _Search:
             places.setdefault(key, row.place)
             sent[key] = sent.get(key, 0) + row.bytes_received
         found = [Surplus(places[key], size, ours.get(key, 0)) for key, size in sent.items() if places[key] != NOWHERE]
+        if sum(ours.values()) >= self.figures.bytes:
+            return ()  # what is sent less at one line is sent at others
         least = LEAST * max(1, self.figures.bytes)
         return tuple(sorted((one for one in found if one.bytes > least), key=lambda one: -one.bytes))
 

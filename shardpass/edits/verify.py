@@ -13,7 +13,8 @@ from shardpass.report.findings import Figures, LineChange
 from shardpass.report.rows import Row, Totals
 
 LEAST = 0.02  # of the time of a step or of its bytes, that an edit saves
-MORE_MEMORY = 1.05  # what a device may hold with the edit, beside what it holds without
+MORE_MEMORY = 0.05  # of what a device holds, that it may hold more with an edit that saves little
+PER_TIME = 0.5  # likewise, of the part of the time that an edit saves
 MORE_BYTES = 1.02  # what an edit that saves work or memory alone may receive
 
 
@@ -46,11 +47,13 @@ def figures(program: Program, rows: Sequence[Row], machine: Machine) -> Figures:
 
 
 def saves(before: Figures, after: Figures) -> bool:
-    """Whether an edit is worth printing: it saves time, or bytes at no cost of time, and holds no more memory.
+    """Whether an edit is worth printing: it saves time, or bytes or memory at no cost of time.
 
-    Of equal time within a hundredth, an edit saves by bytes or by memory.
+    It may hold more memory by at most half of the part of the time that it saves: an axis exchanged for a smaller one
+    may be worth that, weights that are whole instead of split are not.
     """
-    if after.memory > before.memory * MORE_MEMORY:
+    saved = 1 - after.seconds / before.seconds if before.seconds else 0.0
+    if after.memory > before.memory * (1 + max(MORE_MEMORY, PER_TIME * saved)):
         return False
     if after.seconds <= before.seconds * (1 - LEAST):
         return True
