@@ -10,6 +10,8 @@ given to a new one, and until then they still count among the uses of their oper
 Invariants. An all_reduce moves only behind its one live use, which is in the same block, so no collective is done twice
 or on another path. What moves is never larger than before.
 
+Case 0, of all collectives: one that sends what another of its block sends goes (``partition.equal_collectives``).
+
 Cases, for ``%s = all_reduce(%x)`` and the one op that uses ``%s``; 2 devices hold the ``%x`` ``[1,2]`` and ``[3,4]``:
 
 1. It moves elements or changes their sign (transpose, reshape, slice, reverse; negate, of a sum): ``slice(%s)[0:1]`` is
@@ -35,12 +37,14 @@ from numpy.typing import NDArray
 
 from shardpass.ir.annotations import AXES, CAUSE, SHARDING, get_text, main_of
 from shardpass.ir.reductions import all_reduce, channels
-from shardpass.ir.walk import OpList, named, operation, read_blocks
+from shardpass.ir.walk import CONTROL_FLOW, OpList, named, operation, read_blocks
 from shardpass.ops.reducers import combiner_of, is_identity
+from shardpass.partition.equal_collectives import merge_equal
 from shardpass.pipeline.base import ModulePass
 from shardpass.pipeline.registry import register
 
 ALL_REDUCE, GROUPS, CHANNEL = "stablehlo.all_reduce", "replica_groups", "channel_handle"
+HOLD_COLLECTIVES = CONTROL_FLOW | {"func.func"}  # other regions are reducers
 # Linear whatever the device holds: they move elements, or change sign.
 MOVES = frozenset({"stablehlo.transpose", "stablehlo.reshape", "stablehlo.slice", "stablehlo.reverse"})
 
@@ -48,7 +52,10 @@ MOVES = frozenset({"stablehlo.transpose", "stablehlo.reshape", "stablehlo.slice"
 @register
 @dataclass(frozen=True)
 class Combine(ModulePass):
-    """Lets an all_reduce wait where that makes collectives fewer or smaller.
+    """Lets an all_reduce wait where that makes collectives fewer or smaller, and sends equal ones once.
+
+    Collectives of one block that are equal in all but their channel become one, of whichever kind, with the ops behind
+    them that are equal then.
 
     An all_reduce whose result has one use moves past that use where the two commute and nothing grows: past a transpose,
     reshape, slice, reverse, (for sums) negate, and past a reduce with the same combiner. Where both operands of an op
@@ -89,16 +96,28 @@ class Combine(ModulePass):
     summary = "fewer and smaller all_reduces: sums wait past linear ops and join"
 
     def run(self, module: Any) -> bool:
-        found = [inside for inside in read_blocks(main_of(module)) if ALL_REDUCE in inside.names]
+        blocks = read_blocks(main_of(module))
+        merged = _merge_equal(blocks)
+        if merged:
+            blocks = read_blocks(main_of(module))
+        found = [inside for inside in blocks if ALL_REDUCE in inside.names]
         if not found:
-            return False
+            return merged
         with ir.Location.unknown(module.context):
             work = _Work(module)
             for inside in found:
                 work.block(inside)
             for op in work.dead:
                 op.erase()
-        return bool(work.dead)
+        return merged or bool(work.dead)
+
+
+def _merge_equal(blocks: list[OpList]) -> bool:
+    """Case 0, in every block; whether there was any."""
+    dead = [op for inside in blocks if inside.owner_name in HOLD_COLLECTIVES for op in merge_equal(inside)]
+    for op in dead:
+        op.erase()
+    return bool(dead)
 
 
 class _Work:

@@ -1,0 +1,78 @@
+"""Collectives that send the same twice become one, and so do the ops behind them that are equal then.
+
+Common subexpression elimination leaves them: each collective has a channel of its own, and one with a reducer counts as
+an op with effects. Two collectives of one block are equal where kind, operands, groups, dimensions, result types and
+reducer are; a reducer is compared where it is one op. All devices run both or neither, so one value serves for both.
+
+Example: ``a = all_reduce(x)``, ``b = all_reduce(x)``, ``c = tanh(a)``, ``d = tanh(b)``, ``e = all_gather(c)``,
+``f = all_gather(d)``: b is a, thereby d is c, and thereby f is e.
+
+State: ``order``, the places of a block's ops by their results (the bindings hash a value by what it is, an op by the
+object that looks at it); the earlier of two equal ops stays. Complexity: O(collectives), and the uses of each value
+that replaces another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from shardpass.ir.annotations import AXES, CAUSE
+from shardpass.ir.effects import may_be_erased, may_be_moved
+from shardpass.ir.walk import OpList, named, operation
+from shardpass.ops.reducers import combiner_of
+
+COLLECTIVES = (
+    "stablehlo.all_gather",
+    "stablehlo.all_reduce",
+    "stablehlo.all_to_all",
+    "stablehlo.collective_broadcast",
+    "stablehlo.collective_permute",
+    "stablehlo.reduce_scatter",
+)
+OWN = frozenset({"channel_handle", CAUSE, AXES})  # what equal ones may say otherwise
+
+
+def merge_equal(inside: OpList) -> list[Any]:
+    """Replaces collectives of a block by equal ones before them; the ops that nothing uses any more, users first."""
+    dead: dict[int, Any] = {}
+    order: dict[Any, int] = {}
+    todo = [named([inside], COLLECTIVES)]
+    while todo:
+        for equal in _equal(todo.pop()):
+            if not order:
+                order = {value: place for place, op in enumerate(inside.ops) for value in op.results}
+            places = {order[op.results[0]]: op for op in equal}
+            first, *others = sorted(places)
+            results = list(places[first].results)
+            for other in others:
+                for one, same in zip(results, places[other].results, strict=True):
+                    same.replace_all_uses_with(one)
+                dead[other] = places[other]
+            users = [operation(use.owner) for result in results for use in result.uses]
+            behind = {order.get(user.results[0]): user for user in users if len(user.results)}
+            todo.append([user for place, user in behind.items() if place is not None and place not in dead])
+    return [dead[place] for place in sorted(dead, reverse=True)]
+
+
+def _equal(ops: Iterable[Any]) -> list[list[Any]]:
+    """Those of ``ops`` that are equal, together."""
+    groups: dict[Any, list[Any]] = {}
+    for op in ops:
+        key = _key(op)
+        if key is not None:
+            groups.setdefault(key, []).append(op)
+    return [group for group in groups.values() if len(group) > 1]
+
+
+def _key(op: Any) -> Any:
+    """What an op has in common with those equal to it; None of one that is equal to none."""
+    name, reducer = op.name, ""
+    if len(op.regions):
+        reducer = combiner_of(op) if name in COLLECTIVES and len(op.operands) == 1 else ""
+        if not reducer:
+            return None
+    elif name not in COLLECTIVES and not (may_be_moved(op, name) and may_be_erased(name)):
+        return None
+    attributes = frozenset([(said, op.attributes[said]) for said in map(str, op.attributes) if said not in OWN])
+    return name, reducer, tuple(op.operands), tuple([result.type for result in op.results]), attributes
