@@ -20,6 +20,7 @@ from shardpass.cost.lifetimes import Step as Moment
 from shardpass.cost.machine import IDEAL, Machine
 from shardpass.cost.memory import Account, account
 from shardpass.ops.splits.factors import Kind, Rule
+from shardpass.planning.footprint import from_outside
 from shardpass.planning.listed import redistribution
 from shardpass.planning.op_parts import Results, operand_steps, results_of, sources_of, taken
 from shardpass.planning.steps import (
@@ -37,7 +38,7 @@ from shardpass.planning.steps import (
     UntouchedPlan,
     WholePlan,
 )
-from shardpass.program.program import Program
+from shardpass.program.program import Op, Program
 
 PRODUCT, TRANSPOSE = "stablehlo.dot_general", "stablehlo.transpose"
 NOTHING = -1  # in the place of a token
@@ -126,7 +127,7 @@ class _Steps:
                 if plan.entering is not None:
                     yield Moment(op.number, PASSES_ON, self._all(op.results), self._all((plan.entering,)))
                 else:
-                    yield Moment(op.number, op.name, self._all(op.results), self._all((*op.operands, *op.captured)))
+                    yield self._untouched(op, op.number)
             case ControlFlowPlan():
                 makes = self._all(
                     Copy(value, sharding) for value, sharding in zip(op.results, plan.shardings, strict=True)
@@ -135,6 +136,22 @@ class _Steps:
                 yield Moment(op.number, op.name, makes, self._all([*taken(plan), *_captured(plan)]), 0, blocks)
             case ConstraintPlan() | LeftOutPlan():
                 pass
+
+    def _untouched(self, op: Op, number: int) -> Moment:
+        """An op of per-device code, for people at the op ``number``, with what its control flow does."""
+        blocks = tuple(
+            [
+                Block(
+                    self._all(block.arguments),
+                    tuple([self._untouched(inner, number) for inner in block.ops]),
+                    self._all(block.returned),
+                )
+                for block in op.inside
+            ]
+        )
+        outside = dict.fromkeys(value for block in op.inside for value in from_outside(block))
+        reads = self._all((*op.operands, *op.captured, *outside))
+        return Moment(number, op.name, self._all(op.results), reads, 0, blocks)
 
     def _steps(self, steps: Iterable[Step], number: int) -> Iterator[Moment]:
         for step in steps:

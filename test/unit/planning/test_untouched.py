@@ -12,6 +12,8 @@ from jax.sharding import AxisType, Mesh, PartitionSpec
 
 import shardpass
 from shardpass.cost.machine import find_machine
+from shardpass.diagnostics import ShardpassError
+from shardpass.pipeline.plan import plan_module
 
 P = PartitionSpec
 MESH = Mesh(np.array(jax.devices()[:8]), ("d",), axis_types=(AxisType.Auto,))
@@ -50,3 +52,24 @@ def test_the_same_work_split_by_the_plan_and_by_hand() -> None:
         for one in (in_turn, by_hand)
     ]
     assert plans[0].compute_seconds() == pytest.approx(plans[1].compute_seconds())
+
+
+def test_memory_of_loops_of_per_device_code() -> None:
+    """The loop's rows take the place of the argument's copy, as where the plan splits the same loop."""
+    by_hand = jax.shard_map(in_turn, mesh=MESH, in_specs=(P("d"), P()), out_specs=P("d"), check_vma=False)
+    plans = [
+        shardpass.explain(one, X, W, mesh=MESH, in_shardings=(P("d"), P()), out_shardings=P("d")).plan
+        for one in (in_turn, by_hand)
+    ]
+    rows, weight = ROWS // 8 * WIDTH * 4, WIDTH * WIDTH * 4
+    for plan in plans:
+        assert 2 * rows + weight <= plan.alive.peak <= 4 * rows + weight
+
+
+def test_a_limit_with_loops_of_per_device_code() -> None:
+    """The search within a limit looks at them too. Nothing here can be less."""
+    by_hand = jax.shard_map(in_turn, mesh=MESH, in_specs=(P("d"), P()), out_specs=P("d"), check_vma=False)
+    text = jax.jit(lambda x, w: by_hand(x, w) + 1).lower(X, W).as_text(debug_info=True)
+    peak = plan_module(shardpass.run_pipeline(text, "propagate")).alive.peak
+    with pytest.raises(ShardpassError, match=f"at least {peak} bytes"):
+        shardpass.run_pipeline(text, f"propagate{{fit={peak - 1}}}")
