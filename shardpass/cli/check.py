@@ -44,6 +44,12 @@ def _parser() -> argparse.ArgumentParser:
         action="store_true",
         help="modules: also report padding, full gathers, repeated work and arguments that nothing splits",
     )
+    parser.add_argument(
+        "--partitioner",
+        choices=("xla", "shardy"),
+        help="modules, with --perf: compile the program by XLA's partitioner, or Shardy's passes, and report the edits "
+        "of one annotation that save there, each compiled too",
+    )
     parser.add_argument("--format", choices=tuple(FORMATS), default="text", help="text (default), json, or sarif 2.1.0")
     parser.add_argument(
         "--print-inferred", action="store_true", help="print the sharding of every value, and what it comes from"
@@ -126,11 +132,16 @@ def _check_module(data: Given, file: str, args: argparse.Namespace) -> Sequence[
     from shardpass.cli.check_module import check_module
 
     checked = check_module(data, file, strict=args.strict, perf=args.perf, inferred=args.print_inferred)
+    edits: Sequence[Diagnostic] = ()
+    if args.perf and args.partitioner and checked.module is not None:
+        from shardpass.cli.check_module import edits_that_save
+
+        edits = edits_that_save(data, file, args.partitioner)
     if args.print_inferred:
         print(joined(checked.inferred))
     if args.output is not None and checked.module is not None:
         write_output(args.output, partial(_print_to, module=checked.module))
-    return checked.findings
+    return (*checked.findings, *edits)
 
 
 def _print_to(pieces: Pieces, module: Any) -> None:

@@ -57,6 +57,30 @@ def check_module(
     )
 
 
+def edits_that_save(data: Given, file: str, partitioner: str) -> list[Diagnostic]:
+    """The findings about the program that ``partitioner`` makes of the module ``data``, as remarks at their lines."""
+    from pathlib import Path
+
+    from shardpass.diagnostics import NOWHERE, Place
+    from shardpass.diagnostics.table_suggest import EDIT_SAVES
+    from shardpass.report.text import show_bytes
+    from shardpass.suggesting.explain import explain_data
+
+    with collect():
+        findings = explain_data(data, file, partitioner, folders=[Path.cwd()]).findings or ()
+    return [
+        EDIT_SAVES.at(
+            Place(file) if one.place == NOWHERE else one.place,
+            sentence=one.sentence,
+            partitioner={"xla": "XLA"}.get(partitioner, "Shardy's passes"),
+            received=f"{show_bytes(one.after.bytes)} are received",
+            memory=f"{show_bytes(one.after.memory)} held",
+            edit="; ".join(one.code),
+        )
+        for one in findings
+    ]
+
+
 def _by_itself(module: Any) -> list[Diagnostic]:
     from shardpass.program.check_annotations import check_annotations
 

@@ -58,3 +58,12 @@ MESH_TEXT = Code(
     remedy="write axes with their sizes, as in --mesh data=4,model=2",
     explanation="The command builds a mesh of the devices 0, 1, ... in order; the last axis varies fastest.",
 )
+
+EDIT_SAVES = Code(
+    "SP810",
+    "{sentence} in the program of {partitioner}: with the edit {received}, {memory}",
+    remedy="{edit}",
+    severity=Severity.REMARK,
+    explanation="`shardpass-check --perf --partitioner xla` compiles the program with each such edit before it reports "
+    "the edit; of several, each with those before it. `shardpass-explain --partitioner xla` shows the same with diffs.",
+)

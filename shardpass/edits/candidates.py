@@ -4,9 +4,10 @@
 2. An annotation of results is dropped, or is that of the argument that the result updates.
 3. A state (an argument beside one of the same shape and the same end of its path, as ``mu['w']`` beside
    ``params['w']``) has the sharding of its counterpart: one edit for all arrays of the state, and for its results.
-4. An argument, or a constraint, has one axis more, one less, one elsewhere, two exchanged, or none. Arguments that
+4. Arguments that nothing splits and no result updates are split by their first dimension, all together.
+5. An argument, or a constraint, has one axis more, one less, one elsewhere, two exchanged, or none. Arguments that
    collectives name come first, then those that no result updates (batches), then the largest.
-5. Of ``decided``: a constraint, or a value that an expression stands for at the lines that send most, is constrained
+6. Of ``decided``: a constraint, or a value that an expression stands for at the lines that send most, is constrained
    as planning decides with constraints open; such a value also over one axis.
 
 Sizes that axes do not divide are left out: JAX refuses them in arguments.
@@ -59,6 +60,7 @@ class Candidates:
             if site.spec is not None:
                 yield (Change(site, None),)
         yield from self._updated()
+        yield from self._batches()
         arguments = sorted((one for one in self.sites.arguments if one.spec is not None), key=self._urgency)
         choices = [self._choices(site) for site in arguments]
         choices[1:1] = [self._choices(site) for site in constraints]
@@ -119,6 +121,21 @@ class Candidates:
             results = [one for change in changes for one in self._results_of(change.site, change.spec or ())]
             yield (*changes, *dict.fromkeys(results))
             if results:
+                yield tuple(changes)
+
+    def _batches(self) -> Iterator[Edit]:
+        """All arguments that nothing splits and no result updates, over one axis by their first dimension, or all."""
+        results = {result.array for result in self.sites.results}
+        batch = [one for one in self.sites.arguments if one.spec is not None and not any(one.spec)]
+        batch = [one for one in batch if one.array not in results]
+        for axes in (*((name,) for name in self.axes), tuple(self.axes)):
+            specs = [(axes, *((),) * (one.array.rank - 1)) for one in batch]
+            changes = [
+                Change(one, spec)
+                for one, spec in zip(batch, specs, strict=True)
+                if _divides(spec, one.array.shape, self.axes)
+            ]
+            if len(changes) > 1:
                 yield tuple(changes)
 
     def _counterpart(self, site: Site) -> Site | None:

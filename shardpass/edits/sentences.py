@@ -21,28 +21,22 @@ def action_of(edit: Edit) -> str:
 
 def sentence(edit: Edit, before: Figures, after: Figures) -> str:
     """The mistake and its cost, without a place."""
-    return f"{_subject(edit)} {_cost(before, after)}"
-
-
-def _subject(edit: Edit) -> str:
-    first = edit[0]
+    first, cost = edit[0], _cost(before, after)
     site = first.site
-    kinds = [change for change in edit if change.site.kind == site.kind]
-    names = list(dict.fromkeys(f"`{change.site.pattern}`" for change in kinds))
+    names = list(dict.fromkeys(f"`{change.site.pattern}`" for change in edit if change.site.kind == site.kind))
     more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-    named = ", ".join(names[:_MOST_NAMES]) + more
-    now = spec_text(site.spec or ())
+    named, now = ", ".join(names[:_MOST_NAMES]) + more, spec_text(site.spec or ())
     if site.kind == CONSTRAINT:
-        return f"the constraint of {named} to {now}"
+        return f"the constraint of {named} to {now} costs {cost}"
     if site.kind == VALUE:
-        return f"that nothing constrains {named}"
-    if site.kind == RESULT and first.spec is None:
-        return f"that out_shardings force {named} to {now}"
+        return f"{named} has no constraint, which costs {cost}"
+    if first.spec is None:
+        return f"out_shardings force {named} to {now}, which costs {cost}"
     role = {ARGUMENT: "in_shardings", RESULT: "out_shardings"}[site.kind]
-    if first.spec is not None and site.spec is not None and _axes(site.spec) < _axes(first.spec):
-        over = " and ".join(sorted(_axes(first.spec) - _axes(site.spec)))
-        return f"that {role} do not split {named} over {over}"
-    return f"that {role} say {now} of {named}"
+    missing = _axes(first.spec) - _axes(site.spec or ())
+    if missing and _axes(site.spec or ()) < _axes(first.spec):
+        return f"{role} do not split {named} over {' and '.join(sorted(missing))}, which costs {cost}"
+    return f"{role} have {named} as {now}, which costs {cost}"
 
 
 def _axes(spec: Spec) -> frozenset[str]:
@@ -61,11 +55,11 @@ def _cost(before: Figures, after: Figures) -> str:
             falls.append(((was - now) / was, name, was, now))
     falls.sort(reverse=True)
     if not falls:
-        return "costs time"
+        return "time"
     words = [
         f"{show_flops(was - now)} of {show_flops(was)}"
         if name == "computed"
         else f"{show_bytes(was - now)} of {show_bytes(was)} {name}"
         for _, name, was, now in falls[:2]
     ]
-    return f"costs {' and '.join(words)}"
+    return " and ".join(words)

@@ -185,7 +185,7 @@ class Sites:
             frame = self.names.frame(first)
             yield Site(
                 CONSTRAINT,
-                (self.names.of(first.operands[0]),),
+                (self.names.of(first.operands[0]) or str(array),),
                 array,
                 spec,
                 frame,

@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeGuard
 
 from shardpass.ir.frames import Frame
 
@@ -158,9 +159,31 @@ class SourceFile:
                 return f"{called(call)}({self.text(call.args[0])}, "
         return ""
 
+    @cached_property
+    def _helpers(self) -> frozenset[str]:
+        """Functions of the file that make a sharding of a spec: ``lambda *spec: NamedSharding(mesh, P(*spec))``."""
+        found = set()
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.FunctionDef) and isinstance(node.body[-1], ast.Return):
+                name, arguments, value = node.name, node.args, node.body[-1].value
+            elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Lambda):
+                target = node.targets[0]
+                name = target.id if isinstance(target, ast.Name) else ""
+                arguments, value = node.value.args, node.value.body
+            else:
+                continue
+            if name and arguments.vararg is not None and not arguments.args and value is not None:
+                inner = value.args[-1] if self._is_named(value) and len(value.args) == 2 else value
+                if self._is_spec(inner) and [ast.unparse(one) for one in inner.args] == [f"*{arguments.vararg.arg}"]:
+                    found.add(name)
+        return frozenset(found)
+
     def sharding(self, spec: str, instead_of: ast.expr | None = None) -> str:
         """A sharding in the form of the expression that it replaces. ``spec``: as ``P(...)``."""
         written = self.spec_name + spec.removeprefix("P")
+        helper = called(instead_of) if isinstance(instead_of, ast.Call) else next(iter(sorted(self._helpers)), "")
+        if helper in self._helpers and (instead_of is None or not self.is_spec(instead_of)):
+            return helper + spec.removeprefix("P")
         if instead_of is not None and self.is_spec(instead_of):
             return written
         if isinstance(instead_of, ast.Call) and called(instead_of).endswith(_NAMED) and len(instead_of.args) == 2:
@@ -169,10 +192,18 @@ class SourceFile:
 
     def is_spec(self, node: ast.AST) -> bool:
         """Whether a node makes a ``PartitionSpec``."""
-        return isinstance(node, ast.Call) and called(node).rpartition(".")[2] in (*_SPECS, self.spec_name)
+        return self._is_spec(node)
 
     def is_sharding(self, node: ast.AST) -> bool:
-        return self.is_spec(node) or (isinstance(node, ast.Call) and called(node).endswith(_NAMED))
+        """Whether a node makes a sharding or a spec."""
+        helper = isinstance(node, ast.Call) and called(node) in self._helpers
+        return helper or self._is_spec(node) or self._is_named(node)
+
+    def _is_spec(self, node: ast.AST) -> TypeGuard[ast.Call]:
+        return isinstance(node, ast.Call) and called(node).rpartition(".")[2] in (*_SPECS, self.spec_name)
+
+    def _is_named(self, node: ast.AST) -> TypeGuard[ast.Call]:
+        return isinstance(node, ast.Call) and called(node).endswith(_NAMED)
 
     # ---------------------------------------------------------------- edits
 

@@ -145,6 +145,4 @@ class Findings(Sequence[Finding]):
 
 def headline(one: Finding) -> str:
     """The sentence behind its line, where it has one."""
-    if one.place == NOWHERE:
-        return one.sentence[:1].upper() + one.sentence[1:]
-    return f"{short(one.place)}: {one.sentence}"
+    return one.sentence if one.place == NOWHERE else f"{short(one.place)}: {one.sentence}"

@@ -11,12 +11,13 @@ from dataclasses import asdict
 from typing import Any
 
 from shardpass.diagnostics import NOWHERE, Place
+from shardpass.report.findings import Finding, headline
 from shardpass.report.groups import AXIS, GROUPINGS, KIND, Folded, Group, fold, group
 from shardpass.report.page_program import course, sections
 from shardpass.report.page_steps import Ways
 from shardpass.report.report import Report
 from shardpass.report.rows import BACKWARD, FORWARD, Row, short
-from shardpass.report.text import PARTITIONED
+from shardpass.report.text import PARTITIONED, show_bytes, show_flops, show_seconds
 from shardpass.sharding.quoting import listed
 
 MOST_WORK = 3  # lines of the user's that are named beside the time of computing
@@ -64,9 +65,24 @@ def contents(found: Report) -> Plain:
             {**asdict(one), **place(one.place), "axes": listed(one.axes)}
             for one in sorted(found.loops, key=lambda one: -one.whole)
         ],
+        "findings": [_finding(one) for one in found.findings or ()],
         "hints": None if found.hints is None else [{**asdict(h), **place(h.place), "code": h.code, "saves": h.saves}
                                                    for h in found.hints],
     }  # fmt: skip
+
+
+def _finding(one: Finding) -> Plain:
+    return {
+        "headline": headline(one),
+        "code": list(one.code),
+        "diff": one.diff.splitlines(),
+        "figures": [
+            ["received", show_bytes(one.before.bytes), show_bytes(one.after.bytes)],
+            ["memory", show_bytes(one.before.memory), show_bytes(one.after.memory)],
+            ["products", show_flops(one.before.flops), show_flops(one.after.flops)],
+            ["modelled step", show_seconds(one.before.seconds), show_seconds(one.after.seconds)],
+        ],
+    }
 
 
 def place(where: Place) -> Plain:

@@ -148,11 +148,13 @@ def _finding(one: Finding, number: int, width: int) -> Iterator[str]:
         if len(one.code) > MOST_CODE:
             yield f"   and {len(one.code) - MOST_CODE} more by the same rule"
     before, after = one.before, one.after
-    words = (
-        f"received {show_bytes(before.bytes)} -> {show_bytes(after.bytes)}, memory {show_bytes(before.memory)} -> "
-        f"{show_bytes(after.memory)}, computed {show_flops(before.flops)} -> {show_flops(after.flops)}, step "
-        f"{show_seconds(before.seconds)} -> {show_seconds(after.seconds)}"
+    figures = (
+        ("received", show_bytes(before.bytes), show_bytes(after.bytes)),
+        ("memory", show_bytes(before.memory), show_bytes(after.memory)),
+        ("products", show_flops(before.flops), show_flops(after.flops)),
+        ("step", show_seconds(before.seconds), show_seconds(after.seconds)),
     )
+    words = ", ".join(f"{name} {was} -> {now}" for name, was, now in figures if was != now)
     yield from wrapped(words, width, "   ", "   ")
     lines = [f"{short(line.place)} {show_bytes(line.before)} -> {show_bytes(line.after)}" for line in one.lines]
     if lines:

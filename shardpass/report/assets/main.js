@@ -1,4 +1,27 @@
 // The page from top to bottom.
+function findings() {
+  if (!data.findings.length) return null;
+  const rows = one => one.figures.filter(([, before, after]) => before !== after);
+  return el(
+    "section",
+    { id: "findings" },
+    el("h2", {}, "Findings: edits that were compiled"),
+    el(
+      "ol",
+      {},
+      data.findings.map(one =>
+        el(
+          "li",
+          {},
+          el("p", {}, one.headline),
+          el("pre", {}, (one.diff.length ? one.diff : one.code).join("\n")),
+          el("p", {}, rows(one).map(([name, before, after]) => `${name} ${before} \u2192 ${after}`).join(", ")),
+        ),
+      ),
+    ),
+  );
+}
+
 function advice() {
   const where = one => (one.place ? `${one.place}: ` : "");
   const hints = (data.hints || []).map(hint =>
@@ -35,6 +58,7 @@ const page = document.getElementById("page");
 page.append(
   ...[
     headline(),
+    findings(),
     ...remarks(),
     data.rows.length ? charts() : null,
     collectives(),

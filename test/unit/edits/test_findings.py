@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import shardpass
+from shardpass.cli.check import main
 from shardpass.report.text import text
 from tools.bench.unified_diff import applied
 
@@ -90,6 +91,34 @@ def test_findings_are_looked_for_once(whole: Any, monkeypatch: pytest.MonkeyPatc
     first = whole.findings
     monkeypatch.setattr("shardpass.edits.door.Verifier", None)
     assert dataclasses.replace(whole, trips=3).findings is first
+
+
+MODULE = """
+module @step attributes {mhlo.num_partitions = 8 : i32} {
+  func.func @main(%x: tensor<256x128xf32> {mhlo.sharding = "{devices=[4,1,2]<=[8] last_tile_dim_replicate}"},
+      %up: tensor<128x512xf32> {mhlo.sharding = "{devices=[1,2,4]<=[4,2]T(1,0) last_tile_dim_replicate}"},
+      %down: tensor<512x128xf32> {mhlo.sharding = "{devices=[2,1,4]<=[4,2]T(1,0) last_tile_dim_replicate}"})
+      -> (tensor<256x128xf32> {mhlo.sharding = "{devices=[4,1,2]<=[8] last_tile_dim_replicate}"}) {
+    %0 = stablehlo.dot_general %x, %up, contracting_dims = [1] x [0] : (tensor<256x128xf32>, tensor<128x512xf32>) -> tensor<256x512xf32>
+    %1 = stablehlo.custom_call @Sharding(%0) {mhlo.sharding = "{devices=[4,1,2]<=[8] last_tile_dim_replicate}"} : (tensor<256x512xf32>) -> tensor<256x512xf32>
+    %2 = stablehlo.dot_general %1, %down, contracting_dims = [1] x [0] : (tensor<256x512xf32>, tensor<512x128xf32>) -> tensor<256x128xf32>
+    return %2 : tensor<256x128xf32>
+  }
+}
+"""  # noqa: E501  IR is not wrapped
+
+
+def test_check_reports_edits_of_a_module_in_gspmds_notation(tmp_path: Path, capsys: Any) -> None:
+    """XLA gathers `up`, of which a device lacks half, 128 KiB; without, it adds up 64 x 128 over two, 32 KiB."""
+    file = tmp_path / "step.mlir"
+    file.write_text(MODULE)
+    assert main([str(file), "--perf", "--partitioner", "xla"]) == 0
+    said = capsys.readouterr().err
+    line = MODULE.splitlines().index(next(row for row in MODULE.splitlines() if "@Sharding" in row)) + 1
+    assert f"{file}:{line}:" in said
+    assert "[SP810]" in said
+    assert "costs 128.0 KiB of 160.0 KiB received" in said
+    assert "with the edit 32.0 KiB are received" in said
 
 
 def test_shardpasss_own_program_has_none(tmp_path: Path) -> None:
