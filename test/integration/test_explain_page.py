@@ -25,7 +25,7 @@ MARKS = {"xla": XLA}
     ("code", "printed"),
     [
         pytest.param(*example, id=name, marks=MARKS.get(name, ()))
-        for name, example in zip(("report", "xla", "hints"), EXAMPLES, strict=True)
+        for name, example in zip(("report", "xla", "findings", "hints"), EXAMPLES, strict=True)
     ],
 )
 def test_the_example_prints_what_the_page_says(code: str, printed: str, tmp_path: Path) -> None:
@@ -49,6 +49,12 @@ def test_the_sum_of_xlas_example_by_hand() -> None:
     assert (gathers, sums) == (9 * 2**20, 6 * 2**20)
     assert "all_gather over data 9.0 MiB" in EXAMPLES[1][1]
     assert f"with P(None, 'model'): {sums + 2 * 3:,} bytes" in EXAMPLES[1][1]  # and a loss of 4 bytes
+
+
+def test_the_sums_of_the_findings_by_hand() -> None:
+    """A device gathers 128 x 1024 numbers, of which it has half, and adds up 128 x 256 over two devices."""
+    gather, total = 128 * 1024 * 4 // 2, 2 * (128 * 256 * 4) // 2
+    assert f"{gather + total:,} bytes -> {total:,} bytes" in EXAMPLES[2][1]
 
 
 def test_the_report_fits_one_screen() -> None:
