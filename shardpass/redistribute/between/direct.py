@@ -44,7 +44,7 @@ def direct(cells: Cells, ports: Ports, enough: float) -> Direct:
     order = np.argsort(message, kind="stable")
     size = np.bincount(message, cells.bits[cell] / 8, minlength=len(pairs))
     ends = devices[pairs // max(1, len(devices))], devices[pairs % max(1, len(devices))]
-    rounds, seconds = _scheduled(*ends, size, ports, enough)
+    rounds, seconds = scheduled_pairs(*ends, size, ports, enough)
     counts = np.array([len(move.arrays) for move in cells.moves], np.int64)
     piece = cell[order]
     sent = Sent(
@@ -72,7 +72,7 @@ def _holders(cells: Cells, cell: IntArray, receiver: IntArray, ports: Ports) -> 
     return sender
 
 
-def _scheduled(
+def scheduled_pairs(
     sender: IntArray, receiver: IntArray, size: IntArray, ports: Ports, enough: float
 ) -> tuple[IntArray, float]:
     """The round of each message and the makespan. ``enough``: seconds that need no better order."""

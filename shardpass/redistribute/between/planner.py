@@ -26,6 +26,7 @@ from shardpass.redistribute.between.cells import Cell, Demand, Moved, bytes_of, 
 from shardpass.redistribute.between.direct import direct
 from shardpass.redistribute.between.facts import simple_seconds
 from shardpass.redistribute.between.parts import split
+from shardpass.redistribute.between.periods import periodic
 from shardpass.redistribute.between.plan import TransferPlan
 from shardpass.redistribute.between.ports import Ports, ports_of
 from shardpass.redistribute.between.proof import check
@@ -41,12 +42,13 @@ from shardpass.redistribute.terms.limit import Limit
 from shardpass.sharding import Sharding, TupleSharding
 
 CACHED_PLANS = 256
-CHUNKS = (16, 64, 128)  # at the busiest port; tried in turn
+CHUNKS = (16, 64, 128, 256)  # at the busiest port; tried in turn
 DIRECT = "one message a pair"
 MOST_EXACT = 4096  # cells; with more, near enough is enough
 NEAR = 1.02  # times the busiest port and a latency: near enough
 LATENCIES = 0.25  # the least time of a chunk, in latencies
-MOST_MESSAGES = 30_000  # of all schedules of a candidate, after which the best so far is chosen
+PERIODS = ((32, 8), (64, 8))  # and messages of the busiest port in each
+MOST_MESSAGES = 60_000  # of all schedules of a candidate, after which the best so far is chosen
 
 Routed = list[tuple[Tree, Sequence[Cell]]]
 
@@ -158,9 +160,20 @@ def _fastest(routed: Routed, ports: Ports, busiest: float, most: float | None) -
             if best is None or schedule.seconds < best[0].seconds:
                 best = schedule, sent
             looked_at += len(sent)
-            if best[0].seconds <= NEAR * (busiest + latency) or looked_at > MOST_MESSAGES:
+            if best[0].seconds <= NEAR * (busiest + latency):
                 return best
+            if looked_at > MOST_MESSAGES:
+                break
     assert best is not None
+    edges = sum(len(tree) for tree, _ in routed)
+    for count, pieces in (
+        PERIODS if most is None and any(edge.after >= 0 for tree, _ in routed for edge in tree) else ()
+    ):
+        if busiest < LATENCIES * latency * count * pieces or edges * count * pieces > MOST_MESSAGES:
+            break
+        periods = periodic(routed, ports, busiest, count, pieces)
+        if periods[0].seconds < best[0].seconds:
+            best = periods
     return best
 
 

@@ -34,6 +34,16 @@ LEAST = 0.05  # of a chunk: a rest that is smaller is shared among the others
 
 
 @dataclass(frozen=True, slots=True)
+class Job:
+    """A message of ``bytes`` without pieces."""
+
+    sender: int
+    receiver: int
+    bytes: float
+    after: int = -1
+
+
+@dataclass(frozen=True, slots=True)
 class Schedule:
     """The numbers of messages by round, and the makespan in seconds."""
 
@@ -91,17 +101,20 @@ RULES: tuple[Rule, ...] = (
 )
 
 
-def scheduled(sent: Sequence[Message], ports: Ports, rule: Rule = RULES[0]) -> Schedule:
+def scheduled(sent: Sequence[Message | Job], ports: Ports, rule: Rule = RULES[0]) -> Schedule:
     """The schedule of ``sent`` (cases 1 to 3)."""
-    return _Shop(sent, ports, rule).run()
+    return Shop(sent, ports, rule).run()
 
 
 PortOf = tuple[int, int, bool]  # tier, device, whether it receives
 
 
-class _Shop:
-    def __init__(self, sent: Sequence[Message], ports: Ports, rule: Rule) -> None:
-        self.sent, self.rule = sent, rule
+class Shop:
+    """Cases 1 and 2. ``order``: the numbers of messages as they start."""
+
+    def __init__(self, sent: Sequence[Message | Job], ports: Ports, rule: Rule) -> None:
+        self.sent, self.ports, self.rule = sent, ports, rule
+        self.order: list[int] = []
         tiers = [ports.tier(one.sender, one.receiver) for one in sent]
         self.latency = [ports.latencies[tier] for tier in tiers]
         self.seconds = [one.bytes / ports.rates[tier] for one, tier in zip(sent, tiers, strict=True)]
@@ -123,7 +136,7 @@ class _Shop:
                 self._ready(number)
         busy: set[PortOf] = set()
         events: list[tuple[float, int, bool]] = []  # time, message, whether it has arrived (else: its ports are free)
-        order: list[int] = []
+        order = self.order
         now = end = 0.0
         freed = set(self.waiting)
         while True:
@@ -139,7 +152,7 @@ class _Shop:
                     heapq.heappush(events, (done + self.latency[number], number, True))
                 end = max(end, done + self.latency[number])
             if not events:
-                return Schedule(_rounds(order, self.sent, self.out, self.into), end)
+                return Schedule(rounds_of(order, self.sent, self.ports), end)
             now, freed = events[0][0], set()
             while events and events[0][0] <= now * (1 + 1e-12):
                 _, number, arrived = heapq.heappop(events)
@@ -175,16 +188,17 @@ class _Shop:
                     yield self.rule(behind, high, low, self.seconds[number], len(queue)), one, two
 
 
-def _rounds(
-    order: Sequence[int], sent: Sequence[Message], out: Sequence[object], into: Sequence[object]
-) -> tuple[tuple[int, ...], ...]:
-    last: dict[object, int] = {}
+def rounds_of(order: Sequence[int], sent: Sequence[Message | Job], ports: Ports) -> tuple[tuple[int, ...], ...]:
+    """The numbers of messages by round (case 3), in the order of the schedule."""
+    last: dict[PortOf, int] = {}
     arrived: dict[int, int] = {}
     rounds: list[list[int]] = []
     for number in order:
-        before = arrived.get(sent[number].after, -1)
-        at = 1 + max(before, last.get(out[number], -1), last.get(into[number], -1))
-        arrived[number] = last[out[number]] = last[into[number]] = at
+        message = sent[number]
+        tier = ports.tier(message.sender, message.receiver)
+        one, two = (tier, message.sender, False), (tier, message.receiver, True)
+        at = 1 + max(arrived.get(message.after, -1), last.get(one, -1), last.get(two, -1))
+        arrived[number] = last[one] = last[two] = at
         if at == len(rounds):
             rounds.append([])
         rounds[at].append(number)
