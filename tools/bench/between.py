@@ -6,7 +6,7 @@
 
 A problem has 2 to 64 devices on each side, from disjoint to equal sets in any order, one to three dimensions, replicas,
 tiles that need not divide, and 32 MiB to 2 GiB of bf16. Makespans are modelled on the ports of a machine. Printed are
-makespan over bound (geometric mean, worst), the same of each other way (``between_baselines``) with its bytes out of the
+makespan over bound (geometric mean, worst), the same of each other way (``between_baselines``), its bytes out of the
 busiest sender and its memory over the plan's, and on how many problems another way is faster.
 
 A tiny problem has at most 6 elements, several holders and no receivers in common, on a machine of a byte a second: the
