@@ -12,6 +12,7 @@ COMMANDS: Mapping[str, str] = {
     "opt": "run passes on a module",
     "explain": "list the collectives of a program by its lines",
     "suggest": "find the annotations that make a program cheapest",
+    "pin": "write decisions as constraints for XLA's partitioner",
     "check": "find invalid shardings",
     "check-replication": "find outputs that claim to be replicated and may not be",
     "plan": "plan the redistribution of an array",

@@ -34,20 +34,32 @@ class Slices:
 
     def keeps_slice(self, one: HloCollective) -> bool:
         """Whether devices use nothing of the result but their own slices."""
+        parts = self._parts(one)
+        return bool(parts) and all(part is not None and self._sliced_by(one, part) for part in parts)
+
+    def sliced_bytes(self, one: HloCollective) -> int:
+        """Bytes of those results of which devices use their own slices alone: XLA joins sums that it could scatter."""
+        parts = [part for part in self._parts(one) if part is not None]
+        sizes = {part.number: part.shapes[0].bytes for part in parts if self._sliced_by(one, part)}
+        others = {part.number for part in parts if not self._sliced_by(one, part)}
+        return sum(size for number, size in sizes.items() if number not in others)
+
+    def _sliced_by(self, one: HloCollective, part: HloOp) -> bool:
+        return self._sliced(one.computation, part, min(map(len, one.groups)), set())
+
+    def _parts(self, one: HloCollective) -> list[HloOp | None]:
+        """The arrays that the op makes; None for a use of several at once."""
         inner = self.program.computations[one.computation]
-        group = min(map(len, one.groups))
         op = one.op
         if op.opcode.endswith("-start"):
             done = inner.users.get(op.name, [])
             if len(done) != 1:
-                return False
+                return [None]
             op = done[0]
         if not op.type.startswith("("):
-            return self._sliced(one.computation, op, group, set())
-        parts = inner.users.get(op.name, [])
-        return bool(parts) and all(
-            part.opcode == "get-tuple-element" and self._sliced(one.computation, part, group, set()) for part in parts
-        )
+            return [op]
+        users = inner.users.get(op.name, [])
+        return [part if part.opcode == "get-tuple-element" else None for part in users]
 
     def _sliced(self, computation: str, op: HloOp, group: int, seen: set[tuple[str, str]]) -> bool:
         """Whether every use of an array is a device's slice."""

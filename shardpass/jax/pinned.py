@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jaxlib.mlir import ir
 
@@ -18,7 +18,9 @@ from shardpass.ir.walk import operation
 from shardpass.ir.written import bytecode
 from shardpass.jax.cache import Entry
 from shardpass.jax.scope import Pinning
-from shardpass.pinning.pin import Pins, pin_module
+
+if TYPE_CHECKING:
+    from shardpass.pinning.pin import Pins
 
 PINS = "shardpass.pins"  # on a module that is kept: what was pinned, as JSON
 _MARK = re.compile(r"shardpass_pin_([0-9a-f]{12})")
@@ -52,12 +54,14 @@ def pins_of(
 
     ``entry``: its place on disk. Raises as ``pin_module``.
     """
+    from shardpass.pinning import pin  # what pins is no part of what every program loads
+
     text = module.operation.get_asm(binary=True, enable_debug_info=False)
     key = hashlib.sha256(repr((pinning, machine)).encode() + text).hexdigest()
     if key not in _known:
         found = None if entry is None else _on_disk(entry, module.context)
         if found is None:
-            made, pins = pin_module(
+            made, pins = pin.pin_module(
                 module, machine=machine, verify=pinning.verify, most=pinning.trials, pipeline=pipeline
             )
             found = bytecode(made), pins
@@ -74,6 +78,8 @@ def _on_disk(entry: Entry, context: Any) -> tuple[bytes, Pins] | None:
     module = entry.find(context)
     if module is None:
         return None
+    from shardpass.pinning.pin import Pins
+
     try:
         with context:
             pins = Pins.from_json(get_text(module.operation, PINS) or "")

@@ -72,10 +72,10 @@ class Compiled:
         A sum of which each device keeps its slice alone is a reduce_scatter there, of half the bytes.
         """
         sums = np.zeros(self.devices, object)
-        for one, scattered in self._counted:
-            mine = one.by_device(self.devices) * one.times
-            sums += mine // 2 if scattered else mine
-        return int(max(sums))
+        for one, sliced in self._counted:
+            sums += one.by_device(self.devices) * one.times * (1 - sliced / 2)
+        most: int = round(max(sums))
+        return most
 
     def seconds(self, machine: Machine, borders: Sequence[int] = ()) -> float:
         """What the collectives take on ``machine``, one after the other, and then the work of a device.
@@ -84,23 +84,26 @@ class Compiled:
         ``cost.groups.seconds`` takes them.
         """
         total = machine.seconds(Work(self.flops, "f32", self.accessed))
-        for one, scattered in self._counted:
+        for one, sliced in self._counted:
             whole = max(one.received, default=0)
-            if whole:
-                size = max(map(len, one.groups))
-                groups = np.array([group for group in one.groups if len(group) == size], dtype=np.int64)
-                kind = ALL_TO_ALL if one.kind == "ragged_all_to_all" else REDUCE_SCATTER if scattered else one.kind
-                each = seconds(machine, kind, whole // 2 if scattered else whole, groups, borders)
-                total += one.times * each
+            size = max(map(len, one.groups))
+            groups = np.array([group for group in one.groups if len(group) == size], dtype=np.int64)
+            kind = ALL_TO_ALL if one.kind == "ragged_all_to_all" else one.kind
+            for each, part in ((kind, whole * (1 - sliced)), (REDUCE_SCATTER, whole * sliced / 2)):
+                total += one.times * seconds(machine, each, round(part), groups, borders)
         return total
 
     @cached_property
-    def _counted(self) -> list[tuple[HloCollective, bool]]:
-        """The collectives, and whether each is a sum of which devices keep slices alone."""
+    def _counted(self) -> list[tuple[HloCollective, float]]:
+        """The collectives, and of each sum the part of which devices keep slices alone."""
         program = read_program(self.hlo)
         slices = Slices(program)
         rows = (one for one in HloCollectives(program, self.devices).rows if one.counted)
-        return [(one, one.kind == ALL_REDUCE and slices.keeps_slice(one)) for one in rows]
+        found = []
+        for one in rows:
+            size = sum(shape.bytes for shape in one.op.results)
+            found.append((one, slices.sliced_bytes(one) / size if one.kind == ALL_REDUCE and size else 0.0))
+        return found
 
 
 class Verifier:

@@ -13,6 +13,7 @@ from jax.sharding import PartitionSpec as P
 import shardpass.jax as spj
 from shardpass.diagnostics import ShardpassError, collect
 from shardpass.jax import pinned as pinned_programs
+from shardpass.pinning import pin as pin_room
 
 
 @pytest.fixture
@@ -105,9 +106,9 @@ def test_a_method_is_pinned(mesh):
 def test_the_outcome_is_kept_for_the_next_program_alike(mesh, monkeypatch):
     x, w = arguments(mesh)
     made = []
-    original = pinned_programs.pin_module
+    original = pin_room.pin_module
     monkeypatch.setattr(pinned_programs, "_known", {})
-    monkeypatch.setattr(pinned_programs, "pin_module", lambda *a, **k: made.append(1) or original(*a, **k))
+    monkeypatch.setattr(pin_room, "pin_module", lambda *a, **k: made.append(1) or original(*a, **k))
     pinned = spj.pin(product, verify=False)
     pinned(x, w)
     pinned.report(x, w)
@@ -123,7 +124,7 @@ def test_a_program_that_cannot_be_decided_is_compiled_as_it_is(mesh, monkeypatch
 
     x, w = arguments(mesh)
     monkeypatch.setattr(pinned_programs, "_known", {})
-    monkeypatch.setattr(pinned_programs, "pin_module", fails)
+    monkeypatch.setattr(pin_room, "pin_module", fails)
     with pytest.warns(spj.FallbackWarning, match=r"SP614"):
         found = spj.pin(product)(x, w)
     np.testing.assert_allclose(found, product(np.asarray(x), np.asarray(w)), rtol=1e-5)

@@ -3,7 +3,7 @@
 import pytest
 
 from shardpass.diagnostics import ShardpassError
-from shardpass.report.hlo.verify import Verifier
+from shardpass.report.hlo.verify import Compiled, Verifier
 
 # y = x @ w, w whole: nothing is sent; with y gathered, each device gets 7 of 8 tiles of [8, 16] f32
 PROGRAM = """
@@ -65,3 +65,34 @@ def test_a_child_that_ends_is_replaced():
 def test_a_child_that_takes_too_long_is_ended():
     with Verifier(8, timeout=0.01) as verifier, pytest.raises(ShardpassError, match=r"more than 0 s"):
         verifier.build(SPLIT.encode())
+
+
+def test_sums_that_are_joined_and_sliced_are_scattered():
+    """Of two joined sums of [64, 64] and [16, 16] f32 over 8, each device keeps 8 rows of the first alone."""
+    hlo = """
+HloModule m, is_scheduled=true, num_partitions=8, entry_computation_layout={(f32[64,64]{1,0}, f32[16,16]{1,0})->(f32[8,64]{1,0}, f32[16,16]{1,0})}
+
+%add (a: f32[], b: f32[]) -> f32[] {
+  %a = f32[] parameter(0)
+  %b = f32[] parameter(1)
+  ROOT %sum = f32[] add(%a, %b)
+}
+
+ENTRY %main_spmd (p: f32[64,64], q: f32[16,16]) -> (f32[8,64], f32[16,16]) {
+  %p = f32[64,64]{1,0} parameter(0)
+  %q = f32[16,16]{1,0} parameter(1)
+  %both = (f32[64,64]{1,0}, f32[16,16]{1,0}) all-reduce(%p, %q), channel_id=1, replica_groups=[1,8]<=[8], use_global_device_ids=true, to_apply=%add
+  %first = f32[64,64]{1,0} get-tuple-element(%both), index=0
+  %second = f32[16,16]{1,0} get-tuple-element(%both), index=1
+  %device = u32[] partition-id()
+  %eight = u32[] constant(8)
+  %zero = u32[] constant(0)
+  %start = u32[] multiply(%device, %eight)
+  %slice = f32[8,64]{1,0} dynamic-slice(%first, %start, %zero), dynamic_slice_sizes={8,64}
+  ROOT %out = (f32[8,64]{1,0}, f32[16,16]{1,0}) tuple(%slice, %second)
+}
+"""  # noqa: E501  HLO is not wrapped
+    program = Compiled(hlo, 8, 0, 0, 0, 0, 0.0, 0.0)
+    first, second = 64 * 64 * 4, 16 * 16 * 4
+    assert program.bytes_received == 2 * (first + second) * 7 // 8
+    assert program.bytes_scattered == first * 7 // 8 + 2 * second * 7 // 8

@@ -1,0 +1,66 @@
+"""shardpass pin: a module with shardpass's decisions as sharding constraints, for XLA's own partitioner."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from shardpass.cli.common import (
+    MODULE_HELP,
+    add_machine,
+    argument_parser,
+    guarded,
+    read_module,
+    use_machine,
+    write_output,
+)
+
+DESCRIPTION = """Writes MODULE with shardpass's decisions as sharding constraints, in the notation that it has (sdy or
+mhlo.sharding), so that XLA's own partitioner follows them; and prints the constraints as JAX text on stderr. XLA
+compiles MODULE with and without them in a child process, and those are kept with which its program is cheapest and
+above the plain one in nothing. Lower with as_text(debug_info=True), so that constraints have their lines."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Returns the exit status: 0, 1 bad input, 2 bad usage."""
+    return guarded(_run, argv)
+
+
+def _run(argv: Sequence[str]) -> int:
+    parser = argument_parser("shardpass-pin", DESCRIPTION)
+    add = parser.add_argument
+    add("module", nargs="?", metavar="MODULE", help=MODULE_HELP)
+    add("-o", "--output", default="-", metavar="FILE", help="where the module is written (default: stdout)")
+    add("--no-verify", action="store_true", help="compile nothing: write all that shardpass decides")
+    add("--trials", type=_trials, default=40, metavar="N", help="compile at most N variants (default: 40)")
+    add_machine(parser)
+    add("--json", action="store_true", help="print what was pinned as JSON, in place of the module")
+    args = parser.parse_args(argv)
+    use_machine(args)
+    data, file = read_module(parser, args.module)
+
+    from shardpass.diagnostics import collect
+    from shardpass.ir.context import parse_module
+    from shardpass.pinning.pin import pin_module
+
+    module = parse_module(data, file)
+    with module.context:
+        with collect():
+            pinned, pins = pin_module(module, machine=args.machine, verify=not args.no_verify, most=args.trials)
+        if args.json:
+            print(pins.json())
+            return 0
+        print(pins, file=sys.stderr)
+        write_output(args.output, pinned.operation.get_asm(enable_debug_info=True))
+    return 0
+
+
+def _trials(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and int(text[:9]) > 0):
+        raise argparse.ArgumentTypeError(f"{text[:20]!r} is no number of variants: give a positive integer")
+    return int(text[:9])
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
