@@ -20,6 +20,7 @@ from shardpass.proving.relations.evaluate import Walk
 from shardpass.proving.relations.pieces import Content, full
 from shardpass.proving.relations.sides import Side
 from shardpass.proving.relations.terms import Term, Terms
+from shardpass.proving.scalars.proof import ElementProof
 from shardpass.proving.signature import sides
 from shardpass.proving.table import RULES
 from shardpass.proving.verdict import Finding, Verdict
@@ -44,9 +45,20 @@ def prove_modules(whole: Any, local: Any, *, refute: bool = True) -> Verdict:
     walk = Walk(terms, devices, _functions(local), RULES)
     walk.known_loops, walk.sides = known.loops, [*arguments, *results]
     found = walk.block(_body(local), [_argument(t, side, devices) for t, side in zip(inputs, arguments, strict=True)])
+    elements: ElementProof | None = None
     for index, (want, have, side) in enumerate(zip(wanted, found, results, strict=True)):
         why = differs(terms, want, have, side)
         if why is not None:
+            if elements is None:
+                elements = ElementProof(
+                    (_body(whole), _functions(whole), count),
+                    (_body(local), _functions(local)),
+                    arguments,
+                    results,
+                    devices,
+                )
+            if elements.proved(index):
+                continue
             finding = _finding(walk, known, local, index, want, why)
             shown = counterexample(whole, local) if refute else None
             if shown is None:
@@ -65,7 +77,9 @@ def _body(module: Any) -> Any:
 
 
 def _has_regions(module: Any) -> bool:
-    return any(custom_call_target(op) == TO_SHARD for op in every_op(module.operation))
+    return any(
+        custom_call_target(op) == TO_SHARD or op.name == "sdy.manual_computation" for op in every_op(module.operation)
+    )
 
 
 def _whole_argument(term: int, side: Side, devices: int) -> Content:

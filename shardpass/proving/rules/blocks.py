@@ -29,7 +29,13 @@ Labels = Sequence[object]
 def blockwise(
     site: Site, operands: Sequence[Labels], results: Sequence[Labels], key: Key, given: Sequence[Content] | None = None
 ) -> list[Content]:
-    """The results of an op whose dimensions are labelled; ``key`` says what the op does with what has no label."""
+    """The results of an op whose dimensions are labelled; ``key`` says what the op does with what has no label.
+
+    A site of scalar terms has a way of its own.
+    """
+    if not isinstance(site, Site):
+        found_there: list[Content] = site.labelled(operands, results, key)
+        return found_there
     contents = site.operands if given is None else given
     found = []
     for index, labels in enumerate(results):

@@ -36,8 +36,11 @@ class Groups:
         return int(self.members.shape[1])
 
 
-def groups_of(site: Site) -> Groups:
-    """Raises Unknown where the groups are not of devices, or leave a device out."""
+def groups_of(site: Any) -> Groups:
+    """The groups of the collective at ``site``, of either walk.
+
+    Raises Unknown where the groups are not of devices, or leave a device out.
+    """
     op = site.op
     handle = str(op.attributes["channel_handle"]) if "channel_handle" in op.attributes else ""
     if "handle = 0" in handle or not handle:

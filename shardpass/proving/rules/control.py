@@ -28,12 +28,12 @@ from shardpass.proving.relations.sides import Side
 from shardpass.proving.relations.terms import Term, Terms
 from shardpass.proving.rules.blocks import everything, leading_batch
 from shardpass.proving.rules.integers import known_numbers
-from shardpass.proving.rules.manual import alike, to_full, to_shard
+from shardpass.proving.rules.manual import alike, computation, to_full, to_shard
 from shardpass.proving.rules.movement import same
 
-_IDENTITIES = ("Sharding", "LayoutConstraint", "annotate_device_placement")
+IDENTITIES = ("Sharding", "LayoutConstraint", "annotate_device_placement")
 # calls of libraries that return the same for the same
-_PURE = (
+PURE = (
     "lapack_",
     "cusolver_",
     "cublas_",
@@ -55,22 +55,22 @@ def call(site: Site) -> list[Content]:
 
 def custom_call(site: Site) -> list[Content]:
     target = custom_call_target(site.op) or ""
-    if target in _IDENTITIES:
+    if target in IDENTITIES:
         return same(site)
     if target == TO_SHARD:
         return to_shard(site)
     if target == TO_FULL:
         return to_full(site)
-    if _has_effect(site.op):
+    if has_effect(site.op):
         raise Unknown(f"the custom call @{target} has effects")
     if target.startswith("lapack_"):
         return leading_batch(site)
-    if target.startswith(_PURE):
+    if target.startswith(PURE):
         return everything(site)
     raise Unknown(f"no rule knows the custom call @{target}")
 
 
-def _has_effect(op: Any) -> bool:
+def has_effect(op: Any) -> bool:
     return "has_side_effect" in op.attributes and str(op.attributes["has_side_effect"]) == "true"
 
 
@@ -286,7 +286,7 @@ def branches(site: Site) -> list[Content]:
     known = known_numbers(site.terms, which)
     if known is not None and (known == known[0]).all():
         return site.walk.block(blocks[_taken(site.op.name, int(known[0]), len(blocks))], [])
-    if any(_collective(block) for block in blocks) and not _alike_everywhere(which):
+    if any(collective_in(block) for block in blocks) and not _alike_everywhere(which):
         raise Unknown("devices that may choose differently meet a collective in a branch")
     rows = [site.walk.block(block, []) for block in blocks]
     found = []
@@ -307,7 +307,7 @@ def _taken(name: str, value: int, count: int) -> int:
     return value if 0 <= value < count else count - 1
 
 
-def _collective(block: Any) -> bool:
+def collective_in(block: Any) -> bool:
     names = ("all_gather", "all_reduce", "all_to_all", "reduce_scatter", "collective_permute", "collective_broadcast")
     return any(
         op.name in {f"stablehlo.{n}" for n in names} for top in block.operations for op in every_op(top.operation)
@@ -329,6 +329,7 @@ RULES: dict[str, Rule] = {
     "sdy.sharding_constraint": same,
     "sdy.propagation_barrier": same,
     "sdy.reshard": same,
+    "sdy.manual_computation": computation,
     "stablehlo.while": while_,
     "stablehlo.if": branches,
     "stablehlo.case": branches,

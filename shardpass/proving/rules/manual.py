@@ -1,4 +1,4 @@
-"""Manual regions of the whole program, in GSPMD's form: between their borders it is a program of each device.
+"""Manual regions of the whole program: between their borders it is a program of each device.
 
 The whole program is then walked for all devices at once. At the first border a device takes its tile of the whole
 value, at the second the tiles make up a whole value again, each tile from the first device that holds it.
@@ -6,55 +6,124 @@ value, at the second the tiles make up a whole value again, each tile from the f
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 
 from shardpass.diagnostics import ShardpassError
 from shardpass.ir.annotations import MANUAL, SHARDING, get_text
 from shardpass.ir.walk import operation
 from shardpass.proving.relations.evaluate import Site, Unknown, type_of
-from shardpass.proving.relations.pieces import Bools, Content, Ints
-from shardpass.sharding import Sharding, parse_sharding
+from shardpass.proving.relations.pieces import Bools, Content, Ints, Piece
+from shardpass.sharding import Mesh, Sharding, parse_sharding
+from shardpass.sharding.notations.sdy import mesh_or_device, parse_sdy
+
+
+def is_manual(text: str | None) -> bool:
+    """Whether a sharding is manual over some axes: of others each device of the region holds all."""
+    return text is not None and MANUAL.strip("{}") in text
 
 
 def to_shard(site: Site) -> list[Content]:
     (operand,) = site.operands
     owner = site.op.operands[0].owner
-    if get_text(site.op, SHARDING) != MANUAL or hasattr(owner, "arguments"):
-        raise Unknown("its region is manual over some axes only, or its operand has no sharding")
+    if not is_manual(get_text(site.op, SHARDING)) or hasattr(owner, "arguments"):
+        raise Unknown("its operand has no sharding")
     shape, _ = type_of(site.op.results[0])
-    offsets = _offsets(site, get_text(operation(owner), SHARDING), operand.shape, shape)
+    offsets = offsets_of(get_text(operation(owner), SHARDING), operand.shape, shape, site.devices)
+    return [site.result(cut_for(operand, offsets, shape))]
+
+
+def cut_for(operand: Content, offsets: Ints, shape: Sequence[int]) -> list[Piece | None]:
+    """The tiles of ``operand`` at ``offsets``."""
     limit = np.minimum(np.array(shape, np.int64), np.array(operand.shape, np.int64) - offsets)
-    return [site.result([p.moved(-offsets).boxed(np.zeros_like(limit), limit) for p in operand.pieces])]
+    return [p.moved(-offsets).boxed(np.zeros_like(limit), limit) for p in operand.pieces]
 
 
 def to_full(site: Site) -> list[Content]:
     (operand,) = site.operands
     shape, _ = type_of(site.op.results[0])
-    if get_text(operation(site.op.operands[0].owner), SHARDING) not in (MANUAL, None):
-        raise Unknown("its region is manual over some axes only")
-    offsets = _offsets(site, get_text(site.op, SHARDING), shape, operand.shape)
+    offsets = offsets_of(get_text(site.op, SHARDING), shape, operand.shape, site.devices)
+    return [site.result(put_together(operand, offsets, shape, site.devices))]
+
+
+def put_together(operand: Content, offsets: Ints, shape: Sequence[int], devices: int) -> list[Piece | None]:
+    """The whole value of tiles at ``offsets``, each from the first device that holds it."""
     _, first = np.unique(offsets, axis=0, return_index=True)
-    everyone = np.ones(site.devices, np.int64)
+    everyone = np.ones(devices, np.int64)
     end = np.array(shape, np.int64)
     return [
-        site.result(
-            [
-                p.taken(everyone * device).moved(offsets[device]).boxed(np.zeros_like(end), end)
-                for device in sorted(first.tolist())
-                for p in operand.pieces
-            ]
-        )
+        p.taken(everyone * device).moved(offsets[device]).boxed(np.zeros_like(end), end)
+        for device in sorted(first.tolist())
+        for p in operand.pieces
     ]
 
 
-def _offsets(site: Site, text: str | None, whole: tuple[int, ...], tile: tuple[int, ...]) -> Ints:
+def offsets_of(text: str | None, whole: tuple[int, ...], tile: tuple[int, ...], devices: int) -> Ints:
+    """Where each device's tile begins, [devices, rank]. Raises Unknown where the sharding has other tiles."""
     try:
         sharding = parse_sharding(text or "")
         if not isinstance(sharding, Sharding) or sharding.tile_shape(whole) != tile:
             raise Unknown("its tiles are not those of its sharding")
-        return np.asarray(sharding.tile_offsets(whole, site.devices), np.int64).reshape(site.devices, len(whole))
+        return np.asarray(sharding.tile_offsets(whole, devices), np.int64).reshape(devices, len(whole))
     except ShardpassError:
         raise Unknown("its sharding cannot be read") from None
+
+
+def computation(site: Site) -> list[Content]:
+    """A ``sdy.manual_computation``: the body on the tiles, and the whole values of what it returns."""
+    (block,) = site.op.regions[0].blocks
+    borders = Borders(site.op, site.devices)
+    tiles = []
+    for k, (operand, argument) in enumerate(zip(site.operands, block.arguments, strict=True)):
+        shape, element = type_of(argument)
+        offsets = borders.offsets("in_shardings", k, operand.shape, shape)
+        tiles.append(Content(shape, element, tuple(p for p in cut_for(operand, offsets, shape) if p is not None)))
+    found = []
+    for k, tile in enumerate(site.walk.block(block, tiles)):
+        shape, _ = type_of(site.op.results[k])
+        offsets = borders.offsets("out_shardings", k, shape, tile.shape)
+        found.append(site.result(put_together(tile, offsets, shape, site.devices), k))
+    return found
+
+
+class Borders:
+    """How the operands and results of a ``sdy.manual_computation`` are cut over its manual axes."""
+
+    def __init__(self, op: Any, devices: int) -> None:
+        self._op, self._devices = op, devices
+        self._manual = set(re.findall(r'"([^"]+)"', str(op.attributes["manual_axes"])))
+        self._meshes = meshes_around(op)
+
+    def offsets(self, name: str, index: int, whole: tuple[int, ...], tile: tuple[int, ...]) -> Ints:
+        """Where each device's tile begins. Raises Unknown where tiles are of another shape."""
+        rows = re.findall(r"<(@[^<>]*)>", str(self._op.attributes[name]))
+        try:
+            said = parse_sdy(f"#sdy.sharding<{rows[index]}>", self._meshes)
+            if said.mesh is None or said.mesh.size != self._devices:
+                raise Unknown("its mesh has another number of devices")
+            own = [tuple(axis for axis in axes if axis.name in self._manual) for axes in said.dims]
+            return offsets_of(str(Sharding.tiled(said.mesh, own)), whole, tile, self._devices)
+        except ShardpassError:
+            raise Unknown("its sharding cannot be read") from None
+
+
+def meshes_around(op: Any) -> dict[str, Mesh | int]:
+    """The meshes of the module that ``op`` is in."""
+    top = operation(op)
+    while top.parent is not None:
+        top = operation(top.parent)
+    found: dict[str, Mesh | int] = {}
+    for each in map(operation, top.regions[0].blocks[0].operations):
+        if each.name == "sdy.mesh":
+            text = str(each.attributes["mesh"])
+            axes = tuple((name, int(size)) for name, size in re.findall(r'"([^"]+)"=(\d+)', text))
+            ids = re.search(r"device_ids=\[([^\]]*)\]", text)
+            numbers = () if ids is None else tuple(int(n) for n in ids.group(1).split(","))
+            found[each.attributes["sym_name"].value] = mesh_or_device(axes, numbers)
+    return found
 
 
 def alike(content: Content) -> bool:

@@ -1,0 +1,114 @@
+"""Reductions by bodies of several ops: lists of the tuples that the body is given.
+
+The body is walked once on terms that nothing else has, so two bodies that compute the same are one. A result that is
+one reducer of its own operand is a list of that reducer. Where the last operand says which tuples count (a body that
+chooses by two truth values), those that do not count are left out, and the others are reduced by the body within.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+import numpy as np
+
+from shardpass.proving.relations.evaluate import Unknown
+from shardpass.proving.relations.pieces import Ints
+from shardpass.proving.scalars.lists import ragged
+from shardpass.proving.scalars.table import Scalars
+from shardpass.proving.scalars.walk import ScalarSite, Value
+
+Body = tuple[tuple[int, ...], Sequence[int], Sequence[int]]  # what it returns of two tuples
+
+
+def by_body(site: ScalarSite, rows: Sequence[Ints], starts: Sequence[Ints]) -> list[Ints]:
+    """The results of a reduction of the last dimension of ``rows``; ``starts`` have size 1 there."""
+    table, kinds = site.table, [v.element for v in site.operands[: len(rows)]]
+    matrix = [np.concatenate(pair, axis=-1) for pair in zip(rows, starts, strict=True)]
+    shape, depth = rows[0].shape[:-1], matrix[0].shape[-1]
+    count = prod(shape)
+    flat = [m.reshape(count, depth) for m in matrix]
+    counts = np.ones((count, depth), bool)
+    marked = _marked(site, kinds)
+    if marked and bool(table.known(flat[-1]).all()):
+        counts = table.values(flat[-1]) != 0
+        body, inner = marked, flat[:-1]
+    else:
+        body, inner = _walked(site, kinds, None), flat
+    some = np.asarray(counts.any(1))
+    found = []
+    for k, ids in enumerate(_reduced(table, kinds[: len(inner)], body, [i[some] for i in inner], counts[some])):
+        whole = table.fresh(("of nothing", site.walk.next_name(), site.walk.whole_terms, k), (count,))
+        whole[some] = ids
+        found.append(whole)
+    if len(inner) < len(rows):
+        found.append(table.integers(np.asarray(some, np.int64)))
+    return [ids.reshape(shape) for ids in found]
+
+
+def _reduced(table: Scalars, kinds: Sequence[str], body: Body, inner: Sequence[Ints], counts: Ints) -> list[Ints]:
+    returned, first, second = body
+    count = len(counts)
+    apart = [_reducer(table, kind, r, a, b) for kind, r, a, b in zip(kinds, returned, first, second, strict=True)]
+    at, column = np.nonzero(counts)
+    if all(name is not None for name in apart):
+        return [ragged(table, str(name), kind, at, ids[at, column], count)
+                for name, kind, ids in zip(apart, kinds, inner, strict=True)]  # fmt: skip
+    key = ("body", returned)
+    code = table.head(key)
+    tuples = table.rows(("tuple",), list(inner))
+    found = np.empty(count, np.int64)
+    for row in range(count):
+        own = [n for t, on in zip(tuples[row].tolist(), counts[row].tolist(), strict=True) if on
+               for n in _inner(table, t, code)]  # fmt: skip
+        start = int(tuples[row, -1])
+        starting = (start,) if counts[row, -1] else ()
+        table.spend(len(own))
+        found[row] = table.one(key, (*starting, *sorted(n for n in own if n != start)), code)
+    return [table.rows(("part", k), [found]) for k in range(len(inner))]
+
+
+def _inner(table: Scalars, number: int, code: int) -> Sequence[int]:
+    """The tuples that a tuple of the results of such a reduction was made of."""
+    parts = [table.terms[n] for n in table.terms[number][1]]
+    if all(key == ("part", k) for k, (key, _) in enumerate(parts)):
+        owners = {operands[0] for _, operands in parts}
+        if len(owners) == 1 and table.head_of(owner := owners.pop()) == code:
+            inner: Sequence[int] = table.terms[owner][1]
+            return inner
+    return [number]
+
+
+def _reducer(table: Scalars, kind: str, returned: int, first: int, second: int) -> str | None:
+    key, operands = table.terms[returned]
+    plain = isinstance(key, tuple) and len(key) == 2 and key[1] == kind and set(operands) == {first, second}
+    return str(key[0]) if plain and table.head_of(returned) > 2 else None
+
+
+def _walked(site: ScalarSite, kinds: Sequence[str], marks: tuple[int, int] | None) -> Body:
+    """What the body returns of two tuples of terms that nothing else has; ``marks``: their last elements."""
+    table, half = site.table, len(kinds)
+    own = [[table.one(("body's operand", side, k, kind)) for k, kind in enumerate(kinds)] for side in (0, 1)]
+    if marks is not None:
+        for row, mark in zip(own, marks, strict=True):
+            row[half - 1] = table.integer(mark)
+    values = [Value(np.full(site.devices, n, np.int64), kinds[k % half]) for k, n in enumerate([*own[0], *own[1]])]
+    given = site.walk.block(site.op.regions[0].blocks[0], values)
+    if any(v is None or (v.ids != v.ids[0]).any() for v in given):
+        raise Unknown("what its body computes is not known")
+    return tuple(int(v.ids[0]) for v in given if v is not None), own[0], own[1]
+
+
+def _marked(site: ScalarSite, kinds: Sequence[str]) -> Body | None:
+    """The body within, where the last operand says which of the two tuples count; None for other bodies."""
+    if len(kinds) < 2 or kinds[-1] != "i1":
+        return None
+    one = site.table.integer(1)
+    returned, first, second = _walked(site, kinds, (1, 0))
+    if returned != (*first[:-1], one):
+        return None
+    returned, _, second = _walked(site, kinds, (0, 1))
+    if returned != (*second[:-1], one):
+        return None
+    returned, first, second = _walked(site, kinds, (1, 1))
+    return (returned[:-1], first[:-1], second[:-1]) if returned[-1] == one else None

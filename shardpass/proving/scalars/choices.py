@@ -1,0 +1,169 @@
+"""Terms that an integer of the program chooses: a table from ranges of that integer to other terms.
+
+    choice(t; [0, 4) -> a, [4, 8) -> b, elsewhere -> 0)
+
+An index that is clamped, compared, shifted by a device's offset (with the wrap of its type) or selected by such is a
+choice too, between integers and ``t + c``; so a mask over a shifted index is a set of ranges of the index itself, and
+the row that a gather takes is a choice of rows. Choices by several integers are nested, the older integer outermost, so
+that equal ones are one term.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+
+from shardpass.proving.relations.pieces import Bools, Ints
+from shardpass.proving.rules.integers import is_integer, limits
+from shardpass.proving.scalars.table import Scalars
+
+Segments = list[tuple[int, int]]  # (the least number, the term from there on)
+CHOICE, FUNCTION = 1, 2  # heads: of terms, or of integers some of which are t + c
+_SHIFT = "t + c"
+
+
+def is_choice(table: Scalars, ids: Ints) -> Bools:
+    heads: Bools = table.heads(ids) == CHOICE
+    return heads
+
+
+def shift(table: Scalars, by: int) -> int:
+    """The child that says: the integer itself, and ``by`` more."""
+    return table.one((_SHIFT, by))
+
+
+def shift_of(table: Scalars, number: int) -> int | None:
+    key = table.terms[number][0]
+    return int(key[1]) if isinstance(key, tuple) and key[0] == _SHIFT else None
+
+
+def range_of(table: Scalars, base: int, element: str) -> tuple[int, int]:
+    """The numbers [lo, hi) that ``base`` may be: those of the type that it was made with."""
+    found = table.ranges.get(base)
+    if found is None:
+        low, high = limits(element)
+        found = table.ranges[base] = (low, high + 1)
+    return found
+
+
+def has_functions(element: str) -> bool:
+    return is_integer(element) and element not in ("ui64",)
+
+
+def segments(table: Scalars, number: int) -> tuple[int, Segments]:
+    """The integer that chooses, and the table."""
+    (_, base, starts), children = table.terms[number]
+    return base, list(zip(starts, children, strict=True))
+
+
+def function(table: Scalars, number: int, element: str) -> tuple[int | None, Segments]:
+    """Any integer as a function of one: (None, one segment) for known integers."""
+    if table.is_known(number):
+        return None, [(0, number)]
+    if table.head_of(number) in (CHOICE, FUNCTION):
+        base, rows = segments(table, number)
+        if all(table.is_known(c) or shift_of(table, c) is not None for _, c in rows):
+            return base, rows
+    low, _ = range_of(table, number, element)
+    return number, [(low, shift(table, 0))]
+
+
+def overlaid(table: Scalars, base: int, rows: Sequence[Segments]) -> list[tuple[int, int, list[int]]]:
+    """(lo, hi, the child of each of ``rows``) for each range in which none changes."""
+    low, high = table.ranges[base]
+    cuts = sorted({low, *(start for row in rows for start, _ in row if low < start < high)})
+    starts = [[start for start, _ in row] for row in rows]
+    table.spend(len(cuts) * len(rows))
+    found = []
+    for lo, hi in zip(cuts, [*cuts[1:], high], strict=True):
+        children = [row[max(bisect_right(first, lo) - 1, 0)][1] for row, first in zip(rows, starts, strict=True)]
+        found.append((lo, hi, children))
+    return found
+
+
+def made(table: Scalars, base: int, rows: Segments) -> int:
+    """The term of a table whose children are no choices by older integers, or ``t + c``."""
+    _, high = table.ranges[base]
+    kept: Segments = []
+    for (start, child), end in zip(rows, [*(s for s, _ in rows[1:]), high], strict=True):
+        by = shift_of(table, child)
+        one = child if by is None or end - start > 1 else table.integer(start + by)
+        if not kept or kept[-1][1] != one:
+            kept.append((start, one))
+    if len(kept) == 1:
+        by = shift_of(table, kept[0][1])
+        if by is None:
+            return kept[0][1]
+        if by == 0:
+            return base
+    some = any(shift_of(table, c) is not None for _, c in kept)
+    return table.one(
+        ("choice", base, tuple(s for s, _ in kept)), tuple(c for _, c in kept), FUNCTION if some else CHOICE
+    )
+
+
+def _top(table: Scalars, number: int) -> int | None:
+    return int(table.terms[number][0][1]) if table.head_of(number) == CHOICE else None
+
+
+def at(table: Scalars, number: int, base: int, value: int) -> int:
+    """``number`` where ``base`` is ``value``."""
+    if _top(table, number) != base:
+        return number
+    _, rows = segments(table, number)
+    return rows[max(bisect_right([s for s, _ in rows], value) - 1, 0)][1]
+
+
+def chosen(table: Scalars, base: int, rows: Segments) -> int:
+    """The term of a table of any terms."""
+    table.spend(len(rows))
+    tops = [t for _, c in rows if (t := _top(table, c)) is not None]
+    older = min(tops, default=base + 1)
+    if older > base:
+        return made(table, base, rows)
+    if older == base:
+        parts = [segments(table, c)[1] for _, c in rows if _top(table, c) == base]
+        flat = [(lo, at(table, c, base, lo)) for lo, _, (c, *_) in overlaid(table, base, [rows, *parts])]
+        return chosen(table, base, flat)
+    parts = [segments(table, c)[1] for _, c in rows if _top(table, c) == older]
+    outer = [
+        (lo, chosen(table, base, [(s, at(table, c, older, lo)) for s, c in rows]))
+        for lo, _, _ in overlaid(table, older, parts)
+    ]
+    return chosen(table, older, outer)
+
+
+def joined(table: Scalars, atoms: list[int], reduce: Callable[[list[int]], int]) -> int:
+    """The reduction of ``atoms``, some of them choices: those by one integer are one choice of reductions."""
+    groups: dict[int, list[int]] = {}
+    for atom in atoms:
+        base = _top(table, atom)
+        if base is not None:
+            groups.setdefault(base, []).append(atom)
+    base = next((b for b in sorted(groups) if len(groups[b]) > 1), None)
+    if base is None:
+        return -1
+    own = groups[base]
+    rows = [segments(table, a)[1] for a in own]
+    merged = chosen(table, base, [(lo, reduce(children)) for lo, _, children in overlaid(table, base, rows)])
+    rest = list(atoms)
+    for atom in own:
+        rest.remove(atom)
+    return reduce([*rest, merged])
+
+
+def picked(table: Scalars, which: int, element: str, options: Callable[[int], int]) -> int:
+    """``options(value)`` for the value that the integer ``which`` has. Of ``t + c``, each value is one option."""
+    base, rows = function(table, which, element)
+    if base is None:
+        return options(table.number(which))
+    _, high = table.ranges[base]
+    found: Segments = []
+    for (start, child), end in zip(rows, [*(s for s, _ in rows[1:]), high], strict=True):
+        by = shift_of(table, child)
+        if by is None:
+            found.append((start, options(table.number(child))))
+            continue
+        table.spend(end - start)
+        found += [(value, options(value + by)) for value in range(start, end)]
+    return chosen(table, base, found)

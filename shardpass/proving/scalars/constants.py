@@ -1,0 +1,113 @@
+"""Constants as scalar terms: integers by their value, others by their bits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from shardpass.element_types import element_type
+from shardpass.ir.tensors import splat_text
+from shardpass.proving.relations.elements import _bounds, _infinities
+from shardpass.proving.relations.evaluate import Unknown
+from shardpass.proving.relations.pieces import Ints
+from shardpass.proving.rules.integers import is_integer
+from shardpass.proving.scalars.table import Scalars
+
+_TRUTH = {"true": True, "false": False}
+
+
+def constant(table: Scalars, op: Any, shape: Sequence[int], element: str) -> Ints:
+    """The numbers of a ``stablehlo.constant``'s elements."""
+    text = splat_text(op)
+    if text is not None:
+        return np.broadcast_to(np.int64(splat(table, text, element)), tuple(shape)).copy()
+    try:
+        array = np.ascontiguousarray(np.array(op.attributes["value"])).reshape(tuple(shape))
+    except (TypeError, ValueError):
+        raise Unknown("its elements are of a type that NumPy has not") from None
+    return of_array(table, array, element)
+
+
+def of_array(table: Scalars, array: Any, element: str) -> Ints:
+    if element == "i1":
+        return table.integers(array.astype(bool).astype(np.int64))
+    if is_integer(element):
+        if element == "ui64" and array.size and array.max() > 2**63 - 1:
+            raise Unknown("its elements are greater than 2**63")
+        return table.integers(array.astype(np.int64))
+    array = np.ascontiguousarray(array)
+    count = array.itemsize
+    flat = [array.tobytes()[i : i + count] for i in range(0, array.nbytes, count)]
+    return np.array([table.one(("constant", element, bits)) for bits in flat], np.int64).reshape(array.shape)
+
+
+def splat(table: Scalars, text: str, element: str) -> int:
+    if text in _TRUTH:
+        return table.integer(int(_TRUTH[text]))
+    if is_integer(element):
+        value = int(text, 0)
+        if value > 2**63 - 1:
+            raise Unknown("its elements are greater than 2**63")
+        return table.integer(value)
+    dtype = element_type(element).dtype
+    number = _number(text, dtype)
+    if number is None:
+        return table.one(("constant of text", element, text))
+    return int(of_array(table, number.reshape(1), element)[0])
+
+
+def _number(text: str, dtype: Any) -> Any:
+    """The number that MLIR writes as ``text``: decimal, bits in hexadecimal, or a pair of such."""
+    try:
+        if text.startswith("("):
+            parts = [float(x) for x in text.strip("()").split(",")]
+            return np.array(complex(*parts), dtype)
+        if text.startswith("0x"):
+            size = np.dtype(dtype).itemsize
+            return np.frombuffer(bytes.fromhex(text[2:].zfill(2 * size))[::-1], dtype)[:1].reshape(())
+        return np.array(float(text)).astype(dtype)
+    except (ValueError, TypeError, OverflowError):
+        return None
+
+
+def float_of(table: Scalars, number: int, element: str) -> float | None:
+    """The number that a constant of a real float type is; None for other terms."""
+    key = table.terms[number][0]
+    if not isinstance(key, tuple) or key[0] != "constant" or element.startswith("complex"):
+        return None
+    return float(np.frombuffer(key[2], element_type(element).dtype)[0])
+
+
+def whole_number(table: Scalars, value: int, element: str) -> int | None:
+    """The integer ``value`` as a float; None where that would round."""
+    array = np.array([value]).astype(element_type(element).dtype)
+    if element.startswith("complex") or abs(value) > 2**53 or int(array.astype(np.float64)[0]) != value:
+        return None
+    return int(of_array(table, array, element)[0])
+
+
+def identity(table: Scalars, name: str, element: str) -> int:
+    """The element that changes no reduction by ``name``. Raises Unknown where there is none."""
+    known = identities(table, name, element)
+    if not len(known):
+        raise Unknown(f"{name} of {element} has no identity")
+    return int(known[0])
+
+
+def identities(table: Scalars, name: str, element: str) -> Ints:
+    """All elements that change no reduction, the usual one first."""
+    if is_integer(element):
+        low, high = (0, 1) if element == "i1" else _bounds(element, None)
+        ones = high if low == 0 else -1
+        known = {"add": 0, "multiply": 1, "maximum": low, "minimum": high, "or": 0, "and": ones, "xor": 0}
+        value = known.get(name)
+        return np.array([] if value is None or value > 2**63 - 1 else [table.integer(value)], np.int64)
+    dtype = element_type(element).dtype
+    if dtype is None:
+        return np.array([], np.int64)
+    values: list[Any] = {"add": [0.0, -0.0], "multiply": [1.0]}.get(name, [])
+    if name in ("maximum", "minimum") and _infinities(dtype, True):
+        values = [-np.inf if name == "maximum" else np.inf]
+    return np.array([int(of_array(table, np.array([v]).astype(dtype), element)[0]) for v in values], np.int64)

@@ -1,0 +1,189 @@
+"""Elementwise ops on scalar terms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from shardpass.ir.tensors import enum_word, ints
+from shardpass.proving.relations.pieces import Ints
+from shardpass.proving.rules.elementwise import BINARY, CHLO, UNARY, key_of
+from shardpass.proving.rules.integers import is_integer
+from shardpass.proving.scalars.constants import whole_number
+from shardpass.proving.scalars.integers import applied, compared, converted, selected
+from shardpass.proving.scalars.lists import reduced
+from shardpass.proving.scalars.table import Scalars, distinct
+from shardpass.proving.scalars.walk import ScalarRule, ScalarSite, Value
+
+LISTS = ("add", "multiply", "maximum", "minimum", "and", "or", "xor")
+
+
+def each(columns: Sequence[Ints], rule: Callable[..., int]) -> Ints:
+    """``rule`` of each different row of ``columns``."""
+    flat = [np.asarray(c).ravel() for c in columns]
+    if not len(flat[0]):
+        return np.zeros(columns[0].shape, np.int64)
+    first, inverse = distinct(flat)
+    rows = np.stack([c[first] for c in flat], axis=1).tolist()
+    return np.array([rule(*row) for row in rows], np.int64)[inverse].reshape(columns[0].shape)
+
+
+def spread(site: ScalarSite, value: Value, shape: Sequence[int]) -> Ints:
+    """The elements of a scalar, or of a value with dimensions in front left out, as those of ``shape``."""
+    front = len(shape) - value.rank
+    if any(n not in (1, m) for n, m in zip(value.shape, shape[front:], strict=True)):
+        return value.ids  # named dimensions say where they go
+    ids = value.ids.reshape(site.devices, *([1] * front), *value.shape)
+    return np.broadcast_to(ids, (site.devices, *shape))
+
+
+def elementwise(site: ScalarSite) -> list[Value]:
+    return _op(site, site.op.name.split(".")[-1], [spread(site, v, site.shape()) for v in site.operands])
+
+
+def stretched(site: ScalarSite) -> list[Value]:
+    """CHLO's ops that stretch their operands."""
+    name, shape = site.op.name.split(".broadcast_")[1], site.shape()
+    columns = [spread(site, v, shape) for v in site.operands]
+    if "broadcast_dimensions" in site.op.attributes:  # of the operand of lower rank
+        dims = ints(site.op.attributes["broadcast_dimensions"])
+        for k, value in enumerate(site.operands):
+            if value.rank == len(dims) < len(shape):
+                wide = [1] * len(shape)
+                for size, dim in zip(value.shape, dims, strict=True):
+                    wide[dim] = size
+                columns[k] = np.broadcast_to(value.ids.reshape(site.devices, *wide), (site.devices, *shape))
+    return _op(site, name, columns, f"stablehlo.{name}")
+
+
+def _op(site: ScalarSite, name: str, columns: list[Ints], as_op: str = "") -> list[Value]:
+    element = site.element()
+    kinds = tuple(v.element for v in site.operands)
+    key = (as_op, (), element, kinds) if as_op else key_of(site.op, element, kinds)
+    return [site.result(op_of(site.table, name, element, columns, key, kinds))]
+
+
+def op_of(table: Scalars, name: str, element: str, columns: list[Ints], key: object, kinds: Sequence[str]) -> Ints:
+    if is_integer(element) and all(is_integer(k) for k in kinds):
+        return each(columns, lambda *row: _integer(table, name, element, row, key))
+    return _other(table, name, element, columns, key)
+
+
+def _integer(table: Scalars, name: str, element: str, row: tuple[int, ...], key: object) -> int:
+    found = applied(table, name, element, row)
+    if found is not None:
+        return found
+    columns = [np.array([n], np.int64) for n in row]
+    if name == "clamp" and table.is_known(row[0]) and table.is_known(row[2]):
+        inner = op_of(table, "maximum", element, columns[:2], key, (element,) * 2)
+        return int(op_of(table, "minimum", element, [inner, columns[2]], key, (element,) * 2)[0])
+    return int(_other(table, name, element, columns, key)[0])
+
+
+def _other(table: Scalars, name: str, element: str, columns: list[Ints], key: object) -> Ints:
+    """Sums and the like as lists; differences as sums."""
+    if name == "subtract" and element != "i1":
+        columns = [columns[0], negated(table, element, columns[1])]
+        name = "add"
+    if name == "negate":
+        return negated(table, element, columns[0])
+    if name in LISTS:
+        return reduced(table, name, element, np.stack(columns, axis=-1))
+    return table.rows(key, columns)
+
+
+def negated(table: Scalars, element: str, ids: Ints) -> Ints:
+    key, code = ("negated", element), table.head(("add", element))
+
+    def one(number: int) -> int:
+        if is_integer(element):
+            found = applied(table, "negate", element, (number,))
+            if found is not None:
+                return found
+        own, inner = table.terms[number]
+        if own == key:
+            return int(inner[0])
+        if table.head_of(number) == code:  # of a sum, the sum of the negatives
+            return int(reduced(table, "add", element, np.array([[one(n) for n in inner]], np.int64))[0])
+        return table.one(key, (number,))
+
+    return each([ids], one)
+
+
+def select(site: ScalarSite) -> list[Value]:
+    columns = [spread(site, v, site.shape()) for v in site.operands]
+    return [site.result(each(columns, lambda *row: selected(site.table, *row)))]
+
+
+def compare(site: ScalarSite) -> list[Value]:
+    x, y = site.operands
+    direction = enum_word(site.op.attributes["comparison_direction"])
+    kind = enum_word(site.op.attributes["compare_type"]) if "compare_type" in site.op.attributes else ""
+    key = ("compare", direction, kind, x.element)
+    if not is_integer(x.element):
+        return [site.result(site.table.rows(key, [x.ids, y.ids]))]
+
+    def one(a: int, b: int) -> int:
+        found = compared(site.table, direction, x.element, a, b)
+        return site.table.one(key, (a, b)) if found is None else found
+
+    return [site.result(each([x.ids, y.ids], one))]
+
+
+def convert(site: ScalarSite) -> list[Value]:
+    (operand,) = site.operands
+    old, new = operand.element, site.element()
+    return [site.result(as_type(site.table, operand.ids, old, new))]
+
+
+def as_type(table: Scalars, ids: Ints, old: str, new: str) -> Ints:
+    if old == new:
+        return ids
+    key = ("convert", new, old)
+
+    def one(number: int) -> int:
+        found = None
+        if is_integer(old) and is_integer(new):
+            found = converted(table, old, new, number, wraps=False)
+        elif is_integer(old) and table.is_known(number) and not new.startswith("complex"):
+            found = whole_number(table, table.number(number), new)
+        return table.one(key, (number,)) if found is None else found
+
+    return each([ids], one)
+
+
+def bitcast(site: ScalarSite) -> list[Value]:
+    """Of one width, there and back again is the operand; of several, of all parts of an element."""
+    (operand,) = site.operands
+    old, new, table = operand.element, site.element(), site.table
+    if site.shape() == operand.shape:
+        return [site.result(each([operand.ids], lambda number: _bits(table, number, old, new)))]
+    key = ("bits", new, old)
+    if len(site.shape()) < operand.rank:
+        return [site.result(table.rows(key, [operand.ids[..., k] for k in range(operand.shape[-1])]))]
+    places = table.integers(np.arange(site.shape()[-1], dtype=np.int64))
+    wide = np.broadcast_to(operand.ids[..., None], (site.devices, *site.shape()))
+    return [site.result(table.rows(key, [wide, np.broadcast_to(places, wide.shape)]))]
+
+
+def _bits(table: Scalars, number: int, old: str, new: str) -> int:
+    if is_integer(old) and is_integer(new):
+        found = converted(table, old, new, number, wraps=True)
+        if found is not None:
+            return found
+    (own, inner) = table.terms[number]
+    if own == ("bits", old, new):
+        return int(inner[0])
+    return table.one(("bits", new, old), (number,))
+
+
+RULES: dict[str, ScalarRule] = {
+    **{f"stablehlo.{name}": elementwise for name in (*UNARY, *BINARY, "clamp")},
+    **{f"chlo.{name}": elementwise for name in CHLO},
+    **{f"chlo.broadcast_{name}": stretched for name in BINARY},
+    "stablehlo.select": select,
+    "stablehlo.compare": compare,
+    "stablehlo.convert": convert,
+    "stablehlo.bitcast_convert": bitcast,
+}

@@ -1,0 +1,127 @@
+"""Reductions of scalar terms whose order is open: a sorted list of what is reduced, identities left out.
+
+Example: (a + b) + (c + 0) is the list [a, b, c] of add; max(a, max(a, b)) is [a, b] of maximum. Integers in a list are
+computed. Choices by one integer in a list are one choice of lists, so the rows that devices gather of their parts of a
+table are one row of the whole table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from shardpass.element_types import element_type
+from shardpass.proving.relations.elements import _bounds
+from shardpass.proving.relations.pieces import Ints
+from shardpass.proving.rules.integers import is_integer
+from shardpass.proving.scalars.choices import is_choice, joined
+from shardpass.proving.scalars.constants import identities, identity
+from shardpass.proving.scalars.table import Scalars
+
+ONCE = ("maximum", "minimum", "and", "or")
+_COMPUTE: Mapping[str, Callable[[int, int], int]] = {
+    "add": lambda x, y: x + y,
+    "multiply": lambda x, y: x * y,
+    "maximum": max,
+    "minimum": min,
+    "and": lambda x, y: x & y,
+    "or": lambda x, y: x | y,
+    "xor": lambda x, y: x ^ y,
+}
+
+
+def computes(element: str) -> bool:
+    return is_integer(element) and element != "ui64"
+
+
+def reduced(table: Scalars, name: str, element: str, matrix: Ints) -> Ints:
+    """The reduction by ``name`` of the last dimension of ``matrix``."""
+    shape = matrix.shape[:-1]
+    count = int(np.prod(shape, dtype=np.int64))
+    rows = np.repeat(np.arange(count), matrix.shape[-1])
+    return ragged(table, name, element, rows, matrix.ravel(), count).reshape(shape)
+
+
+def ragged(table: Scalars, name: str, element: str, rows: Ints, atoms: Ints, count: int) -> Ints:
+    """For each of ``count`` rows the reduction of those of ``atoms`` whose entry in ``rows`` is it."""
+    if element == "i1":
+        name = {"add": "or", "multiply": "and"}.get(name, name)
+    table.spend(len(atoms))
+    code = table.head((name, element))
+    rows, atoms = _flat(table, code, rows, atoms)
+    away = np.isin(atoms, identities(table, name, element))
+    rows, atoms = rows[~away], atoms[~away]
+    if computes(element) and name in _COMPUTE:
+        rows, atoms = _computed(table, name, element, rows, atoms)
+    order = np.lexsort((atoms, rows))
+    rows, atoms = rows[order], atoms[order]
+    if name in ONCE and len(rows):
+        keep = np.ones(len(rows), bool)
+        keep[1:] = (rows[1:] != rows[:-1]) | (atoms[1:] != atoms[:-1])
+        rows, atoms = rows[keep], atoms[keep]
+    bounds = np.searchsorted(rows, np.arange(count + 1))
+    several = np.bincount(rows[is_choice(table, atoms)], minlength=count) > 1
+    found, cache, ends = np.empty(count, np.int64), dict[bytes, int](), bounds.tolist()
+    for row in range(count):
+        part = atoms[ends[row] : ends[row + 1]]
+        key = part.tobytes()
+        number = cache.get(key)
+        if number is None:
+            number = cache[key] = _list(table, name, element, code, part, bool(several[row]))
+        found[row] = number
+    return found
+
+
+def _flat(table: Scalars, code: int, rows: Ints, atoms: Ints) -> tuple[Ints, Ints]:
+    """Lists of the same reducer in lists are part of these."""
+    nested = np.flatnonzero(table.heads(atoms) == code)
+    if not len(nested):
+        return rows, atoms
+    inner = [table.terms[int(a)][1] for a in atoms[nested]]
+    keep = np.ones(len(atoms), bool)
+    keep[nested] = False
+    sizes = [len(i) for i in inner]
+    table.spend(sum(sizes))
+    more = np.array([x for i in inner for x in i], np.int64)
+    return np.concatenate([rows[keep], np.repeat(rows[nested], sizes)]), np.concatenate([atoms[keep], more])
+
+
+def _computed(table: Scalars, name: str, element: str, rows: Ints, atoms: Ints) -> tuple[Ints, Ints]:
+    known = np.flatnonzero(table.known(atoms))
+    if not len(known):
+        return rows, atoms
+    totals: dict[int, int] = {}
+    for row, value in zip(rows[known].tolist(), table.values(atoms[known]).tolist(), strict=True):
+        totals[row] = _COMPUTE[name](totals[row], value) if row in totals else value
+    keep = np.ones(len(atoms), bool)
+    keep[known] = False
+    neutral = identity(table, name, element)
+    numbers = [(row, table.integer(wrap(total, element))) for row, total in totals.items()]
+    numbers = [(row, number) for row, number in numbers if number != neutral]
+    more_rows, more = (np.array([pair[k] for pair in numbers], np.int64) for k in (0, 1))
+    return np.concatenate([rows[keep], more_rows]), np.concatenate([atoms[keep], more])
+
+
+def wrap(value: int, element: str) -> int:
+    if element == "i1":
+        return value & 1
+    low, high = _bounds(element, element_type(element).dtype)
+    return (value - low) % (high - low + 1) + low
+
+
+def _list(table: Scalars, name: str, element: str, code: int, part: Ints, choices: bool) -> int:
+    if len(part) == 0:
+        return identity(table, name, element)
+    if len(part) == 1:
+        return int(part[0])
+    if choices:
+        found = joined(table, part.tolist(), lambda atoms: one(table, name, element, atoms))
+        if found >= 0:
+            return found
+    return table.one((name, element), tuple(part.tolist()), code)
+
+
+def one(table: Scalars, name: str, element: str, atoms: list[int]) -> int:
+    """The reduction of ``atoms`` alone."""
+    return int(ragged(table, name, element, np.zeros(len(atoms), np.int64), np.array(atoms, np.int64), 1)[0])

@@ -1,0 +1,174 @@
+"""Gathers and scatters: at known positions elements move; at others they are choices by the indices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import prod
+
+import numpy as np
+from jaxlib.mlir.dialects import stablehlo as hlo
+
+from shardpass.ir.tensors import ints
+from shardpass.ir.walk import operation
+from shardpass.proving.relations.evaluate import Unknown
+from shardpass.proving.relations.pieces import Ints
+from shardpass.proving.rules.contraction import reducer_of
+from shardpass.proving.scalars.constants import identity
+from shardpass.proving.scalars.integers import at_most, compared, selected
+from shardpass.proving.scalars.lists import ragged
+from shardpass.proving.scalars.moves import positioned
+from shardpass.proving.scalars.walk import ScalarRule, ScalarSite, Value
+
+
+def _vectors(indices: Value, dim: int, device: int) -> tuple[Ints, tuple[int, ...]]:
+    """The index vectors of a device, [positions, components], and the shape of the positions."""
+    ids = indices.ids[device]
+    ids = ids[..., None] if dim == indices.rank else np.moveaxis(ids, dim, -1)
+    return ids.reshape(-1, ids.shape[-1]), ids.shape[:-1]
+
+
+def gather(site: ScalarSite) -> list[Value]:
+    operand, indices = site.operands
+    numbers = hlo.GatherDimensionNumbers(site.op.attributes["dimension_numbers"])
+    sizes, shape = ints(site.op.attributes["slice_sizes"]), site.shape()
+    offset, rows = list(numbers.offset_dims), list(numbers.start_index_map)
+    batching = list(numbers.operand_batching_dims)
+    dropped = sorted([*numbers.collapsed_slice_dims, *batching])
+    along = list(numbers.start_indices_batching_dims)
+    vector = numbers.index_vector_dim
+    found = []
+    for device in range(site.devices):
+        vectors, places = _vectors(indices, vector, device)
+        source = operand.ids[device]
+        windows = []
+        for at, place in zip(vectors, np.ndindex(*places), strict=True):
+            start = np.array(
+                [
+                    _clamped(site, indices.element, n, operand.shape[d] - sizes[d])
+                    for n, d in zip(at.tolist(), rows, strict=True)
+                ],
+                np.int64,
+            )
+            fixed = {b: place[d - (d > vector)] for b, d in zip(batching, along, strict=True)}
+
+            def cut(where: Sequence[int], fixed: dict[int, int] = fixed, source: Ints = source) -> Ints:
+                first = [fixed.get(d, 0) for d in range(operand.rank)]
+                for d, s in zip(rows, where, strict=True):
+                    first[d] = s
+                part = source[tuple(slice(f, f + n) for f, n in zip(first, sizes, strict=True))]
+                return part.reshape([n for d, n in enumerate(sizes) if d not in dropped])
+
+            site.table.spend(prod(sizes))
+            windows.append(positioned(site.table, start, cut))
+        window = [n for d, n in enumerate(sizes) if d not in dropped]
+        ids = np.stack(windows).reshape(*places, *window) if windows else np.zeros((*places, *window), np.int64)
+        batch = [d for d in range(len(shape)) if d not in offset]
+        found.append(ids.transpose(np.argsort([*batch, *offset])) if ids.ndim else ids)
+    return [site.result(np.stack(found))]
+
+
+def _clamped(site: ScalarSite, element: str, number: int, most: int) -> int:
+    found = at_most(site.table, element, number, most)
+    if found < 0:
+        raise Unknown("its indices are of a type without bounds")
+    return found
+
+
+def _body(site: ScalarSite) -> str | None:
+    """The reducer of a scatter; None where an update takes the place of what was there."""
+    block = site.op.regions[0].blocks[0]
+    *inner, end = [operation(op) for op in block.operations]
+    if not inner and list(end.operands) == [block.arguments[1]]:
+        return None
+    return reducer_of(site.op.regions[0])
+
+
+def scatter(site: ScalarSite) -> list[Value]:
+    if len(site.operands) != 3:
+        raise Unknown("it scatters several operands at once")
+    name = _body(site)
+    operand, indices, updates = site.operands
+    found = []
+    for device in range(site.devices):
+        base = operand.ids[device].ravel()
+        if name is None:
+            flat = base.tolist()
+            for row, update, at, inside in _writes(site, operand, indices, updates, device):
+                flat[at] = update if row is None else selected(site.table, inside, update, flat[at])
+            ids = np.array(flat, np.int64)
+        else:
+            neutral = identity(site.table, name, operand.element)
+            to, more = list(range(len(base))), base.tolist()
+            for row, update, at, inside in _writes(site, operand, indices, updates, device):
+                to.append(at)
+                more.append(update if row is None else selected(site.table, inside, update, neutral))
+            ids = ragged(site.table, name, operand.element, np.array(to), np.array(more, np.int64), len(base))
+        found.append(ids.reshape(operand.shape))
+    return [site.result(np.stack(found))]
+
+
+def _writes(
+    site: ScalarSite, operand: Value, indices: Value, updates: Value, device: int
+) -> Iterator[tuple[int | None, int, int, int]]:
+    """(None where the place is known, the update, the place, the condition) for each update, in their order."""
+    table = site.table
+    numbers = hlo.ScatterDimensionNumbers(site.op.attributes["scatter_dimension_numbers"])
+    windows, inserted = list(numbers.update_window_dims), list(numbers.inserted_window_dims)
+    batching, rows = list(numbers.input_batching_dims), list(numbers.scattered_dims_to_operand_dims)
+    along, vector = list(numbers.scatter_indices_batching_dims), numbers.index_vector_dim
+    vectors, places = _vectors(indices, vector, device)
+    batch = [d for d in range(updates.rank) if d not in windows]
+    own = [d for d in range(operand.rank) if d not in inserted and d not in batching]
+    values = updates.ids[device].transpose([*batch, *windows]).reshape(len(vectors), -1)
+    window = [updates.shape[d] for d in windows]
+    strides = [prod(operand.shape[d + 1 :]) for d in range(operand.rank)]
+    for at, place, row in zip(vectors, np.ndindex(*places), values, strict=True):
+        fixed = {b: place[d - (d > vector)] for b, d in zip(batching, along, strict=True)}
+        for inner, update in zip(np.ndindex(*window), row.tolist(), strict=True):
+            first = [fixed.get(d, 0) for d in range(operand.rank)]
+            for d, k in zip(own, inner, strict=True):
+                first[d] += k
+            table.spend(1)
+            for offset, condition in _hits(site, indices.element, at.tolist(), [first[d] for d in rows],
+                                           [operand.shape[d] for d in rows]):  # fmt: skip
+                index = list(first)
+                for d, k in zip(rows, offset, strict=True):
+                    index[d] = k
+                to = sum(i * s for i, s in zip(index, strides, strict=True))
+                yield (None if condition < 0 else 0), update, to, condition
+
+
+def _hits(
+    site: ScalarSite, element: str, at: Sequence[int], shift: Sequence[int], sizes: Sequence[int]
+) -> Iterator[tuple[tuple[int, ...], int]]:
+    """The positions that an update may go to, each with the condition on which it does; -1: it does."""
+    table = site.table
+    if not at:
+        yield (), -1
+        return
+    head, *rest = at
+    if table.is_known(head):
+        options = [(table.number(head) + shift[0], -1)]
+        options = [(k, c) for k, c in options if 0 <= k < sizes[0]]
+    else:
+        options = []
+        for k in range(sizes[0]):
+            condition = compared(table, "EQ", element, head, table.integer(k - shift[0]))
+            if condition is None:
+                raise Unknown("its indices are of a type without bounds")
+            if table.is_known(condition):
+                if table.number(condition):
+                    options.append((k, -1))
+                continue
+            options.append((k, condition))
+    for k, condition in options:
+        for others, more in _hits(site, element, rest, shift[1:], sizes[1:]):
+            both = condition if more < 0 else more if condition < 0 else _both(site, condition, more)
+            yield (k, *others), both
+
+
+def _both(site: ScalarSite, one: int, other: int) -> int:
+    return selected(site.table, one, other, site.table.integer(0))
+
+
+RULES: dict[str, ScalarRule] = {"stablehlo.gather": gather, "stablehlo.scatter": scatter}

@@ -1,0 +1,133 @@
+"""The table of scalar terms: one number for each function of the whole program's arguments that gives one element.
+
+Equal numbers mean equal terms; terms that are equal for a reason that the table does not know have two numbers, which
+costs a proof and never makes one. Known integers have a number of their own for each value, so that positions, masks
+and tables are exact. Sums, products, maxima and minima are kept as sorted lists of what they are of (``lists.py``),
+choices by integers that the program computes as tables of ranges (``choices.py``).
+
+Cost: a call on n rows sorts them once, and looks up each different row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+
+from shardpass.proving.relations.pieces import Ints
+
+MOST = 2**18  # terms, and elements of one value on all devices
+WORK = 2**22  # rows and operands that are looked at
+
+
+class TooLarge(Exception):
+    """The program has more elements than are worth a proof of each."""
+
+
+class Scalars:
+    """Numbers of terms. ``kind`` and ``known``: of each number, as arrays."""
+
+    def __init__(self) -> None:
+        self.terms: list[tuple[Any, ...]] = []  # (key, operands)
+        self._numbers: dict[Hashable, int] = {}
+        self._known = np.zeros(2**12, bool)
+        self._value = np.zeros(2**12, np.int64)
+        self._head = np.zeros(2**12, np.int64)  # of lists: which reducer; of choices: 1 or 2
+        self._heads: dict[Hashable, int] = {}
+        self.ranges: dict[int, tuple[int, int]] = {}  # of integers that choose: which numbers [lo, hi) they may be
+        self.gathered: dict[int, int] = {}  # sums whose summands of one form are put together
+        self.work = 0
+
+    def spend(self, count: int) -> None:
+        self.work += count
+        if self.work > WORK:
+            raise TooLarge
+
+    def head(self, name: Hashable) -> int:
+        """The number of a reducer; 1 and 2 are choices."""
+        return self._heads.setdefault(name, len(self._heads) + 3)
+
+    def heads(self, ids: Ints) -> Ints:
+        return self._head[ids]
+
+    def _new(self, key: Hashable, term: tuple[Any, ...]) -> int:
+        number = self._numbers[key] = len(self.terms)
+        if number >= MOST:
+            raise TooLarge
+        self.terms.append(term)
+        if number >= len(self._known):
+            for name in ("_known", "_value", "_head"):
+                old = getattr(self, name)
+                setattr(self, name, np.concatenate([old, np.zeros_like(old)]))
+        return number
+
+    def one(self, key: Hashable, operands: tuple[int, ...] = (), head: int = 0) -> int:
+        """The number of the term ``key`` of ``operands``."""
+        whole = (key, operands)
+        found = self._numbers.get(whole)
+        if found is None:
+            found = self._new(whole, whole)
+            self._head[found] = head
+        return found
+
+    def fresh(self, name: Hashable, shape: Sequence[int]) -> Ints:
+        """Numbers of elements that nothing is known of: ``name`` says which array they are of."""
+        count = int(np.prod(shape, dtype=np.int64))
+        self.spend(count)
+        return np.array([self.one((name, i)) for i in range(count)], np.int64).reshape(shape)
+
+    def rows(self, key: Hashable, columns: Sequence[Any]) -> Ints:
+        """The term ``key`` of the operands in ``columns``, arrays of one shape, at each position."""
+        shape = columns[0].shape
+        flat = [np.asarray(c).ravel() for c in columns]
+        count = len(flat[0])
+        self.spend(count * len(columns))
+        if count == 0:
+            return np.zeros(shape, np.int64)
+        first, inverse = distinct(flat)
+        picked = np.stack([c[first] for c in flat], axis=1).tolist()
+        made = np.array([self.one(key, tuple(row)) for row in picked], np.int64)
+        return made[inverse].reshape(shape)
+
+    # ------------------------------------------------------------ known integers
+
+    def integer(self, value: int) -> int:
+        found = self.one(("integer", int(value)))
+        self._known[found], self._value[found] = True, value
+        return found
+
+    def integers(self, values: Ints) -> Ints:
+        unique, inverse = np.unique(values, return_inverse=True)
+        self.spend(values.size)
+        return np.array([self.integer(v) for v in unique.tolist()], np.int64)[inverse].reshape(values.shape)
+
+    def is_known(self, number: int) -> bool:
+        return bool(self._known[number])
+
+    def number(self, number: int) -> int:
+        """The integer that a known term is."""
+        return int(self._value[number])
+
+    def head_of(self, number: int) -> int:
+        return int(self._head[number])
+
+    def known(self, ids: Ints) -> Any:
+        return self._known[ids]
+
+    def values(self, ids: Ints) -> Ints:
+        """The integers at ``ids``, all of which are known."""
+        return self._value[ids]
+
+
+def distinct(columns: Sequence[Ints]) -> tuple[Ints, Ints]:
+    """The place of one of each different row, and for every row which of these it is."""
+    _, first, code = np.unique(columns[0], return_index=True, return_inverse=True)
+    code = code.ravel()
+    for column in columns[1:]:
+        values, inverse = np.unique(column, return_inverse=True)
+        _, first, code = np.unique(
+            code * np.int64(len(values)) + inverse.ravel(), return_index=True, return_inverse=True
+        )
+        code = code.ravel()
+    return first, code

@@ -1,0 +1,82 @@
+"""Ops that need whole rows: one term for the rows that an op is given, and one for each element that it makes of them.
+
+Which dimensions are shared and which are needed whole is said by the labels of ``rules/blocks.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+
+import numpy as np
+
+from shardpass.proving.relations.pieces import Ints
+from shardpass.proving.rules import blocks
+from shardpass.proving.scalars.walk import ScalarRule, ScalarSite, Value
+
+Labels = Sequence[object]
+
+
+def labelled(site: ScalarSite, operands: Sequence[Labels], results: Sequence[Labels], key: Hashable) -> list[Value]:
+    """The results of an op whose dimensions are labelled; None labels one that is needed whole."""
+    found = []
+    for index, labels in enumerate(results):
+        shape = site.shape(index)
+        if 0 in shape:
+            found.append(site.result(np.zeros((site.devices, *shape), np.int64), index))
+            continue
+        shared = [label for label in labels if label is not None]
+        sizes = [shape[d] for d, label in enumerate(labels) if label is not None]
+        columns: list[Ints] = []
+        structure = []
+        for value, own in zip(site.operands, operands, strict=True):
+            rows, whole = _rows(value, own, shared, sizes)
+            structure.append((whole, value.element))
+            columns += [rows[..., k] for k in range(rows.shape[-1])]
+        place = (site.devices, *sizes)
+        columns = [np.broadcast_to(c, place) for c in columns]
+        whole_sizes = [shape[d] for d, label in enumerate(labels) if label is None]
+        name = ("rows", key, index, site.element(index), tuple(whole_sizes), tuple(structure))
+        number = site.table.rows(name, columns) if columns else np.full(place, site.table.one((*name, "alone")))
+        count = int(np.prod(whole_sizes, dtype=np.int64))
+        at = site.table.integers(np.arange(count, dtype=np.int64))
+        full = (*place, count)
+        ids = site.table.rows(
+            ("element of rows",), [np.broadcast_to(number[..., None], full), np.broadcast_to(at, full)]
+        ) if whole_sizes else number  # fmt: skip
+        ids = ids.reshape(*place, *whole_sizes)
+        order = [d for d, label in enumerate(labels) if label is not None]
+        order += [d for d, label in enumerate(labels) if label is None]
+        found.append(site.result(ids.transpose(0, *(1 + int(d) for d in np.argsort(order))), index))
+    return found
+
+
+def _rows(value: Value, own: Labels, shared: Sequence[object], sizes: Sequence[int]) -> tuple[Ints, tuple[int, ...]]:
+    """[devices, shared dimensions or 1, the row], and the sizes of the dimensions of a row."""
+    whole = [d for d, label in enumerate(own) if label is None or label not in shared]
+    kept = [label for label in shared if label in own]
+    order = [list(own).index(label) for label in kept] + whole
+    ids = value.ids.transpose(0, *(d + 1 for d in order))
+    place = [size if label in kept else 1 for label, size in zip(shared, sizes, strict=True)]
+    return ids.reshape(len(ids), *place, -1), tuple(value.shape[d] for d in whole)
+
+
+class _Labels:
+    """What the rules of ``blocks`` ask of a site."""
+
+    def __init__(self, site: ScalarSite) -> None:
+        self.op, self.operands, self._site = site.op, site.operands, site
+
+    def labelled(self, operands: Sequence[Labels], results: Sequence[Labels], key: Hashable) -> list[Value]:
+        return labelled(self._site, operands, results, key)
+
+
+def by_labels(rule: Callable[..., object]) -> ScalarRule:
+    """A rule of ``blocks`` on scalar terms."""
+
+    def found(site: ScalarSite) -> list[Value]:
+        return rule(_Labels(site))  # type: ignore[return-value]
+
+    return found
+
+
+RULES: dict[str, ScalarRule] = {name: by_labels(rule) for name, rule in blocks.RULES.items()}

@@ -1,0 +1,81 @@
+"""Functions of one integer: each op on each number of a small type, with NumPy as the witness."""
+
+import numpy as np
+import pytest
+
+from shardpass.proving.scalars.choices import function, range_of, shift_of
+from shardpass.proving.scalars.integers import applied, compared, converted, selected
+from shardpass.proving.scalars.table import Scalars
+
+TYPES = {"i8": np.int8, "ui8": np.uint8}
+DIRECTIONS = {"EQ": np.equal, "NE": np.not_equal, "LT": np.less, "LE": np.less_equal, "GT": np.greater,
+              "GE": np.greater_equal}  # fmt: skip
+BINARY = {"add": np.add, "subtract": np.subtract, "maximum": np.maximum, "minimum": np.minimum}
+
+
+def values(table, number, base, numbers):
+    """The term ``number`` at each of ``numbers`` of ``base``."""
+    own, rows = function(table, number, "i32")
+    assert own in (None, base)
+    found = []
+    for n in numbers:
+        child = [c for start, c in rows if start <= n or own is None][-1]
+        by = shift_of(table, child)
+        found.append(n + by if by is not None else table.number(child))
+    return np.array(found)
+
+
+@pytest.mark.parametrize("element", TYPES)
+@pytest.mark.parametrize("seed", range(8))
+def test_random_ops_on_one_integer(element, seed):
+    rng = np.random.default_rng(seed)
+    table, dtype = Scalars(), TYPES[element]
+    base = table.one("t")
+    low, high = range_of(table, base, element)
+    numbers = np.arange(low, high)
+    terms = [(base, numbers.astype(dtype))]
+    truths = [(table.integer(1), np.ones(len(numbers), bool))]
+    known = 0
+    for _ in range(60):
+        constant = int(rng.integers(low, high))
+        options = [*terms, (table.integer(constant), np.full(len(numbers), constant, dtype))]
+        (x, wanted_x), (y, wanted_y) = (options[rng.integers(len(options))] for _ in range(2))
+        what = rng.integers(4)
+        if what == 0:
+            name = rng.choice(list(BINARY))
+            found, wanted = applied(table, name, element, (x, y)), BINARY[name](wanted_x, wanted_y)
+        elif what == 1:
+            direction = rng.choice(list(DIRECTIONS))
+            found, wanted = compared(table, direction, element, x, y), DIRECTIONS[direction](wanted_x, wanted_y)
+        elif what == 2:
+            which, chosen = truths[rng.integers(len(truths))]
+            found, wanted = selected(table, which, x, y), np.where(chosen, wanted_x, wanted_y)
+        else:
+            (which, one), (other, two) = (truths[rng.integers(len(truths))] for _ in range(2))
+            found, wanted = applied(table, "and", "i1", (which, other)), one & two
+        if found is None:
+            continue
+        known += 1
+        assert (values(table, found, base, numbers) == wanted).all()
+        (truths if wanted.dtype == bool else terms).append((found, wanted))
+    assert known > 20
+
+
+def test_a_truth_value_chooses_a_function_of_itself():
+    table = Scalars()
+    base = table.one("p")
+    range_of(table, base, "i1")
+    shifted = applied(table, "xor", "i1", (base, table.integer(1)))
+    found = selected(table, base, shifted, base)  # not p where p, p elsewhere: never
+    assert (values(table, found, base, [0, 1]) == [0, 0]).all()
+
+
+@pytest.mark.parametrize(("old", "new"), [("i8", "ui8"), ("ui8", "i8"), ("i8", "i32"), ("ui8", "i32")])
+def test_other_types(old, new):
+    table = Scalars()
+    base = table.one("t")
+    low, high = range_of(table, base, old)
+    numbers = np.arange(low, high)
+    found = converted(table, old, new, base, wraps=False)
+    wanted = numbers.astype(TYPES[old]).astype({"i32": np.int32, **TYPES}[new])
+    assert (values(table, found, base, numbers) == wanted).all()
