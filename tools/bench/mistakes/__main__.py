@@ -83,6 +83,7 @@ def main(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="tools.bench.mistakes", description=__doc__)
     parser.add_argument("--only", default="", help="kinds or programs with this in their names")
     parser.add_argument("--right", action="store_true", help="programs without mistakes")
+    parser.add_argument("--skip", type=int, default=0, metavar="N", help="leave out the first N programs")
     parser.add_argument("--json", metavar="FILE", help="append a line of JSON for each program")
     args = parser.parse_args(argv)
     if args.right:
@@ -94,7 +95,7 @@ def main(argv: Sequence[str]) -> int:
         return 0
     most = max(map(len, MISTAKES.values()))
     rows = [(kind, some[place]) for place in range(most) for kind, some in MISTAKES.items() if place < len(some)]
-    for kind, mistake in rows:  # one of each kind first
+    for kind, mistake in rows[args.skip :]:  # one of each kind first
         if args.only not in kind and args.only not in mistake.program:
             continue
         found = outcome(mistake)

@@ -35,7 +35,12 @@ _TOWER_H = '    h = jax.nn.relu(x @ p["up"])'
 _SCORES = '    scores = jnp.einsum("bqhk,bthk->bhqt", q, k)'
 _HEADS_Q = '    q = split_heads(x @ p["q"])'
 _HEADS_K = '    k = split_heads(x @ p["k"])'
-_FSDP_H = '    return jax.lax.with_sharding_constraint(h, s("data"))'
+_EMBEDDING = 'specs = {"table": s(None, "model"), "up": s(None, "model"), "down": s("model"), "head": s(None, "model")}'
+_FSDP = (
+    _EMBEDDING,
+    'specs = {"table": s(None, "data"), "up": s("data", "model"), "down": s("model", "data"), '
+    '"head": s("data", "model")}',
+)
 _ADAM_IN, _ADAM_OUT = "in_shardings=(specs, specs, specs, ", "out_shardings=(specs, specs, specs)"
 _ATTENTION = '"q": s(None, "model"), "k": s(None, "model"), "v": s(None, "model"), "o": s("model")'
 
@@ -100,11 +105,12 @@ MISTAKES: Mapping[str, Sequence[Mistake]] = {
             ("state",),
         ),
     ),
-    "weights gathered, or sums, for want of a constraint": (
-        Mistake("fsdp", ((_FSDP_H, "    return h"),), ("h", "params", "w")),
-        Mistake("fsdp", ((_FSDP_H, "    return h"), ("jnp.tanh(x @ w)", "jax.nn.relu(x @ w)")), ("h", "params", "w")),
-        Mistake("fsdp", ((_FSDP_H, "    return h"), ("] * 3", "] * 6")), ("h", "params", "w")),
-        Mistake("fsdp", ((_FSDP_H, "    return h"), ("(2048, 128)", "(4096, 128)")), ("h", "params", "w")),
+    # of a table over data by columns, x is split so, and every product sums over data or gathers x
+    "want of a constraint": (
+        Mistake("embedding", (_FSDP,), ("x", "params")),
+        Mistake("embedding", (('"table": s(None, "model")', '"table": s(None, "data")'),), ("x", "params['table']")),
+        Mistake("embedding", (_FSDP, ("jnp.tanh(", "jax.nn.relu(")), ("x", "params")),
+        Mistake("embedding", (_FSDP, ("(16, 64)", "(32, 64)")), ("x", "params")),
         Mistake(
             "two_towers",
             (
