@@ -14,7 +14,7 @@ from shardpass.report.rows import Row, Totals
 
 LEAST = 0.02  # of the time of a step or of its bytes, that an edit saves
 MORE_MEMORY = 0.05  # of what a device holds, that it may hold more with an edit that saves little
-PER_TIME = 0.5  # likewise, of the part of the time that an edit saves
+PER_TIME = 1.0  # likewise, of the part of the time that an edit saves
 MORE_BYTES = 1.02  # what an edit that saves work or memory alone may receive
 
 
@@ -49,8 +49,8 @@ def figures(program: Program, rows: Sequence[Row], machine: Machine) -> Figures:
 def saves(before: Figures, after: Figures) -> bool:
     """Whether an edit is worth printing: it saves time, or bytes or memory at no cost of time.
 
-    It may hold more memory by at most half of the part of the time that it saves: an axis exchanged for a smaller one
-    may be worth that, weights that are whole instead of split are not.
+    It may hold more memory by at most the part of the time that it saves: an axis exchanged for a smaller one may be
+    worth that, weights that are whole instead of split seldom are.
     """
     saved = 1 - after.seconds / before.seconds if before.seconds else 0.0
     if after.memory > before.memory * (1 + max(MORE_MEMORY, PER_TIME * saved)):

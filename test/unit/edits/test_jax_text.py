@@ -1,0 +1,110 @@
+"""Edits of a user's source: constraints, values, and the leaves of in_shardings."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from shardpass.diagnostics import Place
+from shardpass.edits.candidates import variants
+from shardpass.edits.jax_text import _leaf, spec_text
+from shardpass.edits.source import SourceFile
+from shardpass.ir.frames import Frame
+from tools.bench.unified_diff import applied
+
+SOURCE = """import jax
+from jax.sharding import NamedSharding, PartitionSpec as P
+
+
+def s(*spec):
+    return NamedSharding(mesh, P(*spec))
+
+
+def step(params, x):
+    é = "a"; h = jax.lax.with_sharding_constraint(x + 1, P("a"))
+    return h
+
+
+rows = s("data")
+specs = {"w": [s(None, "model"), rows], "b": s()}
+jitted = jax.jit(step, in_shardings=(specs, NamedSharding(mesh, P())), out_shardings=rows)
+"""
+
+
+@pytest.fixture
+def file() -> SourceFile:
+    return SourceFile("train.py", SOURCE)
+
+
+def test_a_call_is_known_by_its_place_in_bytes(file: SourceFile) -> None:
+    """`é` takes two bytes: the call starts at column 18 of letters, 19 of bytes."""
+    row = SOURCE.splitlines()[9]
+    column = len(row[: row.index("jax.")].encode())
+    call = file.constraint_at(Frame(Place("train.py", 10, column)))
+    assert call is not None
+    assert file.text(call.args[0]) == "x + 1"
+
+
+@pytest.mark.parametrize(
+    ("steps", "text", "done"),
+    [
+        ((0, "w", 0), 's(None, "model")', (0, "w", 0)),
+        ((0, "w", 1), "rows", (0, "w", 1)),  # said elsewhere too: the name is edited, not its value
+        ((0, "b", "inner"), "s()", (0, "b")),  # a leaf for a whole tree
+        ((1,), "NamedSharding(mesh, P())", (1,)),
+    ],
+)
+def test_leaves(file: SourceFile, steps: tuple[str | int, ...], text: str, done: tuple[str | int, ...]) -> None:
+    node = file.shardings("step", "in_shardings")
+    assert node is not None
+    found = _leaf(file, node, steps)
+    assert found is not None
+    assert (file.text(found[0]), found[1]) == (text, done)
+
+
+def test_a_place_that_is_not_certain_is_none(file: SourceFile) -> None:
+    node = file.shardings("step", "in_shardings")
+    assert node is not None
+    assert _leaf(file, node, (0, "missing")) is None
+    assert _leaf(file, node, (5,)) is None
+    assert file.shardings("other", "in_shardings") is None
+
+
+def test_shardings_in_the_form_of_what_they_replace(file: SourceFile) -> None:
+    def node(text: str) -> ast.expr:
+        return ast.parse(text, mode="eval").body
+
+    assert file.sharding("P('x')", node("P()")) == "P('x')"
+    assert file.sharding("P('x')", node("s()")) == "s('x')"
+    assert file.sharding("P('x')") == "s('x')"
+    inner = SourceFile("a.py", "a = NamedSharding(mesh, P())").tree.body[0]
+    assert isinstance(inner, ast.Assign)
+    other = SourceFile("a.py", "a = NamedSharding(mesh, P())")
+    assert other.sharding("P('x')", inner.value) == "NamedSharding(mesh, P('x'))"
+
+
+def test_specs_as_text() -> None:
+    assert spec_text((("a",), (), ("b", "c"), ())) == "P('a', None, ('b', 'c'))"
+    assert spec_text(((), ())) == "P()"
+
+
+def test_variants_divide_and_differ() -> None:
+    found = list(variants(((), ("m",)), (6, 8), {"d": 4, "m": 2}))
+    assert ((), ()) in found
+    assert (("m",), ()) in found  # elsewhere
+    assert ((), ("d",)) in found  # the other axis
+    assert ((), ("m", "d")) in found  # 8 over both
+    assert all("d" not in one[0] for one in found)  # 4 does not divide 6
+    assert ((), ("m",)) not in found
+
+
+def test_diffs_apply() -> None:
+    file = SourceFile("train.py", SOURCE)
+    from shardpass.edits.source import Replacement
+
+    start = SOURCE.encode().index(b'P("a")')
+    diff = file.diff([Replacement(start, start + len(b'P("a")'), "P('b')")])
+    assert applied(SOURCE, diff) == SOURCE.replace('P("a")', "P('b')")
+    with pytest.raises(ValueError, match="is not"):
+        applied(SOURCE.replace("x + 1", "x + 2"), diff)
