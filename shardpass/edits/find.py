@@ -25,9 +25,12 @@ Cost: one import, one decision, TRIES / ops prices, and a compilation for each e
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
+
+from jaxlib.mlir import ir
 
 from shardpass.cost.machine import Machine
 from shardpass.diagnostics import NOWHERE, Place, ShardpassError
@@ -38,6 +41,7 @@ from shardpass.edits.sentences import action_of, sentence
 from shardpass.edits.sites import Site, Sites, read
 from shardpass.edits.verify import LEAST, Program, changed_lines, figures, saves
 from shardpass.edits.written import Change, with_changes
+from shardpass.ir.annotations import Signature, main_of
 from shardpass.ir.context import parse_module
 from shardpass.ir.doors import Given
 from shardpass.report.explanation import Explanation
@@ -114,6 +118,11 @@ class _Search:
         sites = self.sites
         if sites.program.mesh.mesh.size < 2:
             return Findings(why_not="the program runs on one device")
+        signature = Signature(main_of(self.module))
+        if len(signature.arguments) != len(sites.program.body.arguments):
+            return Findings(why_not="main has arguments that are no arrays")
+        if len(signature.results) != len(sites.program.body.returned):
+            return Findings(why_not="main has results that are no arrays")
         names = [row.array for row in sorted(self.rows, key=lambda row: -row.bytes_received)]
         candidates = Candidates(sites, self._lines(), names[:MOST_NAMED])
         self._look(candidates.written())
@@ -155,15 +164,22 @@ class _Search:
         for order, edit in enumerate(candidates):
             if order >= left:
                 break
-            found.append(_Priced(edit, self.model.price(edit), order))
+            found.append(_Priced(edit, self._price(edit), order))
         return self._cheaper(found, base)
+
+    def _price(self, edit: Edit) -> float:
+        """With the findings until now; of an edit that cannot be planned no price is low enough."""
+        try:
+            return self.model.price([*self.changes, *edit])
+        except ShardpassError:
+            return math.inf
 
     def _again(self, priced: Sequence[_Priced]) -> list[_Priced]:
         """``priced`` on top of the findings, without those about the same places."""
         base = self.model.price(self.changes)
         sites = {change.site for change in self.changes}
         left = [one for one in priced if not any(change.site in sites for change in one.edit)][:AGAIN]
-        again = [_Priced(one.edit, self.model.price([*self.changes, *one.edit]), one.order) for one in left]
+        again = [_Priced(one.edit, self._price(one.edit), one.order) for one in left]
         return self._cheaper(again, base)
 
     def _cheaper(self, priced: Sequence[_Priced], base: float) -> list[_Priced]:
@@ -211,7 +227,7 @@ class _Search:
         try:
             module = with_changes(self.module, self.sites.program.mesh.mesh, [*self.changes, *edit])
             program, explanation = self.compiler(module)
-        except ShardpassError:  # the partitioner does not take the program with it
+        except (ShardpassError, ir.MLIRError):  # the partitioner does not take the program with it
             return False
         after = figures(program, explanation.rows, self.machine)
         if not saves(self.figures, after):

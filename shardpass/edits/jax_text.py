@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from shardpass.edits.candidates import Edit
 from shardpass.edits.sites import ARGUMENT, CONSTRAINT, RESULT, VALUE, Site, Sites, Spec
-from shardpass.edits.source import Replacement, SourceFile, called
+from shardpass.edits.source import Replacement, SourceFile, called, overlap
 from shardpass.edits.written import Change
 from shardpass.report.naming import Sources
 
@@ -57,14 +57,15 @@ def code_of(change: Change) -> str:
 
 
 class JaxText:
-    """Diffs of edits. ``function``: the name of the function that is jitted."""
+    """Diffs of edits, each on top of those before. ``function``: the name of the function that is jitted."""
 
     def __init__(self, sites: Sites, sources: Sources, function: str) -> None:
         self.sites, self.sources, self.function = sites, sources, function
         self._files: dict[str, SourceFile | None] = {}
+        self._made: dict[str, list[Replacement]] = {}
 
     def diff(self, edit: Edit) -> str:
-        """The edit as a unified diff; "" where it cannot be placed with certainty."""
+        """The edit as a unified diff of the file with the edits before; "" where the place is not certain."""
         kinds = {change.site.kind for change in edit}
         if kinds <= {CONSTRAINT, VALUE}:
             file = self._file(edit[0].site.place.file)
@@ -81,7 +82,12 @@ class JaxText:
             ]
         if any(part is None for part in parts):
             return ""
-        return file.diff([one for part in parts for one in part or ()])
+        here, made = [one for part in parts for one in part or ()], self._made.setdefault(file.path, [])
+        if overlap([*made, *here]):
+            return ""
+        diff = file.diff(here, made)
+        made += here
+        return diff
 
     # ---------------------------------------------------------------- constraints and values
 

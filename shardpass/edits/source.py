@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import TypeGuard
 
 from shardpass.ir.frames import Frame
@@ -207,14 +208,24 @@ class SourceFile:
 
     # ---------------------------------------------------------------- edits
 
-    def diff(self, replacements: Sequence[Replacement]) -> str:
-        """What the file with ``replacements`` differs by, as a unified diff."""
+    def _with(self, replacements: Sequence[Replacement]) -> bytes:
         raw = self.raw
         for one in sorted(set(replacements), key=lambda one: -one.start):
             raw = raw[: one.start] + one.text.encode() + raw[one.end :]
-        before, after = (text.decode().splitlines(keepends=True) for text in (self.raw, raw))
+        return raw
+
+    def diff(self, replacements: Sequence[Replacement], made: Sequence[Replacement] = ()) -> str:
+        """What ``replacements`` change in the file with those ``made`` before, as a unified diff."""
+        texts = (self._with(made), self._with([*made, *replacements]))
+        before, after = (text.decode().splitlines(keepends=True) for text in texts)
         name = shown_path(self.path)
         return "".join(_ended(difflib.unified_diff(before, after, name, name, n=_CONTEXT)))
+
+
+def overlap(replacements: Sequence[Replacement]) -> bool:
+    """Whether two of them are about the same bytes."""
+    ordered = sorted(set(replacements), key=lambda one: (one.start, one.end))
+    return any(after.start < one.end for one, after in pairwise(ordered))
 
 
 def called(call: ast.Call) -> str:

@@ -106,5 +106,10 @@ def test_diffs_apply() -> None:
     start = SOURCE.encode().index(b'P("a")')
     diff = file.diff([Replacement(start, start + len(b'P("a")'), "P('b')")])
     assert applied(SOURCE, diff) == SOURCE.replace('P("a")', "P('b')")
+    first, second = SOURCE.encode().index(b"rows = s("), SOURCE.encode().index(b"NamedSharding(mesh, P())")
+    made = Replacement(first, first, "wide = s()\n")
+    more = file.diff([Replacement(second, second + 24, "rows")], [made])
+    edited = SOURCE.replace("rows = s(", "wide = s()\nrows = s(")
+    assert applied(edited, more) == edited.replace("NamedSharding(mesh, P())", "rows")
     with pytest.raises(ValueError, match="is not"):
         applied(SOURCE.replace("x + 1", "x + 2"), diff)
