@@ -27,6 +27,7 @@ from shardpass.jax.here import machine_of_mesh
 from shardpass.jax.transport import Copies, Permutes, Piece, Transport
 from shardpass.redistribute import TransferPlan, plan_reshard_tree
 from shardpass.redistribute.between.sides import Box, Side
+from shardpass.redistribute.terms.limit import Limit
 
 
 def is_between(x: Any, target: Any) -> bool:
@@ -39,11 +40,11 @@ def is_between(x: Any, target: Any) -> bool:
 
 
 def move(
-    arrays: Sequence[Any], targets: Sequence[NamedSharding], machine: str, memory_limit: int | str, donate: bool
+    arrays: Sequence[Any], targets: Sequence[NamedSharding], machine: str, limit: Limit, donate: bool
 ) -> list[Any]:
     """``arrays`` under ``targets``. Raises ShardpassError (SP614, SP413); SP615 where a transfer fails."""
     facts = tuple((x.shape, x.dtype, x.sharding, target) for x, target in zip(arrays, targets, strict=True))
-    plan = planned(facts, machine or machine_of_mesh(targets[0].mesh), memory_limit)
+    plan = planned(facts, machine or machine_of_mesh(targets[0].mesh), limit)
     transport = _transport(facts)
     moved = list(arrays)
     uses = Counter(id(arrays[k]) for wave in plan.waves for k in wave.arrays)
@@ -72,9 +73,9 @@ def move(
 
 
 @lru_cache(maxsize=64)
-def planned(facts: tuple[Any, ...], machine: str, memory_limit: int | str) -> TransferPlan:
+def planned(facts: tuple[Any, ...], machine: str, limit: Limit) -> TransferPlan:
     """The plan of a list of (shape, element type, source, target), made once."""
-    return plan_reshard_tree(list(facts), machine=machine, memory_limit=memory_limit)
+    return plan_reshard_tree(list(facts), machine=machine, memory_limit=limit)
 
 
 def done(number: int, tiles: _Tiles) -> None:

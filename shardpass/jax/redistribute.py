@@ -30,6 +30,7 @@ from shardpass.jax.notation import from_jax
 from shardpass.jax.scope import current
 from shardpass.redistribute import plan_redistribution
 from shardpass.redistribute.program.lower import emit
+from shardpass.redistribute.terms.limit import read_limit
 
 
 def redistribute(
@@ -39,7 +40,7 @@ def redistribute(
     source: Any = None,
     machine: str | os.PathLike[str] | Machine | None = None,
     donate: bool = False,
-    memory_limit: int | str = "max",
+    memory_limit: int | str | None = "max",
 ) -> Any:
     """``x`` with ``sharding``; works eagerly and under jit, grad and vmap.
 
@@ -61,17 +62,18 @@ def redistribute(
 
     Raises:
         ShardpassError: SP610 (not a NamedSharding of all dimensions), SP611 (a dimension does not divide), SP612 (a
-            tree of shardings that does not fit the tree of arrays), SP901 to SP903 (no such machine); of arrays on
-            other devices SP413 (over the memory limit), SP614 (devices of another job), SP615 (a transfer failed; no
-            array is lost); ShardingError where a sharding has more dimensions than its array.
+            tree of shardings that does not fit the tree of arrays), SP412 (no limit of memory), SP901 to SP903 (no such
+            machine); of arrays on other devices SP413 (over the memory limit), SP614 (devices of another job), SP615
+            (a transfer failed; no array is lost); ShardingError where a sharding has more dimensions than its array.
     """
     leaves, tree = jax.tree.flatten(x)
     targets, sources = _for_each(sharding, x, "sharding"), _for_each(source, x, "source")
+    limit = read_limit(memory_limit)
     text = "" if machine is None else content_text(machine)
     ends = [_checked(*each) for each in zip(leaves, targets, sources, strict=True)]
     away = [k for k, (leaf, (target, _)) in enumerate(zip(leaves, ends, strict=True)) if is_between(leaf, target)]
     if away:
-        arrays = move([leaves[k] for k in away], [ends[k][0] for k in away], text, memory_limit, donate)
+        arrays = move([leaves[k] for k in away], [ends[k][0] for k in away], text, limit, donate)
         leaves = [dict(zip(away, arrays, strict=True)).get(k, leaf) for k, leaf in enumerate(leaves)]
     moved = [
         leaf if k in away else _redistribute(leaf, *end, text)

@@ -103,3 +103,10 @@ def test_what_the_environment_must_say(given: dict[str, str], said: str, monkeyp
     with pytest.raises(ShardpassError, match=said) as refused:
         processes.join()
     assert refused.value.code == "SP564"
+
+
+def test_arrays_go_between_devices_of_two_processes() -> None:
+    """Each process compares the shards that it holds with NumPy's slices."""
+    done = launch(*module_command("tools.prove.between", "--worker", "--problems", "3", "--seed", "500"), devices=4)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "3 of 3 problems arrive equal, in 2 processes" in done.stdout

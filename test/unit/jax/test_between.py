@@ -156,6 +156,13 @@ def test_devices_of_another_backend(monkeypatch):
     assert raised.value.diagnostics[0].code == "SP614"
 
 
+@pytest.mark.parametrize("limit", [[], 2.5, "lots", -1])
+def test_limits_that_are_none(limit):
+    with pytest.raises(ShardpassError) as raised:
+        spj.redistribute(put(numbers(12, 4), SIX, "x"), NamedSharding(FOUR, P("a")), memory_limit=limit)
+    assert raised.value.diagnostics[0].code == "SP412"
+
+
 def test_no_device_sends_or_receives_twice_in_a_program():
     rng = random.Random(5)
     pairs = list({(rng.randrange(6), rng.randrange(6)) for _ in range(25)})
