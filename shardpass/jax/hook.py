@@ -31,6 +31,7 @@ from jaxlib.mlir import ir
 from shardpass.cost.chosen import content_text
 from shardpass.cost.machine import Machine
 from shardpass.diagnostics import Diagnostic, ShardpassError, collect, report, table_jax
+from shardpass.diagnostics.arguments import wrong_argument
 from shardpass.diagnostics.internal import internal_error
 from shardpass.diagnostics.table_runtime import Disagreement
 from shardpass.ir import annotations as names
@@ -56,6 +57,7 @@ class FallbackWarning(UserWarning):
     """XLA partitions a program in shardpass's place; the message says why."""
 
 
+OURS = "shardpass"
 COUNTS = ("partitioned", "passed_through", "fallback")
 # frames of these are none of the user's
 _OURS = os.path.dirname(os.path.dirname(__file__))  # the package shardpass
@@ -75,6 +77,7 @@ def use(
     machine: str | os.PathLike[str] | Machine | None = None,
     constraints: str = names.EXACT,
     pipeline: str = PIPELINE,
+    partitioner: str = OURS,
 ) -> Iterator[None]:
     """Inside the block every ``jax.jit`` over several devices is partitioned by shardpass.
 
@@ -86,7 +89,9 @@ def use(
     environment (SHARDPASS_MACHINE), or else what the devices are. ``constraints``: "exact", so that what
     ``with_sharding_constraint`` returns has that sharding, or "free", to see what a program would cost without
     (``shardpass-propagate``). ``pipeline``: the passes that partition it, a named pipeline with options, such as
-    ``partition{nan=exact}``, or a textual one, which says itself whether constraints hold.
+    ``partition{nan=exact}``, or a textual one, which says itself whether constraints hold. ``partitioner``: "xla", so
+    that XLA partitions programs in which shardpass has written constraints, as ``pin`` does, which serves loops that
+    jit by themselves; ``pipeline`` is of shardpass alone.
 
     Raises ShardpassError where ``pipeline`` is none, where ``machine`` is none (SP901 to SP903), and where
     ``constraints`` is neither (SP107), or is "free" beside a pipeline other than ``partition`` (SP613).
@@ -98,7 +103,10 @@ def use(
         pipeline = f"{PIPELINE}{{constraints={constraints}}}"
     if pipeline != PIPELINE:
         for_jax(pipeline)
-    with using(Mode(True, strict, pipeline, "" if machine is None else content_text(machine))):
+    if partitioner not in (OURS, "xla"):
+        raise wrong_argument("use", "partitioner", partitioner, "shardpass or xla")
+    text = "" if machine is None else content_text(machine)
+    with using(Mode(True, strict, pipeline, text, None if partitioner == OURS else Pinning(text))):
         yield
 
 
@@ -243,6 +251,8 @@ def _compile_pinned(
         known = error if isinstance(error, ShardpassError) else internal_error("shardpass.jax.pin", error)
         reason = known.diagnostics[0]
         why, remedy = f"{reason.message} [{reason.code}]", reason.remedy or "see docs/pin.md"
+        if current().strict:
+            raise table_jax.STRICT.error(reason.place, name=name, reason=why, remedy=remedy) from error
         told = str(table_jax.NOT_PINNED.at(reason.place, name=name, reason=why, remedy=remedy))
         warnings.warn(told.replace("warning: ", "", 1), FallbackWarning, stacklevel=_users_level())
         return _original(backend, computation, devices, options, *rest, **more)

@@ -130,6 +130,39 @@ def test_a_program_that_cannot_be_decided_is_compiled_as_it_is(mesh, monkeypatch
     np.testing.assert_allclose(found, product(np.asarray(x), np.asarray(w)), rtol=1e-5)
 
 
+def test_under_strict_that_is_an_error(mesh, monkeypatch):
+    from shardpass.diagnostics.table_runtime import PEER_FAILED
+
+    def fails(*_, **__):
+        raise PEER_FAILED.error(way="xla", reason="the device is on fire")
+
+    monkeypatch.setattr(pinned_programs, "_known", {})
+    monkeypatch.setattr(pin_room, "pin_module", fails)
+    x, w = arguments(mesh)
+    with spj.use(partitioner="xla", strict=True), pytest.raises(ShardpassError, match=r"on fire") as raised:
+        jax.jit(product)(x, w)
+    assert raised.value.diagnostics[0].code == "SP607"
+
+
+def test_a_block_pins_what_others_jit(mesh, monkeypatch):
+    known = {}
+    monkeypatch.setattr(pinned_programs, "_known", known)
+    x, w = arguments(mesh)
+    original = pin_room.pin_module
+    monkeypatch.setattr(pin_room, "pin_module", lambda *a, **k: original(*a, **{**k, "verify": False}))
+    with spj.use(partitioner="xla"):
+        found = jax.jit(product)(x, w)
+    np.testing.assert_allclose(found, product(np.asarray(x), np.asarray(w)), rtol=1e-5)
+    ((_, pins),) = known.values()
+    assert pins.constraints
+
+
+def test_another_partitioner_is_named():
+    with pytest.raises(ShardpassError, match=r"partitioner") as raised, spj.use(partitioner="shardy"):
+        pass
+    assert raised.value.diagnostics[0].code == "SP140"
+
+
 def test_a_program_on_one_device_is_left_alone():
     np.testing.assert_allclose(spj.pin(product)(jnp.ones((4, 4)), jnp.ones((4, 4))), np.full((4, 4), 4.0))
 

@@ -1,0 +1,149 @@
+"""Which points are kept, where a formula in place of XLA says what a set of them leads to."""
+
+import random
+from dataclasses import dataclass, replace
+
+import pytest
+
+from shardpass.cost.machine import IDEAL
+from shardpass.diagnostics import Place
+from shardpass.diagnostics.table_runtime import PEER_FAILED
+from shardpass.pinning import choose as choosing
+from shardpass.pinning.points import OPERAND, RESULT, Decided, Point, Spot
+from shardpass.sharding import Mesh
+
+OPS = ("stablehlo.dot_general", "stablehlo.convolution", "stablehlo.gather", "stablehlo.add", "stablehlo.transpose")
+
+
+@dataclass(frozen=True)
+class Program:
+    """What the formula says of a variant."""
+
+    bytes_received: int
+    temporaries: int
+    memory: int
+
+    @property
+    def bytes_scattered(self):
+        return self.bytes_received
+
+    def seconds(self, machine, borders):
+        return self.bytes_received / 1e9
+
+
+PLAIN = Program(1000, 500, 800)
+
+
+def points(count):
+    def point(number):
+        spot = Spot(number, OPERAND if number % 3 == 0 else RESULT, 0)
+        return Point(spot, (("data",), ()), OPS[number % len(OPS)], "", 64, number % 4 == 3, Place("train.py", number))
+
+    return tuple(map(point, range(count)))
+
+
+class Formula:
+    """Stands in for the verifier: ``effects`` of each point on the plain program; ``fails`` where all of some are."""
+
+    def __init__(self, effects, fails=()):
+        self.effects, self.fails = effects, frozenset(fails)
+        self.compiled = 0
+
+    def __call__(self, devices):
+        return self
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def build(self, kept):
+        self.compiled += 1
+        if self.fails and self.fails <= {point.spot.op for point in kept}:
+            raise PEER_FAILED.error(way="xla", reason="RET_CHECK")
+        return self.of(kept)
+
+    def of(self, kept):
+        found = PLAIN
+        for point in kept:
+            received, temporaries = self.effects.get(point.spot.op, (0, 0))
+            found = replace(
+                found,
+                bytes_received=found.bytes_received + received,
+                temporaries=found.temporaries + temporaries,
+                memory=found.memory + temporaries,
+            )
+        return found
+
+
+def chosen(monkeypatch, count, effects, fails=(), most=40):
+    formula = Formula(effects, fails)
+    monkeypatch.setattr(choosing, "Verifier", formula)
+    monkeypatch.setattr(choosing, "pinned_module", lambda module, mesh, kept: kept)
+    monkeypatch.setattr(choosing, "bytecode", lambda kept: kept)
+    found = choosing.choose(_Module(), Decided(Mesh([("data", 8)]), points(count), None), IDEAL, most)
+    return [point.spot.op for point in found.points], found, formula
+
+
+class _Module:
+    class context:
+        @staticmethod
+        def __enter__():
+            pass
+
+        @staticmethod
+        def __exit__(*_):
+            pass
+
+    context = context()
+
+
+def test_points_that_do_nothing_are_left_out(monkeypatch):
+    kept, found, _ = chosen(monkeypatch, 32, {5: (-400, 0), 22: (-300, -10)})
+    assert kept == [5, 22]
+    assert found.pinned.bytes_received == 300
+
+
+def test_points_that_hurt_are_left_out(monkeypatch):
+    kept, found, _ = chosen(monkeypatch, 16, {5: (-400, 0), 6: (900, 0), 11: (0, 700)})
+    assert kept == [5]
+    assert found.pinned.temporaries == PLAIN.temporaries
+
+
+@pytest.mark.parametrize("effects", [{}, {3: (10, 0)}, {3: (-500, 1)}, dict.fromkeys(range(12), (-1, 1))])
+def test_without_a_gain_within_the_memory_there_is_none(monkeypatch, effects):
+    kept, found, _ = chosen(monkeypatch, 12, effects)
+    assert kept == []
+    assert found.pinned == PLAIN
+
+
+def test_a_set_over_which_xla_fails_is_as_bad_as_can_be(monkeypatch):
+    kept, _, _ = chosen(monkeypatch, 16, {2: (-100, 0), 9: (-100, 0)}, fails={6})
+    assert 6 not in kept
+    assert kept
+
+
+def test_where_xla_refuses_the_plain_program_that_is_the_error(monkeypatch):
+    formula = Formula({})
+    monkeypatch.setattr(choosing, "Verifier", formula)
+    monkeypatch.setattr(choosing, "pinned_module", lambda module, mesh, kept: kept)
+    monkeypatch.setattr(choosing, "bytecode", _refused)
+    with pytest.raises(Exception, match=r"RET_CHECK"):
+        choosing.choose(_Module(), Decided(Mesh([("data", 8)]), points(4), None), IDEAL)
+
+
+def _refused(_):
+    raise PEER_FAILED.error(way="xla", reason="RET_CHECK")
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_nothing_is_ever_above_plain_and_no_more_is_compiled_than_allowed(monkeypatch, seed):
+    rng = random.Random(seed)
+    count, most = rng.randint(1, 60), rng.randint(1, 40)
+    effects = {k: (rng.randint(-40, 25), rng.randint(-9, 7)) for k in range(count) if rng.random() < 0.5}
+    kept, found, formula = chosen(monkeypatch, count, effects, most=most)
+    assert formula.compiled == found.compiled <= most
+    assert found.pinned == formula.of([point for point in points(count) if point.spot.op in kept])
+    assert found.pinned.bytes_received <= PLAIN.bytes_received
+    assert found.pinned.temporaries <= PLAIN.temporaries
