@@ -16,6 +16,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
 from shardpass.planning.solve import highs, toulbar2
 from shardpass.planning.solve.eliminate import Elimination, elimination_order
 from shardpass.planning.solve.network import Network
@@ -54,6 +56,8 @@ def _why(parts: list[Result]) -> str:
 
 
 def _component(network: Network, known: Mapping[int, int] | None, budget: Budget) -> Result:
+    if len(network.sizes) == 1:
+        return _alone(network)
     order, all_of_them = elimination_order(network, budget.entries, len(network.sizes))
     if not all_of_them:
         order, _ = elimination_order(network, budget.pairs, 2)
@@ -64,6 +68,15 @@ def _component(network: Network, known: Mapping[int, int] | None, budget: Budget
     solver = toulbar2.solve if toulbar2.available() else highs.solve
     start = None if known is None else {variable: known[variable] for variable in left.sizes}
     return _lifted(solver(left, start, budget.backtracks), network, elimination)
+
+
+def _alone(network: Network) -> Result:
+    """The answer for one variable, as most components have no other."""
+    ((variable, size),) = network.sizes.items()
+    costs = sum([table.costs for table in network.tables], start=np.zeros(size))
+    best = int(costs.argmin())
+    price = network.base + float(costs[best])
+    return Result({variable: best} if math.isfinite(price) else {}, price, price)
 
 
 def _lifted(result: Result, network: Network, elimination: Elimination) -> Result:

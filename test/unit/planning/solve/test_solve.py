@@ -124,6 +124,16 @@ def test_without_a_wheel_highs_solves(monkeypatch: pytest.MonkeyPatch) -> None:
     assert left.bound <= expected
 
 
+def test_one_variable_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its least entry, over all of its tables and the base; forbidden where every value is."""
+    network = Network.of([Table((5,), np.array([3.0, math.inf, 1.5])), Table((5,), np.array([0.5, 0.0, 4.0]))], {5: 3})
+    monkeypatch.setattr("shardpass.planning.solve.solve.Elimination", None)
+    found = solve(network)
+    assert (dict(found.values), found.price, found.bound) == ({5: 0}, 3.5, 3.5)
+    none = solve(Network.of([Table((5,), np.array([math.inf, 1.0])), Table((5,), np.array([0.0, math.inf]))]))
+    assert (none.values, none.bound) == ({}, math.inf)
+
+
 def test_a_ring_of_wide_variables_needs_no_solver(monkeypatch: pytest.MonkeyPatch) -> None:
     """Beside products of matrices in which sums are minima: the least of the diagonal goes around the ring."""
     random, count, size = np.random.default_rng(7), 6, 48
