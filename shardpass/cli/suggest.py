@@ -25,6 +25,13 @@ def _run(argv: Sequence[str]) -> int:
     add("--memory-limit", metavar="BYTES", help="of a device, as in 16GiB (default: the machine's; none: any number)")
     add("--effort", type=_effort, default=1, metavar="N", help="1 searches, 2 looks longer (default: 1)")
     add_machine(parser)
+    add(
+        "--partitioner",
+        choices=("shardpass", "xla", "shardy"),
+        default="shardpass",
+        help="who partitions the program; for xla and shardy every argument and result is annotated, and the program "
+        "is compiled in a process of its own (default: shardpass)",
+    )
     add("--json", action="store_true", help="print JSON")
     args = parser.parse_args(argv)
     use_machine(args)
@@ -33,7 +40,7 @@ def _run(argv: Sequence[str]) -> int:
     from shardpass.suggesting.suggest import suggest_module
 
     mesh = None if args.mesh is None else read_axes(args.mesh)
-    found = suggest_module(data, file, mesh, args.memory_limit, args.effort, args.machine)
+    found = suggest_module(data, file, mesh, args.memory_limit, args.effort, args.machine, args.partitioner)
     print(found.json() if args.json else found)
     return 0
 

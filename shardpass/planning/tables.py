@@ -30,7 +30,7 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -93,18 +93,38 @@ class Solver:
         count = self.network.narrowed
         return f"{count} values have more splits, or an op beside them more ways, than are listed" if count else ""
 
-    def solve(self) -> Solution:
-        """The splits that the least sum gives to values of the engine, where they are not the present ones."""
+    def variable(self, index: int) -> tuple[int, tuple[DimAxes, ...]]:
+        """The variable that decides about a value of the engine, and the splits that the value may have."""
+        place = self.network.place(index)
+        return place.variable, place.domain
+
+    def price(self, values: Mapping[int, int]) -> float:
+        """The price of an assignment by what is known of its reshards: once solved, of each as it is planned."""
+        return Network.of(self.network.tables).price(values)
+
+    def solve(self, more: Sequence[Table] = (), fixed: Values | None = None, start: Values | None = None) -> Solution:
+        """The splits that the least sum gives to values of the engine, where they are not the present ones.
+
+        ``more``: further tables of these variables. ``fixed``: the values of some variables. ``start``: of all, of a
+        solution of these tables that may be near.
+        """
+        fixed = fixed or {}
         present = dict(self.network.present)
         for variable, domain in self.network.domains.items():
             dims = self.engine.values[variable].dims
             present[variable] = domain.index(dims) if dims in domain else 0
-        known: Mapping[int, int] = {**_ways_at(self.network.tables, present), **present}
+        present |= fixed
+        known: Values = {**_ways_at(self.network.tables, present), **present}
+        if start is not None:
+            known = {**known, **start, **fixed}
         left = ENTRIES
         while True:
-            plain = Network.of(self.network.tables)
+            plain = Network.of((*self.network.tables, *more))
             ties = list(self._among_equals(present, plain.price(known)))
-            answer = solve(Network.of((*plain.tables, *ties), plain.sizes), known)
+            network = Network.of((*plain.tables, *ties), plain.sizes)
+            answer = solve(network.given(fixed) if fixed else network, known)
+            if fixed and answer.values:
+                answer = replace(answer, values={**answer.values, **fixed})
             left -= plain.entries
             if not answer.values or not self.network.plan(answer.values) or left < plain.entries:
                 break
@@ -230,7 +250,7 @@ class _Network:
             values, index = self.found.engine.values, self.found.index.get(value)
             if index is not None and values[index].fixed:  # what the user fixed leaves as it was fixed
                 self.domains[slot] = (values[slot].dims,)
-            self._same(value, self._place(slot), self._times(value))
+            self._same(value, self.place(slot), self._times(value))
 
     @property
     def tables(self) -> list[Table]:
@@ -250,8 +270,8 @@ class _Network:
         self._next += 1
         return self._next
 
-    def _place(self, index: int) -> _Place:
-        """Of a value of the engine."""
+    def place(self, index: int) -> _Place:
+        """Where a value of the engine stands."""
         variable = self._leaders.get(index, index)
         domain = self.domains.get(variable)
         if domain is None:
@@ -261,7 +281,7 @@ class _Network:
     def _of(self, value: int) -> _Place | None:
         """Of a value of the program; None for one that has no split."""
         index = self.found.index.get(value)
-        return None if index is None or index in self.found.own else self._place(index)
+        return None if index is None or index in self.found.own else self.place(index)
 
     def _carry(self, op: Op) -> None:
         for place, result in enumerate(op.results):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from jaxlib.mlir import ir
@@ -17,11 +17,10 @@ from shardpass.partition.splices import spliced_table
 from shardpass.pipeline.run import run_in_place
 from shardpass.planning.plan import ProgramPlan
 from shardpass.planning.planner import plan_program
-from shardpass.program.program import Program
 from shardpass.program.read import read_program
+from shardpass.report.explanation import Explanation
 from shardpass.report.report import Report
-from shardpass.sharding import Sharding
-from shardpass.suggesting.places import ARGUMENT, LINE, RESULT, Group
+from shardpass.suggesting.places import ARGUMENT, LINE, RESULT
 from shardpass.suggesting.trials import Annotation
 
 
@@ -50,6 +49,13 @@ def figures(plan: ProgramPlan, built: Report | None = None) -> Figures:
     return Figures(built.total_bytes_received, built.seconds, built.compute_seconds, built.step_seconds, memory)
 
 
+def figures_of(built: Explanation, plan: ProgramPlan) -> Figures:
+    """Of a program that another partitioner compiled: its collectives and memory, beside the work of ``plan``."""
+    memory = 0 if built.memory is None else built.memory.total
+    work = plan.compute_seconds()
+    return Figures(built.total_bytes_received, built.seconds, work, built.seconds + work, memory)
+
+
 def planned(imported: Any, annotations: Iterable[Annotation], propagate: str) -> ProgramPlan:
     """The plan of ``imported``, which stays as it is, with ``annotations``. ``propagate``: the pass, with options."""
     module = annotated(imported, annotations)
@@ -66,16 +72,6 @@ def annotated(imported: Any, annotations: Iterable[Annotation]) -> Any:
     with module.context, ir.Location.unknown():
         _annotate(module, annotations)
     return module
-
-
-def placed(program: Program, groups: Sequence[Group], arguments: Mapping[int, Sharding]) -> list[Annotation]:
-    """What ``arguments`` says of the values of ``groups``, an annotation for each."""
-    out = []
-    for group in groups:
-        for value in group.values:
-            dims = program.mesh.dims(arguments.get(value, Sharding.replicated()), group.array.rank)
-            out.append(Annotation(replace(group, values=(value,)), dims or ((),) * group.array.rank))
-    return out
 
 
 def _annotate(module: Any, annotations: Iterable[Annotation]) -> None:

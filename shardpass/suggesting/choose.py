@@ -1,39 +1,40 @@
-"""The fewest annotations under which a program becomes as cheap as a search found it.
+"""The fewest annotations under which a program becomes as cheap as its best splits.
 
-Problem: a search gives every value a sharding; a user wants to write a few. Of the places where a sharding can be said
-(``places``), a smallest set is wanted from which propagation and the default search come within ``NEAR`` of the best.
+Problem: a solution (``problem``) splits every value; a user wants to write a few. Of the places where a sharding can be
+said (``places``), a small set is wanted from which the passes come within ``NEAR`` of the best, and in which each
+annotation saves something.
 
-Source: QuickXplain (Junker 2004), which finds a minimal set that satisfies a test in O(k log(n / k)) tests for k of n
-members, and prefers members that stand early.
-
-Cases:
-
-1. Pools, each added to those before: arguments that are split; those that are whole; results; lines. The first sum of
-   pools that suffices is searched; where none does, what the best of them reaches is the aim.
-2. Each annotation that is left is left out once. Where that changes less than ``NEAR`` it goes; else the difference is
-   what it saves, and orders the list.
+1. Arguments. What propagation carries from other annotations need not be said: the fewest annotations are kept from
+   which it reaches all arguments as the solution has them. Nothing is solved for that. Source: QuickXplain (Junker
+   2004), which finds a minimal set that satisfies a test in O(k log(n / k)) tests for k of n members, and prefers
+   members that stand early.
+2. Where these are not enough, as the passes would decide otherwise about open arguments or values between, those places
+   are added whose split differs there: of arguments first, then of results and lines, the largest first.
+3. Annotations are left out, the smallest arrays first and many at once, and the tables are solved with their places
+   open. Where that changes less than ``NEAR`` they go.
+4. Each of those that stay is left out alone: the difference is what it saves, and orders the list.
 
 Example on d=8, a perceptron's training step under a limit: of w1, b1, w2, x and y, saying x and w1 may be enough, as
 y meets x's product, and each update has the sharding of its weight.
 
-Invariant: no annotation of the result saves nothing. Complexity: O(k log(n / k)) trials.
+Invariant: no annotation of the result saves nothing. Complexity: O(k log(n / k)) propagations, and
+TRIALS + O(k) trials.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from shardpass.ops.splits.factors import DimAxes
-from shardpass.ops.splits.prime_mesh import PrimeMesh
-from shardpass.program.shardings import Shardings
-from shardpass.sharding import Sharding
-from shardpass.suggesting.places import RESULT, Group
+from shardpass.suggesting.places import Group
+from shardpass.suggesting.problem import Answer, Problem
 from shardpass.suggesting.specs import sayable
-from shardpass.suggesting.trials import Annotation, Trials
+from shardpass.suggesting.trials import Annotation, Trial, Trials
 
-NEAR = 0.01  # the part of the best price that annotations may miss
+NEAR = 1e-3  # the part of the best price that annotations may miss
+TRIALS = 8  # sets that are tried for fewer annotations, of the first outcome
 
 
 @dataclass(frozen=True)
@@ -46,39 +47,63 @@ class Chosen:
 
 
 def choose(
-    trials: Trials, found: Shardings, aim: float, pools: Sequence[Callable[[], Sequence[Group]]]
+    trials: Trials, answer: Answer, arguments: Sequence[Group], others: Callable[[], Sequence[Group]]
 ) -> tuple[Chosen, ...]:
-    """The annotations, those that save most first. ``aim``: the cost of ``found``."""
-    wanted: list[Annotation] = []
-    whole: list[Annotation] = []
-    best: tuple[float, list[Annotation]] | None = None
-    for pool in pools:
-        here = [_said(group, found, trials.task.program.mesh) for group in pool()]
-        split = [one for one in here if any(one.dims)]
-        whole += [one for one in here if not any(one.dims)]
-        for members in ([*wanted, *split], [*wanted, *split, *whole]):
-            cost = trials.of(members).cost
-            if best is None or cost < best[0]:
-                best = cost, members
-            if cost <= aim * (1 + NEAR):
-                break
-        wanted += split
-        if best is not None and best[0] <= aim * (1 + NEAR):
+    """The annotations, those that save most first. ``others``: results and lines, where arguments are not enough."""
+    problem = trials.problem
+    every = [as_in(problem, answer, group) for group in arguments]
+    trials.enough *= 1 + NEAR
+    kept = _mended(trials.placed, trials, _carried(trials, every), every)
+    if trials.placed(kept).cost > trials.enough:
+        kept = _mended(trials.placed, trials, kept, [as_in(problem, answer, group) for group in others()])
+    enough = trials.enough = max(trials.enough, trials.placed(kept).cost * (1 + NEAR))
+    left = iter(range(TRIALS))
+    largest = sorted(kept, key=lambda one: -one.group.bytes)
+    fewest = _fewest(lambda some: next(left, None) is not None and trials.placed(some).cost <= enough, largest)
+    return _what_they_save(trials, _mended(trials.of, trials, fewest, [*kept, *every]))
+
+
+def as_in(problem: Problem, answer: Answer, group: Group) -> Annotation:
+    """What ``answer`` says of most of the group's values, as JAX can say it."""
+    counts: Counter[DimAxes] = Counter(answer.splits[index] for index in problem.slots(group))
+    whole = ((),) * group.array.rank
+    dims = counts.most_common(1)[0][0] if counts else whole
+    return Annotation(group, sayable(dims, group.array.shape, problem.task.program.mesh))
+
+
+def _carried(trials: Trials, every: Sequence[Annotation]) -> list[Annotation]:
+    """The fewest of ``every`` from which propagation splits all that are split."""
+    split = [one for one in every if any(one.dims)]
+    slots = {one: trials.problem.slots(one.group) for one in split}
+    target = {index: one.dims for one in split for index in slots[one]}
+
+    def differing(some: Sequence[Annotation]) -> list[Annotation]:
+        reached = trials.reached(some)
+        return [one for one in split if one not in some and any(reached[i] != target[i] for i in slots[one])]
+
+    return _fewest(lambda some: not differing(some), split)
+
+
+def _mended(
+    trial_of: Callable[[Sequence[Annotation]], Trial],
+    trials: Trials,
+    kept: Sequence[Annotation],
+    every: Sequence[Annotation],
+) -> list[Annotation]:
+    """``kept`` and those of ``every`` that are split otherwise in its trial, until that is enough."""
+    kept = list(kept)
+    while (trial := trial_of(kept)).cost > trials.enough:
+        unlike = [one for one in every if one not in kept and _differs(trials, trial, one)]
+        if not unlike and not kept:  # whatever is said names the mesh, and the passes split what lies between
+            unlike = list(every)
+        if not unlike:
             break
-    if best is None:
-        return ()
-    enough = max(aim, best[0]) * (1 + NEAR)
-    return _what_matters(trials, _fewest(lambda some: trials.of(some).cost <= enough, best[1]), enough)
+        kept += unlike
+    return kept
 
 
-def _said(group: Group, found: Shardings, mesh: PrimeMesh) -> Annotation:
-    """What ``found`` says of most of the group's values, as JAX can say it."""
-    counts: Counter[DimAxes] = Counter()
-    for value in group.values:
-        sharding = found.results[value] if group.kind == RESULT else found.of.get(value)
-        dims = mesh.dims(sharding or Sharding.replicated(), group.array.rank)
-        counts[sayable(dims or ((),) * group.array.rank, group.array.shape, mesh)] += 1
-    return Annotation(group, counts.most_common(1)[0][0])
+def _differs(trials: Trials, trial: Trial, one: Annotation) -> bool:
+    return any(trial.splits[index] != one.dims for index in trials.problem.slots(one.group))
 
 
 def _fewest(enough: Callable[[Sequence[Annotation]], bool], members: Sequence[Annotation]) -> list[Annotation]:
@@ -100,21 +125,15 @@ def _fewest(enough: Callable[[Sequence[Annotation]], bool], members: Sequence[An
     return explain([], False, members)
 
 
-def _what_matters(trials: Trials, members: Iterable[Annotation], enough: float) -> tuple[Chosen, ...]:
-    """What each of ``members`` saves, most first, without those that save nothing."""
-    kept = list(members)
-    while True:
-        with_all = trials.of(kept)
-        without = [trials.of([other for other in kept if other is not one]) for one in kept]
-        idle = [k for k, trial in enumerate(without) if trial.cost <= max(enough, with_all.cost)]
-        if not idle:
-            break
-        del kept[min(idle, key=lambda k: without[k].cost)]
-    return what_they_save(trials, kept, with_all.price, with_all.peak)
-
-
-def what_they_save(trials: Trials, kept: Sequence[Annotation], price: float, peak: float) -> tuple[Chosen, ...]:
-    """``kept``, those that save most first. ``price``, ``peak``: what they lead to together."""
-    without = [trials.of([other for other in kept if other is not one]) for one in kept]
-    order = sorted(range(len(kept)), key=lambda k: -without[k].cost)
-    return tuple([Chosen(kept[k], without[k].price - price, without[k].peak - peak) for k in order])
+def _what_they_save(trials: Trials, kept: Sequence[Annotation]) -> tuple[Chosen, ...]:
+    """What each of ``kept`` saves, most first, without those that save nothing."""
+    out: list[Annotation] = sorted(kept, key=lambda one: one.group.bytes)
+    without: dict[Annotation, Trial] = {}
+    whole = trials.of(out)
+    for one in tuple(out):
+        rest = [other for other in out if other is not one]
+        without[one] = trials.of(rest)
+        if without[one].cost <= whole.cost:
+            out, whole = rest, without[one]
+    order = sorted(out, key=lambda one: -without[one].cost)
+    return tuple([Chosen(one, without[one].price - whole.price, without[one].peak - whole.peak) for one in order])

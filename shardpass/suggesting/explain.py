@@ -28,13 +28,12 @@ from shardpass.report.hlo.explain import explain_hlo
 from shardpass.report.hlo.programs import explain_compiled, explain_partitioned_by, is_compiled, partitioned_text
 from shardpass.report.naming import Sources
 from shardpass.report.rows import HintFact
-from shardpass.runtime.peers import OURS, WAYS
+from shardpass.runtime.peers import OURS
 from shardpass.sharding import Mesh
 from shardpass.suggesting.hints import find_hints
-from shardpass.suggesting.take import decide_for, effort_of, machine_of, put_mesh, read_mesh, take
+from shardpass.suggesting.take import decide_for, effort_of, machine_of, partitioner_of, put_mesh, read_mesh, take
 
 UNSAID = object()
-PARTITIONERS = (OURS, *WAYS)
 
 
 def explain(
@@ -94,9 +93,7 @@ def explain(
         raise wrong_argument("explain", "trips", trips, "a whole number, or None")
     if type(hints) is not bool:
         raise wrong_argument("explain", "hints", hints, "True or False")
-    partitioner = text_of("explain", "partitioner", partitioner, f"one of {', '.join(PARTITIONERS)}")
-    if partitioner not in PARTITIONERS:
-        raise wrong_argument("explain", "partitioner", partitioner, f"one of {', '.join(PARTITIONERS)}")
+    partitioner = partitioner_of("explain", partitioner)
     given = {"in_shardings": in_shardings, "out_shardings": out_shardings}
     said = {name: value for name, value in given.items() if value is not UNSAID}
     jitted = _jitted(f, mesh, said)

@@ -14,6 +14,7 @@ Complexity: O(arguments + ops).
 from __future__ import annotations
 
 import ast
+import itertools
 import linecache
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,6 +33,7 @@ from shardpass.program.read import Handles
 ARGUMENT, RESULT, LINE = "argument", "result", "line"
 
 _INDEX = re.compile(r"\[\d+\]")
+_ROOT = re.compile(r"^[^\[.]*")
 _LONGEST = 60  # characters of an expression that is shown
 _MOST_PATHS = 4  # paths that are listed where no pattern holds
 
@@ -65,14 +67,24 @@ class Group:
         return self.array.bytes * len(self.values)
 
 
-def arguments(program: Program, handles: Handles, folded: Folded) -> list[Group]:
-    """The arguments of which the user says nothing, in groups."""
+def arguments(
+    program: Program, handles: Handles, folded: Folded, states: Mapping[int, int] | None = None
+) -> list[Group]:
+    """The arguments of which the user says nothing, in groups.
+
+    ``states``: of arguments that a step returns anew, the result's place. Those whose results cannot be told apart are
+    together.
+    """
     free = [v for v in program.body.arguments if (a := program.arrays[v]) is not None and a.rank]
     free = [v for v in free if v not in program.said]
     values = program.body.arguments
     names = argument_names([str(handles.values[v].location) for v in values])
     named = {v: names[place] or f"argument {place}" for place, v in enumerate(values)}
-    keys = {v: ((_INDEX.sub("[*]", named[v]), program.array(v)), folded.of[v]) for v in free}
+    keys = {v: ((_pattern(named[v]), program.array(v)), folded.of[v]) for v in free}
+    first: dict[int, int] = {}
+    for value, place in (states or {}).items():
+        if value in keys:
+            keys[value] = keys[value][0], folded.of[first.setdefault(folded.results[place], value)]
     return [
         Group(ARGUMENT, tuple(values), _names(values, named), program.array(values[0]))
         for values in _joined(free, keys)
@@ -89,11 +101,11 @@ def results(program: Program, handles: Handles, folded: Folded) -> list[Group]:
     rows = handles.signature.results
     named = {place: _result_name(rows[place], place) for place in range(len(rows))}
     keys = {
-        place: ((_INDEX.sub("[*]", named[place]), program.array(program.body.returned[place])), folded.results[place])
+        place: ((_pattern(named[place], 1), program.array(program.body.returned[place])), folded.results[place])
         for place in free
     }
     return [
-        Group(RESULT, tuple(places), _names(places, named), program.array(program.body.returned[places[0]]))
+        Group(RESULT, tuple(places), _names(places, named, 1), program.array(program.body.returned[places[0]]))
         for places in _joined(free, keys)
     ]
 
@@ -127,6 +139,34 @@ def lines(program: Program, handles: Handles) -> list[Group]:
     return found
 
 
+def states(program: Program, handles: Handles) -> Iterator[tuple[int, int]]:
+    """Arguments that a step returns anew, each with the place of the result: ``params`` and the new ``params``.
+
+    Such are donated arguments, and those whose type and keys are a result's: ``p['w']`` and ``result[1]['w']``, in
+    their order. What the user says anything of is left out.
+    """
+    values, body = program.body.arguments, program.body
+    donated = {result: values[place] for place, result in program.donated}
+    names = argument_names([str(handles.values[value].location) for value in values])
+    left = {value: _keys(name) for value, name in zip(values, names, strict=True) if value not in donated.values()}
+    for place, (returned, said) in enumerate(zip(body.returned, program.results_said, strict=True)):
+        array, keys = program.arrays[returned], _keys(_result_name(handles.signature.results[place], place))
+        value = donated.get(place)
+        if value is None:
+            alike = (v for v, own in left.items() if own and keys.endswith(own) and program.arrays[v] == array)
+            value = next(alike, None)
+        if value is None:
+            continue
+        left.pop(value, None)
+        if value not in program.said and said.sharding is None and program.arrays[value] == array:
+            yield value, place
+
+
+def _keys(name: str) -> str:
+    """A path without its root: of ``p['w']`` the key ``['w']``."""
+    return _ROOT.sub("", name, count=1)
+
+
 # ---------------------------------------------------------------- names
 
 
@@ -152,15 +192,24 @@ def _joined(free: Sequence[int], keys: Mapping[int, tuple[object, int]]) -> list
     return list(groups.values())
 
 
-def _names(values: Sequence[int], named: Mapping[int, str]) -> tuple[str, ...]:
-    """Of each of ``values`` its pattern; its own path where the pattern fits others too."""
+def _pattern(name: str, kept: int = 0) -> str:
+    """A path with ``[*]`` for its indices, but for the first ``kept``: of results, those of what a function returns."""
+    first = [found[0] for found in itertools.islice(_INDEX.finditer(name), kept)]
+    pattern = _INDEX.sub("[*]", name)
+    for index in first:
+        pattern = pattern.replace("[*]", index, 1)
+    return pattern
+
+
+def _names(values: Sequence[int], named: Mapping[int, str], kept: int = 0) -> tuple[str, ...]:
+    """Of each of ``values`` its pattern (``kept``: as of ``_pattern``); its own path where others fit the pattern."""
     chosen = set(values)
     every: dict[str, list[int]] = {}
     for value, name in named.items():
-        every.setdefault(_INDEX.sub("[*]", name), []).append(value)
+        every.setdefault(_pattern(name, kept), []).append(value)
     out = []
     for value in values:
-        pattern = _INDEX.sub("[*]", named[value])
+        pattern = _pattern(named[value], kept)
         whole = len(every[pattern]) > 1 and chosen.issuperset(every[pattern])
         out.append(pattern if whole else named[value])
     return tuple(out)

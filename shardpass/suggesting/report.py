@@ -18,6 +18,8 @@ from pathlib import PurePosixPath
 from shardpass.diagnostics.printable import joined
 from shardpass.planning.plan import ProgramPlan
 from shardpass.redistribute.terms.limit import show_bytes
+from shardpass.report.text import PARTITIONED
+from shardpass.runtime.peers import OURS
 from shardpass.suggesting.apply import Figures
 from shardpass.suggesting.places import ARGUMENT, LINE, RESULT, told
 from shardpass.suggesting.trials import Annotation
@@ -36,6 +38,7 @@ class Advice:
         file, line: of a line.
         saves_seconds, saves_memory: by which time and memory of the program rise where this annotation alone is left
             out; negative where something is traded for the other.
+        note: the reason for an annotation that is there for another one than what it saves; None of all others.
     """
 
     kind: str
@@ -46,11 +49,13 @@ class Advice:
     saves_seconds: float
     saves_memory: int
     annotation: Annotation = field(repr=False)
+    note: str | None = None
 
     def __str__(self) -> str:
         saved = f"saves {show_saving(self.saves_seconds, self.saves_memory)}"
         if self.kind != LINE:
-            return f"{told(self.paths)} = {self.spec}  # {saved}"
+            note = saved if self.note is None else self.note
+            return f"{told(self.paths)} = {self.spec}" + (f"  # {note}" if note else "")
         name, place = self.paths[0], f"{PurePosixPath(self.file).name}:{self.line}"
         return f"with_sharding_constraint({name}, {self.spec})  # {place}, {saved}"
 
@@ -69,6 +74,8 @@ class Suggestion:
         propagate: the pass that finds all other shardings, with its options.
         decision: how near these are to the best, with the annotations, of the model that was solved
             (``planning.search.Bound``).
+        partitioner: whose program the figures after are of. For another than shardpass, ``advice`` has every argument
+            and result of which the user says nothing, as that partitioner is not to decide about them.
     """
 
     mesh: str
@@ -81,6 +88,7 @@ class Suggestion:
     figures: Figures
     propagate: str
     decision: Mapping[str, object] = field(default_factory=dict)
+    partitioner: str = OURS
 
     def __str__(self) -> str:
         return joined(_lines(self))
@@ -95,6 +103,7 @@ class Suggestion:
             advice.append({**fields, "saves_seconds": one.saves_seconds, "saves_memory": one.saves_memory})
         data = {
             "mesh": self.mesh,
+            "partitioner": self.partitioner,
             "memory_limit": self.memory_limit,
             "annotations": advice,
             "arguments": dict(self.arguments),
@@ -108,7 +117,7 @@ class Suggestion:
 
 def _lines(found: Suggestion) -> Iterator[str]:
     limit = "" if found.memory_limit is None else f", at most {show_bytes(found.memory_limit)} on a device"
-    yield f"on {found.mesh}{limit}:"
+    yield f"on {found.mesh}{limit}{PARTITIONED.get(found.partitioner, '')}:"
     if not found.advice:
         yield "nothing to annotate: no annotation makes the program cheaper"
     for kind, head in HEADS.items():
@@ -118,7 +127,7 @@ def _lines(found: Suggestion) -> Iterator[str]:
             yield from (f"  {one}" for one in of_kind)
     annotated = {path for one in found.advice for path in one.paths}
     rest = [(path, spec) for path, spec in found.arguments if path not in annotated and spec != "P()"]
-    if rest:
+    if rest and found.partitioner == OURS:
         yield "which the passes then carry to:"
         yield from (f"  {path} = {spec}" for path, spec in rest)
     yield ""

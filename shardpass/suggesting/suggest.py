@@ -6,11 +6,14 @@ user should write, in JAX's words.
 Steps:
 
 1. The program is lowered and imported over the mesh; what the user annotated stays.
-2. ``planning.limited`` searches the shardings of all values, within the limit.
-3. ``choose`` finds the fewest annotations that lead there, and what each saves.
-4. The annotations are put on the imported module and the passes run: ``Suggestion.plan`` is the plan that they make,
-   with the default search in it. Where it breaks the limit (the default search knows of none), more arguments are
-   annotated; where that is not enough, the limit is tightened by what is missing, and steps 2 to 4 are done again.
+2. The tables by which the passes decide are solved with all arguments and results open (``problem``), within the limit
+   of memory (``within``). Places that one annotation names are split alike, and states come out as they go in.
+3. ``choose`` finds few annotations that lead there, and what each saves, by solving again.
+4. The annotations are put on the imported module and the passes run: ``Suggestion.plan`` is the plan that they make.
+   Where it breaks the limit (a plan holds copies, and passes know of no limit), the limit is tightened by what is
+   missing, and steps 2 to 4 are done again.
+
+Where the tables leave something out, and with effort 2, a search within the limit (``planning.limited``) looks too.
 
 "Before" is the program with the user's own annotations, where arguments that these do not reach are whole on every
 device, as their caller must be told otherwise; it is planned by the passes too. A program of which nothing is said runs
@@ -18,22 +21,20 @@ on one device: its plan is that of everything being whole.
 
 Invariants: no annotation saves nothing; the figures are those of plans of exactly these annotations.
 
-Example: see docs/suggest.md. Complexity: import, one search within the limit, O(k log n) searches of the folded
-program for k of n annotations, and two plans.
+Example: see docs/suggest.md. Complexity: import, one set of tables, about a dozen solutions, and two plans.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from shardpass.cost import machine as cost
 from shardpass.cost.chosen import chosen, machine_text
 from shardpass.cost.machine import Machine
 from shardpass.diagnostics import NOWHERE, Place, collect
-from shardpass.diagnostics.arguments import has
 from shardpass.diagnostics.table_suggest import LIMIT_TOO_LOW
 from shardpass.ir.context import UNNAMED
 from shardpass.ir.doors import Given
@@ -41,25 +42,33 @@ from shardpass.ir.machines import module_machine
 from shardpass.passes.propagate import barriers
 from shardpass.pipeline.base import show_value
 from shardpass.planning.cost import price
-from shardpass.planning.limited import NO_LIMIT, Limit, LimitedSearch, Task, search_within
+from shardpass.planning.limited import Limit, LimitedSearch, Task, search_within
 from shardpass.planning.plan import ProgramPlan
 from shardpass.planning.planner import plan_program
+from shardpass.planning.search import Bound
 from shardpass.program.read import read_program
 from shardpass.propagation.program import Propagated
 from shardpass.redistribute.terms.limit import read_limit, show_bytes
 from shardpass.report.build import explain_module
 from shardpass.report.explanation import Explanation
+from shardpass.runtime.peers import OURS
 from shardpass.sharding import Mesh, Sharding
 from shardpass.sharding.quoting import bare
 from shardpass.suggesting import places
-from shardpass.suggesting.apply import Figures, annotated, figures, placed, planned
-from shardpass.suggesting.choose import NEAR, Chosen, choose, what_they_save
+from shardpass.suggesting.apply import Figures, annotated, figures, figures_of, planned
+from shardpass.suggesting.choose import Chosen, as_in, choose
+from shardpass.suggesting.compiled import compiled
 from shardpass.suggesting.explain import pipeline
+from shardpass.suggesting.places import ARGUMENT, RESULT
+from shardpass.suggesting.problem import Answer, Problem
 from shardpass.suggesting.report import Advice, Suggestion
 from shardpass.suggesting.specs import sayable, spec_text
-from shardpass.suggesting.take import effort_of, imported, machine_of, read_mesh, take
+from shardpass.suggesting.take import effort_of, imported, is_abstract, machine_of, partitioner_of, read_mesh, take
 from shardpass.suggesting.trials import Annotation, Trials, nothing_said
+from shardpass.suggesting.within import within
 
+SCALE, LEAST_SCALE = 0.97, 0.5  # what may be left of a limit that is scaled down at once
+COMPILED = 8  # programs that are compiled for one suggestion
 TIGHTENED = 3  # times that the limit is lowered for what the default search adds
 
 
@@ -70,6 +79,7 @@ def suggest(
     memory_limit: int | str | None = None,
     effort: int = 1,
     machine: str | os.PathLike[str] | cost.Machine | None = None,
+    partitioner: str = OURS,
     profile: str | None = None,
     **kwargs: Any,
 ) -> Suggestion:
@@ -77,21 +87,23 @@ def suggest(
 
     ``f``: a function with its arguments (arrays or ``jax.ShapeDtypeStruct``), what ``jax.jit`` or ``lower`` returned, a
     module, or the path of one. ``mesh``: a jax Mesh or AbstractMesh; by default the one that the module names.
-    ``memory_limit``: of a device, bytes or text as "16GiB", by default that of the machine; "none" for any number.
-    ``effort``: 1, or 2 to look longer. ``machine``: for which the program is decided, and by which figures are
-    modelled, as ``explain`` takes it; over an AbstractMesh not that of the devices here; ``profile``: its old name.
+    ``memory_limit``: of a device, bytes or text as "16GiB"; by default the memory of the machine, and "none" for no
+    limit. ``effort``: 1, or 2 to look longer. ``machine``: for which the program is decided, and by which figures are
+    modelled, as ``explain`` takes it; ``profile``: its old name. ``partitioner``: "shardpass"; or "xla" or "shardy",
+    which are told of every argument and result, and by which the program is compiled to see what it holds and sends.
 
-    Raises ShardpassError: SP801 to SP804, SP412 to SP414, and what lowering and import raise.
+    Raises ShardpassError: SP801 to SP804, SP412 to SP414, what lowering and import raise, and SP553 where another
+    partitioner makes no program.
     """
     over = read_mesh(mesh)
     effort = effort_of("suggest", effort, 1)
     machine = machine_of("suggest", machine, profile)
     if memory_limit is not None:
         read_limit(memory_limit)
+    partitioner = partitioner_of("suggest", partitioner)
     data, file, usual = take(f, args, kwargs)
-    if over is not None and (isinstance(mesh, Mesh) or not has(mesh, "devices")):  # devices that are here are others
-        usual = None
-    return suggest_module(data, file, over, memory_limit, effort, machine or usual)
+    usual = None if is_abstract(mesh) else usual
+    return suggest_module(data, file, over, memory_limit, effort, machine or usual, partitioner)
 
 
 def suggest_module(
@@ -101,6 +113,7 @@ def suggest_module(
     memory_limit: int | str | None = None,
     effort: int = 1,
     machine: str | None = None,
+    partitioner: str = OURS,
 ) -> Suggestion:
     """As ``suggest``, of a module's text or bytecode."""
     limit = read_limit(memory_limit)
@@ -110,7 +123,7 @@ def suggest_module(
     allowed = on.memory_limit if memory_limit is None else limit if isinstance(limit, int) else None
     with module.context:
         asked = _Suggesting(module, file, allowed, effort, on, _propagate(effort, machine))
-    return asked.run()
+    return asked.run() if partitioner == OURS else asked.run_by(partitioner, data)
 
 
 def _propagate(effort: int, machine: str) -> str:
@@ -119,13 +132,16 @@ def _propagate(effort: int, machine: str) -> str:
 
 
 @dataclass(frozen=True)
-class _Answer:
+class _Found:
+    """What was solved, the annotations that lead there, and the plan that the passes make of these."""
+
+    answer: Answer
     chosen: tuple[Chosen, ...]
     plan: ProgramPlan
 
 
 class _Suggesting:
-    """One suggestion in the making: the program, and what searches and trials of it share."""
+    """One suggestion in the making: the program, and its tables."""
 
     def __init__(
         self, module: Any, file: str, limit: int | None, effort: int, machine: Machine, propagate: str
@@ -135,76 +151,141 @@ class _Suggesting:
         self.program, self.handles = read_program(module, "propagate")
         self.task = Task.of(self.program, barriers(self.program, self.handles), effort, machine)
         self.folded = self.task.folded
-        self.arguments = places.arguments(self.program, self.handles, self.folded)
+        self.states = tuple(places.states(self.program, self.handles))
+        self.arguments = places.arguments(self.program, self.handles, self.folded, dict(self.states))
+        self.problem = Problem(self.task)
 
     def run(self) -> Suggestion:
         limit, least = self.limit, None
         for _ in range(TIGHTENED):
-            answer = self._within(limit)
-            peak = answer.plan.alive.peak
+            found = self._within(limit)
+            peak = found.plan.alive.peak
             least = peak if least is None else min(least, peak)
             if self.limit is None or limit is None or peak <= self.limit:
-                return self._told(answer)
+                return self._told(found)
             limit = max(0, limit - (peak - self.limit))
         assert least is not None
         raise self._too_low(least)
+
+    def run_by(self, partitioner: str, data: Given) -> Suggestion:
+        """What to tell another partitioner: every argument and result, so that its program keeps the limit.
+
+        Where that holds more than the plan, the limit of the solution is scaled down by as much.
+        """
+        limit, least, known = self.limit, None, dict[tuple[Annotation, ...], Explanation]()
+        while True:
+            answer, _ = self._solved(limit)
+            every = tuple(self._every(answer))
+            built = known.get(every)
+            if built is None:
+                built = known[every] = self._compiled(partitioner, data, every)
+            held = _total(built)
+            least = held if least is None else min(least, held)
+            if self.limit is None or limit is None or held <= self.limit:
+                return self._told_by(partitioner, data, answer, every, built)
+            if answer.peak > limit or len(known) > COMPILED:  # no splits hold less
+                raise self._too_low(least)
+            limit = int(min(limit, answer.peak) * max(LEAST_SCALE, min(self.limit / held, SCALE)))
+
+    def _every(self, answer: Answer) -> list[Annotation]:
+        """All arguments and results of which the user says nothing."""
+        results = places.results(self.program, self.handles, self.folded)
+        return [as_in(self.problem, answer, group) for group in (*self.arguments, *results)]
+
+    def _compiled(self, partitioner: str, data: Given, annotations: Sequence[Annotation]) -> Explanation:
+        numbers = {value: place for place, value in enumerate(self.program.body.arguments)}
+        asked = partitioner, data, self.file, self.module, annotations, numbers, self.program.mesh
+        return compiled(*asked, machine_text(self.machine))
+
+    def _told_by(
+        self, partitioner: str, data: Given, answer: Answer, every: Sequence[Annotation], built: Explanation
+    ) -> Suggestion:
+        plan = self._planned(every)
+        found = _Found(answer, tuple([Chosen(one, 0.0, 0.0) for one in every]), plan)
+        told = self._told(found, figures_of(built, plan))
+        advice = tuple([replace(one, note="") for one in told.advice])
+        told = replace(told, advice=advice, partitioner=partitioner)
+        if nothing_said(self.program):
+            return told
+        before = self._compiled(partitioner, data, [one for group in self.arguments for one in self._reached(group)])
+        return replace(told, figures_before=figures_of(before, told.before))
 
     def _too_low(self, least: int) -> Exception:
         where = NOWHERE if self.file == UNNAMED else Place(self.file)
         assert self.limit is not None
         return LIMIT_TOO_LOW.error(where, limit=show_bytes(self.limit), least=show_bytes(least), bytes=least)
 
-    def _within(self, limit: int | None) -> _Answer:
-        """The annotations whose search keeps ``limit``, planned by the passes."""
-        search = LimitedSearch(self.task, Limit(limit))
-        found = search_within(search, limit)
-        if limit is not None and found.peak > limit:
-            raise self._too_low(found.peak)
-        trials = Trials(self.task, search.limit)
-        pools = (
-            lambda: self.arguments,
-            lambda: places.results(self.program, self.handles, self.folded),
-            lambda: places.lines(self.program, self.handles),
-        )
-        chosen = choose(trials, found.shardings, search.best.price, pools)
-        plan = self._planned([one.annotation for one in chosen])
-        if self.limit is None or plan.alive.peak <= self.limit:
-            return _Answer(chosen, plan)
-        named = {one.annotation.group for one in chosen}
-        ends = trials.of([one.annotation for one in chosen]).arguments
-        others = [self._uniform(group, ends) for group in self.arguments if group not in named]
-        kept, plan = self._fitting([one.annotation for one in chosen], plan, others, self.limit)
-        return _Answer(what_they_save(trials, kept, price(plan), plan.alive.peak), plan)
+    def _within(self, limit: int | None) -> _Found:
+        """The annotations whose solution keeps ``limit``, planned by the passes."""
+        answer, trials = self._solved(limit)
+        chosen = choose(trials, answer, self.arguments, self._others)
+        kept, plan = self._consistent([one.annotation for one in chosen], trials)
+        known = {one.annotation: one for one in chosen}
+        return _Found(answer, tuple([known.get(one, Chosen(one, 0.0, 0.0)) for one in kept]), plan)
 
-    def _fitting(
-        self, chosen: list[Annotation], plan: ProgramPlan, others: Sequence[Annotation], limit: int
-    ) -> tuple[list[Annotation], ProgramPlan]:
-        """``chosen`` with those of ``others`` that save memory, until its plan fits, less what is not needed then.
+    def _consistent(self, kept: list[Annotation], trials: Trials) -> tuple[list[Annotation], ProgramPlan]:
+        """``kept``, and annotations of the states that would come out otherwise than they go in; their plan.
 
-        All of them, where none of these fits. Trials are of the folded program, and the passes decide about the whole
-        one, which now and then holds more.
+        First of results, as arguments are; then of arguments that the passes have split otherwise since.
         """
-        kept = chosen
-        for one in others:
-            with_it = self._planned([*kept, one])
-            if with_it.alive.peak < plan.alive.peak:
-                kept, plan = [*kept, one], with_it
-            if plan.alive.peak <= limit:
-                break
-        else:
-            return [*chosen, *others], self._planned([*chosen, *others])
-        for one in chosen:
-            rest = [other for other in kept if other is not one]
-            without = self._planned(rest)
-            if without.alive.peak <= limit and price(without) <= price(plan) * (1 + NEAR):
-                kept, plan = rest, without
-        return kept, plan
+        solved = self.problem.shardings(trials.passes(kept))
+        kept += self._changed(RESULT, solved.of, solved.results)
+        for kind in (RESULT, ARGUMENT):
+            plan = self._planned(kept)
+            more = self._changed(kind, dict(plan.body.arguments), plan.returned)
+            if not more:
+                return kept, plan
+            kept += [one for one in more if one not in kept]
+        return kept, self._planned(kept)
 
-    def _uniform(self, group: places.Group, arguments: Any) -> Annotation:
-        """What the first of a group's values has, as JAX can say it."""
-        rank = group.array.rank
-        dims = self.program.mesh.dims(arguments.get(group.values[0], Sharding.replicated()), rank)
-        return Annotation(group, sayable(dims or ((),) * rank, group.array.shape, self.program.mesh))
+    def _changed(self, kind: str, before: Mapping[int, Sharding], after: Sequence[Sharding | None]) -> list[Annotation]:
+        """The annotations by which states are after a step as they are before; of results, or of arguments."""
+        unlike = [(value, place) for value, place in self.states if before.get(value) != after[place]]
+        if kind == RESULT:
+            groups = places.results(self.program, self.handles, self.folded)
+            wanted = {place: sharding for value, place in unlike if (sharding := before.get(value)) is not None}
+            return list(self._as(groups, wanted))
+        return list(self._as(self.arguments, {v: sharding for v, place in unlike if (sharding := after[place])}))
+
+    def _as(self, groups: Sequence[places.Group], wanted: Mapping[int, Sharding]) -> Iterator[Annotation]:
+        """The annotations that say ``wanted``, one a group where its values are split alike."""
+        for group in groups:
+            found = {value: wanted[value] for value in group.values if value in wanted}
+            if len(found) == len(group.values) and len(set(found.values())) == 1:
+                yield self._said(group, found[group.values[0]])
+                continue
+            for value, name in zip(group.values, group.names, strict=True):
+                if value in found:
+                    yield self._said(replace(group, values=(value,), names=(name,)), found[value])
+
+    def _said(self, group: places.Group, sharding: Sharding) -> Annotation:
+        return Annotation(group, self.program.mesh.dims(sharding, group.array.rank) or ((),) * group.array.rank)
+
+    def _solved(self, limit: int | None) -> tuple[Answer, Trials]:
+        """The cheapest splits within ``limit``, and trials of what leads there."""
+        problem, slots = self.problem, [self.problem.slots(group) for group in self.arguments]
+        states = problem.ties(self._tied())
+        ties = [*problem.ties(slots), *states]
+        answer = within(problem, ties, limit, slots)
+        search = None
+        if problem.left_out or self.task.effort > 1:
+            search = LimitedSearch(self.task, Limit(limit))
+            found = search_within(search, limit)
+            other = problem.answer(found.splits, found.price, answer)
+            answer = min(answer, other, key=lambda one: (limit is not None and one.peak > limit, one.price))
+        return answer, Trials(problem, Limit(limit), states, answer)
+
+    def _tied(self) -> Iterator[Sequence[int]]:
+        """The values of the engine that are a state as a step takes it, and as the step returns it."""
+        found, folded = self.problem.found, self.folded
+        for value, place in self.states:
+            before, after = found.index.get(folded.of[value]), found.results[folded.results[place]]
+            if before is not None and after is not None:
+                yield before, after
+
+    def _others(self) -> list[places.Group]:
+        results = places.results(self.program, self.handles, self.folded)
+        return [*results, *places.lines(self.program, self.handles)]
 
     def _planned(self, annotations: Sequence[Annotation]) -> ProgramPlan:
         return planned(self.module, annotations, self.propagate)
@@ -215,9 +296,16 @@ class _Suggesting:
             whole = Propagated(self.program, self.task.barriers).shardings
             plan = plan_program(self.program, whole, machine=self.machine)
             return plan, figures(plan)
-        reached = placed(self.program, self.arguments, Trials(self.task, NO_LIMIT).of([]).arguments)
+        reached = [one for group in self.arguments for one in self._reached(group)]
         plan = self._planned(reached)
         return plan, figures(plan, self._built(reached))
+
+    def _reached(self, group: places.Group) -> Iterator[Annotation]:
+        """What propagation from the user's own annotations gives the values of a group."""
+        found = self.problem.found
+        for value in group.values:
+            dims = found.engine.values[found.index[self.folded.of[value]]].dims
+            yield Annotation(replace(group, values=(value,)), dims)
 
     def _built(self, annotations: Sequence[Annotation]) -> Explanation:
         """The report of the program that is built with ``annotations``, as ``shardpass.explain`` gives it."""
@@ -228,11 +316,11 @@ class _Suggesting:
 
     # ---------------------------------------------------------------- the answer
 
-    def _told(self, answer: _Answer) -> Suggestion:
+    def _told(self, found: _Found, after: Figures | None = None) -> Suggestion:
         before, figures_before = self._before()
         mesh = self.program.mesh
-        advice = tuple(self._advice(one) for one in answer.chosen)
-        ends = dict(answer.plan.body.arguments)
+        advice = tuple(self._advice(one) for one in found.chosen)
+        ends = dict(found.plan.body.arguments)
         arguments: dict[str, str] = {}
         for group in self.arguments:
             for name, value in zip(group.names, group.values, strict=True):
@@ -245,17 +333,29 @@ class _Suggesting:
             advice,
             tuple(arguments.items()),
             before,
-            answer.plan,
+            found.plan,
             figures_before,
-            figures(answer.plan, self._built([one.annotation for one in answer.chosen])),
+            after or figures(found.plan, self._built([one.annotation for one in found.chosen])),
             self.propagate,
-            Trials(self.task, NO_LIMIT).bound(one.annotation for one in answer.chosen).as_dict(),
+            self._bound(found).as_dict(),
         )
+
+    def _bound(self, found: _Found) -> Bound:
+        """How near the solution is to the best within the limit."""
+        plan, answer = price(found.plan), found.answer
+        if self.problem.left_out:
+            return Bound(plan, why=self.problem.left_out)
+        return Bound(plan, answer.price, answer.least, answer.why)
 
     def _advice(self, one: Chosen) -> Advice:
         group = one.annotation.group
         spec = spec_text(one.annotation.dims, self.program.mesh)
         seconds, memory = one.saves_price, round(one.saves_memory)
-        return Advice(
-            group.kind, group.paths, spec, group.place.file, group.place.line, seconds, memory, one.annotation
-        )
+        note = "as it came in" if group.kind == RESULT and not seconds and not memory else None
+        at = group.place.file, group.place.line
+        return Advice(group.kind, group.paths, spec, *at, seconds, memory, one.annotation, note)
+
+
+def _total(built: Explanation) -> int:
+    assert built.memory is not None  # of a program that was compiled here
+    return built.memory.total

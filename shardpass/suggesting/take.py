@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from shardpass.cost.chosen import machine_text
 from shardpass.cost.machine import Machine
 from shardpass.diagnostics import NOWHERE, Place, ShardpassError, collect
-from shardpass.diagnostics.arguments import has, renamed, shown, whole, wrong_argument
+from shardpass.diagnostics.arguments import has, renamed, shown, text_of, whole, wrong_argument
 from shardpass.diagnostics.table_driver import CANNOT_READ
 from shardpass.diagnostics.table_suggest import MESH_SIZE, NO_MESH, NOT_A_PROGRAM
 from shardpass.ir.annotations import mesh_of, num_devices, set_mesh, set_num_devices
@@ -19,7 +19,10 @@ from shardpass.ir.context import UNNAMED, is_bytecode, parse_module
 from shardpass.ir.doors import Given
 from shardpass.ir.machines import module_machine, set_module_machine
 from shardpass.pipeline.run import run_in_place
+from shardpass.runtime.peers import OURS, WAYS
 from shardpass.sharding import Mesh
+
+PARTITIONERS = (OURS, *WAYS)
 
 
 class Taken(NamedTuple):
@@ -102,6 +105,20 @@ def read_mesh(given: Any, function: str = "suggest") -> Mesh | None:
     except Exception:  # of the object's own
         raise wrong_argument(function, "mesh", given, "a jax Mesh or AbstractMesh, or a shardpass.Mesh") from None
     return Mesh(axes)
+
+
+def is_abstract(mesh: Any) -> bool:
+    """Whether ``mesh`` has no devices, so that the machine is not that of those that are present."""
+    jax = sys.modules.get("jax")
+    return isinstance(mesh, Mesh) or (jax is not None and isinstance(mesh, jax.sharding.AbstractMesh))
+
+
+def partitioner_of(function: str, given: Any) -> str:
+    """The name of a partitioner. Raises ShardpassError (SP140) for any other."""
+    name = text_of(function, "partitioner", given, f"one of {', '.join(PARTITIONERS)}")
+    if name not in PARTITIONERS:
+        raise wrong_argument(function, "partitioner", name, f"one of {', '.join(PARTITIONERS)}")
+    return name
 
 
 def effort_of(function: str, effort: Any, least: int) -> int:

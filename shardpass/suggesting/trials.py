@@ -1,32 +1,38 @@
 """What a set of annotations leads to, on the folded program: the price and the memory under them.
 
 An argument is placed before the program runs, by a caller who must know how; and the passes may choose otherwise than
-the caller thinks where nothing is said. So each set is tried twice, and the dearer outcome counts:
+the caller thinks where nothing is said. So a set has two outcomes, and the dearer counts:
 
 1. placed: an argument that no annotation names, and that propagation from the annotations does not reach, is whole on
-   every device; the default search (``planning.search``, as ``shardpass-propagate`` runs it) decides about the rest;
-2. open: the default search decides about such arguments too.
+   every device; all else is solved (``problem``);
+2. open: such arguments are solved too. This is asked only where the first outcome is as good as is ``enough``.
 
-A program of which nothing at all is said runs on one device, as JAX places it: without a search, and at the price of
-all of its work.
+A program of which nothing at all is said runs on one device, as JAX places it: nothing is split, and its price is that
+of all of its work.
 
-State: what was tried, by the set of annotations; decisions and prices that all trials share. Complexity: two searches
-of the folded program for each new set.
+Where the tables leave something out, the search of the passes decides (``planning.search``), which takes longer.
+
+State: what was tried, by the set of annotations, and solutions by what is fixed in them. Complexity: one or two
+solutions for each new set.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from shardpass.ops.splits.factors import DimAxes
+from shardpass.planning.cost import costs
 from shardpass.planning.fold import Folded
-from shardpass.planning.limited import Limit, Task
-from shardpass.planning.search import Bound, Search
+from shardpass.planning.limited import Limit
+from shardpass.planning.planner import plan_program
+from shardpass.planning.search import Search
+from shardpass.planning.solve.network import Table
 from shardpass.program.program import NOTHING_SAID, Program, Said
 from shardpass.propagation.program import Propagated
-from shardpass.sharding import Sharding
 from shardpass.suggesting.places import ARGUMENT, LINE, RESULT, Group
+from shardpass.suggesting.problem import Answer, Problem
 
 
 @dataclass(frozen=True)
@@ -39,67 +45,104 @@ class Annotation:
 
 @dataclass(frozen=True)
 class Trial:
-    """What some annotations lead to. ``cost``: the price, and the excess of memory.
+    """What some annotations lead to. ``cost``: the price, and the excess of memory; infinite where states change.
 
-    ``arguments``: of those that the user says nothing of, by value, what propagation from the annotations gives them.
+    ``splits``: as those of ``Answer``.
     """
 
     cost: float
     price: float
     peak: float
-    arguments: Mapping[int, Sharding]
+    splits: tuple[DimAxes, ...]
 
 
 class Trials:
-    """Trials of one program."""
+    """Trials of one program. ``states``: tables by which states come out as they go in. ``start``: a near solution."""
 
-    def __init__(self, task: Task, limit: Limit) -> None:
-        self.task, self.limit = task, limit
+    def __init__(self, problem: Problem, limit: Limit, states: Sequence[Table], start: Answer) -> None:
+        self.problem, self.task, self.limit, self.states = problem, problem.task, limit, states
+        self.start, self.enough = start, self.cost(start.price, start.peak)
         self._known: dict[frozenset[Annotation], Trial] = {}
+        self._solved: dict[object, Trial] = {}
+        said = self.task.folded.program.said
+        index = problem.found.index
+        self._free = [index[v] for v in self.task.folded.program.body.arguments if v in index and v not in said]
+
+    def cost(self, price: float, peak: float) -> float:
+        """A price with the excess of memory in it."""
+        return price + self.limit.excess(peak, self.task.decided.clock)
+
+    def reached(self, annotations: Iterable[Annotation]) -> Mapping[int, DimAxes]:
+        """How propagation from ``annotations`` splits arguments of which the user says nothing, by engine's value."""
+        said = annotated(self.task.folded.program, annotations, self.task.folded)
+        values = Propagated(said, self.task.barriers).engine.values
+        return {index: values[index].dims for index in self._free}
 
     def of(self, annotations: Iterable[Annotation]) -> Trial:
+        """The dearer outcome; the first one where that is above ``enough``."""
+        key = frozenset(annotations)
+        placed = self.placed(key)
+        fixed = self._fixed(key)
+        if placed.cost > self.enough or fixed.keys() >= set(self._free):
+            return placed
+        said = annotated(self.task.folded.program, key, self.task.folded)
+        return max(placed, self._outcome(said, fixed), key=lambda one: one.cost)
+
+    def placed(self, annotations: Iterable[Annotation]) -> Trial:
+        """The first outcome."""
         key = frozenset(annotations)
         found = self._known.get(key)
         if found is None:
-            found = self._known[key] = self._try(key)
+            said = annotated(self.task.folded.program, key, self.task.folded)
+            if nothing_said(said):
+                found = self._whole()
+            else:
+                found = self._outcome(said, {**self.reached(key), **self._fixed(key)})
+            self._known[key] = found
         return found
 
-    def _try(self, annotations: frozenset[Annotation]) -> Trial:
-        task = self.task
-        said = annotated(task.folded.program, annotations, task.folded)
-        found = Propagated(said, task.barriers).table().of
-        placed = {v: found[v] for v in said.body.arguments if v in found and v not in task.folded.program.said}
-        closed = replace(said, said={**said.said, **{value: Said(sharding) for value, sharding in placed.items()}})
-        arguments = {v: placed[rep] for v in task.program.body.arguments if (rep := task.folded.of[v]) in placed}
-        if nothing_said(said):
-            search = self._prepared(said)
-            return self._outcome(search.first.price, task.footprint.peak(found), arguments)
-        outcomes = [self._search(closed)]
-        if closed.said != said.said:
-            outcomes.append(self._search(said))
-        price, peak = max(outcomes, key=lambda one: one[0] + self.limit.excess(one[1], task.decided.clock))
-        return self._outcome(price, peak, arguments)
+    def passes(self, annotations: Iterable[Annotation]) -> Answer:
+        """What the passes make of ``annotations``, which know of no states."""
+        return self.problem.solve(self._fixed(annotations), start=self.start)
 
-    def _outcome(self, price: float, peak: float, arguments: Mapping[int, Sharding]) -> Trial:
-        return Trial(price + self.limit.excess(peak, self.task.decided.clock), price, peak, arguments)
+    def _fixed(self, annotations: Iterable[Annotation]) -> dict[int, DimAxes]:
+        return {index: one.dims for one in annotations for index in self.problem.slots(one.group)}
 
-    def _search(self, program: Program) -> tuple[float, float]:
-        """(price, peak) of what the default search makes of the folded ``program``."""
-        search = self._prepared(program)
+    def _outcome(self, said: Program, fixed: Mapping[int, DimAxes]) -> Trial:
+        key = frozenset(fixed.items())
+        found = self._solved.get(key)
+        if found is None:
+            if self.problem.left_out or self.task.effort > 1:
+                found = self._searched(said, fixed)
+            else:
+                answer = self.problem.solve(fixed, self.states, start=self.start)
+                cost = self.cost(answer.price, answer.peak) if answer.tied else math.inf
+                found = Trial(cost, answer.price, answer.peak, answer.splits)
+            self._solved[key] = found
+        return found
+
+    def _searched(self, said: Program, fixed: Mapping[int, DimAxes]) -> Trial:
+        """What the search of the passes makes of the folded program ``said`` with arguments ``fixed``."""
+        task, index = self.task, self.problem.found.index
+        placed = {
+            value: Said(task.program.mesh.sharding(fixed[index[value]]))
+            for value in said.body.arguments
+            if index.get(value) in fixed and value not in said.said
+        }
+        folded = replace(task.folded, program=replace(said, said={**said.said, **placed}))
+        search = Search(task.program, task.barriers, task.effort, task.machine, folded, task.decided)
         search.run()
         search.engine.restore(search.best.splits)
-        return search.best.price, self.task.footprint.peak(search.found.table().of)
+        peak, price = task.footprint.peak(search.found.table().of), search.best.price
+        return Trial(self.cost(price, peak), price, peak, search.best.splits)
 
-    def bound(self, annotations: Iterable[Annotation]) -> Bound:
-        """How near the decision under ``annotations`` is to the best of its tables."""
-        search = self._prepared(annotated(self.task.folded.program, annotations, self.task.folded))
-        search.run()
-        return search.bound(search.best.price)
-
-    def _prepared(self, program: Program) -> Search:
+    def _whole(self) -> Trial:
         task = self.task
-        folded = replace(task.folded, program=program)
-        return Search(task.program, task.barriers, task.effort, task.machine, folded, task.decided)
+        found = Propagated(task.folded.program, task.barriers)
+        plan = plan_program(task.folded.program, found.shardings, task.decided, folded=task.folded.repeats)
+        price = sum(costs(plan, task.decided.clock, task.folded).values())
+        peak = task.footprint.peak(found.shardings.of)
+        return Trial(self.cost(price, peak), price, peak, found.engine.snapshot())
 
 
 def nothing_said(program: Program) -> bool:

@@ -70,6 +70,19 @@ class Network:
         """The price of the assignment ``values``, which has a value for each variable."""
         return self.base + math.fsum([float(table.costs[at(table, values)]) for table in self.tables])
 
+    def given(self, values: Mapping[int, int]) -> Network:
+        """The network of the variables that ``values`` does not give; its prices are those of all."""
+        tables = [
+            Table(
+                tuple([variable for variable in table.variables if variable not in values]),
+                table.costs[tuple([values.get(variable, slice(None)) for variable in table.variables])],
+            )
+            for table in self.tables
+        ]
+        sizes = {variable: size for variable, size in self.sizes.items() if variable not in values}
+        rest = Network.of(tables, sizes)
+        return Network(rest.sizes, rest.tables, rest.base + self.base)
+
     def components(self) -> list[Network]:
         """The networks of variables that depend on one another; their prices and ``base`` make up the price."""
         leaders = {variable: variable for variable in self.sizes}

@@ -77,26 +77,41 @@ def two_layers(x: Any, w1: Any, w2: Any) -> Any:
 
 def specs_of(found: Suggestion, arguments: Any, names: tuple[str, ...]) -> Any:
     """For each argument the PartitionSpec that is said of it, None where nothing is."""
-    said = {path: eval(one.spec, {"P": P}) for one in found.advice if one.kind == "argument" for path in one.paths}
-
-    def of(name: str) -> Any:
-        return lambda path, _: said.get(
-            name + jax.tree_util.keystr(path), said.get(re.sub(r"\[\d+\]", "[*]", name + jax.tree_util.keystr(path)))
-        )
-
     return tuple(
-        jax.tree_util.tree_map_with_path(of(name), argument) for name, argument in zip(names, arguments, strict=True)
+        jax.tree_util.tree_map_with_path(_saying(found, "argument", name), argument)
+        for name, argument in zip(names, arguments, strict=True)
     )
 
 
-def planned(f: Any, arguments: Any, specs: Any, mesh: Any, propagate: str = "shardpass-propagate") -> ProgramPlan:
-    """The plan of the JAX program ``f`` with these specs, and where nothing is said, nothing."""
-    shardings = jax.tree.map(
+def result_specs_of(found: Suggestion, f: Any, arguments: Any) -> Any:
+    """Likewise of the results."""
+    return jax.tree_util.tree_map_with_path(_saying(found, "result", "result"), jax.eval_shape(f, *arguments))
+
+
+def _saying(found: Suggestion, kind: str, name: str) -> Any:
+    said = {path: eval(one.spec, {"P": P}) for one in found.advice if one.kind == kind for path in one.paths}
+    patterns = [(re.compile(re.escape(path).replace(r"\[\*\]", r"\[\d+\]")), spec) for path, spec in said.items()]
+
+    def of(path: Any, _: Any) -> Any:
+        whole = name + jax.tree_util.keystr(path)
+        return next((spec for pattern, spec in patterns if pattern.fullmatch(whole)), None)
+
+    return of
+
+
+def over(mesh: Any, specs: Any) -> Any:
+    return jax.tree.map(
         lambda spec: None if spec is None else NamedSharding(mesh, spec),
         specs,
         is_leaf=lambda leaf: leaf is None or isinstance(leaf, P),
     )
-    lowered = jax.jit(f, in_shardings=shardings).lower(*arguments)
+
+
+def planned(
+    f: Any, arguments: Any, specs: Any, mesh: Any, results: Any = None, propagate: str = "shardpass-propagate"
+) -> ProgramPlan:
+    """The plan of the JAX program ``f`` with these specs, and where nothing is said, nothing."""
+    lowered = jax.jit(f, in_shardings=over(mesh, specs), out_shardings=over(mesh, results)).lower(*arguments)
     with collect():
         text = lowered.as_text(debug_info=True)
         module = shardpass.run_pipeline(text, f"shardpass-import,{propagate}")
@@ -121,17 +136,20 @@ CASES = [
 def test_what_is_printed_gives_what_is_promised(f: Any, arguments: Any, names: Any, mesh: Any, limit: Any) -> None:
     """Annotations of arguments put into the JAX program: the passes receive these bytes, at this price and peak."""
     found = shardpass.suggest(f, *arguments, mesh=mesh, memory_limit=limit)
-    assert {one.kind for one in found.advice} <= {"argument"}
-    specs = specs_of(found, arguments, names)
-    plan = planned(f, arguments, specs, mesh)
+    assert {one.kind for one in found.advice} <= {"argument", "result"}
+    specs, results = specs_of(found, arguments, names), result_specs_of(found, f, arguments)
+    plan = planned(f, arguments, specs, mesh, results)
     assert plan.bytes_received == found.figures.bytes
     assert plan.alive.peak == found.figures.memory
     with collect():
-        report = shardpass.explain(f, *arguments, mesh=mesh, in_shardings=specs)
+        report = shardpass.explain(f, *arguments, mesh=mesh, in_shardings=specs, out_shardings=results)
     assert report.step_seconds == pytest.approx(found.figures.step_seconds)
     assert price(plan) >= found.figures.step_seconds * (1 - 1e-9)  # later passes join collectives
     for one in found.advice:
-        assert one.saves_seconds > 0 or one.saves_memory > 0
+        assert one.saves_seconds > 0 or one.saves_memory > 0 or (one.kind == "result" and "as it came in" in str(one))
+    if f is not two_layers:
+        weights = plan.body.arguments[: len(jax.tree.leaves(arguments[: len(arguments) - 1 - (f is adam_step)]))]
+        assert plan.returned[1:] == tuple(sharding for _, sharding in weights)  # the value comes first
 
 
 def test_replication_breaks_the_limit_and_weights_are_split() -> None:

@@ -35,3 +35,15 @@ def test_two_pairs_are_two_components() -> None:
     pair = np.arange(4.0).reshape(2, 2)
     network = Network.of([Table((0, 2), pair), Table((3, 1), pair)])
     assert [tuple(part.sizes) for part in network.components()] == [(0, 2), (1, 3)]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_is_given_is_in_all_prices(seed: int) -> None:
+    tables, sizes = random_tables(seed)
+    network = Network.of(tables, sizes)
+    given = {v: size - 1 for v, size in list(sizes.items())[::2]}
+    rest = network.given(given)
+    assert not rest.sizes.keys() & given.keys()
+    for row in itertools.product(*[range(size) for size in rest.sizes.values()]):
+        values = dict(zip(rest.sizes, row, strict=True))
+        assert rest.price(values) == pytest.approx(network.price({**values, **given}))

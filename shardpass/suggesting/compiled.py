@@ -1,0 +1,91 @@
+"""A complete set of shardings, as another partitioner compiles it: for programs that XLA partitions.
+
+Problem: what shardpass's passes would carry to the rest of a program, XLA may decide otherwise. So every argument and
+result is said, and the program is compiled with these, in a process of its own, for as many virtual devices as the mesh
+has (``runtime.peers``). Nothing runs. What XLA counts is the memory, and its collectives are timed by the same
+machine's clock as those of plans.
+
+The module is annotated as JAX does: in Shardy's words, but for one that speaks in GSPMD's.
+
+Example on d=8: ``x`` in rows and ``w`` whole become ``sdy.sharding = #sdy.sharding<@mesh, [{"d"}, {}]>`` and
+``[{}, {}]``, which hold for XLA, as all dimensions are closed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from jaxlib.mlir import ir
+
+from shardpass.ir.annotations import SHARDING, Signature, main_of, num_devices, set_num_devices
+from shardpass.ir.context import parse_module
+from shardpass.ir.doors import Given
+from shardpass.ir.tensors import operation
+from shardpass.ops.splits.factors import DimAxes
+from shardpass.ops.splits.prime_mesh import PrimeMesh
+from shardpass.report.explanation import Explanation
+from shardpass.report.hlo.programs import explain_partitioned_by
+from shardpass.sharding.quoting import mlir_quoted
+from shardpass.suggesting.apply import annotated
+from shardpass.suggesting.places import ARGUMENT
+from shardpass.suggesting.trials import Annotation
+
+SHARDY, MESH = "sdy.sharding", "sdy.mesh"
+
+
+def compiled(
+    partitioner: str,
+    data: Given,
+    file: str,
+    imported: Any,
+    annotations: Iterable[Annotation],
+    places: dict[int, int],
+    mesh: PrimeMesh,
+    machine: str,
+) -> Explanation:
+    """What ``partitioner`` makes of a program with ``annotations`` of arguments and results.
+
+    ``imported``: the module, in which values are numbered. ``places``: of each argument. Raises ShardpassError (SP553)
+    where the partitioner makes no program.
+    """
+    module = parse_module(data, file)
+    with module.context, ir.Location.unknown():
+        signature = Signature(main_of(module))
+        alike = len(signature.arguments) == len(places) and SHARDING not in str(module.operation)
+        if alike:
+            _say(module, signature, annotations, places, mesh)
+    if not alike:
+        module = annotated(imported, annotations)
+    return explain_partitioned_by(partitioner, module, file, mesh.mesh, machine, ())
+
+
+def _say(
+    module: Any, signature: Signature, annotations: Iterable[Annotation], places: dict[int, int], mesh: PrimeMesh
+) -> None:
+    """Puts ``annotations`` on the function's signature, in Shardy's words."""
+    name = _mesh_of(module, mesh)
+    for one in annotations:
+        attribute = ir.Attribute.parse(_text(one.dims, name, mesh))
+        for value in one.group.values:
+            row = signature.arguments[places[value]] if one.group.kind == ARGUMENT else signature.results[value]
+            row[SHARDY] = attribute
+    signature.write()
+    if num_devices(module) in (None, 1):
+        set_num_devices(module, mesh.num_devices)
+
+
+def _mesh_of(module: Any, mesh: PrimeMesh) -> str:
+    """The name of the module's mesh; a new one where it has none."""
+    names = [op.attributes["sym_name"].value for op in map(operation, module.body.operations) if op.name == MESH]
+    if names:
+        return str(names[0])
+    axes = ", ".join(f"{mlir_quoted(name)}={size}" for name, size in mesh.mesh.axes)
+    made = ir.Module.parse(f"sdy.mesh @mesh = <[{axes}]>", module.context)
+    made.body.operations[0].operation.move_before(module.body.operations[0])
+    return "mesh"
+
+
+def _text(dims: DimAxes, name: str, mesh: PrimeMesh) -> str:
+    entries = ["{" + ", ".join(mlir_quoted(ref.name) for ref in mesh.refs(axes)) + "}" for axes in dims]
+    return f"#sdy.sharding<@{name}, [{', '.join(entries)}]>"

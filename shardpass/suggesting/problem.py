@@ -1,0 +1,189 @@
+"""The shardings that a user may say, as variables of the tables by which the passes decide (``planning.tables``).
+
+Problem: arguments, results and lines of which nothing is said are open. One solution of the tables gives all of them
+the shardings under which the program is cheapest, with a bound; and what an annotation is worth follows from solving
+again, with the annotated values fixed.
+
+1. Ties: places that one annotation names (the weights of all layers) are split alike, and a state that a step takes
+   and returns comes out as it went in. Each is a table that forbids all else.
+2. A charge: seconds for each byte alive at some moments of the program (``planning.footprint``). Memory is a sum over
+   values, so that a charge is one table a value, and the tables with it have a bound of their own (``within``).
+
+State: the tables, with the reshards that solutions have planned. Complexity: that of ``Solver.solve``, once a question.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shardpass.ops.splits.factors import DimAxes
+from shardpass.planning.estimate import Estimate
+from shardpass.planning.footprint import aligned
+from shardpass.planning.limited import Task
+from shardpass.planning.moves import whole_axes
+from shardpass.planning.solve.network import Table
+from shardpass.planning.tables import Solver
+from shardpass.program.shardings import Factors, Shardings
+from shardpass.propagation.program import Propagated
+from shardpass.suggesting.places import RESULT, Group
+
+Floats = NDArray[np.float64]
+Fixed = Mapping[int, DimAxes]  # by value of the engine
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Splits of all values of the engine. ``price``: in seconds; ``least``: what none falls below, ``why`` not closer.
+
+    ``values``: of the tables' variables. ``sizes``: the bytes of a device's tile of each column of the footprint;
+    ``peak``: the most alive at once. With a charge, ``least`` bounds the price with the charge in it.
+    ``tied``: whether the ties hold.
+    """
+
+    splits: tuple[DimAxes, ...]
+    ways: Mapping[int, Factors]
+    price: float
+    least: float
+    why: str
+    values: Mapping[int, int]
+    sizes: Floats
+    peak: float
+    tied: bool = True
+
+
+@dataclass(frozen=True)
+class Charge:
+    """``seconds`` for each byte alive, on average over ``moments`` (rows of the footprint)."""
+
+    seconds: float
+    moments: tuple[int, ...]
+
+
+class Problem:
+    """The tables of one program."""
+
+    def __init__(self, task: Task) -> None:
+        self.task, self.footprint = task, task.footprint
+        self.found = Propagated(task.folded.program, task.barriers)
+        axes = whole_axes(task.folded.program.mesh)
+        self.solver = Solver(self.found, Estimate(task.folded, task.decided), axes)
+        present = self.found.shardings.of
+        self._columns: list[tuple[int | None, Floats]] = []  # of the footprint: the variable, bytes by its value
+        for value, array in zip(self.footprint.column, self.footprint.arrays, strict=True):
+            index = self.found.index.get(value)
+            if index is None or index in self.found.own:
+                size = self.footprint.tile(array, present.get(value))
+                self._columns.append((None, np.array([size], np.float64)))
+            else:
+                variable, domain = self.solver.variable(index)
+                mesh = self.found.meshes[index]
+                sizes = [self.footprint.tile(array, mesh.sharding(dims)) for dims in domain]
+                self._columns.append((variable, np.array(sizes, np.float64)))
+
+    @property
+    def left_out(self) -> str:
+        """Why the tables are not those of the whole program, "" where they are."""
+        if self.found.groups:
+            return "values share a sharding group, which tables of single ops do not know"
+        return self.solver.left_out
+
+    def shardings(self, answer: Answer) -> Shardings:
+        """Of all values of the whole program."""
+        engine = self.found.engine
+        before = engine.snapshot()
+        engine.restore(answer.splits)
+        found = replace(self.found.present(), ways=answer.ways)
+        engine.restore(before)
+        return self.task.folded.unfolded(found)
+
+    # ---------------------------------------------------------------- places
+
+    def slots(self, group: Group) -> list[int]:
+        """The values of the engine that ``group`` names."""
+        folded = self.task.folded
+        if group.kind == RESULT:
+            found = [self.found.results[folded.results[place]] for place in group.values]
+        else:
+            found = [self.found.index.get(folded.of[value]) for value in group.values]
+        return list(dict.fromkeys(index for index in found if index is not None))
+
+    def ties(self, several: Iterable[Sequence[int]]) -> list[Table]:
+        """The tables by which the values of the engine in each of ``several`` are split alike."""
+        out = []
+        for first, *others in several:
+            variable, domain = self.solver.variable(first)
+            for other in others:
+                another, choices = self.solver.variable(other)
+                unlike = [[0.0 if one == two else math.inf for two in choices] for one in domain]
+                if another != variable and min(len(domain), len(choices)) > 1:
+                    out.append(Table((variable, another), np.array(unlike)))
+        return out
+
+    # ---------------------------------------------------------------- solutions
+
+    def solve(
+        self,
+        fixed: Fixed | None = None,
+        ties: Sequence[Table] = (),
+        charge: Charge | None = None,
+        start: Answer | None = None,
+    ) -> Answer:
+        """The cheapest splits where those ``fixed`` are given, as far as the tables have them. ``start``: near them.
+
+        Without ``ties`` where the splits that are given contradict them.
+        """
+        given = {}
+        for index, dims in (fixed or {}).items():
+            variable, domain = self.solver.variable(index)
+            if dims in domain:
+                given[variable] = domain.index(dims)
+        extra = [] if charge is None else self._charged(charge)
+        solution = self.solver.solve((*ties, *extra), given, None if start is None else start.values)
+        result = solution.result
+        if ties and not result.values:
+            return replace(self.solve(fixed, (), charge, start), tied=False)
+        splits = [value.dims for value in self.found.engine.values]
+        for index, dims in solution.splits.items():
+            splits[index] = dims
+        sizes, price = self.sizes(splits), self.solver.price(result.values)
+        peak = float(self.alive(sizes).max())
+        return Answer(tuple(splits), solution.ways, price, result.bound, result.why, result.values, sizes, peak)
+
+    def answer(self, splits: tuple[DimAxes, ...], price: float, near: Answer) -> Answer:
+        """Splits that were found elsewhere; ``near``: a solution of the tables."""
+        sizes = self.sizes(splits)
+        return replace(near, splits=splits, ways={}, price=price, sizes=sizes, peak=float(self.alive(sizes).max()))
+
+    def sizes(self, splits: Sequence[DimAxes]) -> Floats:
+        """The bytes of a device's tile of each column of the footprint."""
+        out = []
+        for variable, sizes in self._columns:
+            domain = () if variable is None else self.solver.variable(variable)[1]
+            place = domain.index(splits[variable]) if variable is not None and splits[variable] in domain else 0
+            out.append(sizes[place])
+        return np.array(out)
+
+    def alive(self, sizes: Floats) -> Floats:
+        """The bytes alive at each moment."""
+        found: Floats = self.footprint.rows @ aligned(sizes) + self.footprint.fixed @ sizes
+        return found
+
+    def _charged(self, charge: Charge) -> list[Table]:
+        rows = self.footprint.rows[list(charge.moments)].mean(axis=0)
+        costs: dict[int, Floats] = {}
+        for row, fixed, (variable, sizes) in zip(rows, self.footprint.fixed, self._columns, strict=True):
+            if variable is not None and len(sizes) > 1 and (row or fixed):
+                costs[variable] = costs.get(variable, 0.0) + charge.seconds * (row * aligned(sizes) + fixed * sizes)
+        return [Table((variable,), cost) for variable, cost in costs.items()]
+
+    def uncharged(self, charge: Charge) -> float:
+        """The bytes alive at the moments of a charge that no table charges, as they cannot be split."""
+        rows = self.footprint.rows[list(charge.moments)].mean(axis=0)
+        whole = [sizes[0] if variable is None or len(sizes) == 1 else 0.0 for variable, sizes in self._columns]
+        sizes = np.array(whole)
+        return float(rows @ aligned(sizes) + self.footprint.fixed @ sizes)
