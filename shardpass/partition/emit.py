@@ -145,13 +145,14 @@ class _Emitter:
         self._steps(operand.steps, op, part)
         return self.tiles[operand.copy]
 
-    def _steps(self, steps: Sequence[Step], op: Any, part: str = "") -> None:
-        """Builds ``steps`` before ``op``; their copies are there from then on."""
+    def _steps(self, steps: Sequence[Step], op: Any, part: str = "", where: Any = None) -> None:
+        """Builds ``steps`` before ``op``, for it or for the op at ``where``; their copies are there from then on."""
+        location = op.location if where is None else where
         for step in steps:
             if isinstance(step, Recompute):
                 tile = self._again(step, op)
             else:
-                with ir.InsertionPoint(op), named_below(op.location, part) if part else op.location:
+                with ir.InsertionPoint(op), named_below(location, part) if part else location:
                     tile = self.reshards.build(step, self.tiles[step.source])
             self.tiles.put(step.made.array, step.made.sharding, tile)
 
@@ -296,6 +297,8 @@ class _Emitter:
                     del inner.attributes[names.SHARDING]
 
     def _control_flow(self, plan: ControlFlowPlan, op: Any) -> None:
+        for hoisted in plan.before:
+            self._steps(hoisted.steps, op, f"operand_{hoisted.operand}", self.handles.ops[hoisted.op].location)
         for index, operand in enumerate(plan.operands):
             self._set(op, index, self._operand(operand, op, f"operand_{index}"))
         for place, (block, facts) in enumerate(zip(plan.blocks, plan.op.blocks, strict=True)):

@@ -109,6 +109,13 @@ class Copies:
             array, known = self._journal.pop()
             self._at_hand[array] = known
 
+    def since(self, mark: int, array: int) -> tuple[Sharding, ...]:
+        """The shardings under which ``array`` was there at ``mark``, and is still."""
+        for one, known in self._journal[mark:]:
+            if one == array:
+                return known
+        return self._at_hand.get(array, ())
+
     def price(self, held: Held, target: Sharding) -> float:
         """Seconds to bring ``held`` to ``target``, from the nearest of its copies."""
         return self.nearest(held, target)[0]

@@ -5,7 +5,7 @@
 | SplitPlan, WholePlan | each | each | |
 | ConstraintPlan | the one; the op itself takes nothing | | |
 | BorderPlan | the tile that passes, if there is one | the one | |
-| ControlFlowPlan | each; its blocks are plans of their own | | |
+| ControlFlowPlan | each; its blocks are plans of their own | | those that are done before a loop for ops inside |
 | UntouchedPlan | none; it takes the tile that enters | | |
 | LeftOutPlan | none | | those that serve later ops |
 
@@ -68,6 +68,9 @@ def operand_steps(plan: OpPlan) -> tuple[Step, ...]:
     """The steps that bring the operands of ``plan``, in order."""
     if isinstance(plan, LeftOutPlan):
         return plan.steps
+    if isinstance(plan, ControlFlowPlan) and plan.before:
+        first = [step for hoisted in plan.before for step in hoisted.steps]
+        return (*first, *[step for operand in plan.operands for step in operand.steps])
     return tuple([step for operand in operands_of(plan) for step in operand.steps])
 
 

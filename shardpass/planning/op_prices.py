@@ -85,6 +85,8 @@ class _Walk:
                     self.operands((plan.operand,), number, runs)
                 self.results((plan.result,), plan.op, runs)
             case ControlFlowPlan():
+                for hoisted in plan.before:
+                    self.steps(hoisted.steps, number, runs)
                 self.operands(plan.operands, number, runs)
                 inside = runs * (plan.op.trips or 1) if plan.op.is_loop else runs
                 for block in plan.blocks:

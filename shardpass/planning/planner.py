@@ -33,6 +33,7 @@ from shardpass.ops.splits.prime_mesh import PrimeMesh
 from shardpass.planning.borders import borders
 from shardpass.planning.choose import Choices, Decided, OperandChoice, ResultChoice, decided_on
 from shardpass.planning.copies import Copies
+from shardpass.planning.hoists import Hoists
 from shardpass.planning.plan import ProgramPlan
 from shardpass.planning.regions import passing, with_manual
 from shardpass.planning.rematerialize import Movers
@@ -92,6 +93,7 @@ class _Planner:
         self.prices = decided.prices
         self.copies = Copies(decided.prices, decided.clock)
         self.borders = borders(program)
+        self.hoists = Hoists(self.copies, decided.clock.machine)
         self.movers = Movers(self.copies, self.borders)
         self.choices = Choices(decided, self.copies)
         self.summands = Summands(program, shardings)
@@ -191,7 +193,8 @@ class _Planner:
                 operands.append(OperandPlan(held[index].copy))
                 continue
             cause = self._explained(f"operand {index} of {op.name}", op)
-            operands.append(self._bring(value, chosen.sharding, cause, chosen.masks))
+            brought = self._bring(value, chosen.sharding, cause, chosen.masks)
+            operands.append(self.hoists.place(brought, op, index))
         results = tuple(
             [
                 self._result(op, value, type_, made, sharding)
@@ -306,12 +309,14 @@ class _Planner:
             target = wanted[index] if op.is_loop else op.mesh.replicated(self.program.array(value).rank)
             operands.append(self._bring(value, target, self._explained(f"operand {index} of {op.name}", op)))
         blocks = []
+        self.hoists.enter(op)
         for index, block in enumerate(op.blocks):
             predicate = [op.mesh.replicated(0)] if op.is_loop and index == 0 else None
             blocks.append(self._region(op, block, wanted, predicate or wanted))
+        before = self.hoists.leave()
         for value, type_, sharding in zip(op.results, types, wanted, strict=True):
             self.copies.hold(value, type_, sharding, op.mesh)
-        return ControlFlowPlan(op, tuple(operands), tuple(blocks), tuple(wanted))
+        return ControlFlowPlan(op, tuple(operands), tuple(blocks), tuple(wanted), before)
 
     def _region(self, op: Op, block: Block, carried: Sequence[Sharding], targets: Sequence[Sharding]) -> BlockPlan:
         """The ops of ``block``, and what its terminator returns brought to ``targets``."""
@@ -327,4 +332,5 @@ class _Planner:
             for index, (value, target) in enumerate(zip(block.returned, targets, strict=True))
         )
         self.copies.left(mark)
+        self.hoists.left()
         return BlockPlan(tuple(arguments), ops, returned)

@@ -183,14 +183,26 @@ class BlockPlan:
     returned: tuple[OperandPlan | None, ...]
 
 
+class Hoisted(NamedTuple):
+    """Steps that bring ``operand`` of an op (by number) inside of a loop, before the loop."""
+
+    op: int
+    operand: int
+    steps: tuple[Step, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class ControlFlowPlan:
-    """A loop or a branch: results and what crosses the border of its regions are under ``shardings``."""
+    """A loop or a branch: results and what crosses the border of its regions are under ``shardings``.
+
+    ``before``: of a loop, what its ops take and no trip changes.
+    """
 
     op: Op
     operands: tuple[OperandPlan, ...]
     blocks: tuple[BlockPlan, ...]
     shardings: tuple[Sharding, ...]
+    before: tuple[Hoisted, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

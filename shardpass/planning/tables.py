@@ -43,6 +43,7 @@ from shardpass.planning.borders import Borders, pair_borders
 from shardpass.planning.distances import Distances
 from shardpass.planning.estimate import Estimate
 from shardpass.planning.fold import passes
+from shardpass.planning.hoists import BARRIER
 from shardpass.planning.linear import waiting
 from shardpass.planning.partial import is_partial, layouts, over, partial_ways, split_of, weighed
 from shardpass.planning.reshards import Moves, Reshards
@@ -504,6 +505,8 @@ class _Network:
         self.own.append(Table((variable,), often * np.array([way.cost for way in found])))
         for place, value in enumerate(operands):
             times = self.estimate.often(value, (op.number,))
+            if op.name == BARRIER:
+                times = max(times, often)  # it is brought in the loop that the barrier is in
             self._taken(value, variable, [way.operands[place] for way in found], times)
         for place, value in enumerate(results):
             target = self._of(value)

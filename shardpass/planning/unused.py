@@ -122,7 +122,8 @@ def _control_flow(plan: ControlFlowPlan, live: set[Copy]) -> OpPlan:
         blocks.append(_block(block, inside))
         live |= inside
     operands = _operands(plan.operands, live)
-    return replace(plan, operands=operands, blocks=tuple(blocks))
+    before = tuple([one._replace(steps=_steps(one.steps, live)) for one in reversed(plan.before)])[::-1]
+    return replace(plan, operands=operands, blocks=tuple(blocks), before=before)
 
 
 def _results(results: Results, live: set[Copy]) -> Results:
