@@ -23,7 +23,15 @@ def _run(argv: Sequence[str]) -> int:
         "the whole program's values. Exit status 0: proved; 1: refuted; 3: unknown, with the op where the proof ends.",
     )
     parser.add_argument("whole", metavar="WHOLE", help=f"the whole program: {MODULE_HELP}")
-    parser.add_argument("local", metavar="LOCAL", help="the program of one device, as the pipeline partition writes it")
+    parser.add_argument(
+        "local",
+        metavar="LOCAL",
+        nargs="?",
+        help="the program of one device, as the pipeline partition writes it, or XLA's HLO after SPMD partitioning",
+    )
+    parser.add_argument(
+        "--partitioner", choices=("xla",), help="in the place of LOCAL: the program that XLA makes of WHOLE"
+    )
     parser.add_argument("--format", choices=("text", "json"), default="text", help="text (default) or json")
     parser.add_argument(
         "--no-run",
@@ -31,10 +39,19 @@ def _run(argv: Sequence[str]) -> int:
         help="never run the programs: what is not proved is unknown, nothing refuted",
     )
     args = parser.parse_args(argv)
+    if (args.local is None) == (args.partitioner is None):
+        parser.error("give either LOCAL or --partitioner xla")
     from shardpass.ir.context import parse_module
     from shardpass.proving import prove
+    from shardpass.proving.xla import from_hlo, is_hlo, partitioned_by_xla
 
-    whole, local = (parse_module(*module_at(path)) for path in (args.whole, args.local))
+    whole = parse_module(*module_at(args.whole))
+    if args.local is None:
+        local = partitioned_by_xla(whole)
+    else:
+        given, *more = module_at(args.local)
+        text = given.decode(errors="replace") if isinstance(given, bytes) else ""
+        local = from_hlo(text, whole) if is_hlo(text) else parse_module(given, *more)
     verdict = prove(whole, local, refute=not args.no_run)
     if args.format == "json":
         print(json.dumps(verdict.json(), indent=1))

@@ -72,7 +72,7 @@ INDIVISIBLE = Code(
 )
 
 OTHER_JOB = Code(
-    "SP614",
+    "SP616",
     "redistribute() moves arrays between devices of one job, and {device} is of another backend or job",
     remedy="take both meshes from jax.devices(), or move the bytes by the schedule: plan_reshard_tree(...).json()",
     explanation="Between meshes of different devices pieces are copied within a process, or permuted between the "
@@ -80,7 +80,7 @@ OTHER_JOB = Code(
 )
 
 TRANSFER_FAILED = Code(
-    "SP615",
+    "SP617",
     "redistribute() moved {moved} of {count} arrays to their new devices, and then a transfer failed: {reason}",
     remedy="free memory or mend the connection, and call again with `error.arrays`, in which every array is whole",
     explanation="A source is freed only when its array has arrived as a whole (`donate=True`). The attribute `arrays` "

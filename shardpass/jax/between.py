@@ -42,7 +42,7 @@ def is_between(x: Any, target: Any) -> bool:
 def move(
     arrays: Sequence[Any], targets: Sequence[NamedSharding], machine: str, limit: Limit, donate: bool
 ) -> list[Any]:
-    """``arrays`` under ``targets``. Raises ShardpassError (SP614, SP413); SP615 where a transfer fails."""
+    """``arrays`` under ``targets``. Raises ShardpassError (SP616, SP413); SP617 where a transfer fails."""
     facts = tuple((x.shape, x.dtype, x.sharding, target) for x, target in zip(arrays, targets, strict=True))
     plan = planned(facts, machine or machine_of_mesh(targets[0].mesh), limit)
     transport = _transport(facts)

@@ -63,7 +63,7 @@ def redistribute(
     Raises:
         ShardpassError: SP610 (not a NamedSharding of all dimensions), SP611 (a dimension does not divide), SP612 (a
             tree of shardings that does not fit the tree of arrays), SP412 (no limit of memory), SP901 to SP903 (no such
-            machine); of arrays on other devices SP413 (over the memory limit), SP614 (devices of another job), SP615
+            machine); of arrays on other devices SP413 (over the memory limit), SP616 (devices of another job), SP617
             (a transfer failed; no array is lost); ShardingError where a sharding has more dimensions than its array.
     """
     leaves, tree = jax.tree.flatten(x)

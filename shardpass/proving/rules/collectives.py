@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +17,9 @@ from shardpass.proving.relations.pieces import Content, Ints, Piece, tidy
 from shardpass.proving.relations.terms import Terms
 from shardpass.proving.rules.contraction import reducer_of, zero_piece
 from shardpass.proving.rules.integers import Box, is_integer
+from shardpass.proving.rules.manual import meshes_around
 from shardpass.proving.rules.movement import attribute, cut
+from shardpass.sharding import Mesh
 
 _IDEMPOTENT = ("maximum", "minimum", "and", "or")
 # ops that a sum may be moved past: in one operand, or in all of them
@@ -48,10 +51,28 @@ def groups_of(site: Any) -> Groups:
     needs_global = op.name in ("stablehlo.all_gather", "stablehlo.all_reduce", "stablehlo.reduce_scatter")
     if needs_global and "use_global_device_ids" not in op.attributes:
         raise Unknown("its groups are not of global device ids")
-    rows = np.array(op.attributes["replica_groups"], np.int64)
+    attribute = op.attributes["replica_groups"]
+    by_axes = "replica_group_mesh_axes" in str(attribute)
+    rows = groups_over_axes(op, str(attribute)) if by_axes else np.array(attribute, np.int64)
     if rows.size == 0:
         rows = np.arange(site.devices)[None]
     return groups_from(rows, site.devices)
+
+
+def groups_over_axes(op: Any, text: str) -> Ints:
+    """Groups that are said by axes of a mesh, [groups, members]: the axes that are named vary in a group."""
+    name = re.search(r"mesh = @([A-Za-z0-9_.$-]+)", text)
+    mesh = meshes_around(op).get(name.group(1)) if name else None
+    parts = re.findall(r'axis_ref<name = "([^"]+)"([^>]*)>', text)
+    if not isinstance(mesh, Mesh) or any(rest.strip() for _, rest in parts):
+        raise Unknown("its groups are over parts of axes")
+    axes = [axis for axis, _ in mesh.axes]
+    sizes = [size for _, size in mesh.axes]
+    ids = np.array(mesh.device_ids or range(mesh.size), np.int64).reshape(sizes)
+    inner = [axes.index(axis) for axis, _ in parts]
+    outer = [d for d in range(len(axes)) if d not in inner]
+    width = int(np.prod([sizes[d] for d in inner], dtype=np.int64))
+    return ids.transpose([*outer, *inner]).reshape(-1, width)
 
 
 def groups_from(rows: Ints, devices: int) -> Groups:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -188,6 +189,12 @@ def dot_general(site: Site) -> list[Content]:
     return [site.result(product(site, lhs, rhs, batch, inner).pieces)]
 
 
+def dot(site: Site) -> list[Content]:
+    """The last dimension of lhs with the first of rhs."""
+    lhs, rhs = site.operands
+    return [site.result(product(site, lhs, rhs, ([], []), ([lhs.rank - 1], [0])).pieces)]
+
+
 def product(
     site: Site, lhs: Content, rhs: Content, batch: tuple[list[int], list[int]], inner: tuple[list[int], list[int]]
 ) -> Content:
@@ -209,7 +216,9 @@ def contracted(
     """Sums of products x * y over the ``last`` dimensions."""
     element = elements[2]
     attributes = site.op.attributes
-    how = tuple(str(attributes[n]) for n in ("precision_config", "algorithm") if n in attributes)
+    how = tuple(
+        str(attributes[n]) for n in ("precision_config", "algorithm") if n in attributes and not _usual(attributes[n])
+    )
     key = ("product", *elements, *how)
     pieces = []
     for chosen, box in cells([x, y]):
@@ -226,6 +235,13 @@ def contracted(
     sums = reduced(site.terms, products, dims, "add") if dims else list(products.pieces)
     one = Content(tuple(1 if d in dims else n for d, n in enumerate(shape)), element, tuple(sums))
     return without_dims(one, dims)
+
+
+def _usual(attribute: Any) -> bool:
+    """Whether a list of precisions says what no list says."""
+    return not set(re.findall(r"[A-Z][A-Z0-9]+", str(attribute))) - {"DEFAULT"} and "dot_algorithm" not in str(
+        attribute
+    )
 
 
 def _zero(terms: Terms, piece: Piece, element: str) -> bool:
@@ -245,5 +261,6 @@ def zero_piece(terms: Terms, element: str, box: Box) -> Piece | None:
 
 RULES: dict[str, Rule] = {
     "stablehlo.reduce": reduce,
+    "stablehlo.dot": dot,
     "stablehlo.dot_general": dot_general,
 }

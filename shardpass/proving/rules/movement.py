@@ -188,4 +188,5 @@ RULES: dict[str, Rule] = {
     "stablehlo.reverse": reverse,
     "stablehlo.pad": pad,
     "stablehlo.optimization_barrier": same,
+    "mhlo.copy": same,
 }

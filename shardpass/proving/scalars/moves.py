@@ -204,6 +204,7 @@ RULES: dict[str, ScalarRule] = {
     "stablehlo.transpose": transpose,
     "stablehlo.reshape": same,
     "stablehlo.optimization_barrier": same,
+    "mhlo.copy": same,
     "stablehlo.slice": slice_,
     "stablehlo.reverse": reverse,
     "stablehlo.concatenate": concatenate,

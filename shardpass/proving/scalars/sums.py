@@ -57,9 +57,17 @@ def along(site: ScalarSite, rows: Sequence[Ints], inits: Sequence[Value]) -> lis
 
 def dot_general(site: ScalarSite) -> list[Value]:
     numbers = hlo.DotDimensionNumbers(site.op.attributes["dot_dimension_numbers"])
-    lhs, rhs = site.operands
     batch = list(numbers.lhs_batching_dimensions), list(numbers.rhs_batching_dimensions)
-    inner = list(numbers.lhs_contracting_dimensions), list(numbers.rhs_contracting_dimensions)
+    return _dot(site, batch, (list(numbers.lhs_contracting_dimensions), list(numbers.rhs_contracting_dimensions)))
+
+
+def dot(site: ScalarSite) -> list[Value]:
+    """The last dimension of lhs with the first of rhs."""
+    return _dot(site, ([], []), ([site.operands[0].rank - 1], [0]))
+
+
+def _dot(site: ScalarSite, batch: tuple[list[int], list[int]], inner: tuple[list[int], list[int]]) -> list[Value]:
+    lhs, rhs = site.operands
     free = [[d for d in range(v.rank) if d not in batch[k] and d not in inner[k]] for k, v in enumerate((lhs, rhs))]
     sizes = [[lhs.shape[d] for d in batch[0]], [lhs.shape[d] for d in free[0]], [rhs.shape[d] for d in free[1]]]
     depth = prod(lhs.shape[d] for d in inner[0])
@@ -177,6 +185,7 @@ def convolution(site: ScalarSite) -> list[Value]:
 
 RULES: dict[str, ScalarRule] = {
     "stablehlo.reduce": reduce,
+    "stablehlo.dot": dot,
     "stablehlo.dot_general": dot_general,
     "stablehlo.reduce_window": reduce_window,
     "stablehlo.convolution": convolution,

@@ -138,7 +138,7 @@ def test_nothing_is_lost_when_a_transfer_fails(donate, monkeypatch):
     with pytest.raises(ShardpassError) as raised:
         spj.redistribute(tree, target, donate=donate, memory_limit=90_000)
     error = raised.value
-    assert error.diagnostics[0].code == "SP615"
+    assert error.diagnostics[0].code == "SP617"
     assert error.diagnostics[0].message.endswith(
         f"moved {len(first.arrays)} of 6 arrays to their new devices, and then a transfer failed: the cable is cut"
     )
@@ -153,7 +153,7 @@ def test_devices_of_another_backend(monkeypatch):
     monkeypatch.setattr(jax, "devices", lambda *_: list(DEVICES[:6]))
     with pytest.raises(ShardpassError) as raised:
         spj.redistribute(source, target)
-    assert raised.value.diagnostics[0].code == "SP614"
+    assert raised.value.diagnostics[0].code == "SP616"
 
 
 @pytest.mark.parametrize("limit", [[], 2.5, "lots", -1])

@@ -1,0 +1,120 @@
+"""XLA's programs of one device: HLO after SPMD partitioning as a partitioned module.
+
+XLA's own translation makes StableHLO of the HLO. Main then lacks what a proof asks of it: the types and the shardings
+of the whole values. Types are those of the whole program; shardings of arguments stand in the HLO, those of results are
+said by XLA (``partitioned_by_xla``), or by the whole program where a dump is all there is.
+
+``partitioned_by_xla`` compiles in a process of its own, which writes the program as it is behind the partitioner.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from jaxlib.mlir import ir
+
+from shardpass.diagnostics.table_proving import NO_HLO, NO_RESULT_SHARDING
+from shardpass.diagnostics.table_runtime import PEER_FAILED
+from shardpass.ir import annotations as names
+from shardpass.ir.context import parse_module
+from shardpass.ir.jax_private import hlo_proto_to_mlir, hlo_text_to_proto
+from shardpass.ir.locations import place_of
+from shardpass.ir.walk import every_op
+from shardpass.ir.written import bytecode
+
+SECONDS = 600.0
+PASS = "spmd-partitioning"
+_CHILD = "from shardpass.proving.xla import serve; serve()"
+_ORDINAL = re.compile(r"num_partitions=(\d+)")
+
+
+def is_hlo(text: str) -> bool:
+    return text.lstrip().startswith("HloModule")
+
+
+def from_hlo(text: str, whole: Any, results: Sequence[str] | None = None) -> Any:
+    """The partitioned module of HLO after SPMD partitioning; ``results``: texts of the shardings of its results.
+
+    Raises:
+        ShardpassError: SP952 where XLA does not read or translate the text, SP953 where nothing says how a result is
+        split.
+    """
+    try:
+        module = parse_module(hlo_proto_to_mlir(hlo_text_to_proto(text)))
+    except Exception as error:  # XLA's own, of several types
+        raise NO_HLO.error(reason=str(error).strip().split("\n")[0][:200]) from None
+    count = _ORDINAL.search(text)
+    partitions = int(count.group(1)) if count else 1
+    whole_main = names.Signature(names.main_of(whole))
+    kinds = names.main_of(whole).attributes["function_type"].value
+    said = [_text(row) for row in whole_main.results] if results is None else list(results)
+    with module.context, ir.Location.unknown():
+        own = names.Signature(names.main_of(module))
+        types = names.main_of(module).attributes["function_type"].value
+        for row, kind in zip(own.arguments, kinds.inputs, strict=False):
+            _write(row, _text(row) or "{replicated}", kind)
+        rows = zip(own.results, kinds.results, types.results, said, strict=False)
+        for index, (row, kind, tile, sharding) in enumerate(rows):
+            if sharding is None and str(tile) != str(kind):
+                raise NO_RESULT_SHARDING.error(place_of(names.main_of(module).location), index=index)
+            _write(row, sharding or "{replicated}", kind)
+        own.write()
+        for op in every_op(module.operation):
+            if "channel_handle" in op.attributes:  # between devices, which the translation leaves open
+                text = str(op.attributes["channel_handle"])
+                op.attributes["channel_handle"] = ir.Attribute.parse(text.replace("type = 0", "type = 1"))
+        number = ir.IntegerType.get_signless(32)
+        module.operation.attributes[names.NUM_PARTITIONS] = ir.IntegerAttr.get(number, partitions)
+        module.operation.attributes[names.NUM_REPLICAS] = ir.IntegerAttr.get(number, 1)
+    return module
+
+
+def _text(row: dict[str, Any]) -> str | None:
+    return str(row[names.SHARDING].value) if names.SHARDING in row else None
+
+
+def _write(row: dict[str, Any], sharding: str, kind: Any) -> None:
+    row[names.TILED_SHARDING] = ir.StringAttr.get(sharding)
+    row[names.SHARDING] = ir.StringAttr.get(names.MANUAL)
+    row[names.GLOBAL_TYPE] = ir.TypeAttr.get(ir.Type.parse(str(kind)))
+
+
+def partitioned_by_xla(whole: Any) -> Any:
+    """XLA's program of one device of the module ``whole``. Raises ShardpassError (SP553) where XLA makes none."""
+    with tempfile.TemporaryDirectory() as folder:
+        flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_dump_to={folder} --xla_dump_hlo_pass_re={PASS}"
+        environment = {**os.environ, "XLA_FLAGS": f"{flags} --xla_dump_hlo_as_text --xla_backend_optimization_level=0"}
+        command = [sys.executable, "-c", _CHILD]
+        try:
+            child = subprocess.run(command, input=bytecode(whole), capture_output=True, env=environment,
+                                   timeout=SECONDS, check=False)  # fmt: skip
+        except subprocess.TimeoutExpired:
+            raise PEER_FAILED.error(way="xla", reason=f"it took more than {SECONDS:.0f} s") from None
+        answers = [line for line in child.stdout.decode(errors="replace").splitlines() if line.startswith("@")]
+        dumps = sorted(Path(folder).glob(f"*after_{PASS}*.txt"))
+        if child.returncode or not answers or not dumps:
+            lines = [line for line in child.stderr.decode(errors="replace").splitlines() if line.strip()]
+            reason = lines[-1] if lines else f"its process ended with status {child.returncode}"
+            raise PEER_FAILED.error(way="xla", reason=reason[:300])
+        return from_hlo(dumps[-1].read_text(), whole, json.loads(answers[-1].removeprefix("@")))
+
+
+def serve() -> None:
+    """The child: a module on stdin, the shardings of its results as one line of JSON on stdout."""
+    import jax
+
+    given = parse_module(sys.stdin.buffer.read())
+    jax.config.update("jax_platforms", "cpu")
+    jax.config.update("jax_num_cpu_devices", given.operation.attributes[names.NUM_PARTITIONS].value)
+    from shardpass.runtime.reference import compile_by_xla
+
+    executable = compile_by_xla(given, donate=False)
+    print("@" + json.dumps([str(b.sharding) for b in executable.signature.results]), flush=True)
