@@ -87,7 +87,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--json", metavar="FILE", help="append a line of JSON for each program")
     args = parser.parse_args(argv)
     if args.right:
-        for file in sorted(PROGRAMS.glob(f"*{args.only}*.py")):
+        for file in sorted(file for file in PROGRAMS.glob("*.py") if args.only in file.stem):
             start = time.process_time()
             found = explained(file.read_text()).findings
             words = "; ".join(code for one in found for code in one.code[:2]) or "no edit"
