@@ -3,7 +3,8 @@
 1. ``first holder``: every receiver pulls every cell from the first device that has it.
 2. ``round robin``: from the holders by turns.
 3. ``balanced``: shares by the linear program, each receiver from holders alone.
-4. ``passed on``: the same, and receivers may send on what came (``trees``).
+4. ``passed on``: the same, and receivers may send on what came (``trees``); in the host of a holder, within it alone.
+5. ``passed on by all``: these may send on to other hosts, too.
 
 Before these, ``direct`` makes a plan without a search; where it reaches the bound it is the answer.
 
@@ -22,7 +23,7 @@ from functools import lru_cache
 
 from shardpass.cost.machine import Machine
 from shardpass.diagnostics import table_redistribute as table
-from shardpass.redistribute.between.cells import Cell, Demand, Moved, bytes_of, cells_of, demands
+from shardpass.redistribute.between.cells import Cell, Cells, Demand, Moved, bytes_of, cells_of, demands
 from shardpass.redistribute.between.direct import direct
 from shardpass.redistribute.between.facts import simple_seconds
 from shardpass.redistribute.between.parts import split
@@ -125,7 +126,7 @@ def best_wave(moves: tuple[Moved, ...], ports: Ports, most: float | None) -> tup
     wanted = demands(cells, ports.host if len(ports.rates) > 1 else None)
     tried = {DIRECT: Schedule((), regular.seconds)} if fits else {}
     best: tuple[Schedule, Sequence[Message]] | None = (tried[DIRECT], ()) if fits else None
-    for way, routed in _candidates(wanted, ports):
+    for way, routed in (*_candidates(wanted, ports), *_by_all(cells, wanted, ports)):
         busiest = _busiest(routed, ports)
         tried[way] = Schedule((), busiest)
         if best and busiest * near >= best[0].seconds:
@@ -204,6 +205,16 @@ def _candidates(wanted: Sequence[Demand], ports: Ports) -> Iterator[tuple[str, R
     if any(len(demand.receivers) > 1 for demand in wanted):
         ways = [trees(d.holders, d.receivers, ports, relay=True) for d in wanted]
         yield "passed on", _routed(wanted, ways, ports)
+
+
+def _by_all(cells: Cells, wanted: Sequence[Demand], ports: Ports) -> Iterator[tuple[str, Routed]]:
+    """Receivers in the host of a holder, whose ports lie idle, pass on to other hosts, too."""
+    whole = demands(cells, None)
+    if len(whole) < len(wanted) and len(cells) <= MOST_EXACT:
+        yield (
+            "passed on by all",
+            _routed(whole, [trees(d.holders, d.receivers, ports, relay=True) for d in whole], ports),
+        )
 
 
 def _edge(holder: int, receiver: int, ports: Ports) -> Tree:

@@ -214,3 +214,12 @@ def test_the_cut_of_permutations_has_every_order_of_devices():
         )
         (tiles,) = plan.simulate([problems.whole((6,))])
         assert [tiles[device].tolist() for device in order] == [[1, 2], [3, 4], [5, 6]]
+
+
+def test_devices_beside_a_holder_pass_on_to_other_hosts():
+    """64 MB from 2 devices of a host to all of five hosts: the cards of the holders alone would take 4 copies / 2."""
+    plan = plan_redistribution(
+        (64_000_000,), "i8", "{devices=[1,2]<=[2] last_tile_dim_replicate}", "{replicated}",
+        source_devices=[9, 10], target_devices=range(40), machine="h100",
+    )  # fmt: skip
+    assert plan.seconds < 0.9 * min(plan.refused["passed on"], 4 * 64e6 / 50e9 / 2)
