@@ -33,7 +33,7 @@ from shardpass.suggesting.problem import Answer, Problem
 from shardpass.suggesting.specs import sayable
 from shardpass.suggesting.trials import Annotation, Trial, Trials
 
-NEAR = 1e-3  # the part of the best price that annotations may miss
+NEAR = 5e-3  # the part of the best price that annotations may miss
 TRIALS = 8  # sets that are tried for fewer annotations, of the first outcome
 
 
@@ -132,7 +132,9 @@ def _what_they_save(trials: Trials, kept: Sequence[Annotation]) -> tuple[Chosen,
     whole = trials.of(out)
     for one in tuple(out):
         rest = [other for other in out if other is not one]
-        without[one] = trials.of(rest)
+        without[one] = trials.placed(rest)
+        if without[one].cost <= whole.cost:
+            without[one] = trials.of(rest)
         if without[one].cost <= whole.cost:
             out, whole = rest, without[one]
     order = sorted(out, key=lambda one: -without[one].cost)
