@@ -19,6 +19,7 @@ from shardpass.proving.scalars.choices import is_choice, joined
 from shardpass.proving.scalars.constants import identities, identity
 from shardpass.proving.scalars.table import Scalars
 
+ALONE = 64  # what a reduction by itself costs, in rows of one of many
 ONCE = ("maximum", "minimum", "and", "or")
 _COMPUTE: Mapping[str, Callable[[int, int], int]] = {
     "add": lambda x, y: x + y,
@@ -124,4 +125,5 @@ def _list(table: Scalars, name: str, element: str, code: int, part: Ints, choice
 
 def one(table: Scalars, name: str, element: str, atoms: list[int]) -> int:
     """The reduction of ``atoms`` alone."""
+    table.spend(ALONE)
     return int(ragged(table, name, element, np.zeros(len(atoms), np.int64), np.array(atoms, np.int64), 1)[0])

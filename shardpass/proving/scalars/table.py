@@ -18,7 +18,7 @@ import numpy as np
 from shardpass.proving.relations.pieces import Ints
 
 MOST = 2**18  # terms, and elements of one value on all devices
-WORK = 2**22  # rows and operands that are looked at
+WORK = 2**21  # rows and operands that are looked at
 
 
 class TooLarge(Exception):

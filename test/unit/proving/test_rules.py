@@ -98,17 +98,23 @@ def test_a_loop_runs_as_often(trips, proved):
 
 @pytest.mark.parametrize(("element", "proved"), [("f32", True), ("i8", False)])
 def test_bits_there_and_back_are_the_value(element, proved):
-    """i8 is carried as ui8 and read as i8, or, in the second program, read as ui8 by a comparison that has signs."""
+    """Of f32, yes. The greater of x and 1 as ui8 is -1 where x is -1, and as i8 it is 1."""
     body = {
         "f32": """    %0 = stablehlo.bitcast_convert %x : (tensor<2xf32>) -> tensor<2xui32>
     %1 = stablehlo.bitcast_convert %0 : (tensor<2xui32>) -> tensor<2xf32>
     return %1 : tensor<2xf32>""",
         "i8": """    %0 = stablehlo.bitcast_convert %x : (tensor<2xi8>) -> tensor<2xui8>
-    %1 = stablehlo.maximum %0, %0 : tensor<2xui8>
+    %one = stablehlo.constant dense<1> : tensor<2xui8>
+    %1 = stablehlo.maximum %0, %one : tensor<2xui8>
     %2 = stablehlo.bitcast_convert %1 : (tensor<2xui8>) -> tensor<2xi8>
     return %2 : tensor<2xi8>""",
     }[element]
-    whole = f"module {{\n  func.func @main(%x: tensor<4x{element}>) -> tensor<4x{element}> {{\n    return %x : tensor<4x{element}>\n  }}\n}}"  # noqa: E501
+    kind = f"tensor<4x{element}>"
+    greater = f"""    %one = stablehlo.constant dense<1> : {kind}
+    %r = stablehlo.maximum %x, %one : {kind}
+    return %r : {kind}"""
+    inner = greater if element == "i8" else f"    return %x : {kind}"
+    whole = f"module {{\n  func.func @main(%x: {kind}) -> {kind} {{\n{inner}\n  }}\n}}"
     assert prove(whole, split(body, element), refute=False).proved is proved
 
 
