@@ -29,9 +29,9 @@ def step(arrays, x, y):
     return jax.tree.map(lambda p, g: p - 0.1 * g, arrays, grads)
 
 
-rows, columns = s("model", None), s(None, "model")
-specs = jax.tree.unflatten(jax.tree.structure(arrays), [rows, columns, rows])
-specs = eqx.tree_at(lambda m: m.layers[2].weight, specs, s())
+specs = jax.tree.map(lambda array: s(), arrays)
+weights = lambda net: [net.layers[0].weight, net.layers[1].weight]  # noqa: E731
+specs = eqx.tree_at(weights, specs, [s("model", None), s(None, "model")])
 jitted = jax.jit(step, in_shardings=(specs, s("data"), s("data")), out_shardings=specs)
 batch = jax.ShapeDtypeStruct((256, 128), f32)
 arguments = (jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape, a.dtype), arrays), batch, batch)
