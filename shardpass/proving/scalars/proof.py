@@ -33,10 +33,10 @@ class ElementProof:
         self.table, self.results = Scalars(), results
         self.losses: list[Loss] = []
         body, functions, count = whole
-        inputs = [self.table.fresh(("argument", k), side.shape) for k, side in enumerate(arguments)]
         self.wanted: Sequence[Value | None] = []
         self.found: Sequence[Value | None] = []
         try:
+            inputs = [self.table.fresh(("argument", k), side.shape) for k, side in enumerate(arguments)]
             known = ScalarWalk(self.table, count, functions, RULES)
             self.wanted = known.block(
                 body,

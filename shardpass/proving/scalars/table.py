@@ -17,8 +17,8 @@ import numpy as np
 
 from shardpass.proving.relations.pieces import Ints
 
-MOST = 2**18  # terms, and elements of one value on all devices
-WORK = 2**21  # rows and operands that are looked at
+MOST = 2**16  # elements of one value on all devices, and products of one op
+WORK = 2**20  # rows and operands that are looked at
 
 
 class TooLarge(Exception):
@@ -53,8 +53,6 @@ class Scalars:
 
     def _new(self, key: Hashable, term: tuple[Any, ...]) -> int:
         number = self._numbers[key] = len(self.terms)
-        if number >= MOST:
-            raise TooLarge
         self.terms.append(term)
         if number >= len(self._known):
             for name in ("_known", "_value", "_head"):
@@ -74,6 +72,8 @@ class Scalars:
     def fresh(self, name: Hashable, shape: Sequence[int]) -> Ints:
         """Numbers of elements that nothing is known of: ``name`` says which array they are of."""
         count = int(np.prod(shape, dtype=np.int64))
+        if count > MOST:
+            raise TooLarge
         self.spend(count)
         return np.array([self.one((name, i)) for i in range(count)], np.int64).reshape(shape)
 

@@ -158,3 +158,14 @@ def test_rows_by_indices_of_a_table_in_uneven_halves():
             differs = True
         if differs:
             assert not shardpass.prove(HALVES, text, refute=False).proved
+
+
+def test_what_is_too_large_for_its_elements_is_unknown():
+    """2**20 elements in four tiles, of which the tanh is left out."""
+    text = PRODUCT.replace("8x8xf32", "8x131072xf32").replace("8x4xf32>", "131072x4xf32>", 1)
+    text = text.replace("tensor<8x131072xf32>, tensor<8x4xf32>)", "tensor<8x131072xf32>, tensor<131072x4xf32>)")
+    local = str(shardpass.run_pipeline(text, "partition"))
+    assert shardpass.prove(text, local, refute=False).proved
+    changed = local.replace("stablehlo.tanh", "stablehlo.exponential")
+    assert changed != local
+    assert shardpass.prove(text, changed, refute=False).unknown
