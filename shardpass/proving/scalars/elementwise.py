@@ -186,4 +186,5 @@ RULES: dict[str, ScalarRule] = {
     "stablehlo.compare": compare,
     "stablehlo.convert": convert,
     "stablehlo.bitcast_convert": bitcast,
+    "chlo._asin_acos_kernel": elementwise,
 }
