@@ -26,7 +26,7 @@ $(STAMP): $(PLAIN)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
 	@touch $@
 
-.PHONY: setup demo lint unit lit test package bench fuzz fuzz-doors fuzz-redistribute fuzz-partition fuzz-faults validate mutate distributed docs site lock clean
+.PHONY: setup demo lint unit lit test package bench fuzz fuzz-doors fuzz-redistribute fuzz-partition fuzz-faults validate mutate distributed docs site release lock clean
 setup: $(STAMP) ## make the virtual environment
 
 demo: $(PLAIN) ## partition a real training step for 4x2 devices, run it, and compare with one device
@@ -93,6 +93,9 @@ $(SITE)/.installed: pyproject.toml
 site: $(SITE)/.installed ## the site, from docs/ to out/site; any warning is an error
 	@NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --strict --clean # --quiet would let warnings pass
 	@echo "out/site/index.html"
+
+release: test package site ## check and build everything, and tag the version of pyproject.toml in this repository
+	$(BIN)/python tools/package/release.py
 
 lock: ## requirements-dev.lock anew, from pyproject.toml, by uv
 	@uv pip compile --quiet pyproject.toml --all-extras --python-version 3.11 --python-platform linux \
