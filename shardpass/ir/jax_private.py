@@ -392,6 +392,14 @@ def exchange(topic: str, key: str, text: str, processes: Sequence[int], seconds:
     return [found for _, found in client.key_value_dir_get(topic)]
 
 
+def tracing() -> bool:
+    """Whether JAX traces a function at the moment; ``jax.set_mesh`` is refused then.
+
+    Leans on ``jax._src.core.trace_state_clean``.
+    """
+    return not _core.trace_state_clean()
+
+
 def devices_of_lowered(lowered: Any) -> list[Any]:
     """The devices for which JAX lowered a program; none where a mesh is abstract, or ``lowered`` is another object.
 

@@ -14,15 +14,16 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from functools import cached_property, update_wrapper
+from functools import cached_property, partial, update_wrapper
 from typing import TYPE_CHECKING, Any
 
 import jax
-from jax.sharding import NamedSharding, PartitionSpec
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from shardpass.cost.chosen import content_text
 from shardpass.cost.machine import Machine
 from shardpass.diagnostics import Diagnostic, ShardpassError, collect
+from shardpass.diagnostics.arguments import wrong_argument
 from shardpass.ir.context import UNNAMED, copy_module, make_context
 from shardpass.ir.machines import set_module_machine
 from shardpass.jax.here import machine_of_lowered
@@ -37,15 +38,15 @@ if TYPE_CHECKING:
     from shardpass.planning.plan import ProgramPlan
     from shardpass.report.explanation import Explanation
 
-_UNSAID = object()
+UNSPECIFIED: Any = object()  # in the place of shardings that are not given
 
 
 def partition(
     f: Callable[..., Any],
     *,
     mesh: Any = None,
-    in_shardings: Any = _UNSAID,
-    out_shardings: Any = _UNSAID,
+    in_shardings: Any = UNSPECIFIED,
+    out_shardings: Any = UNSPECIFIED,
     pipeline: str = "partition",
     machine: str | os.PathLike[str] | Machine | None = None,
     **options: Any,
@@ -59,22 +60,39 @@ def partition(
         pipeline: the passes that partition the program: a named pipeline, or a textual one.
         machine: for which the program is decided and planned, as ``use`` takes it.
         options: any other option of ``jax.jit``.
+
+    Raises ShardpassError: SP140 where ``mesh`` is no mesh, SP901 to SP903 where ``machine`` is none.
     """
-    given = {"in_shardings": in_shardings, "out_shardings": out_shardings}
-    said = {name: over(mesh, value) for name, value in given.items() if value is not _UNSAID}
+    options |= over("partition", mesh, in_shardings=in_shardings, out_shardings=out_shardings)
     decided_for = "" if machine is None else content_text(machine)
-    return Partitioned(jax.jit(f, **said, **options), mesh, pipeline, decided_for)
+    return Partitioned(jax.jit(f, **options), mesh, pipeline, decided_for)
 
 
-def over(mesh: Any, shardings: Any) -> Any:
-    """``shardings`` with each ``PartitionSpec`` over ``mesh``; without a mesh as they are."""
+def over(function: str, mesh: Any, **shardings: Any) -> dict[str, Any]:
+    """The ``shardings`` that are specified, with each ``PartitionSpec`` over ``mesh``, which may be None.
+
+    Raises ShardpassError (SP140) for an argument of the public ``function`` that is no mesh.
+    """
+    given = {name: value for name, value in shardings.items() if value is not UNSPECIFIED}
     if mesh is None:
-        return shardings
+        return given
+    if not isinstance(mesh, Mesh):
+        raise wrong_argument(function, "mesh", mesh, "a jax.sharding.Mesh")
 
     def named(part: Any) -> Any:
         return NamedSharding(mesh, part) if isinstance(part, PartitionSpec) else part
 
-    return jax.tree.map(named, shardings, is_leaf=lambda part: part is None or isinstance(part, PartitionSpec))
+    made: dict[str, Any] = jax.tree.map(
+        named, given, is_leaf=lambda part: part is None or isinstance(part, PartitionSpec)
+    )
+    return made
+
+
+@contextmanager
+def inside(mesh: Any, mode: Mode) -> Iterator[None]:
+    """Sets ``mesh``, if that is not None, as JAX's mesh, and ``mode`` for the programs in the block."""
+    with nullcontext() if mesh is None else jax.set_mesh(mesh), using(mode):
+        yield
 
 
 class Partitioned:
@@ -82,8 +100,8 @@ class Partitioned:
 
     def __init__(self, jitted: Any, mesh: Any, pipeline: str, machine: str = "") -> None:
         self._jitted = jitted
-        self._mesh = mesh
         self._mode = Mode(True, True, pipeline, machine)
+        self._inside = partial(inside, mesh, self._mode)
         update_wrapper(self, jitted)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -95,11 +113,6 @@ class Partitioned:
         """The program for arguments like these, which may be ``jax.ShapeDtypeStruct``."""
         with self._inside():
             return Lowered(self._jitted.lower(*args, **kwargs), self._mode, self._inside)
-
-    @contextmanager
-    def _inside(self) -> Iterator[None]:
-        with nullcontext() if self._mesh is None else jax.set_mesh(self._mesh), using(self._mode):
-            yield
 
 
 class Lowered:

@@ -14,9 +14,9 @@ State: the options of marks, by their text, which is part of the name of the fun
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
-from functools import update_wrapper
+from collections.abc import Callable
+from contextlib import nullcontext
+from functools import partial, update_wrapper
 from typing import Any
 
 import jax
@@ -25,22 +25,20 @@ from shardpass.cost.chosen import content_text
 from shardpass.cost.machine import Machine
 from shardpass.diagnostics import collect
 from shardpass.diagnostics.arguments import wrong_argument
+from shardpass.ir.jax_private import tracing
 from shardpass.jax.here import machine_of_lowered
-from shardpass.jax.hook import for_jax, put_in_place, using
-from shardpass.jax.partition import over
+from shardpass.jax.hook import for_jax, put_in_place
+from shardpass.jax.partition import UNSPECIFIED, inside, over
 from shardpass.jax.pinned import mark_of, pins_of
-from shardpass.jax.scope import Mode, Pinning
-
-_UNSAID = object()
-TRIALS = 40
+from shardpass.jax.scope import TRIALS, Mode, Pinning
 
 
 def pin(
     f: Callable[..., Any],
     *,
     mesh: Any = None,
-    in_shardings: Any = _UNSAID,
-    out_shardings: Any = _UNSAID,
+    in_shardings: Any = UNSPECIFIED,
+    out_shardings: Any = UNSPECIFIED,
     machine: str | os.PathLike[str] | Machine | None = None,
     verify: bool = True,
     trials: int = TRIALS,
@@ -53,7 +51,8 @@ def pin(
 
     Args:
         f: the function, or what ``jax.jit`` made of it.
-        mesh: the mesh over which each ``PartitionSpec`` is said, in the shardings here and in ``f``.
+        mesh: the ``jax.sharding.Mesh`` over which each ``PartitionSpec`` is, in the shardings here and in ``f``, under
+            ``jax.jit`` too.
         in_shardings, out_shardings: of calls outside of ``jax.jit``, as it takes them, or trees of ``PartitionSpec``.
         machine: for which the program is decided, as ``use`` takes it.
         verify: a child process compiles the program with and without constraints for virtual CPU devices, and those are
@@ -70,10 +69,9 @@ def pin(
         raise wrong_argument("pin", "verify", verify, "True or False")
     if type(trials) is not int or trials < 1:
         raise wrong_argument("pin", "trials", trials, "a positive integer")
-    given = {"in_shardings": in_shardings, "out_shardings": out_shardings}
-    said = {name: over(mesh, value) for name, value in given.items() if value is not _UNSAID}
+    options |= over("pin", mesh, in_shardings=in_shardings, out_shardings=out_shardings)
     pinning = Pinning("" if machine is None else content_text(machine), verify, trials)
-    return Pinned(f, {**said, **options}, mesh, pinning)
+    return Pinned(f, options, mesh, pinning)
 
 
 class Pinned:
@@ -82,11 +80,11 @@ class Pinned:
     def __init__(self, f: Any, options: dict[str, Any], mesh: Any, pinning: Pinning) -> None:
         self._f, self._mesh, self._pinning = f, mesh, pinning
         self._jitted = f if hasattr(f, "lower") and not options else jax.jit(f, **options)
-        self._mode = Mode(True, pin=pinning)
+        self._inside = partial(inside, mesh, Mode(True, pin=pinning))
         update_wrapper(self, f, updated=())
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves((args, kwargs))):
+        if tracing():
             return self._marked(args, kwargs)
         with self._inside():
             return self._jitted(*args, **kwargs)
@@ -109,11 +107,6 @@ class Pinned:
         """
         return self.lower(*args, **kwargs).pins
 
-    @contextmanager
-    def _inside(self) -> Iterator[None]:
-        with nullcontext() if self._mesh is None else jax.set_mesh(self._mesh), using(self._mode):
-            yield
-
     def _marked(self, args: Any, kwargs: Any) -> Any:
         """``f`` of traced arguments, in a function of JAX's with the mark's name. What is no array stays as it is."""
         put_in_place()
@@ -132,7 +125,9 @@ class Pinned:
             return [result for array, result in zip(kept, results, strict=True) if array]
 
         marked.__name__ = marked.__qualname__ = mark_of(self._pinning)
-        arrays = iter(jax.jit(marked)(*[leaves[place] for place in places]))
+        mesh = nullcontext() if self._mesh is None else jax.sharding.use_abstract_mesh(self._mesh.abstract_mesh)
+        with mesh:
+            arrays = iter(jax.jit(marked)(*[leaves[place] for place in places]))
         out, others, kept = made
         return jax.tree.unflatten(
             out, [next(arrays) if array else other for array, other in zip(kept, others, strict=True)]
@@ -140,15 +135,18 @@ class Pinned:
 
 
 class PinnedLowered:
-    """A program with the types and shardings of its arguments."""
+    """A program with the types and shardings of its arguments. ``lowered``: as the jitted function lowers it."""
 
     def __init__(self, lowered: Any, pinning: Pinning, inside: Callable[[], Any]) -> None:
-        self._lowered, self._pinning, self._inside = lowered, pinning, inside
+        self.lowered, self._pinning, self._inside = lowered, pinning, inside
 
     def _made(self) -> tuple[Any, Any]:
-        machine = self._pinning.machine or machine_of_lowered(self._lowered)
+        lowered = self.lowered
+        while not hasattr(lowered, "compiler_ir"):  # equinox and ``pin`` wrap what JAX lowers
+            lowered = lowered.lowered
+        machine = self._pinning.machine or machine_of_lowered(lowered)
         with collect():
-            module = self._lowered.compiler_ir("stablehlo")
+            module = lowered.compiler_ir("stablehlo")
             return pins_of(module, self._pinning, machine, pipeline=for_jax("propagate"))
 
     @property
@@ -168,4 +166,4 @@ class PinnedLowered:
     def compile(self) -> Any:
         """JAX's own ``Compiled``, of the pinned program."""
         with self._inside():
-            return self._lowered.compile()
+            return self.lowered.compile()

@@ -29,6 +29,7 @@ from typing import Any
 import jax
 
 PIPELINE = "partition"
+TRIALS = 40  # variants of a program that is pinned
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ class Pinning:
 
     machine: str = ""
     verify: bool = True
-    trials: int = 40
+    trials: int = TRIALS
 
 
 @dataclass(frozen=True, slots=True)

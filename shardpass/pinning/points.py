@@ -120,7 +120,8 @@ def decided(module: Any, pipeline: str = "propagate") -> Decided:
             table = spliced_table(copy)
             plan = plan_program(table.program, table.found(), machine=machine_of(copy))
         found = _Points(plan, table.program, table.handles, table.found(), kinds, open_arguments)
-        return Decided(table.program.mesh.mesh, found.all(), plan)
+        mesh = table.program.mesh.mesh
+        return Decided(mesh, found.all() if mesh.size > 1 else (), plan)
 
 
 def _is_annotated(row: dict[str, Any]) -> bool:

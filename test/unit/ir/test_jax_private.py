@@ -41,6 +41,13 @@ def test_compile_and_execute():
     assert arguments == results == ["{manual}"], f"{arguments} -> {results} in {VERSION}"
 
 
+def test_tracing():
+    seen = []
+    jax.jit(lambda: seen.append(jax_private.tracing()))()
+    assert seen == [True]
+    assert not jax_private.tracing()
+
+
 def test_refusals_are_runtime_errors():
     with pytest.raises(RuntimeError):
         jax_private.compile_and_load("this is no module", jax.devices()[:1])

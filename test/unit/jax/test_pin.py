@@ -3,6 +3,7 @@
 import re
 import warnings
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -164,10 +165,39 @@ def test_another_partitioner_is_named():
 
 
 def test_a_program_on_one_device_is_left_alone():
-    np.testing.assert_allclose(spj.pin(product)(jnp.ones((4, 4)), jnp.ones((4, 4))), np.full((4, 4), 4.0))
+    pinned = spj.pin(product, verify=False)
+    np.testing.assert_allclose(pinned(jnp.ones((4, 4)), jnp.ones((4, 4))), np.full((4, 4), 4.0))
+    assert not pinned.report(jnp.ones((4, 4)), jnp.ones((4, 4))).constraints
 
 
-@pytest.mark.parametrize("wrong", [{"f": 3}, {"verify": 1}, {"trials": 0}, {"trials": "many"}])
+def test_specs_in_the_function_are_over_the_mesh_under_jit_too(mesh):
+    x, w = arguments(mesh)
+
+    def constrained(x, w):
+        return jax.lax.with_sharding_constraint(product(x, w), P(None, "data"))
+
+    pinned = spj.pin(constrained, mesh=mesh, verify=False)
+    wanted = product(np.asarray(x), np.asarray(w))
+    for found in (
+        pinned(x, w),
+        jax.jit(pinned)(x, w),
+        jax.jit(lambda: pinned(x, w))(),
+        jax.vmap(lambda row: pinned(row, w))(x.reshape(2, 128, 16)).reshape(256, 8),
+    ):
+        np.testing.assert_allclose(found, wanted, rtol=1e-5)
+
+
+def test_what_others_jitted_is_pinned_and_reported(mesh):
+    """``jax.jit``, ``pin`` and equinox lower to objects of their own, around that of JAX."""
+    x, w = arguments(mesh)
+    for jitted in (product, jax.jit(product), spj.pin(product, verify=False), eqx.filter_jit(product)):
+        pinned = spj.pin(jitted, verify=False)
+        np.testing.assert_allclose(pinned(x, w), product(np.asarray(x), np.asarray(w)), rtol=1e-5)
+        constraints = pinned.report(x, w).constraints
+        assert {re.search(r"P\(.*?\)", text)[0] for text in constraints} == {"P()", "P('data', None)"}
+
+
+@pytest.mark.parametrize("wrong", [{"f": 3}, {"mesh": 8}, {"verify": 1}, {"trials": 0}, {"trials": "many"}])
 def test_wrong_arguments_are_named(wrong):
     given = {"f": product, **wrong}
     with pytest.raises(ShardpassError) as raised:
