@@ -47,7 +47,7 @@ from shardpass.planning.hoists import BARRIER
 from shardpass.planning.linear import waiting
 from shardpass.planning.partial import is_partial, layouts, over, partial_ways, split_of, weighed
 from shardpass.planning.reshards import Moves, Reshards
-from shardpass.planning.solve.network import Costs, Network, Table
+from shardpass.planning.solve.network import Costs, Network, Table, total
 from shardpass.planning.solve.result import Result
 from shardpass.planning.solve.solve import solve
 from shardpass.planning.ways import Way, orders, ways
@@ -101,7 +101,7 @@ class Solver:
 
     def price(self, values: Mapping[int, int]) -> float:
         """The price of an assignment by what is known of its reshards: once solved, of each as it is planned."""
-        return Network.of(self.network.tables).price(values)
+        return total(self.network.tables, values)
 
     def solve(self, more: Sequence[Table] = (), fixed: Values | None = None, start: Values | None = None) -> Solution:
         """The splits that the least sum gives to values of the engine, where they are not the present ones.
@@ -120,14 +120,14 @@ class Solver:
             known = {**known, **start, **fixed}
         left = ENTRIES
         while True:
-            plain = Network.of((*self.network.tables, *more))
-            ties = list(self._among_equals(present, plain.price(known)))
-            network = Network.of((*plain.tables, *ties), plain.sizes)
+            tables = [*self.network.tables, *more]
+            ties = list(self._among_equals(present, total(tables, known)))
+            network = Network.of((*tables, *ties))
             answer = solve(network.given(fixed) if fixed else network, known)
             if fixed and answer.values:
                 answer = replace(answer, values={**answer.values, **fixed})
-            left -= plain.entries
-            if not answer.values or not self.network.plan(answer.values) or left < plain.entries:
+            left -= network.entries
+            if not answer.values or not self.network.plan(answer.values) or left < network.entries:
                 break
             known = answer.values
         if not answer.values:
@@ -140,9 +140,9 @@ class Solver:
             for index in self.network.members.get(variable, [variable]):
                 if (dims := split_of(layout)) != self.engine.values[index].dims:
                     out[index] = dims
-        price = plain.price(answer.values)
+        price = total(tables, answer.values)
         most = math.fsum([float(table.costs.max()) for table in ties])
-        bound = min(price, plain.base + answer.bound - most)
+        bound = min(price, answer.bound - most)
         ways = {
             op: way.factors
             for op, (variable, found) in self.network.ways.items()

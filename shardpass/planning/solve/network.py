@@ -56,7 +56,7 @@ class Network:
             base.append(least)
             if not order:
                 continue
-            excess = costs - least if math.isfinite(least) else costs
+            excess = costs - least if least and math.isfinite(least) else costs
             if excess.any():
                 kept.append(Table(order, excess))
         return cls(dict(sorted(known.items())), tuple(kept), math.fsum(base))
@@ -68,7 +68,7 @@ class Network:
 
     def price(self, values: Mapping[int, int]) -> float:
         """The price of the assignment ``values``, which has a value for each variable."""
-        return self.base + math.fsum([float(table.costs[at(table, values)]) for table in self.tables])
+        return self.base + total(self.tables, values)
 
     def given(self, values: Mapping[int, int]) -> Network:
         """The network of the variables that ``values`` does not give; its prices are those of all."""
@@ -103,6 +103,11 @@ class Network:
         for table in self.tables:
             parts[leader(table.variables[0])][1].append(table)
         return [Network(sizes, tuple(tables)) for sizes, tables in parts.values()]
+
+
+def total(tables: Iterable[Table], values: Mapping[int, int]) -> float:
+    """The sum of ``tables`` at the assignment ``values``."""
+    return math.fsum([float(table.costs[at(table, values)]) for table in tables])
 
 
 def at(table: Table, values: Mapping[int, int]) -> tuple[int, ...]:
