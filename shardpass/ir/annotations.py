@@ -30,6 +30,7 @@ REPLICATED = "shardpass.replicated"  # a vector's sharding; propagation leaves t
 BARRIER = "shardpass.barrier"  # on a constraint: the one way that shardings may pass, FORWARD, BACKWARD or NONE
 PINNED = "shardpass.pinned"  # on an op that the user annotated: its results are there as annotated
 CONSTRAINTS = "shardpass.constraints"  # on the module: "free" where users of a constraint may start from any copy
+FIT = "shardpass.fit"  # on the module: the limit of bytes alive on a device for which cheaper shardings were left
 MACHINE = "shardpass.machine"  # on the module: for which it was decided (``cost.chosen``)
 EXACT, FREE = "exact", "free"  # whether constraints hold
 SAID = (SHARDING, UNSPECIFIED, PRIORITIES, REPLICATED)  # all that the user says of a value's sharding

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from jaxlib.mlir import ir
@@ -16,6 +16,7 @@ from shardpass.ir.annotations import (
     CONFLICT,
     CONSTRAINTS,
     EXACT,
+    FIT,
     FREE,
     SAID,
     SHARDING,
@@ -119,6 +120,9 @@ class Propagate(ModulePass):
         table = table_of(module, "propagate")
         program, handles = table.program, table.handles
         decision = self._decided(program, barriers(program, handles), machine)
+        program = replace(program, memory=decision.memory)
+        if decision.memory is not None:
+            module.operation.attributes[FIT] = ir.StringAttr.get(str(decision.memory), module.context)
         write(program, handles, decision.shardings)
         keep(Table(program, handles, decision.shardings, decision.decided))
         return decision, handles
@@ -138,6 +142,8 @@ class Propagate(ModulePass):
             attributes[CONSTRAINTS] = ir.StringAttr.get(FREE, module.context)
         elif CONSTRAINTS in attributes:
             del attributes[CONSTRAINTS]
+        if FIT in attributes:  # of an earlier decision
+            del attributes[FIT]
 
     def _decided(self, program: Program, directions: dict[int, str], machine: str) -> Decision:
         on, asked = chosen(machine), self.fit != OF_MACHINE

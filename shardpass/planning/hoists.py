@@ -8,8 +8,8 @@ which nothing makes it, where the copies that it is made of are there; never out
 
 What an ``optimization_barrier`` in the loop takes and passes is made in the loop: what ``jax.checkpoint`` keeps from
 being alive stays so. A copy that is larger than what it is made of lives as long as the loop does: a program may have
-so many bytes of them as a sixteenth of the machine's memory. The first that is beyond ends it, and the rest is brought
-in the loops.
+so many bytes of them as a sixteenth of the machine's memory, or of the limit for which the program is decided. The
+first that is beyond ends it, and the rest is brought in the loops.
 
 Example on x=4: a ``while`` of 128 trips over ``h @ w``, w in rows over x and captured: one all_gather of w before it.
 
@@ -18,6 +18,7 @@ Complexity: O(values made in loops) for each loop around them.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from math import prod
 
@@ -25,10 +26,10 @@ from shardpass.cost.machine import Machine
 from shardpass.planning.copies import Copies
 from shardpass.planning.op_parts import sources_of
 from shardpass.planning.steps import Copy, Hoisted, OperandPlan, Reshard, Step
-from shardpass.program.program import Block, Op
+from shardpass.program.program import Block, Op, Program
 
 BARRIER = "stablehlo.optimization_barrier"
-PART = 16  # of the machine's memory, that copies may take through loops: what little is left beside a step's arrays
+PART = 16  # of the memory of a device, that copies may take through loops: what little is left beside a step's arrays
 
 
 @dataclass
@@ -55,9 +56,8 @@ class Frame:
 class Hoists:
     """The frames around what is being planned."""
 
-    def __init__(self, copies: Copies, machine: Machine) -> None:
-        self.copies = copies
-        self.room = machine.memory / PART
+    def __init__(self, copies: Copies, room: float) -> None:
+        self.copies, self.room = copies, room
         self.frames: list[Frame] = []
 
     def enter(self, op: Op) -> None:
@@ -103,6 +103,11 @@ class Hoists:
             return False
         hoisted = any(step.made == copy for one in frame.before for step in one.steps)
         return hoisted or copy.sharding in self.copies.since(frame.mark, copy.array)
+
+
+def room_in(program: Program, machine: Machine) -> float:
+    """Bytes of copies that may live through the loops of ``program``."""
+    return min(machine.memory, math.inf if program.memory is None else program.memory) / PART
 
 
 def _made(block: Block) -> list[int]:

@@ -247,13 +247,15 @@ def decide_within(
         return free
     least = cheapest.alive.peak
     if effort:
-        search = LimitedSearch(Task.of(program, barriers, effort, machine), Limit(limit))
+        within = replace(program, memory=limit)
+        search = LimitedSearch(Task.of(within, barriers, effort, machine), Limit(limit))
         found = search_within(search, limit)
         if found.peak <= limit:
             told = f"all values, to hold {show_bytes(found.peak)} in place of {show_bytes(least)}"
             settled = Settled(told, None, price(cheapest), found.price)
             tried = free.tried + search.tried
-            return Decision(found.shardings, free.found, (*free.settled, settled), tried, search.found, free.parts)
+            steps = *free.settled, settled
+            return Decision(found.shardings, free.found, steps, tried, search.found, free.parts, memory=limit)
         least = min(least, found.peak)
     if asked:
         raise LIMIT_TOO_LOW.error(limit=show_bytes(limit), least=show_bytes(least), bytes=least)

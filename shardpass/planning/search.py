@@ -90,7 +90,8 @@ class Decision:
     ``settled``: the steps that were taken, in order; ``tried``: how many moves a descent looked at; ``searched``: the
     folded program that was decided. ``parts``: of an op of ``found`` that is a part of one of the program, that op's
     number. ``decided``: what plans have decided on the way, for those that follow. ``bound``: how near the decision is
-    to the best of its tables; None where nothing was solved.
+    to the best of its tables; None where nothing was solved. ``memory``: the limit of bytes for which cheaper shardings
+    were left, None where there are none.
     """
 
     shardings: Shardings
@@ -101,6 +102,7 @@ class Decision:
     parts: Mapping[int, int] = field(default_factory=dict)
     decided: Decided | None = None
     bound: Bound | None = None
+    memory: int | None = None
 
     @property
     def space(self) -> Space | None:

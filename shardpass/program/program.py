@@ -169,6 +169,7 @@ class Program:
             users start from that copy.
         donated: places of main's arguments whose memory a result takes over, each with the result's place.
         wishes: the constraints, by op, that do not hold: users of their results may start from any copy of the array.
+        memory: the limit of bytes for which cheaper shardings were left; None where there are none.
     """
 
     mesh: PrimeMesh
@@ -179,6 +180,7 @@ class Program:
     count: int
     pinned: frozenset[int] = frozenset()
     wishes: frozenset[int] = frozenset()
+    memory: int | None = None
     donated: tuple[tuple[int, int], ...] = ()
 
     @property

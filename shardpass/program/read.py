@@ -18,6 +18,7 @@ from shardpass.element_types import element_type
 from shardpass.ir.annotations import (
     CONSTRAINT,
     CONSTRAINTS,
+    FIT,
     FREE,
     MANUAL,
     MESH,
@@ -117,7 +118,11 @@ class _Reader:
         given, made = ([self._bytes(value) for value in side] for side in (body.arguments, body.returned))
         lent = tuple(donated(self.handles.signature, given, made))
         program = Program(self.mesh, arrays, body, self.said, results, count, frozenset(self.pinned), donated=lent)
-        if get_text(self.handles.module.operation, CONSTRAINTS) == FREE:
+        module = self.handles.module.operation
+        limit = get_text(module, FIT) or ""
+        if limit.isdecimal():
+            program = replace(program, memory=int(limit))
+        if get_text(module, CONSTRAINTS) == FREE:
             program = replace(program, pinned=frozenset(), wishes=constraints_of(program))
         return program, self.handles
 
