@@ -14,10 +14,12 @@ from shardpass.ir.context import copy_module
 from shardpass.ir.machines import machine_of
 from shardpass.ir.tensors import operation
 from shardpass.partition.splices import spliced_table
+from shardpass.pipeline.named import BEHIND_PROPAGATION
 from shardpass.pipeline.run import run_in_place
 from shardpass.planning.plan import ProgramPlan
 from shardpass.planning.planner import plan_program
 from shardpass.program.read import read_program
+from shardpass.report.build import explain_module
 from shardpass.report.explanation import Explanation
 from shardpass.report.report import Report
 from shardpass.suggesting.places import ARGUMENT, LINE, RESULT
@@ -58,12 +60,28 @@ def figures_of(built: Explanation, plan: ProgramPlan) -> Figures:
 
 def planned(imported: Any, annotations: Iterable[Annotation], propagate: str) -> ProgramPlan:
     """The plan of ``imported``, which stays as it is, with ``annotations``. ``propagate``: the pass, with options."""
+    return plan_of(propagated(imported, annotations, propagate))
+
+
+def propagated(imported: Any, annotations: Iterable[Annotation], propagate: str) -> Any:
+    """A copy of ``imported`` with ``annotations``, about which ``propagate`` has decided."""
     module = annotated(imported, annotations)
     with collect():  # remarks are for those who partition
         run_in_place(module, propagate)
-        with module.context:
-            table = spliced_table(module)
-            return plan_program(table.program, table.found(), machine=machine_of(module))
+    return module
+
+
+def plan_of(module: Any) -> ProgramPlan:
+    """The plan of a module about which ``propagated`` has decided."""
+    with collect(), module.context:
+        table = spliced_table(module)
+        return plan_program(table.program, table.found(), machine=machine_of(module))
+
+
+def built(module: Any, file: str) -> Explanation:
+    """The report of the program that the passes behind propagation make of ``module``, in place."""
+    with collect():
+        return explain_module(module, file, pipeline=BEHIND_PROPAGATION, folders=())
 
 
 def annotated(imported: Any, annotations: Iterable[Annotation]) -> Any:

@@ -34,7 +34,7 @@ from typing import Any
 from shardpass.cost import machine as cost
 from shardpass.cost.chosen import chosen, machine_text
 from shardpass.cost.machine import Machine
-from shardpass.diagnostics import NOWHERE, Place, collect
+from shardpass.diagnostics import NOWHERE, Place
 from shardpass.diagnostics.table_suggest import LIMIT_TOO_LOW
 from shardpass.ir.context import UNNAMED
 from shardpass.ir.doors import Given
@@ -49,16 +49,14 @@ from shardpass.planning.search import Bound
 from shardpass.program.read import read_program
 from shardpass.propagation.program import Propagated
 from shardpass.redistribute.terms.limit import read_limit, show_bytes
-from shardpass.report.build import explain_module
 from shardpass.report.explanation import Explanation
 from shardpass.runtime.peers import OURS
 from shardpass.sharding import Mesh, Sharding
 from shardpass.sharding.quoting import bare
 from shardpass.suggesting import places
-from shardpass.suggesting.apply import Figures, annotated, figures, figures_of, planned
+from shardpass.suggesting.apply import Figures, built, figures, figures_of, plan_of, propagated
 from shardpass.suggesting.choose import Chosen, as_in, choose
 from shardpass.suggesting.compiled import compiled
-from shardpass.suggesting.explain import pipeline
 from shardpass.suggesting.places import ARGUMENT, RESULT
 from shardpass.suggesting.problem import Answer, Problem
 from shardpass.suggesting.report import Advice, Suggestion
@@ -133,11 +131,15 @@ def _propagate(effort: int, machine: str) -> str:
 
 @dataclass(frozen=True)
 class _Found:
-    """What was solved, the annotations that lead there, and the plan that the passes make of these."""
+    """What was solved, the annotations that lead there, and the plan that the passes make of these.
+
+    ``module``: what propagation has decided with these annotations.
+    """
 
     answer: Answer
     chosen: tuple[Chosen, ...]
     plan: ProgramPlan
+    module: Any
 
 
 class _Suggesting:
@@ -200,8 +202,9 @@ class _Suggesting:
     def _told_by(
         self, partitioner: str, data: Given, answer: Answer, every: Sequence[Annotation], built: Explanation
     ) -> Suggestion:
-        plan = self._planned(every)
-        found = _Found(answer, tuple([Chosen(one, 0.0, 0.0) for one in every]), plan)
+        module = self._propagated(every)
+        plan = plan_of(module)
+        found = _Found(answer, tuple([Chosen(one, 0.0, 0.0) for one in every]), plan, module)
         told = self._told(found, figures_of(built, plan))
         advice = tuple([replace(one, note="") for one in told.advice])
         told = replace(told, advice=advice, partitioner=partitioner)
@@ -219,24 +222,26 @@ class _Suggesting:
         """The annotations whose solution keeps ``limit``, planned by the passes."""
         answer, trials = self._solved(limit)
         chosen = choose(trials, answer, self.arguments, self._others)
-        kept, plan = self._consistent([one.annotation for one in chosen], trials)
+        kept, *planned = self._consistent([one.annotation for one in chosen], trials)
         known = {one.annotation: one for one in chosen}
-        return _Found(answer, tuple([known.get(one, Chosen(one, 0.0, 0.0)) for one in kept]), plan)
+        return _Found(answer, tuple([known.get(one, Chosen(one, 0.0, 0.0)) for one in kept]), *planned)
 
-    def _consistent(self, kept: list[Annotation], trials: Trials) -> tuple[list[Annotation], ProgramPlan]:
-        """``kept``, and annotations of the states that would come out otherwise than they go in; their plan.
+    def _consistent(self, kept: list[Annotation], trials: Trials) -> tuple[list[Annotation], ProgramPlan, Any]:
+        """``kept``, and annotations of the states that would come out otherwise than they go in; their plan and module.
 
         First of results, as arguments are; then of arguments that the passes have split otherwise since.
         """
         solved = self.problem.shardings(trials.passes(kept))
         kept += self._changed(RESULT, solved.of, solved.results)
         for kind in (RESULT, ARGUMENT):
-            plan = self._planned(kept)
+            module = self._propagated(kept)
+            plan = plan_of(module)
             more = self._changed(kind, dict(plan.body.arguments), plan.returned)
             if not more:
-                return kept, plan
+                return kept, plan, module
             kept += [one for one in more if one not in kept]
-        return kept, self._planned(kept)
+        module = self._propagated(kept)
+        return kept, plan_of(module), module
 
     def _changed(self, kind: str, before: Mapping[int, Sharding], after: Sequence[Sharding | None]) -> list[Annotation]:
         """The annotations by which states are after a step as they are before; of results, or of arguments."""
@@ -287,8 +292,8 @@ class _Suggesting:
         results = places.results(self.program, self.handles, self.folded)
         return [*results, *places.lines(self.program, self.handles)]
 
-    def _planned(self, annotations: Sequence[Annotation]) -> ProgramPlan:
-        return planned(self.module, annotations, self.propagate)
+    def _propagated(self, annotations: Sequence[Annotation]) -> Any:
+        return propagated(self.module, annotations, self.propagate)
 
     def _before(self) -> tuple[ProgramPlan, Figures]:
         """The plan without advice. Of a program of which nothing is said, no collective is there to be built."""
@@ -297,8 +302,9 @@ class _Suggesting:
             plan = plan_program(self.program, whole, machine=self.machine)
             return plan, figures(plan)
         reached = [one for group in self.arguments for one in self._reached(group)]
-        plan = self._planned(reached)
-        return plan, figures(plan, self._built(reached))
+        module = self._propagated(reached)
+        plan = plan_of(module)
+        return plan, figures(plan, built(module, self.file))
 
     def _reached(self, group: places.Group) -> Iterator[Annotation]:
         """What propagation from the user's own annotations gives the values of a group."""
@@ -306,13 +312,6 @@ class _Suggesting:
         for value in group.values:
             dims = found.engine.values[found.index[self.folded.of[value]]].dims
             yield Annotation(replace(group, values=(value,)), dims)
-
-    def _built(self, annotations: Sequence[Annotation]) -> Explanation:
-        """The report of the program that is built with ``annotations``, as ``shardpass.explain`` gives it."""
-        module = annotated(self.module, annotations)
-        passes = pipeline(self.task.effort, machine=machine_text(self.machine))
-        with collect():
-            return explain_module(module, self.file, pipeline=passes, folders=())
 
     # ---------------------------------------------------------------- the answer
 
@@ -335,7 +334,7 @@ class _Suggesting:
             before,
             found.plan,
             figures_before,
-            after or figures(found.plan, self._built([one.annotation for one in found.chosen])),
+            after or figures(found.plan, built(found.module, self.file)),
             self.propagate,
             self._bound(found).as_dict(),
         )
