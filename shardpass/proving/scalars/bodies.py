@@ -81,7 +81,7 @@ def _inner(table: Scalars, number: int, code: int) -> Sequence[int]:
 
 def _reducer(table: Scalars, kind: str, returned: int, first: int, second: int) -> str | None:
     key, operands = table.terms[returned]
-    plain = isinstance(key, tuple) and len(key) == 2 and key[1] == kind and set(operands) == {first, second}
+    plain = isinstance(key, tuple) and len(key) == 2 and key[1] == kind and sorted(operands) == sorted((first, second))
     return str(key[0]) if plain and table.head_of(returned) > 2 else None
 
 
@@ -109,6 +109,8 @@ def _marked(site: ScalarSite, kinds: Sequence[str]) -> Body | None:
         return None
     returned, _, second = _walked(site, kinds, (0, 1))
     if returned != (*second[:-1], one):
+        return None
+    if _walked(site, kinds, (0, 0))[0][-1] != site.table.integer(0):
         return None
     returned, first, second = _walked(site, kinds, (1, 1))
     return (returned[:-1], first[:-1], second[:-1]) if returned[-1] == one else None
