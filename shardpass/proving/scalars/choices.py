@@ -135,6 +135,7 @@ def chosen(table: Scalars, base: int, rows: Segments) -> int:
 
 def joined(table: Scalars, atoms: list[int], reduce: Callable[[list[int]], int]) -> int:
     """The reduction of ``atoms``, some of them choices: those by one integer are one choice of reductions."""
+    table.spend(len(atoms))
     groups: dict[int, list[int]] = {}
     for atom in atoms:
         base = _top(table, atom)
@@ -144,6 +145,7 @@ def joined(table: Scalars, atoms: list[int], reduce: Callable[[list[int]], int])
     if base is None:
         return -1
     own = groups[base]
+    table.spend(len(atoms) * len(own) // 16)
     rows = [segments(table, a)[1] for a in own]
     merged = chosen(table, base, [(lo, reduce(children)) for lo, _, children in overlaid(table, base, rows)])
     rest = list(atoms)

@@ -150,7 +150,7 @@ def branches(site: ScalarSite) -> list[Value]:
                 return options[_number(site.op.name, site.table.number(choice), len(options))]
             return _case(site, element, choice, options)
 
-        found.append(site.result(each(columns, one), index))
+        found.append(site.result(each(site.table, columns, one), index))
     return found
 
 

@@ -13,18 +13,20 @@ from shardpass.proving.rules.integers import is_integer
 from shardpass.proving.scalars.constants import whole_number
 from shardpass.proving.scalars.integers import applied, compared, converted, selected
 from shardpass.proving.scalars.lists import reduced
-from shardpass.proving.scalars.table import Scalars, distinct
+from shardpass.proving.scalars.table import TERM, Scalars, distinct
 from shardpass.proving.scalars.walk import ScalarRule, ScalarSite, Value
 
 LISTS = ("add", "multiply", "maximum", "minimum", "and", "or", "xor")
 
 
-def each(columns: Sequence[Ints], rule: Callable[..., int]) -> Ints:
+def each(table: Scalars, columns: Sequence[Ints], rule: Callable[..., int]) -> Ints:
     """``rule`` of each different row of ``columns``."""
     flat = [np.asarray(c).ravel() for c in columns]
     if not len(flat[0]):
         return np.zeros(columns[0].shape, np.int64)
+    table.spend(len(flat[0]) * len(flat))
     first, inverse = distinct(flat)
+    table.spend(TERM * len(first))
     rows = np.stack([c[first] for c in flat], axis=1).tolist()
     return np.array([rule(*row) for row in rows], np.int64)[inverse].reshape(columns[0].shape)
 
@@ -66,7 +68,7 @@ def _op(site: ScalarSite, name: str, columns: list[Ints], as_op: str = "") -> li
 
 def op_of(table: Scalars, name: str, element: str, columns: list[Ints], key: object, kinds: Sequence[str]) -> Ints:
     if is_integer(element) and all(is_integer(k) for k in kinds):
-        return each(columns, lambda *row: _integer(table, name, element, row, key))
+        return each(table, columns, lambda *row: _integer(table, name, element, row, key))
     return _other(table, name, element, columns, key)
 
 
@@ -105,15 +107,16 @@ def negated(table: Scalars, element: str, ids: Ints) -> Ints:
         if own == key:
             return int(inner[0])
         if table.head_of(number) == code:  # of a sum, the sum of the negatives
+            table.spend(TERM * len(inner))
             return int(reduced(table, "add", element, np.array([[one(n) for n in inner]], np.int64))[0])
         return table.one(key, (number,))
 
-    return each([ids], one)
+    return each(table, [ids], one)
 
 
 def select(site: ScalarSite) -> list[Value]:
     columns = [spread(site, v, site.shape()) for v in site.operands]
-    return [site.result(each(columns, lambda *row: selected(site.table, *row)))]
+    return [site.result(each(site.table, columns, lambda *row: selected(site.table, *row)))]
 
 
 def compare(site: ScalarSite) -> list[Value]:
@@ -128,7 +131,7 @@ def compare(site: ScalarSite) -> list[Value]:
         found = compared(site.table, direction, x.element, a, b)
         return site.table.one(key, (a, b)) if found is None else found
 
-    return [site.result(each([x.ids, y.ids], one))]
+    return [site.result(each(site.table, [x.ids, y.ids], one))]
 
 
 def convert(site: ScalarSite) -> list[Value]:
@@ -150,7 +153,7 @@ def as_type(table: Scalars, ids: Ints, old: str, new: str) -> Ints:
             found = whole_number(table, table.number(number), new)
         return table.one(key, (number,)) if found is None else found
 
-    return each([ids], one)
+    return each(table, [ids], one)
 
 
 def bitcast(site: ScalarSite) -> list[Value]:
@@ -158,7 +161,7 @@ def bitcast(site: ScalarSite) -> list[Value]:
     (operand,) = site.operands
     old, new, table = operand.element, site.element(), site.table
     if site.shape() == operand.shape:
-        return [site.result(each([operand.ids], lambda number: _bits(table, number, old, new)))]
+        return [site.result(each(table, [operand.ids], lambda number: _bits(table, number, old, new)))]
     key = ("bits", new, old)
     if len(site.shape()) < operand.rank:
         return [site.result(table.rows(key, [operand.ids[..., k] for k in range(operand.shape[-1])]))]

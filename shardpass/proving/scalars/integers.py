@@ -21,7 +21,7 @@ from shardpass.proving.scalars.choices import (
     shift_of,
 )
 from shardpass.proving.scalars.lists import wrap
-from shardpass.proving.scalars.table import Scalars
+from shardpass.proving.scalars.table import TERM, Scalars
 
 _COMPARE: dict[str, Callable[[int, int], bool]] = {
     "EQ": lambda x, y: x == y,
@@ -105,6 +105,7 @@ def selected(table: Scalars, which: int, x: int, y: int) -> int:
     """``x`` where ``which`` holds, and ``y`` elsewhere."""
     if x == y:
         return x
+    table.spend(TERM)
     if not table.is_known(which):
         base, rows = function(table, which, "i1")
         assert base is not None
@@ -167,6 +168,7 @@ def _over(table: Scalars, element: str, operands: Sequence[int], each: Callable[
     if len(bases) != 1:
         return None
     (base,) = bases
+    table.spend(TERM)
     rows: Segments = []
     for lo, hi, children in overlaid(table, base, [f for _, f in functions]):
         found = each(lo, hi, *children)

@@ -17,9 +17,9 @@ from shardpass.proving.relations.pieces import Ints
 from shardpass.proving.rules.integers import is_integer
 from shardpass.proving.scalars.choices import is_choice, joined
 from shardpass.proving.scalars.constants import identities, identity
-from shardpass.proving.scalars.table import Scalars
+from shardpass.proving.scalars.table import TERM, Scalars
 
-ALONE = 64  # what a reduction by itself costs, in rows of one of many
+ALONE = 256  # what a reduction by itself costs, in elements of an array
 ONCE = ("maximum", "minimum", "and", "or")
 _COMPUTE: Mapping[str, Callable[[int, int], int]] = {
     "add": lambda x, y: x + y,
@@ -63,12 +63,14 @@ def ragged(table: Scalars, name: str, element: str, rows: Ints, atoms: Ints, cou
         rows, atoms = rows[keep], atoms[keep]
     bounds = np.searchsorted(rows, np.arange(count + 1))
     several = np.bincount(rows[is_choice(table, atoms)], minlength=count) > 1
+    table.spend(count)
     found, cache, ends = np.empty(count, np.int64), dict[bytes, int](), bounds.tolist()
     for row in range(count):
         part = atoms[ends[row] : ends[row + 1]]
         key = part.tobytes()
         number = cache.get(key)
         if number is None:
+            table.spend(TERM)
             number = cache[key] = _list(table, name, element, code, part, bool(several[row]))
         found[row] = number
     return found

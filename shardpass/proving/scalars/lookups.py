@@ -17,6 +17,7 @@ from shardpass.proving.scalars.constants import identity
 from shardpass.proving.scalars.integers import at_most, compared, selected
 from shardpass.proving.scalars.lists import ragged
 from shardpass.proving.scalars.moves import positioned
+from shardpass.proving.scalars.table import TERM
 from shardpass.proving.scalars.walk import ScalarRule, ScalarSite, Value
 
 
@@ -58,7 +59,7 @@ def gather(site: ScalarSite) -> list[Value]:
                 part = source[tuple(slice(f, f + n) for f, n in zip(first, sizes, strict=True))]
                 return part.reshape([n for d, n in enumerate(sizes) if d not in dropped])
 
-            site.table.spend(prod(sizes))
+            site.table.spend(TERM + prod(sizes))
             windows.append(positioned(site.table, start, cut))
         window = [n for d, n in enumerate(sizes) if d not in dropped]
         ids = np.stack(windows).reshape(*places, *window) if windows else np.zeros((*places, *window), np.int64)
@@ -128,7 +129,7 @@ def _writes(
             first = [fixed.get(d, 0) for d in range(operand.rank)]
             for d, k in zip(own, inner, strict=True):
                 first[d] += k
-            table.spend(1)
+            table.spend(TERM)
             for offset, condition in _hits(site, indices.element, at.tolist(), [first[d] for d in rows],
                                            [operand.shape[d] for d in rows]):  # fmt: skip
                 index = list(first)

@@ -13,7 +13,7 @@ from shardpass.proving.rules.integers import is_integer
 from shardpass.proving.scalars.choices import picked
 from shardpass.proving.scalars.constants import constant, whole_number
 from shardpass.proving.scalars.integers import at_most
-from shardpass.proving.scalars.table import Scalars
+from shardpass.proving.scalars.table import TERM, Scalars
 from shardpass.proving.scalars.walk import ScalarRule, ScalarSite, Value
 
 
@@ -107,7 +107,9 @@ def positioned(table: Scalars, start: Ints, each: Callable[[tuple[int, ...]], In
         def fixed(value: int, k: int = k) -> Ints:
             other = start.copy()
             other[k] = table.integer(value)
-            return positioned(table, other, each)
+            found = positioned(table, other, each)
+            table.spend(TERM + found.size // 16)
+            return found
 
         options: dict[int, Ints] = {}
 

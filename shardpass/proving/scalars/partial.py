@@ -16,7 +16,7 @@ import numpy as np
 from shardpass.proving.relations.pieces import Ints
 from shardpass.proving.rules.integers import is_integer
 from shardpass.proving.scalars.lists import one, reduced
-from shardpass.proving.scalars.table import Scalars
+from shardpass.proving.scalars.table import TERM, Scalars
 
 
 def summed(table: Scalars, element: str, matrix: Ints, border: int) -> Ints:
@@ -40,20 +40,19 @@ def _gathered(table: Scalars, element: str, number: int, border: int, depth: int
     atoms: list[int] = list(table.terms[number][1])
     groups: dict[Hashable, list[tuple[int, int]]] = {}
     for atom in atoms:
-        table.spend(1)
+        table.spend(TERM)
         for form, operand in _forms(table, element, atom):
             groups.setdefault(form, []).append((atom, operand))
-    left, made = list(atoms), list[int]()
+    gone, made = set[int](), list[int]()
     for form, rows in sorted(groups.items(), key=lambda item: -len(item[1])):
-        free = set(left)
-        rows = [(a, x) for a, x in rows if a in free]
+        rows = [(a, x) for a, x in rows if a not in gone]
         if len(rows) < 2 or not any(_is_sum(table, x) for _, x in rows):
             continue
         inner = one(table, "add", _element(form, element), [x for _, x in rows])
         inner = _gathered(table, _element(form, element), inner, border, depth + 1)
-        for a, _ in rows:
-            left.remove(a)
+        gone.update(a for a, _ in rows)
         made.append(_again(table, element, form, inner))
+    left = [a for a in atoms if a not in gone]
     found = one(table, "add", element, [*left, *made]) if made else number
     cache[number] = found
     return found
@@ -79,6 +78,7 @@ def _forms(table: Scalars, element: str, atom: int) -> Iterator[tuple[Hashable, 
         return
     if key == ("multiply", element):
         for k, operand in enumerate(operands):
+            table.spend(16 + len(operands))
             if k == 0 or operands[k - 1] != operand:
                 yield ("multiply", (*operands[:k], *operands[k + 1 :])), operand
     elif key[0] == "stablehlo.divide" and len(operands) == 2:

@@ -5,7 +5,9 @@ costs a proof and never makes one. Known integers have a number of their own for
 and tables are exact. Sums, products, maxima and minima are kept as sorted lists of what they are of (``lists.py``),
 choices by integers that the program computes as tables of ranges (``choices.py``).
 
-Cost: a call on n rows sorts them once, and looks up each different row.
+Cost: a call on n rows sorts them once, and looks up each different row. Each rule counts the work that it does with
+``spend``: one for an element that NumPy sorts or a list's term, ``TERM`` for what Python does for one term. A walk
+that has spent ``WORK`` ends, after two or three seconds of processor time.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ import numpy as np
 from shardpass.proving.relations.pieces import Ints
 
 MOST = 2**16  # elements of one value on all devices, and products of one op
-WORK = 2**20  # rows and operands that are looked at
+WORK = 2**23  # what a proof of the elements may spend
+TERM = 32  # for one term, in elements of an array
 
 
 class TooLarge(Exception):
@@ -74,7 +77,7 @@ class Scalars:
         count = int(np.prod(shape, dtype=np.int64))
         if count > MOST:
             raise TooLarge
-        self.spend(count)
+        self.spend(16 * count)
         return np.array([self.one((name, i)) for i in range(count)], np.int64).reshape(shape)
 
     def rows(self, key: Hashable, columns: Sequence[Any]) -> Ints:
@@ -82,10 +85,11 @@ class Scalars:
         shape = columns[0].shape
         flat = [np.asarray(c).ravel() for c in columns]
         count = len(flat[0])
-        self.spend(count * len(columns))
+        self.spend((count + TERM) * len(columns))
         if count == 0:
             return np.zeros(shape, np.int64)
         first, inverse = distinct(flat)
+        self.spend(16 * len(first))
         picked = np.stack([c[first] for c in flat], axis=1).tolist()
         made = np.array([self.one(key, tuple(row)) for row in picked], np.int64)
         return made[inverse].reshape(shape)

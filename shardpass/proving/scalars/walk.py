@@ -11,7 +11,7 @@ import numpy as np
 from shardpass.ir.walk import operation
 from shardpass.proving.relations.evaluate import Loss, Unknown, type_of
 from shardpass.proving.relations.pieces import Ints
-from shardpass.proving.scalars.table import MOST, Scalars, TooLarge
+from shardpass.proving.scalars.table import MOST, TERM, Scalars, TooLarge
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -104,6 +104,7 @@ class ScalarWalk:
             known = [value for value in operands if value is not None]
             if len(known) < len(operands):
                 return [None] * len(op.results)
+            self.table.spend(TERM + self.devices + sum(v.ids.size for v in known) // 64)
             return rule(ScalarSite(op, known, self))
         except Unknown as error:
             self.losses.append(Loss(op, str(error)))
