@@ -6,6 +6,7 @@ only where its pieces name, for every element that is no padding, the term and t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +17,7 @@ from shardpass.ir.locations import place_of
 from shardpass.ir.walk import every_op, operation
 from shardpass.proving.refuting import counterexample
 from shardpass.proving.relations.compare import differs
-from shardpass.proving.relations.evaluate import Walk
+from shardpass.proving.relations.evaluate import Loss, Walk
 from shardpass.proving.relations.pieces import Content, full
 from shardpass.proving.relations.sides import Side
 from shardpass.proving.relations.terms import Term, Terms
@@ -59,7 +60,7 @@ def prove_modules(whole: Any, local: Any, *, refute: bool = True) -> Verdict:
                 )
             if elements.proved(index):
                 continue
-            finding = _finding(walk, known, local, index, want, why)
+            finding = _finding(walk, known, elements.losses, local, index, want, why)
             shown = counterexample(whole, local) if refute else None
             if shown is None:
                 return Verdict(False, unknown=finding)
@@ -95,17 +96,23 @@ def _argument(term: int, side: Side, devices: int) -> Content:
     return Content(side.tile, side.element, () if valid is None else (valid,))
 
 
-def _finding(walk: Walk, known: Walk, local: Any, index: int, want: Content, why: str) -> Finding:
-    """The op at which the relation is lost: the first that result ``index`` follows from."""
-    if not want.covered() and known.losses:
-        loss = known.losses[0]
-        return Finding(loss.op.name, place_of(loss.op.location), f"in the whole program, {loss.why}", index)
+def _finding(
+    walk: Walk, known: Walk, elements: Sequence[Loss], local: Any, index: int, want: Content, why: str
+) -> Finding:
+    """The op at which the relation is lost: the first that result ``index`` follows from, of boxes or of elements."""
     end = list(_body(local).operations)[-1]
     value = operation(end).operands[index]
     before = _behind(value)
-    for loss in walk.losses:
-        if loss.op in before or not before:
-            return Finding(loss.op.name, place_of(loss.op.location), loss.why, index)
+    order = {op: number for number, op in enumerate(every_op(operation(main_of(local))))}
+    boxes, ended = (
+        next((loss for loss in losses if loss.op in before or not before), None) for losses in (walk.losses, elements)
+    )
+    if not want.covered() and known.losses and ended is None:
+        loss = known.losses[0]
+        return Finding(loss.op.name, place_of(loss.op.location), f"in the whole program, {loss.why}", index)
+    if boxes is not None:
+        loss = ended if ended is not None and order.get(ended.op, -1) > order.get(boxes.op, -1) else boxes
+        return Finding(loss.op.name, place_of(loss.op.location), loss.why, index)
     for op, _ in walk.new:
         if op in before and op.name not in _SOURCES:
             return Finding(op.name, place_of(op.location), f"{NEW}; the result: {why}", index)

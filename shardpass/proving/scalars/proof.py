@@ -26,7 +26,7 @@ RULES: dict[str, ScalarRule] = {
 
 
 class ElementProof:
-    """Both programs, walked; ``proved(index)``: whether result ``index`` is that of the whole program."""
+    """Both programs, walked; ``losses``: where the walk over that of one device ended, if the whole one has values."""
 
     def __init__(self, whole: tuple[Any, Mapping[str, Any], int], local: tuple[Any, Mapping[str, Any]],
                  arguments: Sequence[Side], results: Sequence[Side], devices: int) -> None:  # fmt: skip
@@ -45,13 +45,15 @@ class ElementProof:
                     for ids, s in zip(inputs, arguments, strict=True)
                 ],
             )
+            if known.losses:
+                return
             tiles = [
                 Value(self._tiles(k, ids, side), side.element)
                 for k, (ids, side) in enumerate(zip(inputs, arguments, strict=True))
             ]
             walk = ScalarWalk(self.table, devices, local[1], RULES, len(self.table.terms))
+            self.losses = walk.losses
             self.found = walk.block(local[0], tiles)
-            self.losses = [*known.losses, *walk.losses]
         except (TooLarge, Unknown):
             self.wanted = self.found = []
 
@@ -68,6 +70,7 @@ class ElementProof:
         return found
 
     def proved(self, index: int) -> bool:
+        """Whether result ``index`` is that of the whole program."""
         if index >= len(self.found):
             return False
         want, have, side = self.wanted[index], self.found[index], self.results[index]

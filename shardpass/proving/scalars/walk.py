@@ -65,6 +65,7 @@ def corner(device: int, sizes: Sequence[int]) -> tuple[Any, ...]:
     return (device, *(slice(0, n) for n in sizes))
 
 
+TOO_LARGE = "the program has more elements than are worth a proof of each"
 ScalarRule = Callable[[ScalarSite], list[Value]]
 
 
@@ -106,6 +107,9 @@ class ScalarWalk:
                 return [None] * len(op.results)
             self.table.spend(TERM + self.devices + sum(v.ids.size for v in known) // 64)
             return rule(ScalarSite(op, known, self))
+        except TooLarge:
+            self.losses.append(Loss(op, TOO_LARGE))
+            raise
         except Unknown as error:
             self.losses.append(Loss(op, str(error)))
         except (IndexError, ValueError) as error:  # a form of the op that its rule does not know

@@ -1,0 +1,52 @@
+"""Where a proof ends: at the op that the walk over elements does not know, where that went further than the boxes."""
+
+import pytest
+
+from shardpass.proving import prove
+
+BOUNDARY = '{{mhlo.sharding = "{{manual}}", shardpass.global_type = {type}, shardpass.sharding = "{sharding}"}}'
+NORM = """    %n = "stablehlo.batch_norm_inference"(%x, %s, %s, %s, %s)
+      {{epsilon = 1.0e-3 : f32, feature_index = 1 : i64}}
+      : ({t}, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>) -> {t}"""
+NOISE = """    %low = stablehlo.constant dense<0.0> : tensor<f32>
+    %shape = stablehlo.constant dense<[2, 3]> : tensor<2xi64>
+    %noise = stablehlo.rng %low, %low, %shape, distribution = UNIFORM
+      : (tensor<f32>, tensor<f32>, tensor<2xi64>) -> tensor<2x3xf32>"""
+
+
+def local(*body):
+    rows = BOUNDARY.format(type="tensor<4x3xf32>", sharding="{devices=[2,1]<=[2]}")
+    scale = BOUNDARY.format(type="tensor<3xf32>", sharding="{replicated}")
+    lines = "\n".join([NORM.format(t="tensor<2x3xf32>"), *body])
+    return f"""module attributes {{mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32}} {{
+  func.func @main(%x: tensor<2x3xf32> {rows}, %s: tensor<3xf32> {scale}) -> (tensor<2x3xf32> {rows}) {{
+{lines}
+    return %r : tensor<2x3xf32>
+  }}
+}}"""
+
+
+WHOLE = f"""module {{
+  func.func @main(%x: tensor<4x3xf32>, %s: tensor<3xf32>) -> tensor<4x3xf32> {{
+{NORM.format(t="tensor<4x3xf32>")}
+    %r = stablehlo.tanh %n : tensor<4x3xf32>
+    return %r : tensor<4x3xf32>
+  }}
+}}"""
+
+
+def test_a_batch_norm_of_rows_is_proved_by_its_elements():
+    assert prove(WHOLE, local("    %r = stablehlo.tanh %n : tensor<2x3xf32>"), refute=False).proved
+
+
+@pytest.mark.parametrize("after", [True, False])
+def test_the_op_at_which_the_elements_are_lost_is_named(after):
+    """Boxes know no batch norm, so they end before; the noise that is added behind it, or before, is the end."""
+    lines = ["    %t = stablehlo.tanh %n : tensor<2x3xf32>", NOISE]
+    found = prove(
+        WHOLE,
+        local(*(lines if after else lines[::-1]), "    %r = stablehlo.add %t, %noise : tensor<2x3xf32>"),
+        refute=False,
+    )
+    assert found.unknown.op == "stablehlo.rng"
+    assert not found.unknown.why.startswith("in the whole program")
