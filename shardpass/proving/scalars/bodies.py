@@ -1,4 +1,6 @@
-"""Reductions by bodies of several ops: lists of the tuples that the body is given.
+"""Reductions by bodies of several ops: lists of the tuples that the body is given, in their order.
+
+StableHLO leaves open how tuples are put into brackets and where initial values stand between them, and keeps the order.
 
 The body is walked once on terms that nothing else has, so two bodies that compute the same are one. A result that is
 one reducer of its own operand is a list of that reducer. Where the last operand says which tuples count (a body that
@@ -64,7 +66,7 @@ def _reduced(table: Scalars, kinds: Sequence[str], body: Body, inner: Sequence[I
         start = int(tuples[row, -1])
         starting = (start,) if counts[row, -1] else ()
         table.spend(len(own))
-        found[row] = table.one(key, (*starting, *sorted(n for n in own if n != start)), code)
+        found[row] = table.one(key, (*starting, *(n for n in own if n != start)), code)
     return [table.rows(("part", k), [found]) for k in range(len(inner))]
 
 

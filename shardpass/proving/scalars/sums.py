@@ -29,7 +29,7 @@ _ALL_DEFAULT = ("#stablehlo<precision DEFAULT>", "[", "]", ",", " ")
 
 def reduce(site: ScalarSite) -> list[Value]:
     half = len(site.operands) // 2
-    dims = ints(site.op.attributes["dimensions"])
+    dims = sorted(ints(site.op.attributes["dimensions"]))
     kept = [d for d in range(site.operands[0].rank) if d not in dims]
     order = [0, *(d + 1 for d in kept), *(d + 1 for d in dims)]
     shape = tuple(site.operands[0].shape[d] for d in kept)

@@ -65,3 +65,26 @@ def test_whether_anything_counts_is_what_the_body_says(local, proved):
     """Of marks that are false alone, `or` makes false, and a body that returns true makes true."""
     pair = programs("tensor<2xf32>", "tensor<i1>", marked("either"), marked(local))
     assert prove(*pair, refute=False).proved is proved
+
+
+LAST = """    %zero = stablehlo.constant dense<0.0> : tensor<f32>
+    %all = stablehlo.constant dense<true> : tensor<2xi1>
+    %no = stablehlo.constant dense<false> : tensor<i1>
+    %y = stablehlo.ORDER
+    %r:2 = "stablehlo.reduce"(%y, %all, %zero, %no) ({
+    ^bb0(%a: tensor<f32>, %m: tensor<i1>, %b: tensor<f32>, %n: tensor<i1>):
+      %s = stablehlo.select %n, %b, %a : tensor<i1>, tensor<f32>
+      %either = stablehlo.or %m, %n : tensor<i1>
+      stablehlo.return %s, %either : tensor<f32>, tensor<i1>
+    }) {dimensions = array<i64: 0>} : (tensor<2xf32>, tensor<2xi1>, tensor<f32>, tensor<i1>)
+      -> (tensor<f32>, tensor<i1>)
+    return %r#0 : tensor<f32>"""
+SAME = LAST.replace("ORDER", "optimization_barrier %x : tensor<2xf32>")
+
+
+@pytest.mark.parametrize(("order", "proved"), [("slice %x [0:2] : (tensor<2xf32>) -> tensor<2xf32>", True),
+                                               ("reverse %x, dims = [0] : tensor<2xf32>", False)])  # fmt: skip
+def test_the_last_element_that_counts_is_another_in_another_order(order, proved):
+    """Of [1, 2] the last is 2, and of [2, 1] it is 1."""
+    pair = programs("tensor<2xf32>", "tensor<f32>", SAME, LAST.replace("ORDER", order))
+    assert prove(*pair, refute=False).proved is proved
