@@ -28,7 +28,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from jaxlib.mlir import ir
 
@@ -44,9 +43,11 @@ from shardpass.edits.written import Change, with_changes
 from shardpass.ir.annotations import Signature, main_of
 from shardpass.ir.context import parse_module
 from shardpass.ir.doors import Given
+from shardpass.ir.replica_groups import meshes_of
 from shardpass.report.explanation import Explanation
 from shardpass.report.findings import Annotated, Figures, Finding, Findings, Surplus
 from shardpass.report.naming import Sources
+from shardpass.sharding import Mesh
 
 TRIES = 20_000  # ops that are priced in all
 FEWEST, MOST = 16, 120  # candidates that are priced
@@ -60,10 +61,7 @@ SAME = 0.01  # of the price: a difference that does not decide between candidate
 ENOUGH = 0.5  # of what the best edit at a place saves: a user's annotation that is dropped for so much is dropped
 
 
-class Compiler(Protocol):
-    """Compiles variants of a module with the partitioner of the report, and explains them."""
-
-    def __call__(self, module: bytes) -> tuple[Program, Explanation]: ...
+Compiler = Callable[[bytes], tuple[Program, Explanation]]  # with the partitioner of the report
 
 
 @dataclass(frozen=True)
@@ -78,7 +76,7 @@ def find_edits(
     file: str,
     base: Explanation,
     program: Program,
-    compiler: Callable[[bytes], tuple[Program, Explanation]],
+    compiler: Compiler,
     machine: Machine,
     sources: Sources,
 ) -> Findings:
@@ -100,12 +98,14 @@ class _Search:
         file: str,
         base: Explanation,
         program: Program,
-        compiler: Callable[[bytes], tuple[Program, Explanation]],
+        compiler: Compiler,
         machine: Machine,
         sources: Sources,
         sites: Sites,
     ) -> None:
         self.module = parse_module(data, file)
+        meshes = [mesh for mesh in meshes_of(self.module).values() if isinstance(mesh, Mesh)]
+        self.axes = {name for mesh in meshes for name, _ in mesh.axes}  # of the user's; none in GSPMD's notation
         self.sites, self.compiler, self.machine = sites, compiler, machine
         self.model = Model(sites.reading, machine)
         self.text = JaxText(sites, sources, base.file)
@@ -161,11 +161,17 @@ class _Search:
         count = self.model.task.folded.program.count
         left = min(MOST, max(FEWEST, TRIES // max(1, count)))
         found = []
-        for order, edit in enumerate(candidates):
+        for order, edit in enumerate(filter(self._has_words, candidates)):
             if order >= left:
                 break
             found.append(_Priced(edit, self._price(edit), order))
         return self._cheaper(found, base)
+
+    def _has_words(self, edit: Edit) -> bool:
+        """Whether all axes of an edit are those of the user's meshes, no parts that two meshes have in common."""
+        return not self.axes or all(
+            name in self.axes for change in edit for names in change.spec or () for name in names
+        )
 
     def _price(self, edit: Edit) -> float:
         """With the findings until now; of an edit that cannot be planned no price is low enough."""

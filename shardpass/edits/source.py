@@ -175,7 +175,7 @@ class SourceFile:
                 continue
             if name and arguments.vararg is not None and not arguments.args and value is not None:
                 inner = value.args[-1] if self._is_named(value) and len(value.args) == 2 else value
-                if self._is_spec(inner) and [ast.unparse(one) for one in inner.args] == [f"*{arguments.vararg.arg}"]:
+                if self.is_spec(inner) and [ast.unparse(one) for one in inner.args] == [f"*{arguments.vararg.arg}"]:
                     found.add(name)
         return frozenset(found)
 
@@ -191,16 +191,13 @@ class SourceFile:
             return f"{called(instead_of)}({self.text(instead_of.args[0])}, {written})"
         return f"{self._named}{written})" if self._named else written
 
-    def is_spec(self, node: ast.AST) -> bool:
-        """Whether a node makes a ``PartitionSpec``."""
-        return self._is_spec(node)
-
     def is_sharding(self, node: ast.AST) -> bool:
         """Whether a node makes a sharding or a spec."""
         helper = isinstance(node, ast.Call) and called(node) in self._helpers
-        return helper or self._is_spec(node) or self._is_named(node)
+        return helper or self.is_spec(node) or self._is_named(node)
 
-    def _is_spec(self, node: ast.AST) -> TypeGuard[ast.Call]:
+    def is_spec(self, node: ast.AST) -> TypeGuard[ast.Call]:
+        """Whether a node makes a ``PartitionSpec``."""
         return isinstance(node, ast.Call) and called(node).rpartition(".")[2] in (*_SPECS, self.spec_name)
 
     def _is_named(self, node: ast.AST) -> TypeGuard[ast.Call]:

@@ -5,23 +5,17 @@ Invariant: nothing but constraints is added; a module without them is the one th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 from jaxlib.mlir import ir
 
-from shardpass.ir.annotations import CONSTRAINT, NUM_PARTITIONS, SHARDING, main_of, make_custom_call, set_num_devices
+from shardpass.ir.annotations import NUM_PARTITIONS, main_of, set_num_devices
+from shardpass.ir.constraints import Notation
 from shardpass.ir.context import copy_module
-from shardpass.ir.replica_groups import meshes_of
 from shardpass.ir.walk import operation
 from shardpass.pinning.points import ARGUMENT, OPERAND, Point, Spec, numbered_ops
 from shardpass.sharding import Mesh, Sharding
-from shardpass.sharding.notations.sdy import sdy_text
-from shardpass.sharding.quoting import mlir_quoted
-
-MESH_NAME = "pinned_mesh"
-
-Make = Callable[[Any, Sharding], Any]  # a constraint of a value, at the current insertion point
 
 
 def pinned_module(module: Any, mesh: Mesh, points: Iterable[Point]) -> Any:
@@ -40,7 +34,7 @@ class _Inserting:
     def __init__(self, module: Any, mesh: Mesh) -> None:
         self.module, self.mesh = module, mesh
         self.ops = dict(numbered_ops(module))
-        self.make = self._notation()
+        self.notation = Notation(module, mesh)
         self.made: dict[tuple[Any, Spec, Any], Any] = {}
 
     def all(self, points: Iterable[Point]) -> None:
@@ -62,8 +56,8 @@ class _Inserting:
             op = self.ops[point.spot.op]
             value, where, location = op.results[point.spot.place], ir.InsertionPoint.after(op), op.location
         with where, location:
-            made = self.make(value, self._sharding(point))
-        value.replace_all_uses_except(made, [operation(made.owner)])
+            made = self._constraint(value, point)
+        value.replace_all_uses_except(made.results[0], [made])
 
     def _operand(self, point: Point) -> None:
         op = self.ops[point.spot.op]
@@ -71,39 +65,8 @@ class _Inserting:
         key = value, point.spec, operation(op.parent).regions[0] if op.block is None else op.block
         if key not in self.made:
             with ir.InsertionPoint(op), op.location:
-                self.made[key] = self.make(value, self._sharding(point))
+                self.made[key] = self._constraint(value, point).results[0]
         op.operands[point.spot.place] = self.made[key]
 
-    def _sharding(self, point: Point) -> Sharding:
-        return Sharding.tiled(self.mesh, point.spec)
-
-    def _notation(self) -> Make:
-        meshes = meshes_of(self.module)
-        if not meshes and not self._is_shardys():
-            return self._custom_call
-        name = next((name for name, mesh in meshes.items() if mesh == self.mesh), "")
-        if not name:
-            name = MESH_NAME
-            while name in meshes:
-                name += "_"
-            axes = ", ".join(f"{mlir_quoted(axis)}={size}" for axis, size in self.mesh.axes)
-            ids = "" if self.mesh.device_ids is None else f", device_ids=[{', '.join(map(str, self.mesh.device_ids))}]"
-            with ir.InsertionPoint.at_block_begin(self.module.body):
-                mesh = ir.Attribute.parse(f"#sdy.mesh<[{axes}]{ids}>")
-                ir.Operation.create("sdy.mesh", attributes={"sym_name": ir.StringAttr.get(name), "mesh": mesh})
-
-        def make(value: Any, sharding: Sharding) -> Any:
-            said = ir.Attribute.parse(sdy_text(sharding, name))
-            made = ir.Operation.create(
-                "sdy.sharding_constraint", operands=[value], results=[value.type], attributes={"sharding": said}
-            )
-            return made.results[0]
-
-        return make
-
-    def _is_shardys(self) -> bool:
-        return any(op.name.startswith("sdy.") for op in self.ops.values())
-
-    @staticmethod
-    def _custom_call(value: Any, sharding: Sharding) -> Any:
-        return make_custom_call(CONSTRAINT, value, value.type, {SHARDING: ir.StringAttr.get(str(sharding))})
+    def _constraint(self, value: Any, point: Point) -> Any:
+        return self.notation.constraint(value, Sharding.tiled(self.mesh, point.spec))
