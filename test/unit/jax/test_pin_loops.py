@@ -50,6 +50,7 @@ def placed(tree, mesh):
     return jax.tree.map(one, tree)
 
 
+@pytest.mark.slow
 def test_flax(mesh):
     class Model(nn.Module):
         @nn.compact
