@@ -91,13 +91,13 @@ class Candidates:
                 yield Change(result, spec)
 
     def _most(self, site: Site, shardings: Mapping[int, Sharding]) -> Spec | None:
-        """What planning gives most of the values, as far as whole axes say it and divide."""
+        """The spec that planning gives most of the values; None where whole axes do not express it or do not divide."""
         counts: Counter[Spec] = Counter()
         rank = site.array.rank
         for value in site.values:
-            found = _whole(shardings.get(value), rank, self.program)
-            if found is not None:
-                counts[found] += 1
+            whole = _whole(shardings.get(value), rank, self.program)
+            if whole is not None:
+                counts[whole] += 1
         spec = counts.most_common(1)[0][0] if counts else None
         return spec if spec is not None and _divides(spec, site.array.shape, self.axes) else None
 
@@ -173,20 +173,20 @@ def variants(spec: Spec, shape: Sequence[int], axes: Mapping[str, int]) -> Itera
     """Specs like ``spec``: an axis more, another axis, an axis elsewhere, two exchanged, an axis less, and none."""
     used = [(dim, name) for dim, names in enumerate(spec) for name in names]
     rank = len(shape)
-    found: list[Spec] = []
+    specs: list[Spec] = []
     for name in axes:
         if all(name != other for _, other in used):
-            found += [_with(spec, dim, name) for dim in range(rank)]
+            specs += [_with(spec, dim, name) for dim in range(rank)]
     for dim, name in used:
         without = _without(spec, name)
-        found += [_with(without, dim, other) for other in axes if all(other != known for _, known in used)]
-        found += [_with(without, other, name) for other in range(rank) if other != dim]
+        specs += [_with(without, dim, other) for other in axes if all(other != known for _, known in used)]
+        specs += [_with(without, other, name) for other in range(rank) if other != dim]
     for (first, one), (second, other) in permutations(used, 2):
         if first < second:
-            found.append(_with(_with(_without(_without(spec, one), other), first, other), second, one))
-    found += [_without(spec, name) for _, name in used]
-    found.append(((),) * rank)
-    yield from (one for one in dict.fromkeys(found) if one != spec and _divides(one, shape, axes))
+            specs.append(_with(_with(_without(_without(spec, one), other), first, other), second, one))
+    specs += [_without(spec, name) for _, name in used]
+    specs.append(((),) * rank)
+    yield from (one for one in dict.fromkeys(specs) if one != spec and _divides(one, shape, axes))
 
 
 def _different(edits: Iterable[Edit]) -> Iterator[Edit]:
@@ -234,7 +234,7 @@ def _divides(spec: Spec, shape: Sequence[int], axes: Mapping[str, int]) -> bool:
 
 
 def _whole(sharding: Sharding | None, rank: int, program: Program) -> Spec | None:
-    """``sharding`` in whole axes, parts of axes left out; None where the mesh does not say it."""
+    """``sharding`` in whole axes, parts of axes left out; None where axes of the mesh cannot express it."""
     dims = None if sharding is None else program.mesh.dims(sharding, rank)
     if dims is None:
         return None

@@ -59,10 +59,10 @@ class OpWork:
 
 def work_of(program: HloProgram) -> tuple[OpWork, ...]:
     """The ops of ``program`` that compute or move something by themselves."""
-    return tuple(_found(program))
+    return tuple(_works(program))
 
 
-def _found(program: HloProgram) -> Iterator[OpWork]:
+def _works(program: HloProgram) -> Iterator[OpWork]:
     for name, times in _times(program).items():
         computation = program.computations[name]
         for op in computation.ops.values():
@@ -75,18 +75,18 @@ def _found(program: HloProgram) -> Iterator[OpWork]:
 
 def _times(program: HloProgram) -> dict[str, int]:
     """How often each computation that is no fusion's runs."""
-    found: dict[str, int] = {}
+    runs: dict[str, int] = {}
     todo = [(program.entry, 1)]
     while todo:
         name, times = todo.pop()
         if name not in program.computations:
             continue
-        found[name] = found.get(name, 0) + times
+        runs[name] = runs.get(name, 0) + times
         for op in program.computations[name].ops.values():
             if op.opcode in _RUNS:
                 trips = trip_count(program, name, op) or 1 if op.opcode == "while" else 1
                 todo += [(called, times * trips) for _, called in op.called]
-    return found
+    return runs
 
 
 def _inside(program: HloProgram, op: HloOp) -> Computation | None:
@@ -118,14 +118,14 @@ def _bytes(program: HloProgram, computation: Computation, op: HloOp) -> int:
     if op.opcode in _TAKES_A_PART:
         return 2 * written
     if op.opcode == "dynamic-update-slice" and len(op.operands) > 1:
-        return 2 * _held(computation, op.operands[1])
+        return 2 * _size(computation, op.operands[1])
     inner = _inside(program, op)
     if inner is None:
-        return written + sum(_held(computation, name) for name in op.operands)
+        return written + sum(_size(computation, name) for name in op.operands)
     read = 0
     updated = inner.root if inner.root is not None and inner.root.opcode == "dynamic-update-slice" else None
     if updated is not None and len(updated.operands) > 1:
-        written = _held(inner, updated.operands[1])
+        written = _size(inner, updated.operands[1])
     for number, name in enumerate(op.operands):
         parameter = inner.parameters.get(number)
         if parameter is None:
@@ -136,7 +136,7 @@ def _bytes(program: HloProgram, computation: Computation, op: HloOp) -> int:
         ):
             read += sum(shape.bytes for user in users if user is not updated for shape in user.shapes)
         else:
-            read += _held(computation, name)
+            read += _size(computation, name)
     return written + read
 
 
@@ -145,6 +145,6 @@ def _sizes(computation: Computation, name: str) -> tuple[int, ...]:
     return op.shapes[0].sizes if op is not None and op.shapes else ()
 
 
-def _held(computation: Computation, name: str) -> int:
+def _size(computation: Computation, name: str) -> int:
     op = computation.ops.get(name)
     return 0 if op is None else sum(shape.bytes for shape in op.shapes)

@@ -44,7 +44,7 @@ def pin(
     trials: int = TRIALS,
     **options: Any,
 ) -> Pinned:
-    """``f``, in whose programs XLA finds shardpass's decisions as sharding constraints.
+    """``f`` with shardpass's decisions as sharding constraints in each of its programs, which XLA partitions.
 
     The result is called like ``f``: inside of ``jax.jit``, ``jax.grad`` and others, where the whole program that ``f``
     is part of is pinned; or by itself, as ``jax.jit(f, ...)`` would be.
@@ -57,7 +57,7 @@ def pin(
         machine: for which the program is decided, as ``use`` takes it.
         verify: a child process compiles the program with and without constraints for virtual CPU devices, and those are
             kept with which XLA's program is cheapest, and never above the plain one in bytes, memory or modelled time.
-            Without, all constraints are written, unseen.
+            Otherwise all constraints are written, and none is compared.
         trials: the most variants that are compiled.
         options: any other option of ``jax.jit``, of calls outside of it.
 

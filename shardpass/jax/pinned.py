@@ -41,9 +41,9 @@ def marked(module: Any) -> Pinning | None:
     if not _marks:
         return None
     for op in module.body.operations:
-        found = _MARK.search(get_text(operation(op), "sym_name") or "")
-        if found and found[1] in _marks:
-            return _marks[found[1]]
+        mark = _MARK.search(get_text(operation(op), "sym_name") or "")
+        if mark and mark[1] in _marks:
+            return _marks[mark[1]]
     return None
 
 

@@ -68,8 +68,8 @@ class Pins:
 
     def _lines(self) -> Iterable[str]:
         count = len(self.constraints)
-        said = f"{count} constraint{'' if count == 1 else 's'}" if count else "no constraint"
-        yield f"{self.name or 'program'}: {said} over {self.axes}, decided for {self.machine}"
+        number = f"{count} constraint{'' if count == 1 else 's'}" if count else "no constraint"
+        yield f"{self.name or 'program'}: {number} over {self.axes}, decided for {self.machine}"
         if self.before is None or self.after is None:
             yield "not compared with XLA's program without them (verify=False)"
         elif not count:
