@@ -131,12 +131,7 @@ class Sites:
         if said.sharding is None:
             return None
         dims = self.program.mesh.dims(said.sharding, rank)
-        if dims is None:
-            return None
-        refs = [self.program.mesh.refs(axes) for axes in dims]
-        if any(ref.size is not None for some in refs for ref in some):
-            return None
-        return tuple(tuple(ref.name for ref in some) for some in refs)
+        return None if dims is None else self.program.mesh.whole_axes(dims)
 
     # ---------------------------------------------------------------- the signature
 

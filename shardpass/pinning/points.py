@@ -218,10 +218,6 @@ class _Points:
 
 def _spec(dims: DimAxes, shape: tuple[int, ...], mesh: PrimeMesh) -> Spec | None:
     """``dims`` by whole axes; None where these do not say it, or do not divide the array."""
-    found = []
-    for axes, size in zip(dims, shape, strict=True):
-        refs = mesh.refs(axes)
-        if any(ref.size is not None for ref in refs) or size % mesh.count(axes):
-            return None
-        found.append(tuple(ref.name for ref in refs))
-    return tuple(found)
+    if any(size % mesh.count(axes) for axes, size in zip(dims, shape, strict=True)):
+        return None
+    return mesh.whole_axes(dims)

@@ -71,6 +71,13 @@ class PrimeMesh:
         """``axes`` as the fewest axis references: neighbours of one axis are merged."""
         return joined(self.mesh, (self.parts[a] for a in axes))
 
+    def whole_axes(self, dims: DimAxes) -> tuple[tuple[str, ...], ...] | None:
+        """The names of the axes of each dimension; None where one is a part of an axis."""
+        refs = [self.refs(axes) for axes in dims]
+        if any(ref.size is not None for some in refs for ref in some):
+            return None
+        return tuple(tuple(ref.name for ref in some) for some in refs)
+
     def names(self, axes: Axes) -> str:
         """For people: ``x,y``; a sub-axis is ``x:(1)2``. ``quoting.listed`` takes the text apart."""
         return ",".join(ref.bare for ref in self.refs(axes))
