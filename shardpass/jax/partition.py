@@ -63,21 +63,23 @@ def partition(
 
     Raises ShardpassError: SP140 where ``mesh`` is no mesh, SP901 to SP903 where ``machine`` is none.
     """
-    options |= over("partition", mesh, in_shardings=in_shardings, out_shardings=out_shardings)
+    check_mesh("partition", mesh)
+    options |= over(mesh, in_shardings=in_shardings, out_shardings=out_shardings)
     decided_for = "" if machine is None else content_text(machine)
     return Partitioned(jax.jit(f, **options), mesh, pipeline, decided_for)
 
 
-def over(function: str, mesh: Any, **shardings: Any) -> dict[str, Any]:
-    """The ``shardings`` that are specified, with each ``PartitionSpec`` over ``mesh``, which may be None.
+def check_mesh(function: str, mesh: Any) -> None:
+    """Raises ShardpassError (SP140) for an argument of the public ``function`` that is no mesh of devices, nor None."""
+    if mesh is not None and not isinstance(mesh, Mesh):
+        raise wrong_argument(function, "mesh", mesh, "a jax.sharding.Mesh")
 
-    Raises ShardpassError (SP140) for an argument of the public ``function`` that is no mesh.
-    """
+
+def over(mesh: Any, **shardings: Any) -> dict[str, Any]:
+    """The ``shardings`` that are specified, with each ``PartitionSpec`` over ``mesh``, which may be None."""
     given = {name: value for name, value in shardings.items() if value is not UNSPECIFIED}
     if mesh is None:
         return given
-    if not isinstance(mesh, Mesh):
-        raise wrong_argument(function, "mesh", mesh, "a jax.sharding.Mesh")
 
     def named(part: Any) -> Any:
         return NamedSharding(mesh, part) if isinstance(part, PartitionSpec) else part

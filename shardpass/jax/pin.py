@@ -28,7 +28,7 @@ from shardpass.diagnostics.arguments import wrong_argument
 from shardpass.ir.jax_private import tracing
 from shardpass.jax.here import machine_of_lowered
 from shardpass.jax.hook import for_jax, put_in_place
-from shardpass.jax.partition import UNSPECIFIED, inside, over
+from shardpass.jax.partition import UNSPECIFIED, check_mesh, inside, over
 from shardpass.jax.pinned import mark_of, pins_of
 from shardpass.jax.scope import TRIALS, Mode, Pinning
 
@@ -69,7 +69,8 @@ def pin(
         raise wrong_argument("pin", "verify", verify, "True or False")
     if type(trials) is not int or trials < 1:
         raise wrong_argument("pin", "trials", trials, "a positive integer")
-    options |= over("pin", mesh, in_shardings=in_shardings, out_shardings=out_shardings)
+    check_mesh("pin", mesh)
+    options |= over(mesh, in_shardings=in_shardings, out_shardings=out_shardings)
     pinning = Pinning("" if machine is None else content_text(machine), verify, trials)
     return Pinned(f, options, mesh, pinning)
 

@@ -207,4 +207,4 @@ def _jitted(f: Any, mesh: Any, said: dict[str, Any]) -> Any:
 
     from shardpass.jax.partition import over
 
-    return jax.jit(f, **over("explain", mesh, **said))
+    return jax.jit(f, **over(mesh, **said))
