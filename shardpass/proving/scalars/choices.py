@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 
 from shardpass.proving.relations.pieces import Bools, Ints
 from shardpass.proving.rules.integers import is_integer, limits
-from shardpass.proving.scalars.table import Scalars
+from shardpass.proving.scalars.table import TERM, Scalars
 
 Segments = list[tuple[int, int]]  # (the least number, the term from there on)
 CHOICE, FUNCTION = 1, 2  # heads: of terms, or of integers some of which are t + c
@@ -73,7 +73,7 @@ def overlaid(table: Scalars, base: int, rows: Sequence[Segments]) -> list[tuple[
     low, high = table.ranges[base]
     cuts = sorted({low, *(start for row in rows for start, _ in row if low < start < high)})
     starts = [[start for start, _ in row] for row in rows]
-    table.spend(len(cuts) * len(rows))
+    table.spend(TERM + 4 * len(cuts) * len(rows))
     found = []
     for lo, hi in zip(cuts, [*cuts[1:], high], strict=True):
         children = [row[max(bisect_right(first, lo) - 1, 0)][1] for row, first in zip(rows, starts, strict=True)]
@@ -116,7 +116,7 @@ def at(table: Scalars, number: int, base: int, value: int) -> int:
 
 def chosen(table: Scalars, base: int, rows: Segments) -> int:
     """The term of a table of any terms."""
-    table.spend(len(rows))
+    table.spend(TERM + 8 * len(rows))
     tops = [t for _, c in rows if (t := _top(table, c)) is not None]
     older = min(tops, default=base + 1)
     if older > base:

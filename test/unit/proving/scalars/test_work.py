@@ -9,9 +9,11 @@ import shardpass
 from shardpass.diagnostics import collect
 from shardpass.ir.context import parse_module
 from shardpass.proving import proof
+from shardpass.proving.relations.evaluate import type_of
 from shardpass.proving.scalars.partial import summed
-from shardpass.proving.scalars.proof import ElementProof
-from shardpass.proving.scalars.table import WORK, Scalars
+from shardpass.proving.scalars.proof import RULES, ElementProof
+from shardpass.proving.scalars.table import WORK, Scalars, TooLarge
+from shardpass.proving.scalars.walk import ScalarWalk, Value
 from shardpass.proving.signature import sides
 
 OPS = Path(__file__).parents[4] / "test" / "lit" / "ops"
@@ -64,3 +66,25 @@ def test_a_walk_makes_no_more_terms_than_its_work(direction, ended):
     made = sum(1 + len(operands) for _, operands in found.table.terms)
     assert made <= found.table.work <= 2 * WORK
     assert (found.table.work > WORK, found.proved(0)) == (ended, not ended)
+
+
+REPLACED = """module {
+  func.func @main(%x: tensor<64x8xf32>, %i: tensor<100x1xi32>, %u: tensor<100x8xf32>) {
+    %r = "stablehlo.scatter"(%x, %i, %u) ({
+    ^bb0(%p: tensor<f32>, %q: tensor<f32>):
+      stablehlo.return %q : tensor<f32>
+    }) {scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [1], inserted_window_dims = [0],
+      scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}
+      : (tensor<64x8xf32>, tensor<100x1xi32>, tensor<100x8xf32>) -> tensor<64x8xf32>
+    return
+  }
+}"""
+
+
+def test_choices_by_a_hundred_indices_end():
+    """Each element is one of the operand's or of 100 updates'; the walk makes fewer than 60,000 terms of these."""
+    module, table = parse_module(REPLACED), Scalars()
+    given = [Value(table.fresh(k, s)[None], e) for k, (s, e) in enumerate(map(type_of, proof._body(module).arguments))]
+    with pytest.raises(TooLarge):
+        ScalarWalk(table, 1, {}, RULES).block(proof._body(module), given)
+    assert len(table.terms) < 60_000
