@@ -285,7 +285,7 @@ def module_at(path: str) -> tuple[bytes | LargeFile, str]:
     Raises ShardpassError: SP120 as ``read_input``, SP121 where there is no room for a file of what comes from stdin,
     SP141 and SP142 where the script has no such program.
     """
-    from shardpass.cli.script import is_script, program_of
+    from shardpass.cli.script import file_of, is_script, program_of
     from shardpass.ir.doors import LargeFile
 
     if path == "-":
@@ -296,6 +296,7 @@ def module_at(path: str) -> tuple[bytes | LargeFile, str]:
         except (OSError, ValueError) as error:
             raise _cannot_read(path, error) from None
     if is_script(path):
+        read_input(file_of(path))
         return program_of(path)
     large = LargeFile.at(path)
     return read_input(path) if large is None else (large, path)

@@ -15,24 +15,29 @@ def is_script(path: str) -> bool:
     return _SCRIPT.fullmatch(path) is not None and not os.path.exists(path)
 
 
+def file_of(path: str) -> str:
+    """The file of the script that ``path`` names."""
+    parts = _SCRIPT.fullmatch(path)
+    assert parts is not None, path
+    return parts["file"]
+
+
 def script_folder(path: str | None) -> tuple[str, ...]:
     """The folder of the script that ``path`` names, whose lines may be quoted; nothing where it names none."""
-    return (os.path.dirname(os.path.abspath(path.rpartition(":")[0])),) if path and is_script(path) else ()
+    return (os.path.dirname(os.path.abspath(file_of(path))),) if path and is_script(path) else ()
 
 
 def program_of(path: str) -> tuple[bytes, str]:
     """(MLIR bytecode, the name for diagnostics) of the program of ``path``: ``FILE.py:FUNCTION ARGUMENTS``.
 
     The script runs in a process of its own, with ``ARGUMENTS`` and the environment of this one; what it prints goes to
-    stderr. Raises ShardpassError: SP120 where FILE cannot be read, SP141 where the script fails, SP142 where it ends
-    without compiling FUNCTION.
+    stderr. Raises ShardpassError: SP141 where the script fails, SP142 where it ends without compiling FUNCTION.
     """
     import json
     import subprocess
     import sys
     from pathlib import Path
 
-    from shardpass.cli.common import read_input
     from shardpass.diagnostics import Place
     from shardpass.diagnostics.table_driver import NOT_COMPILED, SCRIPT_FAILED
     from shardpass.ir.child import command, making_files
@@ -40,8 +45,10 @@ def program_of(path: str) -> tuple[bytes, str]:
     parts = _SCRIPT.fullmatch(path)
     assert parts is not None, path
     file, function = parts["file"], parts["function"]
-    read_input(file)
-    arguments = shlex.split(parts["arguments"] or "")
+    try:
+        arguments = shlex.split(parts["arguments"] or "")
+    except ValueError as error:
+        raise SCRIPT_FAILED.error(Place(file), function=function, reason=f"its arguments: {error}") from None
     with making_files():
         folder = tempfile.TemporaryDirectory(prefix="shardpass-")
     with folder as place:

@@ -14,6 +14,7 @@ ALL = sorted(DOCS.rglob("*.md"))
 # Pages whose code another test holds, which reads it in a way of its own.
 ELSEWHERE = {
     "contributing.md": "integration/test_contributing.py",
+    "device_sets.md": "integration/test_device_sets_page.py",
     "diagnostics.md": "unit/diagnostics/test_codes.py",
     "explain.md": "integration/test_explain_page.py",
     "jax.md": "unit/jax/test_jax_page.py",

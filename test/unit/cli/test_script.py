@@ -76,6 +76,9 @@ def test_faults_of_the_script_have_places(script: Path) -> None:
     assert "SP142" in done.stderr
     assert "step" in done.stderr.rpartition("compiled ")[2]
     assert (script.parent / "ran").exists()
+    done = command(script, "explain", "train.py:step 'a")
+    assert done.returncode == 1
+    assert "SP141" in done.stderr
     done = command(script, "explain", "nowhere.py:step")
     assert done.returncode == 1
     assert "SP120" in done.stderr
