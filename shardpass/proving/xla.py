@@ -1,8 +1,9 @@
 """XLA's programs of one device: HLO after SPMD partitioning as a partitioned module.
 
 XLA's own translation makes StableHLO of the HLO. Main then lacks what a proof asks of it: the types and the shardings
-of the whole values. Types are those of the whole program; shardings of arguments stand in the HLO, those of results are
-said by XLA (``partitioned_by_xla``), or by the whole program where a dump is all there is.
+of the whole values. Types are those of the whole program. Shardings of arguments stand in the HLO of jaxlib 0.10; those
+of results, and in 0.12 of arguments, are XLA's answer (``partitioned_by_xla``), or the whole program's where a dump is
+all there is.
 
 ``partitioned_by_xla`` compiles in a process of its own, which writes the program as it is behind the partitioner.
 """
@@ -40,8 +41,10 @@ def is_hlo(text: str) -> bool:
     return text.lstrip().startswith("HloModule")
 
 
-def from_hlo(text: str, whole: Any, results: Sequence[str] | None = None) -> Any:
-    """The partitioned module of HLO after SPMD partitioning; ``results``: texts of the shardings of its results.
+def from_hlo(
+    text: str, whole: Any, arguments: Sequence[str] | None = None, results: Sequence[str] | None = None
+) -> Any:
+    """The partitioned module of HLO after SPMD partitioning; ``arguments``, ``results``: texts of their shardings.
 
     Raises:
         ShardpassError: SP952 where XLA does not read or translate the text, SP953 where nothing says how a result is
@@ -55,13 +58,14 @@ def from_hlo(text: str, whole: Any, results: Sequence[str] | None = None) -> Any
     partitions = int(count.group(1)) if count else 1
     whole_main = names.Signature(names.main_of(whole))
     kinds = names.main_of(whole).attributes["function_type"].value
-    said = [_text(row) for row in whole_main.results] if results is None else list(results)
+    given = [_text(row) for row in whole_main.arguments] if arguments is None else list(arguments)
+    returned = [_text(row) for row in whole_main.results] if results is None else list(results)
     with module.context, ir.Location.unknown():
         own = names.Signature(names.main_of(module))
         types = names.main_of(module).attributes["function_type"].value
-        for row, kind in zip(own.arguments, kinds.inputs, strict=False):
-            _write(row, _text(row) or "{replicated}", kind)
-        rows = zip(own.results, kinds.results, types.results, said, strict=False)
+        for row, kind, sharding in zip(own.arguments, kinds.inputs, given, strict=False):
+            _write(row, _text(row) or sharding or "{replicated}", kind)
+        rows = zip(own.results, kinds.results, types.results, returned, strict=False)
         for index, (row, kind, tile, sharding) in enumerate(rows):
             if sharding is None and str(tile) != str(kind):
                 raise NO_RESULT_SHARDING.error(place_of(names.main_of(module).location), index=index)
@@ -104,11 +108,11 @@ def partitioned_by_xla(whole: Any) -> Any:
             lines = [line for line in child.stderr.decode(errors="replace").splitlines() if line.strip()]
             reason = lines[-1] if lines else f"its process ended with status {child.returncode}"
             raise PEER_FAILED.error(way="xla", reason=reason[:300])
-        return from_hlo(dumps[-1].read_text(), whole, json.loads(answers[-1].removeprefix("@")))
+        return from_hlo(dumps[-1].read_text(), whole, **json.loads(answers[-1].removeprefix("@")))
 
 
 def serve() -> None:
-    """The child: a module on stdin, the shardings of its results as one line of JSON on stdout."""
+    """The child: a module on stdin; on stdout the shardings of its arguments and results as one line of JSON."""
     import jax
 
     given = parse_module(sys.stdin.buffer.read())
@@ -116,5 +120,6 @@ def serve() -> None:
     jax.config.update("jax_num_cpu_devices", given.operation.attributes[names.NUM_PARTITIONS].value)
     from shardpass.runtime.reference import compile_by_xla
 
-    executable = compile_by_xla(given, donate=False)
-    print("@" + json.dumps([str(b.sharding) for b in executable.signature.results]), flush=True)
+    signature = compile_by_xla(given, donate=False).signature
+    sides = {"arguments": signature.arguments, "results": signature.results}
+    print("@" + json.dumps({side: [str(b.sharding) for b in rows] for side, rows in sides.items()}), flush=True)

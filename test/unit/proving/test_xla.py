@@ -112,7 +112,6 @@ def test_what_cannot_be_read():
         from_hlo(other, parse_module(bare))
 
 
-@pytest.mark.slow
 def test_the_program_that_xla_makes():
     whole = parse_module(PRODUCT)
     verdict = prove(whole, partitioned_by_xla(whole), refute=False)
