@@ -212,16 +212,22 @@ def exchanged(operand: Content, groups: Groups, along: int, onto: int) -> list[P
     return pieces
 
 
-def collective_permute(site: Site) -> list[Content]:
-    (operand,) = site.operands
+def pairs_of(site: Any) -> Ints:
+    """[pair, sender and receiver] of a permute, in either walk. Raises Unknown for pairs that no device can follow."""
     pairs = np.array(site.op.attributes["source_target_pairs"], np.int64).reshape(-1, 2)
     handle = str(site.op.attributes["channel_handle"]) if "channel_handle" in site.op.attributes else ""
     if not handle or "handle = 0" in handle:
         raise Unknown("its pairs are of replicas, not of partitions")
-    if len(set(pairs[:, 1].tolist())) != len(pairs) or len(set(pairs[:, 0].tolist())) != len(pairs):
+    if any(len(set(pairs[:, side].tolist())) != len(pairs) for side in (0, 1)):
         raise Unknown("a device sends or receives twice")
     if pairs.size and pairs.max() >= site.devices:
         raise Unknown("it names a device that the program does not run on")
+    return pairs
+
+
+def collective_permute(site: Site) -> list[Content]:
+    (operand,) = site.operands
+    pairs = pairs_of(site)
     source = np.full(site.devices, -1, np.int64)
     source[pairs[:, 1]] = pairs[:, 0]
     return [site.result([*(p.taken(source) for p in operand.pieces), _zeros(site, operand, source < 0)])]

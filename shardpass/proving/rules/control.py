@@ -45,12 +45,17 @@ PURE = (
 )
 
 
-def call(site: Site) -> list[Content]:
+def called(site: Any) -> Any:
+    """The one block of the function that a call or a composite op names, in either walk. Raises Unknown without one."""
     name = site.op.attributes["callee" if site.op.name == "func.call" else "decomposition"].value
     function = site.walk.functions.get(name)
     if function is None or len(function.regions[0].blocks) != 1:
         raise Unknown(f"the function @{name} is not there, or has no one block")
-    return site.walk.block(function.regions[0].blocks[0], site.operands)
+    return function.regions[0].blocks[0]
+
+
+def call(site: Site) -> list[Content]:
+    return site.walk.block(called(site), site.operands)
 
 
 def custom_call(site: Site) -> list[Content]:

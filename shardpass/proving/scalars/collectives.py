@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from shardpass.proving.relations.evaluate import Unknown
 from shardpass.proving.relations.pieces import Ints
-from shardpass.proving.rules.collectives import Groups, groups_of
+from shardpass.proving.rules.collectives import Groups, groups_of, pairs_of
 from shardpass.proving.rules.contraction import reducer_of
 from shardpass.proving.rules.integers import is_integer
 from shardpass.proving.scalars.constants import identity
@@ -69,14 +68,7 @@ def all_to_all(site: ScalarSite) -> list[Value]:
 
 def collective_permute(site: ScalarSite) -> list[Value]:
     (operand,) = site.operands
-    pairs = np.array(site.op.attributes["source_target_pairs"], np.int64).reshape(-1, 2)
-    handle = str(site.op.attributes["channel_handle"]) if "channel_handle" in site.op.attributes else ""
-    if not handle or "handle = 0" in handle:
-        raise Unknown("its pairs are of replicas, not of partitions")
-    if any(len(set(pairs[:, k].tolist())) != len(pairs) for k in (0, 1)):
-        raise Unknown("a device sends or receives twice")
-    if pairs.size and pairs.max() >= site.devices:
-        raise Unknown("it names a device that the program does not run on")
+    pairs = pairs_of(site)
     ids = np.full_like(operand.ids, zero(site, operand.element))
     ids[pairs[:, 1]] = operand.ids[pairs[:, 0]]
     return [site.result(ids)]

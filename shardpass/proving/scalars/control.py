@@ -11,7 +11,7 @@ from shardpass.ir.walk import operation
 from shardpass.proving.relations.evaluate import Unknown, type_of
 from shardpass.proving.relations.pieces import Ints
 from shardpass.proving.rules.blocks import everything, leading_batch
-from shardpass.proving.rules.control import IDENTITIES, PURE, collective_in, has_effect
+from shardpass.proving.rules.control import IDENTITIES, PURE, called, collective_in, has_effect
 from shardpass.proving.rules.manual import Borders, is_manual, offsets_of
 from shardpass.proving.scalars.choices import picked
 from shardpass.proving.scalars.elementwise import each
@@ -24,11 +24,7 @@ TRIPS = 256
 
 
 def call(site: ScalarSite) -> list[Value]:
-    name = site.op.attributes["callee" if site.op.name == "func.call" else "decomposition"].value
-    function = site.walk.functions.get(name)
-    if function is None or len(function.regions[0].blocks) != 1:
-        raise Unknown(f"the function @{name} is not there, or has no one block")
-    return site.walk.block(function.regions[0].blocks[0], site.operands)  # type: ignore[return-value]
+    return site.walk.block(called(site), site.operands)  # type: ignore[return-value]
 
 
 def custom_call(site: ScalarSite) -> list[Value]:
