@@ -42,7 +42,7 @@ def direct(cells: Cells, ports: Ports, enough: float) -> Direct:
     pairs, message = np.unique(one * len(devices) + other, return_inverse=True)
     message = message.reshape(-1)
     order = np.argsort(message, kind="stable")
-    size = np.bincount(message, cells.bits[cell] / 8, minlength=len(pairs))
+    size = np.asarray(np.bincount(message, cells.bits[cell] / 8, minlength=len(pairs)), np.float64)
     ends = devices[pairs // max(1, len(devices))], devices[pairs % max(1, len(devices))]
     rounds, seconds = scheduled_pairs(*ends, size, ports, enough)
     counts = np.array([len(move.arrays) for move in cells.moves], np.int64)
@@ -73,7 +73,7 @@ def _holders(cells: Cells, cell: IntArray, receiver: IntArray, ports: Ports) -> 
 
 
 def scheduled_pairs(
-    sender: IntArray, receiver: IntArray, size: IntArray, ports: Ports, enough: float
+    sender: IntArray, receiver: IntArray, size: FloatArray, ports: Ports, enough: float
 ) -> tuple[IntArray, float]:
     """The round of each message and the makespan. ``enough``: seconds that need no better order."""
     tier = ports.tiers(sender, receiver)
