@@ -90,8 +90,9 @@ $(SITE)/.installed: pyproject.toml
 	  $$($(PYTHON) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["docs"])')
 	@touch $@
 
-site: $(SITE)/.installed ## the site, from docs/ to out/site; any warning is an error
+site: $(SITE)/.installed $(STAMP) ## the site, from docs/ to out/site, tried in a browser; any warning is an error
 	@NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --strict --clean # --quiet would let warnings pass
+	@$(BIN)/python -m tools.docs.try_site
 	@echo "out/site/index.html"
 
 release: test package site ## check and build everything, and tag the version of pyproject.toml in this repository
