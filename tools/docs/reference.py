@@ -68,7 +68,26 @@ PYTHON = {
     "Proofs": ("prove",),
     "Errors": ("ShardpassError", "Diagnostic"),
 }
-JAX = ("use", "install", "uninstall", "stats", "redistribute", "partition")
+JAX = ("use", "install", "uninstall", "stats", "FallbackWarning", "redistribute", "partition", "pin")
+# what people build on, beside the names of the package itself, by where each is imported from
+EXTENDING = (
+    "shardpass.pipeline.base.ModulePass",
+    "shardpass.pipeline.registry.register",
+    "shardpass.ops.model.OpModel",
+    "shardpass.ops.families.custom_call.define_target",
+)
+READING = (
+    "shardpass.report.explanation.Explanation",
+    "shardpass.report.rows.Row",
+    "shardpass.report.findings.Finding",
+    "shardpass.report.diff.Difference",
+    "shardpass.suggesting.report.Suggestion",
+    "shardpass.planning.plan.ProgramPlan",
+    "shardpass.proving.verdict.Verdict",
+    "shardpass.cost.machine.Machine",
+    "shardpass.cost.machine.Work",
+    "shardpass.cost.collective.Collective",
+)
 
 
 def python_page() -> str:
@@ -79,7 +98,10 @@ def python_page() -> str:
     lines = [
         "# Python",
         "",
-        "Each name here is imported from `shardpass`, and stays where it is. What is not named may move.",
+        "The names of the first sections are imported from `shardpass` and are **stable**: a release that changes",
+        "one keeps the old form, with a `DeprecationWarning`, until the next minor version. The names under",
+        "*Extending* and *What comes back* are **provisional**: each may change with a minor version, and the",
+        "changelog says how. A name that this page does not have may move without a word.",
         "",
     ]
     for title, names in sections.items():
@@ -95,4 +117,18 @@ def python_page() -> str:
     ]
     for name in JAX:
         lines += [f"::: {getattr(importlib.import_module('shardpass.jax'), name).__module__}.{name}", ""]
+    lines += [
+        "## Extending",
+        "",
+        "Provisional. [Write a pass](../howto/pass.md) and [an op](../contributing.md) use these.",
+        "",
+    ]
+    lines += [line for name in EXTENDING for line in (f"::: {name}", "")]
+    lines += [
+        "## What comes back",
+        "",
+        "Provisional. What functions of this page return, and what these consist of.",
+        "",
+    ]
+    lines += [line for name in READING for line in (f"::: {name}", "")]
     return "\n".join(lines)
