@@ -94,7 +94,8 @@ def _too_much(found: Report, memory: MemoryFacts, width: int) -> Iterator[str]:
     """What does not fit: by how much, and what takes most."""
     limit = found.memory_limit or 0
     over = memory.total - limit
-    yield f"  does not fit {show_bytes(limit)}: {show_bytes(over)} too much; at the peak"
+    listed = "; at the peak" if memory.holdings else ""  # XLA's statistics list nothing
+    yield f"  does not fit {show_bytes(limit)}: {show_bytes(over)} too much{listed}"
     for one in memory.holdings[:MOST_HOLDINGS]:
         times = f"{one.count} x " if one.count > 1 else ""
         where = "" if one.place == NOWHERE else f" of {short(one.place)}"

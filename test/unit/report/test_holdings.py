@@ -93,3 +93,15 @@ def test_a_limit_says_what_does_not_fit(limit: str, fits: bool) -> None:
     assert found.does_not_fit is not fits
     assert ("does not fit 4.0 KiB" in str(found)) is not fits
     assert ("x @ w" in str(found)) is not fits or fits
+
+
+def test_without_a_list_no_peak_is_announced() -> None:
+    """XLA's statistics say how much is held, and not what."""
+
+    def f(x: Any, w: Any) -> Any:
+        return jnp.sum(jnp.tanh(x @ w) @ w)
+
+    given = (array(64, 64), array(64, 64))
+    limited = {"mesh": MESH, "in_shardings": (P("d"), P()), "memory_limit": "4KiB"}
+    assert "too much; at the peak\n" in str(shardpass.explain(f, *given, **limited))
+    assert "too much\n" in str(shardpass.explain(f, *given, **limited, partitioner="xla"))
