@@ -1,7 +1,7 @@
-"""What the rules of other packages give back, checked where it comes in: models, plans, values in place of an op's.
+"""Checks what rules of other packages return: models, plans, and the values that replace an op's results.
 
-A rule that gives something else back would fail later, in code of shardpass, and shardpass would take the blame. Here
-the fault is SP139, with the package and the class or function. Rules of shardpass pass unchecked.
+A rule that returns something else would fail later, in code of shardpass, and look like a fault of shardpass. Here
+it is SP139, with the package and the class or function. Rules of shardpass pass unchecked.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ OWN = __name__.partition(".")[0]
 
 
 def checked_model(model: Any, read: Any, op: Any) -> OpModel[Any] | None:
-    """``model``, which the function ``read`` gave for ``op``.
+    """Checks ``model``, which the function ``read`` returned for ``op``, and returns it.
 
     Raises:
         ShardpassError: SP139 where another package's function gave no model, or a model whose rule is not ``op``'s.
@@ -53,7 +53,10 @@ def _check_dims(maker: Any, op: Any, rule: Rule, where: str, dims: DimMap, rank:
 
 
 def plan_of(model: OpModel[Any], split: Split) -> LocalPlan:
-    """``model.plan(split)``. Raises ShardpassError: SP139 where another package's model gives no plan of it."""
+    """Returns ``model.plan(split)``.
+
+    Raises ShardpassError: SP139 where another package's model returns no plan of that split.
+    """
     local = model.plan(split)
     if not isinstance(local, LocalPlan) and not is_own(type(model)):
         raise _fault(type(model), "plan", f"it gives {_kind(local)}, and not a LocalPlan")
@@ -61,22 +64,28 @@ def plan_of(model: OpModel[Any], split: Split) -> LocalPlan:
 
 
 def emitted(model: OpModel[Any], local: LocalPlan, site: Site) -> Sequence[Any]:
-    """``model.emit(local, site)``. Raises ShardpassError: SP139 where another package's model gives other values."""
+    """Returns ``model.emit(local, site)``.
+
+    Raises ShardpassError: SP139 where another package's model returns wrong values.
+    """
     count, name = len(site.op.results), site.op.name
     made = model.emit(local, site)
     if is_own(type(model)):
         return made
     _check_values(type(model), name, "emit", made, count)
     for index, value in enumerate(made):
-        expected, found = local.split.result_tile(index), shape_of(value)
-        if tuple(found) != tuple(expected):
-            reason = f"emit gives the shape {found} for result {index}, whose tile is {expected}"
+        expected, actual = local.split.result_tile(index), shape_of(value)
+        if tuple(actual) != tuple(expected):
+            reason = f"emit gives the shape {actual} for result {index}, whose tile is {expected}"
             raise _fault(type(model), name, reason)
     return made
 
 
 def written_out(expand: Callable[[Any], Any], op: Any) -> list[Any] | None:
-    """``expand(op)``. Raises ShardpassError: SP139 where another package's function gives other values than ``op``."""
+    """Returns ``expand(op)``.
+
+    Raises ShardpassError: SP139 where another package's function returns values of other types.
+    """
     types, name = [result.type for result in op.results], op.name
     made = expand(op)
     if made is None or is_own(expand):
@@ -96,7 +105,7 @@ def written_out(expand: Callable[[Any], Any], op: Any) -> list[Any] | None:
 
 
 def _built(made: Sequence[Any], op: Any) -> Iterator[Any]:
-    """The ops that compute the values ``made`` from the operands of ``op``, as far as they have its location."""
+    """Collects the ops that compute the values ``made`` from the operands of ``op`` and have its location."""
     waiting, seen = list(made), list(op.operands)
     while waiting:
         value = waiting.pop()
@@ -117,7 +126,7 @@ def _check_values(maker: Any, name: str, what: str, made: Any, count: int) -> No
 
 
 def is_own(maker: Any) -> bool:
-    """Whether the class or function ``maker`` is of shardpass."""
+    """Whether the class or function ``maker`` is defined in shardpass."""
     return str(getattr(maker, "__module__", "")).partition(".")[0] == OWN
 
 

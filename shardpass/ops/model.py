@@ -1,4 +1,4 @@
-"""What one op is to the partitioner: how it may be split, what a split sends, and how its per-device form is built.
+"""The model of one op: how it may be split, what a split sends, and how its per-device form is built.
 
 Three values follow one another, each made from the one before and from nothing else:
 
@@ -42,9 +42,9 @@ Shapes = tuple[Shape, ...]
 
 @dataclass(frozen=True, slots=True)
 class Collective:
-    """One collective that every device takes part in. ``bytes``: what one device receives, its own data not counted.
+    """A collective in which every device takes part. ``bytes``: received by one device from others.
 
-    ``positions``: along ``axes``, those of the devices that receive; None: all.
+    ``positions``: the receiving devices' positions along ``axes``; None: all.
     """
 
     kind: str  # one of ``cost.collective.KINDS``
@@ -56,7 +56,7 @@ class Collective:
 
 @dataclass(frozen=True)
 class Split:
-    """A split of an op: the sub-axes of each factor, and what they mean for each operand and result.
+    """A split of an op: the sub-axes of each factor, and the resulting split of each operand and result.
 
     ``factors[f]`` are the sub-axes of factor f of the op's rule, () where it is not split. Shapes are those of
     the whole arrays. ``machine``: by whose time a family decides what is left open, such as how windows are brought.
@@ -80,7 +80,7 @@ class Split:
         results: Shapes,
         machine: Machine = IDEAL,
     ) -> Split:
-        """The split of an op with ``rule`` that gives the factors the sub-axes ``factors``."""
+        """Builds the split of an op with ``rule`` that gives the factors the sub-axes ``factors``."""
         sides = [
             tuple(unproject(rule, m, s, factors, mesh.sizes) for m, s in zip(maps, shapes, strict=True))
             for maps, shapes in ((rule.operands, operands), (rule.results, results))
@@ -90,7 +90,7 @@ class Split:
 
     @cached_property
     def count(self) -> int:
-        """How many parts the loop nest of the op is cut into."""
+        """Counts the parts that the loop nest of the op is cut into."""
         total = 1
         for axes in self.factors:
             total *= self.mesh.count(axes)
@@ -98,40 +98,40 @@ class Split:
 
     @cached_property
     def result_tiles(self) -> Shapes:
-        """Shapes of the results on one device."""
+        """Returns the shapes of the results on one device."""
         return tuple(self.mesh.tile(s, d) for s, d in zip(self.result_shapes, self.results, strict=True))
 
     @cached_property
     def largest_tile(self) -> int:
-        """Elements of the largest tile of an operand or result."""
+        """Counts the elements of the largest tile of an operand or result."""
         operands = [self.operand_tile(index) for index in range(len(self.operands))]
         return max([self.largest_result, *[prod(tile) for tile in operands]])
 
     @cached_property
     def largest_result(self) -> int:
-        """Elements of the largest tile of a result."""
+        """Counts the elements of the largest tile of a result."""
         return max([prod(tile) for tile in self.result_tiles], default=0)
 
     @cached_property
     def largest_beside_first(self) -> int:
-        """Elements of the largest tile, less those of operand 0 and of results of its shape, which take its place."""
+        """Counts elements of the largest tile, without operand 0 and the results of its shape that reuse its buffer."""
         operands = [self.operand_tile(index) for index in range(1, len(self.operands))]
         rows = zip(self.result_tiles, self.result_shapes, strict=True)
         results = [tile for tile, shape in rows if shape != self.operand_shapes[0]]
         return max([prod(tile) for tile in (*operands, *results)], default=0)
 
     def operand_tile(self, index: int) -> Shape:
-        """Shape of operand ``index`` on one device."""
+        """Returns the shape of operand ``index`` on one device."""
         return self.mesh.tile(self.operand_shapes[index], self.operands[index])
 
     def result_tile(self, index: int) -> Shape:
-        """Shape of result ``index`` on one device."""
+        """Returns the shape of result ``index`` on one device."""
         return self.result_tiles[index]
 
 
 @dataclass(frozen=True)
 class LocalPlan:
-    """What a device does for an op under ``split``. Families that decide something extend it.
+    """What a device does for an op under ``split``. Families that decide more extend the class.
 
     ``ignored``: operands that ``emit`` does not read, as their shapes alone matter; they are not brought.
     """
@@ -147,8 +147,8 @@ P = TypeVar("P", bound=LocalPlan)
 class OpModel(abc.ABC, Generic[P]):
     """One op, read: frozen, made by the ``read`` of its family. Equal ops of a program share one model.
 
-    ``looks_on``: the op tells somebody about its operands, so that it takes each as it is; result i is operand i.
-    ``shows_tiles``: and what it tells are the tiles, so that which they are is no matter of cost.
+    ``looks_on``: the op only reports its operands (a callback), in whatever split they have; result i is operand i.
+    ``shows_tiles``: the report shows tiles to the user, so cost must not change their split.
     """
 
     rule: Rule
@@ -157,11 +157,11 @@ class OpModel(abc.ABC, Generic[P]):
 
     @abc.abstractmethod
     def plan(self, split: Split) -> P:
-        """What a device does under ``split``; no MLIR."""
+        """Plans what a device does under ``split``, without MLIR."""
 
     @abc.abstractmethod
     def emit(self, plan: P, site: Site) -> Sequence[Any]:
-        """Builds ``plan`` at ``site``; the tiles that take the place of the op's results.
+        """Builds ``plan`` at ``site`` and returns the tiles that replace the op's results.
 
         The op's operands are tiles already, split as ``plan.split`` says; its results have whole types still.
         """
@@ -169,7 +169,7 @@ class OpModel(abc.ABC, Generic[P]):
 
 @dataclass(frozen=True, eq=False)
 class Pointwise(OpModel[LocalPlan]):
-    """An op that is the same op on tiles: nothing is sent, and no attribute depends on sizes."""
+    """An op that stays the same op on tiles: nothing is sent, and no attribute depends on sizes."""
 
     rule: Rule
 
@@ -195,33 +195,33 @@ class Site:
 
     @contextmanager
     def before(self) -> Iterator[None]:
-        """Builds before the op, at its location."""
+        """Sets the insertion point before the op, and the op's location."""
         with ir.InsertionPoint(self.op), self.op.location:
             yield
 
     @contextmanager
     def after(self) -> Iterator[None]:
-        """Builds after the op, at its location."""
+        """Sets the insertion point after the op, and the op's location."""
         with ir.InsertionPoint(self.next), self.op.location:
             yield
 
     def tile_type(self, index: int) -> Any:
-        """The type of result ``index`` on one device, while the op still has whole types."""
+        """Returns the type of result ``index`` on one device, while the op still has whole types."""
         return retype(self.op.results[index].type, self.split.result_tile(index))
 
     def keep(self) -> list[Any]:
-        """The op itself, on tiles: its results get the types of tiles."""
+        """Keeps the op itself, on tiles: its results get the types of tiles."""
         for result, tile, whole in zip(self.results, self.split.result_tiles, self.split.result_shapes, strict=True):
             if tile != whole:
                 result.set_type(retype(result.type, tile))
         return self.results
 
     def discard(self) -> None:
-        """Says that nothing which was built uses the op: it is erased in the end."""
+        """Marks the op, which no built op uses, for erasure after partitioning."""
         self.discarded = True
 
     def start(self, axes: Axes, tile: int, kind: Any = None) -> Any:
-        """Where this device's tile starts along a dimension that ``axes`` split into ``tile``s, a scalar.
+        """Builds the scalar offset of this device's tile along a dimension that ``axes`` split into ``tile``s.
 
         ``kind``: its type; by default the narrowest of ``numbers`` that holds all starts.
         """
@@ -230,7 +230,7 @@ class Site:
         return device_value(mesh.index(axes) * np.int64(tile), kind)
 
     def explain(self, collective: Any, axes: Axes, cause: str) -> None:
-        """Says on ``collective`` over which axes it runs, and why."""
+        """Writes on ``collective`` over which axes it runs, and why."""
         explain(collective, self.split.mesh, axes, cause)
 
 

@@ -1,4 +1,4 @@
-"""The combiner of a reducer's body: a plain one, which collectives have too, or none where the body is another.
+"""Recognises the combiner of a reducer's body, if the body is a single op that collectives support too.
 
 XLA's CPU client runs the collectives of ``and`` and ``or`` on i1 alone.
 """
@@ -16,7 +16,7 @@ COMBINERS = ("add", "multiply", "maximum", "minimum", "and", "or")
 
 
 def combiner_of(op: Any) -> str:
-    """The name of the one op that the reducer applies to its two arguments; "" for any other body."""
+    """Returns the name of the only op that the reducer applies to its two arguments; "" for any other body."""
     block = op.regions[0].blocks[0]
     body = [operation(inner) for inner in block.operations]
     if len(body) != 2 or len(block.arguments) != 2:
@@ -34,14 +34,14 @@ def is_identity(value: Any, combiner: str) -> bool:
     if isinstance(owner, ir.Block) or operation(owner).name != "stablehlo.constant":
         return False
     element = value.type.element_type
-    said, wanted = splat_text(operation(owner)), identity_text(combiner, element)
-    if said is None or wanted is None:
+    text, wanted = splat_text(operation(owner)), identity_text(combiner, element)
+    if text is None or wanted is None:
         return False
-    return _number(said) == _number(wanted)
+    return _number(text) == _number(wanted)
 
 
 def _number(text: str) -> object:
-    """The number of a constant's text: decimals by value (a complex number is a pair), others as text."""
+    """Parses a constant's text: decimals by value (a complex number is a pair), others as text."""
     parts = text.strip("()").split(",")
     try:
         return tuple(float(part) for part in parts)
@@ -50,7 +50,7 @@ def _number(text: str) -> object:
 
 
 def can_combine(combiner: str, element_type: str) -> bool:
-    """Whether the collective runs: see the table of collectives and element types in the documents."""
+    """Whether XLA runs the collective: see the table of collectives and element types in the documents."""
     if combiner in ("and", "or"):
         return element_type == "i1"
     if element_type.startswith("complex"):
@@ -59,7 +59,7 @@ def can_combine(combiner: str, element_type: str) -> bool:
 
 
 def partial_combiner(op: Any) -> str:
-    """The reduction that joins partial results of a scatter's update computation; "" where there is none."""
+    """Returns the reduction that joins partial results of a scatter's update computation; "" where there is none."""
     if len(op.results) != 1:
         return ""
     element = op.results[0].type.element_type
@@ -70,7 +70,7 @@ def partial_combiner(op: Any) -> str:
 
 
 def _subtracts(op: Any) -> bool:
-    """Whether the computation is old - update: from the identity it leaves minus the update, and parts are added."""
+    """Whether the computation is old - update: on the identity it yields minus the update, and parts are added."""
     block = op.regions[0].blocks[0]
     body = [operation(inner) for inner in block.operations]
     return (

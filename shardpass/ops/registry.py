@@ -28,7 +28,7 @@ class OpDef:
     """How ops of one name are treated.
 
     Attributes:
-        read: the op's model, read off the op; None where this form of it is computed whole on every device.
+        read: returns the op's model; None where this form of the op is computed whole on every device.
         family: the file that defines it, for the pages.
         note: what may be split, for people; of an op that no rule splits, why.
         sends: what its per-device form sends beside redistributions and the completion of partial sums, for the pages.
@@ -51,7 +51,7 @@ class OpDef:
     whole: bool = False
 
     def rule(self, op: Any) -> Rule | None:
-        """How ``op`` may be split; None where it is computed whole."""
+        """Reads how ``op`` may be split; None where it is computed whole."""
         model = self.read(op)
         return None if model is None else model.rule
 
@@ -81,7 +81,7 @@ def define(
 
 
 def ops_of_others() -> frozenset[str]:
-    """The names that a third party defined, or defined again. Raises ShardpassError (SP305) as ``find``."""
+    """Lists the names that a third party defined or redefined. Raises ShardpassError (SP305) as ``find``."""
     _load_third_parties()
     return frozenset(_of_others)
 
@@ -94,7 +94,7 @@ def load(family: str | None) -> None:
 
 @lru_cache(maxsize=1)
 def _load_third_parties() -> None:
-    """Once; their definitions replace ours."""
+    """Loads third parties' modules once; their definitions replace ours."""
     for entry in entry_points(group="shardpass.ops"):
         _load_entry(entry)
 
@@ -109,7 +109,7 @@ def _load_entry(entry: EntryPoint) -> None:
 
 
 def table() -> Mapping[str, OpDef]:
-    """All ops, own and third-party. Loads every family: for pages and tests."""
+    """Returns all ops, own and third-party. Loads every family: for pages and tests."""
     for family in dict.fromkeys((*FAMILY_OF_OP.values(), *FAMILY_OF_TARGET.values())):
         load(family)
     _load_third_parties()
@@ -117,7 +117,7 @@ def table() -> Mapping[str, OpDef]:
 
 
 def find(name: str) -> OpDef | None:
-    """How ops of ``name`` are treated; None for a name that nobody defines. Loads the family of ``name`` alone."""
+    """Returns how ops of ``name`` are treated; None for an undefined name. Loads only the family of ``name``."""
     _load_third_parties()
     if name not in _table:
         load(FAMILY_OF_OP.get(name))

@@ -1,4 +1,4 @@
-"""Batch norms, written out in sums and elementwise ops before propagation.
+"""Batch norms, expanded into sums and elementwise ops before propagation.
 
 The formulas are those of the StableHLO specification. Training and grad need sums over every dimension but the
 features'. Written out, these are ordinary reductions, so any dimension may be split: each device sums its part, an
@@ -6,7 +6,7 @@ all_reduce of one number a feature joins the parts, and padding is masked as for
 that are one number a feature are computed before they are spread over the operand.
 
 Elements of 16 bits are summed, and divided, as f32: the number of elements need not fit the narrow type, and partial
-sums would lose digits on their way. Results have the op's types.
+sums would lose digits. Results have the op's types.
 
 Communication: training 2 all_reduces (the variance is of differences from the mean, which must be known first),
 grad 2 that are ready at the same time, each of one number a feature.
@@ -30,12 +30,15 @@ NARROW = ("f16", "bf16")
 
 
 def _decimal(number: float) -> str:
-    """``number`` as MLIR writes a float, exactly."""
+    """Formats ``number`` as MLIR writes a float, exactly."""
     return f"{number:.17e}"
 
 
 class _Features:
-    """The arithmetic of one op: ``like`` is the type of its operand with the elements that are computed with."""
+    """Builds the arithmetic of one op.
+
+    ``like``: the operand's type, with the element type in which sums are computed.
+    """
 
     def __init__(self, op: Any) -> None:
         kind = op.operands[0].type
@@ -51,11 +54,11 @@ class _Features:
         return value if value.type == kind else hlo.convert(kind, value)
 
     def spread(self, value: Any) -> Any:
-        """One number a feature at each of the feature's elements."""
+        """Broadcasts one number for each feature to all elements of the feature."""
         return hlo.broadcast_in_dim(self.like, value, i64_array([self.feature]))
 
     def sum(self, value: Any) -> Any:
-        """Over all elements of a feature."""
+        """Sums over all elements of each feature."""
         return reduced_sum(value, self.others)
 
     def mean(self, value: Any) -> Any:
@@ -63,7 +66,7 @@ class _Features:
         return hlo.divide(total, at.splat(total.type, _decimal(self.count)))
 
     def deviation(self, variance: Any) -> tuple[Any, Any]:
-        """The variance with epsilon, and its root."""
+        """Adds epsilon to the variance, and takes the root."""
         raised = hlo.add(variance, at.splat(variance.type, _decimal(self.epsilon)))
         return raised, hlo.sqrt(raised)
 
@@ -80,7 +83,7 @@ def _typed(op: Any, values: list[Any]) -> list[Any]:
 
 
 def inference(op: Any) -> list[Any]:
-    """The operand normalised by the mean and the variance that are given."""
+    """Normalises the operand by the given mean and variance."""
     about = _Features(op)
     x, scale, offset, mean, variance = map(about.wide, op.operands)
     centered = hlo.subtract(x, about.spread(mean))
@@ -88,7 +91,7 @@ def inference(op: Any) -> list[Any]:
 
 
 def training(op: Any) -> list[Any]:
-    """The normalised operand, and the mean and the variance of each feature."""
+    """Computes the normalised operand, and the mean and the variance of each feature."""
     about = _Features(op)
     x, scale, offset = map(about.wide, op.operands)
     mean = about.mean(x)
@@ -98,7 +101,7 @@ def training(op: Any) -> list[Any]:
 
 
 def grad(op: Any) -> list[Any]:
-    """The gradients of the operand, the scale and the offset."""
+    """Computes the gradients of the operand, the scale and the offset."""
     about = _Features(op)
     x, scale, mean, variance, upstream = map(about.wide, op.operands)
     raised, deviation = about.deviation(variance)

@@ -1,4 +1,4 @@
-"""Ops that give dimensions another place: broadcast_in_dim, transpose."""
+"""broadcast_in_dim and transpose: a dimension of the operand becomes another dimension of the result."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from shardpass.ops.splits.factors import Priority, RuleBuilder
 
 
 def broadcast_in_dim(op: Any) -> OpModel[Any]:
-    """Operand dimensions keep their split; new and stretched ones may be split freely in the result."""
+    """Keeps the split of operand dimensions; new and stretched dimensions of the result may be split freely."""
     dimensions = ints(op.attributes["broadcast_dimensions"])
     return _broadcast(shape_of(op.operands[0]), shape_of(op.results[0]), dimensions)
 
@@ -46,7 +46,7 @@ def _transpose(shape: Shape, permutation: Shape) -> Pointwise:
 
 
 def reshape_factors(source: Sequence[int], target: Sequence[int]) -> list[tuple[int, int, int]]:
-    """(source dim, target dim, size) of each run of elements that both sides keep together, major to minor.
+    """Lists (source dim, target dim, size) of each run of elements that both shapes keep together, major to minor.
 
     Walks both shapes from the major side. Where the remaining parts do not divide one another only their common
     divisor is shared, and nothing more until the running products meet again.

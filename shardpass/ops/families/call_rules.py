@@ -1,7 +1,7 @@
 """Rules of custom calls as text, in the manner of einsum: ``register_custom_call("rows.normalize", "i j -> i j")``.
 
-Problem. Who writes a custom call (with ``jax.ffi.ffi_call``, for instance) knows along which dimensions it may be cut,
-and nobody else does: a call without a rule is computed whole on every device. A rule names each dimension of the
+Problem. Only the author of a custom call (written with ``jax.ffi.ffi_call``, for instance) knows along which dimensions
+the call may be split; a call without a rule is computed whole on every device. A rule names each dimension of the
 operands and results by a *factor*, as the sharding rules of JAX's ``custom_partitioning`` do:
 
     rule    = values "->" values             values = value ("," value)*
@@ -47,7 +47,7 @@ TOKEN = re.compile(r"\s*(?:(\.\.\.\d*)|([A-Za-z]\w*)|([(),])|(\S))")
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """An operand or a result. ``batch``: the name of its leading dimensions, "" where there are none."""
+    """The rule of an operand or result. ``batch``: the name of its leading dimensions, "" where there are none."""
 
     batch: str
     dimensions: tuple[Dimension, ...]
@@ -55,7 +55,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class CallRule:
-    """A rule, read. ``sizes``: of the factors that are nowhere a dimension of their own."""
+    """A parsed rule. ``sizes``: of factors that are no dimension by themselves."""
 
     text: str
     operands: tuple[Value, ...]
@@ -73,7 +73,7 @@ def register_custom_call(
     need_replication_factors: Iterable[str] = (),
     **factor_sizes: int,
 ) -> None:
-    """Says how calls of ``target`` may be split. Programs that were compiled before are not compiled again.
+    """Registers how calls of ``target`` may be split. Programs that were compiled before are not compiled again.
 
     Args:
         target: the name of the call, as in ``jax.ffi.ffi_call(target, ...)``.
@@ -96,7 +96,7 @@ def register_custom_call(
 
 
 def read_rule(text: str, summed: frozenset[str], whole: frozenset[str], sizes: dict[str, int]) -> CallRule:
-    """Raises ShardpassError (SP307)."""
+    """Parses a rule. Raises ShardpassError (SP307)."""
     sides = text.split("->")
     if len(sides) != 2:
         raise BAD_CALL_RULE.error(rule=text, reason=f"it has {len(sides) - 1} arrows")
@@ -112,15 +112,15 @@ def read_rule(text: str, summed: frozenset[str], whole: frozenset[str], sizes: d
         raise BAD_CALL_RULE.error(rule=text, reason=f"{both[0]} is both a reduction and a replication factor")
     if unknown := sorted(names - alone - set(sizes)):
         raise BAD_CALL_RULE.error(rule=text, reason=f"the size of {unknown[0]} is not known; pass {unknown[0]}=SIZE")
-    if said := sorted(alone & set(sizes)):
-        raise BAD_CALL_RULE.error(rule=text, reason=f"{said[0]} is a whole dimension, which says its size")
+    if redundant := sorted(alone & set(sizes)):
+        raise BAD_CALL_RULE.error(rule=text, reason=f"{redundant[0]} is a whole dimension, which says its size")
     return rule
 
 
 def _values(side: str, text: str) -> Iterator[Value]:
-    """The values of one side of the arrow."""
+    """Parses the values on one side of the arrow."""
     batch = ""
-    found: list[Dimension] = []
+    dimensions: list[Dimension] = []
     group: list[str] | None = None
 
     def fail(reason: str) -> Exception:
@@ -130,26 +130,26 @@ def _values(side: str, text: str) -> Iterator[Value]:
         if other:
             raise fail(f"{other!r} is no part of a rule")
         if dots:
-            if batch or found or group is not None:
+            if batch or dimensions or group is not None:
                 raise fail("... stands before the other dimensions")
             batch = dots
         elif name and group is not None:
             group.append(name)
         elif name:
-            found.append((name,))
+            dimensions.append((name,))
         elif mark == "(" and group is None:
             group = []
         elif mark == ")" and group is not None and len(group) > 1:
-            found.append(tuple(group))
+            dimensions.append(tuple(group))
             group = None
         elif mark == "," and group is None:
-            yield Value(batch, tuple(found))
-            batch, found = "", []
+            yield Value(batch, tuple(dimensions))
+            batch, dimensions = "", []
         else:
             raise fail("brackets hold two factors or more, and no brackets")
     if group is not None:
         raise fail("a bracket is not closed")
-    yield Value(batch, tuple(found))
+    yield Value(batch, tuple(dimensions))
 
 
 # ---------------------------------------------------------------- on a call
@@ -166,7 +166,10 @@ def _model(op: Any, rule: CallRule) -> OpModel[Any]:
 
 @lru_cache(maxsize=1024)
 def _fitted(rule: CallRule, operands: tuple[tuple[int, ...], ...], results: tuple[tuple[int, ...], ...]) -> LocalCall:
-    """The model of calls with these shapes. Raises ValueError with what does not fit."""
+    """Builds the model of a call with these shapes.
+
+    Raises ValueError, with the reason, where the rule does not fit them.
+    """
     sides = [_spelled(rule.operands, operands, "operand"), _spelled(rule.results, results, "result")]
     sizes = _sizes(rule, zip((*sides[0], *sides[1]), (*operands, *results), strict=True))
     build = RuleBuilder([len(s) for s in operands], [len(s) for s in results])
@@ -191,7 +194,7 @@ def _kind(name: str, rule: CallRule, operands: list[set[str]], results: list[set
 
 
 def _spelled(values: tuple[Value, ...], shapes: tuple[tuple[int, ...], ...], role: str) -> list[list[Dimension]]:
-    """The factors of each dimension, those of batches too: ``...`` of two dimensions is "...0 ...1"."""
+    """Names the factors of each dimension, batch dimensions included: ``...`` of two dimensions is "...0 ...1"."""
     if len(values) != len(shapes) and not (len(shapes) == 0 and values == (Value("", ()),)):
         raise ValueError(f"the rule has {len(values)} {role}s, and the call {len(shapes)}")
     spelled = []
@@ -205,16 +208,16 @@ def _spelled(values: tuple[Value, ...], shapes: tuple[tuple[int, ...], ...], rol
 
 
 def _sizes(rule: CallRule, values: Iterable[tuple[list[Dimension], tuple[int, ...]]]) -> dict[str, int]:
-    """The size of each factor, in the order in which they stand first."""
-    found: dict[str, int] = dict(rule.sizes)
+    """Computes the size of each factor, in the order of their first use."""
+    sizes: dict[str, int] = dict(rule.sizes)
     rows = [(names, size) for value, shape in values for names, size in zip(value, shape, strict=True)]
     for names, size in rows:
-        if len(names) == 1 and found.setdefault(names[0], size) != size:
-            raise ValueError(f"{names[0]} is {found[names[0]]} in one place and {size} in another")
+        if len(names) == 1 and sizes.setdefault(names[0], size) != size:
+            raise ValueError(f"{names[0]} is {sizes[names[0]]} in one place and {size} in another")
     for names, size in rows:
         product = 1
         for name in names:
-            product *= found[name]
+            product *= sizes[name]
         if product != size:
             raise ValueError(f"({' '.join(names)}) has {product} elements, and the dimension {size}")
-    return found
+    return sizes

@@ -7,7 +7,7 @@ partitioning begins; their ``emit`` turns them into StableHLO again, whatever th
 whole operands.
 
 Along the dimension every position holds a tile of each operand, side by side, and wants its tile of the result. A
-piece is a translation: its elements keep their distance to one another, so that it is one ``Held`` of the exchange.
+piece is a translation: its elements keep their distance to one another, so that it is one ``Owned`` of the exchange.
 
 Example: ``jnp.roll(x, 1)`` of 8 elements on 4 devices is the splice of x[7:8] and x[0:7]. The tile of device p becomes
 the elements 2p-1 and 2p of x: of its own it keeps one, and one element goes to the next device, in one permute.
@@ -30,7 +30,7 @@ from shardpass.ops.families.custom_call import define_target
 from shardpass.ops.halo.plans import Line, Rounds, plan_rounds
 from shardpass.ops.halo.reach import windowed_factor
 from shardpass.ops.halo.rounds import exchange_rounds
-from shardpass.ops.halo.transfers import Exchange, Held, plan_exchange, tile_of, tile_window, tiles
+from shardpass.ops.halo.transfers import Exchange, Owned, plan_exchange, tile_of, tile_window, tiles
 from shardpass.ops.model import LocalPlan, OpModel, Shape, Shapes, Site, Split
 from shardpass.ops.registry import define
 from shardpass.ops.splits.factors import Priority, Rule, RuleBuilder
@@ -50,7 +50,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Joint:
-    """The pieces, one after the other along dimension ``dim``; ``sizes``: of the operands along it."""
+    """The pieces, in order, along dimension ``dim``; ``sizes``: of the operands along that dimension."""
 
     dim: int
     pieces: tuple[Piece, ...]
@@ -62,25 +62,25 @@ class Joint:
         return len(self.sizes) == 1 and self.pieces == (Piece(0, 0, self.sizes[0]),)
 
     def exchange(self, count: int) -> Exchange:
-        """From the operands' tiles, side by side on a position, to the result's tiles."""
+        """Plans the exchange from the operands' tiles, side by side on a position, to the result's tiles."""
         return _exchange(self, count)
 
 
 @lru_cache(maxsize=4096)
 def _exchange(joint: Joint, count: int) -> Exchange:
     tile = [tile_of(size, count) for size in joint.sizes]
-    held: list[Held] = []
+    owned: list[Owned] = []
     offset = 0
     for piece in joint.pieces:
         size, shift = joint.sizes[piece.operand], sum(tile[: piece.operand])
-        held.append(tiles(size, count, offset, shift, piece.start, piece.limit))
+        owned.append(tiles(size, count, offset, shift, piece.start, piece.limit))
         offset += piece.limit - piece.start
-    return plan_exchange(tuple(held), tile_window(offset, count))
+    return plan_exchange(tuple(owned), tile_window(offset, count))
 
 
 @dataclass(frozen=True, kw_only=True)
 class SplicePlan(LocalPlan):
-    """``rounds`` make the result's tile of the operands' tiles side by side; None: no part changes places."""
+    """The plan of one split. ``rounds`` build the result's tile from the operands' tiles; None: nothing moves."""
 
     rounds: Rounds | None
 
@@ -106,7 +106,7 @@ class ConcatenateOp(OpModel[SplicePlan]):
         return False
 
     def emit(self, plan: SplicePlan, site: Site) -> Sequence[Any]:
-        """The op puts the tiles of its operands side by side; then parts change places."""
+        """Concatenates the tiles of the operands, then exchanges parts with other devices."""
         if plan.rounds is None:
             return site.keep()
         out, dim = site.op.results[0], self.joint.dim
@@ -119,7 +119,7 @@ class ConcatenateOp(OpModel[SplicePlan]):
 
 @dataclass(frozen=True, eq=False)
 class SpliceOp(ConcatenateOp):
-    """A splice, which is replaced by StableHLO also where nothing is split."""
+    """A splice; StableHLO replaces it even where no dimension is split."""
 
     @property
     def _rolls(self) -> bool:
@@ -141,7 +141,7 @@ def _beside(values: list[Any], dim: int) -> Any:
 
 
 def splice_op(values: list[Any], pieces: list[Piece], dim: int, result: Any) -> Any:
-    """The op, of result type ``result``, at the current insertion point and location."""
+    """Creates a splice of result type ``result`` at the current insertion point and location."""
     i64 = ir.IntegerType.get_signless(64)
     return ir.Operation.create(
         "stablehlo.custom_call",

@@ -1,6 +1,6 @@
 """Ops without operands: constant and iota are made as tiles, whatever their split.
 
-1. A constant of one number everywhere is that number on every tile. Any other constant is held whole, and sliced where
+1. A splat constant is the same splat on every tile. Any other constant stays whole on every device, and is sliced where
    a tile is needed.
 2. iota along a split dimension counts from the device's own start: over x=4, ``iota : i32[8]`` is [4, 5] on device 2.
 
@@ -40,7 +40,7 @@ class Constant(OpModel[LocalPlan]):
         return LocalPlan(split)
 
     def emit(self, plan: LocalPlan, site: Site) -> Sequence[Any]:
-        """The rule lets only constants of one number be split."""
+        """Shrinks the constant to its tile; the rule lets only splat constants be split."""
         if not any(plan.split.results[0]):
             return site.keep()
         site.discard()
@@ -49,7 +49,7 @@ class Constant(OpModel[LocalPlan]):
 
 
 def _tile(op: Any, kind: Any) -> Any:
-    """The number of the constant ``op``, everywhere in a tensor of type ``kind``."""
+    """Builds the splat constant ``op`` with the type ``kind``."""
     value = _elements(op)
     if value is None:
         return splat(kind, str(splat_text(op)))
@@ -58,7 +58,7 @@ def _tile(op: Any, kind: Any) -> Any:
 
 
 def _elements(op: Any) -> Any:
-    """The constant's elements; None of a complex type, which the bindings of jaxlib 0.10 cannot hand out."""
+    """Reads the constant's elements; None for complex types, which the bindings of jaxlib 0.10 cannot return."""
     try:
         return op.attributes["value"]
     except TypeError:
@@ -93,7 +93,7 @@ class Iota(OpModel[IotaPlan]):
         return IotaPlan(split, axes=split.results[0][self.along], tile=split.result_tile(0)[self.along])
 
     def emit(self, plan: IotaPlan, site: Site) -> Sequence[Any]:
-        """Counts in integers and converts at the end: a narrow float would be rounded twice."""
+        """Counts in integers and converts at the end, as a narrow float would be rounded twice."""
         op = site.op
         if not plan.axes:
             return site.keep()

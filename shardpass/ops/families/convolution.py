@@ -59,8 +59,8 @@ class Spatial:
 
 
 @dataclass(frozen=True, slots=True)
-class Numbers:
-    """The dimensions of input, kernel and result, and the numbers of groups (1: not in groups)."""
+class ConvolutionDims:
+    """The dimensions of input, kernel and result, and the group counts (1: no groups)."""
 
     batch: int
     feature: int
@@ -75,7 +75,7 @@ class Numbers:
 
 @dataclass(frozen=True, kw_only=True)
 class ConvolutionPlan(LocalPlan):
-    """``slides`` of the input are brought, ``trim`` is cut, and the op gets its padding, dilation and group counts."""
+    """A plan: halos of the input (``slides``), a ``trim``, and the op's padding, dilation and group counts on tiles."""
 
     slides: tuple[Slide, ...]
     trim: Trim
@@ -85,21 +85,21 @@ class ConvolutionPlan(LocalPlan):
 @dataclass(frozen=True, eq=False)
 class ConvolutionOp(OpModel[ConvolutionPlan]):
     rule: Rule
-    numbers: Numbers
+    numbers: ConvolutionDims
     reaches: tuple[Reach, ...]
     element: str
 
     def plan(self, split: Split) -> ConvolutionPlan:
-        """Halos for the input; padding and dilation of the device's window; group counts of its part."""
+        """Plans the halos of the input, the padding and dilation of its window, and the group counts of its part."""
         dims, slides, shape = self.numbers.spatial, [], list(split.operand_tile(LHS))
         padding, dilation = [(about.low, about.high) for about in dims], [about.input_dilation for about in dims]
         numbered = {about.places[LHS]: index for index, about in enumerate(dims)}
         for reach in split_reaches(self.reaches, LHS, split):
             line = Line.of(split, reach.dim, split.operands[LHS][reach.dim], "windows across tiles")
-            found = plan_slide(line, shape, element_type(self.element), reach)
-            shape[reach.dim] = found.halo.window.width
-            padding[numbered[reach.dim]], dilation[numbered[reach.dim]] = found.padding, found.dilation
-            slides.append(found)
+            slide = plan_slide(line, shape, element_type(self.element), reach)
+            shape[reach.dim] = slide.halo.window.width
+            padding[numbered[reach.dim]], dilation[numbered[reach.dim]] = slide.padding, slide.dilation
+            slides.append(slide)
         named = (
             ("feature_group_count", self.numbers.feature_groups),
             ("batch_group_count", self.numbers.batch_groups),
@@ -135,7 +135,7 @@ def _write(op: Any, trim: Trim) -> None:
 
 
 def cut_first(op: Any) -> list[Any] | None:
-    """Negative padding as a slice of the input. None where there is none.
+    """Rewrites negative padding as a slice of the input. None where no padding is negative.
 
     XLA's CPU backend (0.10.2 and 0.12) reads past the input where one side is padded and the other cut.
     """
@@ -184,17 +184,17 @@ def _count(op: Any, name: str) -> int:
     return int(ir.IntegerAttr(op.attributes[name]).value)
 
 
-def numbers_of(op: Any) -> Numbers:
-    """The op's attributes."""
-    said = hlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
-    return Numbers(
-        said.input_batch_dimension,
-        said.input_feature_dimension,
-        said.kernel_input_feature_dimension,
-        said.kernel_output_feature_dimension,
-        said.output_batch_dimension,
-        said.output_feature_dimension,
-        spatial_dims(op, said),
+def numbers_of(op: Any) -> ConvolutionDims:
+    """Reads the op's dimension numbers and group counts."""
+    numbers = hlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
+    return ConvolutionDims(
+        numbers.input_batch_dimension,
+        numbers.input_feature_dimension,
+        numbers.kernel_input_feature_dimension,
+        numbers.kernel_output_feature_dimension,
+        numbers.output_batch_dimension,
+        numbers.output_feature_dimension,
+        spatial_dims(op, numbers),
         _count(op, "feature_group_count"),
         _count(op, "batch_group_count"),
     )
@@ -206,7 +206,7 @@ def convolution(op: Any) -> OpModel[Any]:
 
 
 @lru_cache(maxsize=4096)
-def _convolution(lhs: Shape, rhs: Shape, out: Shape, numbers: Numbers, element: str) -> ConvolutionOp:
+def _convolution(lhs: Shape, rhs: Shape, out: Shape, numbers: ConvolutionDims, element: str) -> ConvolutionOp:
     build = RuleBuilder([len(lhs), len(rhs)], [len(out)])
     in_groups = numbers.feature_groups > 1
     groups = max(numbers.feature_groups, numbers.batch_groups)
@@ -217,7 +217,10 @@ def _convolution(lhs: Shape, rhs: Shape, out: Shape, numbers: Numbers, element: 
         build.result(0, numbers.result_feature, group)
 
     def share(size: int, kind: Kind, *places: tuple[int, int]) -> None:
-        """A factor on (0: input, 1: kernel, 2: result; dimension); beside groups one of size 1 says nothing."""
+        """Adds a factor shared by the listed (0: input, 1: kernel, 2: result; dimension).
+
+        Beside groups, size 1 adds none.
+        """
         if size > 1 or groups == 1:
             factor = build.factor(size, kind)
             for side, dim in places:

@@ -1,13 +1,13 @@
-"""custom_call: how each target may be split; the targets that nobody knows are computed whole.
+"""custom_call: how each target may be split; targets without a rule are computed whole.
 
 A target's rule is, in this order:
 
-1. what a family (or a third party) said of it with ``define_target``, which ``ops.register_custom_call`` calls for
-   rules that are text;
+1. the model that a family (or a third party) registered with ``define_target``, which ``ops.register_custom_call``
+   calls for rules written as text;
 2. the count of leading batch dimensions that JAX writes on its linear algebra (``num_batch_dims``);
-3. the user's own ``sdy.sharding_rule``: a factor that an operand and every result have and that is not said to be
-   special passes through; every other one is taken whole. Along a factor of ``blocked_propagation`` the call stays
-   local where operands and results are split alike, and no split is handed on.
+3. the user's own ``sdy.sharding_rule``: a factor is parallel if an operand and every result have it and the rule does
+   not list it as special; all other factors are replicated. Along a factor of ``blocked_propagation`` the call stays
+   local where operands and results are split alike, but propagation does not pass.
 
 Calls with side effects are never split by 2 or 3: a callback would run once for each tile.
 """
@@ -36,7 +36,7 @@ _of_others: set[str] = set()
 
 
 def define_target(name: str, read: Read) -> None:
-    """Says how calls of the target ``name`` may be split: ``read`` gives the model of a call, None for one taken whole.
+    """Registers how calls of ``name`` may be split: ``read`` returns the model, None for calls computed whole.
 
     ``LocalCall(rule)`` leaves the call as it is on tiles: its attributes must not depend on split dimensions. A later
     definition of a name replaces the earlier one.
@@ -48,17 +48,17 @@ def define_target(name: str, read: Read) -> None:
 
 
 def targets_of_others() -> frozenset[str]:
-    """The targets of which a third party, or the user, said how they may be split."""
+    """Lists the targets that a third party, or the user, registered."""
     return frozenset(_of_others)
 
 
 def is_defined(name: str) -> bool:
-    """Whether calls of ``name`` have a model of their own, side effects or not."""
+    """Whether calls of ``name`` have a registered model, whatever their side effects."""
     return name in _targets or name in FAMILY_OF_TARGET
 
 
 def leading(op: Any, count: int) -> Rule | None:
-    """The first ``count`` dimensions of every operand and result are a batch; the others are taken whole.
+    """Makes the first ``count`` dimensions of all operands and results a batch; the others are replicated.
 
     None where they are not the same dimensions everywhere.
     """
@@ -77,11 +77,11 @@ def leading(op: Any, count: int) -> Rule | None:
 
 
 def _batch_dims(op: Any) -> int | None:
-    """JAX's count of batch dimensions; None where the call says none."""
+    """Reads JAX's count of batch dimensions; None where the call has no such attribute."""
     if FRONTEND not in op.attributes:
         return None
-    said = ir.DictAttr(op.attributes[FRONTEND])
-    text = ir.StringAttr(said[BATCH_DIMS]).value if BATCH_DIMS in said else ""
+    attributes = ir.DictAttr(op.attributes[FRONTEND])
+    text = ir.StringAttr(attributes[BATCH_DIMS]).value if BATCH_DIMS in attributes else ""
     return int(text) if text.isdecimal() else None
 
 
@@ -90,20 +90,20 @@ def _has_side_effect(op: Any) -> bool:
 
 
 def _mapping(tensor: Any) -> list[tuple[int, ...]]:
-    said = sdy.TensorMappingAttr(tensor)
-    return [tuple(sdy.DimMappingAttr(dim).factor_indices) for dim in said.dim_mappings]
+    mapping = sdy.TensorMappingAttr(tensor)
+    return [tuple(sdy.DimMappingAttr(dim).factor_indices) for dim in mapping.dim_mappings]
 
 
-def said_rule(op: Any) -> Rule | None:
-    """The rule of the call's ``sdy.sharding_rule``."""
-    said = sdy.OpShardingRuleAttr(op.attributes[SHARDING_RULE])
-    operands, results = ([_mapping(t) for t in side] for side in (said.operand_mappings, said.result_mappings))
-    special = {*said.reduction_factors, *said.need_replication_factors, *said.permutation_factors}
-    blocked = set(said.blocked_propagation_factors)
+def written_rule(op: Any) -> Rule | None:
+    """Builds the rule from the call's ``sdy.sharding_rule``."""
+    rule = sdy.OpShardingRuleAttr(op.attributes[SHARDING_RULE])
+    operands, results = ([_mapping(t) for t in side] for side in (rule.operand_mappings, rule.result_mappings))
+    special = {*rule.reduction_factors, *rule.need_replication_factors, *rule.permutation_factors}
+    blocked = set(rule.blocked_propagation_factors)
     build = RuleBuilder([len(m) for m in operands], [len(m) for m in results])
-    for number, size in enumerate(said.factor_sizes):
-        taken = any(number in dim for m in operands for dim in m)
-        through = taken and number not in special and all(any(number in dim for dim in m) for m in results)
+    for number, size in enumerate(rule.factor_sizes):
+        in_operands = any(number in dim for m in operands for dim in m)
+        through = in_operands and number not in special and all(any(number in dim for dim in m) for m in results)
         build.factor(size, Kind.PARALLEL if through else Kind.REPLICATED, blocked=number in blocked)
     _write(build.operand, operands)
     _write(build.result, results)
@@ -128,15 +128,15 @@ def custom_call(op: Any) -> OpModel[Any] | None:
     if count is not None:
         rule = leading(op, count)
         return None if rule is None else LocalCall(rule)
-    rule = said_rule(op) if SHARDING_RULE in op.attributes else None
+    rule = written_rule(op) if SHARDING_RULE in op.attributes else None
     return None if rule is None else LocalCall(rule)
 
 
 @dataclass(frozen=True, eq=False)
 class LocalCall(OpModel[LocalPlan]):
-    """A call that is the same call on tiles. Layouts are by dimension, and stay.
+    """A call that stays the same call on tiles. Layouts are lists of dimensions, so they stay valid.
 
-    An ``sdy.sharding_rule`` holds the sizes of whole arrays, and goes as the call is split.
+    Its ``sdy.sharding_rule`` is dropped as the call is split, because that rule holds the sizes of whole arrays.
     """
 
     rule: Rule

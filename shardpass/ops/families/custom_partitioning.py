@@ -6,16 +6,17 @@ The call names the author's functions by a key, which only the process that lowe
 1. ``sharding_rule`` says which dimensions belong together. Every factor may be split: whatever a device needs of others
    (a sum over a split dimension, a halo) is the author's matter. So factors that a result does not have are reductions
    that complete themselves; padding along them is zero.
-2. Without a rule (JAX lets it be missing where GSPMD's annotations are used) ``infer_sharding_from_operands`` says it:
-   asked with one dimension of one operand split, it answers which dimensions of the results are split then. These are
-   one factor. Each other dimension is a factor of its own, and comes as it is split.
+2. Without a rule (JAX allows that where GSPMD's annotations are used) ``infer_sharding_from_operands`` is asked: given
+   one split dimension of one operand, it answers which dimensions of the results are then split. These form one
+   factor. Each other dimension is a factor of its own, and comes as it is split.
 3. ``partition``, called once with the split that was chosen, returns the program of one device, and the shardings that
    it takes and gives. Where they differ from those of the split, tiles are redistributed around it.
 
 Example: on x=4, "i j -> i j" with i over x: ``partition`` sees ``P("x", None)`` for the operand and the result, and
 its function works on a quarter of the rows.
 
-What the author's program sends is in the partitioned program, and not in the plan: nobody knows it before it is built.
+The collectives of the author's program stand in the partitioned program and not in the plan: they are unknown until
+the program is built.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ def _redistributed(tile: Any, shape: Shape, source: Sharding, target: Sharding) 
 def _partition(
     op: Any, key: str, shardings: tuple[list[Sharding], list[Sharding]], shapes: tuple[Any, Any]
 ) -> tuple[bytes, list[Sharding], list[Sharding]]:
-    """The program of one device, and the shardings that it takes and gives."""
+    """Asks the author's ``partition`` for one device's program and the shardings of its operands and results."""
     from shardpass.ir import jax_private
 
     tensors = [
@@ -117,10 +118,10 @@ def _text(sharding: Sharding, rank: int) -> str:
 
 
 def _read(text: str) -> Sharding:
-    found = parse_sharding(text)
-    if not isinstance(found, Sharding):
+    sharding = parse_sharding(text)
+    if not isinstance(sharding, Sharding):
         raise ValueError(f"{text} is no sharding of one array")
-    return found
+    return sharding
 
 
 # ---------------------------------------------------------------- which dimensions belong together
@@ -129,22 +130,22 @@ def _read(text: str) -> Sharding:
 def custom_partitioning(op: Any) -> OpModel[Any] | None:
     key = names.text(op.attributes["backend_config"])
     tensors = [tuple((_dtype(v), shape_of(v)) for v in side) for side in (op.operands, op.results)]
-    rule = _said(op) if SHARDING_RULE in op.attributes else _inferred(key, *tensors)
+    rule = _written_rule(op) if SHARDING_RULE in op.attributes else _inferred(key, *tensors)
     return CustomPartitioned(rule, key)
 
 
-def _said(op: Any) -> Rule:
-    """Case 1."""
-    said = sdy.OpShardingRuleAttr(op.attributes[SHARDING_RULE])
+def _written_rule(op: Any) -> Rule:
+    """Builds the rule of case 1, from ``sharding_rule``."""
+    rule = sdy.OpShardingRuleAttr(op.attributes[SHARDING_RULE])
     sides = [
         [[tuple(sdy.DimMappingAttr(dim).factor_indices) for dim in sdy.TensorMappingAttr(t).dim_mappings] for t in side]
-        for side in (said.operand_mappings, said.result_mappings)
+        for side in (rule.operand_mappings, rule.result_mappings)
     ]
-    whole = {*said.need_replication_factors, *said.blocked_propagation_factors}
+    whole = {*rule.need_replication_factors, *rule.blocked_propagation_factors}
     build = RuleBuilder([len(m) for m in sides[0]], [len(m) for m in sides[1]])
-    for number, size in enumerate(said.factor_sizes):
+    for number, size in enumerate(rule.factor_sizes):
         everywhere = all(any(number in dim for dim in m) for m in sides[1])
-        split = Kind.PARALLEL if everywhere and number not in said.reduction_factors else Kind.REDUCTION
+        split = Kind.PARALLEL if everywhere and number not in rule.reduction_factors else Kind.REDUCTION
         build.factor(size, Kind.REPLICATED if number in whole else split)
     for add, side in zip((build.operand, build.result), sides, strict=True):
         for index, dims in enumerate(side):
@@ -155,13 +156,15 @@ def _said(op: Any) -> Rule:
 
 @lru_cache(maxsize=256)
 def _inferred(key: str, operands: tuple[Tensor, ...], results: tuple[Tensor, ...]) -> Rule:
-    """Case 2."""
+    """Builds the rule of case 2, by asking ``infer_sharding_from_operands``."""
     build = RuleBuilder([len(shape) for _, shape in operands], [len(shape) for _, shape in results])
     mapped: dict[tuple[int, int], int] = {}  # (result, dimension) -> factor
     for index, (_, shape) in enumerate(operands):
         for dim, size in enumerate(shape):
             ends = [
-                (place, at) for place, at in _asked(key, index, dim, operands, results) if results[place][1][at] == size
+                (place, at)
+                for place, at in _inferred_dims(key, index, dim, operands, results)
+                if results[place][1][at] == size
             ]
             known = next((mapped[end] for end in ends if end in mapped), None)
             factor = known if known is not None else build.factor(size, Kind.PARALLEL if ends else Kind.REDUCTION)
@@ -176,20 +179,20 @@ def _inferred(key: str, operands: tuple[Tensor, ...], results: tuple[Tensor, ...
     return build.build(Priority.CONTRACTION, "add", self_completing=True)
 
 
-def _asked(
+def _inferred_dims(
     key: str, index: int, dim: int, operands: tuple[Tensor, ...], results: tuple[Tensor, ...]
 ) -> list[tuple[int, int]]:
-    """The dimensions of results that are split where dimension ``dim`` of operand ``index`` is, and nothing else."""
+    """Asks which result dimensions are split where only dimension ``dim`` of operand ``index`` is."""
     from shardpass.ir import jax_private
 
     try:
         texts = jax_private.call_infer_sharding(key, operands, (index, dim), results)
-        found = [_read(text) for text in texts]
+        shardings = [_read(text) for text in texts]
     except Exception:  # the author's function need not answer; then nothing is known
         return []
     return [
         (place, at)
-        for place, (sharding, (_, shape)) in enumerate(zip(found, results, strict=True))
+        for place, (sharding, (_, shape)) in enumerate(zip(shardings, results, strict=True))
         for at, count in enumerate(sharding.tile_counts(len(shape)) if sharding.is_tiled else ())
         if count > 1
     ]

@@ -1,4 +1,4 @@
-"""dynamic_slice and dynamic_update_slice: a dimension taken whole is parallel; so is one that is cut, with this care.
+"""dynamic_slice and dynamic_update_slice: dimensions sliced whole are parallel; cut ones may be split too.
 
 The problem: a slice starts at a position that only the running program knows, and may lie in one tile, straddle tiles,
 or miss a tile. (GSPMD, section 4.5, keeps the dimension whole; here it stays split.)
@@ -51,27 +51,30 @@ from shardpass.ops.tiles.margins import with_margins, without_margins
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """One dimension of the slice on a device, in the module's letters. ``axes`` is () unless both split and cut."""
+    """One dimension of the slice on a device, in the module docstring's letters.
+
+    ``axes`` is () unless split and cut.
+    """
 
     last: int  # N - s
-    slice: int  # s; of a dimension taken whole, its tile
+    slice: int  # s; of a dimension that is not cut, its tile
     width: int  # w
     axes: Axes = ()
     tile: int = 0  # t
 
     @property
     def margin(self) -> int:
-        """Room on both sides of the slice for a part that begins before it or ends behind it."""
+        """Elements added on both sides of the slice, for a part that begins before or ends behind the slice."""
         return self.width if self.axes else 0
 
     def bound(self, split: Split) -> int:
-        """No position or shift along the dimension is further from 0."""
+        """Bounds the distance from 0 of every position and shift along the dimension."""
         tiles = split.mesh.count(self.axes) * self.tile
         return max(self.last, tiles, self.slice + 2 * self.width) if self.axes else self.last
 
 
 @dataclass(frozen=True)
-class SlicePlan(LocalPlan):
+class DynamicSlicePlan(LocalPlan):
     cuts: tuple[Cut, ...] = ()
 
     @property
@@ -81,7 +84,7 @@ class SlicePlan(LocalPlan):
 
     @property
     def single(self) -> bool:
-        """Whether the slice is one element long wherever it is cut: then a tile holds all of it, or nothing."""
+        """Whether the slice has one element along every cut dimension, so that one tile holds all of it."""
         return all(cut.slice == 1 for cut in self.cuts if cut.axes)
 
     @property
@@ -93,21 +96,21 @@ class SlicePlan(LocalPlan):
         return tuple(cut.margin for cut in self.cuts)
 
 
-def _plan(split: Split, sizes: Shape) -> SlicePlan:
-    """``sizes``: of the whole slice."""
+def _plan(split: Split, sizes: Shape) -> DynamicSlicePlan:
+    """Plans the slice under ``split``. ``sizes``: of the whole slice."""
     cuts = []
     for n, s, t, axes in zip(split.operand_shapes[0], sizes, split.operand_tile(0), split.operands[0], strict=True):
         if n == s:
             cuts.append(Cut(0, t, t))
         else:
             cuts.append(Cut(n - s, s, min(s, t), axes, t))
-    return SlicePlan(split, cuts=tuple(cuts))
+    return DynamicSlicePlan(split, cuts=tuple(cuts))
 
 
 class _Window:
-    """The part of the slice that this device can hold, built at the current insertion point."""
+    """Builds the window of the tile that can hold a part of the slice, at the current insertion point."""
 
-    def __init__(self, plan: SlicePlan, positions: Sequence[Any], site: Site) -> None:
+    def __init__(self, plan: DynamicSlicePlan, positions: Sequence[Any], site: Site) -> None:
         self.plan = plan
         self.kind = at.numbers(max(cut.bound(site.split) for cut in plan.cuts))  # of all scalars here
         self.at: list[Any] = []
@@ -122,7 +125,7 @@ class _Window:
             self.shift.append(shift)
 
     def here(self) -> Any:
-        """i1: whether a ``single`` slice is on this device."""
+        """Builds an i1: whether a ``single`` slice is on this device."""
         out = None
         for shift in self.shift:
             if shift is not None:
@@ -131,7 +134,7 @@ class _Window:
         return out
 
     def offsets(self) -> list[Any]:
-        """Where the part lies in the slice with ``margins`` on both sides."""
+        """Builds the offsets of the part in the slice with ``margins`` on both sides."""
         zero = at.splat(self.kind, 0)
         return [
             zero if shift is None else hlo.add(shift, at.splat(self.kind, cut.width))
@@ -139,7 +142,7 @@ class _Window:
         ]
 
     def overlap(self) -> Any:
-        """i1, of the window's shape: which of its elements belong to the slice."""
+        """Builds an i1 of the window's shape: which of its elements belong to the slice."""
         widths = self.plan.widths
         kind, out = retype(self.kind, widths), None
         for dim, (cut, shift) in enumerate(zip(self.plan.cuts, self.shift, strict=True)):
@@ -151,13 +154,13 @@ class _Window:
 
 
 @dataclass(frozen=True, eq=False)
-class DynamicSlice(OpModel[SlicePlan]):
+class DynamicSlice(OpModel[DynamicSlicePlan]):
     rule: Rule
 
-    def plan(self, split: Split) -> SlicePlan:
+    def plan(self, split: Split) -> DynamicSlicePlan:
         return _plan(split, split.result_shapes[0])
 
-    def emit(self, plan: SlicePlan, site: Site) -> Sequence[Any]:
+    def emit(self, plan: DynamicSlicePlan, site: Site) -> Sequence[Any]:
         op = site.op
         if not plan.crosses_tiles:
             op.attributes["slice_sizes"] = i64_array(site.split.result_tile(0))
@@ -181,8 +184,8 @@ class DynamicSlice(OpModel[SlicePlan]):
             return [without_margins(placed, plan.margins)]
 
 
-def _clamp(op: Any, plan: SlicePlan) -> None:
-    """Clamps the positions to the whole array. Constants stay as they are where all are constants."""
+def _clamp(op: Any, plan: DynamicSlicePlan) -> None:
+    """Clamps the positions to the whole array. Constants stay as they are if all positions are constants."""
     positions = list(op.operands)[1:]
     if all(_is_constant(position) for position in positions):
         return
@@ -196,19 +199,19 @@ def _is_constant(value: Any) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class DynamicUpdateSlice(OpModel[SlicePlan]):
+class DynamicUpdateSlice(OpModel[DynamicSlicePlan]):
     rule: Rule
 
-    def plan(self, split: Split) -> SlicePlan:
+    def plan(self, split: Split) -> DynamicSlicePlan:
         return _plan(split, split.operand_shapes[1])
 
-    def emit(self, plan: SlicePlan, site: Site) -> Sequence[Any]:
+    def emit(self, plan: DynamicSlicePlan, site: Site) -> Sequence[Any]:
         if plan.crosses_tiles:
             with site.before():
                 self._overwrite_part(plan, site)
         return site.keep()
 
-    def _overwrite_part(self, plan: SlicePlan, site: Site) -> None:
+    def _overwrite_part(self, plan: DynamicSlicePlan, site: Site) -> None:
         op = site.op
         window = _Window(plan, list(op.operands)[2:], site)
         tile, update = op.operands[0], op.operands[1]
@@ -232,7 +235,7 @@ def dynamic_slice(op: Any) -> OpModel[Any]:
 
 @lru_cache(maxsize=4096)
 def _slice_model(source: Shape, target: Shape, combiner: str) -> DynamicSlice:
-    """A slice as long as the dimension starts at 0 whatever the position says."""
+    """Builds the model. A slice as long as its dimension starts at 0, whatever its position operand."""
     build = RuleBuilder([len(source), *([0] * len(source))], [len(target)])
     for dim, (size, part) in enumerate(zip(source, target, strict=True)):
         if size == part:

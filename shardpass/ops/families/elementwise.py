@@ -28,7 +28,7 @@ MHLO = "acos acosh asin asinh atanh copy cosh erf sinh"  # what StableHLO lacks,
 
 
 def pointwise(op: Any) -> OpModel[Any] | None:
-    """One parallel factor a dimension; scalars beside larger operands (select, clamp) map to none."""
+    """Gives each dimension one parallel factor; scalars beside larger operands (select, clamp) map to none."""
     results = list(op.results)
     if len(results) != 1 or not is_ranked(results[0]):
         return None
@@ -48,7 +48,7 @@ def _pointwise(shape: Shape, operands: Shapes) -> Pointwise:
 
 
 def bitcast_convert(op: Any) -> OpModel[Any]:
-    """Elementwise; where the width changes, the extra minor dimension holds the parts of one element."""
+    """Reads an elementwise op; where the width changes, the extra minor dimension holds the parts of one element."""
     return _bitcast_convert(shape_of(op.operands[0]), shape_of(op.results[0]))
 
 
@@ -68,7 +68,7 @@ def _bitcast_convert(source: Shape, target: Shape) -> Pointwise:
 
 
 def side_by_side(op: Any) -> OpModel[Any]:
-    """Result i is operand i: optimization_barrier."""
+    """Pairs result i with operand i (optimization_barrier)."""
     return _side_by_side(tuple(shape_of(operand) for operand in op.operands))
 
 

@@ -35,13 +35,13 @@ _REAL = {"RFFT": "FFT", "IRFFT": "IFFT"}  # what the other dimensions are transf
 
 
 def fft(op: Any) -> OpModel[Any] | None:
-    """The dimensions that are not transformed are a batch."""
+    """Makes the dimensions that are not transformed a batch."""
     rule = leading(op, len(shape_of(op.operands[0])) - len(ints(op.attributes["fft_length"])))
     return None if rule is None else Pointwise(rule)
 
 
 def in_two(op: Any) -> list[Any] | None:
-    """Cases 1 to 3."""
+    """Expands the op into two transforms, by the cases 1 to 3."""
     (operand,), lengths = op.operands, ints(op.attributes["fft_length"])
     kind = op.results[0].type
     batch = shape_of(operand)[: kind.rank - len(lengths)]
@@ -60,7 +60,7 @@ def _transform(kind: Any, value: Any, how: str, lengths: tuple[int, ...]) -> Any
 
 
 def _along(value: Any, dim: int, how: str) -> Any:
-    """``value``, complex, transformed along ``dim``."""
+    """Transforms the complex ``value`` along ``dim``."""
     order = [*(d for d in range(value.type.rank) if d != dim), dim]
     back = [order.index(d) for d in range(value.type.rank)]
     shape = shape_of(value)

@@ -2,13 +2,13 @@
 
 The problem: a gather reads slices of an operand at positions that a tensor holds, and only the running program knows
 which tile a position falls into. (GSPMD, section 4.5 "Static partitioning of dynamic ops", treats the first two cases;
-the third is the usual way to look up an embedding whose vocabulary is split.)
+the third is the usual look-up in an embedding whose vocabulary is split.)
 
 Cases, for each dimension of the operand; examples on the mesh x=4:
 
 1. A batching dimension goes with one dimension of the indices and one of the result: all three are split alike.
-2. A dimension taken whole (slice size = size) is a window dimension of the result: both are split alike. An index along
-   it can only be 0. Rows of ``f32[8,16]`` with 16 over x: a device reads ``[.., 4]`` of each row.
+2. A dimension whose slices are whole (slice size = size) is a window dimension of the result: both are split alike.
+   An index along it can only be 0. Rows of ``f32[8,16]`` with 16 over x: a device reads ``[.., 4]`` of each row.
 3. An indexed dimension, split: each device reads the positions that lie in its tile and has ``nothing`` for all others;
    a sum over the devices joins the parts. Rows [5, 0] of ``f32[8,16]`` with 8 over x: device 2 holds rows 4 and 5,
    reads at [1, -4], keeps the first row, and has ``nothing`` for the second, which device 0 adds.
@@ -47,7 +47,10 @@ from shardpass.ops.tiles.margins import with_margins
 
 @dataclass(frozen=True)
 class GatherPlan(LocalPlan):
-    """``columns`` is () where the indices stay as they are; ``masked`` are columns that need a mask (case 3)."""
+    """The plan of a gather.
+
+    ``columns`` is () where the indices stay unchanged; ``masked``: columns with a mask (case 3).
+    """
 
     slice_sizes: Shape = ()
     columns: tuple[LocalColumn, ...] = ()
@@ -57,7 +60,7 @@ class GatherPlan(LocalPlan):
 
 @dataclass(frozen=True, eq=False)
 class Gather(OpModel[GatherPlan]):
-    """``sizes`` are those of a slice; ``whole`` are the operand dimensions of case 2."""
+    """A gather. ``sizes``: of a slice; ``whole``: the operand dimensions of case 2."""
 
     rule: Rule
     dims: IndexedDims
@@ -76,7 +79,7 @@ class Gather(OpModel[GatherPlan]):
         return GatherPlan(split, slice_sizes=sizes, columns=columns, masked=masked, margins=margins)
 
     def _is_slice(self, split: Split) -> bool:
-        """Whether XLA sees a dynamic_slice in it, of one position: see ``dynamic_slice`` for why that is clamped."""
+        """Whether XLA rewrites the gather, of one position, as a dynamic_slice; see that family for the clamping."""
         tile = split.operand_tile(1)
         return bool(self.dims.index_map) and prod(n for d, n in enumerate(tile) if d != self.dims.vector_dim) == 1
 
@@ -114,7 +117,7 @@ class Gather(OpModel[GatherPlan]):
             return [hlo.select(mask, result, at.splat(result.type, nothing))]
 
     def _positions(self, plan: GatherPlan, site: Site) -> tuple[list[Any], Any]:
-        """The columns of the indices for this device's tile, and where they lie in the tile (None: everywhere)."""
+        """Builds the index columns for this device's tile, and a mask of positions inside (None: all are)."""
         columns, mask = at.components(site.op.operands[1], self.dims.vector_dim), None
         kind = at.numbers(max(column.bound(plan.split) for column in plan.columns))
         for c, column in enumerate(plan.columns):
@@ -144,7 +147,7 @@ def _model(
     combiner: str,
     counted: tuple[tuple[int, int], ...],
 ) -> Gather:
-    """``counted``: pairs of case 4, a dimension of the indices and one of the operand."""
+    """Builds the model. ``counted``: the pairs of case 4, (dimension of the indices, dimension of the operand)."""
     build = RuleBuilder([len(operand), len(indices)], [len(result)])
     paired = dims.paired() | dict(counted)
     for source, target in dims.index_walks(len(indices), len(result)).items():

@@ -1,13 +1,13 @@
-"""Custom calls of JAX that tell the host about tiles: they are split as their operands are.
+"""Custom calls of JAX that report tiles to the host: split as their operands are.
 
 1. ``@xla_ffi_partitioned_python_*_callback`` (``jax.debug.callback(..., partitioned=True)``): each device calls Python
    with its tiles. Import gives the call results that nothing uses, one for each operand, so that operand i and result i
-   are a pair that has nothing to do with the others; here they go again. The user sees the tiles: they are those of
+   are independent of the others; the results are removed here. The user sees the tiles: they are those of
    propagation, as in plain JAX, whatever a search would find cheaper (``settle-results``).
 2. ``@InspectSharding`` (``jax.debug.inspect_array_sharding``): calls nobody at run time. What partitioning chose is
    written in ``shardpass.inspected`` on the module: the call's configuration, which leads to the user's function, the
-   type of the array, its sharding, and where the call stands. Who compiles for JAX tells the function
-   (``shardpass.jax``); nobody else can, and a call without a configuration leads to none.
+   type of the array, its sharding, and the call's location. After compiling ``shardpass.jax`` calls the user's
+   function; no other caller can, and a call without a configuration is ignored.
 """
 
 from __future__ import annotations

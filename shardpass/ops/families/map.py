@@ -20,7 +20,7 @@ def map_(op: Any) -> OpModel[Any]:
 
 @lru_cache(maxsize=256)
 def _map_model(shape: Shape, count: int) -> Pointwise:
-    """Every dimension: the op is elementwise, and its operands have one shape."""
+    """Makes every dimension parallel: the op is elementwise, and its operands have one shape."""
     build = RuleBuilder([len(shape)] * count, [len(shape)])
     for dim, size in enumerate(shape):
         factor = build.factor(size)
@@ -32,7 +32,7 @@ def _map_model(shape: Shape, count: int) -> Pointwise:
 
 @dataclass(frozen=True, eq=False)
 class GetDimensionSize(OpModel[LocalPlan]):
-    """Every dimension of the operand: the size of the whole array is known."""
+    """Replaces the op by a constant: the size of the whole array is known. Every operand dimension may be split."""
 
     rule: Rule
     size: int

@@ -13,9 +13,8 @@ operands get a group dimension, with zeros in place of what belongs to other gro
 Groups cross tiles at places that only the data knows; written out, any dimension may be split, the groups too: experts.
 The price is a left side (in 2, both) as many times as there are groups, which XLA makes in the dot where it can.
 
-CHLO lists the dimensions and the precision in attributes of its own, ``#chlo<precision HIGHEST>``, and MHLO in its:
-dot_general takes neither, so both are said again in StableHLO's. XLA has no MHLO importer for the op and would end the
-process.
+CHLO and MHLO have their own attributes for dimensions and precision, such as ``#chlo<precision HIGHEST>``, which are
+converted to StableHLO's for dot_general. XLA has no MHLO importer for the op and would abort the process.
 
 Group sizes are [prefix..., groups]: of their own for each element of the dimensions before the ragged one, or alike.
 """
@@ -42,8 +41,8 @@ LONGEST = 2**63 - 1  # elements along a dimension
 
 
 @dataclass(frozen=True, slots=True)
-class Numbers:
-    """Which dimensions are which; of ``batch`` and ``contract`` the left side's and the right side's."""
+class RaggedDims:
+    """The roles of dimensions; ``batch`` and ``contract`` are of the left and the right side."""
 
     batch: tuple[tuple[int, ...], tuple[int, ...]]
     contract: tuple[tuple[int, ...], tuple[int, ...]]
@@ -51,12 +50,12 @@ class Numbers:
     group: tuple[int, ...]
 
 
-def _numbers(op: Any) -> Numbers:
-    said = op.attributes["ragged_dot_dimension_numbers"]
+def _numbers(op: Any) -> RaggedDims:
+    attribute = op.attributes["ragged_dot_dimension_numbers"]
     if op.name.startswith("mhlo."):
-        return _mhlo_numbers(str(said))
-    of = chlo.RaggedDotDimensionNumbers(said)
-    return Numbers(
+        return _mhlo_numbers(str(attribute))
+    of = chlo.RaggedDotDimensionNumbers(attribute)
+    return RaggedDims(
         (ints(of.lhs_batching_dimensions), ints(of.rhs_batching_dimensions)),
         (ints(of.lhs_contracting_dimensions), ints(of.rhs_contracting_dimensions)),
         ints(of.lhs_ragged_dimensions),
@@ -64,8 +63,8 @@ def _numbers(op: Any) -> Numbers:
     )
 
 
-def _mhlo_numbers(text: str) -> Numbers:
-    """Of MHLO's attribute, for which the bindings have no class: its text lists what is not empty."""
+def _mhlo_numbers(text: str) -> RaggedDims:
+    """Parses MHLO's attribute, for which the bindings have no class; its text lists the fields that are not empty."""
     lists = {
         name: tuple(map(int, re.findall(r"\d+", body)))
         for name, body in re.findall(r"(\w+)_dimensions = \[([\d, ]*)\]", text)
@@ -73,14 +72,14 @@ def _mhlo_numbers(text: str) -> Numbers:
     batch, contract = (
         (lists.get(f"lhs_{word}", ()), lists.get(f"rhs_{word}", ())) for word in ("batching", "contracting")
     )
-    return Numbers(batch, contract, lists.get("lhs_ragged", ()), lists.get("rhs_group", ()))
+    return RaggedDims(batch, contract, lists.get("lhs_ragged", ()), lists.get("rhs_group", ()))
 
 
 def ragged_dot(op: Any) -> list[Any]:
-    said = _numbers(op)
+    numbers = _numbers(op)
     left, right, sizes = op.operands
-    batch, contract = said.batch, said.contract
-    (ragged,) = said.ragged
+    batch, contract = numbers.batch, numbers.contract
+    (ragged,) = numbers.ragged
     if ragged in batch[0]:
         return [_dot(op, left, right, batch, contract)]
     if ragged in contract[0]:
@@ -93,13 +92,13 @@ def ragged_dot(op: Any) -> list[Any]:
         return [_dot(op, one, other, batches, [_after(dims) for dims in contract])]
     free = [d for d in range(len(shape_of(left))) if d not in (*contract[0], *batch[0])]
     part = _by_group(left, ragged, sizes, (*batch[0], *free[: free.index(ragged)]))
-    (group,) = said.group
+    (group,) = numbers.group
     contracted = (0, *_after(contract[0])), (group, *contract[1])
     return [_dot(op, part, right, (_after(batch[0]), batch[1]), contracted)]
 
 
 def _after(dims: Sequence[int]) -> tuple[int, ...]:
-    """``dims`` behind the group dimension."""
+    """Shifts ``dims`` behind the group dimension."""
     return tuple(d + 1 for d in dims)
 
 
@@ -111,13 +110,13 @@ def _dot(op: Any, left: Any, right: Any, batch: Sequence[Any], contract: Sequenc
     return made
 
 
-def _precision(said: Any) -> Any:
-    """``#chlo<precision HIGHEST>`` in StableHLO's words, which are the same: ``#stablehlo<precision HIGHEST>``."""
-    return ir.ArrayAttr.get([hlo.PrecisionAttr.get(enum_word(one)) for one in said])
+def _precision(precisions: Any) -> Any:
+    """Converts ``#chlo<precision HIGHEST>`` to ``#stablehlo<precision HIGHEST>``."""
+    return ir.ArrayAttr.get([hlo.PrecisionAttr.get(enum_word(one)) for one in precisions])
 
 
 def _by_group(value: Any, ragged: int, sizes: Any, prefix: Sequence[int]) -> Any:
-    """[groups, *shape of value]: ``value`` where it belongs to the group, zeros elsewhere.
+    """Builds [groups, *shape of value]: ``value`` where its elements belong to the group, zeros elsewhere.
 
     ``prefix``: dimensions of ``value`` that go with those of ``sizes`` before its last.
     """
@@ -136,12 +135,12 @@ def _by_group(value: Any, ragged: int, sizes: Any, prefix: Sequence[int]) -> Any
 
 
 def _counting(element: Any, length: int) -> Any:
-    """Integers that hold a group size of type ``element``, and the sum of all, which is at most ``length``."""
+    """Returns an integer type that holds a group size of type ``element`` and the sum of all, at most ``length``."""
     return at.numbers(min(max(length, greatest(element)), LONGEST))
 
 
 def _running_sum(sizes: Any) -> Any:
-    """Along the last dimension: element j is the sum of the first j + 1."""
+    """Builds the running sum along the last dimension: element j is the sum of the first j + 1."""
     *prefix, groups = shape_of(sizes)
     kind = retype(sizes.type, (*prefix, groups, groups))
     rank = len(prefix)

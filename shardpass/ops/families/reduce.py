@@ -1,6 +1,6 @@
 """reduce in general: any initial value, any reducer, several operands at once (argmax, argmin).
 
-Three ways to reduce a split dimension; examples with ``f32[8]`` over x=4, so tiles of 2 elements:
+Three strategies to reduce a split dimension; examples with ``f32[8]`` over x=4, so tiles of 2 elements:
 
 1. JOINED: a plain combiner (add, maximum, ...) of one operand. Each device reduces its part and an all_reduce, which
    the partitioner adds, joins the parts: max(max(a0, a1), max(a2, a3), ...). An initial value that is not the
@@ -13,11 +13,11 @@ Three ways to reduce a split dimension; examples with ``f32[8]`` over x=4, so ti
        (a, has_a) o (b, has_b) = (has_a ? (has_b ? reducer(a, b) : a) : b, has_a or has_b)
 
    It is associative where the reducer is, and (initial value, false) is its identity whatever the initial value.
-   Parts that are all padding have nothing to say; they are the last ones and are cut off.
+   Parts that are all padding are the last ones, and are cut off.
 3. Needed whole: where the order of elements would change. Splitting keeps the order along one dimension alone, so of
    several reduced dimensions only the first (longer than 1) is split, unless the reducer is known to commute.
 
-Bytes of way 2: each device receives the other parts of each result, (n - 1) x the result's tile.
+Communication volume of strategy 2: each device receives the other parts of each result, (n - 1) x the result's tile.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ NOT_ASSOCIATIVE = ("subtract", "divide", "remainder", "power", "atan2", "shift_l
 
 @dataclass(frozen=True)
 class JoinedPlan(LocalPlan):
-    """Way 1. ``partial``: the axes over which results are partial."""
+    """The plan of strategy 1. ``partial``: the axes over which results are partial."""
 
     partial: Axes = ()
 
@@ -62,13 +62,16 @@ class JoinedReduce(OpModel[JoinedPlan]):
         return JoinedPlan(split, partial=partial_axes(self.rule, split.factors))
 
     def emit(self, plan: JoinedPlan, site: Site) -> Sequence[Any]:
-        """Reductions that differ in their initial value alone share a model, so the value is looked at here."""
+        """Builds strategy 1.
+
+        Reductions that differ only in initial value share a model, so the value is read from the op here.
+        """
         if not plan.partial or is_identity(site.op.operands[1], self.rule.combiner):
             return site.keep()
         return [self._started_once(plan.partial, site)]
 
     def _started_once(self, partial: Axes, site: Site) -> Any:
-        """The partial result, with the initial value on the devices of part 0 alone.
+        """Builds the partial result, combined with the initial value on the devices of part 0 alone.
 
         It is combined after the reduction, which starts from the identity: XLA takes a reduction of one element for
         that element, whatever it starts from.
@@ -89,7 +92,7 @@ class JoinedReduce(OpModel[JoinedPlan]):
 
 @dataclass(frozen=True)
 class GatheredPlan(LocalPlan):
-    """Way 2, one entry for each split reduced dimension: ``dims``, the ``grid`` of its parts, ``filled`` parts.
+    """The plan of strategy 2. Per split reduced dimension: index in ``dims``, parts in ``grid``, and ``filled`` parts.
 
     A part is filled unless it is all padding. ``collectives`` holds one all_gather for each result.
     """
@@ -101,7 +104,10 @@ class GatheredPlan(LocalPlan):
 
 @dataclass(frozen=True, eq=False)
 class GatheredReduce(OpModel[GatheredPlan]):
-    """``reduced``: the dimensions that are reduced; ``elements``: of each operand."""
+    """A reduction of strategy 2.
+
+    ``reduced``: the dimensions that are reduced; ``elements``: the element types of operands.
+    """
 
     rule: Rule
     reduced: Shape
@@ -138,7 +144,7 @@ class GatheredReduce(OpModel[GatheredPlan]):
 
 
 def _arranged(parts: Any, plan: GatheredPlan) -> Any:
-    """[parts, *rest] -> [*grid, *rest], without the parts that are all padding."""
+    """Reshapes [parts, *rest] to [*grid, *rest], without the parts that are all padding."""
     rest = shape_of(parts)[1:]
     if len(plan.grid) > 1:
         kind = ir.RankedTensorType.get([*plan.grid, *rest], parts.type.element_type)
@@ -150,7 +156,7 @@ def _arranged(parts: Any, plan: GatheredPlan) -> Any:
 
 
 def _present(plan: GatheredPlan, site: Site) -> Any:
-    """i1, of the operand's tile: whether an element is one of the whole array's."""
+    """Builds an i1 of the operand's tile: whether an element belongs to the whole array rather than to padding."""
     split = plan.split
     shape, tile, axes = split.operand_shapes[0], split.operand_tile(0), split.operands[0]
     out = None
@@ -174,7 +180,10 @@ def reduce(op: Any) -> OpModel[Any]:
 def _model(
     shape: Shape, reduced: Shape, elements: tuple[str, ...], name: str, joins: bool, regroups: bool
 ) -> OpModel[Any]:
-    """``name``: of the combiner, "" for any other body; ``joins``: by way 1; ``regroups``: not by way 3 alone."""
+    """Builds the model.
+
+    ``name``: the combiner, "" for any other body; ``joins``: strategy 1 applies; ``regroups``: strategy 2 does.
+    """
     count = len(elements)
     splittable = {d for d in reduced if shape[d]} if name else set(_first_long(shape, reduced))
     build = RuleBuilder([len(shape)] * count + [0] * count, [len(shape) - len(reduced)] * count)
@@ -200,7 +209,7 @@ def _first_long(shape: Shape, reduced: Shape) -> list[int]:
 
 
 def _can_regroup(op: Any) -> bool:
-    """Whether the reducer may be applied to parts: it has no regions, and is not one op known not to be associative."""
+    """Whether the reducer may be applied to parts: it has no regions, and is no op known not to be associative."""
     body = [operation(inner) for inner in op.regions[0].blocks[0].operations]
     return not any(len(inner.regions) for inner in body) and not (
         len(body) == 2 and body[0].name.removeprefix("stablehlo.") in NOT_ASSOCIATIVE

@@ -58,7 +58,7 @@ class Sliding:
 
     @property
     def pads(self) -> bool:
-        """Whether a window may hold elements that are not the array's."""
+        """Whether a window may contain padding."""
         return bool(self.low or self.high or self.base_dilation > 1)
 
     def scans(self, size: int) -> bool:
@@ -69,7 +69,7 @@ class Sliding:
 
 
 def padding_of(op: Any, count: int) -> list[tuple[int, int]]:
-    """(low, high) of each dimension."""
+    """Reads (low, high) of each dimension."""
     if "padding" not in op.attributes:
         return [(0, 0)] * count
     table = np.array(ir.DenseIntElementsAttr(op.attributes["padding"]), dtype=np.int64)
@@ -94,7 +94,7 @@ def slidings(op: Any) -> tuple[Sliding, ...]:
 
 
 def cut_first(op: Any) -> list[Any] | None:
-    """Negative padding cut from the operands (``halo.trim``). None where there is none."""
+    """Cuts negative padding from the operands (``halo.trim``). None where no padding is negative."""
     moves = slidings(op)
     count = len(op.operands) // 2
     trim = trimmed(
@@ -112,7 +112,7 @@ def cut_first(op: Any) -> list[Any] | None:
 
 
 def peeled(value: Any) -> Any:
-    """The scalar that ``value``, a scalar, was broadcast or reshaped from."""
+    """Follows the scalar ``value`` back through broadcasts and reshapes to the scalar at their start."""
     while not isinstance(value.owner, ir.Block):
         op = operation(value.owner)
         if op.name not in ("stablehlo.broadcast_in_dim", "stablehlo.reshape") or shape_of(op.operands[0]):
@@ -122,7 +122,7 @@ def peeled(value: Any) -> Any:
 
 
 def scanner(op: Any) -> str:
-    """The combiner of a reduction whose scans can be joined over devices; "" for any other."""
+    """Returns the combiner if scans by the op can be joined over devices, else ""."""
     name = combiner_of(op) if len(op.operands) == 2 else ""
     return name if name and is_identity(peeled(op.operands[1]), name) else ""
 
@@ -139,7 +139,7 @@ class Scan:
 
 @dataclass(frozen=True, kw_only=True)
 class ReduceWindowPlan(LocalPlan):
-    """``slides``, one for each operand of each split dimension, are brought; the op runs; ``scans`` are completed.
+    """The plan of a reduce_window: halos of the operands (``slides``), the op on tiles, the completion of ``scans``.
 
     ``windows``, ``padding`` and ``dilation`` are those of the op on tiles.
     """
@@ -153,7 +153,7 @@ class ReduceWindowPlan(LocalPlan):
 
 @dataclass(frozen=True, eq=False)
 class ReduceWindowOp(OpModel[ReduceWindowPlan]):
-    """``scanner``: the combiner of a reduction whose scans can be joined over devices, else "".
+    """A reduce_window. ``scanner``: the combiner if scans can be joined over devices, else "".
 
     ``reaches`` are those of operand 0; the other operands are alike but for their element type.
     """
@@ -170,10 +170,10 @@ class ReduceWindowOp(OpModel[ReduceWindowPlan]):
         for reach in split_reaches(self.reaches, 0, split):
             line = Line.of(split, reach.dim, split.operands[0][reach.dim], "windows across tiles")
             for index, element in enumerate(self.elements):
-                found = plan_slide(line, shape, element_type(element), reach)
-                slides.append((index, found))
-            padding[reach.dim], dilation[reach.dim] = found.padding, found.dilation
-            shape[reach.dim] = found.halo.window.width
+                slide = plan_slide(line, shape, element_type(element), reach)
+                slides.append((index, slide))
+            padding[reach.dim], dilation[reach.dim] = slide.padding, slide.dilation
+            shape[reach.dim] = slide.halo.window.width
         scans, windows = self._scans(split), [about.window for about in self.dims]
         for scan in scans:
             dim, tile = scan.line.dim, scan.window.width
@@ -204,10 +204,10 @@ class ReduceWindowOp(OpModel[ReduceWindowPlan]):
     def emit(self, plan: ReduceWindowPlan, site: Site) -> Sequence[Any]:
         op, count = site.op, len(self.elements)
         with site.before():
-            for index, found in plan.slides:
-                op.operands[index] = extend(site, op.operands[index], found.halo, op.operands[count + index])
-            for index, found in plan.slides:
-                op.operands[index] = fitted(site, op.operands[index], found, op.operands[count + index])
+            for index, slide in plan.slides:
+                op.operands[index] = extend(site, op.operands[index], slide.halo, op.operands[count + index])
+            for index, slide in plan.slides:
+                op.operands[index] = fitted(site, op.operands[index], slide, op.operands[count + index])
             for scan in plan.scans:
                 if scan.backward:  # padding lies at the end, where these scans begin
                     op.operands[0] = overwrite_outside(
@@ -223,7 +223,7 @@ class ReduceWindowOp(OpModel[ReduceWindowPlan]):
         return made
 
     def _completed(self, site: Site, out: Any, scan: Scan) -> Any:
-        """The scans of the tiles, ``out``, with the reduction of the tiles before (or after) them joined in."""
+        """Joins ``out``, the scans of tiles, with the reduction of the tiles before (or after) each."""
         initial, along, dim = site.op.operands[1], Along(site, scan.line), scan.line.dim
         at = 0 if scan.backward else shape_of(out)[dim] - 1
         totals = along.gather(cut(out, dim, at, at + 1))
@@ -261,7 +261,7 @@ def _reduce_window(
 
 
 def _stuck(build: RuleBuilder, count: int, dim: int, size: int, results: int) -> None:
-    """A padded dimension where the initial value is not known to change nothing.
+    """Keeps a padded dimension whole where the initial value is not known to be the combiner's identity.
 
     The specification takes it for the padding, XLA skips the padding: only a whole window is right by both.
     """
@@ -272,7 +272,7 @@ def _stuck(build: RuleBuilder, count: int, dim: int, size: int, results: int) ->
 
 
 def _others(along: Along, totals: Any, initial: Any, backward: bool) -> Any:
-    """``totals``, one for each position, with the initial value in place of those that do not precede the device's."""
+    """Replaces those of ``totals``, one a position, that do not precede the device's own by the initial value."""
     shape = shape_of(totals)
     here = spread(along.number(range(along.line.count)), shape)
     matters = compare("GT" if backward else "LT", hlo.iota(i32(shape), along.line.dim), here)

@@ -1,4 +1,4 @@
-"""Ops that no rule splits, each with the reason.
+"""Ops without a rule, each with the reason.
 
 Three sorts: structure, which other parts of shardpass deal with; ops that are computed whole on every device, operands
 gathered and results sliced, with a remark (SP301); and ops that cannot be in a program of whole arrays, whose passes
@@ -18,7 +18,7 @@ STRUCTURE = {
     "case": "control flow: its branches are partitioned, and all of them return a result in the same sharding",
     "return": "ends a region",
     "composite": "its decomposition replaces it before propagation",
-    "tuple": "taken apart before propagation: its elements are values of their own",
+    "tuple": "unpacked before propagation: its elements are separate values",
     "get_tuple_element": "the element takes its place before propagation",
     "after_all": "orders effects; holds no array",
     "create_token": "orders effects; holds no array",
@@ -62,7 +62,7 @@ REASONS: dict[str, str] = {
 
 
 def unsplit(op: Any) -> OpModel[Any] | None:
-    """The ``read`` of ops that no rule splits."""
+    """Returns no model: the ``read`` of ops that no rule splits."""
     return None
 
 

@@ -1,6 +1,6 @@
 """reshape: runs of dimensions that hold the same elements on both sides, each split by itself.
 
-State: ``Group``, a run of operand dimensions and the run of result dimensions with the same product. A group is
+State: ``DimGroup``, a run of operand dimensions and the run of result dimensions with the same product. A group is
 
 1. nested: its cut points nest, so parts of dimensions are factors (8 -> 2x4 has the factors 2 and 4), and every split
    of a leading part is the same elements on both sides: nothing moves;
@@ -30,14 +30,14 @@ from shardpass.ops.families.broadcast_transpose import reshape_factors
 from shardpass.ops.halo.plans import Line, Rounds, plan_rounds
 from shardpass.ops.halo.reach import windowed_factor
 from shardpass.ops.halo.rounds import exchange_rounds
-from shardpass.ops.halo.transfers import Exchange, Held, Window, plan_exchange, tile_of
+from shardpass.ops.halo.transfers import Exchange, Owned, Window, plan_exchange, tile_of
 from shardpass.ops.model import LocalPlan, OpModel, Shape, Site, Split
 from shardpass.ops.registry import define
 from shardpass.ops.splits.factors import Kind, Priority, Rule, RuleBuilder
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class DimGroup:
     """Dimensions ``source`` of the operand and ``target`` of the result, by index, that hold the same elements."""
 
     source: tuple[int, ...]
@@ -55,23 +55,26 @@ class Rows:
     total: int
 
     def exchange(self, count: int) -> Exchange:
-        """From the rows of the operand's tiles to those of the result's, as elements of one flat dimension."""
+        """Plans the exchange from the rows of the operand's tiles to those of the result's, in one flat dimension."""
         have = tile_of(self.source, count) * (self.total // self.source)
         start = [min(p * have, self.total) for p in range(count)]
         stop = [min((p + 1) * have, self.total) for p in range(count)]
-        held = Held(tuple(p * have for p in range(count)), tuple(start), tuple(stop))
+        owned = Owned(tuple(p * have for p in range(count)), tuple(start), tuple(stop))
         want = self.width(count)
         ends = tuple(min((p + 1) * want, self.total) for p in range(count))
-        return plan_exchange((held,), Window(tuple(p * want for p in range(count)), ends, want))
+        return plan_exchange((owned,), Window(tuple(p * want for p in range(count)), ends, want))
 
     def width(self, count: int) -> int:
-        """Elements of a result's tile."""
+        """Counts the elements of a result's tile."""
         return tile_of(self.target, count) * (self.total // self.target)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReshapePlan(LocalPlan):
-    """``rounds`` run on the tile with one ``flat`` dimension for each group; without rounds the op itself is enough."""
+    """The plan of a reshape.
+
+    ``rounds`` run with one ``flat`` dimension for each group; without rounds the op suffices.
+    """
 
     rounds: tuple[Rounds, ...]
     flat: Shape
@@ -80,7 +83,7 @@ class ReshapePlan(LocalPlan):
 @dataclass(frozen=True, eq=False)
 class ReshapeOp(OpModel[ReshapePlan]):
     rule: Rule
-    groups: tuple[Group, ...]
+    groups: tuple[DimGroup, ...]
     rows: tuple[Rows, ...]
     element: str
 
@@ -98,7 +101,7 @@ class ReshapeOp(OpModel[ReshapePlan]):
         return ReshapePlan(split, collectives, rounds=tuple(rounds), flat=tuple(flat))
 
     def emit(self, plan: ReshapePlan, site: Site) -> Sequence[Any]:
-        """Each group as one flat dimension; exchanged groups change rows; then the op's own reshape."""
+        """Flattens each group to one dimension, exchanges rows, then reshapes to the result's tile."""
         if plan.rounds:
             value = site.op.operands[0]
             with site.before():
@@ -109,9 +112,9 @@ class ReshapeOp(OpModel[ReshapePlan]):
         return site.keep()
 
 
-def groups_of(source: Sequence[int], target: Sequence[int]) -> list[Group]:
-    """The shortest runs with equal products, major to minor; dimensions of size 1 go with the run before them."""
-    out: list[Group] = []
+def groups_of(source: Sequence[int], target: Sequence[int]) -> list[DimGroup]:
+    """Finds the shortest runs with equal products, major to minor; a dimension of size 1 joins the run before it."""
+    out: list[DimGroup] = []
     i = j = 0
     while i < len(source) or j < len(target):
         left: list[int] = []
@@ -130,14 +133,14 @@ def groups_of(source: Sequence[int], target: Sequence[int]) -> list[Group]:
         while j < len(target) and target[j] == 1:
             right.append(j)
             j += 1
-        out.append(Group(tuple(left), tuple(right)))
+        out.append(DimGroup(tuple(left), tuple(right)))
     return out
 
 
 def exchanged(source: Sequence[int], target: Sequence[int]) -> bool:
-    """Whether a group is better split over its leading dimensions alone, each side in tiles of its own.
+    """Whether a group is better split over its leading dimensions alone, in separate tiles for each side.
 
-    Devices come in even numbers, mostly: an odd number of rows splits over them no other way.
+    Devices come in even numbers, mostly: an odd number of rows splits over them only so.
     """
     left, right = next(iter(n for n in source if n > 1), 1), next(iter(n for n in target if n > 1), 1)
     common = gcd(left, right)
@@ -169,7 +172,7 @@ def _reshape(source: Shape, target: Shape, element: str) -> ReshapeOp:
     return ReshapeOp(rule, tuple(groups), tuple(rows), element)
 
 
-def _exchange(build: RuleBuilder, number: int, group: Group, left: Sequence[int], right: Sequence[int]) -> Rows:
+def _exchange(build: RuleBuilder, number: int, group: DimGroup, left: Sequence[int], right: Sequence[int]) -> Rows:
     first, second = (next(d for d, n in enumerate(side) if n > 1) for side in (left, right))
     common = gcd(left[first], right[second])
     nests = common > 1 and common in (left[first], right[second])

@@ -8,12 +8,12 @@
       ui64[2], where the upper half of the counter starts as the key, or (key, counter, upper half) as ui64[3].
       Example: ui32[8,3] over x=4 has tiles of 6 elements; device 1 begins at element 6, which is in block 1 of 4
       elements, at offset 2. It makes 9 elements from counter + 1 and cuts [2, 8) out of them.
-   b. DEFAULT is taken as PHILOX, which it is on XLA's CPU and GPU clients.
+   b. DEFAULT is treated as PHILOX, which it is on XLA's CPU and GPU clients.
    c. THREE_FRY halves the array, makes one word of each half from one counter, and puts the halves one behind the
       other: a tile's words come from counters of the other half too. Every device makes all bits and keeps its part.
 
-2. rng is no function: each device draws numbers of its own, or the same ones on each tile, as the backend likes. Device
-   0's are taken everywhere: the others add ``nothing`` to them in an all_reduce.
+2. rng is no function: whether devices draw the same numbers depends on the backend. All devices use those of device 0:
+   the others add ``nothing`` to them in an all_reduce.
 
 Nothing is sent for bits. Rows are split along the first dimension longer than 1; along others a device keeps its part
 of the rows that it makes.
@@ -45,13 +45,13 @@ PHILOX = "#stablehlo<rng_algorithm PHILOX>"
 
 @lru_cache(maxsize=256)
 def whole(operands: Shapes, results: Shapes) -> Rule:
-    """No dimension of any operand or result is split; a result is sliced after."""
+    """Builds a rule without splits: every device computes all, and results are sliced afterwards."""
     return RuleBuilder([len(shape) for shape in operands], [len(shape) for shape in results]).build()
 
 
 @dataclass(frozen=True)
 class BitsPlan(LocalPlan):
-    """Case a where ``axes`` split the rows into tiles of ``rows`` rows of ``row`` elements each; () where they do not.
+    """The plan of case a: ``axes`` split the rows into tiles of ``rows`` rows of ``row`` elements; () where none do.
 
     ``count`` elements are a tile, at the front of a block on every device where ``aligned``. ``blocks`` is the number
     of blocks in the whole array.
@@ -117,7 +117,7 @@ def bits(op: Any) -> OpModel[Any]:
 
 @lru_cache(maxsize=256)
 def _bits_model(state: Shape, shape: Shape, width: int, counts: bool) -> Bits:
-    """Rows of the bits, where a device can start at its own."""
+    """Builds the model of the bits: split by rows where each device can start at its own counter."""
     block = 2 if width == 64 else 4
     rows = _rows(shape) if counts else None
     if rows is None:
@@ -129,19 +129,19 @@ def _bits_model(state: Shape, shape: Shape, width: int, counts: bool) -> Bits:
 
 
 def _rows(shape: Shape) -> int | None:
-    """The first dimension longer than 1, whose tiles are runs of the row-major order."""
+    """Finds the first dimension longer than 1, whose tiles are runs of the row-major order."""
     return next((d for d, n in enumerate(shape) if n > 1), None) if 0 not in shape else None
 
 
 def _counts(op: Any) -> bool:
-    """Whether a block of bits is a function of the key and of its number alone, and the state tells them apart."""
+    """Whether a block of bits depends only on the key and on its own number, and the state has the two apart."""
     state = op.operands[0].type
-    said = str(op.attributes["rng_algorithm"])
-    return "THREE_FRY" not in said and str(state.element_type) == "ui64" and state.shape[0] in (2, 3)
+    algorithm = str(op.attributes["rng_algorithm"])
+    return "THREE_FRY" not in algorithm and str(state.element_type) == "ui64" and state.shape[0] in (2, 3)
 
 
 def _generated(state: Any, kind: Any, algorithm: Any) -> tuple[Any, Any]:
-    """The state after, and bits of type ``kind``: XLA's partitioner refuses to make others than unsigned integers."""
+    """Generates the next state, and bits of type ``kind``. XLA's partitioner accepts unsigned integers only."""
     element = kind.element_type
     width = int(element.width)
     unsigned = ir.RankedTensorType.get(list(kind.shape), ir.IntegerType.get_unsigned(width))
@@ -175,7 +175,7 @@ class _Counter:
         return hlo.reshape(_scalar(), cut)
 
     def plus(self, number: Any, like: Any = None) -> Any:
-        """The state whose counter is ``number`` blocks further; of type ``like``, or ui64[3], which loses no carry."""
+        """Advances the counter by ``number`` blocks. The result has type ``like``, or ui64[3], which loses no carry."""
         low = hlo.add(self.low, number)
         carry = hlo.convert(_scalar(), at.compare("LT", low, self.low))
         row = retype(_scalar(), [1])

@@ -26,7 +26,7 @@ bounds.
 
 A single update is a dynamic_slice and a dynamic_update_slice to XLA, which folds that slice with the one that brings a
 tile to a device, at the sum of the positions, and reads elsewhere where the position is out of bounds
-(``dynamic_slice`` tells more). A barrier between the two keeps them apart.
+(see ``dynamic_slice``). A barrier between the two keeps them apart.
 
 Invariant: a window that is not wholly inside of the operand is dropped whole, as XLA does it (JAX's modes are built on
 that). The specification drops only the elements outside; with windows of one element the two agree.
@@ -67,7 +67,7 @@ IDEMPOTENT = ("maximum", "minimum", "and", "or")  # x joined with x is x: an ope
 
 @dataclass(frozen=True, slots=True)
 class UnevenRows:
-    """A dimension of the indices whose tiles of ``tile`` rows end in padding, beyond ``rows`` rows of the whole array.
+    """A dimension of the indices whose tiles of ``tile`` rows end in padding, beyond the array's ``rows`` rows.
 
     ``place``: the dimension in a column of the indices, which has no dimension for the index vector.
     """
@@ -80,7 +80,7 @@ class UnevenRows:
 
 @dataclass(frozen=True)
 class ScatterPlan(LocalPlan):
-    """``once``: sub-axes of the updates, where the operand counts on the devices of part 0 alone.
+    """The plan of a scatter. ``once``: sub-axes of the updates; only devices of part 0 along these keep the operand.
 
     ``columns`` is () where the indices stay as they are.
     """
@@ -94,7 +94,7 @@ class ScatterPlan(LocalPlan):
 
 @dataclass(frozen=True, eq=False)
 class Scatter(OpModel[ScatterPlan]):
-    """``inputs`` operands are scattered into at once; ``from_zeros``: the operand is known to be 0 everywhere."""
+    """A scatter into ``inputs`` operands at once. ``from_zeros``: the operand is known to be 0 everywhere."""
 
     rule: Rule
     dims: IndexedDims
@@ -114,7 +114,7 @@ class Scatter(OpModel[ScatterPlan]):
         return ScatterPlan(split, once=once, barrier=rows == 1, columns=columns, uneven=uneven, margins=margins)
 
     def _may_count_twice(self) -> bool:
-        """Whether the operand joined with itself is the operand."""
+        """Whether combining the operand with itself leaves the operand unchanged."""
         combiner = self.rule.combiner
         return combiner in IDEMPOTENT or (combiner == "add" and self.from_zeros)
 
@@ -124,7 +124,10 @@ class Scatter(OpModel[ScatterPlan]):
         return LocalColumn(size - width, axes, split.operand_tile(0)[dim], width - 1)
 
     def _uneven_rows(self, split: Split) -> tuple[UnevenRows, ...]:
-        """Rows of padding that would be applied as updates. Padding along a batching dimension writes to padding."""
+        """Lists the padded rows that would be applied as updates.
+
+        Padding along a batching dimension writes to padding.
+        """
         sizes, axes = split.operand_shapes[self.inputs], split.operands[self.inputs]
         tile = split.operand_tile(self.inputs)
         sources = [d for d in range(len(sizes)) if d != self.dims.vector_dim]
@@ -156,7 +159,7 @@ class Scatter(OpModel[ScatterPlan]):
             return [without_margins(result, plan.margins) for result in op.results]
 
     def _counted_once(self, parts: Axes, site: Site) -> Any:
-        """The operand on the devices that hold part 0 of the updates, the combiner's identity on all others."""
+        """Keeps the operand on devices with part 0 of the updates; all others start from the combiner's identity."""
         value, combiner = site.op.operands[0], self.rule.combiner
         element = value.type.element_type
         text = at.nothing_text(element) if combiner == "add" else identity_text(combiner, element)
@@ -165,7 +168,7 @@ class Scatter(OpModel[ScatterPlan]):
         return hlo.select(first, value, at.splat(value.type, str(text)))
 
     def _positions(self, plan: ScatterPlan, site: Site) -> list[Any]:
-        """The columns of the indices for this device's tile; out of bounds where nothing may be written."""
+        """Builds the index columns for this device's tile; out of bounds where nothing may be written."""
         columns = at.components(site.op.operands[self.inputs], self.dims.vector_dim)
         rows = _real_rows(plan.uneven, shape_of(columns[0]), plan.split.mesh) if plan.uneven else None
         kind = at.numbers(max(2 * max(self.widths), *(column.bound(plan.split) for column in plan.columns)))
@@ -181,7 +184,7 @@ class Scatter(OpModel[ScatterPlan]):
 
 
 def _real_rows(uneven: Sequence[UnevenRows], shape: Shape, mesh: PrimeMesh) -> Any:
-    """i1 of ``shape``: whether a row of the indices is one of the whole array's."""
+    """Builds an i1 of ``shape``: whether a row of the indices belongs to the whole array rather than to padding."""
     every = None
     for rows in uneven:
         inside = real(shape, rows.place, rows.rows, rows.axes, mesh)
@@ -206,7 +209,10 @@ def _model(
     counted: tuple[tuple[int, int], ...],
     from_zeros: bool,
 ) -> Scatter:
-    """``shapes``: of all operands; ``counted``: pairs of case 4, a dimension of the indices and one of the operand."""
+    """Builds the model.
+
+    ``shapes``: of all operands; ``counted``: pairs of case 4 (dimension of indices, of operand).
+    """
     operand, updates = shapes[0], shapes[inputs + 1]
     walked = dims.walked(len(operand))
     widths = tuple(updates[walked[d]] if d in walked else 1 for d in range(len(operand)))
@@ -230,7 +236,7 @@ class _ScatterRule:
         return self.builder.build(Priority.CONTRACTION, self.combiner, masks=True, in_part=True)
 
     def _rows(self) -> None:
-        """The dimensions that tell the updates apart."""
+        """Lists the dimensions that enumerate the updates. Where they are split, results are partial."""
         build, vector_dim = self.builder, self.dims.vector_dim
         apart = Kind.REDUCTION if self.combiner else Kind.REPLICATED
         for source, target in self.dims.index_walks(len(self.indices), len(self.updates)).items():
@@ -265,7 +271,7 @@ class _ScatterRule:
 
 
 def is_zero(value: Any) -> bool:
-    """Whether ``value`` is known to be 0 everywhere: a constant, or one that is broadcast."""
+    """Whether ``value`` is known to be 0 everywhere: a constant, or a broadcast of one."""
     op = None if isinstance(value.owner, ir.Block) else operation(value.owner)
     if op is not None and op.name == "stablehlo.broadcast_in_dim":
         return is_zero(op.operands[0])

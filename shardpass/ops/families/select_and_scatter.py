@@ -1,4 +1,4 @@
-"""select_and_scatter (the gradient of max pooling): windows that cross a tile's border are looked at on both sides.
+"""select_and_scatter (the gradient of max pooling): devices on both sides of a tile's border process shared windows.
 
 A dimension along which windows slide is split for operand, source and result alike. A device's results come from every
 window that touches its tile: it gets the source of these windows and the operand that they span, scatters into the
@@ -46,35 +46,35 @@ class Touching:
     stride: int
 
     def first(self, count: int) -> Table:
-        """The first window of each position; it begins no later than the tile."""
+        """Returns each position's first window, which begins no later than the tile."""
         tile = tile_of(self.size, count)
         starts = (p * tile for p in range(count))
         return tuple(min(-(-(s - self.window + 1) // self.stride), s // self.stride) for s in starts)
 
     def number(self, count: int) -> int:
-        """Windows that a position looks at."""
+        """Counts the windows that a position processes."""
         tile = tile_of(self.size, count)
         ends = ((p + 1) * tile - 1 for p in range(count))
         return max(e // self.stride - f + 1 for e, f in zip(ends, self.first(count), strict=True))
 
     def span(self, count: int) -> int:
-        """Elements from the first of these windows to the last, and the gap behind it."""
+        """Counts the elements from the start of the first of these windows to the start of the one after the last."""
         return (self.number(count) - 1) * self.stride + max(self.window, self.stride)
 
     def sources(self, count: int) -> Window:
-        """The windows that each position looks at, which are elements of the source."""
+        """Returns the windows that each position processes, which are elements of the source."""
         first, number = self.first(count), self.number(count)
         return Window(first, tuple(f + number for f in first), number)
 
     def elements(self, count: int) -> Window:
-        """The elements of the operand that these windows span."""
+        """Returns the elements of the operand that these windows span."""
         start, span = tuple(f * self.stride for f in self.first(count)), self.span(count)
         return Window(start, tuple(s + span for s in start), span)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SelectAndScatterPlan(LocalPlan):
-    """``halos``, of (operand, windows), are brought; results of ``shape`` are cut along the lines of ``kept``."""
+    """The plan: fetch ``halos``, of (operand, windows); scatter into ``shape``; cut along the lines of ``kept``."""
 
     halos: tuple[tuple[int, Halo], ...]
     shape: Shape
@@ -118,7 +118,7 @@ class SelectAndScatterOp(OpModel[SelectAndScatterPlan]):
 
 
 def adds(op: Any) -> bool:
-    """Whether the scatter is a sum."""
+    """Whether the scatter combiner is a sum."""
     block = op.regions[1].blocks[0]
     body = [operation(inner) for inner in block.operations]
     return (

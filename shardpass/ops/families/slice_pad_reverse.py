@@ -42,7 +42,7 @@ class Thinned:
 
 @dataclass(frozen=True, kw_only=True)
 class SlicePlan(LocalPlan):
-    """``halos`` are brought in this order; the op then slices from ``starts`` to ``limits`` by ``strides``."""
+    """The plan of a slice: fetch ``halos`` in order, then slice from ``starts`` to ``limits`` by ``strides``."""
 
     halos: tuple[Thinned, ...]
     starts: Shape
@@ -61,7 +61,7 @@ class SliceOp(OpModel[SlicePlan]):
     element: str
 
     def plan(self, split: Split) -> SlicePlan:
-        """The window of a result's tile is brought, then cut with the same stride."""
+        """Plans a halo that is the window of the result's tile; the same stride then cuts that window."""
         dims, shape = split.operands[0], list(split.operand_tile(0))
         strides, halos = list(self.strides), []
         for reach in split_reaches(self.reaches, 0, split):
@@ -123,7 +123,7 @@ def _slice(source: Shape, target: Shape, starts: Shape, limits: Shape, strides: 
 
 
 def _thinned(reach: Reach, count: int) -> Reach:
-    """``reach`` on the elements that each tile keeps when it takes the stride itself, where all tiles take it alike."""
+    """Restates ``reach`` for tiles that apply the stride before the exchange, where all tiles apply it alike."""
     if reach.step == 1 or tile_of(reach.size, count) % reach.step:
         return reach
     first, phase = divmod(reach.first, reach.step)
@@ -141,7 +141,7 @@ PADDING = ("edge_padding_low", "edge_padding_high", "interior_padding")
 
 @dataclass(frozen=True, kw_only=True)
 class PadPlan(LocalPlan):
-    """``halos`` are brought; the op pads to ``shape``; then each device cuts its part along the lines of ``cuts``."""
+    """The plan of a pad: fetch ``halos``, pad to ``shape``, then cut each device's part along the lines of ``cuts``."""
 
     halos: tuple[Halo, ...]
     low: Shape
@@ -162,7 +162,7 @@ class PadOp(OpModel[PadPlan]):
     element: str
 
     def plan(self, split: Split) -> PadPlan:
-        """The window of a result's tile, the padding value outside of the array; interior padding stays to the op.
+        """Plans halos filled with the padding value outside of the array; the op itself does interior padding.
 
         Where tiles begin at different places between two elements, the op pads one step more and the device cuts its
         part.
@@ -236,7 +236,7 @@ def _pad(source: Shape, target: Shape, low: Shape, high: Shape, interior: Shape,
 
 @dataclass(frozen=True, kw_only=True)
 class ReversePlan(LocalPlan):
-    """Every device turns its tile round; then tiles change places in ``rounds``, one dimension after the other."""
+    """The plan of a reverse: devices reverse their tiles, then exchange them in ``rounds``, dimension by dimension."""
 
     rounds: tuple[Rounds, ...]
 

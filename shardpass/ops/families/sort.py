@@ -55,7 +55,7 @@ def _sort_model(shape: Shape, count: int, along: int) -> Pointwise:
 
 @dataclass(frozen=True)
 class TopKPlan(LocalPlan):
-    """``over`` splits the ordered dimension; ``kept`` candidates of each row come from a device."""
+    """The plan of a top_k: ``over`` splits the ordered dimension; a device sends ``kept`` candidates of each row."""
 
     over: Axes = ()
     kept: int = 0
@@ -76,7 +76,7 @@ class TopK(OpModel[TopKPlan]):
         return TopKPlan(split, tuple(gathers), axes, kept)
 
     def emit(self, plan: TopKPlan, site: Site) -> Sequence[Any]:
-        """The op becomes the choice among the candidates."""
+        """Selects the best k among the gathered candidates."""
         op, split = site.op, plan.split
         check_range(split.operand_shapes[0][-1] - 1, op.results[1].type.element_type)
         if not plan.over:
@@ -94,7 +94,7 @@ class TopK(OpModel[TopKPlan]):
 
     @staticmethod
     def _in_array(places: Any, plan: TopKPlan, site: Site) -> Any:
-        """Positions in the tile as positions in the array, of the same type: only those of padding may wrap."""
+        """Converts positions in the tile to positions in the array; in their type only those of padding may wrap."""
         tile = site.split.operand_tile(0)[-1]
         wide = at.numbers(site.split.mesh.count(plan.over) * tile)
         start = site.start(plan.over, tile, wide)
@@ -117,7 +117,7 @@ def _best(value: Any, k: int) -> tuple[Any, Any]:
 
 
 def _side_by_side(parts: Any) -> Any:
-    """[parts, *rows, kept] -> [*rows, parts * kept]."""
+    """Reshapes [parts, *rows, kept] to [*rows, parts * kept]."""
     n, *rows, kept = shape_of(parts)
     order = [*range(1, len(rows) + 1), 0, len(rows) + 1]
     turned = hlo.transpose(parts, i64_array(order))
@@ -125,7 +125,7 @@ def _side_by_side(parts: Any) -> Any:
 
 
 def _looked_up(table: Any, places: Any, rows: Shape) -> Any:
-    """``table[*row, places[*row, j]]``: a gather whose rows are batching dimensions."""
+    """Builds ``table[*row, places[*row, j]]``, a gather whose rows are batching dimensions."""
     rank = len(rows)
     batching = list(range(rank))
     numbers = hlo.GatherDimensionNumbers.get([], [rank], batching, batching, [rank], rank + 1)
@@ -144,7 +144,10 @@ def top_k(op: Any) -> OpModel[Any]:
 
 @lru_cache(maxsize=1024)
 def _top_k_model(shape: Shape, k: int, element: str, has_least: bool) -> TopK:
-    """The last dimension is the ordered one. ``has_least``: padding can be made to lose."""
+    """Builds the model; the last dimension is ordered.
+
+    ``has_least``: the type has a least element to fill padding with.
+    """
     last = len(shape) - 1
     build = RuleBuilder([len(shape)], [len(shape)] * 2)
     for dim, size in enumerate(shape[:last]):
@@ -160,7 +163,7 @@ def _top_k_model(shape: Shape, k: int, element: str, has_least: bool) -> TopK:
 
 
 def least_text(element: Any) -> str:
-    """The element that is below or equal to every other, as MLIR writes it; "" where it is not known."""
+    """Returns the least element of the type, as MLIR writes it; "" where it is not known."""
     if isinstance(element, ir.IntegerType):
         return str(identity_text("maximum", element)) if element.width > 1 else ""
     return {"f64": "0x" + 16 * "F", "f32": "0x" + 8 * "F", "f16": "0xFFFF", "bf16": "0xFFFF"}.get(str(element), "")

@@ -1,4 +1,4 @@
-"""Updates of a window at a known place, written as a pad before propagation: what a stencil's border asks for.
+"""Updates of a window at a constant place, rewritten as a pad before propagation: the border update of a stencil.
 
 Problem. ``x.at[1:-1].set(u)`` is how JAX's users keep the border of a grid. It lowers to a scatter or a
 dynamic_update_slice, whose update is needed whole along a dimension that it cuts: on 8 devices each would receive
@@ -37,7 +37,7 @@ _COMBINE = {"add": hlo.add, "multiply": hlo.multiply, "maximum": hlo.maximum, "m
 
 
 def updated_slice(op: Any) -> list[Any] | None:
-    """Case 1, of a dynamic_update_slice."""
+    """Expands a dynamic_update_slice by case 1."""
     target, update, *positions = op.operands
     known = [known_integers(position) for position in positions]
     if any(position is None for position in known) or not _worthwhile(target, update):
@@ -48,7 +48,7 @@ def updated_slice(op: Any) -> list[Any] | None:
 
 
 def scattered(op: Any) -> list[Any] | None:
-    """Cases 1 and 2, of a scatter."""
+    """Expands a scatter by case 1 or 2."""
     if len(op.operands) != 3:
         return None
     target, indices, update = op.operands
@@ -66,7 +66,7 @@ def scattered(op: Any) -> list[Any] | None:
 
 
 def _worthwhile(target: Any, update: Any) -> bool:
-    """Of one element type, too: the body of a scatter may take updates of a narrower one, a pad takes no two."""
+    """Whether the update is large enough, and of the target's element type, as a pad requires."""
     shape = shape_of(target)
     if target.type.element_type != update.type.element_type:
         return False
@@ -74,14 +74,14 @@ def _worthwhile(target: Any, update: Any) -> bool:
 
 
 def _window(op: Any, target: Any, update: Any) -> tuple[int, ...]:
-    """The shape of the window, as a part of the target."""
+    """Returns the shape of the window, with all dimensions of the target."""
     dims, sizes = IndexedDims.of_scatter(op), shape_of(update)
     walked = dims.walked(len(shape_of(target)))
     return tuple(sizes[walked[d]] if d in walked else 1 for d in range(len(shape_of(target))))
 
 
 def _starts(op: Any, target: Any, indices: Any, update: Any) -> list[int] | None:
-    """Where the only window begins, inside of the target; None where there are others, or it is not known."""
+    """Returns where the single window begins, inside of the target; None for several windows or an unknown place."""
     dims = IndexedDims.of_scatter(op)
     known = known_integers(indices)
     if known is None or known.size != len(dims.index_map) or dims.operand_batching:
@@ -94,7 +94,7 @@ def _starts(op: Any, target: Any, indices: Any, update: Any) -> list[int] | None
 
 
 def _overwrites(op: Any) -> bool:
-    """Whether the body returns the update."""
+    """Whether the body returns the update unchanged."""
     block = op.regions[0].blocks[0]
     (*body, end) = block.operations
     return not body and end.operands[0] == block.arguments[1]

@@ -1,6 +1,6 @@
 """Solves, and products with a factored matrix: split on batch dimensions and on the right-hand sides.
 
-The factor (a triangle, three diagonals, reflectors) is taken whole. Each right-hand side is worked on by itself: a
+The factor (a triangle, three diagonals, reflectors) is replicated. Each right-hand side is solved by itself: a
 column of the other matrix where the factor stands on its left, a row where it stands on its right. What JAX calls for
 them on CPU and GPU is named here; without that, a call's batch dimensions alone are known (``custom_call.leading``).
 """
@@ -19,7 +19,7 @@ from shardpass.ops.splits.factors import Kind, Rule, RuleBuilder
 
 
 def columns(op: Any, place: int, left: bool) -> Rule | None:
-    """The right-hand sides are operand ``place``; ``left``: of the factor's side.
+    """Builds the rule. Operand ``place`` holds the right-hand sides; ``left``: the factor multiplies from the left.
 
     What is solved has their shape: the result of that number, or the only one. Every other operand and result has the
     same batch dimensions first, and no right-hand sides. None where that is not so.
@@ -51,8 +51,8 @@ def _call(rule: Rule | None) -> OpModel[Any] | None:
     return None if rule is None else LocalCall(rule)
 
 
-def _said(op: Any, name: str) -> Any:
-    """An attribute of a typed FFI call: beside its others as JAX writes it, else in StableHLO's own place."""
+def _attribute(op: Any, name: str) -> Any:
+    """Reads an attribute of a typed FFI call, which JAX writes beside the call's others, StableHLO elsewhere."""
     for key in ("mhlo.backend_config", "backend_config"):
         if key in op.attributes and isinstance(op.attributes[key], ir.DictAttr):
             return entries(op.attributes[key]).get(name)
@@ -60,19 +60,19 @@ def _said(op: Any, name: str) -> Any:
 
 
 def trsm(op: Any) -> OpModel[Any] | None:
-    """Triangular: the factor, the right-hand sides. The side is LAPACK's letter."""
-    side = _said(op, "side")
+    """Reads a triangular solve: the factor, the right-hand sides. The side is LAPACK's letter."""
+    side = _attribute(op, "side")
     return None if side is None else _call(columns(op, 1, chr(ir.IntegerAttr(side).value) == "L"))
 
 
 def gtsv(op: Any) -> OpModel[Any] | None:
-    """Tridiagonal: three diagonals, the right-hand sides."""
+    """Reads a tridiagonal solve: three diagonals, the right-hand sides."""
     return _call(columns(op, 3, True))
 
 
 def ormqr(op: Any) -> OpModel[Any] | None:
-    """A product with Q: its reflectors, their factors, the matrix that is multiplied."""
-    left = _said(op, "left")
+    """Reads a product with Q: its reflectors, their factors, the matrix that is multiplied."""
+    left = _attribute(op, "left")
     return None if left is None else _call(columns(op, 2, ir.BoolAttr(left).value))
 
 

@@ -1,4 +1,4 @@
-"""Ops that say in one word what others say in several: written out before propagation, and split as those are.
+"""Shorthand ops, expanded into others before propagation, and split as those are.
 
 * Ops that StableHLO no longer specifies, but that its parser takes: broadcast, dot, torch_index_select.
 * CHLO's binary ops that stretch their operands: a broadcast_in_dim of each operand, then the op itself. Dimensions of
@@ -25,13 +25,13 @@ STRETCHING_CHLO = "next_after polygamma zeta"
 
 
 def broadcast(op: Any) -> list[Any]:
-    """New dimensions before the operand's own."""
+    """Expands to broadcast_in_dim: new dimensions come before the operand's own."""
     kind, rank = op.results[0].type, len(shape_of(op.operands[0]))
     return [hlo.broadcast_in_dim(kind, op.operands[0], i64_array(range(kind.rank - rank, kind.rank)))]
 
 
 def dot(op: Any) -> list[Any]:
-    """Vectors and matrices: the left operand's last dimension with the right one's first."""
+    """Expands to dot_general: contracts the left operand's last dimension with the right operand's first."""
     left = len(shape_of(op.operands[0])) - 1
     numbers = hlo.DotDimensionNumbers.get([], [], [left], [0])
     made = hlo.dot_general(op.results[0].type, *op.operands, numbers)
@@ -41,7 +41,7 @@ def dot(op: Any) -> list[Any]:
 
 
 def torch_index_select(op: Any) -> list[Any]:
-    """A gather of one element along ``dim``; the first ``batch_dims`` dimensions go together. Raises ValueError."""
+    """Expands to a gather of single elements along ``dim``; with ``batch_dims`` batch dimensions. Raises ValueError."""
     dim, batch = (int(ir.IntegerAttr(op.attributes[name]).value) for name in ("dim", "batch_dims"))
     operand, index = (shape_of(value) for value in op.operands)
     if not 0 <= batch <= min(dim, len(index)) or dim >= len(operand):
@@ -60,11 +60,11 @@ def constant(op: Any) -> list[Any]:
 
 
 def stretched(op: Any) -> list[Any]:
-    """The op of the same name, without ``broadcast_``, on operands of the result's shape."""
+    """Expands to the op without ``broadcast_`` in its name, on operands of the result's shape."""
     name = op.name.removeprefix("chlo.broadcast_")
     shape = shape_of(op.results[0])
-    said = ints(op.attributes["broadcast_dimensions"]) if "broadcast_dimensions" in op.attributes else None
-    operands = [_stretch(value, shape, said) for value in op.operands]
+    places = ints(op.attributes["broadcast_dimensions"]) if "broadcast_dimensions" in op.attributes else None
+    operands = [_stretch(value, shape, places) for value in op.operands]
     if name == "compare":
         return [_compare(op, operands)]
     full = f"chlo.{name}" if name in STRETCHING_CHLO.split() else f"stablehlo.{name}"
@@ -72,7 +72,7 @@ def stretched(op: Any) -> list[Any]:
 
 
 def _compare(op: Any, operands: list[Any]) -> Any:
-    """CHLO's attributes have the words of StableHLO's: ``#chlo<comparison_direction LT>``."""
+    """Converts CHLO's comparison attributes, ``#chlo<comparison_direction LT>``, to StableHLO's words."""
     direction = enum_word(op.attributes["comparison_direction"])
     kind = None
     if "compare_type" in op.attributes:
@@ -80,12 +80,12 @@ def _compare(op: Any, operands: list[Any]) -> Any:
     return hlo.compare(*operands, hlo.ComparisonDirectionAttr.get(direction), compare_type=kind)
 
 
-def _stretch(value: Any, shape: tuple[int, ...], said: tuple[int, ...] | None) -> Any:
+def _stretch(value: Any, shape: tuple[int, ...], explicit: tuple[int, ...] | None) -> Any:
     own = shape_of(value)
     if own == shape:
         return value
     lower = len(own) < len(shape)
-    places = said if said is not None and lower else range(len(shape) - len(own), len(shape))
+    places = explicit if explicit is not None and lower else range(len(shape) - len(own), len(shape))
     return hlo.broadcast_in_dim(retype(value.type, shape), value, i64_array(places))
 
 

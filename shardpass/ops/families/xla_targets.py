@@ -1,4 +1,4 @@
-"""Targets of custom calls that JAX and XLA give a meaning of their own.
+"""Targets of custom calls that JAX and XLA define.
 
 1. Annotations: the result is the operand, and the call says where or how it lies in memory. Any split passes through:
    ``@LayoutConstraint`` (``jax.experimental.layout``), ``@annotate_device_placement`` (``jax.device_put`` to a kind of
@@ -6,7 +6,7 @@
    a note on each tile is what it means on tiles.
 2. ``@mhlo.topk``, the form in which StableHLO's older artefacts hold ``chlo.top_k``, is split as that op is.
 3. ``@TopK`` (XLA's own name) and ``@ApproxTopK`` (``jax.lax.approx_max_k``): rows are a batch, and the dimension that
-   is ordered is taken whole, since an approximate choice among candidates would be another one.
+   is ordered is replicated, since an approximate choice among candidates would differ from XLA's.
 
 ``@ApproxTopK`` names the ordered dimension in its configuration; it takes n arrays of one shape, then n starting
 scalars, and returns n arrays that are shorter along that dimension.
@@ -29,7 +29,7 @@ CONFIG = "mhlo.backend_config"
 
 
 def annotation(op: Any) -> OpModel[Any] | None:
-    """Every dimension of the one operand is that of the one result."""
+    """Maps every dimension of the only operand to that of the only result."""
     if len(op.operands) != 1 or len(op.results) != 1 or not is_ranked(op.results[0]):
         return None
     shape = shape_of(op.results[0])
@@ -44,30 +44,30 @@ def annotation(op: Any) -> OpModel[Any] | None:
 
 
 def portable_top_k(op: Any) -> OpModel[Any] | None:
-    """As ``chlo.top_k``, which is the greatest elements; of the least, by rows."""
+    """Reads the call as ``chlo.top_k`` where it selects the greatest elements; as a batch of rows where the least."""
     if "mhlo.attributes" not in op.attributes or len(op.operands) != 1 or len(op.results) != 2:
         return None
-    said = ir.DictAttr(op.attributes["mhlo.attributes"])
-    greatest = "largest" in said and bool(ir.BoolAttr(said["largest"]).value)
+    attributes = ir.DictAttr(op.attributes["mhlo.attributes"])
+    greatest = "largest" in attributes and bool(ir.BoolAttr(attributes["largest"]).value)
     rows = by_rows(op)
     fits = rows is not None and all(map(shape_of, (*op.operands, *op.results)))
     return top_k(op) if greatest and fits else rows
 
 
 def by_rows(op: Any) -> OpModel[Any] | None:
-    """The last dimension is the ordered one."""
+    """Makes all dimensions but the last, ordered one a batch."""
     return _beside(op, len(shape_of(op.operands[0])) - 1) if len(op.operands) else None
 
 
 def approximate_top_k(op: Any) -> OpModel[Any] | None:
     if CONFIG not in op.attributes or not isinstance(op.attributes[CONFIG], ir.DictAttr):
         return None
-    said = ir.DictAttr(op.attributes[CONFIG])
-    return _beside(op, int(ir.IntegerAttr(said["reduction_dim"]).value)) if "reduction_dim" in said else None
+    config = ir.DictAttr(op.attributes[CONFIG])
+    return _beside(op, int(ir.IntegerAttr(config["reduction_dim"]).value)) if "reduction_dim" in config else None
 
 
 def _beside(op: Any, along: int) -> OpModel[Any] | None:
-    """All dimensions but ``along`` are parallel, in every operand and result that is no scalar.
+    """Makes all dimensions but ``along`` parallel in every operand and result that is no scalar.
 
     None where the arrays are not of one shape but for that dimension.
     """

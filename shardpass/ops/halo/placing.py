@@ -1,9 +1,9 @@
-"""The boxes of an exchange put together: in which order, where, and which of them must be masked.
+"""Assembly of an exchange's boxes: their order and places, and which of them must be masked.
 
 Problem: every position has the boxes of all rounds, its own runs and those that it received, and wants a window of
 them. A box is as long as the longest run of its round; the elements of a box beyond the run of a position are rubbish
 there, and must not cover a run that lies there already. Invariant: the runs of one position never overlap
-(``transfers``: no element is held twice).
+(``transfers``: every element has one owner).
 
 Cases:
 
@@ -30,7 +30,10 @@ from shardpass.ops.halo.transfers import Exchange, Round, Table
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """``take`` by sender and ``put`` by receiver; positions without a run have the number of the others."""
+    """A box.
+
+    ``take`` is by sender, ``put`` by receiver; positions without a run use the number that the others have.
+    """
 
     round: Round
     take: Table
@@ -40,14 +43,14 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """The boxes in the order in which they are put."""
+    """The boxes, in the order in which they are written."""
 
     boxes: tuple[Box, ...]
     length: int  # of the array that they are put into
 
     @property
     def aligned(self) -> bool:
-        """Whether the boxes are a concatenation, perhaps with gaps."""
+        """Whether the window is a concatenation of the boxes, perhaps with gaps."""
         end = 0
         for box in self.boxes:
             if len(set(box.put)) > 1 or box.put[0] < end:
@@ -58,7 +61,7 @@ class Placement:
 
 @lru_cache(maxsize=4096)
 def placed(plan: Exchange, width: int) -> Placement:
-    """How the boxes of ``plan`` make a window of ``width`` elements."""
+    """Arranges the boxes of ``plan`` into a window of ``width`` elements."""
     rounds = sorted((*plan.kept, *plan.rounds), key=lambda r: r.place)
     puts = [_agreed(r.put, [p for p, extent in enumerate(r.extent) if extent]) for r in rounds]
     boxes = []
@@ -74,9 +77,9 @@ def placed(plan: Exchange, width: int) -> Placement:
 
 
 def _agreed(table: Table, matter: Sequence[int]) -> Table:
-    """``table`` with one number everywhere, if the entries that matter are one."""
-    found = {table[p] for p in matter}
-    return table if len(found) != 1 else (found.pop(),) * len(table)
+    """Returns a constant table if all entries that ``matter`` are equal, else ``table``."""
+    entries = {table[p] for p in matter}
+    return table if len(entries) != 1 else (entries.pop(),) * len(table)
 
 
 def _meet(a: tuple[int, int], b: tuple[int, int]) -> bool:

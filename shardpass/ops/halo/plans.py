@@ -1,9 +1,9 @@
-"""How the windows of a split dimension are brought: decided, with the bytes of every collective, without MLIR.
+"""Plans how the windows of a split dimension are fetched, with the bytes of every collective, without MLIR.
 
 Problem: each position of a split dimension has a tile and needs a window of the whole (``reach``). Source: the halo
-exchange of stencil codes and of GSPMD (Xu et al. 2021, section 4.3.1), of which way 1 is the usual form.
+exchange of stencil codes and of GSPMD (Xu et al. 2021, section 4.3.1), of which strategy 1 is the usual form.
 
-A window is brought in one of three ways; the cheapest on the machine of the split is taken, the first among equals.
+A window is fetched by one of three strategies; the cheapest on the machine of the split wins, the first among equals.
 Example: 16 elements on 4 positions, tiles of 4.
 
 1. ``BESIDE``: strips of the neighbours' tiles are laid beside the own tile, one ``collective_permute`` for each
@@ -41,8 +41,8 @@ from shardpass.ops.splits.factors import Axes
 from shardpass.ops.splits.lattices import axes_over
 
 
-class Way(enum.Enum):
-    """How a window is brought; see the module's text."""
+class Strategy(enum.Enum):
+    """How a window is fetched; see the module's docstring."""
 
     BESIDE = "beside"
     ROUNDS = "rounds"
@@ -51,9 +51,9 @@ class Way(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The way that was chosen, and the plans of the first two ways."""
+    """The chosen strategy, and the plans of the first two strategies."""
 
-    way: Way
+    strategy: Strategy
     layout: Layout
     exchange: Exchange
 
@@ -95,7 +95,7 @@ class Halo:
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """Each device pads its elements by ``low``, ``high`` and ``interior``, and takes ``width`` from ``start[p]`` on."""
+    """Padding of each device's elements by ``low``, ``high``, ``interior``; then ``width`` from ``start[p]`` on."""
 
     low: int
     high: int
@@ -106,7 +106,7 @@ class Fit:
 
 @dataclass(frozen=True, slots=True)
 class Slide:
-    """A halo for an op that slides windows along a dimension; ``padding`` and ``dilation`` are left to that op.
+    """A halo for an op that slides windows along a dimension; the op keeps ``padding`` and ``dilation``.
 
     ``fit``: where windows begin at different places between two elements of a dilated dimension, no padding is the same
     for all devices. Each then pads, dilates and cuts by itself, and nothing is left to the op.
@@ -120,7 +120,7 @@ class Slide:
 
 @dataclass(frozen=True, slots=True)
 class Rounds:
-    """``exchange`` carried out along ``line``; the array that it makes is ``width`` elements long."""
+    """An ``exchange`` along ``line`` that yields ``width`` elements."""
 
     line: Line
     exchange: Exchange
@@ -129,21 +129,21 @@ class Rounds:
 
 
 def plan_halo(line: Line, shape: Sequence[int], element: ElementType, size: int, window: Window) -> Halo:
-    """The windows of an array of ``size`` elements along ``line``; ``shape``: of the tile that is extended."""
+    """Plans the windows of an array of ``size`` elements along ``line``; ``shape``: of the tile that is extended."""
     cross = _cross(shape, line.dim)
     if window.width == 0 or shape[line.dim] == 0 or cross == 0:
         return Halo(line, size, window, None, ())
     choice = choose(size, line, window, element.bytes(cross))
-    if choice.way is Way.GATHER:
-        found: tuple[Collective, ...] = (gather(line, element, tile_of(size, line.count) * cross),)
+    if choice.strategy is Strategy.GATHER:
+        collectives: tuple[Collective, ...] = (gather(line, element, tile_of(size, line.count) * cross),)
     else:
-        parts = choice.layout.shipments if choice.way is Way.BESIDE else choice.exchange.rounds
-        found = tuple(_permute(line, element.bytes(part.size * cross), part.source) for part in parts)
-    return Halo(line, size, window, choice, found)
+        parts = choice.layout.shipments if choice.strategy is Strategy.BESIDE else choice.exchange.rounds
+        collectives = tuple(_permute(line, element.bytes(part.size * cross), part.source) for part in parts)
+    return Halo(line, size, window, choice, collectives)
 
 
 def plan_slide(line: Line, shape: Sequence[int], element: ElementType, reach: Reach) -> Slide:
-    """The windows of ``reach`` along ``line``, and the padding that is left to the op; ``shape``: of its tile."""
+    """Plans the windows of ``reach`` along ``line``, and the padding that the op keeps; ``shape``: of its tile."""
     window, phase = reach.elements(line.count)
     halo = plan_halo(line, shape, element, reach.size, window)
     width, spans = reach.width(line.count), (window.width - 1) * reach.dilation + 1
@@ -156,23 +156,23 @@ def plan_slide(line: Line, shape: Sequence[int], element: ElementType, reach: Re
 
 
 def plan_rounds(line: Line, shape: Sequence[int], element: ElementType, exchange: Exchange, width: int) -> Rounds:
-    """``exchange`` along ``line``, of a tile of ``shape``."""
+    """Plans ``exchange`` along ``line``, of a tile of ``shape``."""
     cross = _cross(shape, line.dim)
     if cross == 0:
         return Rounds(line, Exchange((), ()), width, ())
-    found = tuple(_permute(line, element.bytes(part.size * cross), part.source) for part in exchange.rounds)
-    return Rounds(line, exchange, width, found)
+    permutes = tuple(_permute(line, element.bytes(part.size * cross), part.source) for part in exchange.rounds)
+    return Rounds(line, exchange, width, permutes)
 
 
 def gather(line: Line, element: ElementType, elements: int) -> Collective:
-    """The all_gather of ``elements`` elements of each position."""
+    """Describes the all_gather of ``elements`` elements of each position."""
     moved = bytes_received(ALL_GATHER, element.bytes(line.count * elements), line.count)
     return Collective(ALL_GATHER, line.axes, moved, line.cause)
 
 
 @lru_cache(maxsize=4096)
 def choose(size: int, line: Line, window: Window, cross_bytes: int) -> Choice:
-    """The cheapest way to bring ``window``; an element of the dimension has ``cross_bytes``."""
+    """Chooses the cheapest strategy for ``window``; an element of the dimension has ``cross_bytes``."""
     count, machine = line.count, line.machine
     layout, exchange = beside(size, count, window), plan_exchange((tiles(size, count),), window)
 
@@ -181,9 +181,9 @@ def choose(size: int, line: Line, window: Window, cross_bytes: int) -> Choice:
 
     whole = count * tile_of(size, count) * cross_bytes
     priced = [
-        (permutes(part.size for part in layout.shipments), Way.BESIDE),
-        (permutes(part.size for part in exchange.rounds), Way.ROUNDS),
-        (machine.seconds(cost.Collective(ALL_GATHER, line.along, whole)), Way.GATHER),
+        (permutes(part.size for part in layout.shipments), Strategy.BESIDE),
+        (permutes(part.size for part in exchange.rounds), Strategy.ROUNDS),
+        (machine.seconds(cost.Collective(ALL_GATHER, line.along, whole)), Strategy.GATHER),
     ]
     return Choice(min(priced, key=lambda one: one[0])[1], layout, exchange)
 
@@ -197,5 +197,5 @@ def _permute(line: Line, received: int, source: Table) -> Collective:
 
 
 def _cross(shape: Sequence[int], dim: int) -> int:
-    """Elements of a tile for each index along ``dim``."""
+    """Counts the elements of a tile for each index along ``dim``."""
     return prod(n for d, n in enumerate(shape) if d != dim)

@@ -52,20 +52,20 @@ class Reach:
     strict: bool = False
 
     def width(self, count: int) -> int:
-        """Coordinates that a tile of results spans; none where there are no results."""
+        """Counts the coordinates that a tile of results spans; 0 where there are no results."""
         tile = tile_of(self.results, count)
         return (tile - 1) * self.step + self.span if tile else 0
 
     def window(self, count: int) -> Window:
-        """The coordinates that each of ``count`` positions needs."""
+        """Returns the coordinates that each of ``count`` positions needs."""
         return _window(self, count)
 
     def elements(self, count: int) -> tuple[Window, Table]:
-        """The operand's elements in each window, and their phase: how far into the window the first of them lies."""
+        """Returns the operand's elements in each window, and their phase: the first element's offset in the window."""
         return _elements(self, count)
 
     def drifts(self, count: int) -> bool:
-        """Whether windows lie differently to the tiles of their positions (case 2)."""
+        """Whether windows lie differently relative to their tiles (case 2)."""
         tile = tile_of(self.size, count)
         return len({start - p * tile for p, start in enumerate(self.elements(count)[0].start)}) > 1
 
@@ -97,16 +97,16 @@ def _elements(reach: Reach, count: int) -> tuple[Window, Table]:
 
 
 def split_reaches(reaches: Sequence[Reach], operand: int, split: Split) -> list[Reach]:
-    """The reaches of ``operand`` along dimensions that ``split`` splits, in the order in which windows are brought.
+    """Lists the reaches of ``operand`` along split dimensions, in the order in which windows are fetched.
 
     Dimensions whose windows drift come last: there each device cuts a part of its own, which is then made for the op
     alone, and not sent on in the halos of other dimensions.
     """
     dims = split.operands[operand]
-    found = [r for r in reaches if r.operand == operand and dims[r.dim]]
-    return sorted(found, key=lambda r: (r.drifts(split.mesh.count(dims[r.dim])), r.dim))
+    split_reach = [r for r in reaches if r.operand == operand and dims[r.dim]]
+    return sorted(split_reach, key=lambda r: (r.drifts(split.mesh.count(dims[r.dim])), r.dim))
 
 
 def windowed_factor(build: RuleBuilder, *sizes: int, kind: Kind = Kind.PARALLEL, full: int = 0) -> int:
-    """One factor for dimensions of different sizes, each of which splits into tiles of its own."""
+    """Adds a factor for dimensions of different sizes, each of which is split into separate tiles."""
     return build.factor(max(sizes), kind, elastic=len(set(sizes)) > 1, full=full)

@@ -1,4 +1,4 @@
-"""Rounds of permutes, built box by box, each at the place that ``placing`` found for it."""
+"""Builds rounds of permutes, box by box, each at its place in ``placing``."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from shardpass.ops.tiles.positions import compare, numbers, spread
 
 
 def exchange_rounds(site: Site, value: Any, rounds: Rounds) -> Any:
-    """``value`` after ``rounds``; where no position means an element, it may be anything."""
+    """Runs ``rounds`` on ``value``; elements that no position asked for are arbitrary."""
     return run_exchange(Along(site, rounds.line), value, rounds.exchange, rounds.width)
 
 
 def run_exchange(along: Along, value: Any, plan: Exchange, width: int) -> Any:
-    """``width`` elements along the dimension, those that ``plan`` brings; the others may be anything."""
+    """Builds the ``width`` elements that ``plan`` fetches along the dimension; any others are arbitrary."""
     placement, dim = placed(plan, width), along.line.dim
     if not placement.boxes:
         return along.zeros(value, width)
@@ -33,13 +33,13 @@ def run_exchange(along: Along, value: Any, plan: Exchange, width: int) -> Any:
     first, *others = placement.boxes
     if len(set(first.put)) == 1:
         left = placement.length - first.put[0] - first.round.size
-        found = grow(_box(along, value, first), dim, first.put[0], left)
+        window = grow(_box(along, value, first), dim, first.put[0], left)
     else:
         empty = along.zeros(value, placement.length)
-        found = put_at(empty, _box(along, value, first), dim, along.number(first.put))
+        window = put_at(empty, _box(along, value, first), dim, along.number(first.put))
     for box in others:
-        found = _add(along, found, _box(along, value, box), box)
-    return along.cut(found, 0, width)
+        window = _add(along, window, _box(along, value, box), box)
+    return along.cut(window, 0, width)
 
 
 def _aligned(along: Along, value: Any, placement: Placement) -> Any:
@@ -55,9 +55,9 @@ def _aligned(along: Along, value: Any, placement: Placement) -> Any:
 
 
 def _box(along: Along, value: Any, box: Box) -> Any:
-    taken = along.taken(value, box.take, box.round.size)
+    run = along.slice_at(value, box.take, box.round.size)
     source = box.round.source
-    return along.permute(taken, source) if any(q not in (p, -1) for p, q in enumerate(source)) else taken
+    return along.permute(run, source) if any(q not in (p, -1) for p, q in enumerate(source)) else run
 
 
 def _add(along: Along, target: Any, value: Any, box: Box) -> Any:

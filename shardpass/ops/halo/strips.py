@@ -1,4 +1,4 @@
-"""Windows that lie near their tiles, served by strips of the neighbours' tiles side by side: planned, without MLIR.
+"""Windows near their tiles, fetched as strips of the neighbours' tiles: planned, without MLIR.
 
 Problem: the window of every position lies near its own tile, with the same strips of other tiles around it. Source:
 the halo exchange of stencil codes. Every position lays the same strips beside its tile, in the order of the array, and
@@ -70,18 +70,18 @@ class Layout:
 
     @property
     def length(self) -> int:
-        """Elements that must lie there for every position's window to lie within."""
+        """Elements that the strips must span so that every position's window lies within."""
         return max(self.offsets) + self.width
 
     @property
     def shared(self) -> bool:
-        """Whether some permute serves two distances, and brings something also where a strip has no sender."""
+        """Whether some permute serves two distances, and fetches elements also where a strip has no sender."""
         return any(len(s.strips) > 1 for s in self.shipments)
 
 
 @lru_cache(maxsize=4096)
 def beside(size: int, count: int, window: Window) -> Layout:
-    """The layout that serves ``window`` over the ceil tiles of an array of ``size`` elements."""
+    """Plans the layout that serves ``window`` over the ceil tiles of an array of ``size`` elements."""
     tile = tile_of(size, count)
     relative = [start - p * tile for p, start in enumerate(window.start)]
     needy = [p for p in range(count) if window.stop[p] > window.start[p]]
@@ -97,7 +97,7 @@ def beside(size: int, count: int, window: Window) -> Layout:
 
 
 def _strips(low: int, high: int, tile: int, count: int) -> list[Strip]:
-    """From ``low`` to ``high``; beyond the tiles of all positions lies one strip at each side, which nobody sends."""
+    """Lists the strips from ``low`` to ``high``; beyond all tiles lies one strip at each side, which is never sent."""
     left, right = (1 - count) * tile, count * tile
     out = [Strip(-count, 0, min(high, left) - low)] if low < left else []
     # an array of no elements has no tiles, only the two sides
@@ -108,7 +108,7 @@ def _strips(low: int, high: int, tile: int, count: int) -> list[Strip]:
 
 
 def _shipments(strips: tuple[Strip, ...], size: int, count: int, window: Window) -> tuple[Shipment, ...]:
-    """One for each distance round the ring that anyone needs a strip of."""
+    """Plans one permute for each distance round the ring at which some position needs a strip."""
     tile = tile_of(size, count)
     groups: dict[int, list[int]] = {}
     for number, strip in enumerate(strips):
@@ -131,7 +131,7 @@ def _shipments(strips: tuple[Strip, ...], size: int, count: int, window: Window)
 
 
 def _receivers(strip: Strip, size: int, count: int, window: Window) -> list[int]:
-    """The positions whose window holds an element of the strip."""
+    """Lists the positions whose window contains an element of the strip."""
     tile, out = tile_of(size, count), []
     for p in range(max(0, -strip.distance), min(count, count - strip.distance)):
         begin = (p + strip.distance) * tile + strip.first

@@ -1,14 +1,14 @@
 """Who sends which run of elements to whom along one dimension: exchanges planned, without MLIR.
 
 Problem: a dimension is split over ``count`` positions, the parts that a group of mesh axes makes; every group follows
-the same plan. Each position holds some elements and wants a window of others. In a round (one ``collective_permute``)
+the same plan. Each position owns some elements and needs a window of others. In a round (one ``collective_permute``)
 a position sends one run at most and receives one at most, and all runs have one size: that of the longest.
 
-State: ``Held`` says which elements each position has, ``Window`` which it needs. Coordinates are global indices along
-the dimension; they may run outside of the array, where nobody holds anything. Invariants: no element is held twice;
-``stop <= start`` means that nothing is held or needed.
+State: ``Owned`` lists the elements that each position has, ``Window`` those that it needs. Coordinates are indices
+along the dimension; they may lie outside of the array, where no position owns anything. Invariants: every element has
+one owner; ``stop <= start`` means that nothing is owned or needed.
 
-Method: every run that a position needs and another holds is an edge of a graph, and the rounds are its edges
+Method: every run that a position needs and another owns is an edge of a graph, and the rounds are its edges
 
 1. grouped by distance round the ring: all runs that go one position to the right, all that go two, ... A roll by 3 of
    8 elements on 4 positions: a run of one element goes one to the right and a run of one goes two, 2 rounds; or
@@ -34,8 +34,8 @@ Table = tuple[int, ...]  # one number for each position
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """Position p holds elements ``start[p] <= i < stop[p]``; element i lies at local index ``i - base[p]``."""
+class Owned:
+    """Position p owns elements ``start[p] <= i < stop[p]``; element i lies at local index ``i - base[p]``."""
 
     base: Table
     start: Table
@@ -44,18 +44,18 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Position p wants ``width`` elements from ``start[p]`` on; those from ``stop[p]`` on may hold anything."""
+    """Position p needs ``width`` elements from ``start[p]`` on; those from ``stop[p]`` on are arbitrary."""
 
     start: Table
     stop: Table
     width: int
 
     def leaves_below(self) -> bool:
-        """Whether an element that is needed lies before an array's first."""
+        """Whether a needed element lies before the array's first."""
         return any(a < min(b, 0) for a, b in zip(self.start, self.stop, strict=True))
 
     def leaves_above(self, size: int) -> bool:
-        """Whether an element that is needed lies after the last of an array of ``size`` elements."""
+        """Whether a needed element lies after the last of an array of ``size`` elements."""
         return any(max(a, size) < b for a, b in zip(self.start, self.stop, strict=True))
 
 
@@ -70,7 +70,7 @@ class Transfer:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """Position p gets ``size`` elements of ``source[p]`` (-1: of none); ``extent[p]`` of them are meant."""
+    """Position p gets ``size`` elements of ``source[p]`` (-1: of none); ``extent[p]`` of them count."""
 
     size: int
     source: Table
@@ -80,13 +80,13 @@ class Round:
 
     @property
     def place(self) -> int:
-        """The least index at which a receiver puts its run."""
+        """Returns the least index at which a receiver writes its run."""
         return min(put for put, extent in zip(self.put, self.extent, strict=True) if extent)
 
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """``kept``: the own elements of the positions that stay, run by run. ``rounds``: in the order of their places.
+    """An exchange. ``kept``: the runs that stay on their position. ``rounds``: in the order of their places.
 
     ``received``: elements that a position gets.
     """
@@ -103,34 +103,34 @@ def tile_of(size: int, count: int) -> int:
     return -(-size // count)
 
 
-def tiles(size: int, count: int, offset: int = 0, shift: int = 0, first: int = 0, last: int | None = None) -> Held:
-    """Ceil tiles of an array, at local index ``shift`` on, of whose elements only ``first`` up to ``last`` count.
+def tiles(size: int, count: int, offset: int = 0, shift: int = 0, first: int = 0, last: int | None = None) -> Owned:
+    """Returns the ceil tiles of an array, at local index ``shift``; only elements ``first`` up to ``last`` count.
 
     Element ``first`` has the coordinate ``offset``.
     """
     tile, last, by = tile_of(size, count), size if last is None else last, offset - first
     start = [min(max(p * tile, first), last) + by for p in range(count)]
     stop = [max(min((p + 1) * tile, last), first) + by for p in range(count)]
-    return Held(tuple(p * tile + by - shift for p in range(count)), tuple(start), tuple(stop))
+    return Owned(tuple(p * tile + by - shift for p in range(count)), tuple(start), tuple(stop))
 
 
-def reversed_tiles(size: int, count: int) -> Held:
-    """Tiles that each position has turned round: coordinates count from the array's end."""
+def reversed_tiles(size: int, count: int) -> Owned:
+    """Returns tiles that each position has reversed: coordinates count from the array's end."""
     tile = tile_of(size, count)
     base = [size - (p + 1) * tile for p in range(count)]
-    return Held(tuple(base), tuple(max(b, 0) for b in base), tuple(max(b + tile, 0) for b in base))
+    return Owned(tuple(base), tuple(max(b, 0) for b in base), tuple(max(b + tile, 0) for b in base))
 
 
 def tile_window(size: int, count: int) -> Window:
-    """Each position wants its tile."""
-    held = tiles(size, count)
-    return Window(held.base, held.stop, tile_of(size, count))
+    """Returns the window in which each position needs its tile."""
+    own = tiles(size, count)
+    return Window(own.base, own.stop, tile_of(size, count))
 
 
-def transfers(held: Sequence[Held], window: Window) -> list[Transfer]:
-    """Every run that is needed and held, a sender's own included."""
+def transfers(owned: Sequence[Owned], window: Window) -> list[Transfer]:
+    """Lists all runs that are both needed and owned, those within one position included."""
     out = []
-    for part in held:
+    for part in owned:
         base, start, stop = np.array(part.base), np.array(part.start), np.array(part.stop)
         for p, (first, end) in enumerate(zip(window.start, window.stop, strict=True)):
             low, high = np.maximum(start, first), np.minimum(stop, end)
@@ -140,12 +140,12 @@ def transfers(held: Sequence[Held], window: Window) -> list[Transfer]:
 
 
 @lru_cache(maxsize=4096)
-def plan_exchange(held: tuple[Held, ...], window: Window) -> Exchange:
-    """The rounds that bring ``window`` from ``held``."""
+def plan_exchange(owned: tuple[Owned, ...], window: Window) -> Exchange:
+    """Plans the rounds that fetch ``window`` from ``owned``."""
     count = len(window.start)
-    found = transfers(held, window)
-    kept = _by_order([t for t in found if t.sender == t.receiver])
-    sent = [t for t in found if t.sender != t.receiver]
+    runs = transfers(owned, window)
+    kept = _by_order([t for t in runs if t.sender == t.receiver])
+    sent = [t for t in runs if t.sender != t.receiver]
     options = [_by_distance(sent, count), _by_colour(sent)]
     chosen = min(options, key=lambda groups: (sum(max(t.length for t in g) for g in groups), len(groups)))
     rounds = sorted((_round(group, count) for group in chosen), key=lambda r: r.place)
@@ -153,7 +153,7 @@ def plan_exchange(held: tuple[Held, ...], window: Window) -> Exchange:
 
 
 def _by_order(own: Sequence[Transfer]) -> list[list[Transfer]]:
-    """The first run of every position, then the second, ..."""
+    """Groups the first run of every position, then the second, ..."""
     seen: dict[int, int] = {}
     groups: dict[int, list[Transfer]] = {}
     for t in own:
@@ -163,7 +163,7 @@ def _by_order(own: Sequence[Transfer]) -> list[list[Transfer]]:
 
 
 def _by_distance(sent: Sequence[Transfer], count: int) -> list[list[Transfer]]:
-    """One group for each distance round the ring and each run between the same two positions."""
+    """Groups runs by distance round the ring and by their number between the same two positions."""
     seen: dict[tuple[int, int], int] = {}
     groups: dict[tuple[int, int], list[Transfer]] = {}
     for t in sent:

@@ -1,6 +1,6 @@
-"""Negative padding of a window, cut from the operand before the window slides over it.
+"""Cuts negative padding of a window from the operand before the window slides over it.
 
-XLA does not bear all of it: its CPU client's convolution reads past an input of which one side is padded and the other
+XLA mishandles some of it: its CPU client's convolution reads past an input of which one side is padded and the other
 cut, and its simplifier takes a window of one element for the operand itself, whatever is cut, and ends the process.
 
 Example: ``f32[5]`` under padding ``[-1, 2]`` is ``f32[4]``, the elements from the second on, under padding ``[0, 2]``.
@@ -35,11 +35,14 @@ class Trim:
 
     @property
     def cuts(self) -> bool:
-        """Whether there is negative padding."""
+        """Whether any padding is negative."""
         return any((*self.low, *self.high))
 
     def of(self, value: Any, fill: Any | None = None) -> Any:
-        """The operand without the elements that negative padding takes. ``fill``: what stands between; zero."""
+        """Builds the operand without the elements that negative padding cuts.
+
+        ``fill``: the value between elements; zero.
+        """
         if not self.cuts:
             return value
         between = zeros(value.type.element_type) if fill is None else fill
@@ -49,10 +52,10 @@ class Trim:
 def trimmed(
     shape: Sequence[int], dims: Sequence[int], padding: Sequence[tuple[int, int]], dilation: Sequence[int]
 ) -> Trim:
-    """The negative ones of ``padding``, and the rest of ``padding`` and ``dilation``, of the dimensions ``dims``.
+    """Separates the negative padding from the rest of ``padding`` and ``dilation``, along the dimensions ``dims``.
 
     Whole elements are cut, so that the op dilates what is left: with 31 places between two elements, padding of -40
-    takes the elements at 0 and 32, and the next one, at 64, has 24 places before it. Where nothing would be left the
+    removes the elements at 0 and 32, and the next one, at 64, has 24 places before it. Where nothing would be left the
     places are cut, of an operand that is dilated first. ``shape``: of the operand.
     """
     low, high, interior = [0] * len(shape), [0] * len(shape), [0] * len(shape)
@@ -62,10 +65,10 @@ def trimmed(
         if min(before, after) >= 0:
             continue
         step = dilation[index]
-        taken = tuple(max(0, -(side // step)) for side in (before, after))
-        if sum(taken) < shape[at]:
-            low[at], high[at] = -taken[0], -taken[1]
-            left[index] = (before + taken[0] * step, after + taken[1] * step)
+        whole = tuple(max(0, -(side // step)) for side in (before, after))
+        if sum(whole) < shape[at]:
+            low[at], high[at] = -whole[0], -whole[1]
+            left[index] = (before + whole[0] * step, after + whole[1] * step)
         else:
             low[at], high[at], interior[at] = min(before, 0), min(after, 0), step - 1
             left[index], steps[index] = (max(before, 0), max(after, 0)), 1

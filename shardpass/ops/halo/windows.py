@@ -1,4 +1,4 @@
-"""Halos, built: a tile becomes the window that its position needs, as ``plans`` decided.
+"""Builds halos: a tile becomes the window that its position needs, as ``plans`` decided.
 
 A window may leave the array: beyond its borders, and in the padding of a dimension that does not divide. Where the op
 can see such elements, they are overwritten with a given value at the end. A value of zero often stands there
@@ -17,7 +17,7 @@ from jaxlib.mlir.dialects import stablehlo as hlo
 
 from shardpass.ir.tensors import retype, shape_of, splat
 from shardpass.ops.halo.moving import Along
-from shardpass.ops.halo.plans import Halo, Line, Slide, Way
+from shardpass.ops.halo.plans import Halo, Line, Slide, Strategy
 from shardpass.ops.halo.rounds import run_exchange
 from shardpass.ops.halo.strips import Layout
 from shardpass.ops.halo.transfers import Window
@@ -27,7 +27,7 @@ from shardpass.ops.tiles.positions import compare, numbers, spread
 
 
 def extend(site: Site, value: Any, halo: Halo, fill: Any | None) -> Any:
-    """The window of each position; ``value`` is the tile.
+    """Builds the window of each position from ``value``, the tile.
 
     ``fill``: the scalar that stands where the window leaves the array; None: anything may stand there.
     """
@@ -38,20 +38,20 @@ def extend(site: Site, value: Any, halo: Halo, fill: Any | None) -> Any:
         shape = list(shape_of(value))
         shape[halo.line.dim] = window.width
         return zeros(value.type.element_type, shape) if fill is None else spread(fill, shape)
-    if choice.way is Way.GATHER:
-        found = _gathered(along, value, window)
-    elif choice.way is Way.ROUNDS:
-        found = run_exchange(along, value, choice.exchange, window.width)
+    if choice.strategy is Strategy.GATHER:
+        windows = _gathered(along, value, window)
+    elif choice.strategy is Strategy.ROUNDS:
+        windows = run_exchange(along, value, choice.exchange, window.width)
     else:
-        found = _beside(along, value, choice.layout)
+        windows = _beside(along, value, choice.layout)
         if fill is not None and is_zero(fill) and not choice.layout.shared:
             # a device that no one sends to received zeros: only the padding of the last tile is left to overwrite
             below, above = False, above and halo.size % halo.line.count > 0
-    return overwrite_outside(site, found, halo.line, halo.size, window, fill, below=below, above=above)
+    return overwrite_outside(site, windows, halo.line, halo.size, window, fill, below=below, above=above)
 
 
 def fitted(site: Site, value: Any, plan: Slide, fill: Any) -> Any:
-    """``value``, with its windows, as the op slides along it; between its elements and around them stands ``fill``.
+    """Pads and cuts ``value``, with its windows, for the op that slides along it; ``fill`` stands between elements.
 
     Follows the windows of all dimensions: what is exchanged along one holds no places between elements of another.
     """
@@ -73,7 +73,7 @@ def overwrite_outside(
     below: bool = True,
     above: bool = True,
 ) -> Any:
-    """``value`` (windows) with ``fill`` where its index is outside of the array.
+    """Overwrites ``value`` (windows) with ``fill`` where its index is outside of the array.
 
     ``below``, ``above``: whether the elements before and after the array matter.
     """
@@ -88,16 +88,16 @@ def overwrite_outside(
     inside = None
     for bound, direction, matters in ((0, "GE", below), (size, "LT", above)):
         if matters:
-            found = compare(direction, index, splat(index.type, bound))
-            inside = found if inside is None else hlo.and_(inside, found)
+            on_this_side = compare(direction, index, splat(index.type, bound))
+            inside = on_this_side if inside is None else hlo.and_(inside, on_this_side)
     return hlo.select(inside, value, spread(fill, shape))
 
 
 def _beside(along: Along, value: Any, layout: Layout) -> Any:
-    """The strips side by side, and of them each position's window; zeros where a strip has no sender."""
+    """Concatenates the strips, and slices each position's window from them; zeros where a strip has no sender."""
     received: dict[int, Any] = {}
     for shipment in layout.shipments:
-        box = along.permute(along.taken(value, shipment.take, shipment.size), shipment.source)
+        box = along.permute(along.slice_at(value, shipment.take, shipment.size), shipment.source)
         for number, first in shipment.strips:
             received[number] = along.cut(box, first, first + layout.strips[number].length)
     pieces = []
@@ -108,11 +108,11 @@ def _beside(along: Along, value: Any, layout: Layout) -> Any:
             pieces.append(received[number] if number in received else along.zeros(value, strip.length))
     joined, dim = along.joined(pieces), along.line.dim
     joined = grow(joined, dim, 0, max(0, layout.length - shape_of(joined)[dim]))
-    return along.taken(joined, layout.offsets, layout.width)
+    return along.slice_at(joined, layout.offsets, layout.width)
 
 
 def _gathered(along: Along, value: Any, window: Window) -> Any:
-    """The whole dimension, and of it each position's window."""
+    """Gathers the whole dimension, and slices each position's window from it."""
     whole, dim = along.gather(value), along.line.dim
     low = max(0, -min(window.start))
     high = max(0, max(window.start) + window.width - shape_of(whole)[dim])

@@ -1,4 +1,4 @@
-"""Which columns of the indices of a gather or scatter count 0, 1, 2, ... along a dimension.
+"""Finds columns of the indices of a gather or scatter that count 0, 1, 2, ... along a dimension.
 
 ``x[arange(n), labels]`` has two columns of indices, and the first column holds the number of each row. The rows of x
 and of the result are then split alike, as batching dimensions are: with x of 8 rows over x=4, device 2 holds rows 4
@@ -30,7 +30,7 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class Same:
-    """One number everywhere; a truth value is 0 or 1."""
+    """The same number everywhere; a truth value is 0 or 1."""
 
     number: int
 
@@ -39,24 +39,24 @@ Known = Count | Same | None
 
 
 def counted_dims(indices: Any, dims: IndexedDims, operand: Sequence[int], may_pair: Collection[int]) -> dict[int, int]:
-    """Dimension of ``indices`` -> the operand dimension whose column counts along it, from 0 to its end.
+    """Maps dimensions of ``indices`` to the operand dimension whose column counts along them, from 0 to the end.
 
     ``operand``: the operand's shape. Only its dimensions in ``may_pair`` are looked at; dimensions of the indices that
     are batching dimensions already are left alone.
     """
     out: dict[int, int] = {}
-    shape, taken = shape_of(indices), dims.paired()
+    shape, paired = shape_of(indices), dims.paired()
     for column, dim in enumerate(dims.index_map):
         if dim not in may_pair or operand[dim] == 1:
             continue
         source = counted_dim(indices, dims.vector_dim, column)
-        if source is not None and source not in taken and source not in out and shape[source] == operand[dim]:
+        if source is not None and source not in paired and source not in out and shape[source] == operand[dim]:
             out[source] = dim
     return out
 
 
 def counted_dim(indices: Any, vector_dim: int, column: int) -> int | None:
-    """The dimension of ``indices`` along which column ``column`` counts from 0; None where that is not known."""
+    """Finds the dimension of ``indices`` along which ``column`` counts from 0; None if there is none known."""
     shape = shape_of(indices)
     if vector_dim < len(shape) and shape[vector_dim] > 1:
         op = _op_of(indices)
@@ -70,8 +70,8 @@ def counted_dim(indices: Any, vector_dim: int, column: int) -> int | None:
                 indices = part
                 break
             column -= width
-    found = known(indices)
-    return found.dim if isinstance(found, Count) and found.dim != vector_dim else None
+    count = known(indices)
+    return count.dim if isinstance(count, Count) and count.dim != vector_dim else None
 
 
 def _op_of(value: Any) -> Any:
@@ -80,7 +80,7 @@ def _op_of(value: Any) -> Any:
 
 
 def known(value: Any) -> Known:
-    """What is known of an integer or truth value."""
+    """Derives what is known of an integer or truth value: Count, Same or None."""
     op = _op_of(value)
     if op is None or not isinstance(value.type.element_type, ir.IntegerType):
         return None
@@ -88,12 +88,12 @@ def known(value: Any) -> Known:
     if name == "iota":
         return Count(int(op.attributes["iota_dimension"])) if _holds(value) else None
     if name == "constant":
-        said = splat_text(op) or ""
-        text = {"false": "0", "true": "1"}.get(said, said)
+        constant = splat_text(op) or ""
+        text = {"false": "0", "true": "1"}.get(constant, constant)
         return Same(int(text)) if text.lstrip("-").isdigit() else None
     if name == "convert":
-        found = known(op.operands[0])
-        return found if isinstance(found, Count) and _holds(value) else None
+        count = known(op.operands[0])
+        return count if isinstance(count, Count) and _holds(value) else None
     if name == "broadcast_in_dim":
         return _broadcast(op, value)
     if name == "reshape":
@@ -107,35 +107,35 @@ def known(value: Any) -> Known:
 
 
 def _holds(value: Any) -> bool:
-    """Whether the type of ``value`` holds every count along its dimensions."""
+    """Whether the type of ``value`` can represent every count along its dimensions."""
     element = value.type.element_type
     return max(shape_of(value), default=0) <= int(2 ** (element.width - (0 if element.is_unsigned else 1)))
 
 
 def _broadcast(op: Any, value: Any) -> Known:
-    found = known(op.operands[0])
-    if not isinstance(found, Count):
-        return found
-    target = ints(op.attributes["broadcast_dimensions"])[found.dim]
-    kept = shape_of(op.operands[0])[found.dim] == shape_of(value)[target]
+    count = known(op.operands[0])
+    if not isinstance(count, Count):
+        return count
+    target = ints(op.attributes["broadcast_dimensions"])[count.dim]
+    kept = shape_of(op.operands[0])[count.dim] == shape_of(value)[target]
     return Count(target) if kept else None
 
 
 def _reshaped(op: Any, value: Any) -> Known:
-    """A reshape that only adds or drops dimensions of size 1 keeps the count."""
-    found = known(op.operands[0])
+    """Keeps the count through a reshape that only adds or drops dimensions of size 1."""
+    count = known(op.operands[0])
     source, target = shape_of(op.operands[0]), shape_of(value)
-    if not isinstance(found, Count):
-        return found
+    if not isinstance(count, Count):
+        return count
     long = [d for d, n in enumerate(source) if n != 1]
     places = [d for d, n in enumerate(target) if n != 1]
-    if found.dim not in long or [source[d] for d in long] != [target[d] for d in places]:
+    if count.dim not in long or [source[d] for d in long] != [target[d] for d in places]:
         return None
-    return Count(places[long.index(found.dim)])
+    return Count(places[long.index(count.dim)])
 
 
 def _compared(op: Any) -> Known:
-    """Whether counts are negative: they are not."""
+    """Answers whether counts are negative: they are not."""
     left, right = known(op.operands[0]), known(op.operands[1])
     if not isinstance(left, Count) or not isinstance(right, Same) or right.number > 0:
         return None

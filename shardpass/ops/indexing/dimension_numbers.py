@@ -40,20 +40,20 @@ class IndexedDims:
         return cls._read(hlo.ScatterDimensionNumbers(op.attributes["scatter_dimension_numbers"]), 1)
 
     @classmethod
-    def _read(cls, said: Any, which: int) -> IndexedDims:
-        rows = {field: ints(getattr(said, names[which])) for field, names in NAMES.items()}
-        return cls(**rows, vector_dim=int(said.index_vector_dim))
+    def _read(cls, numbers: Any, which: int) -> IndexedDims:
+        rows = {field: ints(getattr(numbers, names[which])) for field, names in NAMES.items()}
+        return cls(**rows, vector_dim=int(numbers.index_vector_dim))
 
     def walked(self, operand_rank: int) -> dict[int, int]:
-        """Operand dimension -> the dimension of the other tensor that walks it."""
+        """Maps each operand dimension to the dimension of the other tensor that walks it."""
         gone = {*self.dropped, *self.operand_batching}
         return dict(zip([d for d in range(operand_rank) if d not in gone], self.window, strict=True))
 
     def index_walks(self, indices_rank: int, other_rank: int) -> dict[int, int]:
-        """Dimension of the indices (but the index vector's) -> the dimension of the other tensor that walks it."""
+        """Maps dimensions of the indices (but the index vector's) to those of the other tensor that walk them."""
         sources = [d for d in range(indices_rank) if d != self.vector_dim]
         return dict(zip(sources, [d for d in range(other_rank) if d not in self.window], strict=True))
 
     def paired(self) -> dict[int, int]:
-        """Batching dimension of the indices -> the operand's that goes with it."""
+        """Maps each batching dimension of the indices to the operand's."""
         return dict(zip(self.indices_batching, self.operand_batching, strict=True))

@@ -1,4 +1,4 @@
-"""One column of the indices of a gather or scatter, on a device that holds a tile of the indexed dimension.
+"""One column of the indices of a gather or scatter, restated for a tile of the indexed dimension.
 
 The position p of a slice of the whole array is brought into range, shifted by the start of the tile, and moved on by
 the tile's margin where the tile has one (``tiles.margins``).
@@ -22,7 +22,7 @@ from shardpass.ops.tiles import positions as at
 
 @dataclass(frozen=True, slots=True)
 class LocalColumn:
-    """What becomes of the positions along one operand dimension.
+    """How the positions along one operand dimension change from the array to a tile.
 
     ``last`` is the greatest position that a slice may have. ``axes`` split the dimension into tiles of ``tile``
     elements; () where positions stay those of the whole array. ``margin`` is the width of the tile's margin.
@@ -34,11 +34,11 @@ class LocalColumn:
     margin: int = 0
 
     def bound(self, split: Split) -> int:
-        """No position, in the array or in a tile, is further from 0."""
+        """Bounds the distance from 0 of every position, in the array or in a tile."""
         return max(self.last, (split.mesh.count(self.axes) - 1) * self.tile) + self.margin
 
     def in_tile(self, position: Any, site: Site) -> Any:
-        """``position``, in range already and of a type that holds ``bound``, as a position in this device's tile."""
+        """Converts ``position``, in range and of a type that holds ``bound``, to a position in this device's tile."""
         if not self.axes:
             return position
         position = at.shifted(position, site.start(self.axes, self.tile, retype(position.type, ())))

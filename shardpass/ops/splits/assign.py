@@ -1,10 +1,10 @@
-"""Which sub-axes split which factor of an op: the cheapest of the splits that its values suggest.
+"""Chooses the sub-axes of each factor of an op: the cheapest of the splits that its values suggest.
 
 Problem: given the op's rule, how its operands are split now and how its results must be split, choose the sub-axes of
 each factor. After the strategies of Alpa (Zheng et al. 2022), which enumerates splits of each op with their costs; here
 only those that a value already has are looked at, op by op.
 
-Candidates, each settled (every operand and result can say it exactly, ``settle``):
+Candidates, each reduced by ``settle`` to the part that shardings of all operands and results express exactly:
 
 1. the results' split first, filled up from the operands;
 2. each operand's split first, filled up from the other operands and the results;
@@ -15,7 +15,7 @@ Candidates, each settled (every operand and result can say it exactly, ``settle`
    one (``_contracted``): with few rows, reading a share of the weights is worth the sum;
 6. no split at all.
 
-A copy of an operand that is at hand under another split suggests candidates as the operand itself does.
+An existing copy of an operand under another split suggests candidates as the operand itself does.
 
 Price of a candidate, in seconds of the machine that the caller's ``Pricing`` asks: to bring the operands there, of the
 op's own collectives, to complete partial results (``complete``), to bring the results to the sharding they must have,
@@ -27,7 +27,7 @@ Example on x=2, y=2: ``[8,16] x [16,32]`` with the left side over [x, y], the ri
 wanted over [x, y]. Candidate 1 (m: x, n: y) exchanges the right side for columns; candidate 2 (m: x, k: y) moves no
 operand and scatters the partial [4,32] over y, 256 bytes: it wins.
 
-Complexity: O(values) candidates, each settled and priced in O(values x dimensions).
+Complexity: O(values) candidates, each reduced and priced in O(values x dimensions).
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """The chosen split: per factor, and what it means for each operand and result."""
+    """The chosen split: the sub-axes of each factor, and the resulting split of each operand and result."""
 
     factors: dict[int, Axes]
     operands: tuple[DimAxes, ...]
@@ -68,7 +68,7 @@ class Assignment:
 
 
 class Meaning(NamedTuple):
-    """What a settled split means, whatever the values are split like now.
+    """The consequences of a split, whatever the current shardings of the values.
 
     ``own``: seconds of the op's own collectives and of its work on one device.
     """
@@ -81,7 +81,7 @@ class Meaning(NamedTuple):
 
 
 class Floors(NamedTuple):
-    """What ``bring`` and ``deliver`` do not fall below, which takes less long to know."""
+    """Lower bounds of ``bring`` and ``deliver``, which are faster to compute."""
 
     bring: Move
     deliver: Move
@@ -107,55 +107,55 @@ class Pricing(NamedTuple):
 
 
 class Known:
-    """What is known of the splits of one op, or of equal ones: it does not depend on how their values are split now.
+    """A cache of the splits of one op, or of equal ops, that does not depend on their values' current shardings.
 
     A search asks for the split of one op under hundreds of shardings, which suggest the same few splits.
     """
 
     def __init__(self) -> None:
         self._projected: dict[tuple[DimMap, tuple[int, ...], DimAxes], Projected] = {}
-        self._settled: dict[tuple[tuple[int, Axes], ...], dict[int, Axes]] = {}
+        self._settle_cache: dict[tuple[tuple[int, Axes], ...], dict[int, Axes]] = {}
         self.meanings: dict[tuple[tuple[int, Axes], ...], Meaning] = {}
 
     def projected(self, rule: Rule, side: Side, sizes: Sequence[int]) -> Projected:
-        """``project`` of a side, the factors that can be split apart from those that cannot."""
+        """Caches ``project`` of a side, with the factors that can be split apart from those that cannot."""
         dims = side.dims or ((),) * len(side.shape)
         key = (side.dim_map, side.shape, dims)
-        found = self._projected.get(key)
-        if found is None:
+        cached = self._projected.get(key)
+        if cached is None:
             every = project(rule, side.dim_map, side.shape, dims, sizes).items()
             stuck = [axis for factor, axes in every if rule.factors[factor].kind is Kind.REPLICATED for axis in axes]
-            taken = [(factor, axes) for factor, axes in every if rule.factors[factor].kind is not Kind.REPLICATED]
-            found = self._projected[key] = Projected(tuple(taken), tuple(stuck))
-        return found
+            splittable = [(factor, axes) for factor, axes in every if rule.factors[factor].kind is not Kind.REPLICATED]
+            cached = self._projected[key] = Projected(tuple(splittable), tuple(stuck))
+        return cached
 
-    def settled(
+    def settle(
         self, rule: Rule, sides: Sequence[Side], option: dict[int, Axes], sizes: Sequence[int]
     ) -> dict[int, Axes]:
-        """``settle``."""
+        """Caches ``settle``."""
         key = tuple(sorted(option.items()))
-        found = self._settled.get(key)
-        if found is None:
-            found = self._settled[key] = settle(rule, sides, option, sizes)
-        return found
+        cached = self._settle_cache.get(key)
+        if cached is None:
+            cached = self._settle_cache[key] = settle(rule, sides, option, sizes)
+        return cached
 
 
 class Projected(NamedTuple):
-    """The sub-axes of the factors that one value splits, and the sub-axes that stand on factors which no value may."""
+    """The sub-axes of the factors that one value splits (``splits``), and sub-axes on factors that may not be split."""
 
-    taken: tuple[tuple[int, Axes], ...]
+    splits: tuple[tuple[int, Axes], ...]
     stuck: Axes
 
 
 def settle(rule: Rule, sides: Sequence[Side], assigned: dict[int, Axes], sizes: Sequence[int]) -> dict[int, Axes]:
-    """The largest part of ``assigned`` that every side can say exactly."""
+    """Returns the largest part of ``assigned`` that shardings of all sides express exactly."""
     assigned = dict(assigned)
     changed = True
     while changed:
         changed = False
         for side in sides:
-            said = unproject(rule, side.dim_map, side.shape, assigned, sizes)
-            back = project(rule, side.dim_map, side.shape, said, sizes)
+            dims = unproject(rule, side.dim_map, side.shape, assigned, sizes)
+            back = project(rule, side.dim_map, side.shape, dims, sizes)
             for factor in {f for factors in side.dim_map for f in factors}:
                 now = back.get(factor, ())
                 if assigned.get(factor, ()) != now:
@@ -165,11 +165,11 @@ def settle(rule: Rule, sides: Sequence[Side], assigned: dict[int, Axes], sizes: 
 
 
 def _fill(order: Sequence[Projected | None]) -> dict[int, Axes]:
-    """Splits taken side by side in ``order``; a sub-axis serves one factor alone (of those that meet)."""
+    """Merges the splits of sides in ``order``; a sub-axis serves only one factor (of those that meet)."""
     assigned: dict[int, Axes] = {}
     used: set[int] = set()
     for side in order:
-        for factor, axes in side.taken if side is not None else ():
+        for factor, axes in side.splits if side is not None else ():
             if factor in assigned:
                 continue
             if not used.isdisjoint(axes):
@@ -183,7 +183,7 @@ def _fill(order: Sequence[Projected | None]) -> dict[int, Axes]:
 def _moved(
     rule: Rule, order: Sequence[Projected | None], filled: dict[int, Axes], sizes: Sequence[int]
 ) -> list[dict[int, Axes]]:
-    """Sub-axes that stand on a factor which cannot be split, moved to one that can: an all_to_all, not a gather."""
+    """Moves sub-axes from a factor that cannot be split to one that can: an all_to_all, not a gather."""
     every = [axis for side in order if side is not None for axis in side.stuck]
     if not every:
         return []
@@ -200,12 +200,12 @@ def _moved(
 
 
 def _contracted(rule: Rule, filled: dict[int, Axes]) -> list[dict[int, Axes]]:
-    """``filled`` with the sub-axes of one parallel factor on a reduced one."""
+    """Moves the sub-axes of one parallel factor in ``filled`` to a reduced factor."""
     reduced = [f for f, about in enumerate(rule.factors) if about.kind is Kind.REDUCTION]
     out = []
     for factor, axes in filled.items():
         if rule.factors[factor].kind is Kind.PARALLEL:
-            rest = {f: taken for f, taken in filled.items() if f != factor}
+            rest = {f: other for f, other in filled.items() if f != factor}
             out += [{**rest, to: (*rest.get(to, ()), *axes)} for to in reduced]
     return out
 
@@ -218,7 +218,7 @@ def candidates(
     copies: Sequence[Side] = (),
     known: Known | None = None,
 ) -> list[dict[int, Axes]]:
-    """Distinct settled splits, the result's first; the last is no split at all. ``copies``: of operands, at hand."""
+    """Lists distinct candidates, the result's first, no split at all last. ``copies``: existing copies of operands."""
     known = known or Known()
     sides = [*operands, *results]
     at = [None if side.dims is None else known.projected(rule, side, sizes) for side in sides]
@@ -226,8 +226,8 @@ def candidates(
     orders = [[*made, *first]]
     orders += [[at[i], *first[:i], *first[i + 1 :], *made] for i, side in enumerate(operands) if side.dims]
     orders += [[known.projected(rule, copy, sizes), *made] for copy in copies if copy.dims]
-    found: list[dict[int, Axes]] = []
-    seen: list[dict[int, Axes]] = []  # before they were settled: most are suggested several times
+    distinct: list[dict[int, Axes]] = []
+    seen: list[dict[int, Axes]] = []  # before ``settle``: most are suggested several times
     for order in orders:
         # the first side alone too: an operand may be gathered rather than its partial products summed
         for part in (order, order[:1]):
@@ -237,12 +237,12 @@ def candidates(
                 if option in seen:
                     continue
                 seen.append(option)
-                settled = known.settled(rule, sides, option, sizes)
-                if settled not in found:
-                    found.append(settled)
-    if {} not in found:
-        found.append({})
-    return found
+                candidate = known.settle(rule, sides, option, sizes)
+                if candidate not in distinct:
+                    distinct.append(candidate)
+    if {} not in distinct:
+        distinct.append({})
+    return distinct
 
 
 def assign(
@@ -254,10 +254,10 @@ def assign(
     copies: Sequence[Side] = (),
     known: Known | None = None,
 ) -> Assignment:
-    """The cheapest split by ``pricing``.
+    """Chooses the cheapest split by ``pricing``.
 
-    ``copies``: operands again, split as a copy of them that is at hand. ``known``: of ops equal to this one, to which
-    this call adds.
+    ``copies``: the operands with the splits of existing copies. ``known``: the cache of ops equal to this one, to
+    which this call adds.
     """
     if rule.independent and len(operands) > 1:
         return _assign_pairs(rule, operands, results, mesh, pricing)
@@ -284,7 +284,7 @@ def assign(
 def _price(
     means: Meaning, results: Sequence[Side], rule: Rule, mesh: PrimeMesh, pricing: Pricing, most: float
 ) -> float:
-    """The price of a candidate, or any that is not below ``most``: moves, which take long to price, come last."""
+    """Prices a candidate, or returns any price not below ``most``: moves, which are slow to price, come last."""
     price, reached = means.own, means.results
     if means.partial:
         done = [
@@ -309,7 +309,7 @@ def _price(
 def _assign_pairs(
     rule: Rule, operands: Sequence[Side], results: Sequence[Side], mesh: PrimeMesh, pricing: Pricing
 ) -> Assignment:
-    """Of an op whose operands have nothing to do with one another: the cheapest split of each by itself."""
+    """Chooses the cheapest split of each operand by itself, of an op whose operands are independent."""
     factors: dict[int, Axes] = {}
     inputs: list[DimAxes] = []
     outputs: list[DimAxes] = []
@@ -332,7 +332,7 @@ def _assign_pairs(
 
 
 def elements(rule: Rule, assigned: Mapping[int, Axes], mesh: PrimeMesh) -> int:
-    """Points of the loop nest of an op with ``rule`` on one device."""
+    """Counts the points of the loop nest of an op with ``rule`` on one device."""
     nest = prod(max(1, factor.size) for factor in rule.factors)
     return nest // prod(mesh.count(axes) for axes in assigned.values())
 
@@ -344,27 +344,27 @@ def _partial(rule: Rule, assigned: dict[int, Axes]) -> Axes:
 def scatter_dims(
     shape: Sequence[int], wanted: DimAxes | None, dims: DimAxes, partial: Axes, mesh: PrimeMesh
 ) -> tuple[tuple[int, Axes], ...]:
-    """Where partial sums can be scattered: (dimension, sub-axes) that the wanted split adds to ``dims``.
+    """Lists where partial sums can be scattered: (dimension, sub-axes) that the wanted split adds to ``dims``.
 
     Only the sub-axes that follow directly on the dimension's own, and only where the tile divides; no dimension of size
     0, along which StableHLO scatters nothing.
     """
     if wanted is None:
         return ()
-    found, left = [], set(partial)
+    scattered, left = [], set(partial)
     for dim, (have, want) in enumerate(zip(dims, wanted, strict=True)):
         if want[: len(have)] != have:
             continue
-        taken: list[int] = []
+        added: list[int] = []
         for axis in want[len(have) :]:
-            whole = shape[dim] > 0 and shape[dim] % mesh.count((*have, *taken, axis)) == 0
+            whole = shape[dim] > 0 and shape[dim] % mesh.count((*have, *added, axis)) == 0
             if axis not in left or not whole:
                 break
             left.discard(axis)
-            taken.append(axis)
-        if taken:
-            found.append((dim, tuple(taken)))
-    return tuple(found)
+            added.append(axis)
+        if added:
+            scattered.append((dim, tuple(added)))
+    return tuple(scattered)
 
 
 @dataclass(frozen=True, slots=True)
@@ -387,7 +387,7 @@ class Completion:
 def complete(
     side: Side, dims: DimAxes, partial: Axes, combiner: str, mesh: PrimeMesh
 ) -> tuple[DimAxes, tuple[Completion, ...]]:
-    """The dims of a result after its partial sums are completed, and how they are: scattered where that is wanted.
+    """Returns the dims of a result after its partial sums are completed, and the completions: scattered where wanted.
 
     Example on x=2, y=2: ``f32[8,8]`` partial over x and y, wanted in rows over x: a reduce_scatter over x
     along dimension 0 receives 128 bytes, and an all_reduce over y of the [4,8] that is left 128.

@@ -73,8 +73,8 @@ class Rule:
 
     ``self_completing``: the family's rewrite completes partial results itself; the partitioner adds no reduction.
     ``masks``: the rewrite deals with padding along REDUCTION factors itself.
-    ``independent``: operand i and result i have nothing to do with the others, and may be split over the same axes.
-    ``in_part``: operand 0 is read, or updated in place, where indices say, so neither it nor the loop nest is work.
+    ``independent``: operand i and result i do not depend on the others, and may be split over the same axes.
+    ``in_part``: operand 0 is read, or updated in place, only at indexed places, so its size is not work.
     """
 
     factors: tuple[Factor, ...]
@@ -89,7 +89,7 @@ class Rule:
 
 
 class RuleBuilder:
-    """Collects factors and writes down which dimension maps to which."""
+    """Collects factors, and which dimension maps to which."""
 
     def __init__(self, operand_ranks: Sequence[int], result_ranks: Sequence[int]) -> None:
         self._factors: list[Factor] = []
@@ -126,10 +126,9 @@ class RuleBuilder:
 
 @lru_cache(maxsize=1024)
 def pair_rules(rule: Rule) -> tuple[tuple[Rule, tuple[int, ...]], ...]:
-    """Of an independent rule, the rule of each operand with its result, and which factors of the whole its factors are.
+    """Splits an independent rule into the rule of each operand with its result, with the original factors' numbers.
 
-    An op of n operands is then n ops of one to whoever decides: O(n), where factors that all are looked at together
-    take O(n^2).
+    An op of n operands is then decided as n ops of one operand: O(n), where all factors together would be O(n^2).
     """
     out = []
     for operand, result in zip(rule.operands, rule.results, strict=True):
@@ -143,9 +142,9 @@ def pair_rules(rule: Rule) -> tuple[tuple[Rule, tuple[int, ...]], ...]:
 
 
 def project(rule: Rule, dim_map: DimMap, shape: Sequence[int], dims: DimAxes, sizes: Sequence[int]) -> dict[int, Axes]:
-    """The sub-axes of each factor, read off one tensor. ``sizes``: of the mesh's sub-axes.
+    """Reads the sub-axes of each factor off one tensor's dims. ``sizes``: of the mesh's sub-axes.
 
-    Sub-axes that no factor can take (they do not divide it) are left out, with all that are minor to them.
+    Sub-axes that divide no factor are left out, with all that are minor to them.
     """
     out: dict[int, Axes] = {}
     for factors, size, axes in zip(dim_map, shape, dims, strict=True):
@@ -163,16 +162,16 @@ def project(rule: Rule, dim_map: DimMap, shape: Sequence[int], dims: DimAxes, si
 
 
 def _nested(rule: Rule, factors: Sequence[int], axes: Axes, sizes: Sequence[int]) -> tuple[dict[int, Axes], list[int]]:
-    """``axes`` dealt out to ``factors``, each filled evenly before the next, and those that none can take."""
+    """Distributes ``axes`` over ``factors``, each filled evenly before the next, and returns the rest beside."""
     out: dict[int, Axes] = {}
     rest = list(axes)
     for factor in factors:
-        taken, left = [], rule.factors[factor].full or rule.factors[factor].size
+        filled, left = [], rule.factors[factor].full or rule.factors[factor].size
         while rest and left % sizes[rest[0]] == 0:
             left //= sizes[rest[0]]
-            taken.append(rest.pop(0))
-        if taken:
-            out[factor] = tuple(taken)
+            filled.append(rest.pop(0))
+        if filled:
+            out[factor] = tuple(filled)
         if left > 1:
             break
     return out, rest
@@ -181,14 +180,14 @@ def _nested(rule: Rule, factors: Sequence[int], axes: Axes, sizes: Sequence[int]
 def unproject(
     rule: Rule, dim_map: DimMap, shape: Sequence[int], assigned: dict[int, Axes], sizes: Sequence[int]
 ) -> DimAxes:
-    """A tensor's dimensions from the sub-axes of each factor; what cannot be said is left out."""
+    """Returns a tensor's dims for the sub-axes of each factor; sub-axes that dims cannot express are left out."""
     used: set[int] = set()
     out: list[Axes] = []
     for factors, size in zip(dim_map, shape, strict=True):
         whole = len(factors) == 1 and rule.factors[factors[0]].covers(size)
-        if whole and used.isdisjoint(taken := assigned.get(factors[0], ())):
-            out.append(taken)
-            used.update(taken)
+        if whole and used.isdisjoint(split := assigned.get(factors[0], ())):
+            out.append(split)
+            used.update(split)
             continue
         axes: list[int] = []
         for factor in factors:

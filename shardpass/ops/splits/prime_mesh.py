@@ -26,7 +26,7 @@ class PrimeMesh:
     """A ``Mesh`` with numbered prime sub-axes; see the module's text.
 
     ``manual``: sub-axes that the user's per-device code runs over (a partly manual region). Values of the region are
-    split over the others; their shardings say the manual ones as XLA does, as a subgroup.
+    split over the others; their shardings list the manual ones as XLA does, as a subgroup.
     """
 
     def __init__(self, mesh: Mesh, manual: Axes = ()) -> None:
@@ -53,80 +53,80 @@ class PrimeMesh:
 
     @property
     def borders(self) -> tuple[int, ...]:
-        """The strides of the mesh's axes in device ids; none of a mesh in another order (``cost.groups``)."""
+        """Returns the strides of the mesh's axes in device ids; () for a mesh in another order (``cost.groups``)."""
         return tuple(self.mesh.strides.values()) if self.mesh.is_iota else ()
 
     def count(self, axes: Axes) -> int:
-        """Number of parts that ``axes`` cut a dimension into."""
-        found = self._counts.get(axes)
-        if found is None:
-            found = self._counts[axes] = prod(self.sizes[a] for a in axes)
-        return found
+        """Counts the parts that ``axes`` cut a dimension into."""
+        count = self._counts.get(axes)
+        if count is None:
+            count = self._counts[axes] = prod(self.sizes[a] for a in axes)
+        return count
 
     def tile(self, shape: Sequence[int], dims: DimAxes) -> tuple[int, ...]:
-        """Shape of a tile; a dimension that does not divide is rounded up (XLA's rule)."""
+        """Returns the shape of a tile; a dimension that does not divide is rounded up (XLA's rule)."""
         return tuple([-(-n // self.count(axes)) if axes else n for n, axes in zip(shape, dims, strict=True)])
 
     def refs(self, axes: Axes) -> tuple[AxisRef, ...]:
-        """``axes`` as the fewest axis references: neighbours of one axis are merged."""
+        """Returns ``axes`` as the fewest axis references: adjacent parts of one axis are merged."""
         return joined(self.mesh, (self.parts[a] for a in axes))
 
     def whole_axes(self, dims: DimAxes) -> tuple[tuple[str, ...], ...] | None:
-        """The names of the axes of each dimension; None where one is a part of an axis."""
+        """Returns the names of the axes of each dimension; None where one is a sub-axis."""
         refs = [self.refs(axes) for axes in dims]
         if any(ref.size is not None for some in refs for ref in some):
             return None
         return tuple(tuple(ref.name for ref in some) for some in refs)
 
     def names(self, axes: Axes) -> str:
-        """For people: ``x,y``; a sub-axis is ``x:(1)2``. ``quoting.listed`` takes the text apart."""
+        """Formats for people: ``x,y``; a sub-axis is ``x:(1)2``. ``quoting.listed`` parses the text."""
         return ",".join(ref.bare for ref in self.refs(axes))
 
     def sharding(self, dims: DimAxes) -> Sharding:
-        """The ``Sharding`` that says ``dims``; ``{replicated}`` where nothing is split or manual."""
-        found = self._to.get(dims)
-        if found is None:
+        """Returns the ``Sharding`` for ``dims``; ``{replicated}`` where nothing is split or manual."""
+        sharding = self._to.get(dims)
+        if sharding is None:
             tiled = Sharding.tiled(self.mesh, tuple(self.refs(axes) for axes in dims), manual=self.refs(self.manual))
-            found = self._to[dims] = Sharding.replicated() if tiled.is_replicated else tiled
-        return found
+            sharding = self._to[dims] = Sharding.replicated() if tiled.is_replicated else tiled
+        return sharding
 
     def partial(self, dims: DimAxes, over: Axes) -> Sharding:
-        """The ``Sharding`` of a value that is split as ``dims`` and a partial sum over the axes ``over``."""
+        """Returns the ``Sharding`` of a value that is split as ``dims`` and a partial sum over the axes ``over``."""
         return Sharding.tiled(self.mesh, tuple(self.refs(axes) for axes in dims), unreduced=self.refs(over))
 
     def over(self, sharding: Sharding) -> Axes:
-        """The sub-axes over which a value under ``sharding`` is a partial sum."""
-        said = sharding.on(self.mesh) if sharding.unreduced else None
-        return (self.numbered(said.unreduced) or ()) if said is not None else ()
+        """Returns the sub-axes over which a value under ``sharding`` is a partial sum."""
+        on_mesh = sharding.on(self.mesh) if sharding.unreduced else None
+        return (self.numbered(on_mesh.unreduced) or ()) if on_mesh is not None else ()
 
     def replicated(self, rank: int) -> Sharding:
-        """Every device holds all (of its manual part)."""
+        """Returns dims that split nothing: every device holds all (of its manual part)."""
         return self.sharding(((),) * rank)
 
     def dims(self, sharding: Sharding, rank: int) -> DimAxes | None:
-        """``sharding`` in sub-axes, or None where this mesh cannot say it (an order of its own, maximal)."""
+        """Returns ``sharding`` in sub-axes, or None where this mesh cannot express it (other device order, maximal)."""
         if sharding.is_replicated:
             return ((),) * rank
         if sharding in self._from:
             return self._from[sharding]
-        found = self._find(sharding)
-        self._from[sharding] = found
-        return found
+        dims = self._find(sharding)
+        self._from[sharding] = dims
+        return dims
 
     def _find(self, sharding: Sharding) -> DimAxes | None:
         if not sharding.is_tiled or sharding.unreduced:
             return None
-        said = sharding.on(self.mesh)
-        if said is None:
+        on_mesh = sharding.on(self.mesh)
+        if on_mesh is None:
             return None
-        manual = self.numbered(said.manual)
-        dims = tuple(self.numbered(refs) for refs in said.dims)
+        manual = self.numbered(on_mesh.manual)
+        dims = tuple(self.numbered(refs) for refs in on_mesh.dims)
         if manual is None or set(manual) != set(self.manual) or None in dims:
             return None
         return tuple(axes for axes in dims if axes is not None)
 
     def numbered(self, refs: Sequence[AxisRef]) -> Axes | None:
-        """Axis references as prime sub-axes, major to minor; None where they cut across one."""
+        """Converts axis references to prime sub-axes, major to minor; None where a reference cuts across one."""
         axes: list[int] = []
         for ref in refs:
             start, stop = ref.pre, ref.pre * self.mesh.ref_size(ref)
@@ -142,7 +142,7 @@ class PrimeMesh:
 
     @cached_property
     def coordinates(self) -> IntArray:
-        """int64 [num_devices, number of sub-axes]: coordinate of each device id on each sub-axis."""
+        """Returns int64 [num_devices, number of sub-axes]: the coordinate of each device id on each sub-axis."""
         flat = np.asarray(self.mesh.devices).reshape(-1)
         grid = np.stack(np.unravel_index(np.arange(flat.size), self.sizes or (1,)), axis=-1)
         out = np.empty_like(grid)
@@ -150,7 +150,10 @@ class PrimeMesh:
         return _frozen(out[:, : len(self.sizes)])
 
     def index(self, axes: Axes) -> IntArray:
-        """int64 [num_devices]: which of the ``count(axes)`` parts each device holds. Kept for each ``axes``."""
+        """Returns int64 [num_devices]: which of the ``count(axes)`` parts each device holds.
+
+        Cached for each ``axes``.
+        """
         out = self._index.get(axes)
         if out is None:
             out = np.zeros(self.num_devices, np.int64)
@@ -160,7 +163,10 @@ class PrimeMesh:
         return out
 
     def groups(self, axes: Axes) -> IntArray:
-        """Replica groups over ``axes``: device ids, in the order of their index along it. int64 [groups, size]."""
+        """Returns replica groups over ``axes``: device ids, in the order of their index along it.
+
+        int64 [groups, size].
+        """
         out = self._groups.get(axes)
         if out is None:
             others = tuple(a for a in range(len(self.sizes)) if a not in axes)
@@ -170,12 +176,12 @@ class PrimeMesh:
 
 
 def _frozen(array: IntArray) -> IntArray:
-    """``array``, which many will share, made read-only."""
+    """Makes ``array``, which callers share, read-only."""
     array.flags.writeable = False
     return array
 
 
 @lru_cache(maxsize=256)
 def prime_mesh(mesh: Mesh, manual: Axes = ()) -> PrimeMesh:
-    """The one ``PrimeMesh`` of ``mesh`` with these manual sub-axes."""
+    """Returns the cached ``PrimeMesh`` of ``mesh`` with these manual sub-axes."""
     return PrimeMesh(mesh, tuple(sorted(manual)))

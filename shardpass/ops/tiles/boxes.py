@@ -16,7 +16,7 @@ from shardpass.ops.tiles.summing import zero_text
 
 
 def zeros(element: Any, shape: Sequence[int] = ()) -> Any:
-    """Zeros of any element type."""
+    """Builds zeros of any element type."""
     return splat(ir.RankedTensorType.get(list(shape), element), zero_text(element))
 
 
@@ -34,7 +34,7 @@ def is_zero(value: Any) -> bool:
 
 
 def cut(value: Any, dim: int, start: int, stop: int, stride: int = 1) -> Any:
-    """``value[start:stop:stride]`` along ``dim``; itself where that is all of it."""
+    """Builds ``value[start:stop:stride]`` along ``dim``; returns ``value`` where that is all of it."""
     shape = shape_of(value)
     if (start, stop, stride) == (0, shape[dim], 1):
         return value
@@ -44,7 +44,7 @@ def cut(value: Any, dim: int, start: int, stop: int, stride: int = 1) -> Any:
 
 
 def grow(value: Any, dim: int, low: int, high: int, fill: Any | None = None, interior: int = 0) -> Any:
-    """``value`` padded along ``dim`` with the scalar ``fill`` (zero)."""
+    """Pads ``value`` along ``dim`` with the scalar ``fill`` (zero)."""
     if not (low or high or interior):
         return value
     rank = len(shape_of(value))
@@ -57,7 +57,7 @@ def grow(value: Any, dim: int, low: int, high: int, fill: Any | None = None, int
 
 
 def cut_at(value: Any, dim: int, start: Any, size: int) -> Any:
-    """``size`` elements along ``dim`` from ``start``, a scalar."""
+    """Slices ``size`` elements along ``dim`` from ``start``, a scalar."""
     shape = list(shape_of(value))
     if shape[dim] == size:
         return value

@@ -1,4 +1,4 @@
-"""A reduction that takes in neither its initial value nor padding: see way 2 of ``families.reduce``."""
+"""A reduction that skips both its initial value and padding: see strategy 2 of ``families.reduce``."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from shardpass.ops.tiles import positions as at
 
 
 def flagged_reduce(op: Any, kinds: Sequence[Any], present: Any) -> list[Any]:
-    """The reduce ``op`` of tiles, into types ``kinds``, with the flag as its last operand; results without the flag.
+    """Builds the reduce ``op`` of tiles, of result types ``kinds``, with the flag as last operand; returns no flag.
 
-    ``present``: i1, whether an element is to be taken in. Built at the current insertion point and location.
+    ``present``: i1, whether an element counts. Built at the current insertion point and location.
     """
     count = len(kinds)
     inputs, inits = list(op.operands)[:count], list(op.operands)[count:]
@@ -43,7 +43,7 @@ def flagged_reduce(op: Any, kinds: Sequence[Any], present: Any) -> list[Any]:
 
 
 def _copied(block: Any, arguments: Sequence[Any]) -> list[Any]:
-    """Copies the ops of ``block`` to the insertion point with ``arguments`` in place of its own; what it returns."""
+    """Copies the ops of ``block`` to the insertion point with ``arguments`` for its arguments; returns its results."""
     values = dict(zip(block.arguments, arguments, strict=True))
     *body, end = [operation(inner) for inner in block.operations]
     for inner in body:

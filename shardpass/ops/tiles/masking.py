@@ -1,4 +1,4 @@
-"""The padding of uneven tiles is overwritten where an op would take it in.
+"""Overwrites the padding of uneven tiles before an op that would combine it with elements.
 
 A dimension that does not divide is padded at its end, and the padding holds arbitrary numbers. Where an op joins
 elements along such a dimension (a contraction, a reduction), the padding is first set to the combiner's identity.
@@ -36,12 +36,12 @@ WITHOUT_ZERO = ("f8E8M0FNU",)  # powers of two alone
 
 
 def identity_text(combiner: str, element: Any) -> str | None:
-    """The combiner's identity as MLIR writes a constant of type ``element``; None where it has none."""
+    """Returns the combiner's identity as MLIR writes a constant of type ``element``; None where it has none."""
     return _identity(combiner, str(element))
 
 
 def has_identity(combiner: str, element: ElementType) -> bool:
-    """Whether ``identity_text`` has an answer, for who has no MLIR type at hand."""
+    """Whether ``identity_text`` has an answer, for callers without an MLIR type."""
     return _identity(combiner, element.mlir) is not None
 
 
@@ -58,7 +58,7 @@ def _identity(combiner: str, name: str) -> str | None:
 
 
 def _of_integers(combiner: str, width: int, unsigned: bool) -> str | None:
-    """Truth values, of width 1, are 0 and 1."""
+    """Returns the identity for integers; truth values, of width 1, are 0 and 1."""
     low, high = (0, 2**width - 1) if unsigned or width == 1 else (-(2 ** (width - 1)), 2 ** (width - 1) - 1)
     ones = high if low == 0 else -1
     identities = {"add": 0, "or": 0, "multiply": 1, "and": ones, "maximum": low, "minimum": high}
@@ -67,7 +67,7 @@ def _of_integers(combiner: str, width: int, unsigned: bool) -> str | None:
 
 
 def real(shape: Sequence[int], dim: int, size: int, axes: Axes, mesh: PrimeMesh) -> Any:
-    """i1 of ``shape``, that of a tile: whether an element is one of the array's, which is ``size`` long along ``dim``.
+    """Builds an i1 of ``shape``, that of a tile: whether an element is inside the array of ``size`` along ``dim``.
 
     Elements are counted within the tile: ``size`` may be a number of 64 bits where the tile's is one of 32.
     Built at the current insertion point and location; ``axes`` split the dimension.
@@ -81,7 +81,7 @@ def real(shape: Sequence[int], dim: int, size: int, axes: Axes, mesh: PrimeMesh)
 
 
 def mask(value: Any, dim: int, size: int, axes: Axes, mesh: PrimeMesh, combiner: str) -> Any:
-    """``value`` (a tile) with the elements beyond ``size`` along ``dim`` set to the combiner's identity.
+    """Sets the elements of ``value`` (a tile) beyond ``size`` along ``dim`` to the combiner's identity.
 
     Built at the current insertion point and location; ``axes`` split the dimension.
     """

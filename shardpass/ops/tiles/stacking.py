@@ -1,4 +1,4 @@
-"""The parts of several devices side by side: an all_gather along a new first dimension."""
+"""Stacks the parts of several devices: an all_gather along a new first dimension."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from shardpass.ops.splits.prime_mesh import PrimeMesh
 
 
 def stacking(part: Shape, element: ElementType, axes: Axes, mesh: PrimeMesh, cause: str) -> Collective:
-    """The all_gather of ``stacked``: ``part`` is the shape of one device's part."""
+    """Plans the all_gather of ``stacked``: ``part`` is the shape of one device's part."""
     parts = mesh.count(axes)
     return Collective(ALL_GATHER, axes, bytes_received(ALL_GATHER, element.bytes(parts * prod(part)), parts), cause)
 
 
 def stacked(site: Site, value: Any, planned: Collective) -> Any:
-    """[parts, *shape of value]: the values of all parts along the axes of ``planned``, in the order of their index."""
+    """Builds [parts, *shape of value]: the values of all parts along the axes of ``planned``, in index order."""
     shape, mesh = shape_of(value), site.split.mesh
     row = hlo.reshape(retype(value.type, (1, *shape)), value)
     op = all_gather(row, 0, mesh.groups(planned.axes), next(site.channels))

@@ -10,7 +10,7 @@ from jax.sharding import PartitionSpec as P
 from support.differential import draw
 from support.split import check_split
 
-from shardpass.ops.families.reshape import Group, Rows, exchanged, groups_of
+from shardpass.ops.families.reshape import DimGroup, Rows, exchanged, groups_of
 
 RNG = np.random.default_rng(5)
 CASES = [
@@ -98,10 +98,10 @@ def test_an_odd_factor_is_exchanged_where_the_mesh_has_it_not() -> None:
 
 
 def test_groups() -> None:
-    assert groups_of((6, 4, 5), (8, 3, 5)) == [Group((0, 1), (0, 1)), Group((2,), (2,))]
-    assert groups_of((1, 6), (6, 1)) == [Group((0,), ()), Group((1,), (0, 1))]
-    assert groups_of((4, 1, 6), (4, 6)) == [Group((0, 1), (0,)), Group((2,), (1,))]
-    assert groups_of((1,), ()) == [Group((0,), ())]
+    assert groups_of((6, 4, 5), (8, 3, 5)) == [DimGroup((0, 1), (0, 1)), DimGroup((2,), (2,))]
+    assert groups_of((1, 6), (6, 1)) == [DimGroup((0,), ()), DimGroup((1,), (0, 1))]
+    assert groups_of((4, 1, 6), (4, 6)) == [DimGroup((0, 1), (0,)), DimGroup((2,), (1,))]
+    assert groups_of((1,), ()) == [DimGroup((0,), ())]
     for source, target in CASES:
         for group in groups_of(source, target):
             assert prod(source[d] for d in group.source) == prod(target[d] for d in group.target)

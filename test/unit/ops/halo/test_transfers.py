@@ -10,7 +10,7 @@ from shardpass.ops.halo.reach import Reach
 from shardpass.ops.halo.strips import Layout, Strip, beside
 from shardpass.ops.halo.transfers import (
     Exchange,
-    Held,
+    Owned,
     Round,
     Window,
     plan_exchange,
@@ -23,7 +23,7 @@ from shardpass.ops.halo.transfers import (
 NOTHING = -1
 
 
-def hold(part: Held, length: int) -> np.ndarray:
+def hold(part: Owned, length: int) -> np.ndarray:
     """[positions, length]: the global index that each local element stands for; NOTHING where none."""
     out = np.full((len(part.base), length), NOTHING)
     for p, (base, start, stop) in enumerate(zip(part.base, part.start, part.stop, strict=True)):
@@ -46,20 +46,20 @@ def run(plan: Exchange, local: np.ndarray, width: int) -> np.ndarray:
     return out
 
 
-def assert_serves(plan: Exchange, local: np.ndarray, window: Window, held: set[int]) -> None:
+def assert_serves(plan: Exchange, local: np.ndarray, window: Window, owned: set[int]) -> None:
     found = run(plan, local, window.width)
     for p, (start, stop) in enumerate(zip(window.start, window.stop, strict=True)):
         for index in range(start, stop):
-            assert found[p, index - start] == (index if index in held else NOTHING), (p, index)
-    assert_put_together(plan, local, window, held)
+            assert found[p, index - start] == (index if index in owned else NOTHING), (p, index)
+    assert_put_together(plan, local, window, owned)
 
 
-def lacking(held: Held, window: Window) -> int:
+def lacking(owned: Owned, window: Window) -> int:
     """The most elements that any position needs and does not hold: no plan receives fewer."""
-    there = set().union(*(range(a, b) for a, b in zip(held.start, held.stop, strict=True)))
+    there = set().union(*(range(a, b) for a, b in zip(owned.start, owned.stop, strict=True)))
     return max(
         len(set(range(a, b)) & there - set(range(c, d)))
-        for a, b, c, d in zip(window.start, window.stop, held.start, held.stop, strict=True)
+        for a, b, c, d in zip(window.start, window.stop, owned.start, owned.stop, strict=True)
     )
 
 
@@ -68,10 +68,10 @@ def lacking(held: Held, window: Window) -> int:
 @pytest.mark.parametrize(("first", "step", "span"), [(0, 1, 1), (3, 1, 1), (-2, 1, 5), (-1, 2, 3), (4, 3, 2)])
 def test_windows_of_tiles(count: int, size: int, results: int, first: int, step: int, span: int) -> None:
     window = Reach(0, 0, size, results, first, step, span).window(count)
-    held = tiles(size, count)
-    plan = plan_exchange((held,), window)
-    assert_serves(plan, hold(held, tile_of(size, count)), window, set(range(size)))
-    assert plan.received >= lacking(held, window)
+    owned = tiles(size, count)
+    plan = plan_exchange((owned,), window)
+    assert_serves(plan, hold(owned, tile_of(size, count)), window, set(range(size)))
+    assert plan.received >= lacking(owned, window)
     assert all(r.source[p] != p for r in plan.rounds for p in range(count))
 
 
@@ -83,34 +83,34 @@ def test_windows_at_random(seed: int) -> None:
     start = rng.integers(-8, size + 8, count)
     stop = start + rng.integers(0, width + 1, count)
     window = Window(tuple(map(int, start)), tuple(map(int, stop)), width)
-    held = tiles(size, count)
-    plan = plan_exchange((held,), window)
-    assert_serves(plan, hold(held, tile_of(size, count)), window, set(range(size)))
+    owned = tiles(size, count)
+    plan = plan_exchange((owned,), window)
+    assert_serves(plan, hold(owned, tile_of(size, count)), window, set(range(size)))
 
 
 @pytest.mark.parametrize("sizes", [(8, 8), (7, 9, 2), (1, 15), (16, 1), (0, 5), (3, 3, 3, 3)])
 @pytest.mark.parametrize("count", [2, 4, 5])
 def test_arrays_side_by_side(sizes: tuple[int, ...], count: int) -> None:
     """Concatenation: each position holds a tile of every array."""
-    held, local, offset, shift = [], [], 0, 0
+    owned, local, offset, shift = [], [], 0, 0
     for size in sizes:
-        held.append(tiles(size, count, offset, shift))
+        owned.append(tiles(size, count, offset, shift))
         tile = tile_of(size, count)
         local.append(np.where((own := hold(tiles(size, count), tile)) >= 0, own + offset, NOTHING))
         offset, shift = offset + size, shift + tile
     window = tile_window(offset, count)
-    plan = plan_exchange(tuple(held), window)
+    plan = plan_exchange(tuple(owned), window)
     assert_serves(plan, np.concatenate(local, axis=1), window, set(range(offset)))
 
 
 @pytest.mark.parametrize(("size", "count"), [(8, 4), (9, 4), (10, 8), (3, 8), (12, 5)])
 def test_tiles_turned_round(size: int, count: int) -> None:
-    held = reversed_tiles(size, count)
+    owned = reversed_tiles(size, count)
     turned = hold(tiles(size, count), tile_of(size, count))[:, ::-1]
     local = np.where(turned >= 0, size - 1 - turned, NOTHING)  # coordinates from the end
     assert (local[local >= 0] < size).all()
-    np.testing.assert_array_equal(local, hold(held, tile_of(size, count)))
-    plan = plan_exchange((held,), tile_window(size, count))
+    np.testing.assert_array_equal(local, hold(owned, tile_of(size, count)))
+    plan = plan_exchange((owned,), tile_window(size, count))
     assert_serves(plan, local, tile_window(size, count), set(range(size)))
 
 
@@ -133,11 +133,11 @@ def put_together(plan: Exchange, local: np.ndarray, width: int) -> np.ndarray:
     return out[:, :width]
 
 
-def assert_put_together(plan: Exchange, local: np.ndarray, window: Window, held: set[int]) -> None:
+def assert_put_together(plan: Exchange, local: np.ndarray, window: Window, owned: set[int]) -> None:
     found = put_together(plan, local, window.width)
     for p, (start, stop) in enumerate(zip(window.start, window.stop, strict=True)):
         for index in range(start, stop):
-            assert index not in held or found[p, index - start] == index, (p, index)
+            assert index not in owned or found[p, index - start] == index, (p, index)
 
 
 def side_by_side(layout: Layout, local: np.ndarray, count: int, tile: int) -> np.ndarray:
@@ -223,8 +223,8 @@ def test_windows_that_drift_are_cut_from_the_strips() -> None:
 
 def test_a_roll_of_even_tiles_is_put_together_without_offsets() -> None:
     """Ten back over four tiles of eight: the end of the second tile before, then most of the one before."""
-    wrapped = Held((-22, -14, -6, 2), (0, 0, 0, 2), (0, 0, 2, 10))  # elements 22 to 31 are results 0 to 9
-    others = Held((10, 18, 26, 34), (10, 18, 26, 32), (18, 26, 32, 32))
+    wrapped = Owned((-22, -14, -6, 2), (0, 0, 0, 2), (0, 0, 2, 10))  # elements 22 to 31 are results 0 to 9
+    others = Owned((10, 18, 26, 34), (10, 18, 26, 32), (18, 26, 32, 32))
     plan = plan_exchange((wrapped, others), tile_window(32, 4))
     placement = placed(plan, 8)
     assert placement.aligned
@@ -259,8 +259,8 @@ def test_dilated_windows_hold_every_element_they_span(
         spanned = [i for i in range(-50, 50) if whole.start[p] <= i * dilation < whole.stop[p]]
         assert list(range(window.start[p], window.stop[p])) == spanned or not spanned
         assert window.stop[p] - window.start[p] <= window.width
-    held = [sum(start <= i * dilation < start + whole.width for i in range(-50, 50)) for start in whole.start]
-    assert window.width == max(1, *held)  # no more than the fullest window holds
+    owned = [sum(start <= i * dilation < start + whole.width for i in range(-50, 50)) for start in whole.start]
+    assert window.width == max(1, *owned)  # no more than the fullest window holds
 
 
 def test_results_counted_from_the_end() -> None:

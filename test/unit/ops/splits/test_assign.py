@@ -1,4 +1,4 @@
-"""The choice of a split: what candidates there are, what they cost, and that the cheapest is taken."""
+"""The choice of a split: what candidates there are, what they cost, and that the cheapest is chosen."""
 
 from __future__ import annotations
 
