@@ -1,8 +1,7 @@
-"""Channels of collectives have the type that collectives between devices have.
+"""Gives channels of collectives the type that collectives between devices have.
 
 ``jax.export`` writes ``#stablehlo.channel_handle<handle = 1, type = 0>``, where 0 is no type at all; XLA reads it as 1,
-device to device. The runtime asks for 1 (SP507), so that a collective over replicas is not taken for one over
-partitions.
+device to device. The runtime requires 1 (SP507), to tell collectives over partitions from those over replicas.
 """
 
 from __future__ import annotations
@@ -17,9 +16,9 @@ UNTYPED, DEVICE_TO_DEVICE = 0, 1
 
 
 def type_channels(lists: OpLists) -> None:
-    """Types the channels that have no type, in place. O(collectives)."""
+    """Sets the type of channels that have none, in place. O(collectives)."""
     for op in named(lists.blocks, OPS & lists.names):
         if CHANNEL in op.attributes:
-            said = hlo.ChannelHandle(op.attributes[CHANNEL])
-            if said.channel_type == UNTYPED:
-                op.attributes[CHANNEL] = hlo.ChannelHandle.get(said.handle, DEVICE_TO_DEVICE)
+            channel = hlo.ChannelHandle(op.attributes[CHANNEL])
+            if channel.channel_type == UNTYPED:
+                op.attributes[CHANNEL] = hlo.ChannelHandle.get(channel.handle, DEVICE_TO_DEVICE)

@@ -1,11 +1,11 @@
-"""Before propagation: slices are folded, unused ops erased, and constants copied so that each use has its own.
+"""Folds slices, erases unused ops, and copies constants so that each use has its own, before propagation.
 
 Problem. Propagation gives each value one sharding. Three habits of programs mislead it:
 
-1. A slice of an array that was only put together, ``slice(pad(x))``: the array in between divides into other tiles than
+1. A slice of an array that was only assembled, ``slice(pad(x))``: the array in between divides into other tiles than
    ``x`` and the result, so most of it would cross devices there and back. ``fold_slices`` cuts from the parts.
 2. An op that nothing uses, such as the value that ``jax.grad`` drops: it would be partitioned, and its partial results
-   summed, for nobody. It is erased, with the ops that only it uses.
+   summed, without a use. It is erased, with the ops that only it uses.
 3. A constant that serves several ops: ``%c`` in ``x + %c`` (split by rows) and ``y * %c`` (split by columns) would tie
    ``x`` and ``y`` together, which have nothing to do with each other. ``%c`` becomes two ops. So do an iota
    and a scalar that is spread by ``broadcast_in_dim``; a scalar itself has no dimension and is left. So is a
@@ -34,7 +34,7 @@ _SPREAD = "stablehlo.broadcast_in_dim"
 
 
 def erase_unused_and_copy_constants(lists: OpLists) -> None:
-    """Does the three steps above to the function whose ops ``lists`` holds."""
+    """Applies the three steps to the function whose ops ``lists`` holds."""
     stale = False
     for inside in reversed(lists.blocks):
         if inside.owner_name in _HOLDS_PROGRAM:
@@ -47,7 +47,7 @@ def erase_unused_and_copy_constants(lists: OpLists) -> None:
 
 
 def _fold_slices(inside: OpList) -> bool:
-    """Folds the slices of a block; whether there were any."""
+    """Folds the slices of a block; returns whether there were any."""
     slices = [op for op, name in zip(inside.ops, inside.names, strict=True) if name == "stablehlo.slice"]
     if not slices:
         return False
@@ -60,7 +60,7 @@ def _fold_slices(inside: OpList) -> bool:
 
 
 def _erase_unused(inside: OpList) -> bool:
-    """Erases ops of a block, users before what they use; whether one that holds blocks went with them."""
+    """Erases unused ops of a block, users first; returns whether an op with blocks was erased."""
     erased: set[int] = set()
     held_blocks = False
     for index in range(len(inside.ops) - 1, -1, -1):
@@ -97,7 +97,7 @@ def _has_dims(value: Any) -> bool:
 
 
 def _copies(op: Any) -> list[Any]:
-    """Copies of ``op`` before it, one for each use of its result but the first that MLIR lists."""
+    """Builds copies of ``op`` before it, one for each use of its result but the first that MLIR lists."""
     uses = [(operation(use.owner), use.operand_number) for use in op.results[0].uses]
     if len(uses) < 2 or any(_is_in_group(user) for user, _ in uses):
         return []

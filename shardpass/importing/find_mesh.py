@@ -1,8 +1,8 @@
-"""On how many devices a program runs, and the one mesh in whose axes all of its shardings can be said.
+"""Determines the number of devices, and the mesh whose axes express all shardings of a program.
 
 Example: ``{devices=[4,2]<=[8] last_tile_dim_replicate}`` and ``{devices=[2,4]<=[8] last_tile_dim_replicate}`` of
 vectors need three axes of 2: the mesh is ``['axis_0'=2,'axis_1'=2,'axis_2'=2]``, unless the module names one that
-fits. An order of devices that fits none of the more frequent shardings gets no axes, and a remark (SP217).
+fits. A device order that fits none of the more frequent shardings gets no axes, and a remark (SP217).
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from shardpass.ir.locations import place_of
 from shardpass.sharding import Mesh, Sharding, common_mesh
 
 
-def device_count(module: Any, found: list[Annotation], sdy_mesh: Mesh | None) -> int:
-    said = num_devices(module)
-    if said is not None:
-        return said
+def device_count(module: Any, annotations: list[Annotation], sdy_mesh: Mesh | None) -> int:
+    declared = num_devices(module)
+    if declared is not None:
+        return declared
     if sdy_mesh is not None:
         return sdy_mesh.size
-    for annotation in found:
+    for annotation in annotations:
         for sharding in annotation.shardings:
             if sharding.num_devices:
                 return int(sharding.num_devices)
@@ -32,13 +32,13 @@ def device_count(module: Any, found: list[Annotation], sdy_mesh: Mesh | None) ->
     return 1
 
 
-def find_mesh(found: list[Annotation], replicated_along: list[Sharding], count: int, prefer: Mesh | None) -> Mesh:
-    """The coarsest mesh for all; orders that fit none of the more frequent ones are left out, with a remark."""
+def find_mesh(annotations: list[Annotation], replicated_along: list[Sharding], count: int, prefer: Mesh | None) -> Mesh:
+    """Finds the coarsest mesh; device orders that fit no more frequent sharding are left out, with a remark."""
     if prefer is not None and prefer.size != count:
         prefer = None
     uses: Counter[Sharding] = Counter()
     first: dict[Sharding, Annotation] = {}
-    for annotation in found:
+    for annotation in annotations:
         for sharding in annotation.shardings:
             if sharding.is_tiled:
                 uses[sharding] += 1

@@ -1,4 +1,4 @@
-"""Before propagation: a slice of an array that was only put together is cut from the parts of that array.
+"""Rewrites a slice of an assembled array as slices of that array's parts, before propagation.
 
 Problem. ``jnp.pad`` and two slices are how JAX's users write a stencil, ``concatenate`` and a slice a periodic one. The
 array in between divides into other tiles than the arrays before and after it: on a mesh ``x=2``, ``pad(x)`` of 8 rows
@@ -12,11 +12,10 @@ Cases, for a slice and the op that made its operand, in one block; ``x`` has 8 e
    slice cuts deeper): ``pad(x, 1, 1)[0:8]`` is ``pad(x, 1, -1)``; where no padding is left a slice of ``x``, or ``x``.
 4. A slice of a concatenate, cut along it with unit stride: ``concat(x, y)[2:5]`` is ``x[2:5]``; where it meets several
    parts, a concatenate of their slices: ``concat(x, y)[4:12]`` is ``concat(x[4:8], y[0:4])``. Several parts are done
-   only where they are of one array (the array was padded by itself), or where nobody else uses the concatenate, which
-   would otherwise be put together once more for each slice.
+   only where they are of one array (the array was padded by itself), or where the concatenate has no other use; it
+   would otherwise be built again for each slice.
 
-An op that carries a sharding of the user is left, and so is one outside of the slice's loop: it would be done in each
-trip.
+An op with a sharding of the user stays, and so does an op outside of the slice's loop, which each trip would repeat.
 
 State: ``SliceFolding.made``, the slices made so far, so that equal ones are one value.
 Invariant: slices are given in program order, so the operand of a slice has been folded before.
@@ -31,13 +30,13 @@ from typing import Any
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
 
-from shardpass.ir.annotations import SAID, SCOPE
+from shardpass.ir.annotations import ANNOTATIONS, SCOPE
 from shardpass.ir.tensors import i64_array, ints, operation, shape_of
 
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """``value[start:limit:stride]`` in every dimension."""
+    """The slice ``value[start:limit:stride]``, in every dimension."""
 
     value: Any
     starts: tuple[int, ...]
@@ -53,7 +52,7 @@ class Slice:
         return self.shape == shape_of(self.value)
 
     def along(self, dim: int, value: Any, start: int, limit: int) -> Slice:
-        """The same cut of another value, which has other elements along ``dim``."""
+        """Makes the same slice of another value, which has other elements along ``dim``."""
         starts, limits = list(self.starts), list(self.limits)
         starts[dim], limits[dim] = start, limit
         return Slice(value, tuple(starts), tuple(limits), self.strides)
@@ -71,8 +70,8 @@ class SliceFolding:
         self.made: dict[Slice, Any] = {}
 
     def fold(self, op: Any) -> None:
-        """Replaces ``op``, a ``stablehlo.slice``, where one of the cases applies, and erases it then."""
-        if any(name in op.attributes for name in SAID):
+        """Replaces ``op``, a ``stablehlo.slice``, and erases it, where one of the cases applies."""
+        if any(name in op.attributes for name in ANNOTATIONS):
             return
         rows = (ints(op.attributes[name]) for name in ("start_indices", "limit_indices", "strides"))
         with ir.InsertionPoint(op), op.location:
@@ -82,13 +81,13 @@ class SliceFolding:
             op.erase()
 
     def _simpler(self, cut: Slice, op: Any) -> Any | None:
-        """The slice ``cut``, in the place of ``op``, made of the parts of its value; None where no case applies."""
+        """Builds ``cut`` from the parts of its value, in place of ``op``; returns None where no case applies."""
         if cut.whole:
             return cut.value
         if isinstance(cut.value.owner, ir.Block):
             return None
         maker = operation(cut.value.owner)
-        if maker.block != op.block or any(name in maker.attributes for name in SAID):
+        if maker.block != op.block or any(name in maker.attributes for name in ANNOTATIONS):
             return None
         if maker.name == "stablehlo.slice":
             return self._of_slice(cut, maker, op)
@@ -98,8 +97,8 @@ class SliceFolding:
             return self._of_concatenate(cut, maker, op)
         return None
 
-    def _taken(self, cut: Slice, op: Any) -> Any:
-        """The value of ``cut``: folded where a case applies, a new ``stablehlo.slice`` otherwise."""
+    def _built(self, cut: Slice, op: Any) -> Any:
+        """Builds the value of ``cut``: folded where a case applies, else a new ``stablehlo.slice``."""
         if cut not in self.made:
             made = self._simpler(cut, op)
             self.made[cut] = _slice(cut, op) if made is None else made
@@ -111,7 +110,7 @@ class SliceFolding:
         starts = tuple(f + start * step if n else 0 for f, step, start, _, n in rows)
         strides = tuple(s * step for s, step in zip(cut.strides, steps, strict=True))
         limits = tuple(s + (n - 1) * t + 1 if n else 0 for s, t, n in zip(starts, strides, cut.shape, strict=True))
-        return self._taken(Slice(maker.operands[0], starts, limits, strides), op)
+        return self._built(Slice(maker.operands[0], starts, limits, strides), op)
 
     def _of_pad(self, cut: Slice, maker: Any, op: Any) -> Any | None:
         value, padding = maker.operands
@@ -124,7 +123,7 @@ class SliceFolding:
             return None  # nothing of the array is left
         if max(low) <= 0 and max(high) <= 0:
             limits = tuple(m + over for m, over in zip(shape, high, strict=True))
-            return self._taken(Slice(value, tuple(-at for at in low), limits, cut.strides), op)
+            return self._built(Slice(value, tuple(-at for at in low), limits, cut.strides), op)
         return _in_scope(hlo.pad(value, padding, *map(i64_array, (low, high, (0,) * len(shape)))), op)
 
     def _of_concatenate(self, cut: Slice, maker: Any, op: Any) -> Any | None:
@@ -140,19 +139,19 @@ class SliceFolding:
                 parts.append((value, start, limit))
             begin += size
         if len(parts) == 1:
-            return self._taken(cut.along(along, *parts[0]), op)
+            return self._built(cut.along(along, *parts[0]), op)
         rooted = [_root(value, along, start, limit) for value, start, limit in parts]
         if len(list(maker.results[0].uses)) > 1 and len({root for root, _, _ in rooted}) > 1:
             return None
         row = []
         for root, start, limit in rooted:
-            others = self._taken(cut.along(along, root, 0, shape_of(root)[along]), op)
-            row.append(self._taken(slice_of_all(others).along(along, others, start, limit), op))
+            others = self._built(cut.along(along, root, 0, shape_of(root)[along]), op)
+            row.append(self._built(slice_of_all(others).along(along, others, start, limit), op))
         return _in_scope(hlo.concatenate(row, along), op)
 
 
 def _root(value: Any, along: int, start: int, limit: int) -> tuple[Any, int, int]:
-    """``value[start:limit]`` along one dimension, as a part of the array that ``value`` is a slice of."""
+    """Traces ``value[start:limit]`` along one dimension to the array that ``value`` is a slice of."""
     while not isinstance(value.owner, ir.Block) and operation(value.owner).name == "stablehlo.slice":
         maker = operation(value.owner)
         source, first = maker.operands[0], ints(maker.attributes["start_indices"])[along]
@@ -170,7 +169,7 @@ def _slice(cut: Slice, op: Any) -> Any:
 
 
 def _in_scope(value: Any, op: Any) -> Any:
-    """``value``, made in the place of ``op``, in the same manual region."""
+    """Marks ``value``, made in the place of ``op``, with the manual region of ``op``."""
     if SCOPE in op.attributes:
         operation(value.owner).attributes[SCOPE] = op.attributes[SCOPE]
     return value

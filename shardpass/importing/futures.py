@@ -1,9 +1,9 @@
-"""Collectives that are started in one place and waited for in another become collectives.
+"""Rewrites collectives with separate start and wait ops as plain collectives.
 
 Problem. ``psum_start(x, "i").done()`` lowers to two ops, and between them stands a value of type
 ``!stablehlo.future<tensor<4xf32>>``, which calls may take and return. A future has no tile.
 
-Here a future is the array that it will be: what is started is done at once, where it was started.
+Here a future is replaced by its array: the collective runs where it was started.
 
 | before | after |
 |---|---|
@@ -11,7 +11,7 @@ Here a future is the array that it will be: what is started is done at once, whe
 | ``%y = async_done(%f)`` | ``%f`` in place of ``%y`` |
 | an argument or a result of a call that is a future | the array |
 
-Nothing is lost but the place of the wait: XLA itself starts collectives early and waits for them late.
+Only the place of the wait is lost: XLA itself starts collectives early and waits for them late.
 
 A future of several arrays, and one that no ``async_start`` of the program has made, is left, and refused (SP224).
 O(ops).
@@ -61,7 +61,7 @@ def _end_of(start: Any) -> Any:
 
 
 def _put_in_place(start: Any) -> None:
-    """The body of ``start`` takes its place."""
+    """Replaces ``start`` by the ops of its body."""
     block = start.regions[0].blocks[0]
     for argument, operand in zip(block.arguments, start.operands, strict=True):
         argument.replace_all_uses_with(operand)

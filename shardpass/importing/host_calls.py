@@ -1,4 +1,4 @@
-"""Before propagation: calls of the host, which one device makes for all.
+"""Marks calls of the host that one device makes for all, before propagation.
 
 Problem. ``jax.debug.print``, ``io_callback`` and ``pure_callback`` lower to a custom call of whole arrays that runs
 once, on the device that its sharding ``{maximal device=0}`` names. Computed on every device, as calls without a rule
@@ -6,11 +6,11 @@ are, it would run as often as there are devices.
 
 Cases, for a custom call that has a side effect or calls Python back, of a target that has no model of its own:
 
-1. outside of manual regions: its sharding goes, and ``shardpass.once = 0`` says the device. Partitioning gives the call
+1. outside of manual regions: ``shardpass.once = 0`` replaces its sharding and names the device. Partitioning gives it
    whole operands and puts it under ``if partition_id == 0``; its results, zero elsewhere, are summed;
-2. in a region that is manual over all axes: every device makes it, as JAX means it. It is left;
+2. in a region that is manual over all axes: every device makes the call, as in JAX, so it stays unchanged;
 3. on local shards (``partitioned=True``): every device makes it with its tiles (``ops.families.host_targets``). It gets
-   a result for each operand, as does ``@InspectSharding``, which calls nobody;
+   a result for each operand, as does ``@InspectSharding``, which makes no call;
 4. in a region that is manual over some axes: refused, SP238.
 
 On one device nothing is marked. O(ops of custom calls).
@@ -75,7 +75,7 @@ def mark_host_calls(lists: OpLists) -> None:
 
 
 def _device(op: Any) -> int:
-    """The device that the call's sharding names, or else the first, which is XLA's choice too."""
-    said = parse_sharding(text(op.attributes[SHARDING])) if SHARDING in op.attributes else None
-    one = said.elements[0] if isinstance(said, TupleSharding) and said.elements else said
+    """Returns the device that the call's sharding names, or else the first, which is XLA's choice too."""
+    sharding = parse_sharding(text(op.attributes[SHARDING])) if SHARDING in op.attributes else None
+    one = sharding.elements[0] if isinstance(sharding, TupleSharding) and sharding.elements else sharding
     return one.device if isinstance(one, Sharding) and one.is_maximal and one.device is not None else 0

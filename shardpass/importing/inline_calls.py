@@ -1,4 +1,4 @@
-"""Calls, and composites, become the body of the function that they name.
+"""Replaces calls and composites by the body of the function that they name.
 
 Problem. Each call gets a body of its own, so the callee may be split differently at each call site (XLA and Shardy do
 the same). The ops keep the callee's names and source lines, joined with those of the call (``ir.locations.Within``). A
@@ -14,15 +14,15 @@ each function is needed is counted before.
    So each op is moved or copied once for each time that it stands in the result.
 2. A function that something else names too (a custom call may name computations) keeps its body, and is kept.
 3. A sharding on a callee's argument or result, or on the call, becomes a ``custom_call @Sharding`` of that value.
-4. In a manual region the body gets the call's scope, unless an op has one of its own. A call in that body hands on its
-   own scope, or else the one that its body would have got.
+4. In a manual region the ops of the body get the call's scope, unless they have a scope already. A call in that body
+   passes on its own scope, if it has one, or else the outer call's.
 
 State: the calls that are left to do, the next one last. Invariant: functions that are not reached yet are as they were
 read, so that a copy of one is small; no op stands twice in the lists of calls.
 
 Cost: linear in the ops that are copied. Where each function calls the next twice that is exponential in the size of the
-module, so the count is computed first, and refused where it is beyond ``most_ops``: what people and JAX write repeats a
-function for each layer, and no op a thousand times.
+module, so the count is computed first, and refused beyond ``most_ops``: real programs repeat a function for each layer,
+and no op a thousand times.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from shardpass.diagnostics.table_passes import RECURSION, TOO_MANY_OPS, UNKNOWN_CALLEE
-from shardpass.ir.annotations import CONSTRAINT, MANUAL, SAID, SHARDING, Signature, main_of, make_custom_call
+from shardpass.ir.annotations import ANNOTATIONS, CONSTRAINT, MANUAL, SHARDING, Signature, main_of, make_custom_call
 from shardpass.ir.locations import Within, place_of
 from shardpass.ir.walk import CONTROL_FLOW, OpLists, named, operation, read_blocks
 from shardpass.program.manual_regions import marked_scope, set_scope
 
 NAMES_CALLEE = {"func.call": "callee", "stablehlo.composite": "decomposition"}  # op -> its attribute
-# How many ops inlining may make, with the calls and returns on the way: in any case, for each op of the module, never.
+# Ops that inlining may make, with calls and returns: always allowed; allowed per op of the module; never exceeded.
 FEW_OPS, TIMES, MOST_OPS = 2**16, 2**10, 2**21
 
 
@@ -55,12 +55,12 @@ class _Function:
 
 @dataclass(slots=True)
 class _Call:
-    """A call that is to be inlined, with what it said before the ops around it were marked."""
+    """A call to inline, with its annotations, read before the ops around it were marked."""
 
     op: Any
-    scope: str | None  # that it is marked with itself
-    around: str | None  # that the body which it stands in has got
-    said: dict[str, Any]  # the user's sharding of its result
+    scope: str | None  # its own mark
+    around: str | None  # the scope of the body that contains the call
+    annotations: dict[str, Any]  # the user's sharding of its result
 
 
 def inline_calls(module: Any, lists: OpLists | None = None) -> None:
@@ -127,7 +127,7 @@ def _refuse_circle_of_main(functions: dict[str, _Function]) -> None:
 
 
 def _callees_first(functions: dict[str, _Function]) -> list[str]:
-    """The functions that ``main`` reaches by calls, each behind those that it calls."""
+    """Lists the functions that ``main`` reaches by calls, callees first."""
     order: list[str] = []
     done: set[str] = set()
     path = ["main"]
@@ -155,9 +155,9 @@ def _callees_first(functions: dict[str, _Function]) -> list[str]:
     return order
 
 
-def most_ops(held: int) -> int:
-    """How many ops inlining may make of a module that holds ``held``."""
-    return min(MOST_OPS, max(FEW_OPS, TIMES * held))
+def most_ops(size: int) -> int:
+    """Returns how many ops inlining may make of a module of ``size`` ops."""
+    return min(MOST_OPS, max(FEW_OPS, TIMES * size))
 
 
 def _refuse_too_many(functions: dict[str, _Function], order: list[str], main: Any) -> None:
@@ -165,17 +165,17 @@ def _refuse_too_many(functions: dict[str, _Function], order: list[str], main: An
     sizes: dict[str, int] = {}
     for name in order:
         sizes[name] = functions[name].size + sum(sizes[_callee(call)] for call in functions[name].calls)
-    held = sum(functions[name].size for name in order)
-    most = most_ops(held)
+    size = sum(functions[name].size for name in order)
+    most = most_ops(size)
     if sizes["main"] > most:
         calls = sum(len(functions[name].calls) for name in order)
         raise TOO_MANY_OPS.error(
-            place_of(main.location), calls=calls, count=sizes["main"], times=sizes["main"] // held, held=held, most=most
+            place_of(main.location), calls=calls, count=sizes["main"], times=sizes["main"] // size, held=size, most=most
         )
 
 
 def _kept(functions: dict[str, _Function], order: list[str]) -> set[str]:
-    """The functions that must stay: ops of the inlined program name them, or ops of such functions."""
+    """Returns the functions that must stay: ops of the inlined program, or of such functions, name them."""
     kept: set[str] = set()
     todo = {name for reached in order for name in functions[reached].mentions}
     while todo:
@@ -191,12 +191,14 @@ def _kept(functions: dict[str, _Function], order: list[str]) -> set[str]:
 
 def _call(op: Any, around: str | None) -> _Call:
     scope = marked_scope(op)
-    said = {} if scope == MANUAL else {name: op.attributes[name] for name in SAID if name in op.attributes}
-    return _Call(op, scope, around, said)
+    annotations = (
+        {} if scope == MANUAL else {name: op.attributes[name] for name in ANNOTATIONS if name in op.attributes}
+    )
+    return _Call(op, scope, around, annotations)
 
 
 def _inline_call(call: _Call, function: _Function, *, copy: bool) -> list[_Call]:
-    """Puts the body of ``function``, or a copy, before ``call`` and erases the call; the calls that are in the body."""
+    """Moves the body of ``function``, or a copy, before ``call`` and erases the call; returns the calls in the body."""
     op, scope = call.op, call.scope or call.around
     signature = function.signature = function.signature or Signature(function.op)
     with ir.InsertionPoint(op):
@@ -216,7 +218,7 @@ def _inline_call(call: _Call, function: _Function, *, copy: bool) -> list[_Call]
         for result, value, attributes in zip(op.results, returned, signature.results, strict=True):
             value = _constrained(value, attributes, call)
             if len(returned) == 1:
-                value = _constrained(value, call.said, call)
+                value = _constrained(value, call.annotations, call)
             result.replace_all_uses_with(value)
     if copy:
         source.erase()
@@ -227,25 +229,25 @@ def _inline_call(call: _Call, function: _Function, *, copy: bool) -> list[_Call]
 
 
 def _calls_in(body: list[Any], scope: str | None) -> list[_Call]:
-    """The calls among ``body`` and in its regions, which will get ``scope`` unless they stand in an op that has one."""
+    """Lists the calls in ``body`` and its regions, which get ``scope`` unless an op around them has another."""
     calls = [_call(op, scope) for op in body if op.name in NAMES_CALLEE]
     for op in body:
         if len(op.regions):
             around = scope if marked_scope(op) is None else None
             for inside in read_blocks(op):
                 handed_on = around if inside.owner_name in CONTROL_FLOW else None
-                calls += [_call(found, handed_on) for found in named([inside], NAMES_CALLEE)]
+                calls += [_call(inner, handed_on) for inner in named([inside], NAMES_CALLEE)]
     return calls
 
 
 def _constrained(value: Any, attributes: dict[str, Any], call: _Call) -> Any:
-    """``value`` with the sharding that ``attributes`` say, where they say one, and not of a tile."""
+    """Constrains ``value`` to the sharding in ``attributes``, if there is one and it is not of a tile."""
     scope = call.scope or call.around
     if SHARDING not in attributes or scope == MANUAL:
         return value
-    said = {name: attributes[name] for name in SAID if name in attributes}
+    annotations = {name: attributes[name] for name in ANNOTATIONS if name in attributes}
     with call.op.location:
-        result = make_custom_call(CONSTRAINT, value, value.type, said)
+        result = make_custom_call(CONSTRAINT, value, value.type, annotations)
     if scope is not None:
         set_scope(operation(result.owner), scope)
     return result

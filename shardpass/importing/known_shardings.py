@@ -1,11 +1,11 @@
-"""What the annotations of a program say of a value's sharding, before propagation: for the rules that depend on it.
+"""Shardings of values that follow from a program's annotations before propagation, for the rules that depend on them.
 
-Who holds which summand of a partial sum follows from the shardings of what is summed (``summands``). JAX's explicit
-axes say the sharding of almost every value. Of the others it follows from the operands, forward, by the rules of ops:
+The device that holds a summand of a partial sum follows from the shardings of the summed arrays (``summands``). With
+JAX's explicit axes almost every value is annotated. Other shardings follow from operands, forward, by the rules of ops:
 
     %0 = reshape %a : [8] -> [8, 1]       %a is split over x along dimension 0: so is %0
 
-Where operands say nothing, nothing is known (None). All shardings are written on one mesh, so that axes compare.
+Without annotated operands a sharding is unknown (None). All shardings are written on one mesh, so that axes compare.
 
 State: ``known``, value -> its sharding, or None. O(ops), each once.
 """
@@ -28,11 +28,11 @@ from shardpass.sharding import AxisRef, Mesh, Sharding, common_mesh, parse_shard
 from shardpass.sharding.common import unreduced_over_all
 
 Axes = tuple[AxisRef, ...]
-DEEPEST = 200  # ops that are looked back
+DEEPEST = 200  # length of a chain of operands that is followed
 
 
 class KnownShardings:
-    """The shardings of the values of ``main``, and of its arguments, whose attributes ``rows`` are.
+    """The shardings of the values and arguments of ``main``; ``rows``: the attributes of its arguments.
 
     ``devices``: of the program, for ``{unreduced}``, which names none. ``prefer``: the mesh that the module names.
     """
@@ -45,42 +45,46 @@ class KnownShardings:
         values = [(row, argument) for row, argument in zip(rows, main.regions[0].blocks[0].arguments, strict=True)]
         values += [(op.attributes, op.results[0]) for op in holders if len(op.results) == 1]
         every = [self._parsed(attributes, value) for attributes, value in values]
-        self.mesh = common_mesh([said for said in every if said is not None and said.mesh is not None], prefer)
-        self.known: dict[Any, Sharding | None] = {value: self.said(row, value) for row, value in values[: len(rows)]}
+        self.mesh = common_mesh([one for one in every if one is not None and one.mesh is not None], prefer)
+        self.known: dict[Any, Sharding | None] = {
+            value: self.annotation(row, value) for row, value in values[: len(rows)]
+        }
 
-    def said(self, attributes: Any, value: Any) -> Sharding | None:
-        """What ``attributes`` say of ``value``, with the axes of the mesh; None where that splits nothing."""
-        found = self._parsed(attributes, value)
-        if found is None or self.mesh is None:
+    def annotation(self, attributes: Any, value: Any) -> Sharding | None:
+        """Reads the annotation in ``attributes`` of ``value``, on the mesh; None where it splits nothing."""
+        sharding = self._parsed(attributes, value)
+        if sharding is None or self.mesh is None:
             return None
-        if found.is_replicated:
+        if sharding.is_replicated:
             return None if UNSPECIFIED in attributes else Sharding.tiled(self.mesh, ((),) * len(shape_of(value)))
-        return self.on_mesh(found)
+        return self.on_mesh(sharding)
 
     def _parsed(self, attributes: Any, value: Any) -> Sharding | None:
         if SHARDING not in attributes or not is_ranked(value):
             return None
         try:
-            found = parse_sharding(text(attributes[SHARDING]))
+            sharding = parse_sharding(text(attributes[SHARDING]))
         except ShardpassError:  # reported later, with all others
             return None
-        if isinstance(found, Sharding) and self.devices is not None:
-            found = unreduced_over_all(found, len(shape_of(value)), self.devices)
-        return found if isinstance(found, Sharding) else None
+        if isinstance(sharding, Sharding) and self.devices is not None:
+            sharding = unreduced_over_all(sharding, len(shape_of(value)), self.devices)
+        return sharding if isinstance(sharding, Sharding) else None
 
     def on_mesh(self, sharding: Sharding) -> Sharding | None:
-        """``sharding`` with the axes of the mesh, those of a partial sum in its order; None where it splits nothing."""
+        """Restates ``sharding`` on the mesh, partial sums in its order; None where it splits nothing."""
         if sharding.mesh is None or self.mesh is None:
             return None
-        found = sharding.on(self.mesh)
-        if found is None or found.mesh is None:
+        on_mesh = sharding.on(self.mesh)
+        if on_mesh is None or on_mesh.mesh is None:
             return None
         order = {name: place for place, name in enumerate(self.mesh.names)}
-        axes = sorted(found.unreduced, key=lambda axis: order.get(axis.name, 0))
-        return Sharding.tiled(self.mesh, found.dims, unreduced=axes, manual=found.manual, reduction=found.reduction)
+        axes = sorted(on_mesh.unreduced, key=lambda axis: order.get(axis.name, 0))
+        return Sharding.tiled(
+            self.mesh, on_mesh.dims, unreduced=axes, manual=on_mesh.manual, reduction=on_mesh.reduction
+        )
 
     def of(self, value: Any, depth: int = 0) -> Sharding | None:
-        """The sharding of ``value``; None where it is not known, or nothing is split."""
+        """Returns the sharding of ``value``; None where it is unknown or splits nothing."""
         if value not in self.known:
             self.known[value] = None  # of a loop's value, while its first one is looked at
             self.known[value] = self._read(value, depth) if depth < DEEPEST and is_ranked(value) else None
@@ -95,7 +99,7 @@ class KnownShardings:
         if marked_scope(op) is not None:
             return None
         if SHARDING in op.attributes:
-            return self.said(op.attributes, value)
+            return self.annotation(op.attributes, value)
         place = next(index for index, result in enumerate(op.results) if result == value)
         if op.name == "stablehlo.while":
             return self.of(op.operands[place], depth + 1)
@@ -110,18 +114,18 @@ class KnownShardings:
         return Sharding.tiled(self.mesh, _once(dims)) if any(dims) else None
 
     def of_factors(self, op: Any, rule: Rule, kind: Kind, depth: int = 0) -> dict[int, Axes]:
-        """The axes that split each factor of ``kind``, as the first operand says that is split along it."""
-        found: dict[int, Axes] = {}
+        """Returns the axes that split each factor of ``kind``, from the first operand that is split along it."""
+        axes_of: dict[int, Axes] = {}
         for operand, dims in zip(op.operands, rule.operands, strict=True):
-            said = self.of(operand, depth) if dims and shape_of(operand) else None
-            for factors, axes in zip(dims, said.dims if said is not None else (), strict=False):
+            sharding = self.of(operand, depth) if dims and shape_of(operand) else None
+            for factors, axes in zip(dims, sharding.dims if sharding is not None else (), strict=False):
                 if axes and len(factors) == 1 and rule.factors[factors[0]].kind is kind:
-                    found.setdefault(factors[0], axes)
-        return found
+                    axes_of.setdefault(factors[0], axes)
+        return axes_of
 
 
 def rule_of(op: Any) -> Rule | None:
-    """The rule of ``op``, where it has one and all its values are arrays."""
+    """Returns the rule of ``op``; None without one, or where some value is no array."""
     entry = find(op.name)
     if entry is None or not all(map(is_ranked, (*op.operands, *op.results))):
         return None
@@ -134,10 +138,10 @@ def _only(axes: dict[int, Axes], factors: tuple[int, ...]) -> Axes:
 
 
 def _once(dims: list[Axes]) -> list[Axes]:
-    """``dims`` where each axis splits the first dimension alone that has it."""
+    """Keeps each axis of ``dims`` only on the first dimension that it splits."""
     used: set[AxisRef] = set()
-    found = []
+    out = []
     for axes in dims:
-        found.append(() if used & set(axes) else axes)
+        out.append(() if used & set(axes) else axes)
         used |= set(axes)
-    return found
+    return out

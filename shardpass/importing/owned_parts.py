@@ -1,8 +1,8 @@
-"""A whole array as summands: each device keeps the part that lies on it, and has zeros elsewhere.
+"""Represents a whole array as summands: each device keeps the part that lies on it, and has zeros elsewhere.
 
 Problem. ``reshard(x, P(unreduced={"y"}))`` makes a partial sum over y of an array that is whole, or split over y. JAX
-says what each device holds then, and who looks at ``addressable_data`` sees it: the elements that it held before, and
-zeros in the place of the others'. Of an array that y does not split the first device along y keeps all.
+defines the summand of each device, which ``addressable_data`` shows: the elements that the device had before, and zeros
+for those of other devices. Of an array that y does not split the first device along y keeps all.
 
     [a b c d] split over y=2       ->  [a b 0 0], [0 0 c d]
     [a b c d] whole along y=2      ->  [a b c d], [0 0 0 0]
@@ -40,14 +40,14 @@ def count_of(mesh: Mesh, axes: Sequence[AxisRef]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Digit:
-    """A dimension of the cut array. ``axis``: the device axis that it goes over; None for what is in a tile."""
+    """A dimension of the cut array. ``axis``: the device axis that splits it; None for the dimension within a tile."""
 
     size: int
     axis: AxisRef | None = None
 
 
 def owning_axes(split: Axes, wanted: Axes, axes: Axes) -> Axes:
-    """The last of the axes that ``split`` a dimension, where the partial sum over ``axes`` leaves the ``wanted`` ones.
+    """Returns the last of the axes that ``split`` a dimension which become the partial sum's, leaving ``wanted``.
 
     Those keep their parts in place.
     """
@@ -58,7 +58,7 @@ def owning_axes(split: Axes, wanted: Axes, axes: Axes) -> Axes:
 
 
 def owned_parts(value: Any, mesh: Mesh, dims: Sequence[Axes], wanted: Sequence[Axes], summed: Axes, axes: Axes) -> Any:
-    """The summands over ``axes`` of ``value``, built at the current insertion point: [devices along axes, *shape].
+    """Builds the summands over ``axes`` of ``value`` at the insertion point: [devices along axes, *shape].
 
     ``value`` holds the summands over ``summed`` already, an array [devices along summed, *shape] where there are any;
     ``dims`` split ``shape``, and ``wanted`` split it afterwards.
@@ -84,12 +84,12 @@ def owned_parts(value: Any, mesh: Mesh, dims: Sequence[Axes], wanted: Sequence[A
     )
     kept = _mask(shape_of(spread), axes, summed, rows)
     zero = splat(spread.type, zero_text(spread.type.element_type))
-    found = hlo.select(kept, spread, zero)
-    return _cut_back(_reshape(found, (prod(counts), *padded)), shape)
+    masked = hlo.select(kept, spread, zero)
+    return _cut_back(_reshape(masked, (prod(counts), *padded)), shape)
 
 
 def _digits(mesh: Mesh, size: int, split: Axes, owning: Axes) -> list[_Digit]:
-    """One dimension of ``size`` as those that it is cut into; ``owning``: the last of the axes that ``split`` it."""
+    """Cuts a dimension of ``size`` into digits; ``owning``: the last of the axes that ``split`` the dimension."""
     if not owning:
         return [_Digit(size)]
     counts = [count_of(mesh, (axis,)) for axis in split]
@@ -99,7 +99,7 @@ def _digits(mesh: Mesh, size: int, split: Axes, owning: Axes) -> list[_Digit]:
 
 
 def _mask(shape: tuple[int, ...], axes: Axes, summed: Axes, rows: Sequence[_Digit]) -> Any:
-    """Where an element is kept: its place along each axis is that of the device, or 0 where the axis splits nothing."""
+    """Builds the mask of kept elements: those whose place along each axis is the device's, or 0 along other axes."""
     kind = ir.RankedTensorType.get(list(shape), ir.IntegerType.get_signless(32))
     owners = {digit.axis: len(axes) + index for index, digit in enumerate(rows) if digit.axis is not None}
     kept = None

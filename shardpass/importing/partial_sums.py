@@ -1,28 +1,28 @@
-"""Partial sums at the borders of a program and of manual regions become arrays with a dimension of summands.
+"""Turns partial sums at the borders of a program and of manual regions into arrays with a dimension of summands.
 
 Problem. ``P("x", unreduced={"y"})`` is the type of an argument or a result of a JAX program, or of a ``shard_map``:
-each device along y holds a summand of its tile. Whole arrays know no such thing, so the value becomes its
+each device along y holds a summand of its tile. Whole arrays cannot express that, so the value becomes its
 ``summands``, an array with one dimension more, which y splits:
 
     %a: tensor<8x4xf32> {unreduced over y=2}  ->  %a: tensor<2x8x4xf32> {dimension 0 split over y}
                                                   %sum = reduce add of %a over dimension 0
 
-Partitioning then knows nothing new: the reduce has partial results over y, which are joined where that is cheapest.
+Partitioning needs no special case: the reduce has partial results over y, which are joined where that is cheapest.
 
 Cases:
 
-1. An argument of main: its type becomes that of the summands, and what used it uses their sum.
-2. A result of main: the summands of what is returned (``summands``).
+1. An argument of main: its type becomes that of the summands, and its users use their sum.
+2. A result of main: the summands of the returned value (``summands``).
 3. The entry of a manual region: the summands go in, and the tile [1, ...] inside is reshaped.
 4. The exit of one: the same, the other way; behind it is the sum.
 
-Arguments and results of main say in ``shardpass.partial`` which sharding they had, so that whoever makes a program of
-whole arrays of the partitioned one (``shardpass.jax``) can give it back.
+Arguments and results of main keep their original sharding in ``shardpass.partial``, which ``shardpass.jax`` restores
+when it builds a program of whole arrays from the partitioned one.
 
-Partial sums over axes that are not manual in a region are no matter of its border: constraints say them
+Partial sums over axes that are not manual in a region do not concern its border: constraints express them
 (``constraints.open_unreduced_constraints``). Partial maxima and minima are left, and refused later (SP208).
 
-O(borders + what ``summands`` looks at).
+O(borders + ops that ``summands`` reads).
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def stack_partial_sums(
     borders = [op for op in calls if custom_call_target(op) in (TO_SHARD, TO_FULL)]
     around = [operation(op.operands[0].owner) for op in borders if not isinstance(op.operands[0].owner, ir.Block)]
     holders = [*signature.arguments, *signature.results, *(op.attributes for op in (*borders, *around))]
-    if not any(SHARDING in held and "unreduced" in text(held[SHARDING]) for held in holders):
+    if not any(SHARDING in attributes and "unreduced" in text(attributes[SHARDING]) for attributes in holders):
         return
     annotated = [op for inside in lists.blocks for op in inside.ops if SHARDING in op.attributes]
     summands = Summands(KnownShardings(main, signature.arguments, annotated, devices, prefer))
@@ -81,27 +81,27 @@ def stack_partial_sums(
         lists.changed()
 
 
-def _said(attributes: Any, value: Any, summands: Summands) -> Sharding | None:
-    """The sharding of ``value``, where it is a partial sum over axes of a mesh."""
+def _partial_sum(attributes: Any, value: Any, summands: Summands) -> Sharding | None:
+    """Returns the annotated sharding of ``value`` if it is a partial sum over axes of a mesh, else None."""
     if SHARDING not in attributes or "unreduced" not in text(attributes[SHARDING]):
         return None
-    said = summands.shardings.said(attributes, value)
-    return said if said is not None and said.unreduced and said.reduction == "sum" else None
+    sharding = summands.shardings.annotation(attributes, value)
+    return sharding if sharding is not None and sharding.unreduced and sharding.reduction == "sum" else None
 
 
-def _stacked(attributes: Any, said: Sharding) -> dict[str, Any]:
-    """What stands on the summands of a value that has ``attributes``."""
-    found = {name: attributes[name] for name in (UNSPECIFIED, PRIORITIES) if name in attributes}
-    if UNSPECIFIED in found:
-        found[UNSPECIFIED] = i64_array([dim + 1 for dim in ints(found[UNSPECIFIED])])
-    if PRIORITIES in found:
-        found[PRIORITIES] = i64_array([0, *ints(found[PRIORITIES])])
-    return {**found, SHARDING: ir.StringAttr.get(str(stacked_sharding(said)))}
+def _stacked(attributes: Any, sharding: Sharding) -> dict[str, Any]:
+    """Returns the attributes of a value's summands, from the value's ``attributes``."""
+    stacked = {name: attributes[name] for name in (UNSPECIFIED, PRIORITIES) if name in attributes}
+    if UNSPECIFIED in stacked:
+        stacked[UNSPECIFIED] = i64_array([dim + 1 for dim in ints(stacked[UNSPECIFIED])])
+    if PRIORITIES in stacked:
+        stacked[PRIORITIES] = i64_array([0, *ints(stacked[PRIORITIES])])
+    return {**stacked, SHARDING: ir.StringAttr.get(str(stacked_sharding(sharding)))}
 
 
-def _count(said: Sharding) -> int:
-    assert said.mesh is not None
-    return count_of(said.mesh, said.unreduced)
+def _count(sharding: Sharding) -> int:
+    assert sharding.mesh is not None
+    return count_of(sharding.mesh, sharding.unreduced)
 
 
 # ---------------------------------------------------------------- main
@@ -110,14 +110,14 @@ def _count(said: Sharding) -> int:
 def _arguments(main: Any, signature: Signature, summands: Summands) -> bool:
     block, changed = main.regions[0].blocks[0], False
     for argument, row in zip(block.arguments, signature.arguments, strict=True):
-        said = _said(row, argument, summands)
-        if said is None:
+        sharding = _partial_sum(row, argument, summands)
+        if sharding is None:
             continue
         with ir.InsertionPoint.at_block_begin(block), _where_used(argument):
-            argument.set_type(retype(argument.type, (_count(said), *shape_of(argument))))
-            total = summands.total(argument, said)
+            argument.set_type(retype(argument.type, (_count(sharding), *shape_of(argument))))
+            total = summands.total(argument, sharding)
         argument.replace_all_uses_except(total, [operation(total.owner)])
-        row.update({**_stacked(row, said), PARTIAL: ir.StringAttr.get(str(said))})
+        row.update({**_stacked(row, sharding), PARTIAL: ir.StringAttr.get(str(sharding))})
         changed = True
     if changed:
         _retype(main)
@@ -125,9 +125,9 @@ def _arguments(main: Any, signature: Signature, summands: Summands) -> bool:
 
 
 def _where_used(argument: Any) -> Any:
-    """The place of the first use: it is there that the program asks for the sum.
+    """Finds the argument's first use, where the program asks for the sum.
 
-    Newer JAX first says of the argument once more that it is a partial sum, which asks for nothing.
+    Newer JAX first repeats the argument's annotation, which does not ask for the sum.
     """
     value, where = argument, argument.location
     while uses := [operation(use.owner) for use in value.uses]:
@@ -143,12 +143,12 @@ def _where_used(argument: Any) -> Any:
 def _results(main: Any, signature: Signature, summands: Summands) -> bool:
     end, changed = _end(main), False
     for index, row in enumerate(signature.results):
-        said = _said(row, end.operands[index], summands)
-        if said is None:
+        sharding = _partial_sum(row, end.operands[index], summands)
+        if sharding is None:
             continue
         with ir.InsertionPoint(end), end.location:
-            end.operands[index] = summands.stack(end.operands[index], said)
-        row.update({**_stacked(row, said), PARTIAL: ir.StringAttr.get(str(said))})
+            end.operands[index] = summands.stack(end.operands[index], sharding)
+        row.update({**_stacked(row, sharding), PARTIAL: ir.StringAttr.get(str(sharding))})
         changed = True
     if changed:
         _retype(main)
@@ -161,7 +161,7 @@ def _end(main: Any) -> Any:
 
 
 def _retype(main: Any) -> None:
-    """Writes the types that main has now."""
+    """Updates the function type of main to its current arguments and results."""
     inputs = [argument.type for argument in main.regions[0].blocks[0].arguments]
     results = [value.type for value in _end(main).operands]
     main.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, results))
@@ -170,15 +170,15 @@ def _retype(main: Any) -> None:
 # ---------------------------------------------------------------- manual regions
 
 
-def _manual_part(said: Sharding, scope: str | None) -> Sharding | None:
-    """``said`` with the partial sums over axes that are manual in ``scope``; None where there are none."""
+def _manual_part(sharding: Sharding, scope: str | None) -> Sharding | None:
+    """Returns ``sharding`` with only the partial sums over manual axes of ``scope``; None where there are none."""
     if scope == MANUAL or scope is None:
-        return said
+        return sharding
     inside = parse_sharding(scope)
     if not isinstance(inside, Sharding):
         return None
-    mesh = common_mesh([said, inside])
-    on, around = (None, None) if mesh is None else (said.on(mesh), inside.on(mesh))
+    mesh = common_mesh([sharding, inside])
+    on, around = (None, None) if mesh is None else (sharding.on(mesh), inside.on(mesh))
     if on is None or around is None or on.mesh is None:
         return None
     axes = [axis for axis in on.unreduced if axis in around.manual]
@@ -186,19 +186,19 @@ def _manual_part(said: Sharding, scope: str | None) -> Sharding | None:
 
 
 def _entry(op: Any, summands: Summands) -> bool:
-    """Case 3. The constraint before the entry says the partial sum."""
+    """Rewrites an entry (case 3): the constraint before it has the partial sum."""
     value = op.operands[0]
     if isinstance(value.owner, ir.Block) or custom_call_target(constraint := operation(value.owner)) != CONSTRAINT:
         return False
-    said, scope = _said(constraint.attributes, value, summands), marked_scope(op)
-    said = None if said is None else _manual_part(said, scope)
-    if said is None:
+    sharding, scope = _partial_sum(constraint.attributes, value, summands), marked_scope(op)
+    sharding = None if sharding is None else _manual_part(sharding, scope)
+    if sharding is None:
         return False
     tile = op.results[0].type
     with ir.InsertionPoint(op), op.location:
-        stacked = summands.stack(constraint.operands[0], said)
+        stacked = summands.stack(constraint.operands[0], sharding)
         around = marked_scope(constraint)
-        stacked = make_custom_call(CONSTRAINT, stacked, stacked.type, _stacked(constraint.attributes, said))
+        stacked = make_custom_call(CONSTRAINT, stacked, stacked.type, _stacked(constraint.attributes, sharding))
         inside = make_custom_call(TO_SHARD, stacked, retype(tile, (1, *tile.shape)), _shifted(op))
         result = hlo.reshape(tile, inside)
     if around is not None:
@@ -212,15 +212,17 @@ def _entry(op: Any, summands: Summands) -> bool:
 
 
 def _exit(op: Any, summands: Summands) -> bool:
-    """Case 4. The exit itself says the partial sum."""
-    value, said = op.operands[0], _said(op.attributes, op.results[0], summands)
-    if said is None:
+    """Rewrites an exit (case 4), which has the partial sum itself."""
+    value, sharding = op.operands[0], _partial_sum(op.attributes, op.results[0], summands)
+    if sharding is None:
         return False
     scope = None if isinstance(value.owner, ir.Block) else marked_scope(operation(value.owner))
-    part, around = _manual_part(said, scope), marked_scope(op)
+    part, around = _manual_part(sharding, scope), marked_scope(op)
     if part is None:  # over free axes: the value is whole along them
-        assert said.mesh is not None
-        op.attributes[SHARDING] = ir.StringAttr.get(str(Sharding.tiled(said.mesh, said.dims, manual=said.manual)))
+        assert sharding.mesh is not None
+        op.attributes[SHARDING] = ir.StringAttr.get(
+            str(Sharding.tiled(sharding.mesh, sharding.dims, manual=sharding.manual))
+        )
         return True
     whole = op.results[0].type
     with ir.InsertionPoint(op), op.location:
@@ -239,9 +241,9 @@ def _exit(op: Any, summands: Summands) -> bool:
 
 
 def _shifted(op: Any) -> dict[str, Any]:
-    """What stands on an entry, for a tile with a dimension more before the others."""
-    said = parse_sharding(text(op.attributes[SHARDING])) if SHARDING in op.attributes else None
-    if not isinstance(said, Sharding) or said.mesh is None:
-        return {SHARDING: op.attributes[SHARDING]} if said is not None else {}
-    moved = Sharding.tiled(said.mesh, ((), *said.dims), manual=said.manual)
+    """Returns an entry's attributes for a tile with one more, leading dimension."""
+    sharding = parse_sharding(text(op.attributes[SHARDING])) if SHARDING in op.attributes else None
+    if not isinstance(sharding, Sharding) or sharding.mesh is None:
+        return {SHARDING: op.attributes[SHARDING]} if sharding is not None else {}
+    moved = Sharding.tiled(sharding.mesh, ((), *sharding.dims), manual=sharding.manual)
     return {SHARDING: ir.StringAttr.get(str(moved))}

@@ -1,7 +1,7 @@
-"""Every sharding of ``main``, read and checked.
+"""Reads and checks every sharding of ``main``.
 
 A program repeats few shardings many times. Each is checked once for each type and scope that it occurs with, and the
-place of an annotation, which is costly to read, is read for findings alone. All that is wrong is reported at once.
+place of an annotation, which is slow to read, is read for diagnostics alone. All errors are reported at once.
 O(ops), two look-ups of an attribute for an op without a sharding.
 """
 
@@ -39,7 +39,7 @@ from shardpass.sharding import Sharding, TupleSharding, parse_sharding
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
-    """One sharding string of the module, read: where it stands and what it says."""
+    """A sharding annotation of the module: the op or dict that has it, its text and its value."""
 
     holder: Any  # a dict of attributes, or an op
     text: str  # as it stands in the module
@@ -51,24 +51,24 @@ class Annotation:
 
     @property
     def place(self) -> Place:
-        """Read when a finding needs it: a location is printed to be read, and a stack of calls is long."""
+        """Returns the annotation's place, computed on demand: printing a location with its call stack is slow."""
         return place_of(self.location)
 
     def write(self) -> None:
-        """Writes the shardings back in canonical text, and on a single value what they say to propagation alone."""
-        said = [str(s) for s in self.shardings]
+        """Writes the shardings back in canonical text, and propagation's attributes for a single value."""
+        texts = [str(s) for s in self.shardings]
         attributes = self.holder if isinstance(self.holder, dict) else self.holder.attributes
-        joined = said[0] if len(said) == 1 else "{" + ", ".join(said) + "}"
+        joined = texts[0] if len(texts) == 1 else "{" + ", ".join(texts) + "}"
         if joined != self.text:
             attributes[SHARDING] = ir.StringAttr.get(joined)
-        if len(said) == 1:
+        if len(texts) == 1:
             notes = notes_of(self.shardings[0], len(self.shardings[0].dims))
             for name in [name for name in notes if name not in attributes]:
                 attributes[name] = notes[name]
 
 
 def read_annotations(main: Any, signature: Signature, lists: OpLists) -> tuple[list[Annotation], list[Sharding]]:
-    """Every sharding in ``main``, in order, and those that say which axes propagation must leave alone.
+    """Reads every sharding in ``main``, in order, and the shardings with axes that propagation must leave alone.
 
     Raises ShardpassError with all that cannot be read.
     """
@@ -88,11 +88,11 @@ def read_annotations(main: Any, signature: Signature, lists: OpLists) -> tuple[l
         reader.problems += _strays(reader.manual)
     if reader.problems:
         raise ShardpassError(*reader.problems)
-    return reader.found, [sharding for sharding in reader.replicated_along if isinstance(sharding, Sharding)]
+    return reader.annotations, [sharding for sharding in reader.replicated_along if isinstance(sharding, Sharding)]
 
 
 def _strays(marked: list[Any]) -> Iterator[Diagnostic]:
-    """The first op that is ``marked`` {manual} and takes a whole array, or gives one.
+    """Returns the first op marked {manual} that takes or returns a whole array.
 
     Ops of a loop or branch that is marked itself are in the region with it.
     """
@@ -114,12 +114,12 @@ def _whole_operand(op: Any, tiles: set[Any]) -> str:
 
 
 def _is_source(value: Any) -> bool:
-    """Whether ``value`` is made of nothing (a constant, an iota): such ops carry no mark, inside of regions either."""
+    """Whether ``value`` has no operands (a constant, an iota): such ops carry no mark, even inside of regions."""
     return not isinstance(value.owner, ir.Block) and not len(operation(value.owner).operands)
 
 
 def _whole_use(op: Any, inside: set[Any]) -> str:
-    """What takes a result of ``op`` as a whole array: an op of its block that is neither in the region nor its exit."""
+    """Returns a use of a result of ``op`` as a whole array, by an op outside of the region that is not its exit."""
     for result in op.results:
         for use in result.uses:
             user = operation(use.owner)
@@ -128,9 +128,9 @@ def _whole_use(op: Any, inside: set[Any]) -> str:
     return ""
 
 
-def pin(found: Sequence[Annotation]) -> None:
-    """Marks the ops that the user annotated, constraints, borders of regions and control flow aside."""
-    for one in found:
+def pin(annotations: Sequence[Annotation]) -> None:
+    """Marks the ops that the user annotated, but for constraints, borders of regions and control flow."""
+    for one in annotations:
         if isinstance(one.holder, dict) or one.where in CONTROL_FLOW:
             continue
         plain = all(sharding.is_tiled or sharding.is_replicated for sharding in one.shardings)
@@ -139,20 +139,20 @@ def pin(found: Sequence[Annotation]) -> None:
 
 
 def is_propagated(lists: OpLists) -> bool:
-    """Whether every op of main has an annotation, as after propagation; the user's are marked then, if any are."""
+    """Whether every op of main has an annotation, as after propagation; marks the user's annotations then."""
     arrays = (op for op in lists.blocks[0].ops if any(isinstance(one.type, ir.RankedTensorType) for one in op.results))
     return all(SHARDING in op.attributes for op in arrays)
 
 
 class _Reader:
     def __init__(self) -> None:
-        self.found: list[Annotation] = []
+        self.annotations: list[Annotation] = []
         self.replicated_along: list[Sharding | TupleSharding] = []
         self.problems: list[Diagnostic] = []
         self.manual: list[Any] = []  # ops that are marked {manual}
 
     def row(self, row: dict[str, Any], kind: Any, location: Any, where: str) -> None:
-        """The attributes of an argument or a result."""
+        """Reads the attributes of an argument or a result."""
         if SHARDING in row:
             self._read(row, text(row[SHARDING]), (kind,), location, where, None)
         if REPLICATED in row:
@@ -160,32 +160,32 @@ class _Reader:
 
     def op(self, op: Any, attributes: Any, name: str) -> None:
         if SHARDING in attributes:
-            said = text(attributes[SHARDING])
-            if said != MANUAL:
+            annotation = text(attributes[SHARDING])
+            if annotation != MANUAL:
                 types = tuple(result.type for result in op.results)
-                self._read(op, said, types, op.location, name, get_text(op, SCOPE))
+                self._read(op, annotation, types, op.location, name, get_text(op, SCOPE))
             else:
                 self.manual.append(op)
         if REPLICATED in attributes:
             self.replicated_along.append(parse_sharding(text(attributes[REPLICATED])))
 
     def _read(
-        self, holder: Any, said: str, types: tuple[Any, ...], location: Any, where: str, scope: str | None
+        self, holder: Any, annotation: str, types: tuple[Any, ...], location: Any, where: str, scope: str | None
     ) -> None:
         try:
-            shardings = tuple(read_for(said, list(types)))
+            shardings = tuple(read_for(annotation, list(types)))
         except ShardpassError as error:
             place = place_of(location)
             self.problems += [dataclasses.replace(problem, place=place) for problem in error.diagnostics]
         else:
-            self.found.append(Annotation(holder, said, types, shardings, location, where, scope))
+            self.annotations.append(Annotation(holder, annotation, types, shardings, location, where, scope))
 
 
-def refuse_wrong_shardings(found: list[Annotation], count: int, source: str) -> None:
-    """Each sharding is checked once for each type and scope that it occurs with."""
+def refuse_wrong_shardings(annotations: list[Annotation], count: int, source: str) -> None:
+    """Checks each sharding once for each type and scope that it occurs with."""
     fine: set[tuple[Any, ...]] = set()
     errors: list[Diagnostic] = []
-    for annotation in found:
+    for annotation in annotations:
         ranks = tuple([len(sharding.dims) for sharding in annotation.shardings])  # equal shardings may differ in them
         key = (annotation.shardings, ranks, annotation.types, annotation.scope)
         if key in fine:
@@ -202,15 +202,15 @@ def refuse_wrong_shardings(found: list[Annotation], count: int, source: str) -> 
             errors += [dataclasses.replace(problem, place=annotation.place) for problem in problems]
         else:
             fine.add(key)
-    errors += _torn_groups(found)
+    errors += _torn_groups(annotations)
     if errors:
         raise ShardpassError(*errors)
 
 
-def _torn_groups(found: list[Annotation]) -> Iterator[Diagnostic]:
-    """Members of sharding groups that no one sharding can fit: another shape, or another region."""
+def _torn_groups(annotations: list[Annotation]) -> Iterator[Diagnostic]:
+    """Reports members of sharding groups that cannot share a sharding, for their shapes or regions."""
     first: dict[int, tuple[Any, str | None]] = {}
-    for annotation in found:
+    for annotation in annotations:
         for sharding, kind in zip(annotation.shardings, annotation.types, strict=True):
             if sharding.notes.group is None or not isinstance(kind, ir.RankedTensorType):
                 continue

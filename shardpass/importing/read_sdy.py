@@ -1,4 +1,4 @@
-"""From the SDY dialect to ``mhlo.sharding`` and custom calls: the one form that the other passes know.
+"""Rewrites the SDY dialect as ``mhlo.sharding`` and custom calls, the only form that other passes read.
 
 Problem. JAX writes shardings in Shardy's dialect: attributes that name the axes of an ``sdy.mesh``, and ops. Each has a
 counterpart that names devices:
@@ -18,7 +18,7 @@ counterpart that names devices:
 | ``sdy.mesh`` | ``shardpass.mesh`` on the module, with the user's names |
 
 Example, on ``sdy.mesh @m = <["x"=2, "y"=2]>``: ``#sdy.sharding<@m, [{"y"}, {}]>`` of a matrix becomes
-``{devices=[2,1,2]<=[2,2]T(1,0) last_tile_dim_replicate}``, and ``[{"y", ?}, {}]`` also says
+``{devices=[2,1,2]<=[2,2]T(1,0) last_tile_dim_replicate}``, and ``[{"y", ?}, {}]`` also gets
 ``shardpass.unspecified_dims = [0]``: propagation may split dimension 0 further.
 
 A function that a manual computation calls is read once more for the axes that are manual there (``scoped_calls``): its
@@ -114,7 +114,7 @@ class _Import:
         return [mesh for mesh in (*self.meshes.values(), *self.inlined) if isinstance(mesh, Mesh) and mesh.axes]
 
     def _scoped_functions(self, lists: OpLists) -> None:
-        """Functions that manual computations call get copies, whose ops are marked with the scope of the call."""
+        """Copies functions that manual computations call, and marks the ops of a copy with the scope of the call."""
         for copy in scoped_calls(lists):
             scope = self._scope_over(copy.manual, self._mesh_of(copy.computation, copy.manual))
             if scope is not None:
@@ -155,7 +155,7 @@ class _Import:
                     self._replica_groups(op)
 
     def _attributes(self, attribute: Any, rank: int, location: Any, scope: str | None = None) -> dict[str, Any]:
-        """``mhlo.sharding``, open dimensions and priorities, for one ``#sdy.sharding`` of a value in ``scope``."""
+        """Returns the attributes for one ``#sdy.sharding`` of a value in ``scope``: sharding, propagation notes."""
         key = (attribute, rank, scope)
         if key not in self.read:
             self.read[key] = self._described(self._parse(str(attribute), location), rank, self.manual[scope])
@@ -163,22 +163,22 @@ class _Import:
 
     def _parse(self, text: str, location: Any) -> Sharding:
         try:
-            found = parse_sdy(text, self.meshes)
+            sharding = parse_sdy(text, self.meshes)
         except ShardpassError as error:
             raise at_place(error, text, place_of(location)) from None
-        if found.mesh is not None and "sharding<mesh<" in text:
-            _refuse_large("the mesh of this sharding", found.mesh.size, location)
-            self.inlined[found.mesh] = None
-        return found
+        if sharding.mesh is not None and "sharding<mesh<" in text:
+            _refuse_large("the mesh of this sharding", sharding.mesh.size, location)
+            self.inlined[sharding.mesh] = None
+        return sharding
 
     def _described(self, sharding: Sharding, rank: int, manual: frozenset[str]) -> dict[str, Any]:
-        """The attributes that say ``sharding`` less its manual axes, which become a manual subgroup."""
-        said = sharding
+        """Returns the attributes for ``sharding``, with its manual axes as a manual subgroup."""
+        result = sharding
         if manual and sharding.mesh is not None:
             dims = tuple(tuple(a for a in axes if a.name not in manual) for axes in sharding.dims)
             partial = [a for a in sharding.unreduced if a.name not in manual]
-            said = Sharding.tiled(sharding.mesh, dims or ((),) * rank, unreduced=partial, manual=sorted(manual))
-        return {SHARDING: ir.StringAttr.get(str(said)), **notes_of(sharding, rank, manual)}
+            result = Sharding.tiled(sharding.mesh, dims or ((),) * rank, unreduced=partial, manual=sorted(manual))
+        return {SHARDING: ir.StringAttr.get(str(result)), **notes_of(sharding, rank, manual)}
 
     def _signature(self, function: Any, block: Any, scope: str | None) -> None:
         attributes = function.attributes
@@ -187,18 +187,18 @@ class _Import:
         signature = Signature(function)
         kind = ir.TypeAttr(attributes["function_type"]).value
         rows = zip(signature.arguments, kind.inputs, block.arguments, strict=True)
-        said = [(row, of, argument.location) for row, of, argument in rows if SDY_SHARDING in row]
+        annotated = [(row, of, argument.location) for row, of, argument in rows if SDY_SHARDING in row]
         results = zip(signature.results, kind.results, strict=True)
-        said += [(row, of, function.location) for row, of in results if SDY_SHARDING in row]
-        for row, of, where in said:
+        annotated += [(row, of, function.location) for row, of in results if SDY_SHARDING in row]
+        for row, of, where in annotated:
             row.update(self._attributes(row.pop(SDY_SHARDING), _rank(of), where, scope))
             for name in LEFT_OVER:
                 row.pop(name, None)
-        if said:
+        if annotated:
             signature.write()
 
     def _replica_groups(self, op: Any) -> None:
-        """Groups said with axes of an ``sdy.mesh`` (as newer JAX does) become lists of devices."""
+        """Rewrites replica groups given by axes of an ``sdy.mesh`` (as in newer JAX) as lists of devices."""
         try:
             list_devices(op, self.meshes)
         except ShardpassError as error:
@@ -210,16 +210,16 @@ class _Import:
         op.erase()
 
     def _free_constraint(self, op: Any, sharding: str, **more: Any) -> Any:
-        """A constraint of the operand of ``op`` that fixes no dimension; ``more``: its attributes for propagation."""
+        """Constrains the operand of ``op`` without fixing a dimension; ``more``: attributes for propagation."""
         value = op.operands[0]
-        said = {SHARDING: ir.StringAttr.get(sharding), **more}
+        attributes = {SHARDING: ir.StringAttr.get(sharding), **more}
         with ir.InsertionPoint(op), op.location:
-            result = make_custom_call(CONSTRAINT, value, value.type, said)
+            result = make_custom_call(CONSTRAINT, value, value.type, attributes)
         self._mark(operation(result.owner), marked_scope(op))
         return result
 
     def _barrier(self, op: Any) -> None:
-        """A constraint that fixes nothing, and lets shardings pass in one direction or in none."""
+        """Rewrites a propagation barrier as a constraint that fixes nothing, with the allowed direction."""
         allowed = DIRECTIONS[ir.IntegerAttr(op.attributes["allowed_direction"]).value]
         if marked_scope(op) == MANUAL:
             result = op.operands[0]
@@ -229,32 +229,32 @@ class _Import:
         op.erase()
 
     def _annotated(self, op: Any) -> None:
-        said = sdy.TensorShardingPerValueAttr(op.attributes[SDY_SHARDING]).shardings
+        shardings = sdy.TensorShardingPerValueAttr(op.attributes[SDY_SHARDING]).shardings
         del op.attributes[SDY_SHARDING]
         if not len(op.results):  # JAX gives such a call one sharding all the same: the device that makes it
-            if len(said) and marked_scope(op) is None:
-                op.attributes[SHARDING] = self._attributes(said[0], 0, op.location, None)[SHARDING]
+            if len(shardings) and marked_scope(op) is None:
+                op.attributes[SHARDING] = self._attributes(shardings[0], 0, op.location, None)[SHARDING]
             return
         if marked_scope(op) == MANUAL:
             return  # every value is a tile there; JAX gives results of callbacks a mesh without axes
-        found = [
+        rows = [
             self._attributes(s, _rank(r.type), op.location, marked_scope(op))
-            for s, r in zip(said, op.results, strict=True)
+            for s, r in zip(shardings, op.results, strict=True)
         ]
-        texts = [row[SHARDING].value for row in found]
+        texts = [row[SHARDING].value for row in rows]
         if len(texts) == 1:
-            for name, value in found[0].items():
+            for name, value in rows[0].items():
                 op.attributes[name] = value
-        elif any(len(row) > 1 for row in found):
-            self._constrained(op, found)
+        elif any(len(row) > 1 for row in rows):
+            self._constrained(op, rows)
         elif texts:
             op.attributes[SHARDING] = ir.StringAttr.get("{" + ", ".join(texts) + "}")
 
-    def _constrained(self, op: Any, found: list[dict[str, Any]]) -> None:
-        """Open dimensions and the like are said of one value: of several results, constraints say them."""
+    def _constrained(self, op: Any, rows: list[dict[str, Any]]) -> None:
+        """Writes open dimensions and the like on constraints, one for each of several results."""
         self.changed = True
         with ir.InsertionPoint.after(op), op.location:
-            for result, attributes in zip(op.results, found, strict=True):
+            for result, attributes in zip(op.results, rows, strict=True):
                 member = make_custom_call(CONSTRAINT, result, result.type, attributes)
                 result.replace_all_uses_except(member, operation(member.owner))
                 self._mark(operation(member.owner), marked_scope(op))
@@ -278,30 +278,30 @@ class _Import:
             self._annotated(made)
 
     def _named_computation(self, op: Any) -> None:
-        """The body moves out, as that of a call does."""
+        """Replaces a named computation by its body, as a call."""
         scope = marked_scope(op)
         with ir.InsertionPoint(op), op.location:
-            given = self._said_borders(op, "in", op.operands, scope)
+            given = self._constrained_borders(op, "in", op.operands, scope)
             for argument, value in zip(op.regions[0].blocks[0].arguments, given, strict=True):
                 argument.replace_all_uses_with(value)
-            returned = self._said_borders(op, "out", self._move_out(op, scope), scope)
+            returned = self._constrained_borders(op, "out", self._move_out(op, scope), scope)
             for result, value in zip(op.results, returned, strict=True):
                 result.replace_all_uses_with(value)
         op.erase()
 
-    def _said_borders(self, op: Any, side: str, values: Iterable[Any], scope: str | None) -> list[Any]:
-        """``values`` with a constraint of each array, where ``op`` says shardings for ``side``."""
+    def _constrained_borders(self, op: Any, side: str, values: Iterable[Any], scope: str | None) -> list[Any]:
+        """Constrains each of ``values`` to the sharding that ``op`` gives for ``side``."""
         name, values = f"{side}_shardings", list(values)
         if name not in op.attributes or scope == MANUAL:
             return values
-        said = sdy.TensorShardingPerValueAttr(op.attributes[name]).shardings
+        shardings = sdy.TensorShardingPerValueAttr(op.attributes[name]).shardings
         return [
             self._constrained_border(value, sharding, scope) if isinstance(value.type, ir.RankedTensorType) else value
-            for value, sharding in zip(values, said, strict=True)
+            for value, sharding in zip(values, shardings, strict=True)
         ]
 
     def _move_out(self, op: Any, scope: str | None) -> list[Any]:
-        """Moves the body of ``op`` before it, marked with ``scope``; the values that the body returns."""
+        """Moves the body of ``op`` before it, marked with ``scope``; returns the values that the body returns."""
         *body, terminator = [operation(inner) for inner in op.regions[0].blocks[0].operations]
         within = Within(op.location)
         for inner in body:
@@ -317,9 +317,9 @@ class _Import:
             set_scope(op, scope)
 
     def _manual(self, op: Any) -> None:
-        """The body moves out between conversions from whole arrays to tiles and back.
+        """Moves the body out, between conversions from whole arrays to tiles and back.
 
-        Where no further axis becomes manual, tiles are what they were around the region, and nothing is converted.
+        Where no further axis becomes manual, tiles are the same as around the region, and nothing is converted.
         """
         around = marked_scope(op)
         manual = self.manual[around] | manual_axes(op)
@@ -342,7 +342,7 @@ class _Import:
         return self._call(CONSTRAINT, value, value.type, sharding, scope)
 
     def _call(self, target: str, value: Any, kind: Any, sharding: Any, scope: str | None) -> Any:
-        """A conversion or constraint whose result is in ``scope`` and split as ``sharding`` says, less manual axes."""
+        """Builds a conversion or constraint whose result is in ``scope``, split by ``sharding`` less manual axes."""
         if scope == MANUAL:
             attributes: dict[str, Any] = {SHARDING: ir.StringAttr.get(MANUAL)}
         else:
@@ -353,7 +353,7 @@ class _Import:
         return result
 
     def _mesh_of(self, computation: Any, manual: Iterable[str]) -> Mesh | None:
-        """The mesh of a manual computation's values; where it has none, one with the ``manual`` axes."""
+        """Returns the mesh of a manual computation's values; without values, a mesh of the ``manual`` axes."""
         names = set(manual)
         for side in ("in_shardings", "out_shardings"):
             for sharding in sdy.TensorShardingPerValueAttr(computation.attributes[side]).shardings:
@@ -363,7 +363,7 @@ class _Import:
         return next((mesh for mesh in self._with_axes() if names <= set(mesh.names)), None)
 
     def _scope_over(self, manual: frozenset[str], mesh: Mesh | None) -> str | None:
-        """What stands on the ops of a region that is manual over ``manual``; None where that is no axis."""
+        """Returns the mark for ops of a region that is manual over ``manual``; None where that is no axis."""
         if not manual:
             return None
         free = set() if mesh is None else {name for name, size in mesh.axes if size > 1} - manual
@@ -373,7 +373,7 @@ class _Import:
 
 
 def _mesh(attribute: Any, name: str, location: Any) -> Mesh | int:
-    """The mesh; of one without axes that lists a device, that device."""
+    """Reads a mesh; for a mesh without axes that lists a device, that device."""
     axes, ids = mesh_said(attribute)
     count = prod(size for _, size in axes)
     _refuse_large(f"the mesh {name}", count, location)
@@ -389,7 +389,7 @@ def _refuse_large(what: str, count: int, location: Any) -> None:
 
 
 def stablehlo_constant(op: Any) -> Any:
-    """Puts a ``stablehlo.constant`` in place of ``op``, an ``sdy.constant``."""
+    """Replaces ``op``, an ``sdy.constant``, by a ``stablehlo.constant``."""
     with ir.InsertionPoint(op), op.location:
         try:
             attributes = {name: op.attributes[name] for name in op.attributes}

@@ -1,4 +1,4 @@
-"""Programs that cannot be partitioned are refused, before a later step meets an op or a type that it does not expect.
+"""Refuses programs that cannot be partitioned, before a later step meets an op or a type that it does not expect.
 
 Problem. The other passes rely on static shapes, on arrays at the borders of ``main``, and on ops that mean the same on
 whole arrays as on tiles. Each op that breaks this is named with its place, and all are reported at once, so that a user
@@ -8,8 +8,8 @@ There are two checks, since the second needs to know the manual regions, which e
 
 1. ``refuse_types``, before anything changes: types of unknown size (``tensor<?xf32>``, ``tensor<*xf32>``), ops that
    take a shape or a bound as an operand (``dynamic_reshape``), types that XLA runs no program with (``tensor<4xi17>``),
-   and arguments and results of ``main`` that are no arrays. Inside of ``main`` tokens order effects and tuples hold
-   results together, and both are taken.
+   and arguments and results of ``main`` that are no arrays. Inside of ``main`` tokens order effects and tuples group
+   results, and both are accepted.
 2. ``refuse_ops``, once manual regions are marked: ops of dialects that XLA does not know (``math.sin``), notes of XLA's
    own partitioner (``@_SPMDInternalOp_RotateRight``), and, on more than one device and outside of manual regions, ops
    that mean something on one device alone (``partition_id``, a collective with a channel, ``infeed``). A collective
@@ -69,7 +69,7 @@ def refuse_types(lists: OpLists, main: Any) -> None:
 
 
 def _faulty(lists: OpLists, faults: Mapping[Any, Code]) -> Iterator[Diagnostic]:
-    """The dynamic ops, and the values whose type is one of ``faults``, block by block."""
+    """Lists the dynamic ops, and the values whose type is one of ``faults``, block by block."""
     for inside in lists.blocks:
         for op, name in zip(inside.ops, inside.names, strict=True):
             if name in DYNAMIC_OPS:
@@ -87,7 +87,7 @@ def _of_values(values: Any, name: str, faults: Mapping[Any, Code]) -> Iterator[D
 
 
 def fault(kind: Any) -> Code | None:
-    """Why a value of type ``kind`` cannot be in a program; None where it can. Of a tuple, the first reason inside."""
+    """Returns why a type cannot be in a program; None where it can. For a tuple, the first reason inside."""
     todo = [kind]
     while todo:
         kind = todo.pop()
@@ -117,7 +117,7 @@ def _is_known(element: Any) -> bool:
 
 
 def _borders(main: Any) -> Iterator[Diagnostic]:
-    """Arguments and results of ``main`` that are no arrays, though its ops may have such values."""
+    """Lists the arguments and results of ``main`` that are no arrays; inside of ``main`` such values are allowed."""
     kind = ir.TypeAttr(main.attributes["function_type"]).value
     for role, types in (("argument", kind.inputs), ("result", kind.results)):
         for index, of in enumerate(types):
@@ -136,7 +136,7 @@ DIALECTS = frozenset(("stablehlo", "chlo", "mhlo", "func", "arith", "tensor"))
 
 
 def refuse_ops(lists: OpLists, devices: int) -> None:
-    """Refuses ops of ``main``, whose ops ``lists`` holds, that XLA does not take or that mean nothing on whole arrays.
+    """Refuses ops of ``main`` that XLA does not accept or that have no meaning on whole arrays.
 
     Raises ShardpassError: SP228 ops of other dialects, SP231 notes of XLA's partitioner, and where there is more than
     one device SP226 device ids and collectives outside of manual regions, SP227 transfers to the host, SP232 groups of
@@ -167,7 +167,7 @@ def _notes_of_xla(calls: Iterable[Any]) -> Iterator[Diagnostic]:
 
 
 def _missing_replica(op: Any) -> int | None:
-    """The first replica other than 0 that a collective without a channel names."""
+    """Returns the first replica other than 0 that a collective without a channel names."""
     attributes = op.attributes
     if "channel_handle" in attributes:
         return None

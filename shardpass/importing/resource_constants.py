@@ -1,15 +1,15 @@
-"""Constants whose elements stand at the end of the file become constants that hold them.
+"""Replaces constants whose elements stand at the end of the file by constants that contain them.
 
 MLIR may keep the elements of a constant beside the module: ``dense_resource<blob>``, and ``blob: "0x0400..."`` under
 ``dialect_resources``. XLA compiles no such constant, and MLIR's bindings do not hand the elements out. A constant is
-therefore written by itself, and its elements are taken out of what is written:
+therefore written by itself, and its elements are extracted from the output:
 
 1. many elements of whole bytes: as bytecode, which has them in one piece, the only one of that many bytes. One copy of
    the elements is alive beside MLIR's own two.
 2. others: as text, in hexadecimal, 4 bytes that say how the blob is aligned, then the elements in memory order.
    ``dense<"0x...">`` takes the elements in that form too.
 
-Cost: nothing where no constant is such a one but a look at each; else O(bytes of the elements).
+Cost: O(constants), and O(bytes of the elements) where there are such constants.
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ _MANY = 65536  # bytes: more than all else that the bytecode of one constant has
 
 
 def hold_resources(module: Any, constants: Iterable[Any]) -> None:
-    """Gives each of ``constants`` its elements. Raises ShardpassError (SP234) where the module lacks them."""
-    held: dict[Any, Any] = {}  # several constants may name one blob
+    """Puts its elements into each of ``constants``. Raises ShardpassError (SP234) where the module lacks them."""
+    values: dict[Any, Any] = {}  # several constants may name one blob
     for op in constants:
         value = _value(op)
         name = _NAME.match(str(value)) if value is not None else None
         if name is None:
             continue
-        if value not in held:
-            held[value] = _held(value, op.results[0].type)
-        if held[value] is None:
+        if value not in values:
+            values[value] = _with_elements(value, op.results[0].type)
+        if values[value] is None:
             raise NO_RESOURCE.error(place_of(op.location), name=name[1], type=op.results[0].type)
-        op.attributes["value"] = held[value]
+        op.attributes["value"] = values[value]
 
 
-def _held(value: Any, kind: Any) -> Any:
-    """``value``, of the type ``kind``, with its elements; None where there are none, or of another number."""
+def _with_elements(value: Any, kind: Any) -> Any:
+    """Returns ``value``, of the type ``kind``, with its elements; None where they are absent or of another number."""
     alone = ir.Module.create(ir.Location.unknown())
     alone.operation.attributes["value"] = value
     shape = tuple(kind.shape)
@@ -55,31 +55,31 @@ def _held(value: Any, kind: Any) -> Any:
     if count > _MANY and kind.encoding is None:
         pieces = _Pieces(count)
         alone.operation.write_bytecode(pieces)
-        if pieces.found is None:
+        if pieces.piece is None:
             return None
-        raw = np.frombuffer(pieces.found, np.uint8)
+        raw = np.frombuffer(pieces.piece, np.uint8)
         return ir.DenseElementsAttr.get(raw, type=kind.element_type, shape=shape)
-    found = _BLOB.search(alone.operation.get_asm())
+    match = _BLOB.search(alone.operation.get_asm())
     try:
-        return None if found is None else ir.Attribute.parse(f'dense<"0x{found[1]}"> : {kind}')
+        return None if match is None else ir.Attribute.parse(f'dense<"0x{match[1]}"> : {kind}')
     except ir.MLIRError:
         return None
 
 
 class _Pieces:
-    """A file that keeps the piece of ``count`` bytes, of those that are written."""
+    """A file that keeps the written piece of ``count`` bytes, and drops all others."""
 
     def __init__(self, count: int) -> None:
         self.count = count
-        self.found: bytes | None = None
+        self.piece: bytes | None = None
 
     def write(self, piece: bytes) -> None:
         if len(piece) == self.count:
-            self.found = piece
+            self.piece = piece
 
 
 def _value(op: Any) -> Any:
-    """The elements, if these are of no class that the bindings know; None of every other constant."""
+    """Returns the constant's resource attribute, whose class the bindings do not know; None for other constants."""
     try:
         value = op.attributes["value"]
     except TypeError:  # complex elements

@@ -1,4 +1,4 @@
-"""Functions that a manual computation of SDY calls: copies of them that stand in the region of the call.
+"""Copies functions that a manual computation of SDY calls, so that the copy stands in the region of the call.
 
 Problem. The body of ``sdy.manual_computation`` may call a function, which may hold shardings and manual computations of
 its own. These name the free axes alone, and the function does not say which axes are manual around it: only the call
@@ -32,7 +32,7 @@ Manual = frozenset[str]
 
 
 def manual_axes(computation: Any) -> Manual:
-    """The names that a ``sdy.manual_computation`` itself lists."""
+    """Returns the axes that a ``sdy.manual_computation`` itself lists."""
     axes = sdy.ManualAxesAttr(computation.attributes["manual_axes"])
     return frozenset(str(axes[i]) for i in range(len(axes)))
 
@@ -47,14 +47,14 @@ class Copy:
 
 
 def scoped_calls(lists: OpLists) -> list[Copy]:
-    """Lets each call in a manual computation of the module, whose ops ``lists`` holds, call a copy of its function."""
+    """Redirects each call in a manual computation to a copy of its function; ``lists``: the module's ops."""
     copies = _Copies(lists)
     copies.follow(lists.blocks, frozenset(), None)
-    for copy in copies.found:  # grows meanwhile
+    for copy in copies.copies:  # grows meanwhile
         copies.follow(read_blocks(copy.function), copy.manual, copy.computation)
-    if copies.found:
+    if copies.copies:
         lists.changed()
-    return copies.found
+    return copies.copies
 
 
 class _Copies:
@@ -62,10 +62,10 @@ class _Copies:
         top = lists.blocks[0]
         named = {op.attributes["sym_name"].value: op for op in top.ops if "sym_name" in op.attributes}
         self.functions = {name: op for name, op in named.items() if op.name == "func.func"}
-        self.taken = set(named)
+        self.names = set(named)
         self.origin = {name: name for name in self.functions}  # a function, or a copy -> what it is a copy of
         self.made: dict[tuple[str, Manual], str] = {}
-        self.found: list[Copy] = []
+        self.copies: list[Copy] = []
 
     def follow(self, blocks: list[OpList], manual: Manual, computation: Any) -> None:
         """Redirects the calls in ``blocks``, around which the ``manual`` axes of ``computation`` are manual."""
@@ -93,12 +93,12 @@ class _Copies:
             copy.attributes["sym_visibility"] = ir.StringAttr.get("private")
             self.origin[fresh] = name
             self.made[name, manual] = fresh
-            self.found.append(Copy(copy, computation, manual))
+            self.copies.append(Copy(copy, computation, manual))
         call.attributes[attribute] = ir.FlatSymbolRefAttr.get(self.made[name, manual])
 
     def _fresh(self, name: str) -> str:
         number = 0
-        while (found := f"{name}_{number}") in self.taken:
+        while (fresh := f"{name}_{number}") in self.names:
             number += 1
-        self.taken.add(found)
-        return found
+        self.names.add(fresh)
+        return fresh

@@ -1,4 +1,4 @@
-"""A collective of several operands becomes one for each of them.
+"""Splits a collective of several operands into one for each of them.
 
 StableHLO lets all_reduce, all_gather and all_to_all have several. XLA's partitioner refuses such an all_reduce in a
 manual region, and reads such an all_to_all as HLO's tuple form, in which operand k is what device k is sent: other
@@ -20,12 +20,12 @@ CHANNEL = "channel_handle"
 
 
 def split_variadic(module: Any) -> None:
-    """Splits them everywhere, in place; each new op has a channel of its own. O(ops)."""
-    found = [op for op in every_op(operation(module)) if op.name in VARIADIC and len(op.operands) > 1]
-    if not found:
+    """Splits variadic collectives everywhere, in place; each new op has a separate channel. O(ops)."""
+    variadic = [op for op in every_op(operation(module)) if op.name in VARIADIC and len(op.operands) > 1]
+    if not variadic:
         return
     fresh = channels(module)
-    for op in found:
+    for op in variadic:
         for operand, result in zip(op.operands, op.results, strict=True):
             result.replace_all_uses_with(_single(op, operand, result.type, next(fresh)))
         op.erase()
@@ -47,7 +47,7 @@ def _single(op: Any, operand: Any, kind: Any, channel: int) -> Any:
 
 
 def _copy(source: Any, target: Any) -> None:
-    """The ops of a reducer's block, which uses nothing from outside."""
+    """Copies the ops of a reducer's block, which uses nothing from outside."""
     known = dict(zip(source.arguments, target.arguments, strict=True))
     with ir.InsertionPoint(target):
         for op in source.operations:

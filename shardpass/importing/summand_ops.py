@@ -1,4 +1,4 @@
-"""Which ops keep partial sums: what each device computes of its summands adds up to the result.
+"""Ops that keep partial sums: summands of their operands give summands of the result.
 
 ``LINEAR`` names the ops that are linear in some operands together, with the places of these: a concatenate of partial
 sums is a partial sum, a concatenate of a partial sum and a whole array is none until the array is summands too. The
@@ -44,7 +44,7 @@ SUMMING = {  # the operand whose elements are added up; of a dot_general these a
 
 
 def summand_places(op: Any) -> tuple[int, ...]:
-    """The operands of ``op`` in which it is linear together."""
+    """Returns the operands of ``op`` in which it is linear together."""
     if op.name == "stablehlo.scatter":
         return (0, 2)
     places = LINEAR.get(op.name)
@@ -52,7 +52,7 @@ def summand_places(op: Any) -> tuple[int, ...]:
 
 
 def keeps_sums(op: Any) -> bool:
-    """Whether the sum of results is the result of the sum: not where the op rounds to integers, and not of booleans."""
+    """Whether the sum of results is the result of the sum: false for ops that round to integers, and for booleans."""
     if op.name == "stablehlo.divide":
         return not isinstance(op.results[0].type.element_type, ir.IntegerType)
     kinds = [value.type.element_type for value in (*op.operands, *op.results)]

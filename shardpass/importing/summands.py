@@ -1,26 +1,26 @@
-"""A value as the list of its summands: an array with one dimension more, over which it is to be summed.
+"""Represents a value as its summands: an array with one more dimension, over which the value is the sum.
 
 Problem. A partial sum over mesh axes of n devices has no array of its own in a program of whole arrays. Its summands
-have: an array ``[n, ...]`` whose dimension 0 the axes split. JAX says which summand a device holds, and whoever reads
-``addressable_data`` sees it: the sum of what lies on that device.
+have: an array ``[n, ...]`` whose dimension 0 the axes split. JAX defines the summand of each device, which
+``addressable_data`` shows: the sum over the elements on that device.
 
 ``stack(v, s)`` gives the summands of ``v`` over the axes of ``s.unreduced``. Cases, the first that fits:
 
-1. The summands are known: ``v`` is the sum of an argument, or of what leaves a manual region.
-2. ``v`` is a constraint that says these partial sums: the summands of its operand.
+1. The summands are known: ``v`` is the sum of an argument, or of a manual region's result.
+2. ``v`` is a constraint with these partial sums: the summands of its operand.
 3. ``v`` is a dot_general, a reduce or a scatter that adds up along dimensions which the axes split: each device
    computes the op on its tiles. That is a manual region over the axes, which the summands leave:
 
        [8, 16] x [16, 4], 16 split over y=2  ->  in the region over y: [8, 8] x [8, 4] -> [8, 4];  outside: [2, 8, 4]
 
-   Where a dimension is split by other axes before those, the region is manual over these too, and their sum is taken
-   outside. Where nothing says how the operands are split, the axes split the first dimension that they divide.
+   Where a dimension is split by other axes before those, the region is manual over these too, and their sum is formed
+   outside. Where operands are not annotated, the axes split the first dimension that they divide.
 4. ``v`` is an op that is linear in a partial sum (``summand_ops``): the op on the summands, in the region.
 5. ``v`` is a loop's result that begins as a partial sum, or a branch's that is one in some branch: the loop carries the
    summands, the branches return them.
 6. Otherwise ``v`` is a whole array, and each device keeps its part of it (``owned_parts``).
 
-In case 3 ``v`` becomes the sum of the summands for all that uses it, so that nothing is computed twice.
+In case 3 all users of ``v`` use the sum of the summands, so that nothing is computed twice.
 
 State: ``known``, (value, axes) -> summands; ``partial``, (value, axes) -> whether the value is of cases 1 to 5. Cost:
 O(ops of the chains of cases 2 to 5).
@@ -39,10 +39,10 @@ from shardpass.importing.known_shardings import Axes, KnownShardings, rule_of
 from shardpass.importing.owned_parts import count_of, owned_parts, owning_axes
 from shardpass.importing.summand_ops import BILINEAR, LINEAR, SUMMING, keeps_sums, summand_places
 from shardpass.ir.annotations import (
+    ANNOTATIONS,
     CONSTRAINT,
     MANUAL,
     REPLICATED,
-    SAID,
     SHARDING,
     TO_FULL,
     TO_SHARD,
@@ -62,16 +62,16 @@ DEEPEST = 64  # ops that a chain of cases 2 to 5 may have
 BRANCHES = ("stablehlo.if", "stablehlo.case")
 
 
-def stacked_sharding(said: Sharding) -> Sharding:
-    """The sharding of the summands of a value that ``said`` says to be a partial sum."""
-    assert said.mesh is not None
-    return Sharding.tiled(said.mesh, (said.unreduced, *said.dims), manual=said.manual)
+def stacked_sharding(partial: Sharding) -> Sharding:
+    """Returns the sharding of the summands of a value with the sharding ``partial``, a partial sum."""
+    assert partial.mesh is not None
+    return Sharding.tiled(partial.mesh, (partial.unreduced, *partial.dims), manual=partial.manual)
 
 
 class Summands:
-    """The summands of values, for one import. ``shardings``: what is known of values before propagation.
+    """The summands of values, for one import. ``shardings``: those known before propagation.
 
-    Shardings of partial sums are asked for with the axes of its mesh (``KnownShardings.said``).
+    Callers give shardings of partial sums with the axes of its mesh (``KnownShardings.annotation``).
     """
 
     def __init__(self, shardings: KnownShardings) -> None:
@@ -79,43 +79,43 @@ class Summands:
         self.known: dict[tuple[Any, Axes], Any] = {}
         self.partial: dict[tuple[Any, Axes], bool] = {}
 
-    def total(self, summands: Any, said: Sharding) -> Any:
-        """The sum, at the current insertion point; asked for its summands again it gives these."""
+    def total(self, summands: Any, partial: Sharding) -> Any:
+        """Builds the sum at the insertion point, and remembers ``summands`` as its summands."""
         value = reduced_sum(summands, [0])
-        self.known[value, said.unreduced] = summands
-        self.shardings.known[value] = said
+        self.known[value, partial.unreduced] = summands
+        self.shardings.known[value] = partial
         self.partial.clear()
         return value
 
-    def stack(self, value: Any, said: Sharding) -> Any:
-        """The summands of ``value``, split as ``said`` says; built behind what makes it."""
-        key = value, said.unreduced
+    def stack(self, value: Any, partial: Sharding) -> Any:
+        """Returns the summands of ``value`` for the sharding ``partial``; built behind the op that defines it."""
+        key = value, partial.unreduced
         if key not in self.known:
-            found = self._stack(value, said)
-            self.known.setdefault(key, found)
+            summands = self._stack(value, partial)
+            self.known.setdefault(key, summands)
         return self.known[key]
 
-    def _stack(self, value: Any, said: Sharding) -> Any:
+    def _stack(self, value: Any, partial: Sharding) -> Any:
         if not isinstance(value.owner, ir.Block):
             op = operation(value.owner)
             own = self._partial(op)
-            if own is not None and own.unreduced == said.unreduced:
+            if own is not None and own.unreduced == partial.unreduced:
                 return self.stack(op.operands[0], own)
             with op.location:
-                if (local := self._local(op, said.unreduced)) is not None:
-                    return self._computed(op, local, said)
-                if self._splits(value, said.unreduced):
-                    return self._carried(op, value, said)
-        return self._parts_of(value, said)
+                if (local := self._local(op, partial.unreduced)) is not None:
+                    return self._computed(op, local, partial)
+                if self._splits(value, partial.unreduced):
+                    return self._carried(op, value, partial)
+        return self._parts_of(value, partial)
 
     # ---------------------------------------------------------------- which case
 
     def _partial(self, op: Any) -> Sharding | None:
-        """What a constraint says that leaves a partial sum; None of any other op."""
+        """Returns the sharding of a constraint that leaves a partial sum; None of any other op."""
         if custom_call_target(op) != CONSTRAINT or marked_scope(op) is not None:
             return None
-        said = self.shardings.said(op.attributes, op.results[0])
-        return said if said is not None and said.unreduced and said.reduction == "sum" else None
+        sharding = self.shardings.annotation(op.attributes, op.results[0])
+        return sharding if sharding is not None and sharding.unreduced and sharding.reduction == "sum" else None
 
     def _splits(self, value: Any, axes: Axes, depth: int = 0) -> bool:
         """Whether ``value`` is a partial sum over ``axes``: of cases 1 to 5."""
@@ -141,7 +141,7 @@ class Summands:
         return _plain(op) and keeps_sums(op) and self._local(op, axes, depth) is not None
 
     def _local(self, op: Any, axes: Axes, depth: int = 0) -> _Local | None:
-        """How each device computes its summand of the result of ``op``; None where it is none of cases 3 and 4."""
+        """Determines how each device computes its summand of the result of ``op``; None outside of cases 3 and 4."""
         if not _plain(op) or marked_scope(op) is not None or self.shardings.mesh is None:
             return None
         summed = [place for place in summand_places(op) if self._splits(op.operands[place], axes, depth)]
@@ -161,7 +161,7 @@ class Summands:
         return _Local(axes, places, rule, split) if covered or summed else None
 
     def _split_reductions(self, op: Any, rule: Rule, axes: Axes) -> dict[int, Axes]:
-        """The axes that split each dimension which ``op`` adds up along, those of ``axes`` and what stands before."""
+        """Returns the axes that split each dimension which ``op`` adds up along: of ``axes``, and axes before these."""
         mesh = self.shardings.mesh
         assert mesh is not None
         split = {}
@@ -179,8 +179,8 @@ class Summands:
 
     # ---------------------------------------------------------------- cases 3 and 4
 
-    def _computed(self, op: Any, local: _Local, said: Sharding) -> Any:
-        """The op on tiles, in a region that is manual over the axes."""
+    def _computed(self, op: Any, local: _Local, partial: Sharding) -> Any:
+        """Builds the op on tiles, in a region that is manual over the axes."""
         mesh = self.shardings.mesh
         assert mesh is not None
         result = op.results[0]
@@ -190,12 +190,12 @@ class Summands:
         tiles = [self._tile(op, place, local, axes) for place in range(len(op.operands))]
         with ir.InsertionPoint.after(op):
             copy = op.clone()
-            for name in [name for name in SAID if name in copy.attributes]:
+            for name in [name for name in ANNOTATIONS if name in copy.attributes]:
                 del copy.attributes[name]
             for place, tile in enumerate(tiles):
                 copy.operands[place] = tile
             set_scope(copy, self._scope(axes))
-            dims = said.dims if len(said.dims) == len(shape_of(result)) else ((),) * len(shape_of(result))
+            dims = partial.dims if len(partial.dims) == len(shape_of(result)) else ((),) * len(shape_of(result))
             stacked = self._left(copy.results[0], Sharding.tiled(mesh, dims, unreduced=axes))
             last = operation(stacked.owner)
         if axes != local.axes:
@@ -205,12 +205,12 @@ class Summands:
         self.known[result, local.axes] = stacked
         if op.name in SUMMING:
             with ir.InsertionPoint.after(last):
-                total = self.total(stacked, said)
+                total = self.total(stacked, partial)
             result.replace_all_uses_with(total)
         return stacked
 
     def _tile(self, op: Any, place: int, local: _Local, axes: Axes) -> Any:
-        """Operand ``place`` of ``op`` as the region sees it: its tile, or its summand."""
+        """Builds operand ``place`` of ``op`` inside of the region: its tile, or its summand."""
         mesh, value = self.shardings.mesh, op.operands[place]
         assert mesh is not None
         if not is_ranked(value):
@@ -220,13 +220,17 @@ class Summands:
         cut = {axis for split in cuts for axis in split}
         rest = tuple(axis for axis in axes if axis not in cut)
         known = self.shardings.of(value)
-        said = known.dims if known is not None else ((),) * len(shape_of(value))
-        dims = [split + tuple(axis for axis in own if axis not in axes) for split, own in zip(cuts, said, strict=True)]
+        dims_now = known.dims if known is not None else ((),) * len(shape_of(value))
+        dims = [
+            split + tuple(axis for axis in own if axis not in axes) for split, own in zip(cuts, dims_now, strict=True)
+        ]
         open_dims = [] if known is not None else [dim for dim, split in enumerate(cuts) if not split]
         if place not in local.places or not rest or _is_zero(value):
             with _in_block_of(op, value):
                 return self._entered(value, dims, cuts, open_dims, axes)
-        whole = Sharding.tiled(mesh, [tuple(axis for axis in own if axis not in rest) for own in said], unreduced=rest)
+        whole = Sharding.tiled(
+            mesh, [tuple(axis for axis in own if axis not in rest) for own in dims_now], unreduced=rest
+        )
         stacked = self.stack(value, whole) if self._splits(value, rest) else self._parts_of(value, whole)
         with _in_block_of(op, stacked):
             tile = self._entered(stacked, [rest, *dims], [rest, *cuts], [dim + 1 for dim in open_dims], axes)
@@ -235,7 +239,7 @@ class Summands:
     def _entered(
         self, value: Any, dims: Sequence[Axes], cuts: Sequence[Axes], open_dims: Sequence[int], axes: Axes
     ) -> Any:
-        """The tile of ``value`` in the region.
+        """Builds the tile of ``value`` in the region.
 
         ``dims`` split the value, ``cuts`` are the manual axes of each dimension. Of ``open_dims`` nothing is known, but
         that no axis of the region splits them.
@@ -257,19 +261,19 @@ class Summands:
             attributes = {SHARDING: ir.StringAttr.get(str(Sharding.tiled(mesh, free, manual=axes))), **notes}
         return self._marked(make_custom_call(TO_SHARD, constrained, kind, attributes), axes)
 
-    def _left(self, summand: Any, said: Sharding) -> Any:
-        """The summands outside of the region that computes ``summand``, at the current insertion point."""
-        assert said.mesh is not None
-        axes = said.unreduced
+    def _left(self, summand: Any, partial: Sharding) -> Any:
+        """Builds the summands outside of the region that computes ``summand``, at the insertion point."""
+        assert partial.mesh is not None
+        axes = partial.unreduced
         one = self._marked(hlo.reshape(retype(summand.type, (1, *shape_of(summand))), summand), axes)
-        kind = retype(summand.type, (count_of(said.mesh, axes), *shape_of(summand)))
+        kind = retype(summand.type, (count_of(partial.mesh, axes), *shape_of(summand)))
         free = Sharding.tiled(
-            said.mesh, [tuple(axis for axis in dim if axis not in axes) for dim in said.dims], unreduced=axes
+            partial.mesh, [tuple(axis for axis in dim if axis not in axes) for dim in partial.dims], unreduced=axes
         )
         return make_custom_call(TO_FULL, one, kind, {SHARDING: ir.StringAttr.get(str(stacked_sharding(free)))})
 
     def _summed_over(self, stacked: Any, axes: Axes, wanted: Axes, dims: Sequence[Axes]) -> Any:
-        """The summands over ``wanted`` of those over ``axes``, which are more, at the current insertion point."""
+        """Builds the summands over ``wanted`` from those over ``axes``, which are more, at the insertion point."""
         mesh = self.shardings.mesh
         assert mesh is not None
         counts = [count_of(mesh, (axis,)) for axis in axes]
@@ -292,39 +296,39 @@ class Summands:
 
     # ---------------------------------------------------------------- case 5
 
-    def _carried(self, op: Any, value: Any, said: Sharding) -> Any:
-        """The summands of a loop's or a branch's result, which becomes an array of them in place."""
+    def _carried(self, op: Any, value: Any, partial: Sharding) -> Any:
+        """Changes a loop's or a branch's result, in place, to an array of summands."""
         place = _place(op, value)
-        kind = retype(value.type, (count_of(said.mesh, said.unreduced), *shape_of(value)))  # type: ignore[arg-type]
+        kind = retype(value.type, (count_of(partial.mesh, partial.unreduced), *shape_of(value)))  # type: ignore[arg-type]
         if op.name == "stablehlo.while":
-            op.operands[place] = self.stack(op.operands[place], said)
+            op.operands[place] = self.stack(op.operands[place], partial)
             for block in _blocks(op):
                 argument = block.arguments[place]
                 argument.set_type(kind)
                 with ir.InsertionPoint.at_block_begin(block):
-                    self._replaced(argument, said)
+                    self._replaced(argument, partial)
             blocks = [op.regions[1].blocks[0]]
         else:
             blocks = _blocks(op)
         for block in blocks:
             end = operation(block.operations[len(block.operations) - 1])
             with ir.InsertionPoint(end):
-                end.operands[place] = self.stack(end.operands[place], said)
+                end.operands[place] = self.stack(end.operands[place], partial)
         value.set_type(kind)
         with ir.InsertionPoint.after(op):
-            self._replaced(value, said)
+            self._replaced(value, partial)
         return value
 
-    def _replaced(self, summands: Any, said: Sharding) -> None:
-        """What used ``summands`` as a sum uses their sum, made at the current insertion point."""
-        total = self.total(summands, said)
+    def _replaced(self, summands: Any, partial: Sharding) -> None:
+        """Replaces uses of ``summands`` as a sum by their sum, built at the insertion point."""
+        total = self.total(summands, partial)
         summands.replace_all_uses_except(total, [operation(total.owner)])
 
     # ---------------------------------------------------------------- case 6
 
-    def _parts_of(self, value: Any, said: Sharding) -> Any:
-        """Each device keeps what it has of a whole array, or of a partial sum over some of the axes."""
-        mesh, axes = said.mesh, said.unreduced
+    def _parts_of(self, value: Any, partial: Sharding) -> Any:
+        """Builds summands of a whole array, or of a partial sum over fewer axes: each device keeps its own part."""
+        mesh, axes = partial.mesh, partial.unreduced
         assert mesh is not None
         count, shape = count_of(mesh, axes), shape_of(value)
         known = self.shardings.of(value)
@@ -338,14 +342,14 @@ class Summands:
                     whole = self._summed_over(whole, known.unreduced, summed, known.dims)
         else:
             summed = ()
-        wanted = said.dims or ((),) * len(shape)
+        wanted = partial.dims or ((),) * len(shape)
         split = any(owning_axes(*row, axes) for row in zip(known.dims, wanted, strict=True))
         with _behind(whole):
             if not split and not summed:
                 return _first_alone(value, count)
-            found = owned_parts(whole, mesh, known.dims, wanted, summed, axes)
-            text = ir.StringAttr.get(str(stacked_sharding(said)))
-            return make_custom_call(CONSTRAINT, found, found.type, {SHARDING: text})
+            owned = owned_parts(whole, mesh, known.dims, wanted, summed, axes)
+            text = ir.StringAttr.get(str(stacked_sharding(partial)))
+            return make_custom_call(CONSTRAINT, owned, owned.type, {SHARDING: text})
 
 
 @dataclass(frozen=True, slots=True)
@@ -378,14 +382,14 @@ def _returned(block: Any, place: int) -> Any:
 
 
 def _behind(value: Any) -> Any:
-    """The insertion point behind what makes ``value``."""
+    """Sets the insertion point behind the op that defines ``value``."""
     if isinstance(value.owner, ir.Block):
         return ir.InsertionPoint.at_block_begin(value.owner)
     return ir.InsertionPoint.after(operation(value.owner))
 
 
 def _in_block_of(op: Any, value: Any) -> Any:
-    """The insertion point behind what makes ``value``, or at the begin of the block of ``op`` inside of that."""
+    """Sets the insertion point behind ``value``'s definition, or at the start of the block of ``op`` further inside."""
     own = value.owner if isinstance(value.owner, ir.Block) else operation(value.owner).block
     return _behind(value) if own == op.block else ir.InsertionPoint.at_block_begin(op.block)
 
@@ -400,7 +404,7 @@ def _is_zero(value: Any) -> bool:
 
 
 def _first_alone(value: Any, count: int) -> Any:
-    """The first summand is ``value``, the others are zero; at the current insertion point."""
+    """Builds summands of which the first is ``value`` and the others are zero, at the insertion point."""
     shape = shape_of(value)
     zero = splat(retype(value.type, ()), zero_text(value.type.element_type))
     one = hlo.reshape(retype(value.type, (1, *shape)), value)

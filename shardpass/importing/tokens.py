@@ -1,22 +1,22 @@
-"""Tokens, which order effects, become numbers: an array can be carried, branched on and waited for as any other.
+"""Replaces tokens, which order effects, by numbers, which can be carried, branched on and waited for as any array.
 
 Problem. An ordered ``io_callback`` takes a token and gives one, loops and branches carry it, and the program takes and
 returns it. A token has no tile, so nothing that holds one could be partitioned.
 
-Here a token is a ``tensor<i32>``. JAX's callback hands back what it was given in the token's place, so the number is 0
-everywhere, and each call waits for the one before, as its operand is that one's result. ``shardpass.order`` names these
-results of a call: a device that does not make the call knows them all the same.
+Here a token is a ``tensor<i32>``. JAX's callback returns the token operand unchanged, so the number is 0 everywhere,
+and each call waits for the previous call, whose result is its operand. ``shardpass.order`` names these results of a
+call: a device that does not make the call knows them all the same.
 
 | before | after |
 |---|---|
 | token argument of main | 0 |
-| token result of main | none; ``shardpass.tokens`` on the module says at which places of the signature tokens were |
+|| token result of main | none; ``shardpass.tokens`` on the module lists the places of tokens in the signature ||
 | ``create_token`` | 0 |
 | ``after_all`` | the sum of its operands |
 | callback, control flow, call, barrier, manual computation | the same, of the number |
 
-Whoever gives the program back to JAX (``shardpass.jax.manual_region``) adds the tokens again: the one that goes out is
-the one that came in, which the runtime sets when the whole program is done.
+``shardpass.jax.manual_region``, which returns the program to JAX, adds the tokens again: a token result is the token
+argument, which the runtime sets when the whole program is done.
 
 Where a token goes into another op (``send``, ``infeed``, a custom call of somebody's own), all tokens are left, and the
 program is refused (SP225, SP227). O(ops).
@@ -102,27 +102,32 @@ def _made(op: Any, number: Any) -> None:
 
 
 def _without_tokens(main: Any, number: Any) -> tuple[list[int], list[int]]:
-    """Takes the tokens out of main's signature; the places of the arguments and results that they were."""
+    """Removes the tokens from main's signature; returns the places of these arguments and results."""
     kind = ir.TypeAttr(main.attributes["function_type"]).value
-    taken, given = ([place for place, of in enumerate(side) if is_token(of)] for side in (kind.inputs, kind.results))
+    arguments, results = (
+        [place for place, of in enumerate(side) if is_token(of)] for side in (kind.inputs, kind.results)
+    )
     block = main.regions[0].blocks[0]
     signature = Signature(main)
-    if taken:
+    if arguments:
         with ir.InsertionPoint.at_block_begin(block), main.location:
             zero = splat(number, 0)
-        for place in reversed(taken):
+        for place in reversed(arguments):
             block.arguments[place].replace_all_uses_with(zero)
             block.erase_argument(place)
     end = list(block.operations)[-1].operation
-    if given:
+    if results:
         with ir.InsertionPoint(end), end.location:
-            ir.Operation.create("func.return", operands=_others(end.operands, given))
+            ir.Operation.create("func.return", operands=_others(end.operands, results))
         end.erase()
-    signature.arguments, signature.results = _others(signature.arguments, taken), _others(signature.results, given)
-    kinds = ir.FunctionType.get(_others(kind.inputs, taken), _others(kind.results, given))
+    signature.arguments, signature.results = (
+        _others(signature.arguments, arguments),
+        _others(signature.results, results),
+    )
+    kinds = ir.FunctionType.get(_others(kind.inputs, arguments), _others(kind.results, results))
     main.attributes["function_type"] = ir.TypeAttr.get(kinds)
     signature.write()
-    return taken, given
+    return arguments, results
 
 
 def _others(items: Iterable[Any], places: list[int]) -> list[Any]:

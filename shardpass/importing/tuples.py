@@ -1,7 +1,7 @@
-"""Tuples are taken apart: no later step meets a value that is none of one array.
+"""Unpacks tuples, so that later steps meet values of one array only.
 
-Problem. HLO holds results together in tuples, and programs that come from HLO have ``tuple``, ``get_tuple_element`` and
-custom calls of one tuple result. A tuple has no tile, so its elements have to be values of their own.
+Problem. HLO groups results in tuples, and programs that come from HLO have ``tuple``, ``get_tuple_element`` and custom
+calls of one tuple result. A tuple has no tile, so its elements must be separate values.
 
 | before | after |
 |---|---|
@@ -18,8 +18,8 @@ Example:
     =>
     %v:2 = custom_call @TopK(%x) {mhlo.sharding = "{{devices=[2,1]<=[2]}, {replicated}}"} : -> (A, B)
 
-State: ``trees``, what each value of tuple type holds: nested Python tuples of values. Invariant: values are read in the
-order of the text, blocks outside before those inside, so that the tree of an operand is known before its users.
+State: ``trees``, the contents of values of tuple type: nested Python tuples of values. Invariant: values are read in
+the order of the text, blocks outside before those inside, so that the tree of an operand is known before its users.
 
 Control flow takes no tuples in StableHLO; any other op that takes or gives one is refused (SP248), as are arguments and
 results of ``main`` (SP225). O(ops).
@@ -113,23 +113,25 @@ class _Apart:
                 value.replace_all_uses_with(tree)
 
     def _shardings(self, op: Any, count: int) -> list[str] | None:
-        """The sharding of each of ``count`` leaves; None where ``op`` says none of whole arrays, or a wrong one."""
-        said = get_text(op, SHARDING)
-        if said is None or said == MANUAL:
+        """Returns the sharding of each of ``count`` leaves; None where ``op`` has no valid one for whole arrays."""
+        annotation = get_text(op, SHARDING)
+        if annotation is None or annotation == MANUAL:
             return None
         try:
-            sharding = read(said, place_of(op.location))
+            sharding = read(annotation, place_of(op.location))
         except ShardpassError as error:
             self.problems += error.diagnostics
             return None
-        found = [str(each) for each in sharding] if isinstance(sharding, TupleSharding) else [str(sharding)] * count
-        if len(found) != count:
-            self.problems.append(TUPLE_COUNT.at(place_of(op.location), text=said, found=len(found), expected=count))
+        leaves = [str(each) for each in sharding] if isinstance(sharding, TupleSharding) else [str(sharding)] * count
+        if len(leaves) != count:
+            self.problems.append(
+                TUPLE_COUNT.at(place_of(op.location), text=annotation, found=len(leaves), expected=count)
+            )
             return None
-        return found
+        return leaves
 
     def _constrained(self, tree: Tree, op: Any) -> Tree:
-        """``tree`` with a constraint of each array in it that the annotation of ``op`` names."""
+        """Constrains each array in ``tree`` that the annotation of ``op`` names."""
         values = _leaves(tree)
         shardings = self._shardings(op, len(values))
         if shardings is None:
@@ -145,7 +147,7 @@ class _Apart:
         return _shaped(tree, iter(made))
 
     def _each(self, op: Any, values: list[Any]) -> list[Tree]:
-        """``op``, which takes and gives one tuple, for each leaf."""
+        """Applies ``op``, which has one tuple operand and result, to each leaf."""
         types = leaves(value.type for value in op.results)
         shardings = self._shardings(op, len(types))
         made = []
@@ -171,7 +173,7 @@ class _Apart:
 
 
 def _differs_in_hlo(op: Any) -> bool:
-    """Whether HLO reads ``op`` as another call if its leaves stand side by side."""
+    """Whether HLO reads ``op`` as another call if its leaves are separate operands."""
     if any(is_tuple(value.type) for value in op.operands):
         return True
     kind = op.results[0].type
@@ -183,10 +185,10 @@ def _leaves(tree: Tree) -> list[Any]:
 
 
 def _shaped(tree: Tree, values: Iterator[Any]) -> Tree:
-    """The next of ``values``, held together as those of ``tree`` are."""
+    """Groups the next of ``values`` as those of ``tree`` are."""
     return tuple([_shaped(part, values) for part in tree]) if isinstance(tree, tuple) else next(values)
 
 
 def _of_type(kind: Any, values: Iterator[Any]) -> Tree:
-    """The next of ``values``, held together as a value of type ``kind`` holds its leaves."""
+    """Groups the next of ``values`` as leaves of a value of type ``kind``."""
     return tuple([_of_type(of, values) for of in elements(kind)]) if is_tuple(kind) else next(values)

@@ -1,6 +1,6 @@
-"""Before propagation: ops that are defined by other ops are replaced by these.
+"""Expands ops that are defined by other ops, before propagation.
 
-An op family may say how its op is written in simpler ones (``OpDef.expand``). The simpler ops have the location of the
+An op family may define its op by simpler ones (``OpDef.expand``). The simpler ops have the location of the
 op that they replace. A sharding that the user wrote on it becomes a constraint on each of its results. In a region that
 is manual over all axes nothing is propagated, so such ops stay there. O(ops of such families).
 """
@@ -22,12 +22,12 @@ from shardpass.program.validate import read_for
 
 
 def expand_ops(lists: OpLists) -> None:
-    """Writes out the ops of a function, in the regions of its control flow too."""
+    """Expands the ops of a function, in the regions of its control flow too."""
     expands = {name: entry.expand for name in lists.names if (entry := find(name)) is not None and entry.expand}
     if not expands:
         return
-    held = [inside for inside in lists.blocks if inside.owner_name in ("func.func", *CONTROL_FLOW)]
-    for op in named(held, expands):
+    blocks = [inside for inside in lists.blocks if inside.owner_name in ("func.func", *CONTROL_FLOW)]
+    for op in named(blocks, expands):
         if marked_scope(op) != MANUAL:
             with ir.InsertionPoint(op), op.location:
                 values = _written_out(op, expands[op.name])
@@ -37,7 +37,7 @@ def expand_ops(lists: OpLists) -> None:
 
 
 def _written_out(op: Any, expand: Expand) -> list[Any] | None:
-    """What ``expand`` makes of ``op``.
+    """Returns the results of ``expand`` on ``op``.
 
     Raises:
         ShardpassError: SP244 where ``op`` is no valid one; SP139 where ``expand`` is another package's and at fault.
@@ -59,10 +59,10 @@ def _written_out(op: Any, expand: Expand) -> list[Any] | None:
 def _replace(op: Any, values: list[Any]) -> None:
     if SHARDING in op.attributes:
         types = [result.type for result in op.results]
-        said = read_for(text(op.attributes[SHARDING]), types, place_of(op.location))
+        shardings = read_for(text(op.attributes[SHARDING]), types, place_of(op.location))
         values = [
             make_custom_call(CONSTRAINT, value, kind, {SHARDING: ir.StringAttr.get(str(sharding))})
-            for value, kind, sharding in zip(values, types, said, strict=True)
+            for value, kind, sharding in zip(values, types, shardings, strict=True)
         ]
     for result, value in zip(op.results, values, strict=True):
         result.replace_all_uses_with(value)

@@ -12,13 +12,13 @@ from shardpass.cost.chosen import chosen
 from shardpass.diagnostics import Place, on_one_line
 from shardpass.diagnostics.table_driver import OPTION_TYPE
 from shardpass.ir.annotations import (
+    ANNOTATIONS,
     BARRIER,
     CONFLICT,
     CONSTRAINTS,
     EXACT,
     FIT,
     FREE,
-    SAID,
     SHARDING,
     SPLIT,
     WAITS,
@@ -191,7 +191,7 @@ def write(program: Program, handles: Handles, shardings: Shardings) -> None:
             texts[found] = ir.StringAttr.get(said[0] if len(said) == 1 else "{" + ", ".join(said) + "}")
         attributes = handles.ops[op.number].attributes
         if any(value in program.said for value in op.results):
-            for name in SAID:
+            for name in ANNOTATIONS:
                 if name in attributes:
                     del attributes[name]
         attributes[SHARDING] = texts[found]
@@ -211,7 +211,7 @@ def write(program: Program, handles: Handles, shardings: Shardings) -> None:
 
 def _settle(row: dict[str, Any], sharding: Sharding) -> None:
     """An argument's or result's attributes: what the user said has become ``sharding``."""
-    for name in SAID:
+    for name in ANNOTATIONS:
         row.pop(name, None)
     row[SHARDING] = ir.StringAttr.get(str(sharding))
 
