@@ -1,6 +1,6 @@
-"""The steps of a plan as ops: reshards, values computed again, masks, completions of partial results.
+"""Builds the steps of a plan as ops: reshards, recomputed values, masks, completions of partial results.
 
-Each builder works at the current insertion point and location and builds what the step says.
+Each builder works at the current insertion point and location, and follows its step.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from shardpass.sharding import Sharding
 
 
 def tile_shape(shape: tuple[int, ...], sharding: Sharding) -> tuple[int, ...]:
-    """The shape of a tile; a maximal sharding has the whole array's on every device."""
+    """Returns the shape of a tile; a maximal sharding has the whole array's shape on every device."""
     return shape if sharding.is_maximal else sharding.tile_shape(shape)
 
 
 class Reshards:
-    """Builds ``custom_call @shardpass.redistribute``. State: attributes by what they say, made once."""
+    """Builds ``custom_call @shardpass.redistribute``. State: attributes by their contents, created once."""
 
     def __init__(self) -> None:
         self._attributes: dict[Any, tuple[Any, dict[str, Any]]] = {}
 
     def build(self, step: Reshard, tile: Any) -> Any:
-        """The tile under the target from the tile under the source.
+        """Builds the tile under the target sharding from the tile under the source.
 
         In a region that is manual over some axes both are stacked along a first dimension (``planning.prices``).
         """
@@ -69,7 +69,7 @@ class Reshards:
 
 
 def masked(step: Mask | Alone, tile: Any, mesh: PrimeMesh) -> Any:
-    """``tile`` with its padding overwritten, or all of it on the devices that are not the first."""
+    """Overwrites the padding of ``tile``, or all of it on the devices that are not the first."""
     if isinstance(step, Alone):
         zeros = at.splat(tile.type, at.nothing_text(tile.type.element_type))
         first = at.compare("EQ", device_value(mesh.index(step.axes)), at.splat(at.i32(), 0))
@@ -78,7 +78,7 @@ def masked(step: Mask | Alone, tile: Any, mesh: PrimeMesh) -> Any:
 
 
 def completed(step: Completion, tile: Any, mesh: PrimeMesh, channels: Iterator[int], cause: str) -> Any:
-    """``tile``, a partial result, joined over devices."""
+    """Joins ``tile``, a partial result, over devices."""
     groups = mesh.groups(step.axes)
     if step.dim is None:
         op = all_reduce(tile, groups, step.combiner, next(channels))

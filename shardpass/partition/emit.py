@@ -1,12 +1,12 @@
 """``emit``: a plan becomes the program of one device, in place. Nothing is decided here.
 
 One walk over the plan in program order. For each op: the steps of its operands are built before it, the op takes their
-tiles and is made local by its model, its results are completed and brought to their shardings behind it. Ops are
-changed in place (operands, attributes, ``set_type``), so that locations stay. Ops that the plan leaves out, and those
-that something else was built for, are erased at the end, users first.
+tiles and is made local by its model, its results are completed and resharded behind it. Ops are changed in place
+(operands, attributes, ``set_type``), so that locations stay. Ops that the plan leaves out, and ops that others replace,
+are erased at the end, users first.
 
-State: ``tiles``, the value of each copy (``tiles``). Invariant: before an op is built, every copy that it takes is
-there. O(ops + steps).
+State: ``tiles``, the value of each copy (``tiles``). Invariant: before an op is built, all copies that it reads exist.
+O(ops + steps).
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from shardpass.sharding import Sharding
 
 
 def emit(plan: ProgramPlan, handles: Handles) -> None:
-    """Builds ``plan`` in the module that ``handles`` are of."""
+    """Builds ``plan`` in the module to which ``handles`` belong."""
     with ir.Location.unknown(handles.module.context):
         _Emitter(plan, handles).run()
 
@@ -90,7 +90,7 @@ class _Emitter:
         signature.write()
 
     def _mark_loops(self) -> None:
-        """Says on products which of them a later pass does in turn with a collective."""
+        """Marks products that a later pass overlaps with a collective."""
         if self.plan.loops is None:
             return
         for loop in self.plan.loops:
@@ -101,12 +101,12 @@ class _Emitter:
         self.handles.module.operation.attributes[names.IN_TURN] = count
 
     def _fresh_channels(self) -> Iterator[int]:
-        """Channel numbers that no collective of the user's has; the module is searched only where there may be one."""
+        """Allocates channel numbers unused by the user's collectives; searches the module only if there may be some."""
         searched = any(op.is_manual or op.name in WITH_CHANNELS for op in self.program.body.every_op())
         return channels(self.handles.module) if searched else count(1)
 
     def _rows(self) -> list[dict[str, Any]]:
-        """The attributes of main's arguments that are arrays."""
+        """Returns the attributes of main's arguments that are arrays."""
         arguments = self.program.body.arguments
         rows = self.handles.signature.arguments
         return [row for value, row in zip(arguments, rows, strict=True) if self.program.arrays[value] is not None]
@@ -126,27 +126,30 @@ class _Emitter:
             self.tiles.put(value, sharding, argument)
 
     def _block(self, plan: BlockPlan, block: Block, key: tuple[int, int] | None) -> None:
-        """Every op of ``block``, and the operands of its terminator."""
+        """Builds every op of ``block``, and the operands of its terminator."""
         handles, end = self.handles.ops, self.handles.ends[key]
         following = {op.number: handles[after.number] for op, after in zip(block.ops, block.ops[1:], strict=False)}
         for one in plan.ops:
             number = one.op.number
             try:
                 self._op(one, handles[number], following.get(number, end))
-            except OutOfRange as found:
+            except OutOfRange as error:
                 place = place_of(handles[number].location)
-                raise TOO_LONG.error(place, op=one.op.name, number=found.number, type=found.element) from None
+                raise TOO_LONG.error(place, op=one.op.name, number=error.number, type=error.element) from None
         for index, operand in enumerate(plan.returned):
             if operand is not None:
                 self._set(end, index, self._operand(operand, end, f"result_{index}"))
 
     def _operand(self, operand: OperandPlan, op: Any, part: str) -> Any:
-        """The tile of an operand, its steps built before ``op``. ``part``: which of ``op``, for the steps' names."""
+        """Builds the steps of an operand before ``op``, and returns its tile.
+
+        ``part``: which of ``op``, for the steps' names.
+        """
         self._steps(operand.steps, op, part)
         return self.tiles[operand.copy]
 
     def _steps(self, steps: Sequence[Step], op: Any, part: str = "", where: Any = None) -> None:
-        """Builds ``steps`` before ``op``, for it or for the op at ``where``; their copies are there from then on."""
+        """Builds ``steps`` before ``op``, for ``op`` or for the op at ``where``, and records their copies."""
         location = op.location if where is None else where
         for step in steps:
             if isinstance(step, Recompute):
@@ -185,7 +188,7 @@ class _Emitter:
                 self.dead.append(op)
 
     def _say_not_alone(self, op: Op, handle: Any) -> None:
-        """Remarks that all devices compute an op that the user put on one."""
+        """Remarks that all devices compute an op that the user put on one device."""
         shardings = [self.program.said[value].sharding for value in op.results if value in self.program.said]
         alone = next((sharding for sharding in shardings if sharding is not None and sharding.is_maximal), None)
         devices = self.program.mesh.num_devices
@@ -226,8 +229,8 @@ class _Emitter:
                         cause = f"partial results of {op.name}"
                         tile = completed(step, tile, op.mesh, self.channels, cause)
             expected = tile_shape(self.program.array(result.value).shape, result.computed)
-            if (found := tuple(tile.type.shape)) != expected:
-                raise INTERNAL_SHAPE.error(place_of(handle.location), op=op.name, found=found, expected=expected)
+            if (shape := tuple(tile.type.shape)) != expected:
+                raise INTERNAL_SHAPE.error(place_of(handle.location), op=op.name, found=shape, expected=expected)
             self._deliver(result, tile, handle, after, f"result_{index}")
 
     def _deliver(self, result: ResultPlan, tile: Any, handle: Any, after: Any, part: str) -> None:
@@ -238,7 +241,7 @@ class _Emitter:
             self.tiles.put(result.value, result.wanted, moved)
 
     def _again(self, step: Recompute, before: Any) -> Any:
-        """The op of ``step`` once more, under another split."""
+        """Copies the op of ``step``, under another split."""
         source = self.handles.ops[step.op.number]
         with ir.InsertionPoint(before):
             again = source.clone()
@@ -281,7 +284,7 @@ class _Emitter:
         self.dead.append(op)
 
     def _untouched(self, plan: UntouchedPlan, op: Any) -> None:
-        """Ops of a region that is manual over all axes stay; values go in as tiles."""
+        """Keeps ops of a region that is manual over all axes; values enter as tiles."""
         if plan.entering is not None:
             tile = self.tiles[plan.entering]
             if op.results[0].type != tile.type:
@@ -312,7 +315,7 @@ class _Emitter:
 
 
 def _unannotate(op: Any, in_region: bool) -> None:
-    """Takes away what said how the whole op is split."""
+    """Removes the annotations that describe how the whole op is split."""
     attributes = op.attributes
     if not len(attributes):
         return
@@ -357,12 +360,12 @@ def _listed(dims: tuple[int, ...]) -> str:
     return f"dimension {numbers}" if len(dims) == 1 else f"dimensions {numbers}"
 
 
-def _misfit(op: Any, found: Any, expected: Any, sharding: Sharding) -> Exception:
-    return MANUAL_SHAPE.error(place_of(op.location), found=found, expected=expected, text=sharding)
+def _misfit(op: Any, actual: Any, expected: Any, sharding: Sharding) -> Exception:
+    return MANUAL_SHAPE.error(place_of(op.location), found=actual, expected=expected, text=sharding)
 
 
 def _describe(row: dict[str, Any], kind: Any, sharding: Sharding) -> None:
-    """Says of an argument or result what it is a tile of."""
+    """Writes on an argument or result which whole array it is a tile of."""
     row[names.SHARDING] = ir.StringAttr.get(names.MANUAL)
     row[names.GLOBAL_TYPE] = ir.TypeAttr.get(kind)
     row[names.TILED_SHARDING] = ir.StringAttr.get(str(sharding))

@@ -1,4 +1,4 @@
-"""Collectives that send the same twice become one, and so do the ops behind them that are equal then.
+"""Merges collectives that send the same, and ops behind them that are then equal.
 
 Common subexpression elimination leaves them: each collective has a channel of its own, and one with a reducer counts as
 an op with effects. Two collectives of one block are equal where kind, operands, groups, dimensions, result types and
@@ -30,11 +30,11 @@ COLLECTIVES = (
     "stablehlo.collective_permute",
     "stablehlo.reduce_scatter",
 )
-OWN = frozenset({"channel_handle", CAUSE, AXES})  # what equal ones may say otherwise
+OWN = frozenset({"channel_handle", CAUSE, AXES})  # attributes in which equal ops may differ
 
 
 def merge_equal(inside: OpList) -> list[Any]:
-    """Replaces collectives of a block by equal ones before them; the ops that nothing uses any more, users first."""
+    """Replaces collectives of a block by equal earlier ones; returns the ops without uses, users first."""
     dead: dict[int, Any] = {}
     order: dict[Any, int] = {}
     todo = [named([inside], COLLECTIVES)]
@@ -56,7 +56,7 @@ def merge_equal(inside: OpList) -> list[Any]:
 
 
 def _equal(ops: Iterable[Any]) -> list[list[Any]]:
-    """Those of ``ops`` that are equal, together."""
+    """Groups the ``ops`` that are equal."""
     groups: dict[Any, list[Any]] = {}
     for op in ops:
         key = _key(op)
@@ -66,7 +66,7 @@ def _equal(ops: Iterable[Any]) -> list[list[Any]]:
 
 
 def _key(op: Any) -> Any:
-    """What an op has in common with those equal to it; None of one that is equal to none."""
+    """Returns a key that equal ops share; None of an op that equals no other."""
     name, reducer = op.name, ""
     if len(op.regions):
         reducer = combiner_of(op) if name in COLLECTIVES and len(op.operands) == 1 else ""
@@ -74,5 +74,7 @@ def _key(op: Any) -> Any:
             return None
     elif name not in COLLECTIVES and not (may_be_moved(op, name) and may_be_erased(name)):
         return None
-    attributes = frozenset([(said, op.attributes[said]) for said in map(str, op.attributes) if said not in OWN])
+    attributes = frozenset(
+        [(attribute, op.attributes[attribute]) for attribute in map(str, op.attributes) if attribute not in OWN]
+    )
     return name, reducer, tuple(op.operands), tuple([result.type for result in op.results]), attributes

@@ -1,4 +1,4 @@
-"""What partitioning a propagated module would cost, as diagnostics at the lines that cause it; the module stays."""
+"""Reports what partitioning a propagated module would cost, at the lines that cause it; the module stays unchanged."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from shardpass.program.table import scope
 
 
 class Sends(enum.Enum):
-    """Which redistributions are told."""
+    """Which redistributions are reported."""
 
     NONE = "none"
     BYTES = "those that send bytes, as remarks"
@@ -37,7 +37,7 @@ class Sends(enum.Enum):
 
 
 def planned(module: Any, *, sends: Sends = Sends.BYTES, remarks: bool = False) -> Iterator[Diagnostic]:
-    """Findings on a propagated ``module``: redistributions as ``sends`` says, and with ``remarks`` what wastes."""
+    """Yields diagnostics on a propagated ``module``: redistributions by ``sends``, with ``remarks`` also waste."""
     with module.context, scope():  # planning makes splices, so it works on a copy
         table = spliced_table(copy_module(module))
         shardings = table.found()
@@ -67,8 +67,8 @@ def _redistribution(one: Redistribution, handles: Handles, sends: Sends, remarks
     place = _place(one, handles)
     values: dict[str, Any] = {"what": reshard.cause, "type": kind, "source": reshard.source.sharding, "times": times}
     if sends is Sends.ALL or (sends is Sends.BYTES and reshard.bytes):
-        found = REDISTRIBUTED.at(place, target=reshard.target, bytes=reshard.bytes, **values)
-        yield replace(found, severity=Severity.ERROR) if sends is Sends.ALL else found
+        diagnostic = REDISTRIBUTED.at(place, target=reshard.target, bytes=reshard.bytes, **values)
+        yield replace(diagnostic, severity=Severity.ERROR) if sends is Sends.ALL else diagnostic
     if remarks and one.gathers_all and reshard.bytes:
         yield GATHERED.at(place, whole=reshard.type.bytes, bytes=reshard.bytes, **values)
 

@@ -1,4 +1,4 @@
-"""A call of the host, made by one device: the op moves under a condition.
+"""Lets one device make a call of the host: the op moves under a condition.
 
 Example, of a ``pure_callback`` of a whole vector, on device 0:
 
@@ -24,7 +24,7 @@ from shardpass.ops.tiles.summing import zero_text
 
 
 def on_one_device(op: Any, device: int) -> list[Any]:
-    """Moves ``op`` into the branch that ``device`` takes; the results of the condition, zeros on other devices."""
+    """Moves ``op`` into a branch for ``device``; returns the condition's results, zeros on other devices."""
     types = [result.type for result in op.results]
     with ir.InsertionPoint(op), op.location:
         number = hlo.partition_id()

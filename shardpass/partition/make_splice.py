@@ -1,4 +1,4 @@
-"""One splice in the place of a concatenate of slices; ``splices`` says which."""
+"""Replaces a concatenate of slices by one splice; ``splices`` chooses the concatenates."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from shardpass.ops.families.concatenate import Piece, splice_op
 
 
 def make_splice(op: Any) -> None:
-    """Replaces ``op``, a concatenate, where it is of slices; slices without use are erased."""
+    """Replaces ``op``, a concatenate, if it is of slices; erases slices without use."""
     dim = int(ir.IntegerAttr(op.attributes["dimension"]).value)
-    found = [_part(value, dim) for value in op.operands]
-    taken: dict[Any, int] = {}
-    for source, start, limit in found:
-        taken[source] = taken.get(source, 0) + limit - start
+    slices = [_part(value, dim) for value in op.operands]
+    used: dict[Any, int] = {}
+    for source, start, limit in slices:
+        used[source] = used.get(source, 0) + limit - start
     parts = [
-        part if 2 * taken[part[0]] >= shape_of(part[0])[dim] else (value, 0, shape_of(value)[dim])
-        for part, value in zip(found, op.operands, strict=True)
+        part if 2 * used[part[0]] >= shape_of(part[0])[dim] else (value, 0, shape_of(value)[dim])
+        for part, value in zip(slices, op.operands, strict=True)
     ]
     sources = list(dict.fromkeys(source for source, _, _ in parts))
     pieces = _merged([Piece(sources.index(source), start, limit) for source, start, limit in parts if start < limit])
@@ -39,7 +39,7 @@ def make_splice(op: Any) -> None:
 
 
 def _part(value: Any, dim: int) -> tuple[Any, int, int]:
-    """(array, first, last): the part of an array along ``dim`` that ``value`` is."""
+    """Returns (array, first, last): the part of an array along ``dim`` that ``value`` is."""
     maker = None if isinstance(value.owner, ir.Block) else operation(value.owner)
     if maker is not None and maker.name == "stablehlo.slice":
         source = maker.operands[0]
@@ -53,7 +53,7 @@ def _part(value: Any, dim: int) -> tuple[Any, int, int]:
 
 
 def _merged(pieces: list[Piece]) -> list[Piece]:
-    """Neighbours that are one run of an array, as one."""
+    """Merges adjacent pieces that are one run of an array."""
     out: list[Piece] = []
     for piece in pieces:
         if out and (out[-1].operand, out[-1].limit) == (piece.operand, piece.start):

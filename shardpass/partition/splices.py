@@ -1,10 +1,11 @@
-"""As partitioning begins: a concatenate of slices becomes one op, a splice of what was sliced (``concatenate``).
+"""Rewrites a concatenate of slices as one splice of the sliced arrays (``concatenate``), as partitioning begins.
 
-Slice by slice, each part would be brought into tiles of its own first: most of an array that is rolled by one row would
+Slice by slice, each part would be moved into tiles of its own first: most of an array that is rolled by one row would
 cross devices twice. The ops stay apart until here, so that propagation and other tools see StableHLO.
 
-An operand is taken for a part of what it was cut from where it is a slice along the one dimension, with unit stride,
-and the parts of that array are at least half of it: else less moves if it is cut first. O(concatenates and operands).
+An operand counts as a part of the array that it was cut from where it is a slice along that dimension, with unit
+stride, and all parts together are at least half of the array: else less moves if it is cut first.
+O(concatenates and operands).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from shardpass.program.table import Table, forget, table_of
 
 
 def spliced_table(module: Any) -> Table:
-    """The table of ``module``, whose concatenates of slices have become splices. Raises as ``table_of``."""
+    """Returns the table of ``module``, after its concatenates of slices became splices. Raises as ``table_of``."""
     table = table_of(module, "partition")
     if _make_splices(table):
         forget()
@@ -25,7 +26,7 @@ def spliced_table(module: Any) -> Table:
 
 
 def _make_splices(table: Table) -> bool:
-    """Concatenates of slices in every block become splices, slices without use are erased; whether there were any."""
+    """Rewrites concatenates of slices in every block as splices; returns whether there were any."""
     ops = list(table.program.body.every_op())
     cut = {value for op in ops if op.name == "stablehlo.slice" for value in op.results}
     joined = [op for op in ops if op.name == "stablehlo.concatenate" and not cut.isdisjoint(op.operands)]

@@ -1,7 +1,7 @@
-"""The tiles that have been built: one MLIR value for each copy of a plan.
+"""The tiles built so far: one MLIR value for each copy of a plan.
 
-A copy that a region makes is made again by the next region that needs it, and the newer value takes its place: the plan
-says a step wherever the earlier one cannot be seen, so a look-up never finds a value of another region.
+A copy made in a region is made again by the next region that needs it, and the newer value replaces the older: the plan
+has a step wherever the earlier value is out of scope, so a look-up never returns a value of another region.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from shardpass.sharding import Sharding
 
 
 class Tiles:
-    """Copy -> the value that holds it."""
+    """Maps copies to the values that hold them."""
 
     def __init__(self) -> None:
         self._values: dict[tuple[int, Sharding], Any] = {}
@@ -22,5 +22,5 @@ class Tiles:
         return self._values[copy.array, copy.sharding]
 
     def put(self, array: int, sharding: Sharding, value: Any) -> None:
-        """``value`` holds ``array`` under ``sharding`` from here on."""
+        """Records that ``value`` holds ``array`` under ``sharding`` from here on."""
         self._values[array, sharding] = value

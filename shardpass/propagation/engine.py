@@ -1,4 +1,4 @@
-"""Propagation: shardings of all values from the few that the user gave.
+"""Propagation: derives shardings of all values from the few that the user gave.
 
 Problem: each value of ``main`` is to have a split (``DimAxes``), such that ops move as few bytes as a local view can
 tell. After GSPMD (Xu et al. 2021: rounds of ops by priority, merging of splits) and Shardy (factors, priorities of
@@ -13,9 +13,9 @@ Cases, in this order:
 1. The user's priorities (SDY): a dimension of priority p takes part from turn p on, with the axes that the user gave
    it and, where it is open, those that it is given; each turn runs all rounds.
 2. Rounds of ops: those that pass shardings through; then contractions and reductions; then expansions (broadcasts,
-   iota, constants), so that arrays that the program computes decide before those that it makes up. Each round is a
+   iota, constants), so that computed arrays decide before constants. Each round is a
    fixpoint: a step joins the splits of its values (``join``), and every step that touches a changed value is looked at
-   again. On x=2, rows of a weight reach a bias only in the third round, after the activations had their say.
+   again. On x=2, rows of a weight reach a bias only in the third round, after the activations did.
 3. Ties: where two factors want one sub-axis and bytes do not decide (queries and keys of attention split alike), the
    step waits, as other ops often decide. A tie that is left after all rounds goes to the factor whose dimension is
    reduced least further on (``_reduced_later``): scores are split along queries, as the softmax sums over keys.
@@ -42,26 +42,26 @@ LOOK_AHEAD = 64  # values that are looked at to decide a tie
 
 @dataclass(slots=True)
 class Value:
-    """A ranked tensor of the program and what is known of its sharding."""
+    """A ranked tensor of the program, and the known facts about its sharding."""
 
     shape: tuple[int, ...]
     bytes: int
     dims: DimAxes
-    fixed: bool = False  # the user's word: closed dimensions never change
+    fixed: bool = False  # annotated by the user: closed dimensions never change
     open_dims: frozenset[int] = frozenset()
     by_priority: dict[int, dict[int, Axes]] = field(
         default_factory=dict
     )  # priority -> dimension -> the user's sub-axes
-    divisible_only: bool = False  # takes only splits that divide it: what the program shows to the outside
-    replicated_axes: frozenset[int] = frozenset()  # sub-axes that must not split it further: the user's word
+    divisible_only: bool = False  # takes only splits that divide it: an argument or result of main
+    replicated_axes: frozenset[int] = frozenset()  # sub-axes that the user forbids
     steps: list[int] = field(default_factory=list)  # indices of the steps that touch it
-    facts: Facts = NO_FACTS  # what joining needs to know of it besides ``dims``; made when propagation begins
+    facts: Facts = NO_FACTS  # inputs of ``join`` besides ``dims``; made when propagation begins
     state: int = -1  # a number for (facts, dims)
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """An op, or a tie between values, seen by propagation: its rule and its values (indices), operands first.
+    """An op, or a tie between values: its rule and its values (indices), operands first.
 
     ``frozen``: positions of values that the step reads and never changes (a barrier).
     """
@@ -75,19 +75,19 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """Two splits of one factor that do not agree: which was taken, and how many bytes spoke for each."""
+    """Two splits of one factor that disagree: the chosen and the refused one, and the bytes in favour of each."""
 
     step: int
     factor: int
-    taken: Axes
+    chosen: Axes
     refused: Axes
-    taken_bytes: int
+    chosen_bytes: int
     refused_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One change, for the trace: a step gave a value more of a split."""
+    """One change, for the trace: a step extended the split of a value."""
 
     step: int
     position: int  # of the value among the step's operands and results
@@ -96,7 +96,7 @@ class Event:
 
 
 class Propagation:
-    """The engine. Fill ``values`` and ``add`` steps, then ``run``. ``events`` tells its changes, in order."""
+    """The engine. Fill ``values`` and ``add`` steps, then ``run``. ``events`` lists its changes, in order."""
 
     def __init__(self, mesh: PrimeMesh) -> None:
         self.mesh = mesh
@@ -122,7 +122,7 @@ class Propagation:
             self.values[value].steps.append(index)
 
     def run(self) -> None:
-        """To the fixpoint of every round, for each of the user's priorities in turn."""
+        """Runs every round to its fixpoint, for each of the user's priorities in turn."""
         self._begin()
         self._rounds()
         for priority in sorted({p for value in self.values for p in value.by_priority}):
@@ -135,18 +135,18 @@ class Propagation:
         self._tells = False
 
     def snapshot(self) -> tuple[DimAxes, ...]:
-        """The splits of all values."""
+        """Returns the splits of all values."""
         return tuple([value.dims for value in self.values])
 
     def restore(self, splits: Sequence[DimAxes]) -> None:
-        """Gives all values the splits of a ``snapshot``; changes from here on can be taken back."""
+        """Sets all values to a ``snapshot``; ``take_back`` undoes changes from here on."""
         for value, dims in zip(self.values, splits, strict=True):
             if value.dims is not dims and value.dims != dims:
                 self._set(value, dims)
         self._journal = []
 
     def assign(self, splits: Mapping[int, DimAxes], *, settle: bool = True) -> None:
-        """Gives some values new splits, and goes to the fixpoint again where ``settle`` says so."""
+        """Sets new splits of some values, and runs to the fixpoint again if ``settle``."""
         changed = list(splits)
         for index in changed:
             self._change(index, splits[index])
@@ -157,7 +157,7 @@ class Propagation:
         self._ties()
 
     def changed(self) -> list[int]:
-        """The values that changed since ``restore``."""
+        """Lists the values that changed since ``restore``."""
         return list(dict.fromkeys(index for index, _, _ in self._journal))
 
     def take_back(self) -> None:
@@ -167,7 +167,7 @@ class Propagation:
             self.values[index].dims, self.values[index].state = dims, state
 
     def refusals(self) -> list[Conflict]:
-        """The conflicts of the present splits."""
+        """Lists the conflicts of the current splits."""
         out = []
         for index in range(len(self.steps)):
             out += [Conflict(index, *refused) for refused in self._outcome(index).refusals]
@@ -181,7 +181,7 @@ class Propagation:
         self._ties()
 
     def _ties(self) -> None:
-        """Settles the ties that are left."""
+        """Decides the ties that are left."""
         while self.waiting:  # one at a time: a decision may settle the next tie
             tie = next(iter(self.waiting))
             del self.waiting[tie]
@@ -206,8 +206,8 @@ class Propagation:
     def _step(self, index: int) -> list[int]:
         """Joins the splits of one op's values; returns the values that changed.
 
-        What comes of it depends on the rule and the values' facts and splits alone, so equal steps in equal states
-        (the layers of a network) are joined once.
+        The result depends only on the rule and the values' facts and splits, so equal steps in equal states (the
+        layers of a network) are joined once.
         """
         return self._apply(index, self._outcome(index))
 
@@ -220,7 +220,7 @@ class Propagation:
         return outcome
 
     def _decide(self, index: int) -> list[int]:
-        """As ``_step``, and settles a tie by what is reduced further on."""
+        """Joins as ``_step``, and decides a tie by the dimension that is reduced further on."""
         step = self.steps[index]
         return self._apply(index, self._joined(step, lambda f, axes: self._reduced_later(step, f, axes)))
 
@@ -256,20 +256,20 @@ class Propagation:
         value.state = self._joins.state(value.facts, dims)
 
     def _begin(self) -> None:
-        """Facts and states of all values: equal ones are the same."""
+        """Numbers the facts and states of all values: equal ones get the same number."""
         for value in self.values:
             value.facts = self._facts(value, 0)
             self._set(value, value.dims)
 
     def fix(self, index: int) -> None:
-        """From here on the split that was found for the value is as the user's word."""
+        """Fixes the current split of the value, as if the user had annotated it."""
         value = self.values[index]
         value.fixed = True
         value.facts = self._facts(value, sys.maxsize)
         self._set(value, value.dims)
 
     def _facts(self, value: Value, turn: int) -> Facts:
-        """In the turn of a priority; equal facts are the same."""
+        """Returns the facts of a value in the turn of a priority; equal facts are one object."""
         waiting = [given for priority, given in value.by_priority.items() if priority > turn]
         facts = Facts(
             value.shape,
@@ -282,7 +282,7 @@ class Propagation:
         return self._joins.facts(facts)
 
     def _reduced_later(self, step: Step, factor: int, axes: Axes) -> int:
-        """Bytes of the values that are joined along ``factor`` were it split over ``axes``: here, or further on.
+        """Counts bytes of the values joined along ``factor`` if ``axes`` split it: here, or further on.
 
         Looks only at what the decision would change: past values that are split so already, or that the user fixed,
         nothing depends on it.
@@ -308,13 +308,13 @@ class Propagation:
                 if any(user.rule.factors[f].kind is not Kind.PARALLEL for f in mapped):
                     total += self.values[value].bytes
                 for result, dim_map in zip(user.values[len(operands) :], user.rule.results, strict=True):
-                    found = {(result, d) for d, factors in enumerate(dim_map) if mapped & set(factors)} - seen
-                    seen |= found
-                    todo += sorted(pair for pair in found if self._takes(*pair, axes))
+                    new = {(result, d) for d, factors in enumerate(dim_map) if mapped & set(factors)} - seen
+                    seen |= new
+                    todo += sorted(pair for pair in new if self._takes(*pair, axes))
         return total
 
     def _takes(self, value: int, dim: int, axes: Axes) -> bool:
-        """Whether dimension ``dim`` of ``value`` may yet be split over ``axes``, and is not."""
+        """Whether dimension ``dim`` of ``value`` may still be split over ``axes``, and is not yet."""
         known = self.values[value]
         closed = known.fixed and dim not in known.open_dims
         return not closed and known.dims[dim][: len(axes)] != axes
@@ -322,7 +322,7 @@ class Propagation:
 
 @lru_cache(maxsize=4096)
 def tie(shape: tuple[int, ...]) -> Rule:
-    """The rule of two values that hold the same array (a constraint, a function's result)."""
+    """Returns the rule of two values that hold the same array (a constraint, a function's result)."""
     build = RuleBuilder([len(shape)], [len(shape)])
     for dim, size in enumerate(shape):
         factor = build.factor(size)
@@ -333,7 +333,7 @@ def tie(shape: tuple[int, ...]) -> Rule:
 
 @lru_cache(maxsize=4096)
 def border(outer: tuple[int, ...], inner: tuple[int, ...]) -> Rule:
-    """The rule of a manual region's border: each outer dimension is (manual part, inner dimension), major to minor."""
+    """Returns the rule of a manual region's border: outer dimensions are (manual part, inner dimension)."""
     build = RuleBuilder([len(outer)], [len(inner)])
     for dim, (whole, part) in enumerate(zip(outer, inner, strict=True)):
         if part and whole > part:
@@ -345,8 +345,8 @@ def border(outer: tuple[int, ...], inner: tuple[int, ...]) -> Rule:
 
 
 def describe(conflict: Conflict, mesh: PrimeMesh) -> str:
-    """For people: which split won and why."""
+    """Explains to people which split won and why."""
     return (
-        f"split over {mesh.names(conflict.taken)} ({conflict.taken_bytes} bytes) "
+        f"split over {mesh.names(conflict.chosen)} ({conflict.chosen_bytes} bytes) "
         f"rather than {mesh.names(conflict.refused)} ({conflict.refused_bytes} bytes)"
     )

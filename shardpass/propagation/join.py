@@ -1,11 +1,11 @@
-"""One step of propagation: the splits of an op's values, joined factor by factor. A pure function of its arguments.
+"""One step of propagation: joins the splits of an op's values factor by factor. A pure function of its arguments.
 
 Cases, for each factor of the op's rule:
 
 1. one split, or splits of which one continues the others: the longest. (x=2, y=2; an add of one operand in rows over
    [x] and one over [x, y]: the result is split over [x, y].)
-2. splits that disagree: the one that most bytes speak for; a split speaks for its own beginnings too. The refused ones
-   are recorded. (Rows over [x] of 4 KiB beside rows over [y] of 1 KiB: [x].)
+2. splits that disagree: each value votes by its bytes for its split and for the split's beginnings, and the split with
+   most bytes wins. The refused ones are recorded. (Rows over [x] of 4 KiB beside rows over [y] of 1 KiB: [x].)
 3. two factors that want one sub-axis: the one has it that moves fewer bytes (``_cost``): a value that splits the other
    factor over it is exchanged where it has both dimensions, gathered where it has one, and partial results are summed.
    (A matmul whose left side splits its rows over [x] and whose right side splits its columns over [x]: the smaller one
@@ -14,7 +14,7 @@ Cases, for each factor of the op's rule:
    ``reduced_later`` is given, the factor has it whose dimension is reduced least further on.
 
 Every value then takes what it can of the joined splits: what continues its own split, over sub-axes that it has not
-used and may use, no more shards than elements (only even tiles, for what the outside sees). Cost:
+used and may use, no more shards than elements (only even tiles, for arguments and results of main). Cost:
 O(values x dimensions).
 """
 
@@ -33,9 +33,9 @@ ReducedLater = Callable[[int, Axes], int]
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What joining needs to know of a value besides its split.
+    """The inputs of ``join`` for a value, besides its split.
 
-    ``taken``: sub-axes that must not split it further; ``divisible_only``: it takes only splits that divide it.
+    ``taken``: sub-axes that must not split the value further; ``divisible_only``: only splits that divide it fit.
     """
 
     shape: tuple[int, ...]
@@ -56,28 +56,28 @@ NO_FACTS = Facts((), 0, False, frozenset(), frozenset(), False)
 
 
 class Side(NamedTuple):
-    """A value of the step: its number (a value may stand twice), facts and split."""
+    """A value of the step: its number (a value may occur twice), facts and split."""
 
     value: int
     facts: Facts
     dims: DimAxes
 
 
-class Refusal(NamedTuple):
-    """A split of ``factor`` that another was preferred to, and the bytes that spoke for each."""
+class RefusedSplit(NamedTuple):
+    """A split of ``factor`` that lost to another, and the bytes in favour of each."""
 
     factor: int
-    taken: Axes
+    chosen: Axes
     refused: Axes
-    taken_bytes: int
+    chosen_bytes: int
     refused_bytes: int
 
 
 class Outcome(NamedTuple):
-    """``changes``: (place in the step, the value's new split). ``waits``: a tie is left for later."""
+    """The result of a step. ``changes``: (place in the step, the value's new split). ``waits``: a tie is left."""
 
     changes: tuple[tuple[int, DimAxes], ...]
-    refusals: tuple[Refusal, ...]
+    refusals: tuple[RefusedSplit, ...]
     waits: bool
 
 
@@ -91,46 +91,46 @@ def join(
     sizes: Sequence[int],
     reduced_later: ReducedLater | None = None,
 ) -> Outcome:
-    """What one step changes. ``frozen``: places of values that it reads and never changes; ``sizes``: of sub-axes."""
+    """Joins the splits of one step. ``frozen``: places of values that it only reads; ``sizes``: of sub-axes."""
     maps = (*rule.operands, *rule.results)
     votes: dict[int, dict[Axes, int]] = {}  # factor -> split -> bytes of the values that hold it
-    said: list[dict[int, Axes]] = []
+    proposals: list[dict[int, Axes]] = []
     for side, dim_map in zip(sides, maps, strict=True):
-        found = project(rule, dim_map, side.facts.shape, side.dims, sizes) if any(side.dims) else {}
-        for factor, axes in found.items():
+        proposal = project(rule, dim_map, side.facts.shape, side.dims, sizes) if any(side.dims) else {}
+        for factor, axes in proposal.items():
             if rule.factors[factor].blocked:
                 continue
-            held = votes.setdefault(factor, {})
-            held[axes] = held.get(axes, 0) + side.facts.bytes
-        said.append(found)
+            by_split = votes.setdefault(factor, {})
+            by_split[axes] = by_split.get(axes, 0) + side.facts.bytes
+        proposals.append(proposal)
     if not votes:
         return NOTHING
-    refusals: list[Refusal] = []
-    joined = {factor: _preferred(factor, held, refusals) for factor, held in votes.items()}
-    cost = {factor: _cost(rule, sides, said, joined, factor, sizes) for factor in votes}
+    refusals: list[RefusedSplit] = []
+    joined = {factor: _preferred(factor, by_split, refusals) for factor, by_split in votes.items()}
+    cost = {factor: _cost(rule, sides, proposals, joined, factor, sizes) for factor in votes}
     tied = _tied(joined, cost)
     later = {f: reduced_later(f, joined[f]) for f in tied} if reduced_later is not None else {}
     order = sorted(joined, key=lambda f: (cost[f], later.get(f, 0), f))
     if reduced_later is not None:
         tied = set()
-    return _taken(rule, frozen, sides, said, joined, order, tied, sizes, tuple(refusals))
+    return _changes(rule, frozen, sides, proposals, joined, order, tied, sizes, tuple(refusals))
 
 
-def _taken(
+def _changes(
     rule: Rule,
     frozen: frozenset[int],
     sides: Sequence[Side],
-    said: Sequence[Mapping[int, Axes]],
+    proposals: Sequence[Mapping[int, Axes]],
     joined: Mapping[int, Axes],
     order: Sequence[int],
     tied: set[int],
     sizes: Sequence[int],
-    refusals: tuple[Refusal, ...],
+    refusals: tuple[RefusedSplit, ...],
 ) -> Outcome:
-    """What each value takes of the joined splits."""
+    """Extends each value's split by the joined splits."""
     changes, waits = [], False
     now = {side.value: side.dims for side in sides}
-    for place, (side, dim_map, own) in enumerate(zip(sides, (*rule.operands, *rule.results), said, strict=True)):
+    for place, (side, dim_map, own) in enumerate(zip(sides, (*rule.operands, *rule.results), proposals, strict=True)):
         if place in frozen:
             continue
         mine = {f for factors in dim_map for f in factors}
@@ -147,8 +147,8 @@ def _taken(
     return Outcome(tuple(changes), refusals, waits) if changes or refusals or waits else NOTHING
 
 
-def _preferred(factor: int, votes: Mapping[Axes, int], refusals: list[Refusal]) -> Axes:
-    """The split that most bytes speak for."""
+def _preferred(factor: int, votes: Mapping[Axes, int], refusals: list[RefusedSplit]) -> Axes:
+    """Returns the split with most bytes in its favour."""
     if len(votes) == 1:
         return next(iter(votes))
 
@@ -158,19 +158,19 @@ def _preferred(factor: int, votes: Mapping[Axes, int], refusals: list[Refusal]) 
     best = max(votes, key=lambda axes: (support(axes), len(axes), [-a for a in axes]))
     for other, size in votes.items():
         if best[: len(other)] != other:
-            refusals.append(Refusal(factor, best, other, support(best), size))
+            refusals.append(RefusedSplit(factor, best, other, support(best), size))
     return best
 
 
 def _cost(
     rule: Rule,
     sides: Sequence[Side],
-    said: Sequence[Mapping[int, Axes]],
+    proposals: Sequence[Mapping[int, Axes]],
     joined: Mapping[int, Axes],
     factor: int,
     sizes: Sequence[int],
 ) -> int:
-    """Bytes that move, over all devices, where ``factor`` has the sub-axes that other factors want too.
+    """Counts the bytes that move, over all devices, if ``factor`` gets the sub-axes that other factors want too.
 
     A value that splits another factor over them is gathered, or, where it has ``factor`` too, exchanged. Partial
     results are summed where nothing else was wanted of them.
@@ -182,8 +182,8 @@ def _cost(
     total = 0
     partial = rule.factors[factor].kind is Kind.REDUCTION
     maps = (*rule.operands, *rule.results)
-    for place, (side, dim_map, found) in enumerate(zip(sides, maps, said, strict=True)):
-        lost = {a for other, axes in found.items() if other != factor for a in axes if a in mine}
+    for place, (side, dim_map, proposal) in enumerate(zip(sides, maps, proposals, strict=True)):
+        lost = {a for other, axes in proposal.items() if other != factor for a in axes if a in mine}
         count = prod(sizes[a] for a in lost or contested)
         moved = bytes_received(ALL_GATHER, side.facts.bytes, count)
         if lost:
@@ -194,7 +194,7 @@ def _cost(
 
 
 def _tied(joined: Mapping[int, Axes], cost: Mapping[int, int]) -> set[int]:
-    """Factors that want a sub-axis which another factor wants as much."""
+    """Returns the factors that want a sub-axis at the same cost as another factor does."""
     claims: dict[int, list[int]] = {}
     for factor, axes in joined.items():
         for axis in axes:
@@ -218,9 +218,9 @@ def _extended(
     order: Sequence[int],
     sizes: Sequence[int],
 ) -> DimAxes:
-    """``dims`` of a value that says ``own``, with what it can take of the joined splits.
+    """Extends ``dims`` of a value, which project to ``own``, by the joined splits that it can take.
 
-    ``order``: its factors, those first that have the first choice of sub-axes.
+    ``order``: its factors; earlier factors choose sub-axes first.
     """
     if facts.closed or all(own.get(factor, ()) == joined[factor] for factor in order):
         return dims
@@ -242,13 +242,13 @@ def _extended(
 
 
 def _grown(facts: Facts, dim: int, old: Axes, new: Axes, sizes: Sequence[int]) -> Axes:
-    """``new`` where it continues ``old`` and the dimension may change, as far as it fits."""
+    """Extends ``old`` by ``new``, as far as it fits, if ``new`` continues it and the dimension may change."""
     if len(new) <= len(old) or new[: len(old)] != old or (facts.fixed and dim not in facts.open_dims):
         return old
-    taken, size = len(old), facts.shape[dim]
-    while taken < len(new):
-        count = prod(sizes[a] for a in new[: taken + 1])
+    length, size = len(old), facts.shape[dim]
+    while length < len(new):
+        count = prod(sizes[a] for a in new[: length + 1])
         if size % count if facts.divisible_only else size < count:
             break
-        taken += 1
-    return new[:taken]
+        length += 1
+    return new[:length]

@@ -1,4 +1,4 @@
-"""What steps come to, kept by what that depends on, which programs on meshes of the same sizes share.
+"""A cache of outcomes of steps, which programs on meshes of the same sizes share.
 
 Problem: the layers of a network are equal steps in equal states, and a search goes through the same states again and
 again. What a step changes follows from its rule, which of its values stand twice, and of each value the facts and the
@@ -34,28 +34,28 @@ class Joins:
         self._kinds: dict[object, tuple[int, Rule]] = {}  # which keeps the rule, and with it the identity
 
     def facts(self, facts: Facts) -> Facts:
-        """The one object for facts that are equal."""
+        """Returns the shared object for equal facts."""
         return self._facts.setdefault(facts, facts)
 
     def state(self, facts: Facts, dims: DimAxes) -> int:
-        """The number of ``facts``, which came from here, with the split ``dims``."""
-        found = facts.states.get(dims)
-        return facts.states.setdefault(dims, next(_numbers)) if found is None else found
+        """Returns the number of ``facts``, an object of this table, with the split ``dims``."""
+        number = facts.states.get(dims)
+        return facts.states.setdefault(dims, next(_numbers)) if number is None else number
 
     def kind(self, rule: Rule, frozen: frozenset[int], values: Sequence[int]) -> int:
-        """A number, equal for steps that join alike: the rule (shared by equal ops), and which values stand twice."""
+        """Returns a number, equal for steps with the same rule (shared by equal ops) and the same repeated values."""
         same = () if len(set(values)) == len(values) else tuple(map(values.index, values))
         key = (id(rule), frozen, same)
-        found = self._kinds.get(key)
-        return (self._kinds.setdefault(key, (next(_numbers), rule)) if found is None else found)[0]
+        numbered = self._kinds.get(key)
+        return (self._kinds.setdefault(key, (next(_numbers), rule)) if numbered is None else numbered)[0]
 
 
 def joins(sizes: tuple[int, ...]) -> Joins:
-    """The table for meshes whose sub-axes have ``sizes``."""
-    held = _kept(sizes)
-    if len(held[0].outcomes) > MOST_OUTCOMES:
-        held[0] = Joins()
-    return held[0]
+    """Returns the table for meshes whose sub-axes have ``sizes``."""
+    cell = _kept(sizes)
+    if len(cell[0].outcomes) > MOST_OUTCOMES:
+        cell[0] = Joins()
+    return cell[0]
 
 
 @lru_cache(maxsize=8)

@@ -1,4 +1,4 @@
-"""A program as the engine sees it: values with what is said of them, and steps that tie their dimensions together.
+"""Translates a program for the engine: values with their annotations, and steps that tie their dimensions together.
 
 A step is made of
 
@@ -30,9 +30,9 @@ FROZEN = {"FORWARD": frozenset({0}), "BACKWARD": frozenset({1}), "": frozenset[i
 
 
 class Propagated:
-    """``program`` propagated: ``engine`` has the trace and the conflicts, ``shardings`` the table.
+    """Propagates ``program``: ``engine`` has the trace and the conflicts, ``shardings`` the table.
 
-    A folded program (``planning.fold``) may make one value by several ops; the first opens it.
+    Several ops of a folded program (``planning.fold``) may define one value; the first opens it.
     """
 
     def __init__(self, program: Program, barriers: Mapping[int, str]) -> None:
@@ -53,15 +53,15 @@ class Propagated:
     # ---------------------------------------------------------------- values
 
     def _open(self, value: int, mesh: PrimeMesh, *, even: bool = False) -> None:
-        """A value of the engine for ``value``. ``even``: of the program's border, where nothing is said of it."""
+        """Adds a value for ``value`` to the engine. ``even``: an argument or result of main, without annotation."""
         array = self.program.arrays[value]
         if array is not None:
-            said = self.program.said.get(value, NOTHING_SAID)
-            even = even and said.sharding is None
-            self.index[value] = self._value(array.shape, array.bytes, said, mesh, even)
+            annotation = self.program.said.get(value, NOTHING_SAID)
+            even = even and annotation.sharding is None
+            self.index[value] = self._value(array.shape, array.bytes, annotation, mesh, even)
 
-    def _value(self, shape: tuple[int, ...], size: int, said: Said, mesh: PrimeMesh, even: bool) -> int:
-        sharding = said.sharding
+    def _value(self, shape: tuple[int, ...], size: int, annotation: Said, mesh: PrimeMesh, even: bool) -> int:
+        sharding = annotation.sharding
         dims: DimAxes | None = ((),) * len(shape)
         fixed = sharding is not None and not sharding.is_unknown
         if sharding is not None and fixed:
@@ -70,9 +70,9 @@ class Propagated:
         known.fixed = fixed
         known.replicated_axes = frozenset(mesh.manual)
         if dims is not None and fixed:
-            known.open_dims = frozenset(said.open_dims)
-            known.replicated_axes |= _replicated_axes(said.replicated_along, mesh)
-            _wait_for_turn(known, said.priorities)
+            known.open_dims = frozenset(annotation.open_dims)
+            known.replicated_axes |= _replicated_axes(annotation.replicated_along, mesh)
+            _wait_for_turn(known, annotation.priorities)
         index = self.engine.add_value(known)
         self.meshes.append(mesh)
         if sharding is not None:
@@ -136,7 +136,7 @@ class Propagated:
             self.engine.add(Step(rule, values, op.name, frozen=FROZEN.get(barrier, frozenset())))
 
     def _tie(self, one: int, other: int, name: str) -> None:
-        """Two values that hold the same array."""
+        """Ties two values that hold the same array."""
         self.engine.add(Step(tie(self.engine.values[one].shape), (one, other), name))
 
     def _control_flow(self, op: Op) -> None:
@@ -154,44 +154,44 @@ class Propagated:
 
     def _results(self) -> list[int | None]:
         out: list[int | None] = []
-        for value, said in zip(self.program.body.returned, self.program.results_said, strict=True):
+        for value, annotation in zip(self.program.body.returned, self.program.results_said, strict=True):
             source, array = self.index.get(value), self.program.arrays[value]
             if source is None or array is None:
                 out.append(None)
                 continue
-            result = self._value(array.shape, array.bytes, said, self.program.mesh, said.sharding is None)
+            result = self._value(array.shape, array.bytes, annotation, self.program.mesh, annotation.sharding is None)
             self._tie(source, result, "return")
             out.append(result)
         return out
 
-    # ---------------------------------------------------------------- what was found
+    # ---------------------------------------------------------------- results
 
     def table(self) -> Shardings:
-        """The shardings of all values as the engine has them now, and how conflicts were settled."""
-        found = self.present()
+        """Returns the current shardings of all values, and how conflicts were decided."""
+        present = self.present()
         conflicts = {
             step.op: describe(conflict, self.program.mesh)
             for conflict in self.engine.conflicts.values()
             if (step := self.engine.steps[conflict.step]).op is not None
         }
-        return Shardings(found.of, found.results, conflicts)
+        return Shardings(present.of, present.results, conflicts)
 
     def present(self) -> Shardings:
-        """The shardings of all values as the engine has them now, for those who look at nothing else."""
+        """Returns the current shardings of all values, without conflicts."""
         return Shardings({value: self.sharding(index) for value, index in self.index.items()}, self.result_shardings())
 
     def result_shardings(self) -> tuple[Sharding | None, ...]:
-        """Of main's results, as the engine has them now."""
+        """Returns the current shardings of main's results."""
         return tuple([None if index is None else self.sharding(index) for index in self.results])
 
     def sharding(self, index: int) -> Sharding:
-        """Of a value of the engine, as it is now."""
+        """Returns the current sharding of a value of the engine."""
         own = self.own.get(index)
         return self.meshes[index].sharding(self.engine.values[index].dims) if own is None else own
 
 
 def _replicated_axes(replicated_along: Sharding | None, mesh: PrimeMesh) -> frozenset[int]:
-    """The sub-axes that must not split a value further; all, where the mesh cannot say which.
+    """Returns the sub-axes that must not split a value further; all, if the mesh cannot express them.
 
     The text names them as of the whole mesh, in a manual region too.
     """
@@ -202,7 +202,7 @@ def _replicated_axes(replicated_along: Sharding | None, mesh: PrimeMesh) -> froz
 
 
 def _wait_for_turn(known: Value, given: tuple[int, ...]) -> None:
-    """Dimensions of a priority above 0 wait for their round."""
+    """Makes dimensions of a priority above 0 wait for their round."""
     for dim, priority in enumerate(given):
         if priority and (known.dims[dim] or dim in known.open_dims):
             known.by_priority.setdefault(priority, {})[dim] = known.dims[dim]

@@ -1,8 +1,8 @@
-"""Results that follow from what the user fixed: a search for cheaper shardings leaves them as propagation found them.
+"""Fixes results that follow from the user's annotations, so that a search for cheaper shardings does not change them.
 
-Problem. ``f = jax.jit(lambda x: with_sharding_constraint(x, P("x")) * 2)`` says nothing of its result, and propagation
-gives it ``P("x")``. With an argument split over two axes a search would rather split the result over both, as that
-sends nothing. But this is how people say what a function returns, and JAX's own tests rely on it.
+Problem. ``f = jax.jit(lambda x: with_sharding_constraint(x, P("x")) * 2)`` has no annotation of its result, and
+propagation gives it ``P("x")``. With an argument split over two axes a search would split the result over both, as that
+sends nothing. But people annotate results of functions in this form, and JAX's own tests rely on it.
 
 A result follows from a fixed value where a chain of ops leads from one to the other, in each of which all dimensions of
 the result are dimensions of the operand, split alike: elementwise ops, transposes, what loops carry.
@@ -23,7 +23,7 @@ from shardpass.propagation.engine import Propagation, Step
 
 
 def settle(engine: Propagation, results: Iterable[int]) -> tuple[int, ...]:
-    """Fixes those of ``results`` (values of the engine, propagated) that follow from what the user fixed."""
+    """Fixes those of ``results`` (values of the engine, propagated) that follow from the user's annotations."""
     dead: set[int] = set()
     following = tuple(each for each in results if not engine.values[each].fixed and _follows(engine, each, dead))
     for result in following:
@@ -49,7 +49,7 @@ def _follows(engine: Propagation, result: int, dead: set[int]) -> bool:
 
 
 def _same_dims(engine: Propagation, step: Step, index: int) -> Iterator[int]:
-    """The operands of ``step`` that have all dimensions of its result ``index``, split as they are."""
+    """Returns the operands of ``step`` with all dimensions of its result ``index``, split alike."""
     rule, count = step.rule, len(step.rule.operands)
     if index not in step.values[count:] or not all(map(_is_plain, rule.factors)):
         return
@@ -57,8 +57,8 @@ def _same_dims(engine: Propagation, step: Step, index: int) -> Iterator[int]:
     dim_map = rule.results[step.values[count:].index(index)]
     wanted = {factors: axes for factors, axes in zip(dim_map, known.dims, strict=True) if factors}
     for before, operand in zip(step.values[:count], rule.operands, strict=True):
-        found = {factors: axes for factors, axes in zip(operand, engine.values[before].dims, strict=True) if factors}
-        if found == wanted:
+        axes_of = {factors: axes for factors, axes in zip(operand, engine.values[before].dims, strict=True) if factors}
+        if axes_of == wanted:
             yield before
 
 

@@ -1,17 +1,17 @@
-"""One decision about a program's splits, carried as far as it reaches: a factor is split over an axis, or is not.
+"""Changes all dimensions that belong together: a factor is split over an axis, or no longer split.
 
 Problem: changing the split of one value in a chain of ops costs a reshard on either side, so no single change pays.
 What pays is a change of all dimensions that belong together: "the batch is split over x, wherever it is".
 
 ``spread`` starts from (value, dimension) pairs and follows the factors of steps to other dimensions, as propagation
-does, but with force: what it reaches loses the axis elsewhere. If it reaches two dimensions of one value (queries and
-keys of one sequence), the nearer to the start takes the axis. It stops
+does, but overrides existing splits: a value that it reaches loses the axis on other dimensions. If it reaches two
+dimensions of one value (queries and keys of one sequence), the nearer to the start takes the axis. It stops
 
 1. at values that the user fixed (one that has the split already is passed through);
 2. at values that cannot take it: more shards than elements, an uneven tile at the program's border, an axis that must
    not split the value;
 3. at dimensions that stand for several factors of which it is not the first;
-4. with ``across=False``, at contractions and reductions: a dimension that an op sums over does not hand its split on.
+4. with ``across=False``, at contractions and reductions: a dimension that an op sums over does not pass its split on.
 
 ``withdraw`` takes the axis away from a factor instead, wherever it is split over it. With ``far=False`` both change
 the start alone.
@@ -36,23 +36,23 @@ Place = tuple[int, int]  # a value and a dimension of it
 
 
 class Spread(NamedTuple):
-    """New splits by value, and the dimensions that have them: a start from one of these gives much the same."""
+    """New splits by value, and the dimensions that have them: other starts among these give much the same."""
 
     splits: dict[int, DimAxes]
     reached: set[Place]
 
 
 class Spreading:
-    """Spreads and withdraws in one program; remembers which dimensions the rules tie together."""
+    """Spreads and withdraws splits in one program; caches which dimensions the rules tie together."""
 
     def __init__(self, engine: Propagation) -> None:
         self.engine = engine
         self._ties: dict[tuple[int, int, int], tuple[tuple[int, int, bool], ...]] = {}
-        self._taken: dict[tuple[int, int, Axes], DimAxes | None] = {}
+        self._extended: dict[tuple[int, int, Axes], DimAxes | None] = {}
         self._places: dict[tuple[int, int, bool], tuple[Place, ...]] = {}
 
     def spread(self, start: Iterable[Place], axes: Axes, across: bool, far: bool = True) -> Spread:
-        """What changes where ``start`` is split over ``axes`` too."""
+        """Returns the changes if ``start`` is split over ``axes`` too."""
         values = self.engine.values
         changed: dict[int, DimAxes] = {}
         reached: dict[int, int] = {}  # of each value the dimension that has the axes
@@ -63,12 +63,12 @@ class Spreading:
             if value in reached:
                 continue
             known = values[value]
-            taken = self._with(known, dim, axes)
-            if taken is None:
+            dims = self._with(known, dim, axes)
+            if dims is None:
                 continue
             reached[value] = dim
-            if taken is not known.dims:
-                changed[value] = taken
+            if dims is not known.dims:
+                changed[value] = dims
             for other in self.tied(value, dim, across) if far else ():
                 if other not in seen:
                     seen.add(other)
@@ -76,7 +76,7 @@ class Spreading:
         return Spread(changed, set(reached.items()))
 
     def withdraw(self, start: Iterable[Place], axes: Axes, across: bool, far: bool = True) -> Spread:
-        """What changes where ``start`` is no longer split over ``axes``."""
+        """Returns the changes if ``start`` is no longer split over ``axes``."""
         values = self.engine.values
         changed: dict[int, DimAxes] = {}
         reached: set[Place] = set()
@@ -98,19 +98,19 @@ class Spreading:
         return Spread(changed, reached)
 
     def _with(self, known: Value, dim: int, axes: Axes) -> DimAxes | None:
-        """The split of ``known`` with ``axes`` on dimension ``dim`` too, and on no other; None where that cannot be."""
+        """Returns the split of ``known`` with ``axes`` on dimension ``dim`` alone; None where that is impossible."""
         key = (known.state, dim, axes)  # of what is shared by values that are alike
-        if key not in self._taken:
-            self._taken[key] = _with(known, known.dims, dim, axes, self.engine.mesh.sizes)
-        return self._taken[key]
+        if key not in self._extended:
+            self._extended[key] = _with(known, known.dims, dim, axes, self.engine.mesh.sizes)
+        return self._extended[key]
 
     def tied(self, value: int, dim: int, across: bool) -> tuple[Place, ...]:
-        """The dimensions that steps tie to dimension ``dim`` of ``value``."""
+        """Returns the dimensions that steps tie to dimension ``dim`` of ``value``."""
         key = (value, dim, across)
-        found = self._places.get(key)
-        if found is None:
-            found = self._places[key] = tuple(dict.fromkeys(self._find(value, dim, across)))
-        return found
+        places = self._places.get(key)
+        if places is None:
+            places = self._places[key] = tuple(dict.fromkeys(self._find(value, dim, across)))
+        return places
 
     def _find(self, value: int, dim: int, across: bool) -> Iterable[Place]:
         for number in self.engine.values[value].steps:
@@ -123,12 +123,12 @@ class Spreading:
                         yield step.values[to], its_dim
 
     def _ties_of(self, rule: Rule, place: int, dim: int) -> tuple[tuple[int, int, bool], ...]:
-        """What ``rule`` ties to dimension ``dim`` of ``place``: (place, dimension, whether the op reduces over it)."""
+        """Returns the ties of ``rule`` to dimension ``dim`` of ``place``: (place, dimension, is reduced)."""
         key = (id(rule), place, dim)
-        found = self._ties.get(key)
-        if found is None:
-            found = self._ties[key] = tuple(_ties(rule, place, dim))
-        return found
+        ties = self._ties.get(key)
+        if ties is None:
+            ties = self._ties[key] = tuple(_ties(rule, place, dim))
+        return ties
 
 
 def _with(known: Value, dims: DimAxes, dim: int, axes: Axes, sizes: Sequence[int]) -> DimAxes | None:

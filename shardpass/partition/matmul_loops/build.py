@@ -1,4 +1,4 @@
-"""Builds the loop of a candidate: partial products and collective_permutes in turn.
+"""Builds the loop of a candidate: partial products alternate with collective_permutes.
 
 Problem. n devices of a group, p the place of a device in it. Block b of a product is what the tile of place b gives
 (``product.Blocks``): a block of the result, or a term of a sum.
@@ -47,19 +47,19 @@ NARROW = ("bf16", "f16", "f8")
 
 
 def build(candidate: Candidate, channels: Iterator[int], both_ways: bool, unroll: int) -> None:
-    """Puts loops in the place of the candidate's collective and products, and erases these."""
+    """Replaces the candidate's collective and products by loops, and erases them."""
     for part in candidate.parts:
         replaced = part.op if candidate.is_gather else candidate.collective
         with ir.InsertionPoint(replaced), part.op.location:
             ring = Ring(candidate.groups, candidate.collective, channels)
             loop = Loop(part, ring, both_ways, candidate.count <= unroll)
-            found = loop.gather() if candidate.is_gather else loop.scatter()
-        replaced.results[0].replace_all_uses_with(found)
+            result = loop.gather() if candidate.is_gather else loop.scatter()
+        replaced.results[0].replace_all_uses_with(result)
     _erase(candidate)
 
 
 def _erase(candidate: Candidate) -> None:
-    """The collective, its products, and what lay between them: each when nothing uses it any more."""
+    """Erases the collective, its products, and ops between them, once they have no use."""
     left = [candidate.collective, *(part.op for part in candidate.parts)]
     left += {op for part in candidate.parts if part.tiles for op in part.tiles.between}
     while left:
@@ -71,7 +71,7 @@ def _erase(candidate: Candidate) -> None:
 
 @dataclass(slots=True)
 class Ring:
-    """The devices of each group in a ring, and where each stands in it."""
+    """The devices of each group in a ring, and the place of each in it."""
 
     groups: Ints
     collective: Any
@@ -83,7 +83,7 @@ class Ring:
         return int(self.groups.shape[1])
 
     def place(self) -> Any:
-        """This device's place in its group, a scalar."""
+        """Builds this device's place in its group, a scalar."""
         if self._place is None:
             table = np.empty(self.groups.size, np.int64)
             table[self.groups] = np.arange(self.count)
@@ -91,18 +91,18 @@ class Ring:
         return self._place
 
     def from_place(self, value: Any, by: int) -> Any:
-        """``value`` of the device at place p + ``by``."""
+        """Builds ``value`` of the device at place p + ``by``."""
         pairs = np.stack([np.roll(self.groups, -by, axis=1).ravel(), self.groups.ravel()], axis=1)
         handle = hlo.ChannelHandle.get(next(self.channels), 1)
         with self.collective.location:
             built = operation(hlo.CollectivePermuteOp(value, dense_i64(pairs), channel_handle=handle))
         for name in (AXES, CAUSE):
-            if said := get_text(self.collective, name):
-                built.attributes[name] = ir.StringAttr.get(said + BESIDE if name == CAUSE else said)
+            if note := get_text(self.collective, name):
+                built.attributes[name] = ir.StringAttr.get(note + BESIDE if name == CAUSE else note)
         return built.results[0]
 
     def block(self, by: Any) -> Any:
-        """(p + ``by``) modulo n, a scalar; ``by`` is a number or a scalar."""
+        """Builds (p + ``by``) modulo n, a scalar; ``by`` is a number or a scalar."""
         if isinstance(by, int):
             if by % self.count == 0:
                 return self.place()
@@ -111,13 +111,13 @@ class Ring:
 
 
 def number(value: int) -> Any:
-    """A scalar for counts of devices and rounds."""
+    """Builds a scalar for counts of devices and rounds."""
     return integer(numbers(value), value)
 
 
 @dataclass(slots=True)
 class Loop:
-    """One product in turn with a ring."""
+    """One product, overlapped with a ring of permutes."""
 
     part: Part
     ring: Ring
@@ -133,41 +133,41 @@ class Loop:
         ways = (1, -1) if self.both_ways else (1,)
         rounds = (n - 1) // len(ways)
 
-        def sent(held: list[Any]) -> list[Any]:
-            return [self.ring.from_place(one, way) for one, way in zip(held, ways, strict=True)]
+        def sent(current: list[Any]) -> list[Any]:
+            return [self.ring.from_place(one, way) for one, way in zip(current, ways, strict=True)]
 
-        def multiplied(t: Any, total: Any, held: list[Any]) -> Any:
-            for one, way in zip(held, ways, strict=True):
+        def multiplied(t: Any, total: Any, current: list[Any]) -> Any:
+            for one, way in zip(current, ways, strict=True):
                 total = self._put(total, one, self.ring.block(self._times(t, way)))
             return total
 
-        def body(t: Any, total: Any, held: list[Any]) -> tuple[Any, list[Any]]:
-            """A device multiplies what it holds while it sends that on: neither waits for the other."""
-            return multiplied(t, total, held), sent(held)
+        def body(t: Any, total: Any, current: list[Any]) -> tuple[Any, list[Any]]:
+            """Multiplies the current tiles while they are sent on: neither waits for the other."""
+            return multiplied(t, total, current), sent(current)
 
-        held = sent([tile] * len(ways))
+        current = sent([tile] * len(ways))
         total = self._put(None, tile, self.ring.block(0))
-        total, held = self._rounds(rounds - 1, total, held, body)
+        total, current = self._rounds(rounds - 1, total, current, body)
         # of an even number both ways one tile is left, at the other side of the ring
-        last = [self.ring.from_place(held[0], 1)] if (n - 1) % len(ways) else []
-        total = multiplied(rounds, total, held)
+        last = [self.ring.from_place(current[0], 1)] if (n - 1) % len(ways) else []
+        total = multiplied(rounds, total, current)
         for one in last:
             total = self._put(total, one, self.ring.block(n // 2))
         kind = self.part.op.results[0].type
         return total if total.type == kind else hlo.convert(kind, total)
 
     def _put(self, total: Any, tile: Any, block: Any) -> Any:
-        """The result so far with the block that ``tile`` gives."""
+        """Puts the block that ``tile`` gives into the result so far."""
         blocks, count = self.part.blocks, self.ring.count
         other = self.part.op.operands[1 - blocks.side]
-        found = self._product(tile, self._cut(other, blocks.other, block), sums=blocks.result is None)
+        product = self._product(tile, self._cut(other, blocks.other, block), sums=blocks.result is None)
         if blocks.result is None:
-            return found if total is None else hlo.add(total, found)
+            return product if total is None else hlo.add(total, product)
         kind = self.part.op.results[0].type
         if total is None:
             total = splat(kind, _zero(kind))
         starts = self._starts(len(kind.shape), blocks.result, block, kind.shape[blocks.result] // count)
-        return hlo.dynamic_update_slice(total, found, starts)
+        return hlo.dynamic_update_slice(total, product, starts)
 
     # --- scatter
 
@@ -181,8 +181,8 @@ class Loop:
             sums[0] = self._add(self.ring.from_place(sums[0], -1), self.ring.block(reach[0] - 1))
         least = min(reach)
 
-        def body(t: Any, sums: Any, held: list[Any]) -> tuple[Any, list[Any]]:
-            moved = [self.ring.from_place(one, -way) for one, way in zip(held, ways, strict=True)]
+        def body(t: Any, sums: Any, current: list[Any]) -> tuple[Any, list[Any]]:
+            moved = [self.ring.from_place(one, -way) for one, way in zip(current, ways, strict=True)]
             blocks = [self.ring.block(self._times(self._less(least, t), way)) for way in ways]
             return sums, [self._add(one, block) for one, block in zip(moved, blocks, strict=True)]
 
@@ -196,20 +196,20 @@ class Loop:
         return hlo.add(total, self._partial(block))
 
     def _partial(self, block: Any) -> Any:
-        """This device's term of a block of the result."""
+        """Builds this device's term of a block of the result."""
         blocks, operands = self.part.blocks, self.part.op.operands
         one = self._cut(operands[blocks.side], blocks.dim, block)
         return self._product(one, self._cut(operands[1 - blocks.side], blocks.other, block), sums=False)
 
     # --- rounds
 
-    def _rounds(self, count: int, total: Any, held: list[Any], body: Any) -> tuple[Any, list[Any]]:
-        """``body`` for t = 1 .. ``count``: written out, or as a loop where there are several."""
+    def _rounds(self, count: int, total: Any, current: list[Any], body: Any) -> tuple[Any, list[Any]]:
+        """Applies ``body`` for t = 1 .. ``count``: unrolled, or as a loop where there are several rounds."""
         if self.written_out or count < 2:
             for t in range(1, count + 1):
-                total, held = body(t, total, held)
-            return total, held
-        carried = [number(1), *([] if total is None else [total]), *held]
+                total, current = body(t, total, current)
+            return total, current
+        carried = [number(1), *([] if total is None else [total]), *current]
         loop = ir.Operation.create("stablehlo.while", [v.type for v in carried], carried, regions=2)
         kinds = [value.type for value in carried]
         test = loop.regions[0].blocks.append(*kinds)
@@ -223,11 +223,11 @@ class Loop:
             before = None if total is None else inside.pop(0)
             after, moved = body(t, before, inside)
             hlo.return_([hlo.add(t, number(1)), *([] if total is None else [after]), *moved])
-        _, *found = loop.results
-        return (None if total is None else found.pop(0)), found
+        _, *values = loop.results
+        return (None if total is None else values.pop(0)), values
 
     def _times(self, t: Any, way: int) -> Any:
-        """``t`` places further that way; never negative where it is a scalar, as a remainder takes the sign."""
+        """Moves ``t`` places in direction ``way``; a scalar stays non-negative, as a remainder takes the sign."""
         if isinstance(t, int):
             return t * way
         return t if way == 1 else hlo.subtract(number(self.ring.count), t)
@@ -239,7 +239,7 @@ class Loop:
     # --- blocks
 
     def _cut(self, value: Any, dim: int | None, block: Any) -> Any:
-        """The block of ``value`` along ``dim``; all of it where that is None."""
+        """Slices the block of ``value`` along ``dim``; all of it where that is None."""
         if dim is None:
             return value
         shape = list(shape_of(value))
@@ -253,7 +253,7 @@ class Loop:
         return [start if k == dim else zero for k in range(rank)]
 
     def _product(self, one: Any, other: Any, *, sums: bool) -> Any:
-        """The product of a block of operand ``side`` with one of the other operand."""
+        """Multiplies a block of operand ``side`` with one of the other operand."""
         op, side = self.part.op, self.part.blocks.side
         operands = (one, other) if side == 0 else (other, one)
         kind = op.results[0].type

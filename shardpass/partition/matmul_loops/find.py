@@ -1,10 +1,10 @@
-"""Products beside a collective that a loop can do in turn with it.
+"""Finds products beside a collective that a loop can overlap with it.
 
 1. An all_gather whose every use is an operand of a product: each product takes the tiles as they come.
-2. A product whose one use is a reduce_scatter of sums: each block is summed on its way to the device that keeps it.
+2. A product whose one use is a reduce_scatter of sums: each block is summed while it moves to the device that keeps it.
 
-A product is in one loop. Of several that could have it, the one of the larger array takes it: the array that is not
-made. An all_gather with a use that is no product stays, since its result exists anyway.
+A product is in one loop. Of several candidates, that with the larger array wins, since the array is not built. An
+all_gather with a use that is no product stays, since its result exists anyway.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Ints = np.ndarray[Any, np.dtype[np.int64]]
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A product of a loop: its op, and how it is cut. ``tiles``: of an all_gather."""
+    """A product of a loop: its op, and its blocks. ``tiles``: of an all_gather."""
 
     op: Any
     product: Product
@@ -41,7 +41,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A collective and the products that could be done in turn with it."""
+    """A collective and the products that could be overlapped with it."""
 
     collective: Any
     groups: Ints
@@ -53,12 +53,12 @@ class Candidate:
 
     @property
     def count(self) -> int:
-        """Devices of a group: tiles, or blocks."""
+        """Counts the devices of a group, which is the number of tiles or blocks."""
         return int(self.groups.shape[1])
 
     @property
     def whole(self) -> Any:
-        """The array that is not made: what is gathered, or what is scattered."""
+        """Returns the array that is not built: the gathered array, or the product before it is scattered."""
         return self.collective.results[0] if self.is_gather else self.collective.operands[0]
 
     @property
@@ -67,7 +67,7 @@ class Candidate:
 
     @property
     def pair(self) -> loop_price.Pair:
-        """The same without MLIR, for its price."""
+        """Returns the pair without MLIR, for its price."""
         parts = [
             loop_price.Part(
                 part.product, part.blocks, (left, right, result), str(part.op.operands[0].type.element_type)
@@ -79,14 +79,14 @@ class Candidate:
 
 
 def candidates(inside: OpList, devices: int) -> list[Candidate]:
-    """Of the block, the one of the largest array first; a product may be in several."""
-    found = [_gather(op, devices) for op in named([inside], (ALL_GATHER,))]
-    found += [_scatter(op, devices) for op in named([inside], (REDUCE_SCATTER,))]
-    return sorted(filter(None, found), key=lambda candidate: -candidate.bytes)
+    """Lists a block's candidates, the largest array first; a product may be in several."""
+    possible = [_gather(op, devices) for op in named([inside], (ALL_GATHER,))]
+    possible += [_scatter(op, devices) for op in named([inside], (REDUCE_SCATTER,))]
+    return sorted(filter(None, possible), key=lambda candidate: -candidate.bytes)
 
 
 def _groups(op: Any, devices: int) -> Ints | None:
-    """Groups of at least two that hold every device."""
+    """Returns groups of at least two devices that cover every device."""
     groups: Ints = np.array(op.attributes["replica_groups"], dtype=np.int64)
     whole = groups.ndim == 2 and sorted(groups.ravel().tolist()) == list(range(devices))
     return groups if whole and groups.shape[1] > 1 else None
@@ -109,7 +109,7 @@ def _gather(op: Any, devices: int) -> Candidate | None:
 
 
 def _products(value: Any) -> Iterator[tuple[Any, int]]:
-    """The products that take ``value``, in whatever form, and as which operand; None for other uses."""
+    """Finds the products that use ``value``, in whatever form, and as which operand; None for other uses."""
     for use in value.uses:
         user = operation(use.owner)
         if user.name in BETWEEN:

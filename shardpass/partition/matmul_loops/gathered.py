@@ -1,8 +1,8 @@
-"""From an operand of a product back to the all_gather that it is made of.
+"""Traces an operand of a product back to the all_gather that it is made of.
 
 Problem. An all_gather along another dimension than the leading one is written as an all_gather of a new leading
-dimension, a transpose and a reshape; users transpose and convert what is gathered. The loop needs what each device
-contributes, in the shape in which the product takes it.
+dimension, a transpose and a reshape; users transpose and convert the gathered array. The loop needs the tile that each
+device contributes, in the shape that the product needs.
 
 State. ``dim`` is the dimension that holds the tiles of the group one after the other: its index is ``k * size + r``,
 ``k`` the place in the group and ``r`` the index inside a tile. It is followed forward through the ops between.
@@ -35,7 +35,7 @@ BETWEEN = ("stablehlo.convert", "stablehlo.reshape", "stablehlo.transpose")
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """A value that is ``gather``'s result after the ops ``between``; its tiles lie along ``dim``."""
+    """A value that is the result of ``gather`` after the ops ``between``; its tiles lie along ``dim``."""
 
     gather: Any
     between: tuple[Any, ...]
@@ -43,7 +43,7 @@ class Gathered:
     count: int
 
     def tile(self) -> Any:
-        """This device's own tile in the value's form, built at the current insertion point."""
+        """Builds this device's own tile in the value's form, at the current insertion point."""
         value = self.gather.operands[0]
         dim = self.gather.attributes["all_gather_dim"].value
         for op in self.between:
@@ -62,7 +62,7 @@ class Gathered:
 
 
 def gathered(value: Any, count: int | None = None) -> Gathered | None:
-    """``value`` as what an all_gather of one operand makes of the tiles of a group."""
+    """Traces ``value`` to an all_gather of one operand; None where it is no concatenation of a group's tiles."""
     between: list[Any] = []
     while not isinstance(value.owner, ir.Block):
         op = operation(value.owner)
@@ -92,7 +92,7 @@ def _from(gather: Any, between: tuple[Any, ...]) -> Gathered | None:
 
 
 def _followed(op: Any, dim: int, count: int) -> int | None:
-    """The dimension of the result along which the tiles lie one after the other; None where there is none."""
+    """Follows the dimension along which the tiles lie through ``op``; None where none is left."""
     if op.name == "stablehlo.transpose":
         return ints(op.attributes["permutation"]).index(dim)
     if op.name == "stablehlo.convert":

@@ -1,4 +1,4 @@
-"""The facts of a dot_general of the module, as ``planning.loop_blocks`` takes them."""
+"""Reads the facts of a dot_general of the module for ``planning.loop_blocks``."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from shardpass.sharding import Mesh
 
 
 class Loops:
-    """What is done in one module. ``planned``: partitioning has said which of its own collectives become loops."""
+    """The loops of one module. ``planned``: partitioning has marked which of its own collectives become loops."""
 
     def __init__(self, terms: LoopTerms, unroll: int, module: Any, mesh: Mesh, planned: bool) -> None:
         self.terms, self.machine = terms, terms.machine(machine_of(module))
@@ -32,39 +32,39 @@ class Loops:
         self.sub_axes = sub_axes_of(mesh)
 
     def build(self, devices: int) -> bool:
-        """Builds the loops of every block; whether there was one."""
+        """Builds the loops of every block; returns whether there were any."""
         changed = [inside for inside in read_blocks(main_of(self.module)) if self._block(inside, devices)]
         if changed:
             mark_manual(OpLists(self.module.operation))
         return bool(changed)
 
     def forget_marks(self) -> None:
-        """Takes away what partitioning said; what is said of a product that is still there was not built."""
+        """Removes partitioning's marks; a mark on a remaining product belongs to a loop that was not built."""
         del self.module.operation.attributes[IN_TURN]
         for op in named(OpLists(self.module.operation).blocks, (DOT,)):
             if IN_TURN in op.attributes:
                 report(MATMUL_NOT_BUILT.at(place_of(op.location), kind=text(op.attributes[IN_TURN]).split()[0]))
                 del op.attributes[IN_TURN]
 
-    def _is_taken(self, candidate: Candidate, pair: Pair, cost: Price) -> bool:
+    def _is_chosen(self, candidate: Candidate, pair: Pair, cost: Price) -> bool:
         if not self.planned or get_text(candidate.collective, CAUSE) is None:  # the user's own: no plan knows it
             return self.terms.take(pair, cost)
         kind = candidate.collective.name.removeprefix("stablehlo.")
-        said = [f"{kind} {part.blocks.side}" if pair.is_gather else kind for part in candidate.parts]
-        return [get_text(part.op, IN_TURN) for part in candidate.parts] == said
+        expected = [f"{kind} {part.blocks.side}" if pair.is_gather else kind for part in candidate.parts]
+        return [get_text(part.op, IN_TURN) for part in candidate.parts] == expected
 
     def _block(self, inside: OpList, devices: int) -> bool:
-        """Builds the loops of one block; whether there was one."""
-        taken: set[Any] = set()
+        """Builds the loops of one block; returns whether there were any."""
+        used: set[Any] = set()
         chosen = []
         for candidate in candidates(inside, devices):
             ops = {part.op for part in candidate.parts}
-            if ops & taken:
+            if ops & used:
                 continue
             pair = candidate.pair
             cost = price(pair, self.machine, self.sub_axes, self.terms.both_ways(pair))
-            if self._is_taken(candidate, pair, cost):
-                taken |= ops
+            if self._is_chosen(candidate, pair, cost):
+                used |= ops
                 chosen.append((candidate, pair, cost))
             else:
                 place = place_of(candidate.collective.location)

@@ -83,8 +83,8 @@ def test_a_conflict_goes_to_the_greater_number_of_bytes_and_is_recorded() -> Non
     run.run()
     assert run.values[2].dims == ((Y,),)
     (conflict,) = run.conflicts.values()
-    assert (conflict.taken, conflict.refused) == ((Y,), (X,))
-    assert conflict.taken_bytes > conflict.refused_bytes >= 64
+    assert (conflict.chosen, conflict.refused) == ((Y,), (X,))
+    assert conflict.chosen_bytes > conflict.refused_bytes >= 64
 
 
 def test_two_factors_that_want_one_sub_axis_the_heavier_has_it() -> None:
