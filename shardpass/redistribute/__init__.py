@@ -4,12 +4,12 @@ Its layers, the lowest first; each imports those above it in this list and none 
 
     problem/     which tile of the array each device holds before and after, as index arrays
     program/     the small language of plans: its ops, proof by simulation, NumPy model, memory, StableHLO, builder
-    terms/       by what candidates are compared: machine profiles, prices, memory limits, the choice
+    terms/       the criteria for candidates: machines, prices, memory limits, the choice
     plan         ``Plan``, the answer
     candidates/  one file for each way to build a program for a problem
     between/     from one set of devices to another: messages in rounds
     planner      ``plan_redistribution``: builds the candidates, chooses one, proves it
-    stages       what devices hold after each step of a plan
+    stages       the tiles of devices after each step of a plan
     drawing      a plan as SVG
 
 MLIR is touched by ``program.lower`` and its parts and by ``program.module`` alone, which are imported when a plan is

@@ -22,12 +22,12 @@ _PALETTE = ("#8dd3c7", "#ffffb3", "#bebada", "#fb8072", "#80b1d3", "#fdb462", "#
 
 
 def plan_svg(plan: Plan) -> str:
-    """The SVG document, as text."""
-    found = stages(plan)
+    """Draws the SVG document, as text."""
+    shown = stages(plan)
     dims = drawn_dimensions(plan)
     extent = "x".join(map(str, (*plan.shape, plan.element_type)))
     heads = [f"{extent} from {plan.source}", f"to {plan.target}"]
-    width = max(len(found) * (PANEL + GAP), LETTER * max(map(len, heads))) + GAP
+    width = max(len(shown) * (PANEL + GAP), LETTER * max(map(len, heads))) + GAP
     height = TOP + PANEL + 60
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" font-family="sans-serif">',
@@ -36,7 +36,7 @@ def plan_svg(plan: Plan) -> str:
         _text(GAP, 44, heads[1], 13),
         _text(GAP, 64, f"{plan.bytes_received} bytes received, at least {plan.lower_bound_bytes}", 12),
     ]
-    for k, stage in enumerate(found):
+    for k, stage in enumerate(shown):
         x = GAP + k * (PANEL + GAP)
         parts.append(_text(x, TOP - 24, stage.title, 13))
         parts.append(_text(x, TOP - 9, stage.axes, 11))
@@ -90,7 +90,7 @@ def _cuts(shape: tuple[int, ...], dim: int, covers: list[Intervals]) -> list[int
 
 
 def _short(devices: list[int]) -> str:
-    """Device numbers, runs drawn together: 0-3 8."""
+    """Formats device numbers with runs as ranges: 0-3 8."""
     runs: list[list[int]] = []
     for d in np.sort(devices).tolist():
         if runs and runs[-1][1] == d - 1:

@@ -36,7 +36,7 @@ class Plan:
         profile, memory_limit: the terms (the name of the machine, and the limit) by which it was chosen.
         seconds: modelled time, on that machine, local work included.
         local_seconds: of that, slices, transposes and joinings between the collectives.
-        refused: the other candidates, and why they were not taken.
+        refused: the other candidates, and why they were not chosen.
     """
 
     shape: tuple[int, ...]
@@ -73,7 +73,7 @@ class Plan:
         return not self.program
 
     def to_module(self) -> str:
-        """Text of the partitioned module ``main(tile) -> tile`` (docs/architecture.md)."""
+        """Returns the text of the partitioned module ``main(tile) -> tile`` (docs/architecture.md)."""
         # Imported on the first call: it loads MLIR, which planning does without.
         from shardpass.redistribute.program.module import LocalTile, module_text
 
@@ -86,7 +86,7 @@ class Plan:
         return f"<Plan {first}; {steps}, {last.strip()}>"
 
     def _repr_html_(self) -> str:
-        """What notebooks show: the steps as a table."""
+        """Returns the steps as a table, for notebooks."""
         first, *_, last = str(self).splitlines()
         rows = [
             (step.kind.value, ", ".join(step.axes), str(list(step.tile_before)), str(list(step.tile_after)), step.bytes)

@@ -80,7 +80,7 @@ def plan_redistribution(
     memory_limit: int | str | None = "max",
     profile: str | Machine | None = None,
 ) -> Plan | TransferPlan:
-    """The plan that takes an array of ``shape`` from one sharding to another.
+    """Plans an array of ``shape`` from one sharding to another.
 
     With lists of devices, or two shardings of JAX over meshes of different devices, the plan goes from one set of
     devices to another: a ``TransferPlan`` (docs/device_sets.md). Otherwise both are over the same devices.
@@ -89,7 +89,7 @@ def plan_redistribution(
         shape: of the whole array.
         element_type: StableHLO's or HLO's name, or a dtype (``jnp.bfloat16``).
         source, target: ``Sharding``, or its text, or a ``jax.sharding.NamedSharding``.
-        planner: "rink", the method of Rink et al.; or "best", which is never dearer.
+        planner: "rink", the method of Rink et al.; or "best", which is never slower.
         source_devices, target_devices: the devices of each sharding, in its order: ids, or objects with an ``id``. One
             alone means that the other side is on devices 0, 1, ...
         num_devices: needed where neither sharding says it; at least 1.
@@ -126,7 +126,7 @@ def estimate_bytes(
     *,
     num_devices: int | None = None,
 ) -> int:
-    """The bytes received by the device that receives most, under the default planner. Cached with the plans."""
+    """Returns the bytes received by the busiest device under the default planner. Cached with the plans."""
     return plan_redistribution(shape, element_type, source, target, num_devices=num_devices).bytes_received
 
 
@@ -145,7 +145,10 @@ def _cached(
 
 
 def solve(problem: Problem, planner: str, terms: Terms) -> Plan:
-    """A proved plan. Raises ShardpassError: SP413 (over the memory limit), SP409 (the plan failed its proof)."""
+    """Returns a proved plan.
+
+    Raises ShardpassError: SP413 (over the memory limit), SP409 (the plan failed its proof).
+    """
     before, after = (problem.element.bytes(math.prod(side.tile)) for side in (problem.source, problem.target))
     terms = replace(terms, tiles=(before, after))
     if (stack := stacked(problem)) is not None:
@@ -172,7 +175,10 @@ def _refuse_over_limit(limit: Limit, built: Builder, problem: Problem) -> None:
 
 
 def finished(problem: Problem, built: Builder, planner: str, terms: Terms) -> Plan:
-    """The finished builder ``built`` as a plan, proved. Raises ShardpassError (SP409) where the proof fails."""
+    """Proves the finished builder ``built`` and returns its plan.
+
+    Raises ShardpassError (SP409) where the proof fails.
+    """
     plan = _plan(problem, built, planner, terms)
     if math.prod(problem.shape) != 0:
         try:
@@ -186,7 +192,7 @@ NARROW = re.compile("bf16|f8")  # floats that XLA's CPU client computes with, an
 
 
 def _as_bits(builder: Builder, terms: Terms) -> DeviceProgram:
-    """The program, with its values as bits where the machine sends floats of their kind as wider ones."""
+    """Returns the program, with values as bits where the machine sends such floats as wider ones."""
     wider = local_prices(terms.machine).floats_as_bits and NARROW.match(builder.element.mlir)
     moves = any(step.is_collective for step in builder.steps)
     return (ops.AsBits(), *builder.program) if wider and moves else tuple(builder.program)

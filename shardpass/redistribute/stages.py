@@ -1,4 +1,4 @@
-"""The stages of a plan, for those who draw it: what each device holds after each of its steps."""
+"""The stages of a plan, for drawing: the tiles of each device after each step."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Intervals = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """What devices hold after a step, or with ``title`` "source" before all of them.
+    """The tiles after a step, or with ``title`` "source" before all steps.
 
     ``axes``: over which the step works; of the source the shape of its tile.
     """
@@ -43,12 +43,12 @@ class Stage:
 
 
 def stages(plan: Plan) -> list[Stage]:
-    """The source, then the outcome of each step of ``plan``."""
+    """Returns the source, then the outcome of each step of ``plan``."""
     problem = make_problem(plan.shape, plan.element_type.mlir, plan.source, plan.target, plan.num_devices)
     state = held_under(problem.source)
-    found = [Stage("source", "x".join(map(str, plan.source_tile)), state)]
+    out = [Stage("source", "x".join(map(str, plan.source_tile)), state)]
     if stacked(problem) or half_added(problem):  # it moves as an array of one more dimension: only the ends are drawn
-        return [*found, Stage("target", "of each sum", held_under(problem.target))]
+        return [*out, Stage("target", "of each sum", held_under(problem.target))]
     pending: list[ops.Op] = []
     for op in plan.program:
         pending.append(op)
@@ -58,12 +58,12 @@ def stages(plan: Plan) -> list[Stage]:
         pending = []
         if name := _SHOWN.get(type(op)):
             axes = ", ".join(getattr(op, "axes", ()))
-            found.append(Stage(name, f"over {axes}" if axes else "", state))
-    return found
+            out.append(Stage(name, f"over {axes}" if axes else "", state))
+    return out
 
 
 def drawn_dimensions(plan: Plan) -> tuple[int | None, int | None]:
-    """The two dimensions that the shardings split most, in order; None where there are fewer."""
+    """Returns the two dimensions that the shardings split most, in order; None where there are fewer."""
     rank = len(plan.shape)
     splits = [
         max(n // max(1, tile[i]) for tile in (plan.source_tile, plan.target_tile)) for i, n in enumerate(plan.shape)
@@ -74,7 +74,7 @@ def drawn_dimensions(plan: Plan) -> tuple[int | None, int | None]:
 
 
 def covered(state: State, device: int, dim: int) -> Intervals:
-    """The part of one dimension that the device holds, as intervals that do not touch."""
+    """Returns the part of one dimension on the device, as intervals that do not touch."""
     digits = [digit for axis in state.axes for digit in axis if digit.dim == dim]
     low = int(state.base[device, dim])
     run_length = math.prod((d.size for d in digits if d.stride == 1), start=1)
@@ -83,10 +83,10 @@ def covered(state: State, device: int, dim: int) -> Intervals:
         low + sum(p * d.stride for p, d in zip(places, others, strict=True))
         for places in itertools.product(*(range(d.size) for d in others))
     ]
-    found: list[tuple[int, int]] = []
+    intervals: list[tuple[int, int]] = []
     for start in sorted(starts):
-        if found and found[-1][1] == start:
-            found[-1] = (found[-1][0], start + run_length)
+        if intervals and intervals[-1][1] == start:
+            intervals[-1] = (intervals[-1][0], start + run_length)
         else:
-            found.append((start, start + run_length))
-    return tuple(found)
+            intervals.append((start, start + run_length))
+    return tuple(intervals)

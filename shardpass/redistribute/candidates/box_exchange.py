@@ -1,7 +1,7 @@
-"""The box exchange: every device is sent what it lacks and nothing else, in rounds of collective_permute.
+"""The box exchange: every device is sent the elements that it lacks and no others, in rounds of collective_permute.
 
-Problem: source and target tiles of which nothing is known: sizes need not divide, devices may come in any order, some
-may hold nothing. It is the candidate where collectives on groups do not apply. The bytes of a device are the lower
+Problem: arbitrary source and target tiles: sizes need not divide, devices may come in any order, some may hold nothing.
+The exchange is the candidate where collectives on groups do not apply. The bytes of a device are the lower
 bound wherever the boxes of a round are of one size.
 
 State: the transfers (sender, receiver, box), and the rounds to which they are assigned.
@@ -10,8 +10,8 @@ State: the transfers (sender, receiver, box), and the rounds to which they are a
    copied; any other is a transfer from a device that holds it, of replicas the one with the least to send so far.
 2. The transfers are coloured as edges from senders to receivers (``edge_colouring``): in one colour every device sends
    once and receives once at most, and there are as many colours as the busiest device has transfers.
-3. A colour is a round. Its boxes travel in one shape, the greatest extent in each dimension; ``extents`` says how much
-   of it is meant. Value and accumulator are padded at the end where such a box would stick out.
+3. A colour is a round. Its boxes travel in one shape, the greatest extent in each dimension; ``extents`` has the part
+   that counts. Value and accumulator are padded at the end where such a box would stick out.
 
 Example: 10 elements on 4 devices, from tiles of 3 (the last holds 1) to halves of 5, each on two devices. Devices 0 and
 1 need 0..5: device 0 holds 0..3 and is sent 3..5 by 1; device 1 is sent 0..3 by 0. Devices 2 and 3 need 5..10: 2 holds
@@ -49,11 +49,11 @@ class BoxTransfer:
 
 
 def box_transfers(source: Boxes, target: Boxes) -> list[BoxTransfer]:
-    """Who sends what to whom; every element of every target box comes from exactly one device."""
+    """Lists the transfers; every element of every target box comes from exactly one device."""
     devices = len(source.start)
-    held = np.flatnonzero(source.volume)
+    owners = np.flatnonzero(source.volume)
     tiles: dict[bytes, list[int]] = {}
-    for d in held:
+    for d in owners:
         tiles.setdefault(source.start[d].tobytes(), []).append(int(d))
     holders = list(tiles.values())
     first = np.array([h[0] for h in holders], np.int64)
@@ -117,7 +117,7 @@ def append_transfers(
 
 
 def _rounds_of(transfers: list[BoxTransfer], by_shape: bool) -> list[list[BoxTransfer]]:
-    """The transfers by round: small boxes first, and what a device copies from its own tile last."""
+    """Groups the transfers by round: small boxes first, and copies from a device's own tile last."""
     classes: dict[tuple[bool, tuple[int, ...] | None], list[BoxTransfer]] = {}
     for transfer in transfers:
         kept = transfer.sender == transfer.receiver
@@ -132,10 +132,10 @@ def _rounds_of(transfers: list[BoxTransfer], by_shape: bool) -> list[list[BoxTra
 
 
 def _put_idle(rounds: list[ops.BoxRound], accumulator: IntArray) -> None:
-    """Gives the devices that are sent nothing in a round a place to write the zeros that they get instead.
+    """Chooses where devices that are sent nothing in a round write the zeros that they receive instead.
 
-    That is cheaper than a mask. The place is one where a later round will write at least as much, else past the end of
-    dimension 0. What a device has that is sent nothing in any round means nothing: it writes anywhere.
+    That is cheaper than a mask. A later round overwrites the place completely, or it lies past the end of dimension 0.
+    The content of a device that is sent nothing in any round is arbitrary: it writes anywhere.
     """
     end = int(accumulator[0])
     receives = np.any([one.source_of >= 0 for one in rounds], axis=0)

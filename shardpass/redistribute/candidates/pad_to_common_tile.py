@@ -33,15 +33,15 @@ from shardpass.redistribute.program.build import Builder
 
 
 def common_shape(problem: Problem) -> tuple[int, ...]:
-    """The least shape that both tilings divide."""
+    """Returns the least shape that both tilings divide."""
     counts = zip(problem.source.tiling.counts, problem.target.tiling.counts, strict=True)
     return tuple(-(-n // m) * m for n, m in zip(problem.shape, (math.lcm(*pair) for pair in counts), strict=True))
 
 
 def slid_to_common_tile(problem: Problem, shape: tuple[int, ...], built: Builder) -> Builder | None:
-    """``built``, a plan for the padded ``shape``, between tiles that grow and tiles that shrink.
+    """Surrounds ``built``, a plan for the padded ``shape``, with slides that grow and shrink tiles.
 
-    None where tiles are too small for it.
+    None where tiles are too small to slide.
     """
     source, target = problem.source, problem.target
     first = Builder(source.tile, problem.element, problem.sub_axes)
@@ -69,7 +69,7 @@ def _split(side: Distribution) -> list[int]:
 
 
 def _sliced_first(side: Distribution, first: Builder, built: Builder) -> tuple[Tiling, Builder]:
-    """The slices with which ``built`` starts come before its tiles slide, but for those of dimensions that do.
+    """Moves the slices with which ``built`` starts before the slides, but for dimensions that slide.
 
     Returns the tiling after them, and the rest of ``built``.
     """
@@ -94,7 +94,7 @@ def _sliced_first(side: Distribution, first: Builder, built: Builder) -> tuple[T
 
 
 def _resize(builder: Builder, dim: int, size: int) -> None:
-    """A dimension that is whole on every device, and so on all rows."""
+    """Pads or trims a dimension that is whole on every device."""
     tile = (*builder.tile[:dim], size, *builder.tile[dim + 1 :])
     if size > builder.tile[dim]:
         builder.pad(tile)
@@ -103,7 +103,7 @@ def _resize(builder: Builder, dim: int, size: int) -> None:
 
 
 def _slide(n: int, dim: int, tiling: Tiling, size: int, builder: Builder) -> bool:
-    """Tiles of dimension ``dim``, of ``n`` rows, become tiles of ``size`` rows each."""
+    """Slides tiles of dimension ``dim``, of ``n`` rows, to tiles of ``size`` rows."""
     have, count = builder.tile[dim], tiling.counts[dim]
     if have == size:
         return True
@@ -126,7 +126,7 @@ def _slide(n: int, dim: int, tiling: Tiling, size: int, builder: Builder) -> boo
 
 
 def _neighbours(tiling: Tiling, dim: int, before: bool) -> IntArray:
-    """For each device the one that holds the next tile along ``dim`` (or the one before); -1 at the end."""
+    """Returns for each device the holder of the next tile along ``dim`` (or of the tile before); -1 at the end."""
     count = tiling.counts[dim]
     lines = grouped(tiling.joined(dim, count).key, tiling.index[:, dim], count, tiling.replica)
     out = np.full(len(tiling.index), -1, np.int64)

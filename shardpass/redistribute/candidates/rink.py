@@ -66,7 +66,7 @@ def plan_rink(
 
 
 def _permuting_all_to_all(here: Tiling, step: WeakCollective, wanted: Tiling, builder: Builder) -> None:
-    """The all_to_all ``step``, with each chunk sent to where the permute after it would bring it."""
+    """Builds the all_to_all ``step`` with each chunk sent to where the following permute would bring it."""
     groups = here.groups(step.dim, step.factor)
     place = here.index[:, step.dim] % step.factor
     member = least_permutation(_moved(here, step).key, wanted.key)  # whose tile each device gets in the end
@@ -81,13 +81,13 @@ def _permuting_all_to_all(here: Tiling, step: WeakCollective, wanted: Tiling, bu
 
 
 def _moved(tiling: Tiling, step: WeakCollective) -> Tiling:
-    """The tiling after an all_to_all: block j of dimension ``to`` goes to the j-th neighbour along ``dim``."""
+    """Returns the tiling after an all_to_all: block j of dimension ``to`` goes to the j-th neighbour along ``dim``."""
     part = tiling.index[:, step.dim] % step.factor
     return tiling.joined(step.dim, step.factor).split(step.to, step.factor, part)
 
 
 def _emit_slice(shape: tuple[int, ...], source: Tiling, sliced: Tiling, builder: Builder) -> None:
-    """All slices of the path as one: part ``index mod factor`` of each dimension of the source's tile."""
+    """Builds all slices of the path as one: part ``index mod factor`` of each dimension of the source's tile."""
     if sliced.counts == source.counts:
         return
     factors = np.array([k // s for k, s in zip(sliced.counts, source.counts, strict=True)])
@@ -97,7 +97,7 @@ def _emit_slice(shape: tuple[int, ...], source: Tiling, sliced: Tiling, builder:
 
 @dataclass(frozen=True, slots=True)
 class _Refined:
-    """The target cut as finely as it is before the gathers that end the path."""
+    """The target's tiles, cut as finely as before the gathers that end the path."""
 
     target: Tiling
     factors: tuple[int, ...]  # per dimension, the product of its gathers
@@ -110,9 +110,9 @@ class _Refined:
         return cls(target, factors)
 
     def nearest(self, here: Tiling) -> Tiling:
-        """Which part of its target tile each device should hold: the part that it has, where that is fair.
+        """Returns which part of its target tile each device should hold: its current part, where that is fair.
 
-        Dimension by dimension; it is fair if the replicas of each target tile share its parts out equally.
+        Dimension by dimension; a choice is fair if the replicas of each target tile get its parts equally often.
         """
         out = self.target
         for dim, factor in enumerate(self.factors):
@@ -143,12 +143,12 @@ class _SteeredPath:
 
     @property
     def arrives(self) -> bool:
-        """Whether it needs no permute."""
+        """Whether the path needs no permute."""
         return self.aim.reached_by(_after(self.sliced, self.moves))
 
 
 def _steer(paths: tuple[tuple[WeakCollective, ...], ...], source: Tiling, target: Tiling) -> _SteeredPath:
-    """Of equally cheap paths and choices of slices the first that needs no permute, else the first."""
+    """Returns the first of equally cheap paths and choices of slices that needs no permute, else the first."""
     first: _SteeredPath | None = None
     trials = max(1, min(MOST_TRIALS, MOST_TRIED // len(source.index)))
     for trial, steered in enumerate(islice(_steered_paths(paths, source, target), trials)):
@@ -176,12 +176,12 @@ def _after(tiling: Tiling, moves: list[WeakCollective]) -> Tiling:
 
 
 def _by_primes(slices: list[WeakCollective]) -> list[tuple[int, int]]:
-    """(dimension, prime) for each axis that a slice puts on a dimension, major to minor."""
+    """Lists (dimension, prime) for each axis that a slice puts on a dimension, major to minor."""
     return [(step.dim, p) for step in slices for p in reversed(prime_factors(step.factor))]
 
 
 def _choices(source: Tiling, slices: list[tuple[int, int]], target: Tiling) -> Iterator[Tiling]:
-    """Every way to take the slices that ``_parts`` offers, best first."""
+    """Lists all combinations of the cuts that ``_parts`` offers for the slices, best first."""
     if not slices:
         yield source
         return
@@ -191,7 +191,7 @@ def _choices(source: Tiling, slices: list[tuple[int, int]], target: Tiling) -> I
 
 
 def _parts(source: Tiling, dim: int, prime: int, target: Tiling) -> Iterator[IntArray]:
-    """Fair ways to cut ``dim`` by ``prime``: by a factor of the target's index there or elsewhere, or by replica."""
+    """Lists fair cuts of ``dim`` by ``prime``: by a factor of the target's index there or elsewhere, or by replica."""
     tried = set()
     order = [dim, *(i for i in range(len(target.counts)) if i != dim)]
     for i in order:

@@ -1,4 +1,4 @@
-"""Which candidates there are for a problem, and which of them is taken.
+"""Lists the candidates for a problem, and chooses one.
 
 Problem: many ways lead from source to target; none is best on every problem, and each has problems to which it does not
 apply. Sources: Rink et al. for ``rink``; GSPMD's fallback, replicate and slice, for ``gather``; Shardy, which also
@@ -21,7 +21,7 @@ Cases, the first that applies:
 The paper's plan (``rink``) sets the bytes that no other candidate may exceed. Beside the result of 3 to 5, ``gather``
 competes where the memory limit allows it.
 
-Invariant: every candidate ends with the target's tiles; ``planner`` proves that of the one that is taken.
+Invariant: every candidate ends with the target's tiles; ``planner`` proves that for the chosen one.
 Cost: the candidates' own; the box exchange, whose cost grows with the pairs of devices, is built up to
 ``MOST_DEVICES_EXCHANGED`` devices (from one device: receivers) where there is another.
 """
@@ -62,7 +62,7 @@ MOST_DEVICES_EXCHANGED = 64  # beyond this, where there is another candidate, th
 
 
 def build_plan(problem: Problem, planner: str, terms: Terms) -> Builder:
-    """The cheapest plan that ``planner`` has for the problem, not yet proved."""
+    """Builds the cheapest plan that ``planner`` has for the problem, not yet proved."""
     if problem.is_nothing:
         return _start(problem)
     if math.prod(problem.shape) == 0:
@@ -82,7 +82,7 @@ def build_plan(problem: Problem, planner: str, terms: Terms) -> Builder:
 
 
 def _beside_gather(problem: Problem, built: Builder, terms: Terms) -> Builder:
-    """``built``, or gather and slice, where the limit allows that and it is cheaper."""
+    """Returns ``built``, or gather and slice, if the limit allows that and it is cheaper."""
     middle = meet(problem)
     if middle is None:
         return built
@@ -91,7 +91,7 @@ def _beside_gather(problem: Problem, built: Builder, terms: Terms) -> Builder:
         return built.instead_of("gather", over_limit(tiles[0], max(tiles[1:])))
     least, price = terms.machine.least(tiles[0] - tiles[1]), cost(terms.machine, built)
     if least >= price and terms.fits(built):
-        return built.instead_of("gather", f"dearer: at least {show_seconds(least)} against {show_seconds(price)}")
+        return built.instead_of("gather", f"slower: at least {show_seconds(least)} against {show_seconds(price)}")
     gathered = gather_then_slice(problem, middle, terms)
     if terms.limit == "max" and gathered.memory.tile > max(built.memory.tile, *tiles[1:]):
         return built.instead_of("gather", over_limit(gathered.memory.tile, max(built.memory.tile, *tiles[1:])))
@@ -99,7 +99,7 @@ def _beside_gather(problem: Problem, built: Builder, terms: Terms) -> Builder:
 
 
 def gather_then_slice(problem: Problem, middle: Sharding, terms: Terms) -> Builder:
-    """By way of ``middle``, the meet of source and target."""
+    """Plans source to ``middle``, the meet of source and target, and from there to the target."""
     first = build_plan(between(problem, target=middle), "best", terms)
     gathered = in_turn(first, build_plan(between(problem, source=middle), "best", terms))
     gathered.label, gathered.refused = "gather", []
@@ -107,7 +107,7 @@ def gather_then_slice(problem: Problem, middle: Sharding, terms: Terms) -> Build
 
 
 def _from_one_device(problem: Problem, root: int, terms: Terms) -> Builder:
-    """The box exchange has a round for each device that receives; beside it the tree, where there are several."""
+    """Builds the box exchange, with a round for each receiving device, beside the tree if several devices receive."""
     receive = problem.target.boxes(problem.shape).volume > 0
     receivers = int(receive.sum()) - int(receive[root])
     candidates = _box_exchanges(problem) if receivers <= MOST_DEVICES_EXCHANGED else []
@@ -119,7 +119,7 @@ def _from_one_device(problem: Problem, root: int, terms: Terms) -> Builder:
 
 
 def _on_crossing_borders(problem: Problem, planner: str, terms: Terms) -> Builder:
-    """Tiles that slide to a common size, beside the box exchange where devices are few."""
+    """Builds tiles that slide to a common size, beside the box exchange where devices are few."""
     paper = _slid(problem, "rink", terms)
     if paper is not None and planner == "rink":
         return paper
@@ -133,7 +133,7 @@ def _on_crossing_borders(problem: Problem, planner: str, terms: Terms) -> Builde
 
 
 def _slid(problem: Problem, planner: str, terms: Terms) -> Builder | None:
-    """The plan for the common padded size, between source tiles that grow and target tiles that shrink."""
+    """Builds the plan for the common padded size, between source tiles that grow and target tiles that shrink."""
     shape = common_shape(problem)
     padded = between(problem, shape=shape)
     built = _on_nesting_borders(padded, shape, terms, is_real=False) if planner == "best" else _rink(padded, shape)
@@ -144,9 +144,9 @@ def _slid(problem: Problem, planner: str, terms: Terms) -> Builder | None:
 
 
 def _crossing_gathered(problem: Problem, planner: str, terms: Terms) -> Builder:
-    """The dimensions whose borders cross are gathered first: for devices too many for a box exchange.
+    """Gathers the dimensions whose borders cross first: for devices too many for a box exchange.
 
-    Takes the memory of the source's tile with these dimensions whole.
+    Needs the memory of the source's tile with these dimensions whole.
     """
     source = problem.source.sharding
     assert source.mesh is not None  # or no border would cross
@@ -162,7 +162,7 @@ def between(
     target: Sharding | None = None,
     shape: tuple[int, ...] | None = None,
 ) -> Problem:
-    """The problem with another source, target or shape."""
+    """Returns the problem with another source, target or shape."""
     return make_problem(
         shape or problem.shape,
         problem.element.mlir,
@@ -181,7 +181,7 @@ def _rink_strategy(problem: Problem, shape: tuple[int, ...], in_rounds: bool = F
 
 
 def _on_nesting_borders(problem: Problem, shape: tuple[int, ...], terms: Terms, is_real: bool = True) -> Builder:
-    """The plan by sub-axes where there is one; the paper's is built only where it could be better.
+    """Plans by sub-axes where possible; builds the paper's plan only where it could be better.
 
     Not ``is_real``: the array is padded for the plan, and a box exchange would send the padding too.
     """
@@ -211,7 +211,7 @@ def _on_nesting_borders(problem: Problem, shape: tuple[int, ...], terms: Terms, 
 
 
 def _detoured(problem: Problem, shape: tuple[int, ...], terms: Terms) -> list[Builder]:
-    """The detours; where there is no room to park, a dimension is padded if the memory limit allows that."""
+    """Builds the detours; without room to park, pads a dimension if the memory limit allows that."""
     halves = detours(problem, shape)
     if halves or (room := with_room_to_park(problem, shape)) is None:
         given = [strategy for pair in halves for strategy in detour_strategies(pair)]
@@ -238,7 +238,7 @@ def _of_strategies(problem: Problem, shape: tuple[int, ...], given: list[Strateg
 
 
 def _with_sums(problem: Problem, shape: tuple[int, ...] | None, planner: str, terms: Terms) -> Builder:
-    """Adds partial sums: by sub-axes, else by an all_reduce, and then the plan for whole values."""
+    """Adds partial sums: by sub-axes, else by an all_reduce followed by a plan for whole values."""
     by_sub_axes = None if shape is None or planner == "rink" else SubAxisProblem.of(problem, shape)
     if shape is not None and by_sub_axes is not None:
         candidates = _by_sub_axes(problem, shape, by_sub_axes, terms)
@@ -256,12 +256,12 @@ def _with_sums(problem: Problem, shape: tuple[int, ...] | None, planner: str, te
 
 
 def in_turn(first: Builder, second: Builder) -> Builder:
-    """One plan after the other."""
+    """Concatenates two plans."""
     return second.after(first)
 
 
 def cheapest(candidates: list[Builder], terms: Terms) -> Builder:
-    """The first candidate sets the bytes that none may exceed; of the rest the least by the cost model."""
+    """Chooses the least by the cost model of the candidates that receive no more than the first."""
     return terms.choose(candidates, int(candidates[0].received.max()))
 
 
@@ -290,7 +290,7 @@ def _box_exchange(problem: Problem, by_shape: bool) -> Builder:
 def _padded_and_trimmed(
     problem: Problem, shape: tuple[int, ...], strategy: Strategy, label: str = "", prices: LocalPrices = FREE
 ) -> Builder:
-    """The plan of ``strategy`` for the padded ``shape``, between padding the source tile and trimming the target's."""
+    """Builds ``strategy`` for the padded ``shape``, between padding the source tile and trimming the target's."""
     builder = _start(problem, label, prices)
     tile = tuple(n // k for n, k in zip(shape, problem.source.tiling.counts, strict=True))
     if tile != builder.tile:

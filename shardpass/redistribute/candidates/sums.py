@@ -1,7 +1,7 @@
 """Partial sums that the target keeps: the sums of one element are as many arrays that move alike.
 
-Problem: values that are partial sums over some axes in the source and still in the target, where sub-axes do not say
-the problem.
+Problem: values that are partial sums over some axes in the source and still in the target, where sub-axes cannot
+express the problem.
 
 1. The target keeps all sums: they are stacked along a new first dimension, which the axes of the sums split on both
    sides. The stack is one array of whole values, and is planned as such. f32[8] in two sums over x, to move from y to
@@ -23,7 +23,7 @@ from shardpass.sharding import Sharding
 
 
 def stacked(problem: Problem) -> Problem | None:
-    """The problem as one of whole values; None where sums are added, or where sub-axes say it as it stands."""
+    """Returns the problem as one of whole values; None where sums are added, or where sub-axes suffice."""
     if not problem.is_kept or problem.is_nothing or _is_in_sub_axes(problem):
         return None
     sides = (_stacked(problem.source), _stacked(problem.target))
@@ -31,9 +31,9 @@ def stacked(problem: Problem) -> Problem | None:
 
 
 def half_added(problem: Problem) -> Sharding | None:
-    """The source after the sums that the target does not keep are added.
+    """Returns the source after the sums that the target does not keep are added.
 
-    None unless the target keeps some of the sums, and sub-axes do not say the problem.
+    None unless the target keeps some of the sums, and sub-axes do not express the problem.
     """
     source, target = problem.source.sharding, problem.target.sharding
     if problem.target.summand is None or problem.is_kept or source.mesh is None or _is_in_sub_axes(problem):
@@ -43,7 +43,7 @@ def half_added(problem: Problem) -> Sharding | None:
 
 
 def concatenated(problem: Problem, first: Plan, second: Plan) -> Plan:
-    """The plan of ``problem`` that is ``first`` and then ``second``, which starts where ``first`` ends."""
+    """Concatenates plans of ``problem``: ``second`` starts where ``first`` ends."""
     return replace(
         second,
         source=first.source,
@@ -71,7 +71,7 @@ def _stacked(side: Distribution) -> Sharding:
 
 
 def unstacked(plan: Plan, problem: Problem) -> Plan:
-    """``plan``, which is of ``stacked(problem)``, for the local arrays of the problem itself."""
+    """Restates ``plan``, of ``stacked(problem)``, for the local arrays of the problem itself."""
     program = (ops.Reshape(plan.source_tile), *plan.program, ops.Reshape(problem.target.tile))
     return replace(
         plan,
@@ -86,6 +86,6 @@ def unstacked(plan: Plan, problem: Problem) -> Plan:
 
 
 def _unstacked(step: Step) -> Step:
-    """Between two steps a device may hold some of several sums; such a tile keeps its first dimension."""
+    """Removes the dimension of sums from a step's tiles; a tile of several sums keeps it."""
     before, after = (tile[1:] if tile[0] == 1 else tile for tile in (step.tile_before, step.tile_after))
     return replace(step, tile_before=before, tile_after=after)

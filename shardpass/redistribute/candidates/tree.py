@@ -53,7 +53,7 @@ def append_tree(problem: Problem, root: int, builder: Builder) -> None:
 
 
 def _members(needed: Boxes, root: int) -> IntArray:
-    """The devices that need anything, and ``root``, in the order of their boxes."""
+    """Lists the devices that need any elements, and ``root``, in the order of their boxes."""
     takes_part = needed.volume > 0
     takes_part[root] = True
     devices = np.flatnonzero(takes_part)
@@ -61,7 +61,7 @@ def _members(needed: Boxes, root: int) -> IntArray:
 
 
 def _halves(leader: int, members: IntArray) -> list[tuple[int, IntArray]]:
-    """Each half with its leader."""
+    """Cuts a segment into halves, each with its leader."""
     if len(members) == 1:
         return [(leader, members)]
     cut = (len(members) + 1) // 2
@@ -69,7 +69,7 @@ def _halves(leader: int, members: IntArray) -> list[tuple[int, IntArray]]:
 
 
 def _hull(needed: Boxes, members: IntArray) -> tuple[IntArray, IntArray]:
-    """The least box in which the boxes of ``members`` lie; without extent where they need nothing."""
+    """Returns the least box that contains the boxes of ``members``; without extent where they are all empty."""
     some = members[needed.volume[members] > 0]
     if not len(some):
         return needed.start[members[0]], needed.start[members[0]]

@@ -1,8 +1,8 @@
-"""The arguments of ``plan_redistribution`` as people give them, brought to the forms that the planner takes.
+"""Converts the arguments of ``plan_redistribution`` from the forms that people use to those of the planner.
 
 A sharding may be a ``Sharding``, its text, or JAX's ``NamedSharding``; an element type its name, or anything that NumPy
-takes for a dtype (``jnp.bfloat16``, ``np.dtype("float32")``); sizes and counts anything that is a whole number. What is
-something else is refused by the name of the argument, before any of it is looked at.
+takes for a dtype (``jnp.bfloat16``, ``np.dtype("float32")``); sizes and counts anything that is a whole number. Other
+values are refused, by the argument's name, before they are used.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MOST_DIMENSIONS = 1024
 
 
 def shape_of(given: Any) -> tuple[int, ...]:
-    """Raises ShardpassError (SP406)."""
+    """Reads a shape. Raises ShardpassError (SP406)."""
     try:
         entries = None if isinstance(given, str | bytes) else list(islice(given, MOST_DIMENSIONS + 1))
     except Exception:  # of the object's own
@@ -43,7 +43,7 @@ def shape_of(given: Any) -> tuple[int, ...]:
 
 
 def element_name_of(given: Any) -> str:
-    """Raises ShardpassError (SP405) for what is neither a name nor a dtype; a name is looked up later."""
+    """Reads an element type's name. Raises ShardpassError (SP405) for what is neither a name nor a dtype."""
     if isinstance(given, str):
         return "".join([given])
     known = ", ".join(row.mlir for row in ELEMENT_TYPES)
@@ -51,14 +51,14 @@ def element_name_of(given: Any) -> str:
         dtype = None if given is None else np.dtype(given)
     except Exception:  # of the object's own, too
         dtype = None
-    found = next((row.mlir for row in ELEMENT_TYPES if dtype is not None and row.dtype == dtype), None)
-    if found is None:
+    name = next((row.mlir for row in ELEMENT_TYPES if dtype is not None and row.dtype == dtype), None)
+    if name is None:
         raise table.ELEMENT_TYPE.error(name=shown(given), known=known)
-    return found
+    return name
 
 
 def sharding_of(given: Any, side: str, rank: int) -> Sharding | TupleSharding | str:
-    """Raises ShardpassError (SP415)."""
+    """Reads a sharding. Raises ShardpassError (SP415)."""
     if isinstance(given, Sharding | TupleSharding):
         return given
     if isinstance(given, str):
@@ -74,7 +74,7 @@ def sharding_of(given: Any, side: str, rank: int) -> Sharding | TupleSharding | 
 
 
 def count_of(given: Any) -> int | None:
-    """Raises ShardpassError (SP416)."""
+    """Reads a whole number. Raises ShardpassError (SP416)."""
     number = None if given is None else whole(given)
     if given is not None and (number is None or not 1 <= number <= MOST_DEVICES):
         given = repr(given) if isinstance(given, str) else given

@@ -12,7 +12,7 @@ from shardpass.redistribute.problem.device_arrays import IntArray
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Boxes:
-    """What each device holds of the array: ``start <= index < stop`` (int64 [devices, rank]), where it is ``real``."""
+    """The elements of the array on each device: ``start <= index < stop`` (int64 [devices, rank]), where ``real``."""
 
     start: IntArray
     stop: IntArray
@@ -20,7 +20,7 @@ class Boxes:
 
     @classmethod
     def of(cls, shape: tuple[int, ...], tile: tuple[int, ...], base: IntArray, real: NDArray[np.bool_]) -> Boxes:
-        """Tiles of one shape, less what lies past the end of the array."""
+        """Makes boxes from tiles of one shape, less the part past the end of the array."""
         whole = np.array(shape, np.int64)
         return cls(np.minimum(base, whole), np.minimum(base + np.array(tile, np.int64), whole), real)
 

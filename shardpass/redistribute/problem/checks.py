@@ -45,12 +45,12 @@ def make_problem(
 
 
 def _summed_axes(sharding: Sharding) -> set[tuple[AxisRef, int]]:
-    """The axes of the partial sums with their sizes: axes of two meshes may share a name."""
+    """Returns the axes of the partial sums with their sizes: axes of two meshes may share a name."""
     return {(ref, sharding.mesh.ref_size(ref)) for ref in sharding.unreduced} if sharding.mesh else set()
 
 
 def find_element_type(name: str) -> ElementType:
-    """Raises ShardpassError (SP405)."""
+    """Looks an element type up. Raises ShardpassError (SP405)."""
     try:
         return element_type(name)
     except KeyError:
@@ -66,7 +66,7 @@ def _sharding(given: Sharding | TupleSharding | str, side: str) -> Sharding:
 
 
 def _of_rank(sharding: Sharding, rank: int) -> Sharding:
-    """``sharding`` for arrays of ``rank`` dimensions: tile counts that are all 1 fit any rank, named dimensions do not.
+    """Fits ``sharding`` to ``rank`` dimensions: tile counts that are all 1 fit any rank, named dimensions do not.
 
     Raises ShardpassError (SP030).
     """
@@ -98,7 +98,7 @@ def _devices(source: Sharding, target: Sharding, asked: int | None) -> int:
 def distribution_over(
     shape: tuple[int, ...], given: Sharding | TupleSharding | str, devices: int | None, side: str
 ) -> Distribution:
-    """One side of a redistribution between device sets. Raises ShardpassError (SP0xx, SP401 to SP406, SP418)."""
+    """Builds one side of a redistribution between device sets. Raises ShardpassError (SP0xx, SP401 to SP406, SP418)."""
     sharding = _of_rank(_sharding(given, side), len(shape))
     if any(n < 0 for n in shape):
         raise table.SHAPE.error(text="x".join(map(str, shape)), reason="a size is negative")

@@ -9,7 +9,7 @@ IntArray = NDArray[np.int64]
 
 
 def frozen(array: IntArray) -> IntArray:
-    """``array``, which several will share, made read-only."""
+    """Makes ``array``, which callers share, read-only."""
     array.flags.writeable = False
     return array
 
@@ -24,26 +24,29 @@ def names_each_once(groups: IntArray, devices: int) -> bool:
 
 
 def grouped(key: IntArray, position: IntArray, size: int, replica: IntArray) -> IntArray:
-    """Groups of devices with the same ``key`` and ``replica``, ordered by ``position``. int64 [groups, size]."""
+    """Groups devices with the same ``key`` and ``replica``, ordered by ``position``. int64 [groups, size]."""
     groups = np.lexsort((position, replica, key)).reshape(-1, size)
     return groups[np.argsort(groups.min(axis=1), kind="stable")]
 
 
 def group_of(groups: IntArray) -> IntArray:
-    """The group of each device. int64 [devices]."""
+    """Returns the group of each device. int64 [devices]."""
     out = np.empty(groups.size, np.int64)
     out[groups] = np.arange(len(groups))[:, None]
     return out
 
 
 def moving_pairs(source_of: IntArray) -> IntArray:
-    """The pairs (from, to) in the rounds ``source_of`` [rounds, devices] that join two devices. int64 [pairs, 2]."""
+    """Lists the pairs (from, to) in the rounds ``source_of`` [rounds, devices] that join two devices.
+
+    int64 [pairs, 2].
+    """
     rounds, receivers = np.nonzero(source_of != np.arange(source_of.shape[1]))
     return np.stack([source_of[rounds, receivers], receivers], axis=1)
 
 
 def ravel(index: IntArray, counts: tuple[int, ...]) -> IntArray:
-    """``numpy.ravel_multi_index`` that knows rank 0. int64 [devices]."""
+    """Computes ``numpy.ravel_multi_index``, also for rank 0. int64 [devices]."""
     key = np.zeros(len(index), np.int64)
     for i, count in enumerate(counts):
         key = key * count + index[:, i]
@@ -51,7 +54,7 @@ def ravel(index: IntArray, counts: tuple[int, ...]) -> IntArray:
 
 
 def count_before(key: IntArray) -> IntArray:
-    """For each device, how many devices with a smaller id have the same key. int64 [devices]."""
+    """Counts for each device the devices with a smaller id and the same key. int64 [devices]."""
     order = np.argsort(key, kind="stable")
     run = key[order]
     first = np.concatenate(([True], run[1:] != run[:-1]))
@@ -61,16 +64,16 @@ def count_before(key: IntArray) -> IntArray:
     return out
 
 
-def least_permutation(held: IntArray, wanted: IntArray) -> IntArray:
-    """A permutation ``source_of`` with ``held[source_of[d]] == wanted[d]`` that moves as few tiles as any (lemma 5.1).
+def least_permutation(current: IntArray, wanted: IntArray) -> IntArray:
+    """Returns ``source_of`` with ``current[source_of[d]] == wanted[d]`` that moves the fewest tiles (lemma 5.1).
 
-    ``held`` and ``wanted`` give each device the number of a tile, and name each tile equally often.
+    ``current`` and ``wanted`` give each device the number of a tile, and name each tile equally often.
     """
-    source_of = np.arange(len(held), dtype=np.int64)
-    givers = np.flatnonzero(held != wanted)
-    order_held = givers[np.argsort(held[givers], kind="stable")]
+    source_of = np.arange(len(current), dtype=np.int64)
+    givers = np.flatnonzero(current != wanted)
+    order_current = givers[np.argsort(current[givers], kind="stable")]
     order_wanted = givers[np.argsort(wanted[givers], kind="stable")]
-    source_of[order_wanted] = order_held
+    source_of[order_wanted] = order_current
     return source_of
 
 

@@ -42,7 +42,7 @@ _PART = re.compile(r"(?P<axis>.*):\((?P<pre>\d+)\)\d+", re.DOTALL)
 
 @dataclass(frozen=True, eq=False)
 class SubAxes:
-    """All prime sub-axes of a mesh, in mesh order and numbered so, and where each device stands on them."""
+    """All prime sub-axes of a mesh, in mesh order and numbered so, and the coordinates of each device."""
 
     parts: tuple[SubAxis, ...]
     coordinates: IntArray  # [devices, sub-axes]
@@ -57,25 +57,28 @@ class SubAxes:
         return len(self.coordinates)
 
     def count(self, chosen: Iterable[int]) -> int:
-        """How many devices differ on the sub-axes ``chosen`` alone."""
+        """Counts the devices that differ on the sub-axes ``chosen`` alone."""
         return math.prod(self.sizes[m] for m in chosen)
 
     def index(self, chosen: Iterable[int]) -> IntArray:
-        """The coordinates of each device on the sub-axes ``chosen``, major to minor, as one number. int64 [devices]."""
+        """Returns each device's coordinates on the sub-axes ``chosen``, major to minor, as one number.
+
+        int64 [devices].
+        """
         return _index(self, tuple(chosen))
 
     def groups(self, chosen: Iterable[int]) -> IntArray:
-        """Groups of devices that differ on ``chosen`` alone, each in the order of ``index``. int64 [groups, size]."""
+        """Groups the devices that differ on ``chosen`` alone, in the order of ``index``. int64 [groups, size]."""
         return _groups(self, tuple(chosen))
 
     def along(self, groups: IntArray) -> tuple[str, ...]:
-        """The names of the axes and sub-axes on which the members of some group differ."""
+        """Names the axes and sub-axes on which the members of some group differ."""
         rows = self.coordinates[groups]
         varies = (rows != rows[:, :1]).any(axis=(0, 1))
         return self.names([m for m, used in enumerate(varies) if used])
 
     def names(self, chosen: Iterable[int]) -> tuple[str, ...]:
-        """The sub-axes ``chosen`` by name; neighbouring parts of an axis are one."""
+        """Names the sub-axes ``chosen``; adjacent parts of an axis are merged."""
         runs: list[SubAxis] = []
         for m in sorted(chosen):
             part = self.parts[m]
@@ -104,7 +107,10 @@ def _groups(sub_axes: SubAxes, chosen: tuple[int, ...]) -> IntArray:
 
 @lru_cache(maxsize=CACHED_MESHES)
 def sub_axes_of(mesh: Mesh) -> SubAxes:
-    """The prime sub-axes of ``mesh``. An axis named ``x:(2)4``, as in a common mesh, counts as that part of x."""
+    """Returns the prime sub-axes of ``mesh``.
+
+    An axis named ``x:(2)4``, as in a common mesh, counts as that part of x.
+    """
     named = [(m["axis"], int(m["pre"])) if (m := _PART.fullmatch(name)) else (name, 1) for name, _ in mesh.axes]
     whole: Counter[str] = Counter()
     for (axis, _), (_, size) in zip(named, mesh.axes, strict=True):

@@ -1,9 +1,9 @@
-"""Which tile of an array each device holds, as index arrays.
+"""The tile of an array that each device holds, as index arrays.
 
 Everything below the planners' entrance speaks of tilings and knows nothing of sharding text: a tiling is a tile
 count for each dimension and, for each physical device, the index of its tile. A base offset (section 4.1 of
-Rink et al.) is the index times the tile's shape. Devices with the same index are *replicas*; they are told apart by
-their place in the mesh.
+Rink et al.) is the index times the tile's shape. Devices with the same index are *replicas*, distinguished by their
+place in the mesh.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ class Tiling:
 
     @cached_property
     def key(self) -> IntArray:
-        """The tile of each device as one number, row-major. int64 [devices]."""
+        """Returns the tile of each device as one number, row-major. int64 [devices]."""
         return ravel(self.index, self.counts)
 
     @cached_property
     def replica(self) -> IntArray:
-        """Each device's number among the devices that hold the same tile, by device id. int64 [devices]."""
+        """Returns each device's number among the devices that hold the same tile, by device id. int64 [devices]."""
         return count_before(self.key)
 
     @property
@@ -43,25 +43,25 @@ class Tiling:
         return self.counts == other.counts and np.array_equal(self.index, other.index)
 
     def split(self, dim: int, factor: int, part: IntArray) -> Tiling:
-        """Each tile cut in ``factor`` along ``dim``; device d keeps ``part[d]``."""
+        """Cuts each tile in ``factor`` along ``dim``; device d keeps ``part[d]``."""
         index = self.index.copy()
         index[:, dim] = index[:, dim] * factor + part
         return Tiling(replaced(self.counts, dim, self.counts[dim] * factor), index)
 
     def joined(self, dim: int, factor: int) -> Tiling:
-        """Each ``factor`` neighbours along ``dim`` made one tile."""
+        """Merges each ``factor`` neighbours along ``dim`` into one tile."""
         index = self.index.copy()
         index[:, dim] //= factor
         return Tiling(replaced(self.counts, dim, self.counts[dim] // factor), index)
 
     def groups(self, dim: int, factor: int) -> IntArray:
-        """Groups of ``factor`` devices whose tiles are neighbours along ``dim``, in order. int64 [groups, factor]."""
+        """Groups ``factor`` devices whose tiles are neighbours along ``dim``, in order. int64 [groups, factor]."""
         return grouped(self.joined(dim, factor).key, self.index[:, dim] % factor, factor, self.replica)
 
 
 @lru_cache(maxsize=64)
 def tiling_of(sharding: Sharding, rank: int, devices: int) -> Tiling:
-    """The tiling that a tiled or replicated sharding means for arrays of this rank on ``devices`` devices."""
+    """Returns the tiling of a tiled or replicated sharding for arrays of this rank on ``devices`` devices."""
     counts = sharding.tile_counts(rank)
     # an array of one element a tile has its tile indices as base offsets
     return Tiling(counts, np.asarray(sharding.tile_offsets(counts, devices), np.int64))

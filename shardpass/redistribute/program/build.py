@@ -1,7 +1,7 @@
-"""Builds a device program together with its account: steps, bytes received, memory.
+"""Builds a device program together with its accounts: steps, bytes received, memory.
 
-Problem: what a plan says of itself (``Step``, bytes, peak) must be true of its program. So both are appended by one
-call, and nothing else writes either.
+Problem: a plan's accounts (``Step``, bytes, peak) must be true of its program. So one call appends to both, and nothing
+else writes either.
 
 State: the program so far; the shape of the local array after it (``tile``); the bytes that each device has received;
 the memory that the program takes (``memory``).
@@ -62,7 +62,7 @@ class Builder:
         self.program: list[Op] = []
         self.steps: list[Step] = []
         self.label = label  # the name of the candidate; "": its steps say it
-        self.refused: list[Refusal] = []  # the candidates that were not taken in its favour
+        self.refused: list[Refusal] = []  # the candidates that lost against this plan
         self._memory = Memory(tile, element)
         self._work: tuple[int, LocalWork] | None = None  # of so many ops
         self._padded: tuple[int, tuple[int, ...]] = (0, tile)  # so many ops end with a Pad of such a tile
@@ -74,25 +74,25 @@ class Builder:
 
     @property
     def memory(self) -> Memory:
-        """The memory that the program takes so far."""
+        """Returns the memory that the program needs so far."""
         self._memory.follow(self.program)
         return self._memory
 
     @property
     def work(self) -> LocalWork:
-        """The local work of the program so far."""
+        """Returns the local work of the program so far."""
         if self._work is None or self._work[0] != len(self.program):
             self._work = len(self.program), local_work(self.program, self.start, self.element)
         return self._work[1]
 
     @property
     def is_rearranged(self) -> bool:
-        """Whether what the next collective sends is first cut, padded or turned: a loop that is not written yet."""
+        """Whether the next collective's operand is first cut, padded or transposed, in an open loop."""
         last = next((op for op in reversed(self.program) if not isinstance(op, ops.Reshape)), None)
         return isinstance(last, REARRANGING)
 
     def cheapest(self, forms: Sequence[list[Op]]) -> list[Op]:
-        """The form whose ops make the program's local work least, the first of equals."""
+        """Returns the form whose ops add the least local work, the first of equals."""
         if len(forms) == 1:
             return forms[0]
         return min(
@@ -100,7 +100,7 @@ class Builder:
         )
 
     def after(self, first: Builder) -> Builder:
-        """This plan, with ``first``, which ends where this one starts, put before it."""
+        """Returns ``first`` followed by this plan, which starts where ``first`` ends."""
         self.start = first.start
         self._work = None
         self._memory = self.memory.after(first.memory)
@@ -111,7 +111,7 @@ class Builder:
         return self
 
     def instead_of(self, way: str, why: str) -> Builder:
-        """This plan, which is taken rather than ``way``."""
+        """Records that this plan was chosen over ``way``, and returns it."""
         self.refused.append(Refusal(way, why))
         return self
 
@@ -123,13 +123,13 @@ class Builder:
         self.tile = tile
 
     def pad(self, tile: tuple[int, ...]) -> None:
-        """Zeros at the end of each axis, up to ``tile``."""
+        """Pads the end of each axis with zeros, up to ``tile``."""
         before = self.tile
         self.local(ops.Pad(tile), tile)
         self._padded = len(self.program), before
 
     def dynamic_slice(self, tile: tuple[int, ...], starts: IntArray) -> None:
-        """A slice of other axes than those that were padded just before comes first: less is padded."""
+        """Slices; axes that were not padded just before come first, so that less is padded."""
         count, bare = self._padded
         is_last = count == len(self.program) > self._memory.seen
         if is_last and all(a == b or n == b for a, n, b in zip(bare, tile, self.tile, strict=True)):
@@ -165,7 +165,7 @@ class Builder:
         self._step(StepKind.ALL_REDUCE, axes, groups, self.tile, moved)
 
     def permute(self, source_of: IntArray) -> None:
-        """Every device gets the array of its source; no op where every device is its own source."""
+        """Sends every device its source's array; no op where every device is its own source."""
         here = np.arange(self.devices)
         moved = source_of != here
         if not moved.any():
@@ -176,7 +176,7 @@ class Builder:
         self._step(StepKind.COLLECTIVE_PERMUTE, axes, pairs, self.tile, np.where(moved, self.bytes(self.tile), 0))
 
     def box_round(self, boxes: ops.BoxRound) -> None:
-        """A round of a box exchange; one that moves nothing between devices is no step."""
+        """Appends a round of a box exchange; without transfers between devices it is no step."""
         here = np.arange(self.devices)
         moved = (boxes.source_of != here) & (boxes.source_of >= 0)
         if not moved.any():
@@ -189,7 +189,7 @@ class Builder:
         self._step(StepKind.COLLECTIVE_PERMUTE, axes, pairs, boxes.size, received)
 
     def slide(self, op: ops.Slide) -> None:
-        """One permute of the halo's rows, and the window that each device cuts; without a halo it is no step."""
+        """Appends a permute of the halo's rows and each device's window; without a halo it is no step."""
         tile = (*self.tile[: op.axis], op.size, *self.tile[op.axis + 1 :])
         if not op.halo:
             self.local(op, tile)
@@ -210,12 +210,12 @@ class Builder:
         received: IntArray | int,
         axes: tuple[str, ...] = (),
     ) -> None:
-        """A step of several ops, after which the local array is again the tile ``tile``."""
+        """Appends a step of several ops, after which the local array is the tile ``tile``."""
         self.program += program
         self._step(kind, axes, groups, tile, received)
 
     def rounds(self, program: Iterable[Op], source_of: IntArray, chunk: tuple[int, ...], tile: tuple[int, ...]) -> None:
-        """The ops ``program``, one of them a ``ChunkRounds``: a step for each round in which anything moves."""
+        """Appends ``program``, with one ``ChunkRounds``: a step for each round in which any chunk moves."""
         here = np.arange(self.devices)
         moved = source_of != here
         pairs = np.stack([source_of, np.broadcast_to(here, source_of.shape)], axis=-1)
@@ -242,7 +242,7 @@ class Builder:
 
 
 def in_sequence(*strategies: Strategy) -> Strategy:
-    """One strategy after the other."""
+    """Runs one strategy after the other."""
 
     def build(builder: Builder) -> None:
         for strategy in strategies:

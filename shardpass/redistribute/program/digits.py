@@ -1,4 +1,4 @@
-"""Where the elements of a local array lie in the whole array: axes as digits in mixed radix.
+"""Maps elements of a local array to the whole array: axes as digits in mixed radix.
 
 The position on an axis of a local array is a number; written in mixed radix, each of its *digits* (size, dim, stride),
 major to minor, moves the element by ``stride`` along dimension ``dim`` of the whole array. A contiguous tile of n rows
@@ -32,7 +32,7 @@ Axis = tuple[Digit, ...]
 
 
 def merged(digits: list[Digit] | Axis) -> Axis:
-    """Digits in their fewest: neighbours that continue each other are one, those of size 1 are none."""
+    """Merges digits that continue each other, and drops those of size 1."""
     out: list[Digit] = []
     for digit in digits:
         if digit.size == 1:
@@ -44,7 +44,7 @@ def merged(digits: list[Digit] | Axis) -> Axis:
 
 
 def cut(axis: Axis, minor: int) -> tuple[Axis, Axis]:
-    """The major and the minor part of an axis, the minor one of ``minor`` positions."""
+    """Cuts an axis into its major and its minor part, of ``minor`` positions."""
     low: list[Digit] = []
     high = list(axis)
     while minor > 1:
@@ -64,7 +64,10 @@ def cut(axis: Axis, minor: int) -> tuple[Axis, Axis]:
 
 
 def offsets(axis: Axis, position: IntArray, rank: int) -> IntArray:
-    """Where ``position`` (int64 [n]) on ``axis`` lies in the whole array, from the axis's start. [n, rank]."""
+    """Returns the offset in the whole array of ``position`` (int64 [n]) on ``axis``, from the axis's start.
+
+    [n, rank].
+    """
     out = np.zeros((len(position), rank), np.int64)
     left = position
     for digit in reversed(axis):
@@ -74,7 +77,7 @@ def offsets(axis: Axis, position: IntArray, rank: int) -> IntArray:
 
 
 def axis_through(delta: IntArray) -> Axis:
-    """The axis whose ``j``-th position lies ``delta[j]`` (int64 [n, rank]) from its start."""
+    """Returns the axis whose ``j``-th position lies ``delta[j]`` (int64 [n, rank]) from its start."""
     minor_first: list[Digit] = []
     rest = delta
     while len(rest) > 1:
@@ -89,7 +92,7 @@ def axis_through(delta: IntArray) -> Axis:
 
 
 def _linear(rows: IntArray, step: IntArray) -> int:
-    """The greatest size of runs that advance by ``step`` and repeat, shifted, through all rows: the minor digit's."""
+    """Returns the length of the longest runs that advance by ``step`` and repeat, shifted, through all rows."""
     breaks = np.flatnonzero((np.diff(rows, axis=0) != step).any(axis=1))
     size = int(breaks[0]) + 1 if len(breaks) else len(rows)
     while size > 1:

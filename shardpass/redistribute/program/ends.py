@@ -1,4 +1,4 @@
-"""The simulator's states at both ends of a problem: what each device holds before a program, and must hold after it."""
+"""The simulator's states at both ends of a problem: the tiles of devices before and after a program."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from shardpass.redistribute.program.state import State, fingerprints
 
 
 def held_under(distribution: Distribution) -> State:
-    """The tiles of one side of a problem; a device's weight names the partial sum that it holds."""
+    """Returns the tiles of one side of a problem; a device's weight names its partial sum."""
     weight = None
     if distribution.summand is not None:
         weight = fingerprints(int(distribution.summand.max()) + 1)[distribution.summand]
@@ -19,7 +19,7 @@ def held_under(distribution: Distribution) -> State:
 
 
 def final_state(problem: Problem) -> State:
-    """The target's tiles. Each holds the sum of those of the source's summands that the target does not keep apart.
+    """Returns the target's tiles, each with the sum of those source summands that the target does not keep apart.
 
     Equal shardings may list the devices of a tile in two orders, which number their summands otherwise:
     ``{devices=[2,1,2]0,2,3,1 last_tile_dims={unreduced}}`` and ``0,2,1,3``. Each device keeps its own then.

@@ -1,4 +1,4 @@
-"""The local work of a device program: the passes over memory that XLA makes of it, and what slows them down.
+"""Counts the local work of a device program: passes over memory in XLA's loops, and what slows them down.
 
 Problem: two programs that receive the same bytes differ by half in time, by how a device cuts the pieces that it sends
 and joins those that come. XLA fuses local ops up to the next collective into one loop over the array that is written.
@@ -55,7 +55,7 @@ class LocalWork(NamedTuple):
     places: int = 0
 
     def plus(self, other: LocalWork) -> LocalWork:
-        """Both, one after the other."""
+        """Adds the work of two programs in sequence."""
         return LocalWork(*map(sum, zip(self, other, strict=True)))
 
 
@@ -94,12 +94,12 @@ USUAL_PIECES = 4  # that a loop joins, as places are priced
 
 
 def usual_prices(copies: float) -> LocalPrices:
-    """Of a machine of which no more is known than the bytes a second that it copies."""
+    """Returns the prices of a machine of which only the bytes a second that it copies are known."""
     return LocalPrices(copies, copies / CALL, copies / ELEMENT, copies / PLACE)
 
 
 def local_work(program: Sequence[Op], shape: Shape, element: ElementType) -> LocalWork:
-    """The work of ``program`` on local arrays that start with ``shape``."""
+    """Counts the work of ``program`` on local arrays that start with ``shape``."""
     walk = _Walk(Memory(shape, element))
     for op in program:
         walk.follow(op)
@@ -126,7 +126,7 @@ class _Loop:
 
 
 class _Walk:
-    """``memory`` follows the shapes, and counts what rounds and boxes copy."""
+    """Counts work op by op; ``memory`` follows the shapes, and counts what rounds and boxes copy."""
 
     def __init__(self, memory: Memory) -> None:
         self.memory = memory
@@ -177,7 +177,7 @@ class _Walk:
         self.memory.follow_op(op)
 
     def _jump(self, stretch: int = 0) -> None:
-        """The loop does not read from end to end."""
+        """Marks the loop as reading in stretches rather than from end to end."""
         if self.loop is None:
             self.loop = _Loop(pieces=self.came)
         self.loop.jumps, self.loop.joined, self.loop.stretch = True, 0, stretch
@@ -220,7 +220,7 @@ class _Walk:
             self.loop = _Loop(jumps=True, places=math.prod(shape[op.axis + 1 :]) == 1, pieces=self.came)
 
     def _by_parts(self, op: Op) -> None:
-        """Case 5."""
+        """Counts case 5."""
         self.write()
         before = self.memory.copied
         self.memory.follow_op(op)
@@ -228,12 +228,12 @@ class _Walk:
 
 
 def _innermost(shape: Shape) -> int:
-    """The innermost dimension that is no 1."""
+    """Returns the innermost dimension that is no 1."""
     return next((n for n in reversed(shape) if n > 1), 1)
 
 
 def _unmoved(shape: Shape, permutation: Sequence[int]) -> int:
-    """The elements of the innermost dimensions that a transpose leaves where they are."""
+    """Counts the elements of the innermost dimensions that a transpose leaves where they are."""
     count = 1
     for axis in reversed(range(len(shape))):
         if permutation[axis] != axis:

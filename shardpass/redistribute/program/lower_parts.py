@@ -34,14 +34,14 @@ class Parts:
     known: DeviceValues
 
     def type(self, shape: Any) -> Any:
-        """The tensor type of the plan's elements with this shape."""
+        """Returns the tensor type of the plan's elements with this shape."""
         return ir.RankedTensorType.get(list(shape), self.element)
 
     def channel(self) -> Any:
         return hlo.ChannelHandle.get(next(self.channels), 1)
 
     def tagged(self, built: Any, axes: tuple[str, ...]) -> Any:
-        """The result of the collective ``built``, after the attributes for people are set on it."""
+        """Sets the attributes for people on the collective ``built``, and returns its result."""
         built.operation.attributes["shardpass.axes"] = ir.StringAttr.get(",".join(axes))
         if self.cause:
             built.operation.attributes["shardpass.cause"] = ir.StringAttr.get(self.cause)
@@ -66,14 +66,14 @@ class Parts:
         return hlo.slice(value, [0] * len(shape), list(shape), [1] * len(shape))
 
     def per_device(self, table: IntArray, kind: Any) -> Any:
-        """A scalar of type ``kind`` that is ``table[d]`` on device d."""
+        """Builds a scalar of type ``kind`` that is ``table[d]`` on device d."""
         key = str(kind), table.tobytes()
         if key not in self.known:
             self.known[key] = device_value(table, kind)
         return self.known[key]
 
     def starts(self, table: IntArray) -> list[Any]:
-        """A scalar for each column of ``table``, all of one type."""
+        """Builds a scalar for each column of ``table``, all of one type."""
         kind = numbers(int(table.max(initial=0)))
         return [self.per_device(np.ascontiguousarray(table[:, i]), kind) for i in range(table.shape[1])]
 
@@ -83,7 +83,7 @@ class Parts:
         return hlo.dynamic_slice(value, self.starts(starts), list(sizes))
 
     def blocks(self, value: Any, axis: int, count: int) -> list[Any]:
-        """``count`` equal slices along ``axis``."""
+        """Slices ``count`` equal blocks along ``axis``."""
         shape = list(value.type.shape)
         size, ones, out = shape[axis] // count, [1] * len(shape), []
         for block in range(count):
@@ -99,7 +99,7 @@ class Parts:
         return self.tagged(built, axes)
 
     def reducer(self, built: Any, reduction: str) -> None:
-        """The region that joins two scalars."""
+        """Builds the region that joins two scalars."""
         scalar = self.type(())
         block = built.operation.regions[0].blocks.append(scalar, scalar)
         with ir.InsertionPoint(block):
@@ -110,6 +110,6 @@ class Parts:
         return hlo.compare(left, right, hlo.ComparisonDirectionAttr.get("LT"))
 
     def positive(self, table: IntArray) -> Any:
-        """i1: whether ``table[d]`` is more than 0 on device d."""
+        """Builds an i1: whether ``table[d]`` is more than 0 on device d."""
         kind = numbers(int(table.max()))
         return self.less(integer(kind, 0), self.per_device(table, kind))

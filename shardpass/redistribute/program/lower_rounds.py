@@ -15,7 +15,7 @@ from shardpass.redistribute.program.lower_parts import Parts
 
 
 def box_round(parts: Parts, op: ops.BoxRound, value: Any, accumulator: Any) -> Any:
-    """Sends each device's box; the accumulator with the box that comes written into it."""
+    """Sends each device's box, and writes the received box into the accumulator."""
     box = parts.slice(value, op.take, op.size)
     here = np.arange(len(op.source_of))
     if ((op.source_of != here) & (op.source_of >= 0)).any():
@@ -29,7 +29,7 @@ def box_round(parts: Parts, op: ops.BoxRound, value: Any, accumulator: Any) -> A
 
 
 def _masked(parts: Parts, op: ops.BoxRound, box: Any, accumulator: Any) -> Any:
-    """``box`` where it is meant for the device, else the accumulator's elements there."""
+    """Selects ``box`` where it counts for the device, else the accumulator's elements there."""
     kept = parts.slice(accumulator, op.put, op.size)
     got = op.source_of >= 0
     if (op.extents[got] == op.size).all():
@@ -47,7 +47,7 @@ def _masked(parts: Parts, op: ops.BoxRound, box: Any, accumulator: Any) -> Any:
 
 
 def slide(parts: Parts, op: ops.Slide, value: Any) -> Any:
-    """A window of own rows and the neighbour's side by side: one copy, once XLA has fused it."""
+    """Builds a window of own rows and the neighbour's side by side: one copy, once XLA has fused it."""
     shape = list(value.type.shape)
     pieces = [value]
     if op.halo:
@@ -67,7 +67,7 @@ EDGES = ("edge_padding_low", "edge_padding_high", "interior_padding")
 
 
 def _rows(value: Any, axis: int, start: int, size: int) -> Any:
-    """``size`` rows of ``value``, cut before the padding and the slice that ``value`` comes from.
+    """Slices ``size`` rows of ``value``, before the padding and the slice that ``value`` comes from.
 
     So the whole value has one use, and XLA fuses its padding and slicing into that, rather than write it in between.
     """
@@ -84,7 +84,7 @@ def _rows(value: Any, axis: int, start: int, size: int) -> Any:
 
 
 def chunk_rounds(parts: Parts, op: ops.ChunkRounds, value: Any) -> Any:
-    """Two chunks are joined in the order that each device needs: one copy. More are put into a buffer in turn.
+    """Builds the rounds. Two chunks are joined in each device's order, in one copy; more are written into a buffer.
 
     Where every round sends all of the value, it is read from that buffer. So each round waits for the one before it,
     and XLA, which would send in all rounds at once, holds one chunk at a time.

@@ -1,4 +1,4 @@
-"""The memory that a device program takes: the bytes alive together on a device, and the bytes copied locally.
+"""Counts the memory that a device program needs: the bytes alive together on a device, and the bytes copied locally.
 
 Plans, limits and prices all ask here. Every device runs the same ops on arrays of the same shape, so one walk over the
 shapes is enough. State: the shape of the local array, and the accumulator's size in a box exchange.
@@ -65,13 +65,13 @@ class Memory:
         self.copied = 0
 
     def follow(self, program: Sequence[Op]) -> int:
-        """Counts the ops of ``program`` that are new since the last call; the most bytes alive in one of them."""
+        """Counts the ops of ``program`` since the last call; returns the most bytes alive in one of them."""
         most = max(map(self.follow_op, program[self.seen :]), default=0)
         self.seen = len(program)
         return most
 
     def follow_op(self, op: Op) -> int:
-        """Counts one op; the bytes alive in it."""
+        """Counts one op; returns the bytes alive in it."""
         use = self._use(op)
         made = math.prod(use.shape)
         self.shape = use.shape
@@ -82,7 +82,7 @@ class Memory:
         return live
 
     def after(self, first: Memory) -> Memory:
-        """The count of this program with the one that ``first`` has followed put before it."""
+        """Returns this count with the program that ``first`` has counted put before it."""
         self.seen += first.seen
         self.peak = max(self.peak, first.peak)
         self.tile = max(self.tile, first.tile)
@@ -90,7 +90,7 @@ class Memory:
         return self
 
     def _along(self, axis: int, result: Shape) -> Use:
-        """A gather or scatter along ``axis``: its greater end is transposed where that is not the leading axis."""
+        """Counts a gather or scatter along ``axis``, whose greater end is transposed unless ``axis`` leads."""
         if not along(self.shape, axis):
             return Use(result)
         value, made = math.prod(self.shape), math.prod(result)
@@ -157,7 +157,7 @@ def _chunks(op: ops.ChunkRounds) -> Use:
 
 
 def _boxes(op: ops.BoxRound) -> int:
-    """How many boxes of its size a round holds: the one cut out, the one that comes, and the one under a mask."""
+    """Counts the boxes of a round in memory: the one cut out, the received one, and the one under a mask."""
     here = np.arange(len(op.source_of))
     comes = bool(((op.source_of != here) & (op.source_of >= 0)).any())
     got = op.source_of >= 0

@@ -1,4 +1,4 @@
-"""A program as a StableHLO module of its own: ``main(tile) -> tile``, as docs/architecture.md describes it."""
+"""Wraps a program as a StableHLO module: ``main(tile) -> tile``, as docs/architecture.md describes it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from shardpass.sharding import Sharding
 
 @dataclass(frozen=True, slots=True)
 class LocalTile:
-    """What ``main`` takes or returns: the tile that each device holds of an array under ``sharding``."""
+    """An argument or result of ``main``: the tile that each device holds of an array under ``sharding``."""
 
     sharding: Sharding
     tile: tuple[int, ...]
@@ -32,7 +32,7 @@ def module_text(
     source: LocalTile,
     target: LocalTile,
 ) -> str:
-    """The text of the module in which ``main`` is ``program``; ``shape`` is that of the whole array."""
+    """Returns the text of the module in which ``main`` is ``program``; ``shape``: of the whole array."""
     with make_context(), ir.Location.unknown():
         module = ir.Module.create()
         i32 = ir.IntegerType.get_signless(32)

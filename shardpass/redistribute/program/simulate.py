@@ -1,4 +1,4 @@
-"""Follows a device program by offsets alone, and so proves it: ``check`` runs on every plan before it is handed out.
+"""Follows a device program by offsets alone, and so proves it: ``check`` runs on every plan before it is returned.
 
 Problem: show that a program takes every device from its source tile to its target tile, without an array.
 
@@ -38,7 +38,7 @@ from shardpass.redistribute.program.state import State
 
 
 def _group_axis(state: State, groups: IntArray) -> Axis:
-    """The digits by which the arrays of a group lie to each other, alike in all groups (case 2)."""
+    """Returns the digits by which the arrays of a group lie to each other, alike in all groups (case 2)."""
     devices = len(state.base)
     if not names_each_once(groups, devices):
         raise Unproven("the groups do not hold every device once")
@@ -54,14 +54,14 @@ def _group_axis(state: State, groups: IntArray) -> Axis:
 
 
 def _first(base: IntArray, groups: IntArray) -> IntArray:
-    """The base of the first of its group, for each device."""
+    """Returns the base of the first of its group, for each device."""
     out = np.empty_like(base)
     out[groups] = base[groups[:, :1]]
     return out
 
 
 def apply(state: State, op: Op) -> State:
-    """The state after one op. Raises Unproven."""
+    """Returns the state after one op. Raises Unproven."""
     rank = state.base.shape[1]
     axes = list(state.axes)
     if isinstance(op, ops.AsBits):
@@ -108,7 +108,7 @@ def _regrouped(axes: tuple[Axis, ...], shape: tuple[int, ...]) -> tuple[Axis, ..
 
 
 def _resized(state: State, shape: tuple[int, ...]) -> State:
-    """Padding and trimming, where an axis is whole in the array: its end may hold anything."""
+    """Pads or trims where an axis is whole in the array: its end may hold anything."""
     axes = list(state.axes)
     for a, (n, have) in enumerate(zip(shape, state.shape, strict=True)):
         if n != have:
@@ -140,7 +140,7 @@ def _sliced(state: State, op: ops.DynamicSlice) -> State:
 
 
 def _reduced(state: State, op: ops.AllReduce | ops.ReduceScatter) -> State:
-    """Every member of a group holds the same part of the array; their weights are added (case 3)."""
+    """Adds the weights of the members of a group, which must hold the same part of the array (case 3)."""
     devices, rank = state.base.shape
     if not names_each_once(op.groups, devices) or not state.real.all():
         raise Unproven("the groups do not hold every device once")
@@ -157,7 +157,7 @@ def _reduced(state: State, op: ops.AllReduce | ops.ReduceScatter) -> State:
 
 
 def _split(state: State, axis: int, groups: IntArray) -> tuple[Axis, Axis]:
-    """An axis in a block for each member of a group: the digits across blocks, and those in one."""
+    """Splits an axis into a block for each member of a group: the digits across blocks, and those in one."""
     whole, members = state.shape[axis], groups.shape[1]
     if whole % members:
         raise Unproven(f"axis {axis} of {whole} positions has no {members} equal blocks")
@@ -165,14 +165,14 @@ def _split(state: State, axis: int, groups: IntArray) -> tuple[Axis, Axis]:
 
 
 def _place(groups: IntArray) -> IntArray:
-    """The place of each device in its group."""
+    """Returns the place of each device in its group."""
     place = np.empty(groups.size, np.int64)
     place[groups] = np.arange(groups.shape[1])
     return place
 
 
 def _chunked(state: State, op: ops.ChunkRounds) -> State:
-    """The digits inside a chunk stay; the digits across a device's chunks follow from where the chunks lie."""
+    """Returns the state after chunk rounds: digits inside of a chunk stay, others follow from chunks' places."""
     devices, rank = state.base.shape
     rounds = len(op.source_of)
     if not state.real.all() or (np.sort(op.source_of, axis=1) != np.arange(devices)).any():
@@ -203,7 +203,7 @@ def _chunked(state: State, op: ops.ChunkRounds) -> State:
 
 
 def run(program: DeviceProgram, state: State, shape: tuple[int, ...]) -> State:
-    """The state after ``program``; ``shape`` is the whole array's. Raises Unproven."""
+    """Returns the state after ``program``; ``shape`` is the whole array's. Raises Unproven."""
     left = list(program)
     while left:
         op = left.pop(0)

@@ -1,4 +1,4 @@
-"""What the simulator knows of a program's local arrays: ``State``.
+"""The simulator's ``State``: how the elements of local arrays lie in the whole array.
 
 Every device's local array has one shape, and its elements lie in the whole array by one pattern: ``axes``, one list of
 digits for each axis (``digits``). The pattern starts at a different element on each device: ``base``.
@@ -38,7 +38,7 @@ class State:
         real: NDArray[np.bool_] | None = None,
         weight: NDArray[np.uint64] | None = None,
     ) -> State:
-        """Contiguous tiles of ``shape`` that start at ``base``; of whole values unless a weight says otherwise."""
+        """Makes contiguous tiles of ``shape`` that start at ``base``; of whole values unless ``weight`` is given."""
         real = np.ones(len(base), bool) if real is None else real
         weight = np.zeros(len(base), np.uint64) if weight is None else weight
         return cls(tuple(merged([Digit(n, i, 1)]) for i, n in enumerate(shape)), base, real, weight)
@@ -46,7 +46,7 @@ class State:
 
 @lru_cache(maxsize=64)
 def fingerprints(count: int) -> NDArray[np.uint64]:
-    """A random number for each of ``count`` summands. Sums of them, modulo 2**64, tell sets of summands apart.
+    """Returns a random number for each summand; sums of them, modulo 2**64, identify sets of summands.
 
     A wrong set passes for a right one with probability 2**-64.
     """

@@ -1,4 +1,4 @@
-"""The account of a plan, for people and for prices: its steps, and the candidates that were not taken."""
+"""The accounts of a plan, for people and for prices: its steps, and the refused candidates."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class StepKind(StrEnum):
 
 
 class Refusal(NamedTuple):
-    """A candidate that was not taken. ``way``: its name, or its steps; ``why``: the reason, for people."""
+    """A refused candidate. ``way``: its name, or its steps; ``why``: the reason, for people."""
 
     way: str
     why: str

@@ -1,4 +1,4 @@
-"""The choice between candidates: the cheapest that keeps to the memory limit, and why the others are refused.
+"""Chooses between candidates: the cheapest that keeps to the memory limit; records why the others are refused.
 
 Problem: candidates differ in bytes received, in the number of collectives, in local copies and in memory. State: the
 ``Terms``: a machine, whose model gives seconds, and a memory limit.
@@ -8,11 +8,11 @@ Problem: candidates differ in bytes received, in the number of collectives, in l
    keeps to that limit in the paper's sense. If all drop out, those near the least peak stay.
 2. Of these, candidates that receive more than ``most_received`` drop out, unless all do. ``search`` passes the bytes of
    the paper's plan, so that no plan receives more than that.
-3. The cheapest of the rest is taken. More than ``FEW`` collectives cost ``MANY`` times their price, as each is one more
+3. The cheapest of the rest wins. More than ``FEW`` collectives cost ``MANY`` times their price, as each is one more
    to schedule and to wait for: they must be cheaper by more than a trifle.
 
 Example, at 10 us a collective and 50 GB/s: an all_gather of 3.75 MB takes 85 us in one step. The same bytes in 4
-permutes take 115 us, times 1.15. They are taken only where the limit excludes the all_gather.
+permutes take 115 us, times 1.15. They are chosen only where the limit excludes the all_gather.
 
 O(candidates * steps) on flat machines.
 """
@@ -36,7 +36,7 @@ NEAR = 1.5  # times the least peak, where no candidate keeps to "max"
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """By what plans are chosen: the prices of ``machine``, within the memory limit ``limit``."""
+    """The criteria by which plans are chosen: the prices of ``machine``, within the memory limit ``limit``."""
 
     machine: Machine
     limit: Limit
@@ -44,7 +44,7 @@ class Terms:
 
     @property
     def most_live(self) -> int | None:
-        """The bytes that may be alive together on a device; None: any number."""
+        """Returns the bytes that may be alive together on a device; None: any number."""
         if self.limit == "max":
             return self.tiles[0] + 2 * self.tiles[1] + max(self.tiles)
         return self.limit
@@ -56,11 +56,11 @@ class Terms:
         return self.most_live is None or built.memory.peak <= self.most_live
 
     def price(self, built: Builder) -> float:
-        """Modelled seconds, times ``MANY`` for a plan of many collectives (case 3)."""
+        """Returns modelled seconds, times ``MANY`` for a plan of many collectives (case 3)."""
         return cost(self.machine, built) * (MANY if _collectives(built) > FEW else 1)
 
     def choose(self, candidates: Sequence[Builder], most_received: int | None = None) -> Builder:
-        """The candidate that is taken; it lists why the others are refused.
+        """Returns the chosen candidate, with the reasons why the others are refused.
 
         ``most_received``: no device should receive more bytes (case 2); None: any number.
         """
@@ -70,22 +70,22 @@ class Terms:
             fitting = [c for c in candidates if c.memory.peak <= (NEAR if self.limit == "max" else 1) * least]
         within = [c for c in fitting if most_received is None or c.received.max(initial=0) <= most_received]
         prices = {id(c): self.price(c) for c in within or fitting}
-        taken = min(within or fitting, key=lambda c: prices[id(c)])
-        refused = [Refusal(label_of(c), _why(c, taken, prices, self)) for c in candidates if c is not taken]
-        taken.refused = list(dict.fromkeys([*taken.refused, *refused]))
-        return taken
+        best = min(within or fitting, key=lambda c: prices[id(c)])
+        refused = [Refusal(label_of(c), _why(c, best, prices, self)) for c in candidates if c is not best]
+        best.refused = list(dict.fromkeys([*best.refused, *refused]))
+        return best
 
 
-def _why(refused: Builder, taken: Builder, prices: dict[int, float], terms: Terms) -> str:
-    """Why ``taken`` is taken instead; ``prices`` has the candidates that came as far as case 3."""
+def _why(refused: Builder, chosen: Builder, prices: dict[int, float], terms: Terms) -> str:
+    """Explains why ``chosen`` wins; ``prices`` has the candidates that reached case 3."""
     if terms.most_live is not None and not terms.fits(refused):
         return over_limit(refused.memory.peak, terms.most_live)
-    more = _more_bytes(refused, taken)
+    more = _more_bytes(refused, chosen)
     if id(refused) not in prices:
         return more or "more bytes than the paper's plan"
-    price, best = (cost(terms.machine, c) for c in (refused, taken))
+    price, best = (cost(terms.machine, c) for c in (refused, chosen))
     if price > best:
-        why = f"dearer: {show_seconds(price)} against {show_seconds(best)}"
+        why = f"slower: {show_seconds(price)} against {show_seconds(best)}"
     else:
         why = "no cheaper" if price == best else f"no cheaper by enough for {_collectives(refused)} collectives"
     return f"{why}, {more}" if more else why
@@ -95,20 +95,20 @@ def _collectives(built: Builder) -> int:
     return sum(step.is_collective for step in built.steps)
 
 
-def _more_bytes(refused: Builder, taken: Builder) -> str:
-    """How many times the bytes of ``taken`` are received; "" where they are no more."""
-    more, least = int(refused.received.max(initial=0)), int(taken.received.max(initial=0))
+def _more_bytes(refused: Builder, chosen: Builder) -> str:
+    """Formats how many times the bytes of ``chosen`` are received; "" where they are no more."""
+    more, least = int(refused.received.max(initial=0)), int(chosen.received.max(initial=0))
     if more <= least:
         return ""
     return f"{more / least:.2f}x the bytes" if least else f"{show_bytes(more)} received against none"
 
 
-def over_limit(taken: int, limit: int) -> str:
-    return f"over the memory limit by {show_bytes(taken - limit)}"
+def over_limit(peak: int, limit: int) -> str:
+    return f"over the memory limit by {show_bytes(peak - limit)}"
 
 
 def label_of(built: Builder) -> str:
-    """What to call a candidate: its name, else its steps."""
+    """Names a candidate: by its label, else by its steps."""
     if built.label:
         return built.label
     runs = [(kind, len(list(run))) for kind, run in groupby(step.kind for step in built.steps)]
@@ -116,7 +116,7 @@ def label_of(built: Builder) -> str:
 
 
 def show_seconds(seconds: float) -> str:
-    """Four figures and a unit."""
+    """Formats a time with four figures and a unit."""
     if seconds >= 1:
         return f"{seconds:.4g} s"
     return f"{1e3 * seconds:.4g} ms" if seconds >= 1e-3 else f"{1e6 * seconds:.4g} us"

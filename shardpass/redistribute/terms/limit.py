@@ -1,4 +1,4 @@
-"""How much memory a plan may take.
+"""Memory limits of plans.
 
 ``"max"``: no tile is greater than the greater of the source's and the target's, as in Rink et al. It is the default,
 and is kept wherever the borders of tiles nest; of the candidates that keep it, ``choice`` prefers those that hold few
@@ -22,7 +22,7 @@ _BYTES = re.compile(r"\s*(?P<number>[0-9]{1,18}(?:\.[0-9]{1,9})?)\s*(?P<unit>[A-
 
 
 def read_limit(given: int | str | None) -> Limit:
-    """A limit from ``"max"``, ``"none"`` or None, or bytes: a number, or text as in ``24MiB``.
+    """Reads a limit: ``"max"``, ``"none"`` or None, or bytes as a number or as text like ``24MiB``.
 
     Raises ShardpassError (SP412).
     """
@@ -42,12 +42,12 @@ def read_limit(given: int | str | None) -> Limit:
 
 
 def show_limit(limit: Limit) -> str:
-    """As ``read_limit`` reads it."""
+    """Formats a limit in the form that ``read_limit`` reads."""
     return "none" if limit is None else str(limit)
 
 
 def show_bytes(count: int) -> str:
-    """Bytes with a unit: exact below 10 KiB, else three figures."""
+    """Formats bytes with a unit: exact below 10 KiB, else three figures."""
     if count < 10240:
         return f"{count} B"
     value, units = float(count), iter(("KiB", "MiB", "GiB", "TiB", "PiB"))

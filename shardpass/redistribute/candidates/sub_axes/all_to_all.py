@@ -2,11 +2,11 @@
 
 The all_to_all cuts the local array along one axis and joins what comes along one axis. There are five forms, by where
 the sub-dimensions stand in the local array; a *leaving* one is local before and split after, a *coming* one the
-reverse. Each moves the same bytes; the one with the least local work is taken (``program.local_work``).
+reverse. Each moves the same bytes; the form with the least local work wins (``program.local_work``).
 
 1. Directly, where the leaving ones are the most major of one dimension and the coming ones become the most major of one
    dimension, in the order of their sub-axes. f32[8, 8] from [{x}, {}] to [{}, {x}], x=4: the tile 2x8 is cut in four
-   2x2 along dimension 1 and joined to 8x2 along dimension 0. One op; always taken for small tiles, where the number
+   2x2 along dimension 1 and joined to 8x2 along dimension 0. One op; always chosen for small tiles, where the number
    of ops decides.
 2. In place: a transpose brings the leaving ones to where the coming ones will stand, which are the most major of one
    dimension. The pieces are joined along it in long runs, and nothing follows.
@@ -15,7 +15,7 @@ reverse. Each moves the same bytes; the one with the least local work is taken (
 4. In front, with the other dimensions as they are: a slice, padding or transpose that goes before is then read without
    divisions. Where none does, form 3 takes no more.
 5. By slices, where the leaving ones are the most major of one dimension, and a profile says that it pays: each block is
-   a slice of its own, so that the blocks are joined along the axis on which they come. XLA's CPU client cuts them in
+   a separate slice, so that the blocks are joined along the axis on which they come. XLA's CPU client cuts them in
    loops without divisions. f32[8, 8] above: four slices 2x2, joined along dimension 0. The tile is cut as it is, where
    the coming ones lead a dimension; or as rows of blocks, after which form 3's second transpose comes.
 """
@@ -38,7 +38,7 @@ MOST_SLICES = 16  # blocks that are cut one by one: more make programs long
 
 
 def swap(problem: SubAxisProblem, before: Assignment, after: Assignment, builder: Builder) -> None:
-    """One all_to_all for all sub-axes that split another sub-dimension after it; each of these is local before."""
+    """Builds one all_to_all for all sub-axes that split another sub-dimension after it, all local before."""
     swapped = sorted((m for m, t in enumerate(after) if t != before[m]), key=lambda m: after[m])
     leaving, coming = tuple(after[m] for m in swapped), tuple(before[m] for m in swapped)
     exchange = _Exchange(
@@ -88,11 +88,11 @@ class _Exchange:
     names: tuple[str, ...]
 
     def along(self, split: int, concat: int) -> list[ops.Op]:
-        """Form 1."""
+        """Builds form 1."""
         return [ops.AllToAll(split, concat, self.groups, self.names)]
 
     def in_place(self, dim: int) -> list[ops.Op]:
-        """Form 2, where the coming sub-dimensions lead the dimension ``dim``."""
+        """Builds form 2, where the coming sub-dimensions lead the dimension ``dim``."""
         layout = isolated(self.problem, self.local, self.leaving)
         first = self.final.index(self.coming[0])
         standing = [*self.final[:first], *self.leaving, *self.final[first + len(self.coming) :]]
@@ -101,11 +101,11 @@ class _Exchange:
         return [*rearranged(self.source, layout, order, self.target), *self.along(dim, dim)]
 
     def by_slices(self, split: int, concat: int) -> list[ops.Op]:
-        """Form 5, of the tile as it is."""
+        """Builds form 5, of the tile unchanged."""
         return [ops.AllToAll(split, concat, self.groups, self.names, by_slices=True)]
 
     def by_rows(self, split: int) -> list[ops.Op]:
-        """Form 5, of rows of blocks: the dimensions before ``split`` are one, and so are the others."""
+        """Builds form 5, of rows of blocks: the dimensions before ``split`` are one, and so are the others."""
         rows, count = math.prod(self.source[:split]), self.groups.shape[1]
         grid = (1, rows, math.prod(self.source[split:]))
         came = (count, rows, grid[2] // count)
@@ -116,7 +116,7 @@ class _Exchange:
         ]
 
     def in_front(self, *, whole: bool) -> list[ops.Op]:
-        """Form 3, or 4 where neighbours are not made one axis (``whole``)."""
+        """Builds form 3, or 4 where neighbours are not merged into one axis (``whole``)."""
         layout = isolated(self.problem, self.local, self.leaving)
         lead = [layout.runs.index((t,)) for t in self.leaving]
         rest = [a for a in range(len(layout.runs)) if a not in lead]

@@ -1,11 +1,11 @@
-"""Both sides of a problem as sub-axes of the mesh that split sub-dimensions of the array.
+"""Restates both sides of a problem as sub-axes of the mesh that split sub-dimensions of the array.
 
 A *sub-axis* is a prime factor of a mesh axis (``problem.sub_axes``), a *sub-dimension* a factor of a dimension of the
-array; the sub-dimensions of a dimension go from major to minor. An *assignment* says for each sub-axis which
-sub-dimension it splits: the device at coordinate c on the sub-axis holds part c of it. A sub-axis that splits none is
-REPLICATED. A sub-dimension that no sub-axis splits is *local*: every device has all of its parts. The local array of a
-device is then the array at the device's part of each split sub-dimension; its shape is, for each dimension, the product
-of the local sub-dimensions. In code ``m`` numbers a sub-axis and ``t`` a sub-dimension.
+array; the sub-dimensions of a dimension go from major to minor. An *assignment* maps each sub-axis to the sub-dimension
+that it splits: the device at coordinate c on the sub-axis holds part c of the sub-dimension. A sub-axis that splits
+none is REPLICATED. A sub-dimension that no sub-axis splits is *local*: every device has all of its parts. The local
+array of a device is then the array at the device's part of each split sub-dimension; its shape is, for each dimension,
+the product of the local sub-dimensions. In code ``m`` numbers a sub-axis and ``t`` a sub-dimension.
 
 The sub-dimensions are the common refinement of both tilings. On each dimension the sizes of the source's sub-axes and
 of the target's, both major to minor, must agree as far as both go: the tilings *nest*. Sizes 2, 3 against 2 nest;
@@ -42,7 +42,7 @@ class SubDim:
 
 @dataclass(frozen=True, eq=False)
 class Splits:
-    """Which sub-axes split each dimension, major to minor, in the source and in the target."""
+    """The sub-axes that split each dimension, major to minor, in the source and in the target."""
 
     sub_axes: SubAxes
     sides: tuple[list[list[int]], list[list[int]]]
@@ -51,7 +51,7 @@ class Splits:
 
     @classmethod
     def of(cls, problem: Problem, rank: int) -> Splits | None:
-        """None where the problem's mesh cannot say one of the shardings."""
+        """Reads both shardings; None where the problem's mesh cannot express one of them."""
         source, target = (_splitting(side.sharding, rank, problem) for side in (problem.source, problem.target))
         before, after = (_unreduced(side.sharding, problem) for side in (problem.source, problem.target))
         if source is None or target is None or before is None or after is None or not set(after) <= set(before):
@@ -59,7 +59,7 @@ class Splits:
         return cls(problem.sub_axes, (source, target), tuple(m for m in before if m not in after), tuple(after))
 
     def sizes(self, dim: int) -> tuple[list[int], list[int]]:
-        """The sizes of the sub-axes that split ``dim``, in the source and in the target."""
+        """Returns the sizes of the sub-axes that split ``dim``, in the source and in the target."""
         source, target = ([self.sub_axes.sizes[m] for m in side[dim]] for side in self.sides)
         return source, target
 
@@ -74,7 +74,7 @@ class SubAxisProblem:
 
     Attributes:
         rank: of the array.
-        sub_dims: numbered by dimension, then major to minor. The last of each dimension is split by nobody.
+        sub_dims: numbered by dimension, then major to minor. The last of each dimension is never split.
         source, target: the assignments.
         summed: sub-axes along which the source has partial sums that are to be added. They split nothing in the source.
         kept: sub-axes along which partial sums stay. They split nothing.
@@ -90,7 +90,10 @@ class SubAxisProblem:
 
     @classmethod
     def of(cls, problem: Problem, shape: tuple[int, ...]) -> SubAxisProblem | None:
-        """``shape`` is the padded shape that both tilings divide. None where tilings clash, or no mesh says both."""
+        """Restates the problem; ``shape``: padded, divided by both tilings.
+
+        None where tilings clash or no mesh fits.
+        """
         splits = Splits.of(problem, len(shape))
         if splits is None or not all(splits.nest(i) for i in range(len(shape))):
             return None
@@ -108,35 +111,35 @@ class SubAxisProblem:
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
-        """Of all sub-dimensions."""
+        """Returns the sizes of all sub-dimensions."""
         return tuple(sub_dim.size for sub_dim in self.sub_dims)
 
     def local(self, assignment: Assignment) -> list[int]:
-        """The local sub-dimensions, by dimension, then major to minor."""
+        """Returns the local sub-dimensions, by dimension, then major to minor."""
         split = set(assignment)
         return [t for t in range(len(self.sub_dims)) if t not in split]
 
     def tile(self, assignment: Assignment) -> tuple[int, ...]:
-        """The shape of the local array."""
+        """Returns the shape of the local array."""
         shape = [1] * self.rank
         for t in self.local(assignment):
             shape[self.sub_dims[t].dim] *= self.sizes[t]
         return tuple(shape)
 
     def key(self, assignment: Assignment) -> IntArray:
-        """What each device holds under ``assignment``, as one number. int64 [devices]."""
+        """Returns the number of each device's tile under ``assignment``. int64 [devices]."""
         splitting = sorted((t, m) for m, t in enumerate(assignment) if t != REPLICATED)
         return self.sub_axes.index((*self.kept, *(m for _, m in splitting)))
 
     def leading_dim(self, assignment: Assignment, chosen: Sequence[int]) -> int | None:
-        """The dimension of which the sub-dimensions ``chosen`` are the most major local ones, in order; or None."""
+        """Returns the dimension whose most major local sub-dimensions are ``chosen``, in order; or None."""
         dim = self.sub_dims[chosen[0]].dim
         local = [t for t in self.local(assignment) if self.sub_dims[t].dim == dim]
         return dim if local[: len(chosen)] == list(chosen) else None
 
 
 def _splitting(sharding: Sharding, rank: int, problem: Problem) -> list[list[int]] | None:
-    """For each dimension the sub-axes that split it; None where the problem's mesh cannot say them."""
+    """Returns the sub-axes that split each dimension; None where the problem's mesh cannot express them."""
     if sharding.mesh is None or not any(sharding.dims):
         return [[] for _ in range(rank)]
     on_mesh = sharding.on(problem.mesh)
@@ -144,7 +147,7 @@ def _splitting(sharding: Sharding, rank: int, problem: Problem) -> list[list[int
 
 
 def _unreduced(sharding: Sharding, problem: Problem) -> list[int] | None:
-    """The sub-axes along which values are partial sums; None where the problem's mesh cannot say them."""
+    """Returns the sub-axes along which values are partial sums; None where the problem's mesh cannot express them."""
     if not sharding.unreduced:
         return []
     on_mesh = sharding.on(problem.mesh)
@@ -153,7 +156,7 @@ def _unreduced(sharding: Sharding, problem: Problem) -> list[int] | None:
 
 
 def _numbers(dims: Sequence[Sequence[AxisRef]], problem: Problem) -> list[list[int]] | None:
-    """The numbers of the sub-axes in each entry of ``dims``; None where an axis cuts across one."""
+    """Returns the numbers of the sub-axes in each entry of ``dims``; None where an axis cuts across a sub-axis."""
     numbers = [[_of_axis(ref, problem) for ref in axes] for axes in dims]
     if any(part is None for axes in numbers for part in axes):
         return None
@@ -161,7 +164,7 @@ def _numbers(dims: Sequence[Sequence[AxisRef]], problem: Problem) -> list[list[i
 
 
 def _of_axis(ref: AxisRef, problem: Problem) -> list[int] | None:
-    """The sub-axes that ``ref`` consists of; None where it cuts across one, or is none of the problem's mesh."""
+    """Returns the sub-axes of ``ref``; None where it cuts across one, or names no axis of the problem's mesh."""
     sizes, start = problem.sub_axes.sizes, 0
     for name, size in problem.mesh.axes:
         stop = start
@@ -175,7 +178,7 @@ def _of_axis(ref: AxisRef, problem: Problem) -> list[int] | None:
 
 
 def _part(ref: AxisRef, axis: range, sizes: tuple[int, ...]) -> list[int] | None:
-    """Those sub-axes of ``axis`` that make up ``ref``, which names a part of it if the mesh is no common one."""
+    """Returns the sub-axes of ``axis`` that form ``ref``; the mesh may name parts of axes."""
     if ref.size is None:
         return list(axis)
     above, part = 1, []

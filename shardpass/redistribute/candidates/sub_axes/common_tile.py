@@ -1,4 +1,4 @@
-"""Where the tilings of a dimension clash: first a tile that both sides cut, and one permute from order to order.
+"""Plans for clashing tilings: a tile that both sides cut, and one permute between the two orders.
 
 Problem: halves and thirds of a dimension have no common refinement as leading parts (``assignments``). But the sixths
 of it are the halves of thirds as well as the thirds of halves: cut so far, the tiles are the same on both sides, and
@@ -48,7 +48,7 @@ Ends = tuple[SubAxisProblem, SubAxisProblem]
 
 
 def through_common_tile(problem: Problem, shape: tuple[int, ...]) -> list[Ends]:
-    """What comes before the permute, and after it, of a few plans; none where sub-axes or elements are too few.
+    """Lists pairs of problems, before and after the permute; none where sub-axes or elements are too few.
 
     The target of the first and the source of the second are the same tiles, numbered alike (``SubAxisProblem.key``).
     ``shape`` is the padded shape that both tilings divide.
@@ -63,13 +63,13 @@ def through_common_tile(problem: Problem, shape: tuple[int, ...]) -> list[Ends]:
     whole = clashing if len(clashing) > 1 else ()
     ways = [(False, None), (True, None), *((True, dim) for dim in whole)]
     ends = [_through(splits, (refined[0], refined[1]), exchanged, dim) for exchanged, dim in ways]
-    return list({found[0].target: found for found in ends if found is not None}.values())
+    return list({pair[0].target: pair for pair in ends if pair is not None}.values())
 
 
 def _through(
     splits: Splits, refined: tuple[tuple[SubDim, ...], tuple[SubDim, ...]], exchanged: bool, whole: int | None
 ) -> Ends | None:
-    """The plan that begins with an exchange, or not (case 3), by a tile in which dimension ``whole`` is (case 4)."""
+    """Plans with or without an exchange first (case 3), and with dimension ``whole`` whole in the tile (case 4)."""
     source, target = _placed(splits, refined[0], 0), _placed(splits, refined[1], 1)
     free = [m for m in range(len(source)) if m not in splits.kept]
     cut = _of_clashing(splits, refined[0])
@@ -81,18 +81,18 @@ def _through(
     filled = _filled(gone, both, refined[0], spare, target, splits)
     if filled is None or any(t in left for t in filled):
         return None
-    held = _sliced(filled, target, cut, refined[0], free, splits)
-    split = [t for t in held if t != REPLICATED]
+    sliced = _sliced(filled, target, cut, refined[0], free, splits)
+    split = [t for t in sliced if t != REPLICATED]
     kept = tuple(t if t in split else REPLICATED for t in target)
     wanted = _filled(kept, split, refined[1], [m for m in free if kept[m] == REPLICATED], target, splits)
     if wanted is None:
         return None
-    first = SubAxisProblem(len(splits.sides[0]), refined[0], splits.sub_axes, source, held, (), splits.kept)
+    first = SubAxisProblem(len(splits.sides[0]), refined[0], splits.sub_axes, source, sliced, (), splits.kept)
     return first, replace(first, sub_dims=refined[1], source=wanted, target=target)
 
 
 def _refined(splits: Splits, shape: tuple[int, ...], side: int) -> tuple[SubDim, ...] | None:
-    """All sub-dimensions, of a clashing dimension by the sizes of ``side`` first; None where elements are too few."""
+    """Lists all sub-dimensions, in clashing dimensions ``side``'s sizes first; None if elements are too few."""
     out = []
     for i, n in enumerate(shape):
         sizes = splits.sizes(i)
@@ -107,7 +107,7 @@ def _refined(splits: Splits, shape: tuple[int, ...], side: int) -> tuple[SubDim,
 
 
 def _placed(splits: Splits, sub_dims: Sequence[SubDim], side: int) -> Assignment:
-    """The assignment of one side."""
+    """Returns the assignment of one side."""
     out = [REPLICATED] * len(splits.sub_axes.parts)
     for i, splitting in enumerate(splits.sides[side]):
         first = next(t for t, sub_dim in enumerate(sub_dims) if sub_dim.dim == i)
@@ -117,7 +117,7 @@ def _placed(splits: Splits, sub_dims: Sequence[SubDim], side: int) -> Assignment
 
 
 def _of_clashing(splits: Splits, sub_dims: Sequence[SubDim]) -> list[int]:
-    """The sub-dimensions of clashing dimensions, without the last of each, which nobody splits."""
+    """Lists the sub-dimensions of clashing dimensions, without the last, unsplit one of each."""
     last = {sub_dim.dim: t for t, sub_dim in enumerate(sub_dims)}
     return [t for t, sub_dim in enumerate(sub_dims) if not splits.nest(sub_dim.dim) and t != last[sub_dim.dim]]
 
@@ -125,9 +125,9 @@ def _of_clashing(splits: Splits, sub_dims: Sequence[SubDim]) -> list[int]:
 def _gone(
     source: Assignment, target: Assignment, clashing: Sequence[int], left: Sequence[int], free: Sequence[int]
 ) -> Assignment:
-    """Case 3: each of ``free`` that splits something goes where the target wants it, unless one of both clashes.
+    """Moves each of ``free`` that splits something to its target place, unless one of both places clashes (case 3).
 
-    It may leave what all have to leave (``left``).
+    A sub-axis may leave the sub-dimensions that all have to leave (``left``).
     """
     stays = [t for t in clashing if t not in left]
     at_once = [m for m in free if source[m] not in (REPLICATED, *stays)]
@@ -143,7 +143,7 @@ def _filled(
     target: Assignment,
     splits: Splits,
 ) -> Assignment | None:
-    """``assignment`` with one of ``spare`` on each of ``split`` that is whole, those first that split nothing.
+    """Puts one of ``spare`` on each unsplit sub-dimension of ``split``; those that split nothing come first.
 
     Of these, those first that split something in ``target``.
     """
@@ -168,7 +168,7 @@ def _sliced(
     free: Sequence[int],
     splits: Splits,
 ) -> Assignment:
-    """Case 2: no sub-dimension of a clashing dimension is whole any more."""
+    """Slices until no sub-dimension of a clashing dimension is whole (case 2)."""
     out = list(assignment)
     places = [t for t in target if t != REPLICATED and t not in clashing]
     for m in free:

@@ -1,4 +1,4 @@
-"""Where the tilings of a dimension clash (halves against thirds): by way of an assignment that leaves it whole.
+"""Plans for clashing tilings (halves against thirds) through an assignment that leaves the dimension whole.
 
 Problem: from some place on, the sub-axes that split a dimension have other sizes in the source than in the target. No
 refinement of the dimension has both as leading parts, so no one list of sub-dimensions serves both sides. But a
@@ -49,7 +49,7 @@ Halves = tuple[SubAxisProblem, SubAxisProblem]
 
 
 def detours(problem: Problem, shape: tuple[int, ...]) -> list[Halves]:
-    """At most three detours; ``shape`` is the padded shape that both tilings divide.
+    """Builds at most three detours; ``shape`` is the padded shape that both tilings divide.
 
     The first parks only what must, and its second half may need a permute; the second parks all that moves, and needs
     none; the third moves only what must.
@@ -68,7 +68,7 @@ def detours(problem: Problem, shape: tuple[int, ...]) -> list[Halves]:
 
 
 def with_room_to_park(problem: Problem, shape: tuple[int, ...]) -> tuple[int, ...] | None:
-    """``shape`` padded, on its greatest dimension that neither side splits, so that all sub-axes can park there."""
+    """Returns ``shape``, padded on its greatest dimension that no side splits, so that all sub-axes can park there."""
     counts = zip(problem.source.tiling.counts, problem.target.tiling.counts, strict=True)
     whole = [i for i, pair in enumerate(counts) if pair == (1, 1)]
     if not whole:
@@ -81,7 +81,7 @@ def with_room_to_park(problem: Problem, shape: tuple[int, ...]) -> tuple[int, ..
 
 @dataclass
 class _Middle:
-    """Says where each sub-axis is between the halves; ``parks`` grows as room is asked for."""
+    """The place of each sub-axis between the halves; ``parks`` grows as sub-axes park."""
 
     splits: Splits
     shape: tuple[int, ...]
@@ -100,7 +100,7 @@ class _Middle:
         return out
 
     def _common(self, dim: int) -> int:
-        """How many sub-dimensions of ``dim`` are the same in both halves: all, unless it clashes."""
+        """Counts the sub-dimensions of ``dim`` that are the same in both halves: all, unless the dimension clashes."""
         source, target = self.splits.sizes(dim)
         if self.splits.nest(dim):
             return max(len(source), len(target))
@@ -110,7 +110,7 @@ class _Middle:
         return place != NOWHERE and place[1] >= self._common(place[0])
 
     def between(self, moves: Moves) -> list[Place] | None:
-        """Where each sub-axis is once the clashing dimensions are whole; None for lack of room.
+        """Returns the place of each sub-axis once the clashing dimensions are whole; None for lack of room.
 
         A sub-axis that is replicated in the source is sliced now, for the smaller tile.
         """
@@ -129,7 +129,7 @@ class _Middle:
         return out
 
     def _park(self, size: int) -> Place | None:
-        """Room for a sub-axis of ``size``: on a dimension that nobody splits, if there is one."""
+        """Finds room for a sub-axis of ``size`` on a dimension that no side splits; None without room."""
         source, target = self.splits.sides
         dims = [i for i in range(len(self.shape)) if self.splits.nest(i) and self._rest(i) % size == 0]
         if not dims:
@@ -139,11 +139,11 @@ class _Middle:
         return best, self._common(best) + len(self.parks[best]) - 1
 
     def _rest(self, dim: int) -> int:
-        """The size of the last sub-dimension of ``dim``, from which more can be cut."""
+        """Returns the size of the last sub-dimension of ``dim``, from which more can be cut."""
         return self.shape[dim] // math.prod([*max(self.splits.sizes(dim), key=len), *self.parks[dim]])
 
     def half(self, side: int, before: Sequence[Place], after: Sequence[Place]) -> SubAxisProblem:
-        """The problem from ``before`` to ``after``; clashing dimensions are refined as the source (0) or target (1)."""
+        """Returns the problem from ``before`` to ``after``; clashing dimensions are refined for ``side``."""
         sub_dims: list[SubDim] = []
         first = []
         for i, n in enumerate(self.shape):

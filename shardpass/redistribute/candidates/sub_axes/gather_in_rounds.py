@@ -1,8 +1,8 @@
-"""Gathers that hold little beside their result: for memory limits in bytes that no cheaper candidate keeps.
+"""Gathers in rounds that need little memory beside their result: for memory limits that no cheaper candidate keeps.
 
-An all_gather along another dimension than the leading one is gathered in front and transposed, so its result is held
-twice (``program.memory``). In rounds each tile is put in its place as it comes: the result is held once, and two tiles
-beside it. The price is one permute for each member of a group.
+An all_gather along another dimension than the leading one is gathered in front and transposed, so its result is in
+memory twice (``program.memory``). In rounds each tile is put in its place as it arrives: the result is in memory once,
+with two tiles beside it. The price is one permute for each member of a group.
 
 The gather is split into one for each dimension that grows, as tiles of one round must go to one place along one
 dimension. They run in order of growth, the dimension with the smallest groups first: a round holds two of the tiles
@@ -10,7 +10,7 @@ that it gathers, and so the memory beside the result is two tiles of the last ga
 gather has the largest groups. A gather along the leading dimension stays one all_gather.
 
 Example: f32[24, 24] from [{}, {a}] to replicated, a=4, tiles of 24x6. An all_gather holds the result twice, 1,152
-elements; 4 rounds hold it once and two tiles, 864. Under a limit of 3,456 bytes the rounds are taken.
+elements; 4 rounds hold it once and two tiles, 864. Under a limit of 3,456 bytes the rounds are chosen.
 
 O(devices) for each round.
 """
@@ -34,7 +34,7 @@ MOST_GATHER_ROUNDS = 32  # of one gather
 
 
 def strategies_gathering_in_rounds(problem: SubAxisProblem) -> list[Strategy]:
-    """The strategies of ``strategies`` with one gather for each dimension, in rounds where that holds less."""
+    """Returns the strategies with one gather for each dimension, in rounds where that needs less memory."""
     last = find_route(problem).last
     by_dim: dict[int, list[int]] = {}
     for m, t in enumerate(last):
@@ -52,7 +52,7 @@ def strategies_gathering_in_rounds(problem: SubAxisProblem) -> list[Strategy]:
 
 
 def _gather(stage: SubAxisProblem, gathered: list[int]) -> Strategy:
-    """Over the sub-axes ``gathered``, which split one dimension."""
+    """Gathers over the sub-axes ``gathered``, which split one dimension."""
     gathered = sorted(gathered, key=lambda m: stage.source[m])
     dim = stage.leading_dim(stage.target, [stage.source[m] for m in gathered])
     in_front = dim is not None and math.prod(stage.tile(stage.target)[:dim]) == 1
@@ -62,7 +62,7 @@ def _gather(stage: SubAxisProblem, gathered: list[int]) -> Strategy:
 
 
 def _in_rounds(stage: SubAxisProblem, gathered: list[int], dim: int, builder: Builder) -> None:
-    """In round r every device is sent the tile of the member r places after it, and puts it in its place on ``dim``."""
+    """Gathers in rounds: in round r devices put the tile of the member r places further in its place on ``dim``."""
     groups, place = stage.sub_axes.groups(gathered), stage.sub_axes.index(gathered)
     size, chunk = groups.shape[1], builder.tile
     source_of = groups[group_of(groups), (place + np.arange(size)[:, None]) % size]

@@ -35,11 +35,14 @@ class LocalLayout:
         return tuple(math.prod(self.sizes[t] for t in run) for run in self.runs)
 
     def window(self, fixed: Sequence[int]) -> tuple[int, ...]:
-        """The shape at one part of each of the sub-dimensions ``fixed``."""
+        """Returns the shape at one part of each of the sub-dimensions ``fixed``."""
         return tuple(math.prod(self.sizes[t] for t in run if t not in fixed) for run in self.runs)
 
     def starts(self, parts: Mapping[int, IntArray]) -> IntArray:
-        """Where the window begins at part ``parts[t]`` of each sub-dimension t; each int64 [..]. Result [.., axes]."""
+        """Returns where the window begins at part ``parts[t]`` of each sub-dimension t; each int64 [..].
+
+        Result [.., axes].
+        """
         some = next(iter(parts.values()))
         out = np.zeros((*some.shape, len(self.runs)), np.int64)
         for a, run in enumerate(self.runs):
@@ -52,13 +55,13 @@ class LocalLayout:
 
 
 def by_dimension(problem: SubAxisProblem, local: Sequence[int]) -> LocalLayout:
-    """The sub-dimensions ``local``, an axis for each dimension that has any."""
+    """Lays out the sub-dimensions ``local`` with an axis for each dimension that has any."""
     runs = groupby(local, lambda t: problem.sub_dims[t].dim)
     return LocalLayout(tuple(tuple(run) for _, run in runs), problem.sizes)
 
 
 def isolated(problem: SubAxisProblem, local: Sequence[int], chosen: Sequence[int]) -> LocalLayout:
-    """The sub-dimensions ``local`` in order, each of ``chosen`` on an axis of its own, the others in longest runs."""
+    """Lays out ``local`` in order, each of ``chosen`` on a separate axis, the others in longest runs."""
     out: list[tuple[int, ...]] = []
     for run in by_dimension(problem, local).runs:
         for t in run:
@@ -70,7 +73,7 @@ def isolated(problem: SubAxisProblem, local: Sequence[int], chosen: Sequence[int
 
 
 def windowable(problem: SubAxisProblem, local: Sequence[int], fixed: Sequence[int]) -> LocalLayout:
-    """As few axes as let a window fix ``fixed``: a dimension stays whole where they are its most major ones."""
+    """Lays out as few axes as let a window fix ``fixed``; dimensions that these lead stay whole."""
     out: list[tuple[int, ...]] = []
     for run in by_dimension(problem, local).runs:
         count = sum(t in fixed for t in run)
@@ -84,7 +87,7 @@ def windowable(problem: SubAxisProblem, local: Sequence[int], fixed: Sequence[in
 def rearranged(
     before: tuple[int, ...], layout: LocalLayout, order: Sequence[int], after: tuple[int, ...], *, whole: bool = True
 ) -> list[Op]:
-    """Ops that see an array of shape ``before`` as ``layout``, transpose its axes to ``order``, and end with ``after``.
+    """Builds ops that view an array of shape ``before`` as ``layout``, transpose by ``order``, reshape to ``after``.
 
     Axes of size 1 take no part; an op that changes nothing is left out. With ``whole``, neighbours that stay neighbours
     are one axis.
@@ -111,7 +114,7 @@ def rearranged(
 def restored(
     problem: SubAxisProblem, local: Sequence[int], coming: Sequence[int], shape: tuple[int, ...], tile: tuple[int, ...]
 ) -> list[Op]:
-    """Ops from an array of ``shape``, with ``coming`` in front of the rest of ``local``, to ``tile``."""
+    """Builds ops from an array of ``shape``, with ``coming`` in front of the rest of ``local``, to ``tile``."""
     out = isolated(problem, local, coming)
     stands = [*((t,) for t in coming), *(run for run in out.runs if run[0] not in coming)]
     return rearranged(shape, LocalLayout(tuple(stands), problem.sizes), [stands.index(run) for run in out.runs], tile)

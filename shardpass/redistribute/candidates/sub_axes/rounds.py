@@ -28,7 +28,7 @@ MOST_CHUNK_ROUNDS = 8  # beyond this their latencies weigh more than the bytes t
 
 
 def swap_in_rounds(problem: SubAxisProblem, route: Route, builder: Builder) -> None:
-    """The swap and the permute of ``route``, as one round for each member of a group of the swap."""
+    """Builds the swap and the permute of ``route`` as one round for each member of a swap's group."""
     groups = problem.sub_axes.groups(route.swapped)
     size = groups.shape[1]
     leaving = [route.middle[m] for m in route.swapped]
@@ -45,7 +45,7 @@ def swap_in_rounds(problem: SubAxisProblem, route: Route, builder: Builder) -> N
 
 
 def swap_in_two(problem: SubAxisProblem, route: Route, builder: Builder) -> None:
-    """An all_to_all over all sub-axes but the greatest, which takes the permute along in rounds."""
+    """Builds an all_to_all over all sub-axes but the greatest, and rounds for that one and the permute."""
     late = max(route.swapped, key=lambda m: problem.sub_axes.sizes[m])
     first = tuple(t if m in route.swapped and m != late else route.first[m] for m, t in enumerate(route.middle))
     swap(problem, route.first, first, builder)
@@ -63,7 +63,7 @@ def _append_rounds(
     program: list[ops.Op],
     builder: Builder,
 ) -> None:
-    """``program``, then rounds that bring the sub-dimensions ``coming``; the result is the tile of ``assignment``."""
+    """Appends ``program``, and rounds that bring the sub-dimensions ``coming``; the result is ``assignment``'s tile."""
     size, tile = len(source_of), problem.tile(assignment)
     names = problem.sub_axes.along(moving_pairs(source_of))
     dim = problem.leading_dim(assignment, coming)
@@ -80,7 +80,7 @@ def _append_rounds(
 
 
 def _parts(numbers: IntArray, sub_dims: list[int], problem: SubAxisProblem) -> dict[int, IntArray]:
-    """``numbers`` as a part of each of ``sub_dims``, major to minor."""
+    """Splits ``numbers`` into a part of each of ``sub_dims``, major to minor."""
     out = {}
     for t in reversed(sub_dims):
         out[t] = numbers % problem.sizes[t]

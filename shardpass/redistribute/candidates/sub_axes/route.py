@@ -1,4 +1,4 @@
-"""Which way a problem in assignments goes: slice, then one swap, then a permute, then gather.
+"""Routes a problem in assignments: slice, then one swap, then a permute, then gather.
 
 Problem: bring the assignment ``source`` to ``target`` with few collectives, so that every device keeps all that its
 source and target tile share. Rink et al. (section 7) search over tile shapes and assign axes afterwards; here the axes
@@ -51,9 +51,9 @@ class Route:
 
     @property
     def hops(self) -> tuple[Assignment, ...]:
-        """The assignments from ``first`` to ``last`` where each sub-axis waits until what it wants is local (case 6).
+        """Returns the assignments from ``first`` to ``last`` if each sub-axis waits until its target is local (case 6).
 
-        Empty where some sub-dimension never is, because of a cycle.
+        Empty where a cycle keeps some sub-dimension from ever being local.
         """
         reached, now = [], self.first
         while now != self.last:
@@ -66,19 +66,19 @@ class Route:
 
 
 def find_route(problem: SubAxisProblem) -> Route:
-    """The route that keeps all that can be kept, by cases 1 to 4."""
+    """Finds the route by cases 1 to 4."""
     return _completed(*_sliced_and_gathered(problem))
 
 
 def find_routes(problem: SubAxisProblem) -> list[Route]:
-    """That route, and where case 5 applies, the one by it."""
+    """Finds that route, and where case 5 applies, also the route by case 5."""
     first, last = _sliced_and_gathered(problem)
     closed = _closed_into_cycles(problem, first, last)
     return [_completed(first, last), *([_completed(*closed)] if closed else [])]
 
 
 def _sliced_and_gathered(problem: SubAxisProblem) -> tuple[Assignment, Assignment]:
-    """The assignments after the slices and before the gathers (cases 1 and 2)."""
+    """Returns the assignments after the slices and before the gathers (cases 1 and 2)."""
     first, last = list(problem.source), list(problem.target)
     for m in range(len(first)):
         if problem.source[m] == REPLICATED and problem.target[m] != REPLICATED:
@@ -91,7 +91,7 @@ def _sliced_and_gathered(problem: SubAxisProblem) -> tuple[Assignment, Assignmen
 def _closed_into_cycles(
     problem: SubAxisProblem, before: Assignment, after: Assignment
 ) -> tuple[Assignment, Assignment] | None:
-    """Each path that is open at both ends closed into a cycle with a path that needs a swap (case 5), if any can be."""
+    """Closes paths that are open at both ends into cycles with paths that need a swap (case 5), if any."""
     first, last = list(before), list(after)
     open_starts = [
         m for m, t in enumerate(problem.target) if t != REPLICATED and problem.source[m] == first[m] == REPLICATED
@@ -109,7 +109,7 @@ def _closed_into_cycles(
 
 
 def _open_end(problem: SubAxisProblem, start: int) -> int:
-    """The last sub-axis of the path that starts with the sub-axis ``start``: it ends replicated."""
+    """Returns the last sub-axis of the path that starts with the sub-axis ``start``: it ends replicated."""
     m = start
     while problem.target[m] != REPLICATED:
         m = problem.source.index(problem.target[m])
@@ -117,7 +117,7 @@ def _open_end(problem: SubAxisProblem, start: int) -> int:
 
 
 def _completed(first: Assignment, last: Assignment) -> Route:
-    """The route between assignments whose paths are open at no end (case 3)."""
+    """Returns the route between assignments whose paths are open at no end (case 3)."""
     middle = list(first)
     swapped = []
     for m, left in enumerate(first):
@@ -129,7 +129,7 @@ def _completed(first: Assignment, last: Assignment) -> Route:
 
 
 def _path_end(sub_dim: int, before: Assignment, after: Assignment) -> int:
-    """The last sub-dimension of the path through ``sub_dim``: the first one that nobody splits in ``before``.
+    """Returns the last sub-dimension of the path through ``sub_dim``: the first one unsplit in ``before``.
 
     REPLICATED where the path is open at its end.
     """

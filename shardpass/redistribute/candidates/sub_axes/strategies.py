@@ -1,4 +1,4 @@
-"""The strategies of ``planner="best"``: ways to build the steps of a route, of which the cheapest is taken.
+"""The strategies of ``planner="best"``: alternatives for the steps of a route, of which the cheapest wins.
 
 ``route`` says which sub-axes to slice, swap, permute and gather. The steps of one kind are one op each, with local
 transposes that put sub-dimensions where the op wants them. For the swap and the permute after it there are up to four
@@ -12,7 +12,7 @@ strategies:
 
 Example: x:A, y:B to x:B, y:C, all of size 2, w bytes a tile. By 1 a device receives w/2 and then w; by 2, in two
 rounds, w/2 each; by 4 also w/2 twice. Each of these is combined with each way to gather (``gathers``). The paper's plan
-competes in ``search``: a plan with more modelled bytes than it is not taken.
+competes in ``search``: plans with more modelled bytes than that are dropped.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ Part = Callable[[SubAxisProblem, Route, Builder], None]
 
 
 def strategies(problem: SubAxisProblem) -> list[Strategy]:
-    """Each appends the plan to a builder whose tile is the (padded) source tile."""
+    """Lists functions that append a plan to a builder whose tile is the (padded) source tile."""
     return [strategy for route in find_routes(problem) for strategy in _strategies_of(problem, route)]
 
 
 def detour_strategies(halves: tuple[SubAxisProblem, SubAxisProblem]) -> list[Strategy]:
-    """The first strategy of the first half, and then each of the second half."""
+    """Combines the first strategy of the first half with each of the second half."""
     first, *_ = strategies(halves[0])
     return [in_sequence(first, second) for second in strategies(halves[1])]
 
 
 def common_tile_strategies(ends: tuple[SubAxisProblem, SubAxisProblem]) -> list[Strategy]:
-    """The first strategy of the first problem, the permute between them, and each strategy of the second problem."""
+    """Combines the first strategy of the first problem, the permute, and each strategy of the second problem."""
     before, after = ends
     first, *_ = strategies(before)
     source_of = least_permutation(before.key(before.target), after.key(after.source))
@@ -78,7 +78,7 @@ def _build(problem: SubAxisProblem, route: Route, move: Part, end: Part, builder
 
 
 def _slice(problem: SubAxisProblem, before: Assignment, after: Assignment, builder: Builder) -> None:
-    """One dynamic_slice for all sub-axes that are replicated before and split something after."""
+    """Builds one dynamic_slice for all sub-axes that are replicated before and split something after."""
     sliced = {after[m]: m for m in range(len(after)) if before[m] == REPLICATED and after[m] != REPLICATED}
     if not sliced:
         return

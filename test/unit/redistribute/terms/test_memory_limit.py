@@ -70,7 +70,7 @@ def test_of_a_great_array_no_limit_gathers_less():
     """Where bytes outweigh the latency the same problem is not gathered, though it might be."""
     lean, free = (plan_redistribution((2400, 2400), "f32", *CROSSED, memory_limit=m) for m in ("max", None))
     assert kinds(lean) == kinds(free)
-    assert dict(free.refused)["gather"].startswith("dearer: at least ")
+    assert dict(free.refused)["gather"].startswith("slower: at least ")
     assert [why for way, why in lean.refused if way == "gather"] == [
         f"over the memory limit by {show_bytes(4 * (2400 * 2400 - 2400 * 200))}"
     ]
@@ -133,7 +133,7 @@ def test_the_certificate_names_every_way_once():
     plan = plan_redistribution((24, 24), "f32", *CROSSED)
     assert len(set(plan.refused)) == len(plan.refused)
     assert {"gather", "exchange"} <= {refusal.way for refusal in plan.refused}
-    reasons = ("dearer: ", "no cheaper", "over the memory limit by ", "not tried: ")
+    reasons = ("slower: ", "no cheaper", "over the memory limit by ", "not tried: ")
     assert all(why.startswith(reasons) or why.endswith("x the bytes") for _, why in plan.refused)
     assert (plan.profile, plan.memory_limit) == ("default", "max")
 
@@ -142,7 +142,7 @@ def test_a_refusal_gives_both_prices_and_the_ratio_of_bytes():
     """As the refused planner's own plan says them."""
     sides = "{mesh['a'=2,'b'=3], [{'a'}, {'b'}]}", "{mesh['a'=2,'b'=3], [{'b'}, {'a'}]}"
     rink, best = (plan_redistribution((3072, 3072), "f32", *sides, planner=p) for p in ("rink", "best"))
-    prices = f"dearer: {1e6 * rink.seconds:.4g} us against {1e6 * best.seconds:.4g} us"
+    prices = f"slower: {1e6 * rink.seconds:.4g} us against {1e6 * best.seconds:.4g} us"
     ratio = rink.bytes_received / best.bytes_received
     assert ratio > 1
     assert ("rink", f"{prices}, {ratio:.2f}x the bytes") in best.refused
