@@ -28,7 +28,7 @@ from shardpass.sharding.notes import Kind
 
 
 def slices(sharding: Sharding, shape: Sequence[int], device: int) -> tuple[slice, ...]:
-    """The part of an array of ``shape`` that ``device`` holds, without padding (so it may be empty).
+    """Returns the part of an array of ``shape`` on ``device``, without padding (so it may be empty).
 
     Raises:
         ShardingError: a rank or a device that the sharding has not, or a sharding without tiles.
@@ -43,10 +43,10 @@ def slices(sharding: Sharding, shape: Sequence[int], device: int) -> tuple[slice
 
 
 def from_tiles(index: Ints, counts: Sequence[int]) -> Sharding:
-    """The sharding in which device d holds the tile ``index[d]`` of a grid of ``counts``. int64 [devices, rank].
+    """Returns the sharding in which device d holds tile ``index[d]`` of a grid of ``counts``. int64 [devices, rank].
 
     Raises:
-        ShardingError: a tile that nobody holds, or tiles held by different numbers of devices.
+        ShardingError: a tile without a device, or tiles with different numbers of devices.
     """
     n, counts = len(index), tuple(counts)
     tiles = np.ravel_multi_index(tuple(index.T), counts) if counts else np.zeros(n, dtype=np.int64)
@@ -65,7 +65,7 @@ def from_tiles(index: Ints, counts: Sequence[int]) -> Sharding:
 
 
 def refines(finer: Sharding, coarser: Sharding) -> bool:
-    """Whether ``finer`` is a further split of ``coarser``: the coarse tile of each device cut again, or not.
+    """Whether ``finer`` splits further than ``coarser``: each device's fine tile lies in its coarse tile.
 
     Raises:
         ShardingError: shardings of different numbers of dimensions or devices.
@@ -84,10 +84,10 @@ def refines(finer: Sharding, coarser: Sharding) -> bool:
 
 
 def compose(first: Sharding, second: Sharding) -> Sharding:
-    """The sharding of an array that combines two, each of which is broadcast where the other is split.
+    """Returns the sharding of an array that combines two operands, each broadcast where the other is split.
 
     A dimension split by both must be split alike. Copies are intersected: a device holds tile (i, j) of the result if
-    it holds i of the one and j of the other.
+    it holds tile i of the first and tile j of the second operand.
 
     Raises:
         ShardingError: two different splits of a dimension, a tile that no device could hold, or unequal groups.
@@ -103,12 +103,12 @@ def compose(first: Sharding, second: Sharding) -> Sharding:
     for k, (a, b) in enumerate(zip(few, many, strict=True)):
         if a > 1 and b > 1 and not (a == b and np.array_equal(one[:, k], two[:, k])):
             raise table.COMPOSE.error(dimension=k, first=str(first), second=str(second))
-    index = np.maximum(one, two)  # the one that is not split is 0
+    index = np.maximum(one, two)  # the unsplit index is 0
     return _said_with(from_tiles(index, [max(pair) for pair in zip(few, many, strict=True)]), first, second)
 
 
 def transpose(sharding: Sharding, perm: Sequence[int]) -> Sharding:
-    """The sharding of the transposed array: dimension k of the result is ``perm[k]`` of the operand.
+    """Returns the sharding of the transposed array: dimension k of the result is ``perm[k]`` of the operand.
 
     Raises:
         ShardingError: ``perm`` is no permutation of the sharding's dimensions.
@@ -121,7 +121,7 @@ def transpose(sharding: Sharding, perm: Sequence[int]) -> Sharding:
 
 
 def reshape(sharding: Sharding, shape: Sequence[int], new_shape: Sequence[int]) -> Sharding | None:
-    """The sharding of a row-major reshape under which each device holds the same elements; None where none is.
+    """Returns the sharding of a row-major reshape that keeps the elements of each device; None if impossible.
 
     Raises:
         ShardingError: shapes of different sizes, or a sharding of another rank.
@@ -134,16 +134,16 @@ def reshape(sharding: Sharding, shape: Sequence[int], new_shape: Sequence[int]) 
         return sharding
     if 0 in shape or any(size % count for size, count in zip(shape, counts, strict=True)):
         return None  # padding would stand in other places afterwards
-    found = _reshaped(sharding, sharding.mesh, shape, new_shape)
-    if found is None and not (sharding.unreduced or sharding.manual or sharding.maximal_axes):
+    result = _reshaped(sharding, sharding.mesh, shape, new_shape)
+    if result is None and not (sharding.unreduced or sharding.manual or sharding.maximal_axes):
         listed = _one_axis_a_dimension(sharding, shape)  # the mesh's own digits may be cut where the new tiles are not
         assert listed.mesh is not None
-        found = _reshaped(listed, listed.mesh, shape, new_shape)
-    return found
+        result = _reshaped(listed, listed.mesh, shape, new_shape)
+    return result
 
 
 def _one_axis_a_dimension(sharding: Sharding, shape: tuple[int, ...]) -> Sharding:
-    """The same tiles on a mesh of its own: an axis for each dimension, and one for the copies."""
+    """Returns the same tiles on a separate mesh: an axis for each dimension, and one for the copies."""
     devices = sharding.tile_devices()
     axes = tuple((f"axis_{k}", size) for k, size in enumerate(devices.shape))
     mesh = Mesh(axes, devices.reshape(-1))
@@ -151,7 +151,7 @@ def _one_axis_a_dimension(sharding: Sharding, shape: tuple[int, ...]) -> Shardin
 
 
 def _reshaped(sharding: Sharding, mesh: Mesh, shape: tuple[int, ...], new_shape: tuple[int, ...]) -> Sharding | None:
-    """As ``reshape``, as far as the digits of ``mesh`` can say it."""
+    """Reshapes as ``reshape``, as far as the digits of ``mesh`` allow."""
     pending = _flat_digits(mesh, sharding.dims, shape)
     parts = []
     for k, size in enumerate(new_shape):
@@ -160,9 +160,9 @@ def _reshaped(sharding: Sharding, mesh: Mesh, shape: tuple[int, ...], new_shape:
     if pending:
         return None
     dims = [refs(mesh, part) for part in parts]
-    said = [axes for axes in dims if axes is not None]
-    if len(said) == len(dims):
-        return _with_dims(sharding, tuple(said))
+    splits = [axes for axes in dims if axes is not None]
+    if len(splits) == len(dims):
+        return _with_dims(sharding, tuple(splits))
     if sharding.unreduced or sharding.manual or sharding.maximal_axes:
         return None  # its axes would have to be cut anew
     index = np.stack([dg.values(part, mesh.size)[mesh.position] for part in parts], axis=1)
@@ -190,7 +190,7 @@ def _flat_digits(mesh: Mesh, dims: tuple[Axes, ...], shape: tuple[int, ...]) -> 
 
 
 def _leading(pending: _Pending, top: int, low: int) -> list[Digit]:
-    """Takes the digits that cut the numbers ``low`` to ``top`` from their major end on, as digits of the mesh."""
+    """Removes the major digits that cut the numbers ``low`` to ``top``, and returns them as digits of the mesh."""
     out: list[Digit] = []
     while top > low and top in pending:
         stride, size, of_mesh = pending.pop(top)
@@ -225,6 +225,6 @@ def _same_devices(first: Sharding, second: Sharding) -> None:
 
 
 def _said_with(sharding: Sharding, *like: Sharding) -> Sharding:
-    """``sharding`` with the axes of ``like``, where it can be said with them."""
+    """Restates ``sharding`` with the axes of ``like``, where these can express it."""
     mesh = common_mesh(like)
     return (sharding.on(mesh) if mesh is not None else None) or sharding

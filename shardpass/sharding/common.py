@@ -1,7 +1,7 @@
-"""The coarsest mesh on which many shardings can be said with whole axes.
+"""Finds the coarsest mesh whose whole axes express many shardings.
 
-Problem: the shardings of a program are written over different meshes; the program needs one. A sharding can be said
-with whole axes of a mesh if each of its axes is a run of axes there.
+Problem: the shardings of a program are written over different meshes; the program needs one mesh. Whole axes of a mesh
+express a sharding if each of the sharding's axes is a run of axes there.
 
 State: in one device order, each sharding cuts the devices at strides (the ends of its digits, see ``digits``).
 
@@ -14,7 +14,7 @@ Cases:
 3. A sharding has no strides in this order (its devices stand in an order of its own): the next order is tried. The
    orders are that of the preferred mesh, then 0..n-1, then those of the shardings' meshes.
 
-Cost: O(shardings x axes) on plain meshes, O(shardings x n log n) with a device order of one's own.
+Cost: O(shardings x axes) on plain meshes, O(shardings x n log n) with any other device order.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from shardpass.sharding.notes import Kind
 
 
 def common_mesh(shardings: Iterable[Sharding], prefer: Mesh | None = None) -> Mesh | None:
-    """The coarsest mesh on which each of ``shardings`` is said with whole axes.
+    """Finds the coarsest mesh whose whole axes express each of ``shardings``.
 
-    Shardings that name no devices do not count. The axes of ``prefer`` (else of the first mesh whose names a user
+    Shardings that name no devices are ignored. The axes of ``prefer`` (else of the first mesh whose names a user
     gave) are kept, cut into sub-axes ``x:(pre)size`` where need be; other axes are called axis_0, axis_1...
 
     Returns None where there is no such mesh: another number of devices, device orders or cuts that do not nest,
@@ -48,7 +48,7 @@ def common_mesh(shardings: Iterable[Sharding], prefer: Mesh | None = None) -> Me
 
 
 def unreduced_over_all(sharding: Sharding, rank: int, devices: int) -> Sharding:
-    """``{unreduced}``, which names no mesh, as the partial sum over one axis of all ``devices``; others as they are."""
+    """Restates ``{unreduced}``, which has no mesh, as a partial sum over one axis of all ``devices``; keeps others."""
     if not sharding.is_unreduced or sharding.mesh is not None:
         return sharding
     mesh = Mesh((("axis_0", devices),))
@@ -86,7 +86,7 @@ def _is_named(mesh: Mesh) -> bool:
 
 
 def _orders(n: int, prefer: Mesh | None, meshes: Sequence[Mesh]) -> list[Mesh]:
-    """Device orders to try, each as a mesh: the preferred, the plain, then those of the shardings."""
+    """Lists the device orders to try, each as a mesh: the preferred, the plain, then those of the shardings."""
     plain = Mesh((("axis_0", n),))
     first = [] if prefer is None else [prefer]
     out: list[Mesh] = []
@@ -97,20 +97,20 @@ def _orders(n: int, prefer: Mesh | None, meshes: Sequence[Mesh]) -> list[Mesh]:
 
 
 def _cuts(written: Iterable[_AxesOnMesh], order: Mesh) -> set[int] | None:
-    """The strides at which the axes cut the positions of ``order``; None where some have no strides there."""
+    """Returns the strides at which the axes cut the positions of ``order``; None where some axes have none there."""
     cuts: set[int] = set()
     for mesh, lists in written:
         for axes in lists:
-            found = digits_on(mesh, axes, order) if axes else ()
-            if found is None:
+            digits = digits_on(mesh, axes, order) if axes else ()
+            if digits is None:
                 return None
-            for stride, size in found:
+            for stride, size in digits:
                 cuts |= {stride, stride * size}
     return cuts
 
 
 def _chain(cuts: set[int], n: int) -> list[Digit] | None:
-    """The digits, major to minor, between neighbouring cuts; None where one does not divide the next."""
+    """Returns the digits, major to minor, between neighbouring cuts; None where one does not divide the next."""
     points = sorted(cuts | {1, n})
     digits: list[Digit] = []
     for low, high in itertools.pairwise(points):
@@ -121,9 +121,9 @@ def _chain(cuts: set[int], n: int) -> list[Digit] | None:
 
 
 def _mesh(digits: Sequence[Digit], names: Mesh | None, order: Mesh) -> Mesh:
-    taken = set(names.names) if names is not None else set()
+    used = set(names.names) if names is not None else set()
     axes: list[tuple[str, int]] = []
-    fresh = (name for k in range(len(digits) + len(taken) + 1) if (name := f"axis_{k}") not in taken)
+    fresh = (name for k in range(len(digits) + len(used) + 1) if (name := f"axis_{k}") not in used)
     for digit in digits:
         known = None if names is None else _name_in(names, digit)
         axes.append((next(fresh) if known is None else known, digit[1]))

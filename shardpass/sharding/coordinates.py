@@ -1,4 +1,4 @@
-"""The numbers that lists of mesh axes give to devices.
+"""Numbers that lists of mesh axes give to devices.
 
 A list of axes, major to minor, gives each device a number: its coordinates on these axes, read as one mixed-radix
 number. On the mesh x=2, y=3 the axes (y, x) give device 4, at x=1, y=1, the number 1 * 2 + 1 = 3. All maps of a
@@ -18,13 +18,13 @@ from shardpass.sharding.mesh import AxisRef, Mesh
 
 
 def number(mesh: Mesh, axes: Iterable[AxisRef]) -> Ints:
-    """The number of each device on ``axes``. int64 [devices]."""
+    """Returns the number of each device on ``axes``. int64 [devices]."""
     by_position = dg.values([mesh.digit(axis) for axis in axes], mesh.size)
     return by_position if mesh.is_iota else by_position[mesh.position]
 
 
 def groups(mesh: Mesh, axes: Iterable[AxisRef | str]) -> Ints:
-    """The devices that differ on ``axes`` alone, one row a group, in the order of ``axes``. int64 [groups, size].
+    """Groups the devices that differ on ``axes`` alone, in the order of ``axes``. int64 [groups, size].
 
     Rows stand in the order of their first place in the mesh.
     """
@@ -36,14 +36,14 @@ def groups(mesh: Mesh, axes: Iterable[AxisRef | str]) -> Ints:
 
 
 def device_digits(mesh: Mesh, axes: Axes) -> tuple[Digit, ...] | None:
-    """The number on ``axes`` in digits of the device number; None where the device order leaves it none."""
+    """Returns the number on ``axes`` in digits of the device number; None where the device order allows none."""
     if mesh.is_iota:
         return dg.merge(map(mesh.digit, axes))
     return dg.digits_of(number(mesh, axes), _count(mesh, axes))
 
 
 def digits_on(mesh: Mesh, axes: Axes, other: Mesh) -> tuple[Digit, ...] | None:
-    """The number on ``axes`` of ``mesh`` in digits of the position in ``other``; None where it has none there."""
+    """Returns the number on ``axes`` of ``mesh`` in digits of the position in ``other``; None if there are none."""
     if mesh.same_order(other):
         return dg.merge(map(mesh.digit, axes))
     return dg.digits_of(number(mesh, axes)[other.order], _count(mesh, axes))

@@ -7,7 +7,7 @@ minor. All of the language is built on three facts:
 * neighbours with ``major.stride == minor.stride * minor.size`` are one digit (``merge``), and a merged list is
   a normal form: two merged lists give the same function exactly if they are equal (the least position with
   value 1 is the stride of the most minor digit, the length of the run 0, 1, 2.. there its size, and so on up);
-* hence a table of values has at most one such form, found in O(n) (``digits_of``);
+* hence a table of values has at most one such form, computed in O(n) (``digits_of``);
 * an iota device list is a list of digits that covers all positions, and a tile count takes its part from the
   major end (``take``), which works exactly where the cut points nest.
 """
@@ -25,7 +25,7 @@ Ints = npt.NDArray[np.int64]
 
 
 def merge(digits: Iterable[Digit]) -> tuple[Digit, ...]:
-    """The normal form: no digit of size 1, no neighbours that are one digit."""
+    """Returns the normal form: no digit of size 1, no neighbours that are one digit."""
     out: list[Digit] = []
     for stride, size in digits:
         if size == 1:
@@ -41,7 +41,7 @@ def total(digits: Iterable[Digit]) -> int:
 
 
 def values(digits: Sequence[Digit], n: int) -> Ints:
-    """The number that ``digits`` writes, at each position 0..n-1. int64 [n]."""
+    """Returns the number that ``digits`` write, at each position 0..n-1. int64 [n]."""
     positions = np.arange(n, dtype=np.int64)
     out = np.zeros(n, dtype=np.int64)
     for stride, size in digits:
@@ -51,9 +51,9 @@ def values(digits: Sequence[Digit], n: int) -> Ints:
 
 
 def digits_of(table: Ints, count: int) -> tuple[Digit, ...] | None:
-    """The digits that write ``table`` (values 0..count-1 at each position), or None if none do. O(n log n)."""
+    """Finds the digits that write ``table`` (values 0..count-1 at each position); None if none do. O(n log n)."""
     n = len(table)
-    found: list[Digit] = []  # minor to major
+    reversed_digits: list[Digit] = []  # minor to major
     rest, left = table, count
     while left > 1:
         ones = np.flatnonzero(rest == 1)
@@ -66,14 +66,14 @@ def digits_of(table: Ints, count: int) -> tuple[Digit, ...] | None:
         size = int(breaks[0]) if len(breaks) else limit
         if stride < 1 or size < 2 or left % size or n % (stride * size):
             return None
-        found.append((stride, size))
+        reversed_digits.append((stride, size))
         rest, left = rest // size, left // size
-    digits = tuple(reversed(found))
+    digits = tuple(reversed(reversed_digits))
     return digits if np.array_equal(values(digits, n), table) else None
 
 
 def iota(shape: Sequence[int], perm: Sequence[int]) -> tuple[Digit, ...]:
-    """The digits of ``iota(prod).reshape(shape).transpose(perm)``, row-major, merged."""
+    """Returns the digits of ``iota(prod).reshape(shape).transpose(perm)``, row-major, merged."""
     strides = [math.prod(shape[k + 1 :]) for k in range(len(shape))]
     return merge((strides[p], shape[p]) for p in perm)
 
@@ -99,7 +99,7 @@ def take(digits: list[Digit], count: int) -> tuple[Digit, ...] | None:
 
 
 def missing(digits: Iterable[Digit], n: int) -> tuple[Digit, ...]:
-    """The digits of 0..n-1 that ``digits`` (disjoint) leave out, major to minor, merged."""
+    """Returns the digits of 0..n-1 that ``digits`` (disjoint) leave out, major to minor, merged."""
     out: list[Digit] = []
     top = n
     for stride, size in sorted(digits, reverse=True):
@@ -112,7 +112,7 @@ def missing(digits: Iterable[Digit], n: int) -> tuple[Digit, ...]:
 
 
 def shape_and_perm(digits: Sequence[Digit]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The iota that counts through ``digits``, which cover all positions: its shape and its transpose."""
+    """Returns shape and transpose of the iota that counts through ``digits``, which cover all positions."""
     order = sorted(range(len(digits)), key=lambda k: -digits[k][0])
     rank = {k: place for place, k in enumerate(order)}
     return tuple(digits[k][1] for k in order), tuple(rank[k] for k in range(len(digits)))

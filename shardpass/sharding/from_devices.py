@@ -1,6 +1,6 @@
 """Shardings made from a grid of devices: the way back from a tile assignment (``tile_assignment``).
 
-Problem: given which device holds which tile, find a mesh and the axes of it that say so.
+Problem: given which device holds which tile, find a mesh and its axes that express this.
 
 Cases, each for 8 devices and the grid [2,4] without subgroups:
 
@@ -29,7 +29,7 @@ from shardpass.sharding.tile_assignment import Part
 
 
 def cut(digits: Sequence[Digit], counts: Sequence[int]) -> list[Part] | None:
-    """``digits`` cut into one part for each of ``counts``, major to minor; None where the cuts do not nest."""
+    """Cuts ``digits`` into one part for each of ``counts``, major to minor; None where the cuts do not nest."""
     left = list(digits)
     parts: list[Part] = []
     for count in counts:
@@ -41,7 +41,7 @@ def cut(digits: Sequence[Digit], counts: Sequence[int]) -> list[Part] | None:
 
 
 def from_digits(dims: Sequence[Part], subgroups: Mapping[Kind, Part], notes: Notes = PLAIN) -> Sharding:
-    """The sharding over a plain mesh whose dimensions are split by digits of the device number.
+    """Makes the sharding over a plain mesh whose dimensions are split by digits of the device number.
 
     ``dims`` and ``subgroups`` together hold each device once.
     """
@@ -54,7 +54,7 @@ def from_digits(dims: Sequence[Part], subgroups: Mapping[Kind, Part], notes: Not
 
 
 def from_grid(devices: Ints, counts: Sequence[int], kinds: Sequence[Kind], notes: Notes = PLAIN) -> Sharding:
-    """The sharding of a grid of ``counts``, filled row-major with ``devices``, a permutation of 0..n-1.
+    """Makes the sharding of a grid of ``counts``, filled row-major with ``devices``, a permutation of 0..n-1.
 
     The last dimensions of the grid are subgroups of ``kinds``, each kind once and in XLA's order; copies ascend.
     """

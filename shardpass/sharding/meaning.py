@@ -3,11 +3,11 @@
 Two shardings mean the same when every device holds the same tile for every shape, of the same partial sum, at the
 same manual coordinates (the base offset map of Rink et al., section 4.1, with XLA's subgroups). Each list of axes gives
 a number to every device; as digits of the device number this number has one normal form (see ``digits``), whatever
-mesh it was said on. Where the device order leaves it no digits, the key holds the table of the numbers.
+mesh it was written on. Where the device order allows no digits, the key holds the table of the numbers.
 
 Example: x on the mesh x=4, y=2 and (a, b) on a=2, b=2, c=2 are the same digit (2, 4) of the device number.
 
-Cost: O(axes) on a plain mesh; O(n log n) with a device order of one's own.
+Cost: O(axes) on a plain mesh; O(n log n) with any other device order.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Key = tuple[object, ...]
 def tiled_key(
     mesh: Mesh, dims: tuple[Axes, ...], *, manual: Axes, unreduced: Axes, reduction: str, maximal_axes: Axes
 ) -> Key:
-    """The key of a sharding that splits something, or is manual or unreduced over some axes."""
+    """Returns the key of a sharding that splits something, or is manual or unreduced over some axes."""
     key: Key = (mesh.size, tuple(_form(mesh, axes) for axes in dims), _form(mesh, manual))
     if unreduced:
         key += (_summands(mesh, dims, manual, unreduced), reduction)
@@ -38,12 +38,12 @@ def tiled_key(
 
 
 def _form(mesh: Mesh, axes: Axes) -> object:
-    found = device_digits(mesh, axes)
-    return number(mesh, axes).tobytes() if found is None else found
+    digits = device_digits(mesh, axes)
+    return number(mesh, axes).tobytes() if digits is None else digits
 
 
 def _summands(mesh: Mesh, dims: tuple[Axes, ...], manual: Axes, unreduced: Axes) -> object:
-    """Which devices hold the same summand of the same tile: a partition, numbered by first occurrence.
+    """Partitions devices by the summand and tile that they hold, numbered by first occurrence.
 
     The order of the summands means nothing, so their coordinates cannot be compared as they are.
     """

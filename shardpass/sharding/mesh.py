@@ -34,7 +34,7 @@ class AxisRef:
 
     @property
     def bare(self) -> str:
-        """For lists that people read: ``x``, ``x:(1)2``; in quotes where the name is unclear without them."""
+        """Formats the axis for people: ``x``, ``x:(1)2``; in quotes where the name is unclear without them."""
         return bare(self.name) + self.part
 
     @property
@@ -137,7 +137,7 @@ class Mesh:
         return digits_of(self.position, self.size)
 
     def ref(self, axis: AxisRef | str) -> AxisRef:
-        """``axis`` in normal form: a sub-axis that is the whole axis has no size.
+        """Returns ``axis`` in normal form: a sub-axis that is the whole axis has no size.
 
         Raises:
             ShardingError: the mesh has no such axis, or the sub-axis is none of it.
@@ -148,7 +148,7 @@ class Mesh:
         return self.sizes[axis.name] if axis.size is None else axis.size
 
     def digit(self, axis: AxisRef) -> Digit:
-        """The digit of the mesh position that ``axis`` (in normal form) is."""
+        """Returns the digit of the mesh position that ``axis`` (in normal form) is."""
         stride = self.strides[axis.name]
         if axis.size is None:
             return stride, self.sizes[axis.name]

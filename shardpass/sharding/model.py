@@ -12,7 +12,7 @@ Invariants: lists of axes are in normal form (``axes.joined``), no part of an ax
 Equality is by meaning: two shardings are equal when every device holds the same tile for every shape, of the same
 partial sum, at the same manual coordinates (``meaning``). ``{replicated}`` equals any sharding that splits nothing.
 
-Cost: building and printing are O(rank + axes) on a plain mesh; a device order of one's own costs O(n log n) once.
+Cost: building and printing are O(rank + axes) on a plain mesh; any other device order costs O(n log n) once.
 Derived facts are computed when first asked for and kept, so hashing and comparing cost O(1) after the first time.
 """
 
@@ -78,7 +78,7 @@ class Sharding:
         manual: Iterable[AxisRef | str] = (),
         reduction: str = "sum",
     ) -> Sharding:
-        """``dims[k]`` holds the axes that split dimension k, major to minor; a name stands for a whole axis.
+        """Makes a tiled sharding: ``dims[k]`` holds the axes that split dimension k, major to minor; names: whole axes.
 
         Over the axes ``unreduced`` the value is a partial sum, or a partial ``reduction``: sum, max or min.
 
@@ -104,7 +104,7 @@ class Sharding:
         return UNKNOWN
 
     def replaced(self, *, notes: Notes | None = None, reduction: str | None = None) -> Sharding:
-        """The same sharding with other notes, or another operation for its partial sums."""
+        """Returns the same sharding with other notes, or another operation for its partial sums."""
         kept = self.notes if notes is None else notes
         return replace(self, reduction=reduction or self.reduction, notes=kept)
 
@@ -112,7 +112,7 @@ class Sharding:
 
     @cached_property
     def is_replicated(self) -> bool:
-        """Every device holds all of the array."""
+        """Whether every device holds all of the array."""
         if self.kind is not Kind.TILED:
             return self.kind is Kind.REPLICATED
         return self.mesh is not None and not self.used
@@ -123,7 +123,7 @@ class Sharding:
 
     @cached_property
     def is_manual(self) -> bool:
-        """Manual on all devices: shapes are those of a device already."""
+        """Whether the sharding is manual on all devices: shapes are those of a device already."""
         return self.kind is Kind.MANUAL or self._covered_by(self.manual)
 
     @property
@@ -132,17 +132,17 @@ class Sharding:
 
     @cached_property
     def is_unreduced(self) -> bool:
-        """A partial sum over all devices, and not split."""
+        """Whether the value is a partial sum over all devices, and not split."""
         return self.kind is Kind.UNREDUCED or self._covered_by(self.unreduced)
 
     @cached_property
     def is_tiled(self) -> bool:
-        """Neither replicated, maximal, manual, unknown nor unreduced as a whole."""
+        """Whether the sharding is neither replicated, maximal, manual, unknown nor unreduced as a whole."""
         return self.kind is Kind.TILED and not (self.is_replicated or self.is_manual or self.is_unreduced)
 
     @property
     def _simplest(self) -> Kind:
-        """The kind that says all of the sharding: a tiled one may be replicated, manual or unreduced as a whole."""
+        """Returns the simplest equivalent kind: a tiled sharding may be replicated, manual or unreduced as a whole."""
         if self.is_replicated:
             return Kind.REPLICATED
         if self.is_manual:
@@ -158,7 +158,7 @@ class Sharding:
 
     @property
     def num_devices(self) -> int | None:
-        """The number of devices; None where the sharding does not say."""
+        """The number of devices; None where the sharding leaves it open."""
         return None if self.mesh is None else self.mesh.size
 
     @cached_property
@@ -172,9 +172,9 @@ class Sharding:
         if self.mesh is None:
             return ()
         rest = dg.missing(map(self.mesh.digit, self.used), self.mesh.size)
-        found = refs(self.mesh, rest)
-        assert found is not None  # the rest of an axis is a part of it
-        return found
+        replicated = refs(self.mesh, rest)
+        assert replicated is not None  # the rest of an axis is a part of it
+        return replicated
 
     # ---------------------------------------------------------------- tiles
 
@@ -281,7 +281,7 @@ class Sharding:
     # ---------------------------------------------------------------- meaning
 
     def on(self, mesh: Mesh) -> Sharding | None:
-        """The same meaning said with the axes (and parts of axes) of ``mesh``; None where it cannot be."""
+        """Restates the same meaning with axes (and parts of axes) of ``mesh``; None where that is impossible."""
         own = self.mesh
         if own is None or own is mesh or self.kind is not Kind.TILED or own == mesh:
             return self
@@ -289,7 +289,7 @@ class Sharding:
 
     @cached_property
     def _key(self) -> Key:
-        """Equal for two shardings exactly if they mean the same."""
+        """A key, equal for two shardings exactly if they mean the same."""
         if self.notes.problems:
             return ("text", str(self))
         if self.kind is Kind.MAXIMAL:
@@ -352,7 +352,7 @@ class Sharding:
         return grid_html(self._text, None if self._counts is None else self.tile_index())
 
     def text(self, *, metadata: bool = False) -> str:
-        """``str(self)``, with its metadata if asked for. A partial max or min without a mesh of names is told there."""
+        """Formats as ``str(self)``, with metadata if asked for; a partial max or min without named mesh needs that."""
         if not metadata:
             return self._text
         entries, named = self.notes.metadata, self.notes.named
@@ -419,19 +419,22 @@ def _tiled(
 
 @lru_cache(maxsize=65536)
 def _on(sharding: Sharding, mesh: Mesh, devices: int, rank: int) -> Sharding | None:
-    """``devices`` and ``rank`` are part of the key: replicated shardings of any number of either are equal."""
+    """Restates ``sharding`` on ``mesh``.
+
+    ``devices`` and ``rank`` complete the key: replicated shardings of any are equal.
+    """
     own = sharding.mesh
     assert own is not None
     if mesh.size != devices:
         return None
-    said: list[Axes] = []
+    lists: list[Axes] = []
     for axes in (*sharding.dims, sharding.unreduced, sharding.manual, sharding.maximal_axes):
         digits = coordinates.digits_on(own, axes, mesh)
-        found = None if digits is None else refs(mesh, digits)
-        if found is None:
+        there = None if digits is None else refs(mesh, digits)
+        if there is None:
             return None
-        said.append(found)
-    *dims, unreduced, manual, maximal_axes = said
+        lists.append(there)
+    *dims, unreduced, manual, maximal_axes = lists
     return Sharding(
         Kind.TILED, mesh, tuple(dims), unreduced=in_mesh_order(mesh, unreduced), manual=manual,
         maximal_axes=maximal_axes, reduction=sharding.reduction,

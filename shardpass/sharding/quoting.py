@@ -1,4 +1,4 @@
-r"""Names between quotes, in the escapes of each notation: written, and read.
+r"""Writes and reads names between quotes, in the escapes of each notation.
 
 | language | where | name ``a'b`` and a newline |
 |---|---|---|
@@ -6,8 +6,8 @@ r"""Names between quotes, in the escapes of each notation: written, and read.
 | MLIR | Shardy's attributes, the paper's notation, locations | ``"a'b\0A"`` |
 | Python | JAX's ``PartitionSpec`` | ``"a'b\n"`` |
 
-A name is any text. What is written holds no letter that cannot be printed, so that no name breaks a line or turns the
-direction of a terminal. Numbers in escapes of C and MLIR are the bytes of UTF-8.
+A name is any text. The written form has printable letters alone, so that no name breaks a line or turns the direction
+of a terminal. Numbers in escapes of C and MLIR are the bytes of UTF-8.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class EscapeError(ValueError):
 
 
 def c_quoted(name: str, quote: str = "'") -> str:
-    """``name`` between ``quote``, with the escapes of C; XLA reads them, and itself prints none."""
+    """Quotes ``name`` with the escapes of C, which XLA reads but does not print."""
     if name.isprintable() and quote not in name and "\\" not in name:
         return f"{quote}{name}{quote}"
     return quote + "".join(_c_letter(letter, quote) for letter in name) + quote
@@ -70,7 +70,7 @@ def _c_letter(letter: str, quote: str) -> str:
 
 
 def c_unquoted(body: str) -> str:
-    """What ``body``, the text between quotes, says.
+    """Unquotes ``body``, the text between quotes.
 
     Raises:
         EscapeError: an escape that C does not have.
@@ -78,27 +78,27 @@ def c_unquoted(body: str) -> str:
     if "\\" not in body:
         return body
     out, done = bytearray(), 0
-    for found in _C.finditer(body):
-        out += body[done : found.start()].encode("utf-8", "surrogatepass")
-        code = _c_code(found)
+    for match in _C.finditer(body):
+        out += body[done : match.start()].encode("utf-8", "surrogatepass")
+        code = _c_code(match)
         if code is None:
-            raise EscapeError(found[0], found.start())
+            raise EscapeError(match[0], match.start())
         out += code
-        done = found.end()
+        done = match.end()
     out += body[done:].encode("utf-8", "surrogatepass")
     return out.decode("utf-8", "surrogateescape")
 
 
-def _c_code(found: re.Match[str]) -> bytes | None:
-    """The bytes that an escape stands for; None where C has no such escape."""
-    if (octal := found["octal"]) is not None:
+def _c_code(match: re.Match[str]) -> bytes | None:
+    """Returns the bytes that an escape stands for; None where C has no such escape."""
+    if (octal := match["octal"]) is not None:
         return bytes([int(octal, 8)]) if int(octal, 8) < 256 else None
-    if (digits := found["hex"]) is not None:
+    if (digits := match["hex"]) is not None:
         return bytes([int(digits, 16)]) if int(digits, 16) < 256 else None
-    if (point := found["u"] or found["U"]) is not None:
+    if (point := match["u"] or match["U"]) is not None:
         value = int(point, 16)
         return None if value > 0x10FFFF or 0xD800 <= value < 0xE000 else chr(value).encode()
-    one = _C_ONE.get(found["one"])
+    one = _C_ONE.get(match["one"])
     return None if one is None else bytes([one])
 
 
@@ -106,7 +106,7 @@ def _c_code(found: re.Match[str]) -> bytes | None:
 
 
 def mlir_quoted(name: str) -> str:
-    """``name`` as a string of MLIR's text."""
+    """Quotes ``name`` as a string of MLIR's text."""
     return '"' + "".join(map(_mlir_letter, name)) + '"'
 
 
@@ -119,14 +119,14 @@ def _mlir_letter(letter: str) -> str:
 
 
 def mlir_unquoted(body: str) -> str:
-    r"""What ``body``, the text between the quotes of an MLIR string, says; bytes that are no UTF-8 stay ``\FF``."""
+    r"""Unquotes ``body``, the text between the quotes of an MLIR string; bytes that are no UTF-8 stay ``\FF``."""
     return _MLIR.sub(_mlir_value, body) if "\\" in body else body
 
 
-def _mlir_value(found: re.Match[str]) -> str:
-    if found["one"]:
-        return _MLIR_ONE[found["one"]]
-    return bytes.fromhex(found["bytes"].replace("\\", "")).decode("utf-8", "shardpass.escaped")
+def _mlir_value(match: re.Match[str]) -> str:
+    if match["one"]:
+        return _MLIR_ONE[match["one"]]
+    return bytes.fromhex(match["bytes"].replace("\\", "")).decode("utf-8", "shardpass.escaped")
 
 
 def _escaped(error: UnicodeError) -> tuple[str, int]:
@@ -141,7 +141,7 @@ codecs.register_error("shardpass.escaped", _escaped)
 
 
 def python_unquoted(body: str) -> str:
-    """What ``body``, the text between the quotes of a string of Python, says; ``repr`` writes them.
+    """Unquotes ``body``, the text between the quotes of a Python string; ``repr`` writes such text.
 
     Raises:
         EscapeError: an escape that Python does not have, or that names a letter (``\\N``).
@@ -149,33 +149,33 @@ def python_unquoted(body: str) -> str:
     return _PYTHON.sub(_python_value, body) if "\\" in body else body
 
 
-def _python_value(found: re.Match[str]) -> str:
-    code = found["x"] or found["u"] or found["U"]
-    value = int(code, 16) if code else int(found["octal"], 8) if found["octal"] else None
+def _python_value(match: re.Match[str]) -> str:
+    code = match["x"] or match["u"] or match["U"]
+    value = int(code, 16) if code else int(match["octal"], 8) if match["octal"] else None
     if value is not None and value <= 0x10FFFF:
         return chr(value)
-    if value is not None or found["one"] not in _PYTHON_ONE:
-        raise EscapeError(found[0], found.start())
-    return _PYTHON_ONE[found["one"]]
+    if value is not None or match["one"] not in _PYTHON_ONE:
+        raise EscapeError(match[0], match.start())
+    return _PYTHON_ONE[match["one"]]
 
 
 # ------------------------------------------------------------------------------------- for people
 
 
 def shown(name: str) -> str:
-    """``name`` on one line: letters that cannot be printed as escapes of C."""
+    """Formats ``name`` on one line, with letters that cannot be printed as escapes of C."""
     return name if name.isprintable() else "".join(x if x.isprintable() else _c_letter(x, "") for x in name)
 
 
 def bare(name: str) -> str:
-    """``name`` without quotes where a list of names stays clear without them, as of ``x,y``; else as ``c_quoted``."""
+    """Formats ``name`` without quotes where a list of names stays clear (``x,y``); else as ``c_quoted``."""
     return name if _PLAIN.fullmatch(name) else c_quoted(name)
 
 
 def listed(text: str) -> list[str]:
-    """The items of a list of ``bare`` names, each as it is written there: ``x``, ``x:(1)2``, ``'a,b'``."""
+    """Lists the items of a list of ``bare`` names, each as written: ``x``, ``x:(1)2``, ``'a,b'``."""
     if not text:
         return []
     if "'" not in text:
         return text.split(",")
-    return [found[1] for found in _LISTED.finditer(text) if found[1]]
+    return [match[1] for match in _LISTED.finditer(text) if match[1]]

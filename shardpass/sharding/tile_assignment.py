@@ -1,4 +1,4 @@
-"""XLA's tile assignment: the grid of devices that a sharding over a mesh makes, and its text.
+"""XLA's tile assignment: the grid of devices of a sharding over a mesh, and its text.
 
 Source: HloSharding and TileAssignment of XLA (xla/hlo/ir/hlo_sharding.h, tile_assignment.h). The grid has one
 dimension for each dimension of the array, and after these one for each subgroup, in the order maximal, manual,
@@ -69,7 +69,7 @@ class TileAssignment:
 def tile_assignment(
     mesh: Mesh, dims: Iterable[Axes], *, maximal: Axes, manual: Axes, unreduced: Axes
 ) -> TileAssignment:
-    """The tile assignment in which ``dims`` split the array and the other axes are subgroups; the rest are copies."""
+    """Makes the tile assignment in which ``dims`` split the array and other axes are subgroups; the rest are copies."""
     by_kind = ((Kind.MAXIMAL, maximal), (Kind.MANUAL, manual), (Kind.UNREDUCED, unreduced))
     subgroups = [(kind, axes) for kind, axes in by_kind if axes]
     parts = [tuple(map(mesh.digit, axes)) for axes in (*dims, *(axes for _, axes in subgroups))]

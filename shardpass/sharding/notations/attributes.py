@@ -1,4 +1,4 @@
-"""The attributes of one leaf of XLA's text, and XLA's rules for their meaning together.
+"""The attributes of one leaf of XLA's text, and XLA's rules for combining them.
 
 Source: ParseSingleSharding of XLA (xla/hlo/parser/hlo_parser.cc). Its rules, in order:
 
@@ -51,15 +51,15 @@ class Attributes:
 
 
 def attributes_of(source: Source, brace: Node, children: Sequence[Node], *, replicate_last: bool) -> Attributes:
-    """The attributes in the parse trees ``children`` of a leaf that begins at ``brace``.
+    """Reads the attributes in the parse trees ``children`` of a leaf that begins at ``brace``.
 
     Raises:
         ShardingParseError: an integer, a transpose or metadata is not well formed.
     """
-    found = Attributes(at=brace.start_pos + 1, replicate_last=replicate_last)
+    attributes = Attributes(at=brace.start_pos + 1, replicate_last=replicate_last)
     for child in children:
-        _read(source, child, found)
-    return found
+        _read(source, child, attributes)
+    return attributes
 
 
 def _read(source: Source, tree: Node, read: Attributes) -> None:
@@ -92,7 +92,7 @@ def _read(source: Source, tree: Node, read: Attributes) -> None:
 
 
 def _group(before: tuple[str, int] | None, word: str, number: int) -> tuple[str, int]:
-    """The last number counts, and shard_as beats shard_like, as in XLA."""
+    """Joins two groups: the last number counts, and shard_as beats shard_like, as in XLA."""
     return ("shard_as", number) if before and before[0] == "shard_as" else (word, number)
 
 
@@ -119,7 +119,7 @@ def _perm(source: Source, parts: list[Node], shape: tuple[int, ...]) -> tuple[in
 
 
 def sharding_of_attributes(source: Source, read: Attributes) -> Sharding:
-    """The sharding that the attributes say together.
+    """Makes the sharding of all attributes together.
 
     Raises:
         ShardingParseError: they contradict each other, or (strict) have no meaning.
@@ -154,7 +154,7 @@ def _check_devices(source: Source, read: Attributes) -> None:
 
 
 def _subgroups(source: Source, read: Attributes) -> tuple[Kind, ...]:
-    """The kinds of the subgroups; there are at most as many as tile counts."""
+    """Returns the kinds of the subgroups; there are at most as many as tile counts."""
     kinds, rank = (Kind.REPLICATED,) if read.replicate_last else read.subgroups, len(read.tile_dims)
     if len(kinds) > rank:
         whole = len(set(kinds)) == 1 and kinds[0] is not Kind.MAXIMAL and set(read.tile_dims) == {1}
@@ -191,12 +191,12 @@ def _tiled(source: Source, read: Attributes, subgroups: tuple[Kind, ...], notes:
         if made is None:
             raise problems[0]
         return _noted(made, replace(notes, problems=problems[0].diagnostics))
-    found = normal_form(tiles)
-    return found if notes is PLAIN else _noted(found, notes)
+    sharding = normal_form(tiles)
+    return sharding if notes is PLAIN else _noted(sharding, notes)
 
 
 def _noted(plain: Sharding, notes: Notes) -> Sharding:
-    """``plain`` with ``notes``, which show in its text."""
+    """Adds ``notes``, which show in the text, to ``plain``."""
     text = str(plain)[:-1] + group_text(notes.group) + "}"
     notes = replace(notes, text=text, tiles=plain.notes.tiles, listed=plain.notes.listed)
     return plain.replaced(notes=notes, reduction=reduction_of(notes.metadata))

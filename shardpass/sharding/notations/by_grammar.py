@@ -1,4 +1,4 @@
-"""The sharding of XLA's text by the grammar: every form, and the errors of texts that have none."""
+"""Parses XLA's text by the grammar: every form, and the errors of malformed texts."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ _AFTER = "write last_tile_dim_replicate before the brace: XLA does not take it a
 
 
 def parsed(text: str, strict: bool) -> Sharding | TupleSharding:
-    """As ``mhlo.parse_sharding``, of any text."""
+    """Parses any text, as ``mhlo.parse_sharding``."""
     source, tree = Source(text, strict), parse_tree(text, "start")
     if tree.data == "several":
         (several,) = tree.children
         return TupleSharding(_leaf(source, child, after=False) for child in trees(several))
     leaf, *after = tree.children
     if after and not strict:
-        found = repr(str(after[0]))
-        raise source.fault(table.SYNTAX, after[0].start_pos, expected="the end", found=found, hint=_AFTER)
+        token = repr(str(after[0]))
+        raise source.fault(table.SYNTAX, after[0].start_pos, expected="the end", found=token, hint=_AFTER)
     return _leaf(source, leaf, after=bool(after))
 
 

@@ -1,8 +1,8 @@
 """Distributed types, the notation of Rink et al. (section 2.1): ``[32{"x"}128, 64{"y","z"}512, 10]`` over a mesh.
 
 Each dimension is written as its tile size, the axes that split it in braces from minor to major, and its global size; a
-dimension that is not split is one number. Tile size times axis sizes is the global size, so the notation cannot say a
-dimension that its axes do not divide. Sub-axes, ``"x":(1)2``, are an addition of ours.
+dimension that is not split is one number. Tile size times axis sizes is the global size, so the notation cannot express
+a dimension that its axes do not divide. Sub-axes, ``"x":(1)2``, are an addition of ours.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ _TOKEN = re.compile(rf"\s*(\d+|{STRING}|[\[\]{{}},:()]|[A-Za-z_]\w*|.)", re.ASCI
 class _Tokens:
     def __init__(self, text: str) -> None:
         self.text = text
-        self.found = [(m[1], m.start(1)) for m in _TOKEN.finditer(text)]
+        self.tokens = [(m[1], m.start(1)) for m in _TOKEN.finditer(text)]
         self.at = 0
 
     @property
     def word(self) -> str:
-        return self.found[self.at][0] if self.at < len(self.found) else ""
+        return self.tokens[self.at][0] if self.at < len(self.tokens) else ""
 
     @property
     def place(self) -> int:
-        return self.found[self.at][1] if self.at < len(self.found) else len(self.text)
+        return self.tokens[self.at][1] if self.at < len(self.tokens) else len(self.text)
 
     def fault(self, expected: str) -> ShardingParseError:
-        found = repr(self.word) if self.word else "the end of the text"
-        return fault(table.SYNTAX, self.text, self.place, expected=expected, found=found, hint="")
+        actual = repr(self.word) if self.word else "the end of the text"
+        return fault(table.SYNTAX, self.text, self.place, expected=expected, found=actual, hint="")
 
     def take(self, *wanted: str) -> str:
         if self.word not in wanted:
             raise self.fault(" or ".join(map(repr, wanted)))
         self.at += 1
-        return self.found[self.at - 1][0]
+        return self.tokens[self.at - 1][0]
 
     def number(self) -> int:
         if not self.word.isdigit():
@@ -51,7 +51,7 @@ class _Tokens:
         if len(self.word) > 18:
             raise fault(table.INTEGER_RANGE, self.text, self.place, len(self.word), value=self.word)
         self.at += 1
-        return int(self.found[self.at - 1][0])
+        return int(self.tokens[self.at - 1][0])
 
     def axis(self) -> AxisRef:
         quoted = len(self.word) > 1 and self.word[0] in "\"'"
@@ -69,7 +69,7 @@ class _Tokens:
 
 
 def parse_distributed_type(text: str, mesh: Mesh) -> tuple[Sharding, tuple[int, ...]]:
-    """The sharding and the global shape of a distributed type over ``mesh``.
+    """Parses the sharding and the global shape of a distributed type over ``mesh``.
 
     Raises:
         ShardingParseError: the text is none, or a tile size times its axes is not the global size.
@@ -104,10 +104,10 @@ def parse_distributed_type(text: str, mesh: Mesh) -> tuple[Sharding, tuple[int, 
 
 
 def distributed_type_text(sharding: Sharding, shape: Sequence[int]) -> str:
-    """The distributed type of an array of ``shape``.
+    """Formats the distributed type of an array of ``shape``.
 
     Raises:
-        ShardingError: the notation cannot say it: no mesh, partial sums, manual axes, a size that does not divide.
+        ShardingError: the notation has no form for it: no mesh, partial sums, manual axes, a size that does not divide.
     """
     mesh, counts = sharding.mesh, sharding.tile_counts(len(shape))
     if sharding.kind in (Kind.MAXIMAL, Kind.MANUAL, Kind.UNKNOWN, Kind.UNREDUCED):

@@ -1,9 +1,8 @@
-"""The shardings that XLA's parser makes of tile assignments without meaning, so that both accept and print the same.
+"""Shardings that XLA's parser makes of meaningless tile assignments, so that both accept and print the same.
 
 XLA fills a list of too few devices with 0, and cuts off a list of too many; an iota keeps its numbers (``xla_iota``).
-Such a sharding prints, and has no mesh. Where XLA divides by zero, or lists the devices of an iota that has too few,
-its process dies, and there is nothing to print; nor where it reads behind the end of the iota's shape, and makes of the
-text what memory holds.
+Such a sharding prints, and has no mesh. Nothing can be printed where XLA's process dies (it divides by zero, or lists
+the devices of an iota that has too few), nor where it reads beyond the end of the iota's shape.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from shardpass.sharding.notes import Kind, Notes
 
 
 def without_meaning(tiles: Tiles) -> Sharding | None:
-    """The sharding that XLA's parser makes: it prints, and means nothing. None where XLA dies instead."""
+    """Makes the sharding that XLA's parser makes, without meaning. None where XLA dies instead."""
     if tiles.devices is not None:
         return _of_list(tiles)
     try:

@@ -1,9 +1,9 @@
 """XLA's ``mhlo.sharding`` text, V1, V2 and tuples: ``{devices=[4,2]<=[2,4]T(1,0)}``; V3 is in ``named``.
 
 ``parse_sharding`` reads every form; ``str(sharding)`` prints the canonical one. ``mhlo.lark`` is the grammar,
-``by_grammar`` reads by it, ``syntax`` puts its errors in words, and ``attributes`` gives the attributes of one leaf
-their meaning. The form of the format's own document, with ``last_tile_dim_replicate`` after the brace, is read in
-strict mode only, since XLA's parser refuses it.
+``by_grammar`` applies it, ``syntax`` words its errors, and ``attributes`` interprets the attributes of one leaf. The
+form of the format's own document, with ``last_tile_dim_replicate`` after the brace, is read in strict mode only, since
+XLA's parser refuses it.
 
 Cost: a text that was parsed before is one look-up. The commonest forms, a plain iota and a word alone, need no grammar,
 and a process that meets no other never loads it.
@@ -29,7 +29,7 @@ _LONG = 1 << 14  # longer texts are cached in small number
 
 
 def parse_sharding(text: str, *, strict: bool = True) -> Sharding | TupleSharding:
-    """The sharding of ``mhlo.sharding`` text, in any of XLA's forms.
+    """Parses ``mhlo.sharding`` text, in any of XLA's forms.
 
     Args:
         text: such as ``{devices=[4,2]<=[2,4]T(1,0)}``.
@@ -50,8 +50,8 @@ def parse_sharding(text: str, *, strict: bool = True) -> Sharding | TupleShardin
 
 @lru_cache(maxsize=1 << 16)
 def _parse(text: str, strict: bool) -> Sharding | TupleSharding:
-    found = _plain(text)
-    return _by_grammar(text, strict) if found is None else found
+    sharding = _plain(text)
+    return _by_grammar(text, strict) if sharding is None else sharding
 
 
 @lru_cache(maxsize=64)
@@ -60,7 +60,7 @@ def _parse_long(text: str, strict: bool) -> Sharding | TupleSharding:
 
 
 def _plain(text: str) -> Sharding | None:
-    """The sharding of an iota or a word alone; None where the grammar must look at the text."""
+    """Parses an iota or a single word; None where the text needs the grammar."""
     if (iota := _IOTA.fullmatch(text)) is not None:
         return _plain_iota(*iota.groups())
     word = _WORD.fullmatch(text)
@@ -68,7 +68,7 @@ def _plain(text: str) -> Sharding | None:
 
 
 def _plain_iota(dims: str, iota: str, perm: str | None, replicate_last: str | None) -> Sharding | None:
-    """The sharding of the numbers of an iota form; None where the grammar must look at the text."""
+    """Makes the sharding of an iota form's numbers; None where the text needs the grammar."""
     counts, shape = tuple(map(int, dims.split(","))), tuple(map(int, iota.split(",")))
     order = tuple(map(int, perm.split(","))) if perm is not None else (0,)
     kinds = (Kind.REPLICATED,) if replicate_last else ()

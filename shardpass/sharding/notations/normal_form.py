@@ -1,4 +1,4 @@
-"""From a well-formed tile assignment to its sharding, with the canonical text that XLA prints.
+"""Converts a well-formed tile assignment to its sharding, with the canonical text that XLA prints.
 
 Cases, for the tile counts and the devices as written:
 
@@ -29,7 +29,7 @@ from shardpass.sharding.xla_text import iota_text, tiles_text
 
 
 def normal_form(tiles: Tiles) -> Sharding:
-    """The sharding of a well-formed tile assignment, with XLA's canonical text."""
+    """Makes the sharding of a well-formed tile assignment, with XLA's canonical text."""
     if tiles.devices is not None:
         return _of_list(tiles, tiles.devices, None)
     digits = dg.iota(tiles.iota, tiles.perm)
@@ -47,7 +47,7 @@ def nests(tiles: Tiles) -> bool:
 
 
 def _of_parts(tiles: Tiles, parts: Sequence[Part]) -> Sharding:
-    """Case 1. ``parts`` are the digits of the grid's dimensions."""
+    """Makes the sharding of case 1. ``parts`` are the digits of the grid's dimensions."""
     dims = parts[: len(tiles.data)]
     subgroups = {kind: dg.merge(d for k in ks for d in parts[k]) for kind, ks in subgroups_of(tiles)}
     if Kind.REPLICATED in subgroups:
@@ -62,6 +62,6 @@ def _of_parts(tiles: Tiles, parts: Sequence[Part]) -> Sharding:
 
 
 def _of_list(tiles: Tiles, devices: Ints, text: str | None) -> Sharding:
-    """Cases 2 and 3. ``text`` is the canonical text where it does not list the devices."""
+    """Makes the sharding of cases 2 and 3. ``text``: the canonical text where it does not list the devices."""
     flat, dims, kinds = arranged(tiles, devices)
     return from_grid(flat, dims, kinds, Notes(text=text or listed_text(tiles, flat, dims, kinds)))

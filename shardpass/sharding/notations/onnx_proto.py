@@ -13,7 +13,7 @@ from shardpass.sharding.notations.onnx_spec import ShardedDim, ShardingSpec, Sim
 
 
 def from_proto(proto: Any) -> ShardingSpec:
-    """The spec of an ``onnx.ShardingSpecProto``, or of anything with its fields."""
+    """Reads an ``onnx.ShardingSpecProto``, or any object with its fields."""
     dims = []
     for dim in proto.sharded_dim:
         parts = []

@@ -1,4 +1,4 @@
-"""ONNX's ShardingSpec as a sharding, and back.
+"""Converts ONNX's ShardingSpec to a sharding, and back.
 
 Only the major one of the sizes that were fused into a dimension may be split if the shards are to be blocks. Example:
 ``device = [-1, -2]``, ``device_map = {-1: [0, 1], -2: [2, 3]}`` and axis 0 in 2 shards is
@@ -20,10 +20,10 @@ from shardpass.sharding.notes import Kind
 
 
 def sharding_of_spec(spec: ShardingSpec, rank: int, num_devices: int | None = None) -> Sharding:
-    """The sharding that ``spec`` says of a tensor of ``rank``, among ``num_devices`` (else among those it names).
+    """Converts ``spec`` to the sharding of a tensor of ``rank``, among ``num_devices`` (else among those it names).
 
     Raises:
-        ShardingError: the spec contradicts itself, or says what a sharding cannot (unequal groups, a device with two
+        ShardingError: the spec contradicts itself, or has no equivalent sharding (unequal groups, a device with two
             shards, some of the devices only, fused dimensions whose shards are no blocks).
     """
     counts = [1] * rank
@@ -85,19 +85,19 @@ def _check_devices(spec: ShardingSpec, devices: list[int], n: int) -> None:
 def spec_of_sharding(
     sharding: Sharding, rank: int, num_devices: int | None = None, tensor_name: str = ""
 ) -> ShardingSpec:
-    """The spec that says ``sharding`` of a tensor of ``rank``.
+    """Converts ``sharding`` to the spec of a tensor of ``rank``.
 
     Raises:
         ShardingError: ONNX has no word for it: partial sums, manual axes, or ``{replicated}`` over unknown devices.
     """
     if sharding.kind is Kind.MAXIMAL and sharding.device is not None:
         return ShardingSpec((sharding.device,), tensor_name=tensor_name)
-    for what, found in (
+    for what, present in (
         ("partial sums", sharding.unreduced or sharding.kind is Kind.UNREDUCED),
         ("manual axes", sharding.manual or sharding.maximal_axes or sharding.kind is Kind.MANUAL),
         ("{unknown}", sharding.kind is Kind.UNKNOWN),
     ):
-        if found:
+        if present:
             raise table.CANNOT_SAY.error(notation="an ONNX ShardingSpec", what=what)
     n = sharding.num_devices or num_devices
     if n is None:

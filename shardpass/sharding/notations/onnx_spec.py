@@ -83,7 +83,7 @@ def _dim_text(dim: ShardedDim) -> str:
 
 
 def parse_onnx_spec(text: str) -> ShardingSpec:
-    """The spec of the documents' text form, or of protobuf's.
+    """Parses the documents' text form of a spec, or protobuf's.
 
     Raises:
         ShardingParseError: it is neither, or a field is unknown or of the wrong kind.
@@ -93,9 +93,9 @@ def parse_onnx_spec(text: str) -> ShardingSpec:
     except UnexpectedInput as error:
         at = getattr(error, "pos_in_stream", None)
         at = len(text.rstrip()) if at is None or at < 0 or at > len(text) else at
-        found = repr(text[at : at + 1]) if at < len(text) else "the end of the text"
+        actual = repr(text[at : at + 1]) if at < len(text) else "the end of the text"
         expected = "a field such as device = [0, 1], or its value"
-        raise fault(table.SYNTAX, text, at, expected=expected, found=found, hint="") from None
+        raise fault(table.SYNTAX, text, at, expected=expected, found=actual, hint="") from None
     return _Reader(text).spec(tree.children)
 
 
@@ -107,7 +107,7 @@ def _grammar() -> Lark:
 
 
 class _Reader:
-    """Fields to values; a repeated field adds to its list."""
+    """Converts fields to values; a repeated field adds to its list."""
 
     def __init__(self, text: str) -> None:
         self.text = text

@@ -4,7 +4,7 @@
 without an entry is not split. ``P.UNCONSTRAINED`` leaves a dimension open. The axes are those of a mesh that stands
 beside it: ``x=4,y=2``, or XLA's ``mesh['x'=4,'y'=2]``.
 
-What a text is shows at its start (``read_any``):
+The start of a text shows its notation (``read_any``):
 
 1. ``P(`` or ``PartitionSpec(``: JAX's; ``jax.P(`` and ``jax.sharding.PartitionSpec(`` too.
 2. ``#sdy.sharding<`` or ``<@``: Shardy's; the mesh that it names is the one given.
@@ -38,8 +38,8 @@ _AXIS = re.compile(rf"\s*({STRING}|[^\W\d][\w.-]*)\s*=\s*([0-9]{{1,18}})\s*")
 Entry = tuple[str, ...] | None  # the axes of a dimension; None leaves it open
 
 
-def spec_sharding(entries: Iterable[Entry], mesh: Mesh, rank: int | None = None, *, said: object = "") -> Sharding:
-    """The sharding that splits dimension k over the axes ``entries[k]``, of an array of ``rank`` (else of as many).
+def spec_sharding(entries: Iterable[Entry], mesh: Mesh, rank: int | None = None, *, text: object = "") -> Sharding:
+    """Makes the sharding that splits dimension k over the axes ``entries[k]``, of ``rank`` dimensions if given.
 
     Raises:
         ShardingError: an axis that the mesh has not, one used twice, or more entries than dimensions.
@@ -47,7 +47,7 @@ def spec_sharding(entries: Iterable[Entry], mesh: Mesh, rank: int | None = None,
     given = list(entries)
     if rank is not None:
         if len(given) > rank:
-            raise table.RANK.error(sharding=str(said), dims=len(given), rank=rank)
+            raise table.RANK.error(sharding=str(text), dims=len(given), rank=rank)
         given += [()] * (rank - len(given))
     made = Sharding.tiled(mesh, [entry or () for entry in given])
     opened = tuple(k for k, entry in enumerate(given) if entry is None)
@@ -55,7 +55,7 @@ def spec_sharding(entries: Iterable[Entry], mesh: Mesh, rank: int | None = None,
 
 
 def parse_partition_spec(text: str, mesh: Mesh, rank: int | None = None) -> Sharding:
-    """The sharding of ``P('x', None)`` over ``mesh``. Raises ShardingParseError, or as ``spec_sharding``."""
+    """Parses ``P('x', None)`` over ``mesh``. Raises ShardingParseError, or as ``spec_sharding``."""
     read = _Tokens(text)
     read.take("P")
     read.take("(")
@@ -64,7 +64,7 @@ def parse_partition_spec(text: str, mesh: Mesh, rank: int | None = None) -> Shar
         entries.append(read.entry())
     if text[read.at :].strip():
         raise read.fault("the end")
-    return spec_sharding(entries, mesh, rank, said=text)
+    return spec_sharding(entries, mesh, rank, text=text)
 
 
 class _Tokens:
@@ -72,17 +72,17 @@ class _Tokens:
         self.text, self.at = text, 0
 
     def peek(self) -> str:
-        found = _TOKEN.match(self.text, self.at)
-        token = found["token"] if found else ""
+        match = _TOKEN.match(self.text, self.at)
+        token = match["token"] if match else ""
         return "P" if token.endswith(("P", "PartitionSpec")) and token[0] not in "'\"" else token
 
     def take(self, *wanted: str) -> str:
         token = self.peek()
         if wanted and token not in wanted:
             raise self.fault(" or ".join(repr(w) for w in wanted))
-        found = _TOKEN.match(self.text, self.at)
-        assert found is not None  # there is a token
-        self.at = found.end()
+        match = _TOKEN.match(self.text, self.at)
+        assert match is not None  # there is a token
+        self.at = match.end()
         return token
 
     def several(self, close: str) -> Iterator[None]:
@@ -122,14 +122,14 @@ class _Tokens:
 
     def fault(self, expected: str) -> ShardingParseError:
         at = self.place
-        found = repr(self.peek() or self.text[at : at + 1]) if at < len(self.text) else "the end of the text"
+        actual = repr(self.peek() or self.text[at : at + 1]) if at < len(self.text) else "the end of the text"
         open = at >= len(self.text) and self.text.count("(") > self.text.count(")")
         hint = "close the parenthesis" if open else ""
-        return fault(table.SYNTAX, self.text, at, expected=expected, found=found, hint=hint)
+        return fault(table.SYNTAX, self.text, at, expected=expected, found=actual, hint=hint)
 
 
 def _unquoted(token: str, text: str, at: int) -> str:
-    """The name that ``token`` quotes, which stands at ``at`` in ``text``."""
+    """Unquotes ``token``, which stands at ``at`` in ``text``."""
     try:
         return python_unquoted(token[1:-1])
     except EscapeError as error:
@@ -140,18 +140,18 @@ def _unquoted(token: str, text: str, at: int) -> str:
 
 
 def read_mesh(text: str) -> Mesh:
-    """The mesh of ``x=4,y=2`` (``'a b'=4``), or of XLA's text. Raises ShardingError."""
+    """Parses a mesh ``x=4,y=2`` (``'a b'=4``), or XLA's text. Raises ShardingError."""
     if _MESH.match(text):
         return parse_mesh(text)
     axes, at = [], 0
     while True:
-        found = _AXIS.match(text, at)
-        if found is None:
+        match = _AXIS.match(text, at)
+        if match is None:
             expected, shown = "an axis and its size, as in x=4,y=2", repr(text[at : at + 12])
             raise fault(table.SYNTAX, text, at, expected=expected, found=shown if text[at:] else "the end", hint="")
-        name = found[1] if found[1][0] not in "'\"" else _unquoted(found[1], text, found.start(1))
-        axes.append((name, int(found[2])))
-        at = found.end()
+        name = match[1] if match[1][0] not in "'\"" else _unquoted(match[1], text, match.start(1))
+        axes.append((name, int(match[2])))
+        at = match.end()
         if at == len(text):
             return Mesh(axes)
         if text[at] != ",":
@@ -179,7 +179,7 @@ class _Any(Mapping[str, Mesh]):
 
 
 def read_any(text: str, shape: Sequence[int], mesh: Mesh | None = None) -> Sharding | TupleSharding:
-    """The sharding of an array of ``shape`` that ``text`` says in one of the notations above.
+    """Parses the sharding of an array of ``shape`` in any of the notations above.
 
     Raises:
         ShardingError: the text follows none of them, needs a mesh that is not given, or is of another rank or shape.
@@ -211,7 +211,7 @@ def is_named_sharding(value: Any) -> bool:
 
 
 def from_named_sharding(value: Any, rank: int) -> Sharding:
-    """The sharding of a ``NamedSharding``.
+    """Converts a ``NamedSharding``.
 
     Devices are numbered by their place in its mesh, which is how JAX numbers the partitions of a program.
     """
@@ -222,4 +222,4 @@ def from_named_sharding(value: Any, rank: int) -> Sharding:
             entries.append(tuple(entry or ()))
         else:
             entries.append((entry,) if isinstance(entry, str) else None)  # UNCONSTRAINED is an object of JAX's
-    return spec_sharding(entries, mesh, rank, said=value.spec)
+    return spec_sharding(entries, mesh, rank, text=value.spec)

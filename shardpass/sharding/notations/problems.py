@@ -18,7 +18,7 @@ from shardpass.sharding.notations.tiles import LARGEST_LIST, Tiles
 
 
 def problems_of(source: Source, tiles: Tiles, at_dims: int, at_devices: int) -> list[ShardingParseError]:
-    """The problems of a tile assignment whose text is well formed, the first to be told first."""
+    """Yields the problems of a well-formed tile assignment, in the order of their reports."""
     out = [
         source.fault(table.TILE_COUNT, at_dims, count=count, dimension=k)
         for k, count in enumerate(tiles.dims)
@@ -86,13 +86,13 @@ def _id_problems(source: Source, devices: Ints, at: int) -> list[ShardingParseEr
 
 
 def _offset(text: str, start: int, index: int) -> int:
-    """The place of the integer ``index`` of the list at ``start``; a comment with commas puts the caret off."""
+    """Returns the place of the integer ``index`` of the list at ``start``; commas in comments displace it."""
     at = start
     for _ in range(index):
-        found = text.find(",", at)
-        if found < 0:
+        comma = text.find(",", at)
+        if comma < 0:
             return start
-        at = found + 1
+        at = comma + 1
     while at < len(text) and text[at].isspace():
         at += 1
     return min(at, len(text) - 1)

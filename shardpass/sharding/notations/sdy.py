@@ -59,8 +59,8 @@ class _Reader:
         at = self.at
         while at < len(self.text) and self.text[at].isspace():
             at += 1
-        found = repr(self.peek() or self.text[at : at + 1]) if at < len(self.text) else "the end of the text"
-        return fault(table.SYNTAX, self.text, at, expected=expected, found=found, hint="")
+        actual = repr(self.peek() or self.text[at : at + 1]) if at < len(self.text) else "the end of the text"
+        return fault(table.SYNTAX, self.text, at, expected=expected, found=actual, hint="")
 
     def several(self, close: str) -> Iterator[None]:
         """Yields before each item of a comma-separated list up to ``close``."""
@@ -75,7 +75,7 @@ class _Reader:
 
 
 def parse_sdy(text: str, meshes: Mapping[str, Mesh | int]) -> Sharding:
-    """The sharding of ``#sdy.sharding<@mesh, [{"x"}, {?}], replicated={"y"}>``, over one of ``meshes`` by name.
+    """Parses ``#sdy.sharding<@mesh, [{"x"}, {?}], replicated={"y"}>``, over one of ``meshes`` by name.
 
     A number among ``meshes`` is a mesh of that device alone.
 
@@ -86,8 +86,8 @@ def parse_sdy(text: str, meshes: Mapping[str, Mesh | int]) -> Sharding:
     read = _Reader(text)
     read.next("#sdy.sharding")
     read.need("<")
-    said = _mesh(read, meshes)
-    mesh = Mesh(()) if isinstance(said, int) else said
+    mesh_or_id = _mesh(read, meshes)
+    mesh = Mesh(()) if isinstance(mesh_or_id, int) else mesh_or_id
     read.need(",")
     read.need("[")
     dims: list[Axes] = []
@@ -105,8 +105,8 @@ def parse_sdy(text: str, meshes: Mapping[str, Mesh | int]) -> Sharding:
     read.need(">")
     if text[read.at :].strip():
         raise read.fault("the end")
-    if isinstance(said, int):
-        return Sharding.maximal(said)
+    if isinstance(mesh_or_id, int):
+        return Sharding.maximal(mesh_or_id)
     places = [(axes, f"dimension {k}") for k, axes in enumerate(dims)]
     check_disjoint(mesh, [*places, *((axes, word) for word, axes in by_word.items())], ones=True)
     replicated = in_mesh_order(mesh, by_word["replicated"])
@@ -115,7 +115,7 @@ def parse_sdy(text: str, meshes: Mapping[str, Mesh | int]) -> Sharding:
 
 
 def mesh_or_device(axes: Iterable[tuple[str, int]], device_ids: Sequence[int]) -> Mesh | int:
-    """SDY's mesh; the number of the device where it has no axes and lists one.
+    """Makes SDY's mesh; or returns the number of the device, if there are no axes and one device is listed.
 
     Raises:
         ShardingError: the axes and the devices are no mesh.
@@ -129,8 +129,8 @@ def mesh_or_device(axes: Iterable[tuple[str, int]], device_ids: Sequence[int]) -
 def _mesh(read: _Reader, meshes: Mapping[str, Mesh | int]) -> Mesh | int:
     if read.next("mesh"):
         return _inlined_mesh(read)
-    said = read.match(rf"@(?:{STRING}|.+)", "@ and the name of a mesh, or mesh<...>")[1:]
-    name = mlir_unquoted(said[1:-1]) if said[0] in "\"'" else said
+    quoted = read.match(rf"@(?:{STRING}|.+)", "@ and the name of a mesh, or mesh<...>")[1:]
+    name = mlir_unquoted(quoted[1:-1]) if quoted[0] in "\"'" else quoted
     if name not in meshes:
         known = ", ".join("@" + n for n in meshes) or "none"
         raise table.MESH.error(message=f"there is no mesh @{name}; known: {known}", hint="define sdy.mesh first")
@@ -157,18 +157,18 @@ def _inlined_mesh(read: _Reader) -> Mesh | int:
 
 
 def _attributes(read: _Reader, mesh: Mesh) -> dict[str, Axes]:
-    """The axes of ``replicated={..}`` and ``unreduced={..}``, each of which may be left out."""
-    found: dict[str, Axes] = {"replicated": (), "unreduced": ()}
+    """Reads the axes of ``replicated={..}`` and ``unreduced={..}``, each of which may be left out."""
+    attributes: dict[str, Axes] = {"replicated": (), "unreduced": ()}
     while read.next(","):
         word = read.match("replicated|unreduced", "replicated or unreduced")
         read.need("=")
         read.need("{")
-        found[word], _ = _axes(read, mesh)
-    return found
+        attributes[word], _ = _axes(read, mesh)
+    return attributes
 
 
 def _axes(read: _Reader, mesh: Mesh) -> tuple[Axes, bool]:
-    """The axes up to the closing brace, and whether a ``?`` follows them."""
+    """Reads the axes up to the closing brace, and whether a ``?`` follows them."""
     axes: list[AxisRef] = []
     is_open = False
     for _ in read.several("}"):
@@ -189,10 +189,10 @@ def _axes(read: _Reader, mesh: Mesh) -> tuple[Axes, bool]:
 
 
 def sdy_text(sharding: Sharding, mesh_name: str = "mesh") -> str:
-    """``#sdy.sharding<@mesh, [..]>`` over the sharding's own mesh.
+    """Formats ``#sdy.sharding<@mesh, [..]>`` over the sharding's own mesh.
 
     Raises:
-        ShardingError: SDY has no word for it (no mesh, or manual axes).
+        ShardingError: SDY has no form for it (no mesh, or manual axes).
     """
     mesh = sharding.mesh
     if mesh is None or sharding.kind is not Kind.TILED or sharding.manual or sharding.maximal_axes:

@@ -35,19 +35,19 @@ class Source:
         return fault(table.CONTRADICTION, self.text, at, length, message=message, hint=hint)
 
     def ints(self, token: Node) -> Ints:
-        """The integers of a token, ``1, 2,3`` or ``[1,2]``. int64.
+        """Reads the integers of a token, ``1, 2,3`` or ``[1,2]``. int64.
 
         Raises:
             ShardingParseError: a comma or a number is missing, or a number is out of range.
         """
         raw = str(token)
         if "/" in raw:
-            raw = _COMMENT.sub(lambda found: " " * len(found[0]), raw)
+            raw = _COMMENT.sub(lambda numbers: " " * len(numbers[0]), raw)
         body = raw.strip("[]")
         if len(body) < 18 and body.isdigit():
             return np.array([int(body)])
-        if len(body) > 1024 and (found := _many(body)) is not None:
-            return found
+        if len(body) > 1024 and (numbers := _many(body)) is not None:
+            return numbers
         parts = body.split(",")
         if len(max(parts, key=len)) < 18:
             try:
@@ -80,14 +80,14 @@ class Source:
         return tuple(self.ints(token).tolist())
 
     def one(self, token: Node) -> int:
-        found = self.ints(token)
-        if len(found) != 1:
+        numbers = self.ints(token)
+        if len(numbers) != 1:
             at = token.start_pos + str(token).index(",")
             raise self.fault(table.SYNTAX, at, expected="one integer", found="','", hint="")
-        return int(found[0])
+        return int(numbers[0])
 
     def string(self, token: Node) -> str:
-        """The content of a quoted token, its C escapes resolved.
+        """Reads the content of a quoted token, its C escapes resolved.
 
         Raises:
             ShardingParseError: an escape that C does not have.
@@ -102,12 +102,12 @@ class Source:
 
 
 def _many(body: str) -> Ints | None:
-    """A long list, converted by NumPy; None for a list that needs the slow way, or is wrong."""
+    """Converts a long list by NumPy; None for a list that needs the slow path, or is malformed."""
     if ",," in body or not body.isascii() or not (body[0].isdigit() and body[-1].isdigit()):
         return None
     letters = np.frombuffer(body.encode("ascii"), dtype=np.uint8)
     if ((letters - 48 > 9) & (letters != 44)).any():  # neither a digit nor a comma
         return None
-    found = np.fromstring(body, dtype=np.int64, sep=",")
-    sound = len(found) == body.count(",") + 1 and int(found.max()) < 10**17  # a larger one was cut off
-    return found if sound else None
+    numbers = np.fromstring(body, dtype=np.int64, sep=",")
+    sound = len(numbers) == body.count(",") + 1 and int(numbers.max()) < 10**17  # a larger one was cut off
+    return numbers if sound else None

@@ -1,6 +1,6 @@
 """The grammar of XLA's sharding text (``mhlo.lark``), and its syntax errors in words.
 
-An error names its place, the words that could stand there, the word that was found, and a likely remedy.
+An error names its place, the words expected there, the actual word, and a likely remedy.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ _local = threading.local()
 
 
 def _grammar() -> Lark:
-    """One parser a thread: lark's contextual lexer keeps state."""
-    found: Lark | None = getattr(_local, "grammar", None)
-    if found is None:
-        found = _local.grammar = make_parser()
-    return found
+    """Returns the thread's parser: lark's contextual lexer keeps state."""
+    grammar: Lark | None = getattr(_local, "grammar", None)
+    if grammar is None:
+        grammar = _local.grammar = make_parser()
+    return grammar
 
 
 def parse_tree(text: str, start: str) -> Node:
-    """The parse tree of ``text`` by the rule ``start``: a sharding ("start") or a mesh alone ("mesh_only").
+    """Parses ``text`` by the rule ``start``: a sharding ("start") or a mesh alone ("mesh_only").
 
     Raises:
         ShardingParseError: ``text`` does not follow the grammar.
@@ -59,24 +59,24 @@ _AT_START = frozenset({"MESH", "MAXIMAL_MESH", "LBRACE"})
 
 
 def _explained(text: str, error: UnexpectedInput) -> ShardingParseError:
-    """lark's error as one of ours."""
+    """Converts lark's error to a ShardingParseError."""
     expected: set[str]
     if isinstance(error, UnexpectedToken) and error.token.type != "$END":
         token: Token = error.token
-        offset, found = token.start_pos or 0, repr(str(token)[:40])
+        offset, actual = token.start_pos or 0, repr(str(token)[:40])
         expected = set(error.accepts or error.expected)
     elif isinstance(error, UnexpectedCharacters):
         offset = error.pos_in_stream or 0
         word = _WORD.match(text, offset)
-        found, expected = repr(word[0][:40] if word else text[offset : offset + 1]), set(error.allowed or ())
+        actual, expected = repr(word[0][:40] if word else text[offset : offset + 1]), set(error.allowed or ())
     else:
-        offset, found = len(text.rstrip()), "the end of the text"
+        offset, actual = len(text.rstrip()), "the end of the text"
         expected = set(error.expected) if isinstance(error, UnexpectedEOF | UnexpectedToken) else set()
     if expected >= _ATTRIBUTES:
         expected = expected - _ATTRIBUTES - _AT_START | {"attribute"}
     words = sorted({_WORDS.get(name, name.lower().rstrip("_")) for name in expected} - {"the end"})
-    length = len(found) - 2 if found[0] in "'\"" else 1
-    return fault(table.SYNTAX, text, offset, length, expected=_either(words), found=found, hint=_hint(text, offset))
+    length = len(actual) - 2 if actual[0] in "'\"" else 1
+    return fault(table.SYNTAX, text, offset, length, expected=_either(words), found=actual, hint=_hint(text, offset))
 
 
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]*=?", re.ASCII)

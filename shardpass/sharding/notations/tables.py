@@ -1,8 +1,8 @@
-"""The parser of ``mhlo.lark``, from tables that are kept beside it.
+"""Loads the parser of ``mhlo.lark`` from tables in a file beside it.
 
-To build the tables takes lark four times as long as to read them, and a command that parses one sharding would wait for
-it. ``mhlo.tables.json`` holds what lark itself writes of its parser, as numbers and text, the version that wrote it,
-and a digest of the grammar. Another version of lark, and an edited grammar, build the parser from the grammar: the
+Building the tables takes lark four times as long as reading them, and delays each command that parses one sharding.
+``mhlo.tables.json`` holds lark's own serialization of its parser, the version that wrote it, and a digest of the
+grammar. Another version of lark, and an edited grammar, build the parser from the grammar: the
 grammar is the truth, the tables only save time. ``python -m tools.docs.make_tables`` writes the file, and tests hold it
 to the grammar.
 """
@@ -24,7 +24,7 @@ TABLES = "mhlo.tables.json"
 
 
 def make_parser() -> Lark:
-    """A parser of its own: lark's contextual lexer keeps state."""
+    """Makes a new parser: lark's contextual lexer keeps state."""
     kept = json.loads((files(PACKAGE) / TABLES).read_text(), object_hook=_numbered)
     if (kept["lark"], kept["grammar"]) != (lark.__version__, grammar_digest()):
         return built_parser()
@@ -32,21 +32,21 @@ def make_parser() -> Lark:
 
 
 def built_parser() -> Lark:
-    """The same, from the grammar."""
+    """Builds the same parser from the grammar."""
     return Lark(
         _grammar(), parser="lalr", start=["start", "mesh_only"], maybe_placeholders=False, propagate_positions=False
     )
 
 
 def tables_text() -> str:
-    """What the file holds; lark numbers its states differently from run to run."""
+    """Returns the content of the file; lark numbers its states differently from run to run."""
     data, memo = built_parser().memo_serialize([TerminalDef, Rule])
     kept = {"lark": lark.__version__, "grammar": grammar_digest(), "data": data, "memo": memo}
     return json.dumps(kept, separators=(",", ":")) + "\n"
 
 
 def grammar_digest() -> str:
-    """SHA-256 of the grammar's text."""
+    """Returns SHA-256 of the grammar's text."""
     return hashlib.sha256(_grammar().encode()).hexdigest()
 
 
@@ -55,5 +55,5 @@ def _grammar() -> str:
 
 
 def _numbered(row: dict[str, Any]) -> dict[Any, Any]:
-    """JSON has text alone for keys; lark's states and symbols are numbers."""
+    """Restores numbers as keys: JSON has text keys alone, lark's states and symbols are numbers."""
     return {int(key) if key.isdigit() else key: value for key, value in row.items()}

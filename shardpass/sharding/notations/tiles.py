@@ -53,16 +53,16 @@ class Tiles:
 
 
 def subgroups_of(tiles: Tiles) -> list[tuple[Kind, list[int]]]:
-    """The subgroups in XLA's order, each with the grid dimensions that it is made of."""
-    found: dict[Kind, list[int]] = {}
+    """Returns the subgroups in XLA's order, each with its dimensions of the grid."""
+    dims_of: dict[Kind, list[int]] = {}
     for k, kind in enumerate(tiles.kinds, len(tiles.data)):
         if tiles.dims[k] != 1:
-            found.setdefault(kind, []).append(k)
-    return sorted(found.items(), key=lambda group: ORDER.index(group[0]))
+            dims_of.setdefault(kind, []).append(k)
+    return sorted(dims_of.items(), key=lambda group: ORDER.index(group[0]))
 
 
 def arranged(tiles: Tiles, devices: Ints) -> tuple[Ints, tuple[int, ...], list[Kind]]:
-    """The devices with the subgroups in XLA's order, row-major; the grid's dimensions, and the subgroups' kinds."""
+    """Returns devices, row-major with subgroups in XLA's order; the grid's dimensions; and the subgroups' kinds."""
     rank, groups = len(tiles.data), subgroups_of(tiles)
     order = [*range(rank), *(k for _, ks in groups for k in ks)]
     counts = tuple(math.prod(tiles.dims[k] for k in ks) for _, ks in groups)
@@ -78,7 +78,7 @@ def arranged(tiles: Tiles, devices: Ints) -> tuple[Ints, tuple[int, ...], list[K
 
 
 def one_word_text(tiles: Tiles, kinds: Sequence[Kind]) -> str | None:
-    """``{replicated}``, ``{manual}`` or ``{unreduced}`` where that is all of the sharding, else None.
+    """Returns ``{replicated}``, ``{manual}`` or ``{unreduced}`` where that is all of the sharding, else None.
 
     ``kinds`` are those of the subgroups in XLA's order.
     """
@@ -91,7 +91,7 @@ def one_word_text(tiles: Tiles, kinds: Sequence[Kind]) -> str | None:
 
 
 def listed_text(tiles: Tiles, devices: Ints, dims: tuple[int, ...], kinds: list[Kind]) -> str:
-    """XLA's V1 text of a grid ``dims`` of ``devices`` whose last dimensions are subgroups of ``kinds``."""
+    """Formats V1 text of a grid ``dims`` of ``devices`` whose last dimensions are subgroups of ``kinds``."""
     text = one_word_text(tiles, kinds)
     if text is not None:
         return text
@@ -101,7 +101,7 @@ def listed_text(tiles: Tiles, devices: Ints, dims: tuple[int, ...], kinds: list[
 
 
 def _text_as_read(tiles: Tiles, devices: Ints) -> str | None:
-    """The text of the list that was read, where it is canonical and the list is unchanged."""
+    """Returns the text of the list that was read, where it is canonical and the list is unchanged."""
     text = tiles.listed
     if text is None or len(text) < 256 or tiles.devices is None or not np.array_equal(devices, tiles.devices):
         return None

@@ -1,4 +1,4 @@
-"""The text that XLA prints of an iota with subgroups, also where the numbers of the iota make no sense.
+"""Prints an iota with subgroups as XLA does, even where the numbers of the iota are inconsistent.
 
 Source: IotaTileAssignment::Create and ::Transpose (xla/hlo/ir/tile_assignment.cc), HloSharding::Subgroup
 (xla/hlo/ir/hlo_sharding.cc). XLA keeps an iota as three lists: the dimensions of the grid, the shape of the iota, and
@@ -30,7 +30,7 @@ Iota = tuple[list[int], list[int], list[int]]  # dimensions of the grid, shape o
 
 
 def iota_form(tiles: Tiles) -> str | None:
-    """XLA's text of an iota, whatever its numbers; None where XLA dies."""
+    """Formats an iota as XLA does, whatever its numbers; None where XLA dies."""
     iota: Iota = (list(tiles.dims), *canonical(list(tiles.iota), list(tiles.perm)))
     kinds, rank = list(tiles.kinds), len(tiles.data)
     if text := one_word_text(tiles, []):
@@ -60,7 +60,7 @@ def iota_form(tiles: Tiles) -> str | None:
 
 
 def _listed(tiles: Tiles, iota: Iota, order: list[int], groups: list[tuple[Kind, list[int]]]) -> str | None:
-    """The devices one by one, as XLA computes them: the place in the grid read as digits of the iota, and cut off."""
+    """Lists the devices as XLA computes them: the place in the grid, read as digits of the iota and cut off."""
     dims, shape, perm = iota
     places = math.prod(dims)
     if min(dims) < 0 or places > LARGEST_LIST or 0 < places < math.prod(shape):
@@ -92,7 +92,7 @@ def _text(iota: Iota, kinds: list[Kind]) -> str:
 
 
 def canonical(shape: list[int], perm: list[int]) -> tuple[list[int], list[int]]:
-    """Sizes of 1 left out and runs of neighbours joined, also where ``perm`` is no permutation."""
+    """Drops sizes of 1 and joins runs of neighbours, even where ``perm`` is no permutation."""
     if len(shape) < 2:
         return shape, perm
     while True:
@@ -114,7 +114,7 @@ def canonical(shape: list[int], perm: list[int]) -> tuple[list[int], list[int]]:
 
 
 def _transposed(iota: Iota, order: list[int]) -> Iota | None:
-    """The iota with the dimensions of its grid in another order; None where it would have to be listed."""
+    """Transposes the dimensions of the iota's grid; None where it would have to be listed."""
     dims, shape, perm = iota
     moved = [dims[k] for k in order]
     solid = [k for k in order if dims[k] != 1]
@@ -130,7 +130,7 @@ def _transposed(iota: Iota, order: list[int]) -> Iota | None:
 
 
 def _transposed_parts(iota: Iota, moved: list[int], order: list[int]) -> Iota | None:
-    """The transpose of an iota whose own dimensions are several of the grid's, or parts of them."""
+    """Returns the transpose of an iota whose own dimensions are several of the grid's, or parts of them."""
     dims, shape, perm = iota
     if sorted(perm) != list(range(len(shape))) or min(shape) < 1 or min(dims) < 1:
         return None
@@ -151,23 +151,23 @@ def _transposed_parts(iota: Iota, moved: list[int], order: list[int]) -> Iota | 
 
 
 def _sorted_last(iota: Iota) -> Iota | None:
-    """The iota with the devices of its last dimension in ascending order; None where it must be listed."""
+    """Sorts the devices of the iota's last dimension; None where they must be listed."""
     dims, shape, perm = iota
     left = dims[-1]
     if shape[perm[-1]] == left:
         return iota
-    taken, split = 0, None
+    sorted_dims, split = 0, None
     for p in reversed(perm):
         if shape[p] <= left:
             if not shape[p] or math.fmod(left, shape[p]):  # XLA divides by an empty dimension, and dies
                 return None
             left = int(left / shape[p])
-            taken += 1
+            sorted_dims += 1
             continue
         if math.fmod(shape[p], left):
             return None
         split = (p, int(shape[p] / left))
-        taken += 1
+        sorted_dims += 1
         break
     new_shape, new_perm = list(shape), list(perm)
     if split is not None:
@@ -176,6 +176,6 @@ def _sorted_last(iota: Iota) -> Iota | None:
         new_perm = []
         for p in perm:
             new_perm += [p, p + 1] if p == at else [p if p < at else p + 1]
-    cut = len(new_perm) - taken
+    cut = len(new_perm) - sorted_dims
     new_perm = new_perm[:cut] + sorted(new_perm[cut:])
     return (dims, *canonical(new_shape, new_perm))
