@@ -60,7 +60,7 @@ from shardpass.ir.annotations import (
 )
 from shardpass.ir.collectives import OPS
 from shardpass.ir.locations import Within, place_of
-from shardpass.ir.replica_groups import GROUPS, list_devices, mesh_said
+from shardpass.ir.replica_groups import GROUPS, list_devices, mesh_parts
 from shardpass.ir.walk import OpLists, operation
 from shardpass.program.manual_regions import marked_scope, set_scope
 from shardpass.program.validate import at_place
@@ -374,7 +374,7 @@ class _Import:
 
 def _mesh(attribute: Any, name: str, location: Any) -> Mesh | int:
     """Reads a mesh; for a mesh without axes that lists a device, that device."""
-    axes, ids = mesh_said(attribute)
+    axes, ids = mesh_parts(attribute)
     count = prod(size for _, size in axes)
     _refuse_large(f"the mesh {name}", count, location)
     try:

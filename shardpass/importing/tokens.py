@@ -10,7 +10,7 @@ call: a device that does not make the call knows them all the same.
 | before | after |
 |---|---|
 | token argument of main | 0 |
-|| token result of main | none; ``shardpass.tokens`` on the module lists the places of tokens in the signature ||
+| token result of main | none; ``shardpass.tokens`` on the module lists the places of tokens in the signature |
 | ``create_token`` | 0 |
 | ``after_all`` | the sum of its operands |
 | callback, control flow, call, barrier, manual computation | the same, of the number |

@@ -1,6 +1,6 @@
-"""Where a module keeps what shardpass knows: attribute names, and reading and writing them.
+"""Names of the attributes in which a module keeps shardpass's facts, and how these are read and written.
 
-One annotation says a value's sharding: ``mhlo.sharding``, canonical text, on the op (a tuple for several results) or on
+A value's sharding is annotated once: ``mhlo.sharding``, canonical text, on the op (a tuple for several results) or on
 the argument or result of the function. The mesh and the number of devices are attributes of the module.
 """
 
@@ -22,12 +22,12 @@ NUM_REPLICAS = "mhlo.num_replicas"
 MESH = "shardpass.mesh"
 UNSPECIFIED = "shardpass.unspecified_dims"  # dimensions that propagation may split further
 SCOPE = "shardpass.manual"  # on an op in a region that is manual over some axes: see ``program.manual_regions``
-CONFLICT = "shardpass.conflict"  # on an op where two splits disagreed: which was taken, and why
+CONFLICT = "shardpass.conflict"  # on an op where two splits disagreed: the chosen one, and why
 SPLIT = "shardpass.split"  # on an op: the split of its loop nest, where values alone would suggest another
 WAITS = "shardpass.waits"  # on an op: a vector's sharding; over the axes that split it the op's result is partial
-PRIORITIES = "shardpass.priorities"  # of each dimension: propagation takes the lowest number first
+PRIORITIES = "shardpass.priorities"  # of each dimension: the lowest number propagates first
 REPLICATED = "shardpass.replicated"  # a vector's sharding; propagation leaves the axes that split it alone
-BARRIER = "shardpass.barrier"  # on a constraint: the one way that shardings may pass, FORWARD, BACKWARD or NONE
+BARRIER = "shardpass.barrier"  # on a constraint: the direction in which shardings may pass, FORWARD, BACKWARD or NONE
 PINNED = "shardpass.pinned"  # on an op that the user annotated: its results are there as annotated
 CONSTRAINTS = "shardpass.constraints"  # on the module: "free" where users of a constraint may start from any copy
 FIT = "shardpass.fit"  # on the module: the limit of bytes alive on a device for which cheaper shardings were left
@@ -38,11 +38,11 @@ FROM, TO, GLOBAL_TYPE = "shardpass.from", "shardpass.to", "shardpass.global_type
 TILED_SHARDING = "shardpass.sharding"  # of a partitioned module's arguments and results
 PARTIAL = "shardpass.partial"  # of an argument or result that holds summands: the sharding of the sum (see importing)
 MANUAL = "{manual}"
-TOKENS = "shardpass.tokens"  # on the module: at which places main took and returned tokens
-INSPECTED = "shardpass.inspected"  # on the module: shardings of which JAX is to tell the user
+TOKENS = "shardpass.tokens"  # on the module: the places of main's arguments and results that were tokens
+INSPECTED = "shardpass.inspected"  # on the module: shardings that JAX reports to the user
 ORDER = "shardpass.order"  # on a call of the host: those of its results that only order calls
 ONCE = "shardpass.once"  # on a call of the host: the one device that makes it
-# on a product that the plan does in turn with a collective: "all_gather 1", which operand, or "reduce_scatter"; on the
+# on a product that the plan overlaps with a collective: "all_gather 1", which operand, or "reduce_scatter"; on the
 # module: how many such loops the plan has
 IN_TURN = "shardpass.in_turn"
 CAUSE, AXES = "shardpass.cause", "shardpass.axes"  # on a collective: why it is there, and over which axes
@@ -54,7 +54,10 @@ REDISTRIBUTE = "shardpass.redistribute"
 
 
 def main_of(module: Any) -> Any:
-    """The ``main`` function. Raises ShardpassError: SP201 where there is none, SP222 where it is not one block."""
+    """Returns the ``main`` function.
+
+    Raises ShardpassError: SP201 where there is none, SP222 where it is not one block.
+    """
     functions = [op for op in module.body.operations if operation(op).name == "func.func"]
     for function in functions:
         if function.attributes["sym_name"].value == "main":
@@ -67,7 +70,7 @@ def main_of(module: Any) -> Any:
 
 
 class Signature:
-    """Attributes of a function's arguments and results as lists of dicts; ``write`` puts them back."""
+    """The attributes of a function's arguments and results as lists of dicts; ``write`` stores them."""
 
     def __init__(self, function: Any) -> None:
         self.function = function
@@ -90,7 +93,7 @@ class Signature:
 
 
 def text(attribute: Any) -> str:
-    """The characters of a string attribute; its printed form for any other."""
+    """Returns the characters of a string attribute; the printed form of any other."""
     return attribute.value if isinstance(attribute, ir.StringAttr) else str(attribute)
 
 
@@ -99,31 +102,31 @@ def get_text(op: Any, name: str) -> str | None:
 
 
 def custom_call_target(op: Any) -> str:
-    """The target of a custom call, "" for other ops."""
+    """Returns the target of a custom call, "" for other ops."""
     if op.name != "stablehlo.custom_call":
         return ""
     return text(op.attributes["call_target_name"])
 
 
 def replicated_over(mesh: Mesh, axes: tuple[AxisRef, ...]) -> Any:
-    """The attribute ``REPLICATED`` of a value that propagation is not to split over ``axes``."""
+    """Makes the attribute ``REPLICATED`` of a value that propagation must not split over ``axes``."""
     from shardpass.sharding.notations.named import named_text  # for what few programs say
 
     return ir.StringAttr.get(named_text(Sharding.tiled(mesh, (axes,))))
 
 
 def notes_of(sharding: Sharding, rank: int, manual: Collection[str] = ()) -> dict[str, Any]:
-    """The attributes for what ``sharding`` says to propagation alone. ``manual``: the axes of the value's region."""
-    found = {}
+    """Makes the attributes for propagation alone in ``sharding``. ``manual``: the axes of the value's region."""
+    notes = {}
     replicated_along = [a for a in sharding.notes.replicated if a.name not in manual]
     if replicated_along and sharding.mesh is not None:
-        found[REPLICATED] = replicated_over(sharding.mesh, tuple(replicated_along))
+        notes[REPLICATED] = replicated_over(sharding.mesh, tuple(replicated_along))
     if sharding.notes.open:
-        found[UNSPECIFIED] = i64_array(sharding.notes.open)
+        notes[UNSPECIFIED] = i64_array(sharding.notes.open)
     if sharding.notes.priorities:
         given = dict(sharding.notes.priorities)
-        found[PRIORITIES] = i64_array([given.get(dim, 0) for dim in range(rank)])
-    return found
+        notes[PRIORITIES] = i64_array([given.get(dim, 0) for dim in range(rank)])
+    return notes
 
 
 def priorities(attributes: Any) -> tuple[int, ...]:
@@ -135,9 +138,9 @@ def unspecified_dims(attributes: Any) -> tuple[int, ...]:
 
 
 def num_devices(module: Any) -> int | None:
-    """What the module says of its number of devices.
+    """Reads the module's number of devices.
 
-    Raises ShardpassError: SP221 for what is no such number, SP235 where it says that there are several replicas.
+    Raises ShardpassError: SP221 for an invalid number, SP235 where there are several replicas.
     """
     attributes = module.operation.attributes
     if NUM_REPLICAS in attributes:
@@ -146,10 +149,10 @@ def num_devices(module: Any) -> int | None:
             raise REPLICAS.error(place_of(module.operation.location), value=replicas)
     if NUM_PARTITIONS not in attributes:
         return None
-    said = attributes[NUM_PARTITIONS]
-    count = int(said.value) if isinstance(said, ir.IntegerAttr) else 0
+    value = attributes[NUM_PARTITIONS]
+    count = int(value.value) if isinstance(value, ir.IntegerAttr) else 0
     if count < 1:
-        raise BAD_NUM_PARTITIONS.error(place_of(module.operation.location), value=said)
+        raise BAD_NUM_PARTITIONS.error(place_of(module.operation.location), value=value)
     return count
 
 
@@ -161,9 +164,9 @@ def set_num_devices(module: Any, count: int) -> None:
 
 
 def mesh_of(module: Any) -> Mesh | None:
-    """The common mesh that ``shardpass-import`` wrote, or the user did."""
-    said = get_text(module.operation, MESH)
-    return None if said is None else parse_mesh(said)
+    """Reads the common mesh that ``shardpass-import`` or the user wrote."""
+    mesh = get_text(module.operation, MESH)
+    return None if mesh is None else parse_mesh(mesh)
 
 
 def set_mesh(module: Any, mesh: Mesh) -> None:
@@ -171,7 +174,7 @@ def set_mesh(module: Any, mesh: Mesh) -> None:
 
 
 def make_custom_call(target: str, operand: Any, result_type: Any, attributes: dict[str, Any]) -> Any:
-    """A custom call of one operand and one result at the current insertion point; its result."""
+    """Builds a custom call of one operand and one result at the current insertion point; returns its result."""
     return ir.Operation.create(
         "stablehlo.custom_call",
         results=[result_type],

@@ -1,4 +1,4 @@
-"""What the user calls arguments of main: the names in their locations, as JAX, TensorFlow and people write them.
+"""Names of main's arguments for people, from their locations, as JAX, TensorFlow and people write them.
 
 JAX writes the path, ``params['layers'][0]['w1']``; TensorFlow calls all arguments ``XLA_Args``. Names that several
 arguments have are followed by the argument's place: ``XLA_Args 3``.
@@ -16,7 +16,7 @@ _NAMED = re.compile(r'loc\("((?:[^"\\]|\\.)*)"(?!:\d)')
 
 
 def argument_names(locations: Sequence[str]) -> list[str]:
-    """A name for each of ``locations``, as text; "" where the location has none."""
-    names = [mlir_unquoted(found[1]) if (found := _NAMED.match(location)) else "" for location in locations]
+    """Returns a name for each of ``locations``, as text; "" where the location has none."""
+    names = [mlir_unquoted(match[1]) if (match := _NAMED.match(location)) else "" for location in locations]
     times = Counter(names)
     return [f"{name} {place}" if name and times[name] > 1 else name for place, name in enumerate(names)]

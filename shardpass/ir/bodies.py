@@ -1,4 +1,4 @@
-"""The body of another module's ``@main``, moved into place: how a per-device function of the user's becomes ops here.
+"""Moves the body of another module's ``@main`` into place: a per-device function of the user becomes ops here.
 
 Its calls are inlined first, each with a copy of the function it names. JAX lowers no function that calls itself.
 Collectives get channels that the receiving module has not used, and annotations go: every value is a tile already.
@@ -25,9 +25,9 @@ DEVICE_TO_DEVICE = 1
 
 
 def move_body(module: Any, before: Any, arguments: Sequence[Any], channels: Iterator[int]) -> list[Any]:
-    """Moves the ops of ``module``'s main before the op ``before``; the values that main returns.
+    """Moves the ops of ``module``'s main before the op ``before``; returns the values that main returns.
 
-    ``module`` is of the same context as ``before``, and is spent afterwards.
+    ``module`` is of the same context as ``before``, and unusable afterwards.
     """
     main = operation(main_of(module))
     list_devices_in(module)  # the meshes stay behind
@@ -58,7 +58,7 @@ def _inline(module: Any, main: Any) -> None:
 
 
 def _moved(function: Any, before: Any, arguments: Sequence[Any]) -> list[Any]:
-    """Moves the ops of ``function``'s block before ``before``, its arguments replaced; what it returns."""
+    """Moves the ops of ``function``'s block before ``before``, its arguments replaced; returns its results."""
     (block,) = function.regions[0].blocks
     for argument, value in zip(block.arguments, arguments, strict=True):
         argument.replace_all_uses_with(value)

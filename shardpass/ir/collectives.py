@@ -1,12 +1,12 @@
-"""The collectives of a per-device module: what each moves, over which axes, for which line, and why.
+"""Lists the collectives of a per-device module: what each moves, over which axes, at which source line, and why.
 
 Bytes are those that one device receives from others, its own data not counted, with tiles of the per-device program
 (``cost.collective`` has the formulas). Of a permute and a broadcast not every device receives; a total is added up by
 device (``by_device``).
 
-What stands in the body of a loop runs as often as the loop does, where it counts (``trip_counts``); in a loop whose
-trips are not known it counts once and is marked. Of the branches of a conditional one is taken, so those that receive
-less than the dearest count nothing. Cost: one walk over the module.
+A collective in the body of a loop counts once for each trip (``trip_counts``); in a loop whose trips are not known it
+counts once and is marked. Of the branches of a conditional only one runs, so only the branch that receives most counts.
+Cost: one walk over the module.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ class CollectiveUse:
         bytes_each: what a device receives each time that it runs.
         receivers: the devices that receive; None: every device.
         place: the user's line.
-        reason: "" where the op says none.
+        reason: "" where the op has none.
         times: how often it runs; a loop whose trips are not known counts once.
-        unknown_loops: how many such loops it stands in.
+        unknown_loops: the number of such loops around it.
         counted: False in a branch of a conditional of which another branch receives more.
     """
 
@@ -67,7 +67,7 @@ class CollectiveUse:
 
     @property
     def bytes_received(self) -> int:
-        """What one of its receivers receives in one run of the program."""
+        """Counts what one of its receivers receives in one run of the program."""
         return self.bytes_each * self.times if self.counted else 0
 
     def __str__(self) -> str:
@@ -79,29 +79,29 @@ class CollectiveUse:
         return f"{self.kind}{over}, {self.bytes_each} bytes{times}{loop}{where}{reason}"
 
     def as_dict(self) -> dict[str, object]:
-        """For JSON: plain values under the names of the fields; ``place`` as file, line, column."""
+        """Converts to JSON: plain values under the names of the fields; ``place`` as file, line, column."""
         fields: dict[str, object] = {name: getattr(self, name) for name in self.__slots__ if name != "place"}
         place = {"file": self.place.file, "line": self.place.line, "column": self.place.column}
         return {**fields, "bytes_received": self.bytes_received, **place}
 
 
 def collectives(module: Any) -> list[CollectiveUse]:
-    """Every collective of ``module`` (a per-device ``ir.Module``), in the order of its text."""
+    """Lists every collective of ``module`` (a per-device ``ir.Module``), in the order of its text."""
     return [use for _, use in collective_ops(module)]
 
 
 def collective_ops(module: Any) -> list[tuple[Any, CollectiveUse]]:
-    """As ``collectives``, each with its op."""
+    """Lists as ``collectives``, each with its op."""
     return _below(module.operation, _Around(1, 0), _devices(module), _mesh(module))
 
 
 def total_bytes(uses: Sequence[CollectiveUse]) -> int:
-    """Bytes received in one run of the program by the device that receives most."""
+    """Counts bytes received in one run of the program by the busiest device."""
     return most_received((use.bytes_received, use.receivers) for use in uses)
 
 
 class _Around(NamedTuple):
-    """How often what stands here runs: known trips, and loops of unknown ones."""
+    """How often ops at this place run: known trips, and loops of unknown trips."""
 
     times: int
     unknown: int
@@ -142,10 +142,10 @@ def _use(op: Any, around: _Around, devices: int, mesh: Mesh | None) -> Collectiv
     kind = op.name.removeprefix("stablehlo.")
     operands, results = [v.type for v in op.operands], [v.type for v in op.results]
     groups = groups_of(op, devices)
-    said = _text(op, "shardpass.axes")
+    written = _text(op, "shardpass.axes")
     return CollectiveUse(
         kind=kind,
-        axes=said or ("" if mesh is None else axes_of_groups(mesh, groups, kind != "collective_permute")),
+        axes=written or ("" if mesh is None else axes_of_groups(mesh, groups, kind != "collective_permute")),
         operand=", ".join(map(str, operands)),
         result=", ".join(map(str, results)),
         group_size=groups.shape[1] if groups.size else 1,
@@ -164,7 +164,7 @@ def _received(kind: str, operands: Sequence[Any], results: Sequence[Any], groups
 
 
 def _receivers(kind: str, groups: Ints) -> Receivers:
-    """Of a permute its targets, of a broadcast all of a group but the first."""
+    """Returns the receivers: targets of a permute, all of a broadcast's group but the first."""
     if kind == "collective_permute":
         return tuple(groups[:, 1].tolist())
     if kind == "collective_broadcast":
@@ -181,7 +181,7 @@ def _bytes(types: Sequence[Any]) -> int:
 
 
 def groups_of(op: Any, devices: int) -> Ints:
-    """The groups that talk to one another, one a row, -1 past the end of a short one.
+    """Returns the groups that communicate, one a row, -1 past the end of a short one.
 
     Of a permute: the pairs of a source and another device as target.
     """
@@ -194,7 +194,7 @@ def groups_of(op: Any, devices: int) -> Ints:
 
 
 def axes_of_groups(mesh: Mesh, groups: Ints, whole: bool = True) -> str:
-    """The axes and sub-axes of ``mesh`` along which the devices of each row of ``groups`` differ.
+    """Returns the axes and sub-axes of ``mesh`` along which the devices of each row of ``groups`` differ.
 
     With ``whole``, each group must hold every device that these axes join, else the answer is "". The pairs
     of a permute use a part of the axes that they are named with.
@@ -210,7 +210,7 @@ def axes_of_groups(mesh: Mesh, groups: Ints, whole: bool = True) -> str:
 
 
 def _prime_digits(mesh: Mesh) -> Iterator[tuple[int, int]]:
-    """The mesh position as digits of prime size, (stride, size), major to minor."""
+    """Returns the mesh position as digits of prime size, (stride, size), major to minor."""
     stride = mesh.size
     for size in mesh.shape:
         factor = 2
@@ -229,7 +229,7 @@ def _devices(module: Any) -> int:
 
 
 def _mesh(module: Any) -> Mesh | None:
-    """The module's mesh, to name axes with; a text that is no mesh names none."""
+    """Returns the module's mesh, to name axes with; None for an invalid text."""
     text = _text(module.operation, "shardpass.mesh")
     try:
         return parse_mesh(text) if text else None

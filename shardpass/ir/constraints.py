@@ -1,4 +1,4 @@
-"""Shardings and constraints written in the notation that a module has: Shardy's, or GSPMD's.
+"""Writes shardings and constraints in the notation of a module: Shardy's, or GSPMD's.
 
 A module of Shardy's has ``sdy.sharding`` and ``sdy.sharding_constraint`` over a mesh that it names; one of GSPMD's has
 ``mhlo.sharding`` and ``custom_call @Sharding``.
@@ -23,7 +23,7 @@ _MESH_NAME = "added_mesh"
 
 
 class Notation:
-    """How ``module`` writes shardings over ``mesh``, which is added to a module of Shardy's without that mesh."""
+    """The notation of ``module`` for shardings over ``mesh``, which is added to Shardy's modules if absent."""
 
     def __init__(self, module: Any, mesh: Mesh) -> None:
         meshes = meshes_of(module)
@@ -35,13 +35,13 @@ class Notation:
         self._on_constraints = "sharding" if self._name else SHARDING
 
     def value(self, sharding: Sharding) -> Any:
-        """``sharding`` as an attribute, in the current context."""
+        """Makes an attribute of ``sharding``, in the current context."""
         if self._name:
             return ir.Attribute.parse(sdy_text(sharding, self._name))
         return ir.StringAttr.get(str(sharding))
 
     def constraint(self, value: Any, sharding: Sharding) -> Any:
-        """A new constraint of ``value`` at the current insertion point; its op."""
+        """Builds a constraint of ``value`` at the current insertion point; returns its op."""
         attributes = {self._on_constraints: self.value(sharding)}
         if not self._name:
             return operation(make_custom_call(CONSTRAINT, value, value.type, attributes).owner)
@@ -55,7 +55,7 @@ class Notation:
 
 
 def _added(module: Any, mesh: Mesh, names: set[str]) -> str:
-    """The name of ``mesh``, which is added to ``module``."""
+    """Adds ``mesh`` to ``module`` and returns its name."""
     name = _MESH_NAME
     while name in names:
         name += "_"

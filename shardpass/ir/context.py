@@ -1,4 +1,4 @@
-"""Contexts, and text to module.
+"""Makes contexts, and parses text to modules.
 
 Modules are parsed here and nowhere else, so that every diagnostic and every location names the user's file.
 """
@@ -34,7 +34,7 @@ def parse_module(
     first_line: int = 1,
     trusted: bool = False,
 ) -> Any:
-    """Parses MLIR's text or bytecode, or what else ``doors`` knows, to an ``ir.Module``.
+    """Parses MLIR text or bytecode, or any other format of ``doors``, to an ``ir.Module``.
 
     ``filename`` is what diagnostics and locations call the text; ``first_line`` is the line of the file at
     which the text starts. Without ``context`` a fresh one is made; the module keeps it alive. ``trusted``: bytecode is
@@ -51,18 +51,18 @@ def parse_module(
             return module_of_file(text, filename, context)
         text = text.read()
     data = text.encode("utf-8", "replace") if isinstance(text, str) else text
-    found = format_of(data)
-    if trusted and found is Format.BYTECODE:
+    kind = format_of(data)
+    if trusted and kind is Format.BYTECODE:
         with context:
             return ir.Module.parse(data)
-    if found is not Format.TEXT:
-        return module_of(data, found, filename, context)
+    if kind is not Format.TEXT:
+        return module_of(data, kind, filename, context)
     _check_characters(data, filename, first_line)
     return _of_text(data.removeprefix(codecs.BOM_UTF8), filename, context, first_line - 1)
 
 
 def _of_text(data: bytes, filename: str, context: Any, offset: int) -> Any:
-    """Of bytes, which MLIR's parser reads where they are; it makes a copy of a ``str``."""
+    """Parses bytes, which MLIR's parser reads in place; it would copy a ``str``."""
     if (deep := too_deep(data)) is not None:
         line, depth = deep
         reason = f"{depth:,} brackets are open at once, and the most is {MOST:,}"
@@ -76,9 +76,9 @@ def _of_text(data: bytes, filename: str, context: Any, offset: int) -> Any:
         try:
             module = ir.Module.parse(data)
         except ir.MLIRError as error:
-            found = [from_mlir(d, filename, offset) for d in error.error_diagnostics]
+            complaints = [from_mlir(d, filename, offset) for d in error.error_diagnostics]
             lines = data.decode().split("\n")
-            raise ShardpassError(*(_not_mlir(d, lines, offset) for d in found)) from None
+            raise ShardpassError(*(_not_mlir(d, lines, offset) for d in complaints)) from None
         except (MemoryError, ValueError) as error:  # of a verifier that lists the elements of a constant
             raise internal_error("MLIR's parser", error, Place(filename)) from None
         if strange:
@@ -95,12 +95,12 @@ def _check_names(module: Any, filename: str) -> None:
 
 
 def is_bytecode(data: bytes) -> bool:
-    """Whether ``data`` is MLIR bytecode: it opens with the magic number."""
+    """Whether ``data`` is MLIR bytecode, which begins with the magic number."""
     return data.startswith(MAGIC)
 
 
 def decode(data: bytes, filename: str, first_line: int = 1) -> str:
-    """``data`` as UTF-8 text, less a byte order mark.
+    """Decodes ``data`` as UTF-8 text, without a byte order mark.
 
     Raises ShardpassError (SP102) at the line of the first bad byte.
     """
@@ -112,7 +112,7 @@ def decode(data: bytes, filename: str, first_line: int = 1) -> str:
 
 
 def _check_characters(data: bytes, filename: str, first_line: int) -> None:
-    """As ``decode``, which makes text of several times the size, a piece at a time."""
+    """Checks as ``decode``, piece by piece, as the text would need several times the memory."""
     if data.isascii():
         return
     decoder, pieces = codecs.getincrementaldecoder("utf-8")(), memoryview(data)
@@ -127,15 +127,15 @@ def _check_characters(data: bytes, filename: str, first_line: int) -> None:
 _FOR_OTHER_TOOLS = re.compile(r"\. If this is intended, please use -allow-unregistered-dialect.*", re.DOTALL)
 
 
-def _not_mlir(found: Diagnostic, lines: list[str], offset: int) -> Diagnostic:
-    """MLIR's complaint as ours: with the line and a caret, without the list of every dialect there is."""
-    message = _FOR_OTHER_TOOLS.sub("", found.message).strip()
-    notes = tuple(n for n in found.notes if not n.message.startswith("Available dialects"))
-    return NOT_MLIR.at(found.place, excerpt=_excerpt(found.place, lines, offset), notes=notes, reason=message)
+def _not_mlir(complaint: Diagnostic, lines: list[str], offset: int) -> Diagnostic:
+    """Converts MLIR's diagnostic: adds the line and a caret, drops the list of all dialects."""
+    message = _FOR_OTHER_TOOLS.sub("", complaint.message).strip()
+    notes = tuple(n for n in complaint.notes if not n.message.startswith("Available dialects"))
+    return NOT_MLIR.at(complaint.place, excerpt=_excerpt(complaint.place, lines, offset), notes=notes, reason=message)
 
 
 def _excerpt(place: Place, lines: list[str], offset: int) -> str:
-    """The line at ``place`` with a caret under its column; empty where the text has no such line."""
+    """Quotes the line at ``place`` with a caret under its column; empty where the text has no such line."""
     row = place.line - offset - 1
     if not (0 <= row < len(lines) and place.column):
         return ""
@@ -147,12 +147,12 @@ def _excerpt(place: Place, lines: list[str], offset: int) -> str:
 
 
 def dialects() -> tuple[str, ...]:
-    """The dialects whose ops parse. MLIR lists them to who names another one; there is no other way to ask."""
+    """Lists the dialects whose ops parse, from MLIR's message on an unknown dialect, their only source."""
     with make_context():
         try:
             ir.Module.parse("no_such_dialect.op")
         except ir.MLIRError as error:
-            notes = [note.message for found in error.error_diagnostics for note in found.notes]
+            notes = [note.message for complaint in error.error_diagnostics for note in complaint.notes]
             listed = next((note for note in notes if note.startswith("Available dialects:")), "")
             names = re.sub(r"\([^()]*\)", "", listed.removeprefix("Available dialects:").partition(";")[0])
             return tuple(sorted(name.strip() for name in names.split(",") if name.strip()))
@@ -160,7 +160,7 @@ def dialects() -> tuple[str, ...]:
 
 
 def copy_module(module: Any) -> Any:
-    """A copy of ``module`` in its own context, locations and attributes included."""
+    """Copies ``module`` in its own context, locations and attributes included."""
     with module.context:
         copy = ir.Module.create(module.operation.location)
         with ir.InsertionPoint(copy.body):

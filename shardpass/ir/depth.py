@@ -1,11 +1,11 @@
-"""How deep MLIR text nests, before it is parsed.
+"""Measures how deep MLIR text nests, before it is parsed.
 
 MLIR's parser calls itself for each level of regions, types and attributes, and ends the process where its stack is
 full: at 2,500 nested regions, 4,000 modules, 10,000 lists or 20,000 tuples (jaxlib 0.10.2, a stack of 8 MiB).
 
 The depth of a place is the number of brackets ``( [ { <`` that are open there. Brackets in strings and comments, and
-the ``>`` of ``->``, do not count. O(size of the text), in NumPy; strings are told apart one by one only where the text
-has ``//``, which may begin a comment.
+the ``>`` of ``->``, do not count. O(size of the text), in NumPy; strings are matched one by one only where the text has
+``//``, which may begin a comment.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _ELEMENTS = re.compile(rb'"0x[0-9A-Fa-f]{64,}+"')
 
 
 def too_deep(text: bytes) -> tuple[int, int] | None:
-    """(line from 1, depth there) of the first place that nests deeper than ``MOST``; None where no place does."""
+    """Returns (line from 1, depth there) of the first place that nests deeper than ``MOST``; None without any."""
     if sum(text.count(bracket) for bracket in _OPEN) <= MOST:
         return None
     raw = _ELEMENTS.sub(b'""', text)
     if b"//" in raw:
-        raw = _STRING_OR_COMMENT.sub(lambda found: b" " * len(found[0]), raw)
+        raw = _STRING_OR_COMMENT.sub(lambda match: b" " * len(match[0]), raw)
     data = np.frombuffer(raw, np.uint8)
     steps = _STEP[data]
     before = np.concatenate(([0], data[:-1]))

@@ -1,4 +1,4 @@
-"""Between MLIR's diagnostics and ours."""
+"""Converts MLIR's diagnostics to shardpass's."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from shardpass.ir.locations import place_of
 _SEVERITY = {"ERROR": Severity.ERROR, "WARNING": Severity.WARNING, "REMARK": Severity.REMARK}
 
 
-def from_mlir(found: Any, filename: str = "-", line_offset: int = 0) -> Diagnostic:
-    """An ``ir.Diagnostic`` (or a ``DiagnosticInfo``) as one of ours, without a code.
+def from_mlir(diagnostic: Any, filename: str = "-", line_offset: int = 0) -> Diagnostic:
+    """Converts an ``ir.Diagnostic`` (or a ``DiagnosticInfo``), without a code.
 
     A place in MLIR's nameless text "-" gets ``filename``, and its line is moved by ``line_offset``.
     """
-    place = place_of(found.location)
+    place = place_of(diagnostic.location)
     if place.file == "-":
         place = Place(filename, place.line and place.line + line_offset, place.column)
     return Diagnostic(
-        _SEVERITY.get(found.severity.name, Severity.NOTE),
+        _SEVERITY.get(diagnostic.severity.name, Severity.NOTE),
         "",
-        _shortened(found.message),
+        _shortened(diagnostic.message),
         place,
-        notes=tuple(from_mlir(n, filename, line_offset) for n in found.notes),
+        notes=tuple(from_mlir(n, filename, line_offset) for n in diagnostic.notes),
     )
 
 
@@ -31,7 +31,7 @@ _CURRENT = "see current operation:"
 
 
 def _shortened(message: str) -> str:
-    """The verifier's note prints the whole operation, often the whole program: its first line will do."""
+    """Keeps the first line of a message: the verifier's note prints the whole operation, often the whole program."""
     if not message.startswith(_CURRENT):
         return message
     shown, *rest = message.removeprefix(_CURRENT).strip().splitlines()

@@ -1,4 +1,4 @@
-"""Contexts that know the dialects of JAX's modules."""
+"""Makes contexts that know the dialects of JAX's modules."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from jaxlib.mlir import ir
 
 
 def make_context() -> Any:
-    """A fresh ``ir.Context`` in which the modules of JAX parse.
+    """Makes a fresh ``ir.Context`` in which the modules of JAX parse.
 
     Registers what ``jax`` registers, without importing it: a command starts three times faster. Falls back
     to JAX's own function where jaxlib has moved its parts; a test compares the two.

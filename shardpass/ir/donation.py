@@ -1,7 +1,7 @@
-"""Donated arguments of ``@main``: those whose memory a result takes over.
+"""Donated arguments of ``@main``: those whose memory a result reuses.
 
-JAX says for which result an argument is (``tf.aliasing_output``), or leaves the choice to XLA (``jax.buffer_donor``),
-which takes the first that is left and as large.
+JAX names the result that reuses an argument's memory (``tf.aliasing_output``), or leaves the choice to XLA
+(``jax.buffer_donor``), which chooses the first remaining result of the same size.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ ALIASING, DONOR = "tf.aliasing_output", "jax.buffer_donor"
 
 
 def donated(signature: Signature, arguments: Sequence[int], results: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Places of donated arguments, each with that of its result. ``arguments``, ``results``: their bytes."""
+    """Yields donated arguments with their results, by place. ``arguments``, ``results``: their bytes."""
     left = dict(enumerate(results))
     donors = []
     for place, row in enumerate(signature.arguments):
@@ -27,7 +27,7 @@ def donated(signature: Signature, arguments: Sequence[int], results: Sequence[in
         elif DONOR in row:
             donors.append(place)
     for place in donors:
-        found = next((index for index, size in left.items() if size == arguments[place]), None)
-        if found is not None:
-            del left[found]
-            yield place, found
+        match = next((index for index, size in left.items() if size == arguments[place]), None)
+        if match is not None:
+            del left[match]
+            yield place, match

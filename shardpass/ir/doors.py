@@ -1,16 +1,16 @@
-"""What a file holds, found out from its bytes, and how it becomes MLIR.
+"""Recognises the format of a file from its bytes, and converts it to MLIR.
 
 1. MLIR text: what is UTF-8 and nothing of the following. MLIR's parser reads it.
 2. MLIR bytecode opens with ``ML\\xefR`` and the name of who wrote it. MLIR's reader reads it.
 3. Portable StableHLO (VHLO; ``Exported.mlir_module_serialized``) is bytecode that ``StableHLO_v1.2.3`` wrote. StableHLO
-   brings it up to date.
+   upgrades it.
 4. ``jax.export`` (``Exported.serialize()``) is a FlatBuffer with a portable artefact inside.
 5. HLO text begins with ``HloModule name``. XLA parses it, and makes StableHLO of it.
 6. An HLO proto (``*.hlo.pb``, ``as_serialized_hlo_module_proto()``) has the fields of an ``HloModuleProto``, or is an
    ``HloProto`` around one. XLA makes StableHLO of it.
 
-2 to 6 are read in a process of their own, which hands on what it read: jaxlib ends its process, or harms its memory, on
-some files that are torn. (Of 6,000 samples of bytecode in which up to four bytes were changed, one in 300.) A large
+2 to 6 are read in a separate process, which passes bytecode on: jaxlib ends its process, or corrupts its memory, on
+some damaged files. (Of 6,000 samples of bytecode in which up to four bytes were changed, one in 300.) A large
 file of bytecode (``LargeFile``) goes from file to file there, so that its constants are never objects of Python. One of
 text is read once, where it is parsed.
 
@@ -32,7 +32,7 @@ from jaxlib.mlir import ir
 from shardpass.diagnostics import Place
 from shardpass.diagnostics.table_driver import CANNOT_CONVERT, CANNOT_READ, EMPTY
 from shardpass.ir import shardy_in_hlo
-from shardpass.ir.child import answer, making_files, said_last, served_by, served_by_files, temporary_file
+from shardpass.ir.child import answer, failure_of, making_files, served_by, served_by_files, temporary_file
 from shardpass.ir.dialects import make_context
 from shardpass.ir.location_names import check_names
 from shardpass.ir.tensors import entries
@@ -42,9 +42,9 @@ FRONTEND = "mhlo.frontend_attributes"
 _OF_LAYOUTS = ("xla_shape", "result_layout")
 
 MAGIC = b"ML\xefR"
-FIRST = 65536  # bytes of a file that tell what it is
-LARGE = 16 << 20  # bytes of a file that is not held beside what it becomes
-PIECE = 1 << 20  # bytes that are held at once of what is read or written in pieces
+FIRST = 65536  # bytes of a file that show its format
+LARGE = 16 << 20  # bytes of a file that is too large to stay in memory beside its module
+PIECE = 1 << 20  # bytes in memory at once, of data read or written in pieces
 _PORTABLE = re.compile(rb"ML\xefR.StableHLO_v([0-9.]+)", re.DOTALL)
 # what was passed over stays so: a file of blank lines would be tried in exponentially many ways
 _HLO_TEXT = re.compile(rb"(?:\s++|//[^\n]*+\n|(?>/\*.*?\*/))*+HloModule\s", re.DOTALL)
@@ -53,7 +53,7 @@ _UNTYPED = re.compile(r"#stablehlo\.channel_handle<handle = ([1-9]\d*), type = 0
 
 
 class Format(enum.Enum):
-    """What a file is, in the words that messages use."""
+    """The format of a file, in the words of messages."""
 
     EMPTY = "an empty file"
     TEXT = "MLIR text"
@@ -66,7 +66,7 @@ class Format(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class LargeFile:
-    """A file of MLIR, ``BYTECODE`` or ``TEXT``, that is too large to be held beside what it becomes.
+    """A file of MLIR, ``BYTECODE`` or ``TEXT``, that is too large to stay in memory beside its module.
 
     ``kept``: the file itself, where it has no name and is gone once it is closed; ``path`` is that of its descriptor.
     """
@@ -77,33 +77,33 @@ class LargeFile:
 
     @staticmethod
     def at(path: str) -> LargeFile | None:
-        """The file ``path`` if it is one of at least ``LARGE`` bytes."""
+        """Opens the file ``path`` if it has at least ``LARGE`` bytes."""
         try:
             if not os.path.isfile(path) or os.path.getsize(path) < LARGE:
                 return None
             with open(path, "rb") as file:
                 first = file.read(FIRST)
-        except (OSError, ValueError):  # who reads it will say why
+        except (OSError, ValueError):  # reading it raises the error
             return None
-        found = LargeFile.kind(first)
-        return None if found is None else LargeFile(path, found)
+        kind = LargeFile.kind(first)
+        return None if kind is None else LargeFile(path, kind)
 
     @staticmethod
     def kind(start: bytes) -> Format | None:
-        """Which of the two a file is that starts so, by its ``FIRST`` bytes; None for neither."""
+        """Returns the format of a file from its ``FIRST`` bytes: BYTECODE or TEXT; None for others."""
         first = start[:FIRST]
-        found = format_of(first)
-        known = found is Format.BYTECODE or (found is Format.TEXT and _NOT_IN_TEXT.search(first) is None)
-        return found if known else None
+        format = format_of(first)
+        known = format is Format.BYTECODE or (format is Format.TEXT and _NOT_IN_TEXT.search(first) is None)
+        return format if known else None
 
     def open(self) -> BinaryIO:
-        """The file, to be read from its start."""
+        """Opens the file, to be read from its start."""
         file = open(self.path, "rb")  # noqa: SIM115  who asked closes it
         file.seek(0)  # a descriptor that is opened again may stand where the other one does
         return file
 
     def read(self) -> bytes:
-        """Raises ShardpassError (SP120) where that is no longer possible."""
+        """Reads the file. Raises ShardpassError (SP120) where that is no longer possible."""
         try:
             with self.open() as file:
                 return file.read()
@@ -116,7 +116,7 @@ Given = str | bytes | LargeFile
 
 
 def format_of(data: bytes) -> Format:
-    """What ``data`` is. O(1), but for a file that is neither MLIR nor text."""
+    """Recognises the format of ``data``. O(1), but for a file that is neither MLIR nor text."""
     if data.startswith(MAGIC):
         return Format.PORTABLE if _PORTABLE.match(data) else Format.BYTECODE
     if not data or data.isspace():
@@ -128,56 +128,56 @@ def format_of(data: bytes) -> Format:
     return Format.TEXT if _hlo_module(data) is None else Format.HLO_PROTO
 
 
-def module_of(data: bytes, found: Format, filename: str, context: Any) -> Any:
-    """The ``ir.Module`` of what is not MLIR text, in ``context``.
+def module_of(data: bytes, kind: Format, filename: str, context: Any) -> Any:
+    """Converts data other than MLIR text to an ``ir.Module``, in ``context``.
 
     Raises ShardpassError: SP126 for an empty file, SP127 where jaxlib does not read it.
     """
     place = Place(filename)
-    if found is Format.EMPTY:
+    if kind is Format.EMPTY:
         raise EMPTY.error(place)
     allowed = "unregistered" if context.allow_unregistered_dialects else ""
-    child = served_by("shardpass.ir.doors", "serve", found.name, allowed, data=data)
+    child = served_by("shardpass.ir.doors", "serve", kind.name, allowed, data=data)
     if child.returncode:
-        raise CANNOT_CONVERT.error(place, what=found.value, reason=said_last(child), how=_hint(found, data))
-    return _taken(child.stdout, place, found, context)
+        raise CANNOT_CONVERT.error(place, what=kind.value, reason=failure_of(child), how=_hint(kind, data))
+    return _read_back(child.stdout, place, kind, context)
 
 
 def module_of_file(given: LargeFile, filename: str, context: Any) -> Any:
-    """As ``module_of`` of bytecode, by way of a file that is gone afterwards. Raises ShardpassError (SP127)."""
+    """Converts bytecode as ``module_of``, through a temporary file. Raises ShardpassError (SP127)."""
     allowed = "unregistered" if context.allow_unregistered_dialects else ""
     with making_files(), temporary_file() as made:
         with given.open() as file:
-            child = served_by_files("shardpass.ir.doors", "serve_file", allowed, given=file, taken=made)
+            child = served_by_files("shardpass.ir.doors", "serve_file", allowed, source=file, sink=made)
         if child.returncode:
             what, how = Format.BYTECODE, _hint(Format.BYTECODE, b"")
-            raise CANNOT_CONVERT.error(Place(filename), what=what.value, reason=said_last(child), how=how)
-        return _taken(f"/dev/fd/{made.fileno()}", Place(filename), Format.BYTECODE, context)
+            raise CANNOT_CONVERT.error(Place(filename), what=what.value, reason=failure_of(child), how=how)
+        return _read_back(f"/dev/fd/{made.fileno()}", Place(filename), Format.BYTECODE, context)
 
 
-def _taken(made: bytes | str, place: Place, found: Format, context: Any) -> Any:
-    """What the child wrote, which MLIR verifies as it reads it; ``made``: bytecode, or the path of a file of it."""
+def _read_back(made: bytes | str, place: Place, kind: Format, context: Any) -> Any:
+    """Parses the child's output, which MLIR verifies; ``made``: bytecode, or the path of a file of it."""
     try:
         with context:
             return ir.Module.parse(made) if isinstance(made, bytes) else ir.Module.parseFile(made)
     except ir.MLIRError as error:
         reason = "; ".join(" ".join(d.message.split()) for d in error.error_diagnostics) or str(error)
-        raise CANNOT_CONVERT.error(place, what=found.value, reason=reason, how=_hint(found, b"")) from None
+        raise CANNOT_CONVERT.error(place, what=kind.value, reason=reason, how=_hint(kind, b"")) from None
 
 
 def hlo_text_of(data: bytes, filename: str) -> str:
-    """HLO's text, of ``data`` that holds the text or a proto. Raises ShardpassError (SP127) where XLA reads none."""
-    found = format_of(data)
-    if found is Format.HLO_TEXT:
+    """Returns HLO's text of ``data``, text or a proto. Raises ShardpassError (SP127) where XLA cannot read it."""
+    kind = format_of(data)
+    if kind is Format.HLO_TEXT:
         return data.decode("utf-8", "replace")
     child = served_by("shardpass.ir.doors", "serve_hlo_text", data=data)
     if child.returncode:
-        raise CANNOT_CONVERT.error(Place(filename), what=found.value, reason=said_last(child), how=_hint(found, data))
+        raise CANNOT_CONVERT.error(Place(filename), what=kind.value, reason=failure_of(child), how=_hint(kind, data))
     return child.stdout.decode("utf-8", "replace")
 
 
 def serve_hlo_text() -> None:
-    """The child process: an HLO proto on stdin, its text on stdout."""
+    """Runs in the child process: an HLO proto on stdin, its text on stdout."""
     from shardpass.ir import jax_private
 
     text = jax_private.hlo_proto_to_text(_hlo_module(sys.stdin.buffer.read()) or b"")
@@ -186,7 +186,7 @@ def serve_hlo_text() -> None:
 
 
 def serve(name: str, allowed: str) -> None:
-    """The child process: a file of the format ``name`` on stdin, MLIR bytecode on stdout.
+    """Runs in the child process: a file of the format ``name`` on stdin, MLIR bytecode on stdout.
 
     ``allowed``: "unregistered" or nothing, of the dialects of bytecode.
     """
@@ -199,7 +199,7 @@ def serve(name: str, allowed: str) -> None:
 
 
 def serve_file(allowed: str) -> None:
-    """As ``serve`` of bytecode, where stdin is a file: MLIR maps it into memory."""
+    """Runs as ``serve`` of bytecode, where stdin is a file: MLIR maps it into memory."""
     with make_context() as context:
         context.allow_unregistered_dialects = bool(allowed)
         module = ir.Module.parseFile("/dev/fd/0")
@@ -224,9 +224,9 @@ def _of_portable(data: bytes, context: Any) -> Any:
 
 
 def _type_channel(op: Any) -> None:
-    """Portable artefacts and HLO keep the number of a collective's channel and not its type: 1, between devices."""
-    if "channel_handle" in op.attributes and (found := _UNTYPED.fullmatch(str(op.attributes["channel_handle"]))):
-        typed = f"#stablehlo.channel_handle<handle = {found[1]}, type = 1>"
+    """Sets the type of a channel, 1, between devices: portable artefacts and HLO keep its number alone."""
+    if "channel_handle" in op.attributes and (match := _UNTYPED.fullmatch(str(op.attributes["channel_handle"]))):
+        typed = f"#stablehlo.channel_handle<handle = {match[1]}, type = 1>"
         op.attributes["channel_handle"] = ir.Attribute.parse(typed)
 
 
@@ -257,7 +257,7 @@ def _of_proto(proto: bytes, context: Any) -> Any:
 
 
 def _drop_notes(op: Any) -> None:
-    """XLA's importer notes layouts and Shardy's texts of the shardings; they would not hold of tiles."""
+    """Drops layouts and Shardy's texts of shardings, which XLA's importer adds: they are wrong for tiles."""
     for name in [name for name in op.attributes if name in _OF_LAYOUTS]:
         del op.attributes[name]
     if FRONTEND in op.attributes and (kept := _not_of_shardy(op.attributes[FRONTEND])) is not None:
@@ -268,18 +268,18 @@ def _drop_notes(op: Any) -> None:
             op.attributes[side] = ir.ArrayAttr.get([ir.DictAttr.get(row) for row in rows])
 
 
-def _row(said: Any) -> dict[str, Any]:
-    row = entries(said)
+def _row(dictionary: Any) -> dict[str, Any]:
+    row = entries(dictionary)
     if FRONTEND in row and (kept := _not_of_shardy(row[FRONTEND])) is not None:
         _replace(row, kept)
     return row
 
 
 def _not_of_shardy(frontend: Any) -> dict[str, Any] | None:
-    """The entries that are not Shardy's; None where all are kept."""
-    said = entries(frontend)
-    kept = {name: value for name, value in said.items() if not name.startswith("xla.sdy.")}
-    return None if len(kept) == len(said) else kept
+    """Returns the entries that are not Shardy's; None if all are kept."""
+    all_entries = entries(frontend)
+    kept = {name: value for name, value in all_entries.items() if not name.startswith("xla.sdy.")}
+    return None if len(kept) == len(all_entries) else kept
 
 
 def _replace(attributes: Any, kept: dict[str, Any]) -> None:
@@ -298,22 +298,22 @@ _HOW = {
 }
 
 
-def _hint(found: Format, data: bytes) -> str:
-    if found in (Format.HLO_TEXT, Format.HLO_PROTO):
+def _hint(kind: Format, data: bytes) -> str:
+    if kind in (Format.HLO_TEXT, Format.HLO_PROTO):
         return (
             "give the module before XLA's optimizations (module_*.before_optimizations.txt of --xla_dump_to), or "
             "jax.jit(f).lower(...).as_text(debug_info=True)"
         )
-    if found is Format.BYTECODE:
+    if kind is Format.BYTECODE:
         return (
             "it is torn, of another version of MLIR, or has dialects that jaxlib lacks: write it again with a jaxlib "
             "as old as this one; shardpass-opt takes such dialects with --allow-unregistered-dialect"
         )
     version = _PORTABLE.search(data)
-    said = version[1].decode() if version else "an unknown version"
+    written_by = version[1].decode() if version else "an unknown version"
     return (
-        f"it was written by StableHLO {said}: read it with a jaxlib at least as new as the one that wrote it, or write "
-        "it again for an older version"
+        f"it was written by StableHLO {written_by}: read it with a jaxlib at least as new as the one that wrote it, "
+        "or write it again for an older version"
     )
 
 
@@ -321,17 +321,17 @@ def _hint(found: Format, data: bytes) -> str:
 
 
 def _inner_artefact(data: bytes) -> bytes | None:
-    """The portable artefact in a FlatBuffer: a vector of bytes, which a count of 4 bytes precedes."""
-    found = _PORTABLE.search(data)
-    if found is None or found.start() < 8:
+    """Returns the portable artefact in a FlatBuffer: a vector of bytes, after a count of 4 bytes."""
+    match = _PORTABLE.search(data)
+    if match is None or match.start() < 8:
         return None
-    start = found.start()
+    start = match.start()
     count = int.from_bytes(data[start - 4 : start], "little")
     return data[start : start + count] if 0 < count <= len(data) - start else None
 
 
 def _hlo_module(data: bytes, nested: bool = True) -> bytes | None:
-    """The ``HloModuleProto`` that ``data`` is, or that is the first field of it; None where there is none.
+    """Finds the ``HloModuleProto`` that ``data`` is, or that is its first field; None where there is none.
 
     Its fields: 1 the name, 2 the name of the entry computation, 3 each computation.
     """
@@ -350,7 +350,7 @@ def _is_name(content: bytes) -> bool:
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """(number, content) of the fields of a protocol buffer that hold bytes, up to where it is none."""
+    """Yields (number, content) of the fields of a protocol buffer that contain bytes, up to the first invalid one."""
     at = 0
     while at < len(data):
         key, at = _varint(data, at)
@@ -372,7 +372,7 @@ def _fields(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """The number at ``at`` and the offset behind it; a number without end ends with the data."""
+    """Decodes the number at ``at``, with the offset behind it; a number without end ends with the data."""
     value = shift = 0
     while at < len(data) and shift < 70:
         value |= (data[at] & 0x7F) << shift

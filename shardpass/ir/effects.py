@@ -1,8 +1,8 @@
-"""Which ops do nothing but make their results, so that a pass may move or erase them.
+"""Which ops have no effect but their results, so that a pass may move or erase them.
 
-The two questions differ. A custom call may be moved unless it says that it has a side effect, but XLA alone knows what
-it does, so it is not erased. A collective may be moved, together with the same one of every other device, and is not
-erased where the user wrote it. Neither is asked of ops of dialects other than StableHLO and CHLO: they stay.
+The two questions differ. A custom call may be moved unless it declares a side effect, but only XLA knows its function,
+so it is not erased. A collective may be moved, on all devices alike, and is not erased where the user wrote it. Ops of
+dialects other than StableHLO and CHLO are neither moved nor erased.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _EFFECTS = """
 """
 _NOT_ERASED = CONTROL_FLOW | {f"stablehlo.{name}" for name in _EFFECTS.split()}
 
-# They say that they have a side effect so that nobody erases them, and call nobody.
+# They declare a side effect only so that no pass erases them.
 NO_CALLS = frozenset(("annotate_device_placement", "InspectSharding", "LayoutConstraint", "MoveToDevice", "MoveToHost"))
 
 
@@ -30,19 +30,19 @@ def may_be_moved(op: Any, name: str = "") -> bool:
     """Whether ``op``, called ``name``, may stand anywhere between its operands and the uses of its results."""
     name = name or op.name
     if name == "stablehlo.custom_call":
-        said = op.attributes
-        return "has_side_effect" not in said or not ir.BoolAttr(said["has_side_effect"]).value
+        attributes = op.attributes
+        return "has_side_effect" not in attributes or not ir.BoolAttr(attributes["has_side_effect"]).value
     return _is_known(name) and name not in _NOT_MOVED
 
 
 @lru_cache(maxsize=1024)
 def may_be_erased(name: str) -> bool:
-    """Whether ops called ``name`` may go where nothing uses their results."""
+    """Whether ops called ``name`` may be erased when their results have no use."""
     return _is_known(name) and name not in _NOT_ERASED
 
 
 def calls_host(op: Any) -> bool:
-    """Whether a custom call must be made as often as the program says, and on one device."""
+    """Whether a custom call must run exactly as often as the program calls it, on one device."""
     target = custom_call_target(op)
     if target in NO_CALLS:
         return False

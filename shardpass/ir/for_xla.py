@@ -1,4 +1,4 @@
-"""Facts of a per-device program that XLA does not find out by itself.
+"""Marks facts of a per-device program that XLA does not infer by itself.
 
 1. That the program is manual. XLA reads this off arguments and results and spreads it along uses. An op that is made of
    nothing (a constant, an iota, a random number, the device's own id) and meets no argument is not reached: XLA then
@@ -40,7 +40,7 @@ WHILE, FFT = "stablehlo.while", "stablehlo.fft"
 
 
 def mark_manual(lists: OpLists) -> bool:
-    """Marks ``partition_id``, and every collective that no argument reaches, as manual; whether there was one."""
+    """Marks ``partition_id``, and every collective that no argument reaches, as manual; returns whether any was."""
     across = named(lists.blocks, ACROSS_DEVICES) if not lists.names.isdisjoint(ACROSS_DEVICES) else []
     reached = _Reached()
     alone = [op for op in across if not any(map(reached.value, op.operands))]
@@ -50,7 +50,7 @@ def mark_manual(lists: OpLists) -> bool:
 
 
 class _Reached:
-    """Which values an argument reaches: by operands, and into the regions of loops by the values that these carry.
+    """The values that an argument reaches: by operands, and into loops by the values that these carry.
 
     The arguments of a block count as reached, save those of a loop, for which the value that the loop starts from
     counts.
@@ -60,7 +60,7 @@ class _Reached:
         self.known: dict[Any, bool] = {}  # op, or argument of a loop's block
 
     def value(self, value: Any) -> bool:
-        """Whether an argument reaches ``value``: its inputs are followed, one after the other, until one is reached."""
+        """Whether an argument reaches ``value``: follows inputs, one after the other, until one is reached."""
         root = _source(value)
         path = [(root, self._inputs(root))]
         while path and root not in self.known:
@@ -77,7 +77,7 @@ class _Reached:
         return self.known[root]
 
     def _inputs(self, source: Any) -> Iterator[Any]:
-        """What ``source`` is made of; a block's argument that is not carried by a loop is settled here."""
+        """Returns the inputs of ``source``; decides a block's argument that no loop carries."""
         inputs: Iterable[Any] = ()
         if not isinstance(source, ir.BlockArgument):
             inputs = source.operands
@@ -91,13 +91,13 @@ class _Reached:
 
 
 def _source(value: Any) -> Any:
-    """The op that makes ``value``; an argument of a block itself."""
+    """Returns the op that defines ``value``; for an argument of a block, the argument."""
     owner = value.owner
     return value if isinstance(owner, ir.Block) else operation(owner)
 
 
 def keep_row_major(lists: OpLists) -> bool:
-    """Constrains the result of each FFT where a collective could give it another layout; whether one could."""
+    """Constrains the result of each FFT where a collective could change its layout; returns whether any could."""
     if FFT not in lists.names or not any(_is_along_minor(op) for op in named(lists.blocks, OPS)):
         return False
     for op in named(lists.blocks, (FFT,)):

@@ -1,4 +1,4 @@
-"""The user's frame of a location: the line of the user's program among the frames that JAX writes.
+"""Finds the user's frame of a location: the line of the user's program among the frames that JAX writes.
 
 A location names the innermost frame first and then its callers, as far as JAX keeps them. The frame that a user can
 change is the innermost that is not of a library: of an installed package, of this one, or of Python itself. Example: of
@@ -6,8 +6,8 @@ the frames
 
     site-packages/flax/linen/linear.py:271, site-packages/flax/linen/module.py:1216, train.py:41
 
-it is train.py:41. Where all are of libraries, the outermost is taken, which is the nearest to the user's call. The
-frames inside of it, here module.py:1216 and then linear.py:271, say where in the library an op comes from.
+it is train.py:41. Where all are of libraries, the outermost is used, which is the nearest to the user's call. The
+frames inside of it, here module.py:1216 and then linear.py:271, locate the op in the library.
 
 Cost: one search for each distinct location.
 """
@@ -30,7 +30,7 @@ _LIBRARY = re.compile(r"[/\\](?:site|dist)-packages[/\\]|[/\\]lib[/\\]python\d[.
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A place, and where the expression there ends; ``end_line`` is 0 where the location does not say it."""
+    """A place, and the end of the expression there; ``end_line`` is 0 where the location has none."""
 
     place: Place
     end_line: int = 0
@@ -41,31 +41,31 @@ NO_FRAME = Frame(NOWHERE)
 
 
 def user_frame(location: Any) -> Frame:
-    """The user's frame of an ``ir.Location``, or of its text; NO_FRAME where it names no line."""
+    """Returns the user's frame of an ``ir.Location``, or of its text; NO_FRAME where it names no line."""
     return _frames(str(location))[0]
 
 
 def user_place(location: Any) -> Place:
-    """The user's line of an ``ir.Location``, or of its text; NOWHERE where it names none."""
+    """Returns the user's line of an ``ir.Location``, or of its text; NOWHERE where it names none."""
     return _frames(str(location))[0].place
 
 
 def inner_places(location: Any) -> tuple[Place, ...]:
-    """The lines of libraries inside of the user's frame, from the outermost; () where that is the innermost."""
+    """Returns the library lines inside of the user's frame, from the outermost; () where that is the innermost."""
     return _frames(str(location))[1]
 
 
 def is_library(file: str) -> bool:
-    """Whether ``file`` is of an installed package, of this one, or of Python."""
+    """Whether ``file`` belongs to an installed package, to this one, or to Python."""
     return _LIBRARY.search(file) is not None or file.startswith(_OURS)
 
 
 @lru_cache(maxsize=65536)
 def _frames(text: str) -> tuple[Frame, tuple[Place, ...]]:
-    """The user's frame, and the lines inside of it."""
+    """Returns the user's frame, and the lines inside of it."""
     last, inner = NO_FRAME, []
-    for found in _FRAME.finditer(text):
-        file, line, column, end_line, end_column = found.groups()
+    for match in _FRAME.finditer(text):
+        file, line, column, end_line, end_column = match.groups()
         if last is not NO_FRAME:
             inner.append(Place(last.place.file, last.place.line))
         place = Place(mlir_unquoted(file), int(line), int(column))

@@ -1,8 +1,8 @@
-"""``custom_call @InspectSharding``: calls nobody at run time, and is told the sharding of its operand as XLA compiles.
+"""Removes ``custom_call @InspectSharding``, whose only effect is a report of its operand's sharding at compile time.
 
 The configuration of the call is the address of a Python function in the process that lowered the program. XLA follows
-it, whatever it is (a text that another process wrote ends this one), so a program that shardpass compiles itself has no
-such call: what partitioning chose stands in ``shardpass.inspected``.
+the address unchecked (a text from another process crashes this one), so a program that shardpass compiles itself has no
+such call: the chosen shardings are in ``shardpass.inspected``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def inspections(lists: OpLists) -> list[Any]:
 
 
 def drop_inspections(module: Any) -> None:
-    """Erases the calls of ``module``; what they give is their operand."""
+    """Erases the calls of ``module``; their operands replace their results."""
     for op in inspections(OpLists(module.operation)):
         for value, result in zip(op.operands, op.results, strict=False):
             result.replace_all_uses_with(value)

@@ -1,4 +1,4 @@
-"""Integer constants within the range of their type, and the type that is wide enough for a range.
+"""Builds integer constants within the range of their type, and chooses the type that is wide enough for a range.
 
 MLIR's parser reads ``dense<2147483649> : tensor<i32>`` as -2147483647. Numbers that depend on the sizes of a program
 are therefore built here alone.
@@ -24,12 +24,12 @@ class OutOfRange(OverflowError):
 
 
 def greatest(element: Any) -> int:
-    """The greatest number of an integer type."""
+    """Returns the greatest number of an integer type."""
     return int(2**element.width - 1 if element.is_unsigned or element.width == 1 else 2 ** (element.width - 1) - 1)
 
 
 def least(element: Any) -> int:
-    """The least number of an integer type."""
+    """Returns the least number of an integer type."""
     return 0 if element.is_unsigned or element.width == 1 else int(-(2 ** (element.width - 1)))
 
 
@@ -40,7 +40,7 @@ def check_range(number: int, element: Any) -> None:
 
 
 def numbers(bound: int, shape: Sequence[int] = ()) -> Any:
-    """The tensor type of the narrowest of ``WIDTHS`` that holds every number from -bound to bound.
+    """Returns the tensor type of the narrowest of ``WIDTHS`` that holds every number from -bound to bound.
 
     Raises OutOfRange where none does.
     """
@@ -52,7 +52,7 @@ def numbers(bound: int, shape: Sequence[int] = ()) -> Any:
 
 
 def integer(kind: Any, number: int) -> Any:
-    """A constant of the tensor type ``kind``, all ``number``, at the current insertion point and location.
+    """Builds a constant of the tensor type ``kind``, all ``number``, at the current insertion point and location.
 
     Raises OutOfRange where the element type does not hold ``number``.
     """

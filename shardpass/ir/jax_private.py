@@ -1,4 +1,4 @@
-"""The one file that touches private API of JAX and jaxlib; its test says clearly what moved.
+"""The only file that uses private API of JAX and jaxlib; its test reports clearly which part moved.
 
 Works with jax 0.10.2 and 0.12. What each function leans on stands in its docstring.
 """
@@ -31,7 +31,7 @@ from jaxlib.cpu import _lapack
 
 
 def make_ir_context() -> Any:
-    """A fresh ``ir.Context`` with the dialects that JAX's modules use.
+    """Makes a fresh ``ir.Context`` with the dialects that JAX's modules use.
 
     Leans on ``jax._src.interpreters.mlir.make_ir_context``.
     """
@@ -78,7 +78,7 @@ def kernels_that_keep_nan() -> Iterator[None]:
 
 
 def _load_lapack(module: bytes | str) -> None:
-    """JAX looks LAPACK's routines up when it writes a call of one; a module from a file calls through null pointers.
+    """Loads the addresses of LAPACK's routines, without which a module from a file calls null pointers.
 
     Leans on ``jaxlib.cpu._lapack.initialize``, which does nothing the second time.
     """
@@ -87,18 +87,18 @@ def _load_lapack(module: bytes | str) -> None:
 
 
 def execute(executable: Any, arguments: Sequence[Any]) -> list[list[Any]]:
-    """Runs on all devices: arrays that hold each device's tile -> [result][device] single-device arrays.
+    """Runs on all devices: from arrays of each device's tile to [result][device] single-device arrays.
 
     Leans on ``LoadedExecutable.execute_sharded`` and its results'
     ``disassemble_into_single_device_arrays``.
     """
     results = executable.execute_sharded(list(arguments))
-    found: list[list[Any]] = results.disassemble_into_single_device_arrays()
-    return found
+    tiles: list[list[Any]] = results.disassemble_into_single_device_arrays()
+    return tiles
 
 
 def boundary_shardings(executable: Any) -> tuple[list[str], list[str]]:
-    """Texts of the shardings that XLA gave the arguments and results of a partitioned program.
+    """Returns texts of the shardings that XLA gave the arguments and results of a partitioned program.
 
     Leans on ``get_parameter_shardings``, ``get_output_shardings`` and ``HloSharding.from_proto``.
     """
@@ -110,7 +110,7 @@ def boundary_shardings(executable: Any) -> tuple[list[str], list[str]]:
 
 
 def parses_as_sharding(text: str) -> str:
-    """XLA's canonical print of a sharding text. May abort the process on bad text: see its peers' notes.
+    """Returns XLA's canonical print of a sharding text. May abort the process on a malformed text.
 
     Leans on ``jaxlib.xla_client.HloSharding.from_string``.
     """
@@ -118,7 +118,7 @@ def parses_as_sharding(text: str) -> str:
 
 
 def hlo_text_to_proto(text: str) -> bytes:
-    """A serialized ``HloModuleProto`` of HLO text. Raises XLA's own error where it does not parse.
+    """Converts HLO text to a serialized ``HloModuleProto``. Raises XLA's own error where the text does not parse.
 
     Leans on ``jaxlib._hlo.hlo_module_from_text``, or where jaxlib keeps it in ``_jax``.
     """
@@ -127,7 +127,7 @@ def hlo_text_to_proto(text: str) -> bytes:
 
 
 def hlo_proto_to_mlir(proto: bytes) -> bytes:
-    """MLIR bytecode with StableHLO, of a serialized ``HloModuleProto``. Raises XLA's own error.
+    """Converts a serialized ``HloModuleProto`` to MLIR bytecode with StableHLO. Raises XLA's own error.
 
     Leans on ``jaxlib._jax.mlir.hlo_to_stablehlo``.
     """
@@ -136,7 +136,7 @@ def hlo_proto_to_mlir(proto: bytes) -> bytes:
 
 
 def hlo_proto_to_text(proto: bytes) -> str:
-    """HLO's text of a serialized ``HloModuleProto``. Raises XLA's own error.
+    """Converts a serialized ``HloModuleProto`` to HLO text. Raises XLA's own error.
 
     Leans on ``HloModule.from_serialized_hlo_module_proto`` of ``jaxlib._hlo``, or of ``_jax``, and its ``to_string``.
     """
@@ -145,7 +145,7 @@ def hlo_proto_to_text(proto: bytes) -> str:
 
 
 def mlir_to_hlo_text(module: bytes) -> str:
-    """HLO text with all its constants, of MLIR bytecode with StableHLO. Raises XLA's own error.
+    """Converts MLIR bytecode with StableHLO to HLO text with all its constants. Raises XLA's own error.
 
     Leans on ``jaxlib._jax.mlir.mlir_module_to_xla_computation`` and ``XlaComputation.as_hlo_text``.
     """
@@ -155,16 +155,16 @@ def mlir_to_hlo_text(module: bytes) -> str:
 
 
 def new_primitive(name: str) -> Any:
-    """A primitive of JAX's language.
+    """Makes a primitive of JAX's language.
 
-    ``jax.extend.core.Primitive``, without ``jax.extend``, which takes Pallas and all else with it: as long to load as a
-    quarter of this package. Leans on ``jax._src.core.Primitive``.
+    ``jax.extend.core.Primitive``, without ``jax.extend``, which loads Pallas and more, for as long as a quarter of this
+    package takes. Leans on ``jax._src.core.Primitive``.
     """
     return _core.Primitive(name)
 
 
 def leave_out_of_places(folder: str) -> None:
-    """An op that is traced by way of files in ``folder`` is of the user's line that called them, as with JAX's own.
+    """Attributes ops traced through files in ``folder`` to the user's line that called them, as for JAX's own files.
 
     ``jax.extend.source_info_util.register_exclusion``, without ``jax.extend``. Leans on the function of that name of
     ``jax._src.source_info_util``.
@@ -176,9 +176,9 @@ Compile = Callable[..., Any]
 
 
 def compile_hook() -> Compile:
-    """The function through which JAX compiles every program: ``jax._src.compiler.compile_or_get_cached``."""
-    found: Compile = _compiler.compile_or_get_cached
-    return found
+    """Returns the function that compiles every program of JAX: ``jax._src.compiler.compile_or_get_cached``."""
+    hook: Compile = _compiler.compile_or_get_cached
+    return hook
 
 
 def set_compile_hook(function: Compile) -> None:
@@ -187,10 +187,10 @@ def set_compile_hook(function: Compile) -> None:
 
 
 def cache_on_disk(backend: Any) -> Any | None:
-    """JAX's compilation cache, with ``get(key)`` and ``put(key, data)``; None where the user asked for none.
+    """Returns JAX's compilation cache, with ``get(key)`` and ``put(key, data)``; None if the user wants none.
 
-    None, too, where the user has JAX compare its entries (``jax_compilation_cache_check_contents``): it would take ours
-    for its own. Leans on ``jax._src.compilation_cache``: ``is_cache_used``, ``is_persistent_cache_enabled`` and
+    None, too, where the user has JAX compare its entries (``jax_compilation_cache_check_contents``): JAX would check
+    ours as its own. Leans on ``jax._src.compilation_cache``: ``is_cache_used``, ``is_persistent_cache_enabled`` and
     ``_get_cache``.
     """
     if not _cache.is_persistent_cache_enabled() or jax.config.jax_compilation_cache_check_contents:
@@ -199,7 +199,7 @@ def cache_on_disk(backend: Any) -> Any | None:
 
 
 def drop_from_disk(cache: Any, key: str) -> None:
-    """Takes an entry out of JAX's compilation cache, whose ``put`` leaves those alone that there are.
+    """Removes an entry from JAX's compilation cache, whose ``put`` does not overwrite.
 
     Leans on ``jax._src.lru_cache``: ``LRUCache.path`` and ``_CACHE_SUFFIX``.
     """
@@ -208,7 +208,7 @@ def drop_from_disk(cache: Any, key: str) -> None:
 
 @contextmanager
 def read_as_shardy(options: Any, shardy: bool) -> Iterator[None]:
-    """Inside the block the ``CompileOptions`` of a compile say whether annotations are Shardy's, or else GSPMD's.
+    """Sets for a block whether the ``CompileOptions`` of compiles expect Shardy's annotations, or GSPMD's.
 
     Leans on ``executable_build_options.use_shardy_partitioner``.
     """
@@ -222,7 +222,7 @@ def read_as_shardy(options: Any, shardy: bool) -> Iterator[None]:
 
 
 def raised_while_inspecting(error: Exception) -> bool:
-    """Whether XLA raised ``error`` as a function that the user gave to ``inspect_array_sharding`` raised an exception.
+    """Whether XLA raised ``error`` because a function given to ``inspect_array_sharding`` raised an exception.
 
     JAX reads the sharding before it calls the function; where it cannot, the sharding is at fault, and not the user.
 
@@ -271,9 +271,9 @@ _failed: ContextVar[list[tuple[Any, Any]] | None] = ContextVar("_failed", defaul
 
 @contextmanager
 def failing_once() -> Iterator[None]:
-    """Inside the block a partition function that raised raises the same again where it is asked the same.
+    """Repeats, inside of the block, the exception of a partition function that is asked the same again.
 
-    So XLA, which asks next, gets the answer without a second call; where it asks otherwise, the function is called.
+    So XLA, which asks next, gets the answer without a second call; a different question calls the function.
     """
     kept: list[tuple[Any, Any]] = []
     token = _failed.set(kept)
@@ -287,7 +287,7 @@ def failing_once() -> Iterator[None]:
 
 @contextmanager
 def _remembering(info: Any) -> Iterator[None]:
-    """Inside of ``failing_once``: notes what the partition function of ``info`` is asked, and what it then raises."""
+    """Records, inside of ``failing_once``, the questions to the partition function of ``info``, and its exceptions."""
     kept, function = _failed.get(), info.partition
     if kept is None:
         yield
@@ -325,7 +325,7 @@ def knows_partition(key: str) -> bool:
 def call_infer_sharding(
     key: str, operands: Sequence[Tensor], split: tuple[int, int], results: Sequence[Tensor]
 ) -> list[str]:
-    """What ``infer_sharding_from_operands`` says of the results where ``split`` = (operand, dimension) is split.
+    """Asks ``infer_sharding_from_operands`` for results' shardings if ``split`` = (operand, dimension) is split.
 
     The dimension is split over the first axis of the function's mesh. Raises as ``call_partition``, and LookupError
     for a key that this process does not know, where no such function was given, or no mesh is known.
@@ -342,10 +342,10 @@ def call_infer_sharding(
         spec = [axis if (index, dim) == split else None for dim in range(len(shape))]
         named = jax.sharding.NamedSharding(info.mesh, jax.sharding.PartitionSpec(*spec))
         shardings.append(named._to_xla_hlo_sharding(len(shape)))
-    found = _custom._custom_partitioning_infer_sharding_from_operands(
+    inferred = _custom._custom_partitioning_infer_sharding_from_operands(
         [_shape(tensor) for tensor in operands], shardings, _result_shape(results), known
     )
-    return _unpacked(found, len(results))
+    return _unpacked(inferred, len(results))
 
 
 def _known(key: str) -> bytes:
@@ -370,10 +370,10 @@ def _unpacked(sharding: Any, count: int) -> list[str]:
 
 
 def wait_for_processes(name: str, seconds: float, processes: Sequence[int] | None = None) -> None:
-    """Returns when all ``processes`` (of the program: all) have come here with ``name``, which may be used once.
+    """Waits until all ``processes`` (default: all of the program) have called this with ``name``, usable once.
 
     Leans on ``jax._src.distributed.global_state.client`` and its ``wait_at_barrier``. Raises XLA's own error (a
-    RuntimeError) where one does not come in time, and names it.
+    RuntimeError), which names a process that is late.
     """
     client: Any = _distributed.global_state.client
     chosen = None if processes is None else list(processes)
@@ -381,7 +381,7 @@ def wait_for_processes(name: str, seconds: float, processes: Sequence[int] | Non
 
 
 def exchange(topic: str, key: str, text: str, processes: Sequence[int], seconds: float) -> list[str]:
-    """The texts of all ``processes`` on ``topic``, which may be used once; this one's is ``text``.
+    """Returns the texts of all ``processes`` on ``topic``, usable once; this process adds ``text``.
 
     Leans on ``jax._src.distributed.global_state.client``: ``key_value_set``, ``key_value_dir_get`` and as
     ``wait_for_processes``.
@@ -389,11 +389,11 @@ def exchange(topic: str, key: str, text: str, processes: Sequence[int], seconds:
     client: Any = _distributed.global_state.client
     client.key_value_set(f"{topic}/{key}", text)
     wait_for_processes(topic, seconds, processes)
-    return [found for _, found in client.key_value_dir_get(topic)]
+    return [value for _, value in client.key_value_dir_get(topic)]
 
 
 def tracing() -> bool:
-    """Whether JAX traces a function at the moment; ``jax.set_mesh`` is refused then.
+    """Whether JAX is tracing a function, while which ``jax.set_mesh`` is refused.
 
     Leans on ``jax._src.core.trace_state_clean``.
     """
@@ -401,7 +401,7 @@ def tracing() -> bool:
 
 
 def devices_of_lowered(lowered: Any) -> list[Any]:
-    """The devices for which JAX lowered a program; none where a mesh is abstract, or ``lowered`` is another object.
+    """Returns the devices for which JAX lowered a program; none for an abstract mesh, or other objects.
 
     Leans on ``jax.stages.Lowered._lowering.compile_args``, with ``in_shardings``, ``out_shardings``,
     ``intermediate_shardings`` and ``backend``.

@@ -1,9 +1,9 @@
-"""Names in locations, and of attributes and annotations, that are no UTF-8 or have a NUL.
+"""Checks names in locations, attributes and annotations for bytes that are no UTF-8, and for NUL.
 
 MLIR's strings are bytes. ``NameLoc.name_str`` and the names of a ``DictAttr`` or of an op's attributes end the process
 where they are no UTF-8 (jaxlib 0.10, 0.12), and no exception can be caught; printed, such a byte is ``\\FF``, as in
-MLIR's text. So modules are asked once, where they come in: printed as a whole, with large constants left out, and name
-by name only where that text escapes a byte above 7F. The value of an attribute may be any bytes, as a backend's are.
+MLIR's text. So a module is checked once, when it is read: as printed text without large constants, and name by name
+only where that text escapes a byte above 7F. The value of an attribute may be any bytes, as a backend's are.
 A name with a NUL is cut off there by the bindings, or has none at all.
 """
 
@@ -67,11 +67,11 @@ def check_names(module: Any) -> None:
 
 
 def _decode(text: str, *, nul: bool = True) -> None:
-    for found in _ESCAPED.finditer(text):
-        said = bytes.fromhex((found[1] or "").replace("\\", ""))
-        said.decode()
-        if not nul and 0 in said:
-            raise UnicodeDecodeError("utf-8", said, 0, len(said), "a NUL in a name")
+    for match in _ESCAPED.finditer(text):
+        raw = bytes.fromhex((match[1] or "").replace("\\", ""))
+        raw.decode()
+        if not nul and 0 in raw:
+            raise UnicodeDecodeError("utf-8", raw, 0, len(raw), "a NUL in a name")
 
 
 def _locations(module: Any) -> Iterator[Any]:

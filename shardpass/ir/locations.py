@@ -1,4 +1,4 @@
-"""Locations: the places in the user's text that they name, and the names of ops.
+"""Reads locations: the places in the user's text that they name, and the names of ops.
 
 JAX gives an op the location ``"jit(f)/dot_general"(callsite(...))``: the op's name, which XLA calls ``op_name``, around
 the stack of the user's calls. In a function that others call, and in a manual region, the name is relative
@@ -29,35 +29,35 @@ _FILE = re.compile(r'"((?:[^"\\]|\\.)*)":(\d+):(\d+)')
 
 @lru_cache(maxsize=65536)
 def _read(text: str) -> Place:
-    found = _FILE.search(text)
-    if found is None:
+    match = _FILE.search(text)
+    if match is None:
         return NOWHERE
-    return Place(mlir_unquoted(found[1]), int(found[2]), int(found[3]))
+    return Place(mlir_unquoted(match[1]), int(match[2]), int(match[3]))
 
 
 def place_of(location: Any) -> Place:
-    """The innermost file:line:column of an ``ir.Location`` (callsites: the callee); NOWHERE if none."""
+    """Returns the innermost file:line:column of an ``ir.Location`` (callsites: the callee); NOWHERE if none."""
     return _read(str(location))
 
 
 def named(location: Any) -> tuple[str, Any]:
-    """The name that ``location`` gives its op, "" where it gives none, and the location without it."""
+    """Returns the name that ``location`` gives its op, "" without one, and the location without the name."""
     return (location.name_str, location.child_loc) if isinstance(location, ir.NameLoc) else ("", location)
 
 
 def parsed(text: str) -> Any:
-    """The location that prints as ``text``, in the current context. The bindings read one only behind an op."""
+    """Parses the location that prints as ``text``, in the current context. The bindings parse one only behind an op."""
     return ir.Module.parse(f"module {{}} {text}").operation.location
 
 
 def named_below(location: Any, suffix: str) -> Any:
-    """``location`` with ``suffix`` behind its op's name, as ``jit(f)/dot_general/operand_1``."""
+    """Appends ``suffix`` to the op's name in ``location``, as ``jit(f)/dot_general/operand_1``."""
     name, stack = named(location)
     return ir.Location.name(f"{name}/{suffix}", stack) if name else location
 
 
 def joined(locations: Sequence[Any]) -> Any:
-    """The location of one op in the place of several: the lines of the first, and a name in XLA's form for such ops.
+    """Joins the locations of several ops that one op replaces: the lines of the first, and XLA's form of joint names.
 
     Example: ``jit(f)/jvp()/dot_general`` and ``jit(f)/jvp()/mul`` make ``jit(f)/jvp()/(dot_general:mul)``.
     """
@@ -95,7 +95,7 @@ def _first(location: Any) -> Any:
 
 
 class Within:
-    """Gives ops that a call or a region held the location ``call`` around their own. State: locations made, once each.
+    """Puts the location ``call`` around those of ops inlined from a call or region. State: locations made, once each.
 
     The bodies of reducers are left: XLA does not name them either.
     """
@@ -106,7 +106,7 @@ class Within:
         self._made: dict[Any, Any] = {}
 
     def move(self, op: Any) -> None:
-        """``op`` and, of control flow, what its regions hold. Iterative: regions may nest deeply."""
+        """Relocates ``op`` and the ops in its regions, if it is control flow. Iterative: regions may nest deeply."""
         todo = [op]
         while todo:
             one = todo.pop()

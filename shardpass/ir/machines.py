@@ -1,4 +1,4 @@
-"""The machine of a module: what a pass is given, or what the module says, or the usual one."""
+"""Determines the machine of a module: from a pass's options, else from the module, else the default."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from shardpass.ir.annotations import MACHINE, get_text
 
 
 def machine_for(module: Any, step: str, machine: str, profile: str = "") -> str:
-    """The machine by which ``step`` works on ``module``, as text.
+    """Returns the machine by which ``step`` works on ``module``, as text.
 
-    ``machine`` and ``profile``: its options, "" where they are not given; ``profile`` is the old name. A remark says
-    where they name another machine than the module does.
+    ``machine`` and ``profile``: its options, "" where they are not given; ``profile`` is the old name. A remark reports
+    that they name another machine than the module does.
 
     Raises ShardpassError where there is no such machine.
     """
@@ -33,15 +33,15 @@ def machine_for(module: Any, step: str, machine: str, profile: str = "") -> str:
 
 
 def set_module_machine(module: Any, machine: str) -> None:
-    """Says on ``module`` that it is decided for ``machine``."""
+    """Records on ``module`` that it is decided for ``machine``."""
     module.operation.attributes[MACHINE] = ir.StringAttr.get(machine, module.context)
 
 
 def module_machine(module: Any) -> str | None:
-    """The machine that ``module`` names."""
+    """Reads the machine that ``module`` names."""
     return get_text(module.operation, MACHINE)
 
 
 def machine_of(module: Any) -> Machine:
-    """The machine that ``module`` names, or the usual one (``cost.chosen``). Raises as ``machine_for``."""
+    """Returns the machine that ``module`` names, or the default (``cost.chosen``). Raises as ``machine_for``."""
     return chosen(module_machine(module))

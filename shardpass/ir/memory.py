@@ -1,4 +1,4 @@
-"""A built module as steps over buffers, of which ``cost.memory`` makes the account."""
+"""Describes a built module as steps over buffers, for the account of ``cost.memory``."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _integer(attribute: Any) -> int:
 
 @dataclass(frozen=True)
 class ModuleMemory:
-    """The account of a module. ``account.at`` has places in ``ops``; ``values``: the value of each buffer, if one."""
+    """The account of a module. ``account.at``: places in ``ops``; ``values``: the value of each buffer, if one."""
 
     account: Account
     ops: tuple[Any, ...]
@@ -37,7 +37,7 @@ class ModuleMemory:
 
 
 def memory_of(module: Any, client: Client = OTHERS) -> ModuleMemory:
-    """The account of ``@main`` of a module, as it stands."""
+    """Computes the account of ``@main`` of a module."""
     main = main_of(module)
     steps = _Steps()
     body = steps.block(main.regions[0].blocks[0])
@@ -65,10 +65,10 @@ class _Steps:
         return Block(arguments, steps, tuple(map(self._of, end.operands)))
 
     def _of(self, value: Any) -> Buffer:
-        found = self._numbers.get(value)
-        if found is None:
-            found = self._numbers[value] = self._new(bytes_of(value.type), value)
-        return found
+        buffer = self._numbers.get(value)
+        if buffer is None:
+            buffer = self._numbers[value] = self._new(bytes_of(value.type), value)
+        return buffer
 
     def _new(self, size: int, value: Any = None) -> Buffer:
         self.sizes.append(size)
@@ -105,7 +105,7 @@ class _Steps:
 
 
 def _called(op: Any, name: str) -> str:
-    """The name of ``op``: a reshape's where a transpose moves no element, another where a concatenate stands alone."""
+    """Names an op in the account: a transpose that moves nothing is a reshape, a lone concatenate has its own kind."""
     if name == "stablehlo.transpose":
         moved = copies.out_of_order(shape_of(op.operands[0]), ints(op.attributes["permutation"]))
         return name if moved else "stablehlo.reshape"
@@ -117,7 +117,7 @@ def _called(op: Any, name: str) -> str:
 
 
 def _untransposed(value: Any) -> Any:
-    """What a product reads in place of ``value``: it takes matrices either way."""
+    """Returns the value that a product reads in place of ``value``: it accepts transposed matrices."""
     maker = value.owner
     if getattr(maker, "name", "") == "stablehlo.transpose" and len(shape_of(value)) == 2:
         return maker.operands[0]
@@ -133,8 +133,8 @@ def _product(op: Any) -> _Copied:
     numbers = hlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
     batch = (ints(numbers.lhs_batching_dimensions), ints(numbers.rhs_batching_dimensions))
     contracted = (ints(numbers.lhs_contracting_dimensions), ints(numbers.rhs_contracting_dimensions))
-    found = copies.of_product([shape_of(operand) for operand in op.operands], batch, contracted)
-    return [index for index, copied in enumerate(found) if copied], ()
+    copied_operands = copies.of_product([shape_of(operand) for operand in op.operands], batch, contracted)
+    return [index for index, copied in enumerate(copied_operands) if copied], ()
 
 
 def _convolution(op: Any) -> _Copied:
@@ -160,20 +160,20 @@ def _scatter(op: Any) -> _Copied:
 
 
 def _exchange(op: Any) -> _Copied:
-    """XLA cuts the operand of an all_to_all into parts, and joins those that come."""
+    """Lists the copies of an all_to_all: XLA cuts the operand into parts, and joins the received ones."""
     return [0], [0]
 
 
 def _call(op: Any) -> _Copied:
-    """Layouts as the call says, the innermost dimension first."""
+    """Lists copies by the call's layouts, the innermost dimension first."""
     if "operand_layouts" not in op.attributes:
         return (), ()
-    found = []
+    copied = []
     for values, name in ((op.operands, "operand_layouts"), (op.results, "result_layouts")):
         wanted = [[int(dim) for dim in reversed(list(layout))] for layout in op.attributes[name]]
         pairs = enumerate(zip(values, wanted, strict=True))
-        found.append([index for index, (value, dims) in pairs if copies.out_of_order(shape_of(value), dims)])
-    return found[0], found[1]
+        copied.append([index for index, (value, dims) in pairs if copies.out_of_order(shape_of(value), dims)])
+    return copied[0], copied[1]
 
 
 _LAYOUTS: dict[str, Callable[[Any], _Copied]] = {

@@ -1,4 +1,4 @@
-"""A number that differs from device to device, as StableHLO.
+"""Builds a number that differs from device to device, as StableHLO.
 
 ``device_value(table)`` emits a scalar that is ``table[d]`` on device d: by arithmetic on ``partition_id`` where the
 table is a sum of ``c * (id / stride % size)`` terms (every table over a mesh in device order is), by a constant table
@@ -31,7 +31,7 @@ class Term:
 
 
 def affine_terms(table: np.ndarray) -> tuple[int, tuple[Term, ...]] | None:
-    """``table`` as a constant and mixed-radix terms, minor digit first; None where it is no such sum.
+    """Decomposes ``table`` into a constant and mixed-radix terms, minor digit first; None where it is no such sum.
 
     Greedy from the minor side: the longest run that is linear and repeats with a shift is one digit. O(n log n);
     kept for the tables seen last, as the values of a program share theirs.
@@ -55,7 +55,7 @@ def _terms(table: bytes) -> tuple[int, tuple[Term, ...]] | None:
 
 
 def _linear_digit(values: np.ndarray) -> int:
-    """The largest divisor s of len(values) with values[j*s + i] == values[j*s] + i * step for i < s."""
+    """Finds the largest divisor s of len(values) with values[j*s + i] == values[j*s] + i * step for i < s."""
     step = values[1] - values[0]
     breaks = np.flatnonzero(np.diff(values) != step)
     longest = int(breaks[0]) + 1 if breaks.size else values.size  # no digit reaches past the first break
@@ -68,20 +68,20 @@ def _linear_digit(values: np.ndarray) -> int:
 
 
 def device_value(table: np.ndarray, kind: Any = None) -> Any:
-    """A scalar that is ``table[d]`` on device d, built at the current insertion point and location.
+    """Builds a scalar that is ``table[d]`` on device d, at the current insertion point and location.
 
     ``kind``: its type; by default the narrowest of ``numbers`` that holds all that is computed.
     """
-    found = affine_terms(table)
-    base, terms = found if found is not None else (0, ())
+    affine = affine_terms(table)
+    base, terms = affine if affine is not None else (0, ())
     computed = [base, int(table.min()), int(table.max()), *(term.factor * (term.size - 1) for term in terms)]
     bound = max(map(abs, computed))
     kind = numbers(bound) if kind is None else kind
     check_range(bound, kind.element_type)
-    if found is not None and not terms:
+    if affine is not None and not terms:
         return integer(kind, base)
     device = hlo.partition_id()
-    if found is None:
+    if affine is None:
         return _looked_up(table, hlo.convert(numbers(len(table)), device), kind)
     total = integer(kind, base) if base else None
     for term in terms:

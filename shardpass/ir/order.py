@@ -1,7 +1,7 @@
-"""A block's ops in an order that may be changed, and the bytes that are alive at each of them.
+"""Keeps a block's ops in an order that may be changed, and the bytes alive at each of them.
 
 Problem. A pass wants two ops side by side (two small collectives, to make one of them) or wants to know what a change
-costs in memory. Between the two stand ops that one of them needs, ops that need the other, and ops that neither minds.
+costs in memory. Between the two stand ops that one of them needs, ops that need the other, and independent ops.
 
 State. Ops are numbered as they stood at first. ``order`` says which op stands at each place, ``place`` is its inverse.
 ``group``: the ops that an op was brought together with, itself among them. ``entering[k]``: the bytes that are alive
@@ -11,8 +11,7 @@ Invariants.
 * Every op stands behind those that it needs.
 * A group stands side by side, and none of it needs another.
 * Ops with effects (``may_be_moved`` says no) stay as they stood to one another.
-* ``peak``, the most bytes alive at once, is that of the block as it was found; no change exceeds it by more than
-  ``slack``.
+* ``peak``, the most bytes alive at once, is that of the original block; no change exceeds it by more than ``slack``.
 
 Which bytes are alive: those of an op's results, from the op to their last use; the results of a group with a workspace
 share one buffer. Not counted: values from outside of the block or returned by it, which have memory of their own, and
@@ -21,7 +20,7 @@ what costs nothing to make again (constants, iotas, broadcasts). Control flow ne
 Cases of ``bring_together(A, B)``, for ``A x y B``, where ``B`` needs ``x`` and ``y`` needs ``A``:
 
 1. Up: what ``B`` needs moves before the group:  ``x A B y``.
-2. Down: what needs the group moves behind ``B``: ``x A B y`` again here; with a ``z`` that neither minds, ``A x z y B``
+2. Down: what needs the group moves behind ``B``: ``x A B y`` again here; with an independent ``z``, ``A x z y B``
    becomes ``x A B z y`` by case 1 and ``x z A B y`` by case 2.
 3. The better of the two is kept: the lower peak, then the fewer bytes over all places. None, and ``B`` stays, where
    ``B`` needs ``A``, an op with effects would move, or both peaks are too high.
@@ -57,17 +56,17 @@ def bytes_of(kind: Any) -> int:
 class Order:
     """The ops of ``block``; the last, its terminator, stays the last."""
 
-    def __init__(self, block: Any, slack: int = 0, held: Mapping[Any, int] | None = None) -> None:
-        """``held``: the bytes that the regions of control flow hold at most, where that is known."""
+    def __init__(self, block: Any, slack: int = 0, inner_bytes: Mapping[Any, int] | None = None) -> None:
+        """``inner_bytes``: the bytes that the regions of control flow hold at most, where that is known."""
         self.slack = slack
         self.ops = [operation(op) for op in block.operations]
-        held = _held_inside(self.ops) if held is None else held
+        inner_bytes = _bytes_inside(self.ops) if inner_bytes is None else inner_bytes
         self.order = list(range(len(self.ops)))
         self.place = list(self.order)
         self.group = [[i] for i in self.order]
         self.pure = [may_be_moved(op) for op in self.ops]
         # bytes that an op needs beside its operands and results
-        self.workspace = [held[op] if op.name in CONTROL_FLOW else 0 for op in self.ops]
+        self.workspace = [inner_bytes[op] if op.name in CONTROL_FLOW else 0 for op in self.ops]
         given = set(self.ops[-1].operands)
         self.bytes = [
             0 if op.name in _FREE else sum(bytes_of(r.type) for r in op.results if r not in given) for op in self.ops
@@ -76,34 +75,34 @@ class Order:
         self.sources: list[tuple[int, ...]] = []
         self.users: list[list[int]] = [[] for _ in self.ops]
         for i, op in enumerate(self.ops):
-            found = {self.number[v] for v in inputs_of(op) if v in self.number}
-            self.sources.append(tuple(sorted(found)))
-            for source in found:
+            sources = {self.number[v] for v in inputs_of(op) if v in self.number}
+            self.sources.append(tuple(sorted(sources)))
+            for source in sources:
                 self.users[source].append(i)
         self.entering = [0] * (len(self.ops) + 1)
         self.entering, self.peak = self._profile(self.order, 0)
 
     @property
     def small_change(self) -> int:
-        """Bytes that are little beside the peak: a sixteenth of it, ``LEAST`` where that is less."""
+        """Returns bytes that are small beside the peak: a sixteenth of it, at least ``LEAST``."""
         return max(self.peak // 16, LEAST)
 
     def peak_without(self, op: int) -> int:
-        """The peak, were the results of ``op`` not counted."""
-        held, self.bytes[op] = self.bytes[op], 0
+        """Returns the peak without the results of ``op``."""
+        size, self.bytes[op] = self.bytes[op], 0
         peak = self._profile(self.order, 0)[1]
-        self.bytes[op] = held
+        self.bytes[op] = size
         return peak
 
     def forget(self, op: int) -> None:
-        """Counts the results of ``op`` no more: it has left the block."""
+        """Stops counting the results of ``op``, which has left the block."""
         self.bytes[op] = 0
         self.entering, _ = self._profile(self.order, 0)
 
     # ---------------------------------------------------------------- trials
 
     def bring_together(self, one: int, other: int, workspace: int) -> bool:
-        """Puts ``other``, which is alone and stands behind ``one``, into its group.
+        """Moves ``other``, which is alone and stands behind ``one``, into the group of ``one``.
 
         ``workspace``: bytes that the ops of the group need together. What ``other`` needs moves up before the group, or
         what needs the group moves down behind ``other``: whichever keeps fewer bytes alive. False, with nothing
@@ -140,25 +139,25 @@ class Order:
         return True
 
     def _needed_by(self, op: int, first: int) -> set[int]:
-        """The ops from place ``first`` on that ``op`` needs; of a group all."""
-        found: set[int] = set()
+        """Returns the ops from place ``first`` on that ``op`` needs, with all of their groups."""
+        needed: set[int] = set()
         todo = [op]
         while todo:
-            fresh = {i for s in self.sources[todo.pop()] if self.place[s] >= first for i in self.group[s]} - found
-            found |= fresh
+            fresh = {i for s in self.sources[todo.pop()] if self.place[s] >= first for i in self.group[s]} - needed
+            needed |= fresh
             todo += fresh
-        return found
+        return needed
 
     def _needing(self, group: Iterable[int], between: list[int]) -> set[int]:
-        """Those of ``between``, which stand in this order, that need an op of ``group``; of a group all."""
-        found = set(group)
+        """Returns those of ``between``, in order, that need an op of ``group``, with all of their groups."""
+        needing = set(group)
         for i in between:
-            if not found.isdisjoint(self.sources[i]):
-                found.update(self.group[i])
-        return found.difference(group)
+            if not needing.isdisjoint(self.sources[i]):
+                needing.update(self.group[i])
+        return needing.difference(group)
 
     def _profile(self, order: list[int], first: int) -> tuple[list[int], int]:
-        """Bytes alive before each of ``order`` and behind the last, if they stood from place ``first`` on; the most."""
+        """Returns bytes alive before each of ``order`` and behind the last, placed from ``first`` on; and the most."""
         places = {i: k for k, i in enumerate(order, first)}
         alive = self.entering[first]
         profile, peak = [alive], 0
@@ -185,15 +184,15 @@ class Order:
             self.ops[self.order[k]].move_before(self.ops[self.order[k + 1]])
 
 
-def _held_inside(ops: Sequence[Any]) -> dict[Any, int]:
-    """For each op of control flow, those below ``ops`` too, the most bytes that are alive at once in its regions."""
-    held: dict[Any, int] = {}
+def _bytes_inside(ops: Sequence[Any]) -> dict[Any, int]:
+    """Returns for each op of control flow, nested ones too, the most bytes alive at once in its regions."""
+    most: dict[Any, int] = {}
     for op in ops:
         if op.name in CONTROL_FLOW:
             for inside in reversed(read_blocks(op)):  # inner ones first
                 if inside.owner_name in CONTROL_FLOW:
-                    held[inside.owner] = max(held.get(inside.owner, 0), Order(inside.block, held=held).peak)
-    return held
+                    most[inside.owner] = max(most.get(inside.owner, 0), Order(inside.block, inner_bytes=most).peak)
+    return most
 
 
 def _only(order: list[int], chosen: set[int]) -> list[int]:

@@ -1,4 +1,4 @@
-"""all_reduce and reduce_scatter, built at the current insertion point and location."""
+"""Builds all_reduce and reduce_scatter at the current insertion point and location."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WITH_CHANNELS = OPS | {"stablehlo.recv", "stablehlo.send"}
 
 
 def channels(module: Any) -> Iterator[int]:
-    """Channel numbers that no collective of ``module`` has."""
+    """Yields channel numbers that no collective of ``module`` has."""
     used = 0
     for block in walk_blocks(module.operation):
         for op in map(operation, block.operations):
@@ -50,12 +50,15 @@ def _reduction(name: str, value: Any, result_type: Any, groups: Groups, combiner
 
 
 def all_reduce(value: Any, groups: Groups, combiner: str, channel: int) -> Any:
-    """The op; its result has the shape of ``value``: the combination over each group of device ids."""
+    """Builds the op; its result, of ``value``'s shape, is the combination over each group of device ids."""
     return _reduction("all_reduce", value, value.type, groups, combiner, channel, {})
 
 
 def reduce_scatter(value: Any, dim: int, groups: Groups, combiner: str, channel: int) -> Any:
-    """The op; device i of a group has part i, along ``dim``, of the combination. ``dim`` must divide by the group."""
+    """Builds the op; device i of a group gets part i, along ``dim``, of the combination.
+
+    The group must divide ``dim``.
+    """
     shape = list(value.type.shape)
     shape[dim] //= len(groups[0])
     i64 = ir.IntegerType.get_signless(64)

@@ -1,4 +1,4 @@
-"""Replica groups said with the axes of a mesh, as lists of devices.
+"""Converts replica groups given by axes of a mesh to lists of devices.
 
 With jaxlib 0.12 JAX writes ``#stablehlo.replica_group_mesh_axes<mesh = @m, axes = [...]>`` on a collective, and keeps
 the mesh ``@m`` at the top of the module. Example, on ``@m = ["x"=2, "y"=2]``: the axes ``["y"]`` are the groups
@@ -26,13 +26,13 @@ GROUPS = "replica_groups"
 
 
 def list_devices(op: Any, meshes: Mapping[str, Mesh | int]) -> None:
-    """Writes the groups of ``op``, a collective, as lists; ``meshes``: by name, and of one without axes its device.
+    """Writes the groups of a collective as lists; ``meshes``: by name, the device for a mesh without axes.
 
     Raises ShardingError for axes that the mesh lacks, or that are named twice.
     """
-    said = op.attributes[GROUPS]
-    if str(said).startswith("#stablehlo.replica_group_mesh_axes"):
-        op.attributes[GROUPS] = dense_i64(_groups(hlo.ReplicaGroupMeshAxesAttr(said), meshes))
+    groups = op.attributes[GROUPS]
+    if str(groups).startswith("#stablehlo.replica_group_mesh_axes"):
+        op.attributes[GROUPS] = dense_i64(_groups(hlo.ReplicaGroupMeshAxesAttr(groups), meshes))
 
 
 def list_devices_in(module: Any) -> None:
@@ -44,27 +44,27 @@ def list_devices_in(module: Any) -> None:
 
 
 def meshes_of(module: Any) -> dict[str, Mesh | int]:
-    """The meshes of Shardy's that ``module`` names; of one without axes its device."""
+    """Returns the meshes of Shardy's that ``module`` names; the device of a mesh without axes."""
     return {
-        op.attributes["sym_name"].value: mesh_or_device(*mesh_said(op.attributes["mesh"]))
+        op.attributes["sym_name"].value: mesh_or_device(*mesh_parts(op.attributes["mesh"]))
         for op in module.body.operations
         if operation(op).name == "sdy.mesh"
     }
 
 
-def mesh_said(attribute: Any) -> tuple[tuple[tuple[str, int], ...], Any]:
-    """The axes with their sizes, and the device ids, of a ``#sdy.mesh``."""
+def mesh_parts(attribute: Any) -> tuple[tuple[tuple[str, int], ...], Any]:
+    """Returns the axes with their sizes, and the device ids, of a ``#sdy.mesh``."""
     mesh = sdy.MeshAttr(attribute)
     return tuple((axis.name, axis.size) for axis in map(sdy.MeshAxisAttr, mesh.axes)), mesh.device_ids
 
 
-def _groups(said: Any, meshes: Mapping[str, Mesh | int]) -> Any:
-    name = said.mesh.value if isinstance(said.mesh, ir.FlatSymbolRefAttr) else ""
-    mesh = meshes[name] if name in meshes else _written_out(hlo.MeshAttr(said.mesh))
+def _groups(groups: Any, meshes: Mapping[str, Mesh | int]) -> Any:
+    name = groups.mesh.value if isinstance(groups.mesh, ir.FlatSymbolRefAttr) else ""
+    mesh = meshes[name] if name in meshes else _written_out(hlo.MeshAttr(groups.mesh))
     if isinstance(mesh, int):
         return np.array([[mesh]])
     axes = []
-    for axis in map(hlo.AxisRefAttr, said.axes):
+    for axis in map(hlo.AxisRefAttr, groups.axes):
         part = axis.sub_axis_info
         part = None if part is None else hlo.SubAxisInfoAttr(part)
         axes.append(AxisRef(axis.name) if part is None else AxisRef(axis.name, part.pre_size, part.size))
@@ -73,7 +73,7 @@ def _groups(said: Any, meshes: Mapping[str, Mesh | int]) -> Any:
 
 
 def _written_out(mesh: Any) -> Mesh | int:
-    """The mesh that stands in the attribute itself."""
+    """Returns the mesh that stands in the attribute itself."""
     axes = [(axis.name, axis.size) for axis in map(hlo.MeshAxisAttr, mesh.axes)]
     ids = [] if mesh.device_ids is None else list(map(int, ir.DenseIntElementsAttr(mesh.device_ids)))
     return mesh_or_device(axes, ids)

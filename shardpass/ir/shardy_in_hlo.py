@@ -1,4 +1,4 @@
-"""What HLO holds of Shardy's dialect, as ops of the dialect again.
+"""Restores Shardy's ops and attributes in modules read from HLO.
 
 Problem. JAX hands XLA programs in Shardy's dialect. HLO has no word for it, so XLA writes it into custom calls and
 ``frontend_attributes`` on the way to HLO, and reads it again before it propagates. A dump of HLO has these:
@@ -33,7 +33,7 @@ BODY, ENTER, LEAVE = PREFIX + "manual_computation_body", PREFIX + "GlobalToLocal
 
 def restore(module: Any) -> None:
     """Rewrites ``module``, which XLA's importer made. Raises MLIRError for a text that is no attribute of Shardy's."""
-    meshes = _said(module.operation.attributes).get(MESHES)
+    meshes = _shardy_texts(module.operation.attributes).get(MESHES)
     if meshes is None:
         return
     functions = {operation(f).attributes["sym_name"].value: operation(f) for f in module.body.operations}
@@ -44,15 +44,15 @@ def restore(module: Any) -> None:
             ir.Operation.create("sdy.mesh", attributes={"sym_name": ir.StringAttr.get(name), "mesh": mesh})
     calls = []
     for op in list(every_op(module.operation)):
-        said = _said(op.attributes)
+        texts = _shardy_texts(op.attributes)
         if op.name == "func.func":
             _arguments(op)
         elif op.name == "func.call":
             calls.append(op)
-        elif TEXT in said and op.name == "stablehlo.custom_call" and _target(op) in CONSTRAINTS:
+        elif TEXT in texts and op.name == "stablehlo.custom_call" and _target(op) in CONSTRAINTS:
             _constraint(op)
-        elif TEXT in said:
-            _annotated(op.attributes, said[TEXT])
+        elif TEXT in texts:
+            _annotated(op.attributes, texts[TEXT])
     for call in calls:  # a computation stands before those that call it, so regions are made from the inside out
         callee = ir.FlatSymbolRefAttr(call.attributes["callee"]).value
         if callee.startswith(BODY):
@@ -62,12 +62,12 @@ def restore(module: Any) -> None:
             function.erase()
 
 
-def _said(attributes: Any) -> dict[str, str]:
-    """The texts of Shardy's in the frontend attributes."""
+def _shardy_texts(attributes: Any) -> dict[str, str]:
+    """Returns the texts of Shardy's in the frontend attributes."""
     if FRONTEND not in attributes:
         return {}
-    said = entries(attributes[FRONTEND])
-    return {name: ir.StringAttr(text).value for name, text in said.items() if name.startswith(PREFIX)}
+    frontend = entries(attributes[FRONTEND])
+    return {name: ir.StringAttr(text).value for name, text in frontend.items() if name.startswith(PREFIX)}
 
 
 def _target(op: Any) -> str:
@@ -85,13 +85,13 @@ def _arguments(function: Any) -> None:
         if side in function.attributes:
             rows = [entries(row) for row in function.attributes[side]]
             for row in rows:
-                if (text := _said(row).get(TEXT)) is not None:
+                if (text := _shardy_texts(row).get(TEXT)) is not None:
                     _annotated(row, text)
             function.attributes[side] = ir.ArrayAttr.get([ir.DictAttr.get(row) for row in rows])
 
 
 def _constraint(op: Any) -> None:
-    (sharding,) = _shardings(_said(op.attributes)[TEXT])
+    (sharding,) = _shardings(_shardy_texts(op.attributes)[TEXT])
     with ir.InsertionPoint(op), op.location:
         value = op.operands[0]
         made = ir.Operation.create("sdy.sharding_constraint", [value.type], [value], {"sharding": sharding})
@@ -100,19 +100,19 @@ def _constraint(op: Any) -> None:
 
 
 def _shardings(text: str) -> list[Any]:
-    """Of each value: a call has one for each of its results."""
+    """Returns the shardings by value: a call has one for each of its results."""
     from jaxlib.mlir.dialects import sdy
 
     return list(sdy.TensorShardingPerValueAttr(ir.Attribute.parse(text)).shardings)
 
 
 def _region(call: Any, function: Any) -> None:
-    """The call of a body between its conversions becomes a region, with the function's block as its own."""
+    """Turns the call of a body between its conversions into a region with the function's block."""
     from jaxlib.mlir.dialects import sdy
 
     entered = [_source(value) for value in call.operands]
     left = next((operation(use.owner) for result in call.results for use in result.uses), None)
-    attributes = [_said(op.attributes) for op in (*[op for op, _ in entered[:1]], *([left] if left else []))]
+    attributes = [_shardy_texts(op.attributes) for op in (*[op for op, _ in entered[:1]], *([left] if left else []))]
     into = _shardings(attributes[0][PREFIX + "in_shardings"]) if entered else []
     outof = attributes[-1].get(PREFIX + "out_shardings", "#sdy.sharding_per_value<[]>")
     wholes = list(_values(left)) if left is not None else []
@@ -144,7 +144,7 @@ def _region(call: Any, function: Any) -> None:
 
 
 def _source(tile: Any) -> tuple[Any, int]:
-    """The conversion that gives a region its ``tile``, and the place of the tile among what it converts."""
+    """Returns the conversion that gives a region its ``tile``, and the tile's place among its operands."""
     owner = operation(tile.owner)
     if owner.name == "stablehlo.get_tuple_element":
         return operation(owner.operands[0].owner), ir.IntegerAttr(owner.attributes["index"]).value
@@ -152,19 +152,19 @@ def _source(tile: Any) -> tuple[Any, int]:
 
 
 def _values(left: Any) -> Iterator[Any]:
-    """The whole values that a conversion gives: its result, or the elements of its tuple, which all are taken."""
+    """Yields the whole values of a conversion: its result, or the elements of its tuple, all of which have uses."""
     if not str(left.results[0].type).startswith("tuple<"):
         yield left.results[0]
         return
-    taken = {}
+    elements = {}
     for use in left.results[0].uses:
         element = operation(use.owner)
-        taken[ir.IntegerAttr(element.attributes["index"]).value] = element.results[0]
-    yield from (taken[index] for index in sorted(taken))
+        elements[ir.IntegerAttr(element.attributes["index"]).value] = element.results[0]
+    yield from (elements[index] for index in sorted(elements))
 
 
 def _erase_unused(ops: list[Any]) -> None:
-    """``ops`` and the elements of their tuples."""
+    """Erases ``ops`` and the elements of their tuples."""
     for op in ops:
         for use in [use for result in op.results for use in result.uses]:
             operation(use.owner).erase()

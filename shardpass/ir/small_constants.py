@@ -1,4 +1,4 @@
-"""Integers that a program is known to hold before it runs: positions that JAX writes out of constants."""
+"""Evaluates integers that are known before a program runs: positions that JAX writes as expressions of constants."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BOOLEANS = {"true": 1, "false": 0}
 
 
 def known_integers(value: Any) -> npt.NDArray[np.int64] | None:
-    """The elements of ``value``, which is of integers; None where they are not known, or many.
+    """Evaluates the elements of ``value``, of integers; None where they are unknown, or many.
 
     Follows constants through broadcasts, reshapes, conversions and concatenates. O(ops followed).
     """
@@ -48,7 +48,7 @@ _COMPOSED = ("stablehlo.reshape", "stablehlo.convert", "stablehlo.concatenate", 
 
 
 def _converted(numbers: npt.NDArray[np.int64], element: Any) -> npt.NDArray[np.int64] | None:
-    """``numbers`` as the integer type ``element`` holds them: modulo 2**width; truth values as 0 and 1."""
+    """Converts ``numbers`` to the integer type ``element``: modulo 2**width; truth values as 0 and 1."""
     if element.width >= 64:
         return None if element.is_unsigned and (numbers < 0).any() else numbers
     low = least(element)
@@ -57,7 +57,7 @@ def _converted(numbers: npt.NDArray[np.int64], element: Any) -> npt.NDArray[np.i
 
 
 def integers_of(op: Any) -> npt.NDArray[Any] | None:
-    """The elements of a ``stablehlo.constant`` of integers or booleans, which count as 0 and 1; else None.
+    """Returns the elements of a ``stablehlo.constant`` of integers or booleans, as 0 and 1; else None.
 
     None also where the elements stand beside the module.
     """
@@ -73,8 +73,8 @@ def integers_of(op: Any) -> npt.NDArray[Any] | None:
         return None
 
 
-def _in_64_bits(found: npt.NDArray[Any] | None) -> npt.NDArray[np.int64] | None:
-    """None for unsigned integers that have no such number."""
-    if found is None or (found.dtype.kind == "u" and found.size and int(found.max()) >= 1 << 63):
+def _in_64_bits(values: npt.NDArray[Any] | None) -> npt.NDArray[np.int64] | None:
+    """Converts to signed 64 bits; None for unsigned integers that do not fit."""
+    if values is None or (values.dtype.kind == "u" and values.size and int(values.max()) >= 1 << 63):
         return None
-    return found.astype(np.int64)
+    return values.astype(np.int64)

@@ -1,8 +1,8 @@
-"""A program that comes from a pipe, as a file where it is large, so that it takes no more memory than a file does.
+"""Writes a large program from a pipe to a file, so that it needs no more memory than a file does.
 
 Cases:
 
-1. Stdin is a file that nobody has read from (``shardpass-opt < model.mlir``): that file.
+1. Stdin is a file, read from its start (``shardpass-opt < model.mlir``): that file.
 2. Less than ``LARGE`` bytes come, or what comes is no MLIR: the bytes.
 3. Else they go, a piece at a time, into a temporary file without a name. Its bytes are gone once the file is closed, by
    whatever ends the process.
@@ -20,13 +20,13 @@ from shardpass.ir.doors import LARGE, PIECE, LargeFile
 
 
 def spooled(stream: BinaryIO) -> bytes | LargeFile:
-    """All that ``stream`` holds.
+    """Reads all of ``stream``.
 
     Raises OSError where it cannot be read, and ShardpassError (SP121) where there is no room for the temporary file.
     """
-    found = _as_it_is(stream)
-    if found is not None:
-        return found
+    as_file = _as_it_is(stream)
+    if as_file is not None:
+        return as_file
     first = stream.read(LARGE)
     kind = LargeFile.kind(first) if len(first) == LARGE else None
     if kind is None:
@@ -44,13 +44,13 @@ def spooled(stream: BinaryIO) -> bytes | LargeFile:
             file.flush()
         kept = _Kept(os.dup(file.fileno()))
     finally:
-        with suppress(OSError):  # of what is left of a piece that found no room, which was told
+        with suppress(OSError):  # the rest of a piece for which there was no room, an error that was raised
             file.close()
     return LargeFile(f"/dev/fd/{kept.number}", kind, kept)
 
 
 class _Kept:
-    """Closes a descriptor once nobody holds this."""
+    """Closes a descriptor once its last reference is gone."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -60,13 +60,13 @@ class _Kept:
 
 
 def _as_it_is(stream: BinaryIO) -> LargeFile | None:
-    """Case 1."""
+    """Returns the file of case 1, if any."""
     try:
         number = stream.fileno()
         if not stat.S_ISREG(os.fstat(number).st_mode) or stream.tell():
             return None
     except (OSError, ValueError):  # it is no file of the system, or cannot be asked
         return None
-    found = LargeFile.at(f"/dev/fd/{number}")
+    file = LargeFile.at(f"/dev/fd/{number}")
     os.lseek(number, 0, os.SEEK_SET)  # where the system has one offset for all who open it so
-    return found
+    return file

@@ -1,4 +1,4 @@
-"""MLIR text in pieces: the elements of large constants go from MLIR's memory to the file, a piece at a time.
+"""Prints MLIR text in pieces: elements of large constants go from MLIR's memory to the file piece by piece.
 
 MLIR's printer writes the elements of a constant as hexadecimal digits, and holds four times their bytes as it does so
 (the digits, twice). So, while the text is printed, each large constant has a resource of no content instead, and where
@@ -8,7 +8,7 @@ its name passes by, the elements are written:
     %c = stablehlo.constant dense<"0x0000803F..."> : tensor<64x4096xf32>                   as it is written
 
 MLIR makes the names unique. Pieces end anywhere, so what may be the start of such a name waits for the next piece.
-Elements that Python cannot look into without a copy (bf16, i1) are left to MLIR.
+MLIR itself prints elements that Python cannot access without a copy (bf16, i1).
 """
 
 from __future__ import annotations
@@ -31,25 +31,25 @@ _LONGEST = 64  # of what _NAME matches
 
 
 class Sink(Protocol):
-    """What takes the text."""
+    """A writer of text."""
 
     def write(self, piece: bytes, /) -> Any: ...
 
 
 def print_to(sink: Sink, module: Any, **form: Any) -> None:
-    """``module.operation.print(**form)`` to ``sink``. ``module`` is changed meanwhile, and is as before at the end."""
+    """Prints ``module`` to ``sink`` as ``module.operation.print(**form)``, which changes ``module`` meanwhile."""
     if form.get("large_elements_limit") is not None:  # large constants are left out
         module.operation.print(file=sink, binary=True, **form)
         return
-    with _taken_out(module) as elements:
+    with _without_elements(module) as elements:
         filled = _Filled(sink, elements)
         module.operation.print(file=filled, binary=True, **form)
         filled.finish()
 
 
 @contextmanager
-def _taken_out(module: Any) -> Iterator[dict[bytes, memoryview]]:
-    """Inside, large constants are resources of no content; the elements of each, by the name of the resource."""
+def _without_elements(module: Any) -> Iterator[dict[bytes, memoryview]]:
+    """Replaces large constants by resources without content inside of the block; yields the elements by name."""
     elements: dict[bytes, memoryview] = {}
     before: list[tuple[Any, Any]] = []
     try:
@@ -68,7 +68,7 @@ def _taken_out(module: Any) -> Iterator[dict[bytes, memoryview]]:
 
 
 def _raw(op: Any) -> memoryview | None:
-    """The elements of a large constant where they lie; None of another one."""
+    """Returns the elements of a large constant in place; None of another op."""
     kind = op.results[0].type
     width = getattr(kind.element_type, "width", 0)  # of integers and floats alone
     size = math.prod(kind.shape) * width // 8
@@ -78,14 +78,14 @@ def _raw(op: Any) -> memoryview | None:
     if not isinstance(value, ir.DenseElementsAttr) or value.is_splat:
         return None
     try:
-        found = memoryview(value)
+        raw = memoryview(value)
     except (BufferError, TypeError, ValueError):
         return None
-    return found.cast("B") if found.c_contiguous and found.nbytes == size else None
+    return raw.cast("B") if raw.c_contiguous and raw.nbytes == size else None
 
 
 class _Filled:
-    """Writes what MLIR prints to ``sink``, with the elements in their places."""
+    """Writes MLIR's output to ``sink``, with the elements in their places."""
 
     def __init__(self, sink: Sink, elements: dict[bytes, memoryview]) -> None:
         self.sink, self.elements = sink, elements
@@ -102,12 +102,12 @@ class _Filled:
         self._pass_on(0)
 
     def _pass_on(self, kept: int) -> None:
-        """All that waits, but for its last ``kept`` bytes, in which a name may begin."""
+        """Writes all pending text but the last ``kept`` bytes, in which a name may begin."""
         text, at = b"".join(self.waiting), 0
-        for found in _NAME.finditer(text):
-            self.sink.write(text[at : found.start()])
-            self._elements(self.elements[found[1]])
-            at = found.end()
+        for match in _NAME.finditer(text):
+            self.sink.write(text[at : match.start()])
+            self._elements(self.elements[match[1]])
+            at = match.end()
         end = max(at, len(text) - kept)
         self.sink.write(text[at:end])
         self.waiting, self.size = [text[end:]], len(text) - end

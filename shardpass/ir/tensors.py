@@ -39,43 +39,43 @@ def is_ranked(value: Any) -> bool:
 
 
 def shape_of(value: Any) -> tuple[int, ...]:
-    """Static shape of a ranked tensor value; () for a token or another type without a shape."""
+    """Returns the static shape of a ranked tensor value; () for a token or another type without a shape."""
     kind = value.type
     return tuple(kind.shape) if isinstance(kind, ir.RankedTensorType) else ()
 
 
 def retype(kind: Any, shape: Sequence[int]) -> Any:
-    """``kind`` with another shape; types other than ranked tensors stay."""
+    """Returns ``kind`` with another shape; types other than ranked tensors stay."""
     if not isinstance(kind, ir.RankedTensorType):
         return kind
     return ir.RankedTensorType.get(list(shape), kind.element_type)
 
 
 def ints(attribute: Any) -> tuple[int, ...]:
-    """The integers of a dense array or dense elements attribute."""
+    """Returns the integers of a dense array or dense elements attribute."""
     return tuple(int(x) for x in attribute)
 
 
 def entries(dictionary: Any, place: Place = NOWHERE) -> dict[str, Any]:
-    """The attributes of a dictionary attribute by name.
+    """Returns the attributes of a dictionary attribute by name.
 
     ``NamedAttribute.attr`` ends the process where the bindings know no class for a value (jaxlib 0.10, 0.12), and a
     look-up by name raises a TypeError. Raises ShardpassError SP245 there.
     """
-    known, found = ir.DictAttr(dictionary), {}
+    known, attributes = ir.DictAttr(dictionary), {}
     for i in range(len(known)):
         name = known[i].name
         try:
-            found[name] = known[name]
+            attributes[name] = known[name]
         except TypeError:
             row = str(known)
             row = row if len(row) <= SHOWN else f"{row[:SHOWN]}..."
             raise UNREADABLE_ATTRIBUTE.error(place, what=f"{name} in {row}") from None
-    return found
+    return attributes
 
 
 def enum_word(attribute: Any) -> str:
-    """The word of an attribute that is one of several: LT of ``#stablehlo<comparison_direction LT>``, CHLO's too."""
+    """Returns the word of an enum attribute: LT of ``#stablehlo<comparison_direction LT>``, CHLO's too."""
     return str(attribute).rstrip(">").split()[-1]
 
 
@@ -84,12 +84,12 @@ def i64_array(values: Sequence[int]) -> Any:
 
 
 def dense_i64(rows: Any) -> Any:
-    """``tensor<..xi64>`` elements, for replica groups and the like."""
+    """Makes ``tensor<..xi64>`` elements, for replica groups and the like."""
     return ir.DenseElementsAttr.get(np.ascontiguousarray(rows, dtype=np.int64))
 
 
 def splat_text(op: Any) -> str | None:
-    """The one element of a ``stablehlo.constant`` as MLIR writes it; None where it holds several.
+    """Returns the element of a splat ``stablehlo.constant`` as MLIR writes it; None for several elements.
 
     The bindings cannot hand out attributes of every element type (complex, jaxlib 0.10.2); those are read off the op.
     """
@@ -99,12 +99,12 @@ def splat_text(op: Any) -> str | None:
         text = op.get_asm(large_elements_limit=4, use_local_scope=True)
     else:
         text = str(value) if getattr(value, "is_splat", False) else ""  # dense_resource<...> has no such attribute
-    found = re.search(r"dense<([^\[\"<>]*)>", text)
-    return found[1] if found and found[1] else None
+    match = re.search(r"dense<([^\[\"<>]*)>", text)
+    return match[1] if match and match[1] else None
 
 
 def splat(kind: Any, element: str | int) -> Any:
-    """A ``stablehlo.constant`` of type ``kind`` whose elements are all ``element``, an integer or as MLIR writes it.
+    """Builds a splat ``stablehlo.constant`` of type ``kind``; ``element``: an integer, or as MLIR writes it.
 
     Built at the current insertion point; what is no integer from text: the typed builder of jaxlib 0.10 takes no
     complex elements. Raises OutOfRange where ``kind`` does not hold the integer.

@@ -1,11 +1,11 @@
-"""Locations of a module that was parsed from the user's text: each names the user's file and a line.
+"""Completes locations of a module that was parsed from the user's text: each names the user's file and a line.
 
-MLIR's parser calls every text "-", and where the text spells a location out, it is taken whatever it says: JAX
-gives main's arguments a name and no line, and functions nothing. So, after parsing,
+MLIR's parser calls every text "-", and keeps any location that the text spells out: JAX gives main's arguments a name
+and no line, and functions nothing. So, after parsing,
 
 1. a location that the parser made up gets the file's name;
 2. one that the text spells out is kept as it is when it names a line of some file (the user's Python), and
-   otherwise gets the line at which the op or the argument stands. That line is found by parsing the text
+   otherwise gets the line at which the op or the argument stands. That line comes from parsing the text
    once more with every ``loc(...)`` blanked: positions stay, and the parser makes all locations up;
 3. an op of case 2 without a line stays so in a function whose own location names a line, and in a private one whose own
    location is spelled out and names none. JAX writes both for functions of libraries: the first has the line of the
@@ -71,7 +71,7 @@ def name_locations(module: Any, text: bytes, filename: str, offset: int) -> None
 
 
 def without_locations(text: str) -> str:
-    """``text`` with spaces for every location, so that what remains stands where it stood."""
+    """Replaces every location of ``text`` by spaces, so that the rest keeps its position."""
     parts, at = [], 0
     for match in _SPELLED.finditer(text):
         if match.start() >= at and match[0].endswith("loc("):
@@ -82,7 +82,7 @@ def without_locations(text: str) -> str:
 
 
 def _closing(text: str, at: int) -> int:
-    """The offset after the parenthesis that closes the one before ``at``; the text's end where none does."""
+    """Returns the offset after the parenthesis that closes the one before ``at``; the text's end without one."""
     depth = 1
     for token in _BRACKET.finditer(text, at):
         depth += {"(": 1, ")": -1}.get(token[0], 0)
@@ -92,7 +92,7 @@ def _closing(text: str, at: int) -> int:
 
 
 def _parse(text: str) -> Any:
-    """The module; None where blanking broke the text (a location stood as the value of an attribute)."""
+    """Parses the module; None where blanking broke the text (a location as the value of an attribute)."""
     try:
         return ir.Module.parse(text)
     except ir.MLIRError:
@@ -104,7 +104,7 @@ def _is_private(function: Any) -> bool:
 
 
 def _located(module: Any) -> Iterator[tuple[Any, Any]]:
-    """(op or argument, its location) for all of ``module``, in the order of its text."""
+    """Yields (op or argument, its location) for all of ``module``, in the order of its text."""
     stack = [module.operation]
     while stack:
         operation = stack.pop()
@@ -133,7 +133,7 @@ class _Places:
         self._known: dict[str, Any] = {}
 
     def named(self, location: str) -> Any:
-        """``location``, as printed, with the file's name; None where the parser did not make it up."""
+        """Restates a printed location with the file's name; None where the parser did not make it up."""
         if location not in self._known:
             match = _PARSED.fullmatch(location)
             self._known[location] = match and self._at(int(match[1]), int(match[2]))
@@ -144,7 +144,7 @@ class _Places:
         return ir.Location.file(self.filename, line, column, self.context)
 
     def completed(self, location: str, place: Any) -> Any:
-        """``place``, under the name that ``location``, as printed, has, if it has one."""
+        """Returns ``place`` under the name that ``location``, as printed, has, if any."""
         name = _NAME.match(location)
         if name is None:
             return place

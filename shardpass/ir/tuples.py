@@ -1,4 +1,4 @@
-"""Values of tuple type: what they hold, and custom calls that take or give them.
+"""The contents of tuple values, and custom calls with tuple operands or results.
 
 A program that shardpass partitions has no tuples: import takes them apart. How a custom call takes its buffers depends
 on its tuples, so a call that HLO would read as another one without them keeps its type in ``shardpass.tuples``, and
@@ -27,25 +27,25 @@ def is_tuple(kind: Any) -> bool:
 
 
 def elements(kind: Any) -> list[Any]:
-    """The types of the elements of a tuple type."""
+    """Returns the types of the elements of a tuple type."""
     return [kind.get_type(index) for index in range(kind.num_types)]
 
 
 def leaves(types: Iterable[Any]) -> list[Any]:
-    """The types that are no tuples in ``types``, depth first, as HLO numbers the leaves of a shape."""
-    found = []
+    """Lists the types in ``types`` that are no tuples, depth first, as HLO numbers the leaves of a shape."""
+    out = []
     todo = list(types)[::-1]
     while todo:
         kind = todo.pop()
         if is_tuple(kind):
             todo += reversed(elements(kind))
         else:
-            found.append(kind)
-    return found
+            out.append(kind)
+    return out
 
 
 def restore_tuples(lists: OpLists) -> bool:
-    """Gives the custom calls among ``lists`` that say so their tuples back; whether there was one."""
+    """Restores the tuples of marked custom calls among ``lists``; returns whether there were any."""
     calls = [op for op in named(lists.blocks, (CUSTOM_CALL,)) if TUPLES in op.attributes]
     for op in calls:
         _restore(op)
@@ -70,12 +70,12 @@ def _restore(op: Any) -> None:
 
 
 def _retyped(kind: Any, tiles: Iterator[Any]) -> Any:
-    """``kind`` with the next of ``tiles`` in place of each leaf."""
+    """Replaces each leaf of ``kind`` by the next of ``tiles``."""
     return ir.TupleType.get_tuple([_retyped(of, tiles) for of in elements(kind)]) if is_tuple(kind) else next(tiles)
 
 
 def _packed(kind: Any, values: Iterator[Any]) -> Any:
-    """The next of ``values``, in a tuple where ``kind`` is one."""
+    """Returns the next of ``values``, packed in a tuple where ``kind`` is one."""
     if not is_tuple(kind):
         return next(values)
     inner = [_packed(of, values) for of in elements(kind)]
@@ -84,12 +84,12 @@ def _packed(kind: Any, values: Iterator[Any]) -> Any:
 
 
 def _unpacked(value: Any) -> list[Any]:
-    """The leaves of ``value``."""
+    """Unpacks the leaves of ``value``."""
     if not is_tuple(value.type):
         return [value]
     i32 = ir.IntegerType.get_signless(32)
-    found = []
+    out = []
     for index, of in enumerate(elements(value.type)):
         number = {"index": ir.IntegerAttr.get(i32, index)}
-        found += _unpacked(ir.Operation.create(ELEMENT, [of], [value], number).results[0])
-    return found
+        out += _unpacked(ir.Operation.create(ELEMENT, [of], [value], number).results[0])
+    return out

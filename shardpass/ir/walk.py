@@ -1,11 +1,11 @@
-"""The ops of a module, read in one walk.
+"""Reads the ops of a module in one walk.
 
 Reading an op through the bindings costs about half a microsecond each time a block is iterated, and as much again for
 its name, its regions and its attributes. A pass therefore reads a function once, with ``read_blocks``, and works on the
 lists that it gets. No walk here calls itself, so that the nesting of regions is not bounded by Python's stack.
 
-A list keeps what it held when it was read. Whoever erases or makes ops keeps the list up to date or reads it again: an
-op that was erased through another object must not be touched.
+A list is a snapshot. Code that erases or makes ops updates the list or reads it again: an op that was erased through
+another object must not be touched.
 """
 
 from __future__ import annotations
@@ -33,32 +33,32 @@ class OpList:
 
 
 def read_block(block: Any, owner: Any) -> OpList:
-    """The ops of one block; blocks inside of it are not read."""
+    """Reads the ops of one block; blocks inside of it are not read."""
     ops = [view.operation for view in block.operations]
     return OpList(block, owner, owner.name, ops, [op.name for op in ops])
 
 
 def read_blocks(op: Any) -> list[OpList]:
-    """All blocks below ``op``, outermost first, in the order of the text. O(ops)."""
-    found = []
+    """Reads all blocks below ``op``, outermost first, in the order of the text. O(ops)."""
+    blocks = []
     todo = _blocks_of([operation(op)])
     while todo:
         block, owner = todo.pop()
         inside = read_block(block, owner)
-        found.append(inside)
+        blocks.append(inside)
         todo += _blocks_of(inside.ops)
-    return found
+    return blocks
 
 
 def _blocks_of(ops: Iterable[Any]) -> list[tuple[Any, Any]]:
-    """(block, op that holds it) for the regions of ``ops``, the last first."""
+    """Returns (block, its op) for the regions of ``ops``, the last first."""
     rows = [(block, op) for op in ops if len(regions := op.regions) for region in regions for block in region.blocks]
     rows.reverse()
     return rows
 
 
 class OpLists:
-    """The ops below ``root``: read when first asked for, and again once a step says that it changed them."""
+    """The ops below ``root``: read at first use, and again after a step reports a change."""
 
     def __init__(self, root: Any) -> None:
         self.root = operation(root)
@@ -73,7 +73,7 @@ class OpLists:
 
     @property
     def names(self) -> frozenset[str]:
-        """The names of the ops that there are: a step that is about none of them has nothing to do."""
+        """The names of the present ops: a step that handles none of them has no work."""
         if self._names is None:
             self._names = frozenset().union(*(inside.names for inside in self.blocks))
         return self._names
@@ -87,23 +87,23 @@ class OpLists:
         self._blocks, self._names = blocks, None
 
     def changed(self) -> None:
-        """To be called by who made, moved or erased ops and did not write that into the lists."""
+        """Invalidates the lists, after ops were made, moved or erased without updating them."""
         self._blocks = self._names = None
 
 
 def named(blocks: Iterable[OpList], names: Iterable[str]) -> list[Any]:
-    """The ops of ``blocks`` that have one of ``names``, in order."""
+    """Lists the ops of ``blocks`` that have one of ``names``, in order."""
     wanted = frozenset(names)
     return [op for inside in blocks for op, name in zip(inside.ops, inside.names, strict=True) if name in wanted]
 
 
 def operation(op: Any) -> Any:
-    """The ``ir.Operation`` behind an op view."""
+    """Returns the ``ir.Operation`` behind an op view."""
     return getattr(op, "operation", op)
 
 
 def every_op(op: Any) -> Iterator[Any]:
-    """``op`` and all below it, outermost first."""
+    """Yields ``op`` and all ops below it, outermost first."""
     todo = [op]
     while todo:
         op = todo.pop()
@@ -114,7 +114,7 @@ def every_op(op: Any) -> Iterator[Any]:
 
 
 def walk_blocks(op: Any) -> Iterator[Any]:
-    """All blocks below ``op``, outermost first."""
+    """Yields all blocks below ``op``, outermost first."""
     todo = [block for block, _ in _blocks_of([op])]
     while todo:
         block = todo.pop()
@@ -123,14 +123,14 @@ def walk_blocks(op: Any) -> Iterator[Any]:
 
 
 def inputs_of(op: Any) -> list[Any]:
-    """Operands of ``op`` and the values that its regions take from outside."""
-    found = list(op.operands)
+    """Lists the operands of ``op`` and outside values that its regions use."""
+    values = list(op.operands)
     if not len(op.regions):
-        return found
+        return values
     inside: set[Any] = set()
     for block in walk_blocks(op):  # outer blocks first: what is made in one is known in those inside of it
         inside.update(block.arguments)
         for inner in map(operation, block.operations):
-            found += [v for v in inner.operands if v not in inside]
+            values += [v for v in inner.operands if v not in inside]
             inside.update(inner.results)
-    return found
+    return values

@@ -1,4 +1,4 @@
-"""The forms in which a module leaves: MLIR text and bytecode, portable StableHLO, HLO text.
+"""Writes modules in their output forms: MLIR text and bytecode, portable StableHLO, HLO text.
 
 Each is read again by ``doors``. What each keeps:
 
@@ -9,7 +9,7 @@ Each is read again by ``doors``. What each keeps:
 | portable | StableHLO, of an older version too; sdy | all | all |
 | HLO text | StableHLO, CHLO, MHLO, sdy | as ``metadata`` | ``mhlo.sharding`` |
 
-The last two are converted in a process of their own: jaxlib ends its process on some modules that it does not take.
+The last two are converted in a separate process: jaxlib ends its process on some modules that it does not support.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from jaxlib.mlir import ir
 
 from shardpass.diagnostics.table_driver import CANNOT_EMIT, PORTABLE_VERSION
 from shardpass.ir.annotations import NUM_PARTITIONS
-from shardpass.ir.child import answer, making_files, said_last, served_by, served_by_files, temporary_file
+from shardpass.ir.child import answer, failure_of, making_files, served_by, served_by_files, temporary_file
 from shardpass.ir.dialects import make_context
 from shardpass.ir.doors import LARGE, PIECE
 from shardpass.ir.walk import every_op
 
 
 class Form(enum.Enum):
-    """The words of ``--emit`` beside ``stablehlo``, which is MLIR text; the value is what messages call the form."""
+    """The forms of ``--emit`` beside ``stablehlo``, which is MLIR text; the value is the name in messages."""
 
     bytecode = "MLIR bytecode"
     vhlo = "a portable StableHLO artefact"
@@ -41,7 +41,7 @@ _SAYS = {Form.vhlo: {"sdy"}, Form.hlo: {"sdy", "chlo", "mhlo"}}  # of dialects b
 
 
 def written(module: Any, form: Form, version: str = "") -> BinaryIO:
-    """A file that holds ``module`` as ``vhlo`` or ``hlo``, read from its start.
+    """Writes ``module`` as ``vhlo`` or ``hlo`` into a file, positioned at its start.
 
     ``version``: of StableHLO, for ``vhlo`` ("1.8.0"; none: that of this jaxlib). A large module
     goes to the child and comes back in files.
@@ -63,7 +63,7 @@ def written(module: Any, form: Form, version: str = "") -> BinaryIO:
                 given.write(data)
                 del data
                 given.seek(0)
-                child = served_by_files(*call, given=given, taken=made)
+                child = served_by_files(*call, source=given, sink=made)
             made.seek(0)
     if child.returncode:
         made.close()
@@ -74,12 +74,12 @@ def written(module: Any, form: Form, version: str = "") -> BinaryIO:
             if foreign
             else "write it with --emit stablehlo or --emit bytecode"
         )
-        raise CANNOT_EMIT.error(what=form.value, reason=said_last(child), hint=hint)
+        raise CANNOT_EMIT.error(what=form.value, reason=failure_of(child), hint=hint)
     return made
 
 
 def serve(name: str, version: str) -> None:
-    """The child process: MLIR bytecode on stdin, the same module in the form ``name`` on stdout."""
+    """Runs in the child process: MLIR bytecode on stdin, the same module in the form ``name`` on stdout."""
     with make_context():
         module = ir.Module.parseFile("/dev/fd/0")
     pieces = [_portable(module, version)] if Form[name] is Form.vhlo else _hlo(module)
@@ -98,11 +98,11 @@ def _portable(module: Any, version: str) -> bytes:
 
 
 def _hlo(module: Any) -> Iterator[bytes]:
-    """With the number of partitions in its first line: a computation has none, and XLA's tools read it there."""
+    """Writes HLO with the number of partitions in its first line, where XLA's tools read it."""
     from shardpass.ir import jax_private
 
-    said = module.operation.attributes
-    count = int(said[NUM_PARTITIONS].value) if NUM_PARTITIONS in said else None
+    attributes = module.operation.attributes
+    count = int(attributes[NUM_PARTITIONS].value) if NUM_PARTITIONS in attributes else None
     text = jax_private.mlir_to_hlo_text(bytecode(module))
     start = text.find("\n") if text.startswith("HloModule ") and count is not None else 0
     if start > 0:
@@ -112,16 +112,16 @@ def _hlo(module: Any) -> Iterator[bytes]:
 
 
 def bytecode(module: Any) -> bytes:
-    """``module`` as MLIR bytecode, locations included."""
+    """Writes ``module`` as MLIR bytecode, locations included."""
     buffer = io.BytesIO()
     module.operation.write_bytecode(buffer)
     return buffer.getvalue()
 
 
 def _foreign(module: Any) -> set[str]:
-    """The dialects of ops in ``module`` beside StableHLO and what every module has."""
-    found = {op.name.partition(".")[0] for op in every_op(module.operation)}
-    return found - {"builtin", "func", "stablehlo"}
+    """Returns the dialects of ops in ``module`` beside StableHLO and those of every module."""
+    names = {op.name.partition(".")[0] for op in every_op(module.operation)}
+    return names - {"builtin", "func", "stablehlo"}
 
 
 def _check_version(version: str) -> None:

@@ -39,7 +39,7 @@ from jaxlib.mlir.passmanager import PassManager
 from shardpass.diagnostics import ShardpassError
 from shardpass.ir.annotations import SHARDING, Signature, get_text
 from shardpass.ir.context import parse_module
-from shardpass.ir.replica_groups import mesh_said
+from shardpass.ir.replica_groups import mesh_parts
 from shardpass.ir.tensors import is_ranked, shape_of
 from shardpass.ir.walk import every_op, operation
 from shardpass.pipeline.run import run_pipeline
@@ -139,7 +139,7 @@ def _alone(module: Any, function: str) -> Any:
 
 def _meshes(module: Any) -> dict[str, Mesh | int]:
     found = [operation(op) for op in module.body.operations if operation(op).name == "sdy.mesh"]
-    return {op.attributes["sym_name"].value: mesh_or_device(*mesh_said(op.attributes["mesh"])) for op in found}
+    return {op.attributes["sym_name"].value: mesh_or_device(*mesh_parts(op.attributes["mesh"])) for op in found}
 
 
 def _main(module: Any) -> Any:
