@@ -71,21 +71,11 @@ def __getattr__(name: str) -> Any:
     elif name in _MODULES:
         value = importlib.import_module(f"shardpass.{name}")
     elif name == "__version__":
-        value = _version()
+        value = importlib.import_module("shardpass.version").installed_version()
     else:
         raise AttributeError(f"module 'shardpass' has no attribute {name!r}")
     globals()[name] = value
     return value
-
-
-def _version() -> str:
-    """The version of the installed package."""
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("shardpass")
-    except PackageNotFoundError:  # a source tree that is on the path without being installed
-        return "0+unknown"
 
 
 def __dir__() -> list[str]:

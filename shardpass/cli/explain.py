@@ -49,7 +49,26 @@ def _parser() -> argparse.ArgumentParser:
         metavar="MODULE",
         help=f"{MODULE_HELP}; or an ONNX model; or a code such as SP240, to read what it means",
     )
-    add("--json", action="store_true", help="print JSON")
+    add("--json", action="store_true", help="print JSON: --format json")
+    add(
+        "--format",
+        choices=("text", "json", "sarif"),
+        help="text (default); json, as docs/report.schema.json describes it; or sarif: findings, for editors and code "
+        "review",
+    )
+    add(
+        "--emit",
+        choices=("perfetto", "model-explorer", "model-explorer-data"),
+        help="print the schedule for another tool: a trace for ui.perfetto.dev; a graph for Model Explorer, and the "
+        "seconds of its nodes",
+    )
+    add("-o", "--output", metavar="FILE", help="write what would be printed to FILE")
+    add(
+        "--fail-on",
+        type=_size,
+        metavar="BYTES",
+        help="status 1 where a finding saves so much or more, as in 64MiB, or a device receives it by one line",
+    )
     add("--html", metavar="FILE", help="write a page of HTML that needs no other file")
     add(
         "--source",
@@ -119,6 +138,19 @@ def _count(text: str) -> int:
     return int(text)
 
 
+def _size(text: str) -> int:
+    from shardpass.diagnostics import ShardpassError
+    from shardpass.redistribute.terms.limit import read_limit
+
+    try:
+        limit = read_limit(text)
+    except ShardpassError:
+        limit = None
+    if not isinstance(limit, int):
+        raise argparse.ArgumentTypeError(f"{text[:20]!r} is no size: give bytes, as in 1048576, 512KiB or 64MiB")
+    return limit
+
+
 def _ways(text: str) -> tuple[str, ...]:
     ways = tuple(text.split(","))
     if unknown := [way for way in ways if way not in ("xla", "shardy")]:
@@ -129,6 +161,7 @@ def _ways(text: str) -> tuple[str, ...]:
 def _run(argv: Sequence[str]) -> int:
     parser = _parser()
     args = parser.parse_args(argv)
+    form = _form(parser, args)
     use_machine(args)
     if args.module is not None and re.fullmatch(r"SP[0-9]{3}", args.module) and not os.path.exists(args.module):
         return _explain_code(args.module)
@@ -156,7 +189,7 @@ def _run(argv: Sequence[str]) -> int:
         return 0
     if args.against is not None:
         compared = found.against(*args.against)
-        print(json.dumps(compared.as_dict(), indent=2) if args.json else compared)
+        print(json.dumps(compared.as_dict(), indent=2) if form == "json" else compared)
         return 0
     if args.hints:
         from shardpass.suggesting.explain import no_hints, with_hints
@@ -168,13 +201,48 @@ def _run(argv: Sequence[str]) -> int:
         from shardpass.report.page import to_html
 
         write_output(args.html, to_html(found))
-    if args.json:
-        print(found.json())
+    if args.output is not None:
+        write_output(args.output, f"{_shown(found, form, args)}\n")
     elif args.html != "-":
-        from shardpass.report.text import text
+        print(_shown(found, form, args))
+    return _failed(found, form, args.fail_on)
 
-        print(text(found, _width(), by=args.group_by, sort=args.sort, top=args.top))
-    return 0
+
+def _form(parser: argparse.ArgumentParser, args: argparse.Namespace) -> str:
+    """What is printed: "text", "json", "sarif", or a form of ``--emit``."""
+    wanted = [*filter(None, (args.format, args.emit)), *(["json"] if args.json else [])]
+    if len(set(wanted)) > 1:
+        parser.error(f"one output is printed: give {' or '.join(sorted(set(wanted)))}")
+    if args.html == "-" and (wanted or args.output):
+        parser.error("the page goes to stdout, and so does the report: give --html a file")
+    return wanted[0] if wanted else "text"
+
+
+def _shown(found: Explanation, form: str, args: argparse.Namespace) -> str:
+    if form == "sarif":
+        from shardpass.report.judged import as_sarif, judged
+
+        return as_sarif(found, judged(found, args.fail_on), args.fail_on)
+    if form == "json":
+        return found.json()
+    if form != "text":
+        return found.emit(form)
+    from shardpass.report.text import text
+
+    return text(found, _width(), by=args.group_by, sort=args.sort, top=args.top)
+
+
+def _failed(found: Explanation, form: str, fail_on: int | None) -> int:
+    """1 where something reaches the limit, which is said on stderr unless the log says it."""
+    if fail_on is None:
+        return 0
+    from shardpass.report.judged import judged, over
+
+    failing = over(judged(found, fail_on), fail_on)
+    if form != "sarif":
+        for one in failing:
+            print(one.diagnostic, file=sys.stderr)
+    return 1 if failing else 0
 
 
 def _explain_code(id: str) -> int:

@@ -67,3 +67,37 @@ EDIT_SAVES = Code(
     explanation="`shardpass-check --perf --partitioner xla` compiles the program with each such edit before it reports "
     "the edit; of several, each with those before it. `shardpass-explain --partitioner xla` shows the same with diffs.",
 )
+
+SENDS_MORE = Code(
+    "SP625",
+    "this line sends {sent} in the program of {partitioner}, and would send {ours} in that of shardpass",
+    remedy="pin the shardings that shardpass decides (shardpass.jax.pin), or say those of the arrays of this line",
+    severity=Severity.REMARK,
+    explanation="No edit of one annotation was found that saves, and other shardings send less at this line. "
+    "`shardpass-explain --partitioner xla --format sarif` reports it.",
+)
+
+LINE_RECEIVES = Code(
+    "SP626",
+    "by this line a device receives {bytes} ({kinds}); the limit is {limit}",
+    remedy="split the arrays of this line otherwise (shardpass-suggest looks for shardings), or raise the limit",
+    severity=Severity.WARNING,
+    explanation="`shardpass-explain --fail-on 64MiB` reports each line of the program by which a device receives so "
+    "much or more, and ends with status 1.",
+)
+
+HINT_SAVES = Code(
+    "SP627",
+    "{name} is {now}; an annotation saves {saved} of the {before} that a device receives",
+    remedy="{code}",
+    severity=Severity.REMARK,
+    explanation="`shardpass-explain --hints` plans the program again with each such annotation before it reports it.",
+)
+
+NO_SCHEDULE = Code(
+    "SP628",
+    "the program has no schedule: it is partitioned already, and its plan, which says what it computes, is not known",
+    remedy="give the program before it is partitioned, or the HLO that XLA compiled",
+    explanation="`shardpass-explain --emit` writes the schedule of a program: its collectives beside what it computes. "
+    "A module of shardpass's own says nothing of the times of the latter.",
+)

@@ -46,6 +46,7 @@ from shardpass.report.rows import (
     ValueFact,
     WorkFact,
 )
+from shardpass.report.schedule_module import schedule_module
 from shardpass.report.specs import axes_of, spec, spec_of
 from shardpass.report.times import Times
 from shardpass.report.watch import Origin, Watched, marks, watch
@@ -105,13 +106,18 @@ def explain_built(
         )
     told = _Rows(seen, seen.plan, sources, machine)
     rows = [told.row(op, use, times) for op, use in ops]
+    compute = told.compute()
+    called_by = {number: op.name for number, op in told.by_number.items()}
     return Explanation(
         file,
         devices,
         _axes(mesh),
         tuple(rows),
         machine.name,
-        compute=told.compute(),
+        compute=compute,
+        find_schedule=lambda: schedule_module(
+            module, [op for op, _ in ops], rows, compute, told.of_ops.number, called_by
+        ),
         find_ops=told.ops,
         find_constraints=told.constraints,
         memory=memory_facts(module, machine.name, told.of_ops),

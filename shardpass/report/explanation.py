@@ -8,6 +8,7 @@ from pathlib import Path
 from shardpass.diagnostics.arguments import wrong_argument
 from shardpass.report.against import Against, against
 from shardpass.report.diff import Difference, difference
+from shardpass.report.emit import FORMS, emitted
 from shardpass.report.notebook import framed
 from shardpass.report.page import to_html
 from shardpass.report.report import Report
@@ -40,6 +41,16 @@ class Explanation(Report):
             wanted = 'none, of a program that shardpass did not partition: ask explain(..., partitioner="shardpass")'
             raise wrong_argument("against", "ways", ways or ("xla",), wanted)
         return against(self, ways or ("xla",))
+
+    def emit(self, form: str) -> str:
+        """The schedule for another tool: "perfetto", a trace; "model-explorer", a graph, and "model-explorer-data", the
+        seconds of its nodes. "sarif": the findings for review tools.
+
+        Raises ShardpassError: SP140 for another form, SP628 for a program without a schedule.
+        """
+        if form not in FORMS:
+            raise wrong_argument("emit", "form", form, ", or ".join(map(repr, FORMS)))
+        return emitted(self, form)
 
     def html(self, path: str | Path) -> None:
         """Writes the report as one page that needs no other file."""

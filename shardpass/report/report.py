@@ -25,12 +25,14 @@ from shardpass.report.rows import (
     Totals,
     WorkFact,
 )
+from shardpass.report.schedule import Schedule
 
+SCHEMA_VERSION = 1  # of docs/report.schema.json: another where a field goes or changes its meaning
 COMPUTE, COMMUNICATION = "compute", "communication"
 
 
 def _none() -> None:
-    return None
+    """Nothing, of what is not known."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,7 @@ class Report(Totals):
         given: the program, for those who ask others about it.
         built: the partitioned module; of another partitioner its program.
         find_ops: makes ``ops``; ``find_findings``: makes ``findings``.
-        find_constraints: makes ``constraints``.
+        find_constraints: makes ``constraints``; ``find_schedule``: makes ``schedule``.
         trips: of loops of unknown length, what to show bytes for; None: nothing.
         loops: products that are done in turn with a collective; the time of their permutes passes behind products.
         partitioner: who partitioned the program: "shardpass", "xla" or "shardy".
@@ -76,6 +78,7 @@ class Report(Totals):
     built: Any = field(default=None, repr=False, compare=False)
     find_ops: Callable[[], tuple[OpFact, ...]] = field(default=tuple, repr=False, compare=False)
     find_constraints: Callable[[], tuple[ConstraintFact, ...]] = field(default=tuple, repr=False, compare=False)
+    find_schedule: Callable[[], Schedule | None] = field(default=_none, repr=False, compare=False)
     trips: int | None = None
     memory_limit: int | None = None
     hints: tuple[HintFact, ...] | None = None
@@ -98,6 +101,11 @@ class Report(Totals):
     def constraints(self) -> tuple[ConstraintFact, ...]:
         """Constraints that cost more than they must, in program order; each is tried by planning without it."""
         return self.find_constraints()
+
+    @cached_property
+    def schedule(self) -> Schedule | None:
+        """When collectives and work could run, beside one another; None where work is not known."""
+        return self.find_schedule()
 
     @property
     def total_bytes_received(self) -> int:
@@ -169,6 +177,7 @@ class Report(Totals):
         """What ``json`` says."""
         numbers = {id(row): number for number, row in enumerate(self.rows)}
         found: dict[str, object] = {
+            "schema_version": SCHEMA_VERSION,
             "file": self.file,
             "devices": self.devices,
             "mesh": dict(self.mesh),
@@ -180,7 +189,7 @@ class Report(Totals):
             "step_seconds": self.step_seconds,
             "bound_by": self.bound_by,
             "collectives_in_loops_of_unknown_length": self.unknown_loops,
-            "collectives": [row.as_dict() for row in self.rows],
+            "collectives": self._collectives(),
             "lines": [_line(one, self.total_bytes_received, numbers) for one in self.by_line()],
             "settled": [{"told": one.told, "place": str(one.place), "saved": one.saved} for one in self.settled],
         }
@@ -199,9 +208,16 @@ class Report(Totals):
             found["findings"] = self.findings.as_dict()
         if self.hints is not None:
             found["hints"] = [{**asdict(hint), "place": str(hint.place), "code": hint.code} for hint in self.hints]
+        if self.schedule is not None:
+            found["schedule"] = self.schedule.as_dict()
         if self.memory is not None:
             found["memory"] = {**_memory(self.memory), "limit": self.memory_limit, "fits": not self.does_not_fit}
         return found
+
+    def _collectives(self) -> list[dict[str, object]]:
+        rows = [row.as_dict() for row in self.rows]
+        bare = () if self.schedule is None else self.schedule.exposed
+        return [{**row, "exposed_seconds": share} for row, share in zip(rows, bare, strict=True)] if bare else rows
 
 
 def _line(one: Group, total: int, numbers: Mapping[int, int]) -> dict[str, object]:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from shardpass.diagnostics import on_one_line
+from shardpass.version import installed_version
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 ERROR, WARNING, NOTE, NONE = "error", "warning", "note", "none"  # NONE: of a result that is no fault
@@ -92,13 +93,11 @@ def sarif(
     ``file``: where results without a file are put. ``rules``: of which those are written that have results; a rule with
     the id of a diagnostic is described by the tables of diagnostics where it is not given. ``properties``: of the run.
     """
-    from shardpass import __version__
-
     given = {one.id: one for one in rules}
     ids = list(dict.fromkeys(one.rule for one in results))
     driver = {
         "name": command,
-        "version": __version__,
+        "version": installed_version(),
         "rules": [_rule(given.get(id) or _of_diagnostics(id)) for id in ids],
     }
     run: dict[str, Any] = {

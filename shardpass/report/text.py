@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from shardpass.cost.collective import PERMUTE
-from shardpass.diagnostics import NOWHERE
+from shardpass.diagnostics import NOWHERE, Place
 from shardpass.diagnostics.printable import joined
 from shardpass.report.findings import Finding, headline
 from shardpass.report.groups import LINE, Folded, Group
@@ -73,6 +73,7 @@ def _head(found: Report, width: int) -> Iterator[str]:
             f"{counted(found.unknown_loops, 'collective')} in loops whose trips are not known count once{most}", width
         )
     yield from wrapped(step_text(found), width)
+    yield from wrapped(overlap_text(found), width)
     memory = found.memory
     if memory is not None:
         where = "" if memory.peak_place == NOWHERE else f", most at {short(memory.peak_place)}"
@@ -116,6 +117,25 @@ def step_text(found: Report) -> str:
     most = next(((place, share) for place, share in found.compute_by_line() if place != NOWHERE and share), None)
     where = "" if most is None else f" ({100 * most[1] / compute:.0f}% at {short(most[0])})"
     return f"computes for {show_seconds(compute)}{where}; {found.bound_by} bounds a step of {show_seconds(step)}"
+
+
+def overlap_text(found: Report) -> str:
+    """What a step takes where collectives run beside work that does not need them; "" where that is not known."""
+    plan = found.schedule
+    if plan is None or not found.seconds or not plan.seconds:
+        return ""
+    bare = sum(plan.exposed)
+    words = f"overlapped it takes {show_seconds(plan.seconds)}: {show_seconds(bare)} of the collectives are exposed"
+    place, most = max(exposed_by_line(found).items(), key=lambda one: one[1], default=(NOWHERE, 0.0))
+    return f"{words}, {100 * most / bare:.0f}% of that at {short(place)}" if most and place != NOWHERE else words
+
+
+def exposed_by_line(found: Report) -> dict[Place, float]:
+    """Seconds in which the collectives of a line run and nothing computes."""
+    out: dict[Place, float] = {}
+    for row, share in zip(found.rows, () if found.schedule is None else found.schedule.exposed, strict=False):
+        out[row.place] = out.get(row.place, 0.0) + share
+    return out
 
 
 def _findings(found: Report, width: int) -> Iterator[str]:

@@ -22,13 +22,15 @@ from shardpass.diagnostics import Place
 from shardpass.diagnostics.table_driver import CANNOT_READ
 from shardpass.hlo.collectives import HloCollective, HloCollectives
 from shardpass.hlo.read import HloProgram, read_program
+from shardpass.hlo.work import work_of
 from shardpass.ir.collectives import Ints, axes_of_groups
 from shardpass.ir.context import UNNAMED
 from shardpass.report.explanation import Explanation
+from shardpass.report.hlo.schedule import OwnWork, schedule_hlo
 from shardpass.report.hlo.values import Part, Values
 from shardpass.report.hlo.words import Words
 from shardpass.report.naming import Sources, path_of, seen_frame
-from shardpass.report.rows import BACKWARD, FORWARD, MemoryFacts, Row
+from shardpass.report.rows import BACKWARD, FORWARD, MemoryFacts, Row, WorkFact
 from shardpass.sharding import Mesh
 from shardpass.sharding.quoting import shown
 
@@ -66,14 +68,19 @@ def explain_hlo(
     if mesh is None or mesh.size != devices:
         mesh = mesh_in(text, devices)
     sources = Sources(folders)
-    rows = _Rows(program, mesh, devices, machine, sources, partitioner)
+    maker = _Rows(program, mesh, devices, machine, sources, partitioner)
+    made = [(row, one.op) for one in found.rows if one.times for row in maker.of(one)]
+    rows = tuple(row for row, _ in made)
+    work = _work(program, machine)
     name = program.name.removeprefix("jit_") if file == UNNAMED else file
     return Explanation(
         name,
         devices,
         () if mesh is None else tuple(mesh.axes),
-        tuple(row for one in found.rows if one.times for row in rows.of(one)),
+        rows,
         machine.name,
+        compute=tuple(WorkFact(-1, one.place, one.seconds * one.times) for one in work.values()),
+        find_schedule=lambda: schedule_hlo(program, rows, [op for _, op in made], work),
         memory=memory,
         sources=sources,
         partitioner=partitioner,
@@ -93,6 +100,19 @@ def mesh_in(text: str, devices: int) -> Mesh | None:
         if size == devices and named and len(dict(axes)) == len(axes):
             return Mesh(axes)
     return None
+
+
+def _work(program: HloProgram, machine: Machine) -> dict[int, OwnWork]:
+    """What ops compute and move through memory by themselves, by their ``id``."""
+    places: dict[tuple[str, str], Place] = {}
+    found: dict[int, OwnWork] = {}
+    for one in work_of(program):
+        key = program.frames.location(one.op.attributes), shown(one.op.stack)
+        if key not in places:
+            places[key] = seen_frame(*key).place
+        earlier = found[id(one.op)].times if id(one.op) in found else 0
+        found[id(one.op)] = OwnWork(machine.seconds(one.work), earlier + one.times, places[key])
+    return found
 
 
 class _Rows:

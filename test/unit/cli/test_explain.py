@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from shardpass.cli.explain import explain
+from shardpass.cli.explain import explain, main
 from shardpass.diagnostics import NOWHERE, Place, ShardpassError
 from shardpass.report.explanation import Explanation
 from shardpass.report.naming import Sources
@@ -326,3 +326,68 @@ def test_a_folder_that_the_user_names_is_quoted_from(program):
 
 def test_lines_past_the_end_are_not_quoted(program):
     assert not quoted(Place("model.py", 99, 1))
+
+
+# ---------------------------------------------------------------- formats and limits
+
+SENDS = """module attributes {mhlo.num_partitions = 4 : i32} {
+  func.func @main(%x: tensor<256x64xf32> {mhlo.sharding = "{devices=[4,1]<=[4]}"})
+      -> (tensor<256x64xf32> {mhlo.sharding = "{replicated}"}) {
+    %0 = stablehlo.tanh %x : tensor<256x64xf32>
+    return %0 : tensor<256x64xf32>
+  }
+}
+"""  # a device receives 3/4 of 64 KiB
+
+
+@pytest.mark.parametrize(("limit", "status"), [("48KiB", 1), ("49153", 0), ("1GiB", 0), ("0", 1)])
+def test_fail_on_a_line_that_receives_so_much(tmp_path, capsys, limit, status):
+    path = tmp_path / "m.mlir"
+    path.write_text(SENDS)
+    assert main([str(path), "--fail-on", limit]) == status
+    shown = capsys.readouterr()
+    assert ("SP626" in shown.err) == bool(status)
+    assert main([str(path), "--fail-on", limit, "--format", "sarif"]) == status
+    shown = capsys.readouterr()
+    assert not shown.err
+    results = json.loads(shown.out)["runs"][0]["results"]
+    assert [(one["ruleId"], one["level"]) for one in results] == [("SP626", "error")] * status
+    assert not status or results[0]["properties"] == {"bytes": 256 * 64 * 4 * 3 // 4}
+
+
+def test_an_empty_program_fails_on_nothing(tmp_path, capsys):
+    path = tmp_path / "m.mlir"
+    path.write_text(SENDS.replace("{replicated}", "{devices=[4,1]<=[4]}"))
+    assert main([str(path), "--fail-on", "0"]) == 0
+
+
+def test_what_is_printed_goes_to_a_file(tmp_path, capsys):
+    path, out = tmp_path / "m.mlir", tmp_path / "out"
+    path.write_text(SENDS)
+    for words, key in (
+        (["--format", "json"], "collectives"),
+        (["--json"], "collectives"),
+        (["--emit", "perfetto"], "traceEvents"),
+        (["--emit", "model-explorer"], "graphs"),
+        (["--emit", "model-explorer-data"], str(path)),
+        (["--format", "sarif"], "runs"),
+    ):
+        assert main([str(path), *words, "-o", str(out)]) == 0
+        assert key in json.loads(out.read_text())
+        assert not capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--json", "--format", "sarif"),
+        ("--format", "text", "--emit", "perfetto"),
+        ("--html", "-", "--json"),
+        ("--fail-on", "much"),
+        ("--fail-on", "none"),
+        ("--emit", "svg"),
+    ],
+)
+def test_outputs_that_exclude_one_another_are_bad_usage(words, capsys):
+    assert main(["m.mlir", *words]) == 2
+    assert "usage" in capsys.readouterr().err

@@ -1,0 +1,28 @@
+"""The files that other tools open, by the names of their forms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from shardpass.diagnostics import Place
+from shardpass.diagnostics.table_suggest import NO_SCHEDULE
+from shardpass.report.judged import as_sarif, judged
+from shardpass.report.model_explorer import model_explorer, node_data
+from shardpass.report.perfetto import perfetto
+from shardpass.report.report import Report
+
+SCHEDULES: Mapping[str, Callable[[Report], str]] = {
+    "perfetto": perfetto,
+    "model-explorer": model_explorer,
+    "model-explorer-data": node_data,
+}
+FORMS = (*SCHEDULES, "sarif")
+
+
+def emitted(found: Report, form: str) -> str:
+    """``found`` in one of FORMS. Raises ShardpassError (SP628) where the form is of a schedule and there is none."""
+    if form not in SCHEDULES:
+        return as_sarif(found, judged(found))
+    if found.schedule is None:
+        raise NO_SCHEDULE.error(Place(found.file))
+    return SCHEDULES[form](found)

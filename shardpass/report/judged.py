@@ -1,0 +1,136 @@
+"""What a report finds, as diagnostics with bytes: for review tools (SARIF), and for builds that fail over a limit.
+
+In this order: edits that save (``findings``), lines that send more than shardpass would send there, constraints that
+cost more than they must, annotations that save (``hints``), and with a limit the lines by which a device receives more.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from shardpass.diagnostics import NOWHERE, Diagnostic, Severity
+from shardpass.diagnostics.table_passes import COSTLY_CONSTRAINT
+from shardpass.diagnostics.table_suggest import EDIT_SAVES, HINT_SAVES, LINE_RECEIVES, SENDS_MORE
+from shardpass.report.report import Report
+from shardpass.report.sarif import ERROR, NOTE, WARNING, Replacement, SarifResult, sarif
+from shardpass.report.text import COMPILERS, show_bytes
+
+_HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+\d+(?:,\d+)? @@")
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A diagnostic, the bytes that a device would receive less, or receives, and the edit as a diff."""
+
+    diagnostic: Diagnostic
+    bytes: int
+    diff: str = ""
+
+
+def judged(found: Report, limit: int | None = None) -> tuple[Judged, ...]:
+    """What ``found`` finds; with ``limit``, the lines too by which a device receives so many bytes or more."""
+    return tuple(_judged(found, limit))
+
+
+def over(some: Sequence[Judged], limit: int | None) -> tuple[Judged, ...]:
+    """Those of ``limit`` bytes or more; without a limit none."""
+    return () if limit is None else tuple(one for one in some if one.bytes >= limit)
+
+
+def as_sarif(found: Report, some: Sequence[Judged], limit: int | None = None) -> str:
+    """The log of ``shardpass-explain``: errors are what reaches ``limit``, without one there are none."""
+    failing = set(map(id, over(some, limit)))
+    properties = {
+        "partitioner": found.partitioner,
+        "machine": found.profile,
+        "bytes_received": found.total_bytes_received,
+    }
+    results = [_result(one, id(one) in failing) for one in some]
+    return sarif("shardpass-explain", results, found.file, properties=properties)
+
+
+def _judged(found: Report, limit: int | None) -> Iterator[Judged]:
+    compiler = COMPILERS.get(found.partitioner, "shardpass")
+    findings = found.findings
+    for one in findings or ():
+        edit = EDIT_SAVES.at(
+            one.place,
+            sentence=one.sentence,
+            partitioner=compiler,
+            received=f"{show_bytes(one.after.bytes)} are received",
+            memory=f"{show_bytes(one.after.memory)} held",
+            edit="; ".join(one.code),
+        )
+        yield Judged(edit, one.before.bytes - one.after.bytes, one.diff)
+    for line in () if findings is None else findings.surplus:
+        sends = SENDS_MORE.at(line.place, sent=show_bytes(line.sent), partitioner=compiler, ours=show_bytes(line.ours))
+        yield Judged(sends, line.bytes)
+    for constraint in found.constraints:
+        costs = COSTLY_CONSTRAINT.at(
+            constraint.place,
+            bytes=f"{constraint.bytes:,}",
+            type=constraint.type,
+            sharding=constraint.spec,
+            saved=f"{constraint.saved:,}",
+        )
+        yield Judged(costs, constraint.saved)
+    for hint in found.hints or ():
+        saves = HINT_SAVES.at(
+            hint.place,
+            name=hint.name,
+            now=hint.now,
+            saved=show_bytes(hint.saves),
+            before=show_bytes(hint.before),
+            code=hint.code,
+        )
+        yield Judged(saves, hint.saves)
+    if limit is None:
+        return
+    for group in found.by_line():
+        if group.bytes_received >= max(1, limit):
+            kinds = ", ".join(dict.fromkeys(row.kind for row in group.rows))
+            receives = LINE_RECEIVES.at(
+                group.place, bytes=show_bytes(group.bytes_received), kinds=kinds, limit=show_bytes(limit)
+            )
+            yield Judged(receives, group.bytes_received)
+
+
+def _result(one: Judged, fails: bool) -> SarifResult:
+    told = one.diagnostic
+    level = ERROR if fails else NOTE if told.severity == Severity.NOTE else WARNING
+    file = "" if told.place == NOWHERE else told.place.file
+    return SarifResult(
+        told.code,
+        level,
+        f"{told.message}. Help: {told.remedy}" if told.remedy else told.message,
+        file,
+        told.place.line,
+        told.place.column,
+        fix=told.remedy,
+        replacements=tuple(replacements(one.diff)),
+        properties={"bytes": one.bytes},
+    )
+
+
+def replacements(diff: str) -> Iterator[Replacement]:
+    """What a unified diff changes, hunk by hunk: runs of lines that go or come, without the lines around them."""
+    file, line = "", 0
+    gone, come, start = 0, list[str](), 0
+    for row in (*diff.splitlines(), " "):
+        if not line:  # above the first hunk
+            file = row[4:].split("\t")[0] if row.startswith("--- ") else file
+        if not line and not _HUNK.match(row):
+            continue
+        if hunk := _HUNK.match(row):
+            line = int(hunk[1]) + (hunk[2] == "0")
+        elif row.startswith("-"):
+            start, gone, line = start or line, gone + 1, line + 1
+        elif row.startswith("+"):
+            start = start or line
+            come.append(f"{row[1:]}\n")
+        elif not row.startswith("\\"):
+            if start:
+                yield Replacement(file, start, gone, "".join(come))
+            gone, come, start, line = 0, [], 0, line + 1

@@ -1,0 +1,143 @@
+"""The schedule of a report as a graph, for Model Explorer: a node for what computes or sends, by lines of the program.
+
+``model_explorer`` is a graph collection: a node is in the layers of its loops and of its line, and has its kind, axes,
+bytes, seconds, shardings and reason as attributes. For each mesh axis there is an overlay of edges: into and out of the
+collectives over this axis. ``node_data`` is a file of its own, which colours the nodes by their seconds.
+
+Source: the format of ``graph_builder.py`` and ``node_data_builder.py`` of the package ai-edge-model-explorer 0.1.34.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from shardpass.diagnostics import NOWHERE
+from shardpass.report.report import Report
+from shardpass.report.rows import short
+from shardpass.report.schedule import Schedule, Span
+
+_COLOURS = ("#2f6fde", "#e07b00", "#12906b", "#c2408f", "#8256d0", "#a08400", "#0c8fa8", "#9c5a3c")  # as of the page
+_GRADIENT = [{"stop": 0, "bgColor": "#ffffff"}, {"stop": 1, "bgColor": "#e07b00"}]
+
+
+def model_explorer(found: Report) -> str:
+    """The graph collection as JSON. ``found.schedule`` is there."""
+    plan = _plan(found)
+    leaves = [number for number, span in enumerate(plan.spans) if span.tracks]
+    graph = {
+        "id": found.file,
+        "nodes": [_node(found, plan, number) for number in leaves],
+        "groupNodeAttributes": {"": _about(found, plan)},
+        "tasksData": {"edgeOverlaysDataListLeftPane": [_overlays(plan)]},
+    }
+    return json.dumps({"label": found.file, "graphs": [graph]})
+
+
+def node_data(found: Report) -> str:
+    """The seconds of the step by node, as JSON: of work all, of a collective what is exposed."""
+    plan = _plan(found)
+    leaves = [(str(number), span) for number, span in enumerate(plan.spans) if span.tracks]
+    results = {number: {"value": span.exposed if span.rows else span.seconds} for number, span in leaves}
+    return json.dumps({found.file: {"name": "seconds of the step", "results": results, "gradient": _GRADIENT}})
+
+
+def _plan(found: Report) -> Schedule:
+    assert found.schedule is not None
+    return found.schedule
+
+
+def _about(found: Report, plan: Schedule) -> dict[str, str]:
+    return {
+        "partitioner": found.partitioner,
+        "machine": found.profile,
+        "mesh": ", ".join(f"{name}={size}" for name, size in found.mesh),
+        "bytes received": str(found.total_bytes_received),
+        "seconds of a step": f"{plan.seconds:.3g}",
+        "one after the other": f"{plan.one_by_one:.3g}",
+    }
+
+
+def _node(found: Report, plan: Schedule, number: int) -> dict[str, Any]:
+    span = plan.spans[number]
+    return {
+        "id": str(number),
+        "label": span.name,
+        "namespace": "/".join(_layers(plan, number)),
+        "attrs": [{"key": key, "value": value} for key, value in _attributes(found, span) if value],
+        "incomingEdges": [
+            {"sourceNodeId": str(maker), "sourceNodeOutputId": "0", "targetNodeInputId": str(place)}
+            for place, maker in enumerate(_makers(plan, number))
+        ],
+        "outputsMetadata": [],
+    }
+
+
+def _layers(plan: Schedule, number: int) -> list[str]:
+    """The loops around a node, the outermost first, and its line."""
+    layers = [] if plan.spans[number].place == NOWHERE else [short(plan.spans[number].place)]
+    outside = plan.around[number]
+    while outside is not None:
+        span = plan.spans[outside]
+        layers.insert(0, f"{span.name} {outside}" + (f", {span.trips} trips" if span.trips > 1 else ""))
+        outside = plan.around[outside]
+    return [layer.replace("/", "_") for layer in layers]
+
+
+def _makers(plan: Schedule, number: int) -> list[int]:
+    """The nodes whose results a node takes: of a loop the last node inside; where there are none, those of its loop."""
+    found: dict[int, None] = {}
+    for need in plan.needs[number] or _outside(plan, number):
+        inside = need
+        while not plan.spans[inside].tracks:
+            body = [place for place, outside in enumerate(plan.around) if outside == inside]
+            if not body:
+                break
+            inside = max(body, key=lambda place: plan.spans[place].end)
+        if plan.spans[inside].tracks:
+            found[inside] = None
+    return list(found)
+
+
+def _outside(plan: Schedule, number: int) -> Iterable[int]:
+    """What the nearest loop around takes that takes anything."""
+    outside = plan.around[number]
+    while outside is not None and not plan.needs[outside]:
+        outside = plan.around[outside]
+    return () if outside is None else plan.needs[outside]
+
+
+def _attributes(found: Report, span: Span) -> list[tuple[str, str]]:
+    place = "" if span.place == NOWHERE else str(span.place)
+    about = [("line", place), ("seconds", f"{span.seconds:.3g}")]
+    for row in (found.rows[number] for number in span.rows):
+        about += [
+            ("axes", row.axes),
+            ("array", row.array),
+            ("type", row.type),
+            ("sharding before", row.source),
+            ("sharding after", row.target),
+            ("bytes received", str(row.bytes_received)),
+            ("times", str(row.times)),
+            ("direction", row.direction),
+            ("reason", row.reason),
+        ]
+    return [*about, ("exposed seconds", f"{span.exposed:.3g}")] if span.rows else about
+
+
+def _overlays(plan: Schedule) -> dict[str, Any]:
+    """By axis, the edges into and out of its collectives."""
+    edges: dict[str, list[dict[str, str]]] = {}
+    for number, span in enumerate(plan.spans):
+        if not span.tracks:
+            continue
+        for maker in _makers(plan, number):
+            ends = [one for one in (span, plan.spans[maker]) if one.rows]
+            for axis in dict.fromkeys(track for one in ends for track in one.tracks):
+                edges.setdefault(axis, []).append({"sourceNodeId": str(maker), "targetNodeId": str(number)})
+    overlays = [
+        {"name": axis, "edgeColor": _COLOURS[place % len(_COLOURS)], "edgeWidth": 2, "edges": some}
+        for place, (axis, some) in enumerate(edges.items())
+    ]
+    return {"type": "edge_overlays", "name": "collectives by mesh axis", "overlays": overlays}

@@ -1,0 +1,113 @@
+"""The schedule of a report as a trace, for ui.perfetto.dev and chrome://tracing.
+
+A process is a device. Its threads are loops, compute, and each mesh axis; a collective over two axes is a slice on
+both. Flows go from what makes a value to what takes it, where one of the two is a collective. A counter has the bytes
+that are alive, where the report knows these by op. Times are modelled seconds as microseconds; a loop's body is drawn
+once, as long as all its runs take.
+
+Source: "Trace Event Format" (Chromium): complete events X, flow events s and f, counters C, metadata M.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from shardpass.cost.schedule import COMPUTE
+from shardpass.diagnostics import NOWHERE
+from shardpass.report.report import Report
+from shardpass.report.rows import short
+from shardpass.report.schedule import Schedule, Span
+
+_DEVICE = 1
+_LOOPS = "loops"
+_MICRO = 1e6
+
+
+def perfetto(found: Report) -> str:
+    """The trace as JSON. ``found.schedule`` is there."""
+    plan = found.schedule
+    assert plan is not None
+    tracks = (_LOOPS, *plan.tracks)
+    events = [
+        *_names(found, tracks),
+        *_slices(found, plan, tracks),
+        *_flows(plan, tracks),
+        *_memory(found, plan),
+    ]
+    about = {"file": found.file, "machine": found.profile, "partitioner": found.partitioner}
+    return json.dumps({"displayTimeUnit": "ns", "otherData": about, "traceEvents": events})
+
+
+def _names(found: Report, tracks: tuple[str, ...]) -> Iterator[dict[str, Any]]:
+    yield _event("M", 0, name="process_name", args={"name": f"a device of {found.file}, modelled on {found.profile}"})
+    for number, track in enumerate(tracks):
+        known = track in (_LOOPS, COMPUTE)
+        yield _event("M", number, name="thread_name", args={"name": track if known else f"links of {track}"})
+        yield _event("M", number, name="thread_sort_index", args={"sort_index": number})
+
+
+def _slices(found: Report, plan: Schedule, tracks: tuple[str, ...]) -> Iterator[dict[str, Any]]:
+    for span in plan.spans:
+        for track in span.tracks or (_LOOPS,):
+            yield _event(
+                "X",
+                tracks.index(track),
+                name=_title(span),
+                cat="collective" if span.rows else "work" if span.tracks else "loop",
+                ts=span.start * _MICRO,
+                dur=span.seconds * _MICRO,
+                args=_arguments(found, span),
+            )
+
+
+def _title(span: Span) -> str:
+    if not span.tracks:
+        return f"{span.name}, {span.trips} trips" if span.trips > 1 else span.name
+    return span.name if span.place == NOWHERE else f"{span.name} {short(span.place)}"
+
+
+def _arguments(found: Report, span: Span) -> dict[str, Any]:
+    rows = [found.rows[number] for number in span.rows]
+    about: dict[str, Any] = {} if span.place == NOWHERE else {"line": str(span.place)}
+    if rows:
+        about |= {
+            "axes": rows[0].axes,
+            "array": ", ".join(dict.fromkeys(row.array for row in rows if row.array)),
+            "bytes received": sum(row.bytes_received for row in rows),
+            "times": rows[0].times,
+            "exposed us": span.exposed * _MICRO,
+            "reason": rows[0].reason,
+        }
+    return about
+
+
+def _flows(plan: Schedule, tracks: tuple[str, ...]) -> Iterator[dict[str, Any]]:
+    """An arrow from within the slice that makes a value to the beginning of the slice that takes it."""
+    number = 0
+    for span, needs in zip(plan.spans, plan.needs, strict=True):
+        for need in needs:
+            maker = plan.spans[need]
+            if not (span.rows or maker.rows) or not span.tracks or not maker.tracks:
+                continue
+            number += 1
+            middle = maker.start + maker.seconds / 2
+            begin, end = tracks.index(maker.tracks[0]), tracks.index(span.tracks[0])
+            yield _event("s", begin, name="value", cat="value", id=number, ts=middle * _MICRO)
+            yield _event("f", end, name="value", cat="value", id=number, ts=span.start * _MICRO, bp="e")
+
+
+def _memory(found: Report, plan: Schedule) -> Iterator[dict[str, Any]]:
+    """Bytes alive while an op runs, at the first span that is of the op."""
+    alive = dict(found.memory.at) if found.memory is not None else {}
+    seen: set[int] = set()
+    for span in plan.spans:
+        if span.op is not None and span.op in alive and span.op not in seen:
+            seen.add(span.op)
+            size = {"bytes": alive[span.op]}
+            yield _event("C", 0, name="bytes alive on a device", ts=span.start * _MICRO, args=size)
+
+
+def _event(phase: str, thread: int, **more: Any) -> dict[str, Any]:
+    return {"ph": phase, "pid": _DEVICE, "tid": thread, **more}

@@ -1,0 +1,187 @@
+"""The schedule of a report: when its collectives and its work could run, and how much of each row is exposed.
+
+``cost.schedule`` has the model. Whoever reads a program makes its tasks, whose keys are ``Mark``: of a collective the
+row that it is (of arrays that the compiler joined the first), of work its op and line. Times are those of the rows and
+of the report's work: one machine's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from shardpass.cost.schedule import COMPUTE, Slot, Task, exposed, schedule
+from shardpass.diagnostics import NOWHERE, Place
+from shardpass.report.rows import Row
+from shardpass.sharding.quoting import listed
+
+LINK = "links"  # of a collective whose axes are not known
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Mark:
+    """What a task is: ``name`` of the op, its line, the numbers of the rows that a collective makes, and that of the op
+    of the program before it was partitioned."""
+
+    name: str
+    place: Place = NOWHERE
+    rows: tuple[int, ...] = ()
+    op: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A task in time: modelled seconds from the start of the step, all runs together.
+
+    ``tracks``: COMPUTE, or the mesh axes of a collective; () of a loop, which has its body inside. ``exposed``: of a
+    collective, seconds in which nothing computes. ``trips``: of a loop. ``op``: the number of the op in
+    ``Report.ops`` that it is of, where that is known.
+    """
+
+    name: str
+    place: Place
+    tracks: tuple[str, ...]
+    start: float
+    end: float
+    rows: tuple[int, ...] = ()
+    exposed: float = 0.0
+    trips: int = 1
+    depth: int = 0
+    op: int | None = None
+
+    @property
+    def seconds(self) -> float:
+        return self.end - self.start
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Attributes:
+    spans: by their starts.
+    seconds: the makespan: from the start of the first to the end of the last.
+    one_by_one: the same without overlap, the sum.
+    exposed: of each row of the report, seconds in which it runs and nothing computes.
+    needs: of each span, the numbers of those whose results it takes; ``around``: that of the loop or branch that it is
+        in, None where it is in none.
+    """
+
+    spans: tuple[Span, ...]
+    seconds: float
+    one_by_one: float
+    exposed: tuple[float, ...]
+    needs: tuple[tuple[int, ...], ...] = field(default=(), repr=False)
+    around: tuple[int | None, ...] = field(default=(), repr=False)
+
+    @property
+    def tracks(self) -> tuple[str, ...]:
+        """COMPUTE, then each axis in the order in which they are used."""
+        return tuple(dict.fromkeys((COMPUTE, *(track for span in self.spans for track in span.tracks))))
+
+    @property
+    def hidden(self) -> float:
+        """Seconds of communication that pass behind work, or behind communication over other axes."""
+        return max(0.0, self.one_by_one - self.seconds)
+
+    def as_dict(self) -> dict[str, object]:
+        """For JSON."""
+        return {
+            "seconds": self.seconds,
+            "one_by_one_seconds": self.one_by_one,
+            "hidden_seconds": self.hidden,
+            "spans": [
+                {
+                    "name": span.name,
+                    "place": str(span.place),
+                    "tracks": list(span.tracks),
+                    "start": span.start,
+                    "end": span.end,
+                    "collectives": list(span.rows),
+                    "exposed": span.exposed,
+                    "trips": span.trips,
+                    "depth": span.depth,
+                }
+                for span in self.spans
+            ],
+        }
+
+
+def links(axes: str) -> tuple[str, ...]:
+    """The links that a collective over ``axes`` takes: whole axes, as parts of one share its links."""
+    return tuple(dict.fromkeys(name.split(":")[0] for name in listed(axes))) or (LINK,)
+
+
+def beside(lists: Iterable[Sequence[Task]]) -> tuple[Task, ...]:
+    """The tasks of several lists as one list."""
+    out: list[Task] = []
+    for tasks in lists:
+        first = len(out)
+        out += (replace(task, needs=tuple(first + need for need in task.needs)) for task in tasks)
+    return tuple(out)
+
+
+def alone(tasks: Sequence[Task]) -> Task | None:
+    """The one task that takes time, where there is just one, and nothing is inside of it."""
+    timed = [task for task in tasks if task.seconds or task.inside]
+    return timed[0] if len(timed) == 1 and not timed[0].inside else None
+
+
+def schedule_of(tasks: Sequence[Task], rows: Sequence[Row]) -> Schedule:
+    """The schedule of ``tasks``, whose keys are ``Mark`` with numbers of ``rows``."""
+    slots = schedule(tasks)
+    bare = exposed(slots)
+    seconds: dict[int, float] = {}
+    for key, share in bare.items():
+        for number, part in _parts(key, share, rows).items():
+            seconds[number] = seconds.get(number, 0.0) + part
+    end = max((slot.end for slot in slots), default=0.0)
+    total = sum(slot.seconds for slot in slots if slot.task.resources)
+    return Schedule(
+        tuple(_span(slot, bare) for slot in slots),
+        end,
+        total,
+        tuple(min(row.seconds, seconds.get(number, 0.0)) for number, row in enumerate(rows)),
+        *_graph(tasks, slots),
+    )
+
+
+def _parts(mark: Mark, share: float, rows: Sequence[Row]) -> Mapping[int, float]:
+    """The seconds ``share`` of a collective by its rows, as their own seconds are to one another."""
+    whole = sum(rows[number].seconds for number in mark.rows)
+    return {number: share * rows[number].seconds / whole for number in mark.rows} if whole else {}
+
+
+def _span(slot: Slot, bare: Mapping[Mark, float]) -> Span:
+    mark: Mark = slot.task.key
+    return Span(
+        mark.name,
+        mark.place,
+        slot.task.resources,
+        slot.start,
+        slot.end,
+        mark.rows,
+        0.0 if COMPUTE in slot.task.resources else min(slot.seconds, bare.get(mark, 0.0)),
+        slot.task.trips,
+        slot.depth,
+        mark.op,
+    )
+
+
+def _graph(tasks: Sequence[Task], slots: Sequence[Slot]) -> tuple[tuple[tuple[int, ...], ...], tuple[int | None, ...]]:
+    """``needs`` and ``around`` of the slots; tasks without time are passed through."""
+    places = {id(slot.task): number for number, slot in enumerate(slots)}
+    needs: dict[int, tuple[int, ...]] = {}
+    around: dict[int, int | None] = {}
+    todo: list[tuple[tuple[Task, ...], int | None]] = [(tuple(tasks), None)]
+    while todo:
+        some, outside = todo.pop()
+        makers: list[tuple[int, ...]] = []
+        for task in some:
+            above = tuple(dict.fromkeys(maker for need in task.needs for maker in makers[need]))
+            number = places.get(id(task))
+            if number is not None:
+                needs[number], around[number] = above, outside
+            makers.append(above if number is None else (number,))
+            if task.inside:
+                todo.append((task.inside, number))
+    count = range(len(slots))
+    return tuple(needs.get(number, ()) for number in count), tuple(around.get(number) for number in count)

@@ -1,0 +1,67 @@
+"""The JSON of reports is as docs/report.schema.json says: with all parts, of any partitioner."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from support.schedules import LOOP, beside, explained, explained_hlo
+
+import shardpass
+from shardpass.diagnostics import NOWHERE, Place, collect
+from shardpass.report.explanation import Explanation
+from shardpass.report.findings import DROP, Annotated, Figures, Finding, Findings, LineChange, Surplus
+from shardpass.report.report import SCHEMA_VERSION
+from shardpass.report.rows import ConstraintFact, HintFact, LoopFact, Row, SettledFact
+
+SCHEMA = json.loads((Path(shardpass.__file__).parents[1] / "docs" / "report.schema.json").read_text())
+
+
+def check(report: Explanation) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(report.json())
+    jsonschema.Draft202012Validator(SCHEMA).validate(found)
+    return found
+
+
+def with_all() -> Explanation:
+    """Every part that a report can have."""
+    figures = Figures(8192, 100, 10, 1e-3)
+    note = Annotated("argument", "w", "", "P('x')", NOWHERE, (0,))
+    finding = Finding(DROP, "a", (note,), ("b",), figures, figures, "c", lines=(LineChange(Place("m.py", 1), 2, 1),))
+    return replace(
+        explained(LOOP),
+        find_findings=lambda: Findings((finding,), (Surplus(Place("m.py", 9), 5000, 2000),), 3),
+        find_constraints=lambda: (ConstraintFact(Place("m.py", 7), "P()", "f32[8]", 3000, 2000),),
+        hints=(HintFact("line", "h", "P('x')", "P()", Place("m.py", 8), 3000, 2000, 0),),
+        settled=(SettledFact("a", NOWHERE, 2.0, 1.0),),
+        loops=(LoopFact("all_gather", NOWHERE, 1, 2, 3, 0.5, 0.7, "h100"),),
+        trips=7,
+        memory_limit=10,
+    )
+
+
+def test_reports_of_all_kinds() -> None:
+    with collect():
+        built = str(shardpass.run_pipeline(LOOP, "partition"))
+        searched = shardpass.explain(beside(True), machine="h100")
+    every = check(with_all())
+    for report in (explained(LOOP), explained(built), searched, explained_hlo()):
+        check(report)
+    assert set(every) | {"decision"} == set(SCHEMA["properties"])
+    assert every["schema_version"] == SCHEMA_VERSION == SCHEMA["properties"]["schema_version"]["const"]
+
+
+def test_the_schema_knows_each_field_of_a_row() -> None:
+    """And a report with another field is none: whoever adds one says so there."""
+    known = set(SCHEMA["$defs"]["collective"]["properties"])
+    assert known - {"file", "line", "column", "bytes_received", "exposed_seconds"} == {
+        field.name for field in fields(Row)
+    } - {"place"}
+    found = json.loads(explained(LOOP).json())
+    for change in ({"more": 1}, {"devices": "8"}, {"schema_version": 2}):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate({**found, **change}, SCHEMA)
