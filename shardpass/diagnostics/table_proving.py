@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shardpass.diagnostics.core import Code
+from shardpass.diagnostics.core import Code, Severity
 
 OTHER_SIGNATURE = Code(
     "SP951",
@@ -26,4 +26,39 @@ NO_RESULT_SHARDING = Code(
     remedy="give result {index} of the whole program its `mhlo.sharding`, or let XLA partition: --partitioner xla",
     explanation="A proof compares tiles of results with the whole program's. HLO text names the shardings of "
     "parameters and not those of results.",
+)
+
+REFUTED = Code(
+    "SP954",
+    "the partitioned program does not compute the program that the pipeline was given: `{op}`: {why} (result {result} "
+    "of main)",
+    remedy="do not run the partitioned program; report both programs, as one of the passes is at fault",
+    explanation="`shardpass-prove` with `prove=true` has seen the two programs differ on StableHLO's reference "
+    "interpreter, and the message says with which inputs. The op is the first at which the proof ends.",
+)
+
+NOT_PROVED = Code(
+    "SP955",
+    "it is not proved that the partitioned program computes the program that the pipeline was given: {why}",
+    remedy="nothing needs to be done, as no difference was seen; docs/proving.md lists the ops of which nothing is "
+    "proved yet",
+    severity=Severity.WARNING,
+    explanation="`shardpass-prove` with `prove=true` follows each result back to values of the program that was given, "
+    "and names the first op at which that relation is lost. Small programs were run too, and did not differ.",
+)
+
+NO_PROOF = Code(
+    "SP956",
+    "it is not proved that the partitioned program computes the program that was given: {why}",
+    remedy="leave out require-proof=true, or prove=True of use(), to run programs that are not proved",
+    explanation="With `require-proof=true` a program that `shardpass-prove` does not prove is an error. "
+    "`shardpass.jax.use(prove=True)` asks for that, so such a program is left to XLA.",
+)
+
+NOTHING_WHOLE = Code(
+    "SP957",
+    "{name} was given no whole program to compare with: this module was partitioned before the pipeline began",
+    remedy="run it in the pipeline that partitions the program, or compare two files: shardpass-prove WHOLE LOCAL",
+    explanation="The pass compares the module that it gets with the one that the first pass of the pipeline got, which "
+    "must be a program of whole arrays.",
 )

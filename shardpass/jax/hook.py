@@ -44,6 +44,7 @@ from shardpass.jax.manual_region import wrap
 from shardpass.jax.pinned import marked, pins_of
 from shardpass.jax.scope import PIPELINE, Mode, Pinning, current, entered
 from shardpass.passes.propagate import Propagate
+from shardpass.passes.prove import Prove
 from shardpass.passes.whole_axes import WholeAxes
 from shardpass.pipeline.base import ModulePass
 from shardpass.pipeline.resolve import Step, resolve
@@ -78,6 +79,7 @@ def use(
     constraints: str = names.EXACT,
     pipeline: str = PIPELINE,
     partitioner: str = OURS,
+    prove: bool = False,
 ) -> Iterator[None]:
     """Inside the block every ``jax.jit`` over several devices is partitioned by shardpass.
 
@@ -91,7 +93,9 @@ def use(
     (``shardpass-propagate``). ``pipeline``: the passes that partition it, a named pipeline with options, such as
     ``partition{nan=exact}``, or a textual one, which says itself whether constraints hold. ``partitioner``: "xla", so
     that XLA partitions programs in which shardpass has written constraints, as ``pin`` does, which serves loops that
-    jit by themselves; ``pipeline`` is of shardpass alone.
+    jit by themselves; ``pipeline`` is of shardpass alone. ``prove``: a program is left to XLA, with a
+    ``FallbackWarning``, or under ``strict`` is an error, where it is not proved that the devices compute what JAX
+    lowered (docs/proving.md).
 
     Raises ShardpassError where ``pipeline`` is none, where ``machine`` is none (SP901 to SP903), and where
     ``constraints`` is neither (SP107), or is "free" beside a pipeline other than ``partition`` (SP613).
@@ -105,8 +109,10 @@ def use(
         for_jax(pipeline)
     if partitioner not in (OURS, "xla"):
         raise wrong_argument("use", "partitioner", partitioner, "shardpass or xla")
+    if prove and partitioner != OURS:
+        raise wrong_argument("use", "prove", prove, 'False beside partitioner="xla", as XLA partitions there')
     text = "" if machine is None else content_text(machine)
-    with using(Mode(True, strict, pipeline, text, None if partitioner == OURS else Pinning(text))):
+    with using(Mode(True, strict, pipeline, text, None if partitioner == OURS else Pinning(text), bool(prove))):
         yield
 
 
@@ -119,20 +125,23 @@ def using(mode: Mode) -> Iterator[None]:
 
 
 @functools.lru_cache(maxsize=64)
-def for_jax(pipeline: str) -> str:
+def for_jax(pipeline: str, prove: bool = False) -> str:
     """``pipeline``, named (with or without options) or textual, for a program of arrays of JAX.
 
     Open arguments and results are split over whole axes, evenly, once shardings are propagated; results that follow
-    from a constraint are as it says.
+    from a constraint are as it says. With ``prove``, a program without a proof is an error.
     """
-    passes = ",".join(str(_settling(step.own) or step) for step in resolve(pipeline, ir.Context()))
+    steps = resolve(pipeline, ir.Context())
+    if prove:
+        steps = (*(step for step in steps if not isinstance(step.own, Prove)), Step(Prove.name, Prove(True, True)))
+    passes = ",".join(str(_settling(step.own) or step) for step in steps)
     return re.sub(r"(?=shardpass-(?:check|partition)\b)", f"{WholeAxes.name},", passes, count=1)
 
 
 @functools.lru_cache(maxsize=64)
-def _steps_for_jax(pipeline: str) -> tuple[Step, ...]:
+def _steps_for_jax(pipeline: str, prove: bool) -> tuple[Step, ...]:
     """As ``for_jax``, ready to run: passes keep nothing of a module."""
-    return resolve(for_jax(pipeline), ir.Context())
+    return resolve(for_jax(pipeline, prove), ir.Context())
 
 
 def _settling(own: ModulePass | None) -> ModulePass | None:
@@ -200,9 +209,10 @@ def _compile(backend: Any, computation: Any, devices: Any, options: Any, *rest: 
     with jax_private.failing_once():
         try:
             shardy = options.executable_build_options.use_shardy_partitioner
-            pipeline = current().pipeline
+            pipeline, prove = current().pipeline, current().prove
             machine = current().machine or machine_here(devices.flat)
-            entry = entry_of(backend, computation, for_jax(pipeline), machine) if pipeline == PIPELINE else None
+            passes = for_jax(pipeline, prove)
+            entry = entry_of(backend, computation, passes, machine) if pipeline == PIPELINE else None
             make = functools.partial(partitioned, computation, shardy=shardy, machine=machine, entry=entry)
             ours, (signature, in_shardy) = agreed(computation, devices.flat, make)
             with jax_private.read_as_shardy(options, in_shardy):
@@ -284,7 +294,7 @@ def partitioned(
     module = copy_module(computation)
     set_module_machine(module, machine)
     with collect():  # remarks of passes are for those who ask, not for every compile
-        run_steps(module, _steps_for_jax(current().pipeline))
+        run_steps(module, _steps_for_jax(current().pipeline, current().prove))
     if entry is not None:
         entry.take(module)
     return module, wrap(module, computation, shardy=shardy)

@@ -45,7 +45,7 @@ class Pinning:
 class Mode:
     """What is to be done with a program. ``strict``: an error is raised in place of leaving the program to XLA.
 
-    ``pin``: the program gets constraints, and XLA partitions it.
+    ``pin``: the program gets constraints, and XLA partitions it. ``prove``: a program without a proof is left to XLA.
     """
 
     active: bool
@@ -53,6 +53,7 @@ class Mode:
     pipeline: str = PIPELINE
     machine: str = ""  # "" for that of a program's devices
     pin: Pinning | None = None
+    prove: bool = False
 
 
 _OFF = Mode(False)

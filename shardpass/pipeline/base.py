@@ -101,6 +101,11 @@ class ModulePass(abc.ABC):
     keeps_table: ClassVar[bool] = False  # the pass leaves every op as it is (``program.table``)
     shared: ClassVar[frozenset[str]] = frozenset()  # options that a named pipeline gives to every pass that has them
 
+    @property
+    def compares(self) -> bool:
+        """Whether the pass looks at the module that the pipeline was given (``pipeline.given``)."""
+        return False
+
     @abc.abstractmethod
     def run(self, module: Any) -> bool | None:
         """Changes ``module`` (an ``ir.Module``) in place; False where it left the module as it was.

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 BEHIND_PROPAGATION = (
     "shardpass-check,shardpass-partition,shardpass-defer,shardpass-hoist,shardpass-redistribute,canonicalize,cse,"
-    "shardpass-collective-matmul,shardpass-combine,cse,shardpass-join,shardpass-keep-nan"
+    "shardpass-collective-matmul,shardpass-combine,cse,shardpass-join,shardpass-keep-nan,shardpass-prove"
 )
 
 NAMED: Mapping[str, str] = {

@@ -33,6 +33,7 @@ _OWN: Mapping[str, str] = {
     "shardpass-combine": "shardpass.passes.combine:Combine",
     "shardpass-join": "shardpass.passes.join:Join",
     "shardpass-keep-nan": "shardpass.passes.keep_nan:KeepNan",
+    "shardpass-prove": "shardpass.passes.prove:Prove",
 }
 
 _registered: dict[str, type[ModulePass]] = {}

@@ -36,6 +36,7 @@ from shardpass.ir.context import UNNAMED, copy_module, is_valid, parse_module
 from shardpass.ir.diagnostics import from_mlir
 from shardpass.ir.doors import LargeFile
 from shardpass.pipeline.base import ModulePass
+from shardpass.pipeline.given import giving
 from shardpass.pipeline.named import NAMED
 from shardpass.pipeline.resolve import Step, resolve
 from shardpass.program.table import forget, scope
@@ -126,7 +127,8 @@ def run_in_place(module: Any, pipeline: str, instruments: Instruments = Instrume
 
 def run_steps(module: Any, steps: tuple[Step, ...], instruments: Instruments = Instruments()) -> None:
     """As ``run_in_place``, of a pipeline that is resolved already (``resolve``)."""
-    with module.context:
+    compared = any(step.own is not None and step.own.compares for step in steps)
+    with module.context, giving(copy_module(module) if compared else None):
         run = _Run(module, steps, instruments)
         manager = run.manager()
         with collect() as findings, _mlirs_findings(module.context), _no_search_for_cycles(), _deep_regions(), scope():

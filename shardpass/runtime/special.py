@@ -12,8 +12,8 @@ thousand elements (``jax_private.kernels_that_keep_nan``), as its max and min lo
 2. The two agree now: the library has lost a NaN. A remark says so.
 3. The reference is partitioned by XLA, and takes the max or min of floats across devices: it loses NaN there, as XLA's
    collectives do on CPU. A remark says that nothing is compared.
-4. The program takes them too, and with ``nan=exact`` (``passes/keep_nan.py``) it gives what the reference gives: XLA's
-   collectives have lost a NaN. A remark names them.
+4. The program takes them too, and with ``nan=exact`` (``partition/keep_nan.py``) it gives what the reference gives:
+   XLA's collectives have lost a NaN. A remark names them.
 5. A reducer, or the comparator of a sort, compares floats and asks nowhere for NaN: what it makes of NaN depends on the
    order, which is nobody's promise. A remark says that nothing is compared.
 6. Anything else is an error.
@@ -41,7 +41,7 @@ from shardpass.ir.frames import user_place
 from shardpass.ir.jax_private import kernels_that_keep_nan
 from shardpass.ir.trip_counts import trip_count
 from shardpass.ir.walk import CONTROL_FLOW, every_op
-from shardpass.passes.keep_nan import EXACT, KeepNan, takes_float_extreme
+from shardpass.partition.keep_nan import keep_nan, takes_float_extreme
 from shardpass.runtime.compare import tolerance_of
 from shardpass.runtime.hlo import has_float_extremes
 from shardpass.runtime.inputs import special_inputs
@@ -175,7 +175,7 @@ def _exact(module: Any) -> Any:
     """A copy of ``module`` whose collectives keep NaN."""
     copy = copy_module(module)
     with collect():  # remarks about the copy are for nobody
-        KeepNan(EXACT).run(copy)
+        keep_nan(copy)
     return copy
 
 

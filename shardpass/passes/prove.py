@@ -1,0 +1,89 @@
+"""``shardpass-prove``: does the program of one device compute the program that the pipeline was given?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from shardpass.diagnostics import ShardpassError, report
+from shardpass.diagnostics.table_proving import NO_PROOF, NOT_PROVED, NOTHING_WHOLE, REFUTED
+from shardpass.ir.annotations import TILED_SHARDING, Signature, main_of
+from shardpass.ir.locations import place_of
+from shardpass.pipeline.base import ModulePass
+from shardpass.pipeline.given import given_module
+from shardpass.pipeline.registry import register
+
+
+@register
+@dataclass(frozen=True)
+class Prove(ModulePass):
+    """Proves that the partitioned program computes the program that the pipeline was given; changes nothing.
+
+    Last in the pipeline ``partition``, and off unless asked for. The prover shares no rule with the passes before it
+    (docs/proving.md). A program that is refuted, by inputs on which the two programs differ, is an error; one that is
+    not proved is a warning that names the op where the proof ends.
+
+    Options:
+        prove: "false": the pass does nothing
+        require-proof: what is not proved is an error; the programs are not run then to see whether they differ
+
+    Input:
+
+        module attributes {mhlo.num_partitions = 2 : i32} {
+          func.func @main(%x: tensor<8x4xf32> {mhlo.sharding = "{devices=[2,1]<=[2]}"})
+              -> (tensor<8x4xf32> {mhlo.sharding = "{devices=[2,1]<=[2]}"}) {
+            %0 = stablehlo.negate %x : tensor<8x4xf32>
+            return %0 : tensor<8x4xf32>
+          }
+        }
+
+    Output:
+
+        module attributes {mhlo.num_partitions = 2 : i32} {
+          func.func @main(%x: tensor<8x4xf32> {mhlo.sharding = "{devices=[2,1]<=[2]}"})
+              -> (tensor<8x4xf32> {mhlo.sharding = "{devices=[2,1]<=[2]}"}) {
+            %0 = stablehlo.negate %x : tensor<8x4xf32>
+            return %0 : tensor<8x4xf32>
+          }
+        }
+    """
+
+    name = "shardpass-prove"
+    summary = "prove the partitioned program (off unless asked for)"
+
+    prove: bool = False
+    require_proof: bool = False
+
+    @property
+    def compares(self) -> bool:
+        return self.prove
+
+    def run(self, module: Any) -> bool:
+        if not self.prove:
+            return False
+        whole, place = given_module(), place_of(main_of(module).location)
+        if whole is None or any(TILED_SHARDING in row for row in Signature(main_of(whole)).arguments):
+            raise NOTHING_WHOLE.error(place, name=self.name)
+        self._prove(whole, module, place)
+        return False
+
+    def _prove(self, whole: Any, module: Any, place: Any) -> None:
+        from shardpass.proving import prove  # programs that are not proved load no prover
+
+        try:
+            verdict = prove(whole, module, refute=not self.require_proof)
+        except ShardpassError as error:  # main is another: tokens, summands
+            first = error.diagnostics[0]
+            self._unproved(first.place if first.place.file else place, why=first.message)
+            return
+        if verdict.refuted is not None:
+            finding = verdict.refuted
+            raise REFUTED.error(finding.place, op=finding.op, why=finding.why, result=finding.result)
+        if verdict.unknown is not None:
+            finding = verdict.unknown
+            self._unproved(finding.place, why=f"`{finding.op}`: {finding.why} (result {finding.result} of main)")
+
+    def _unproved(self, place: Any, why: str) -> None:
+        if self.require_proof:
+            raise NO_PROOF.error(place, why=why)
+        report(NOT_PROVED.at(place, why=why))

@@ -1,0 +1,29 @@
+"""The module that a pipeline was given, for passes at its end that compare with it.
+
+State: one copy in a context variable, for the run of one pipeline. A copy is made only where a pass asks for one
+(``ModulePass.compares``), as the passes before it change the module in place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+_given: ContextVar[Any | None] = ContextVar("shardpass_given", default=None)
+
+
+@contextmanager
+def giving(copy: Any | None) -> Iterator[None]:
+    """The run of one pipeline, whose first pass gets the module of which ``copy`` is a copy; None: nobody asks."""
+    token = _given.set(copy)
+    try:
+        yield
+    finally:
+        _given.reset(token)
+
+
+def given_module() -> Any | None:
+    """The module as the first pass of the running pipeline got it; None outside of a pipeline."""
+    return _given.get()
