@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from shardpass import plan_reshard_tree
+from shardpass import plan_redistribution, plan_reshard_tree
 from shardpass.redistribute.between.meeting import circulant, greedy
 
 ROWS, COLUMNS = "{{devices=[{0},1]<=[{0}]}}", "{{devices=[1,{0}]<=[{0}]}}"
@@ -30,6 +30,25 @@ def test_fully_sharded_to_tensors_in_parallel():
     plan = plan_reshard_tree(tree, source_devices=range(256), target_devices=range(256, 384), machine="h100")
     least = 60 * 2 * 4096 * 2048 / 8 / 50e9
     assert least <= plan.bound_seconds <= plan.seconds <= 1.02 * (least + 15e-6)
+
+
+def test_receivers_of_one_holder_set_ask_different_holders():
+    """Four copies and four receivers whose ids are all 0 modulo 4: each copy is asked once, in one round."""
+    plan = plan_redistribution(
+        (2**22,), "i8", "{replicated}", "{devices=[4]<=[4]}",
+        source_devices=range(4), target_devices=(4, 8, 12, 16), machine="ideal",
+    )  # fmt: skip
+    assert [sorted(message.sender for message in messages) for messages in plan.rounds] == [[0, 1, 2, 3]]
+    assert plan.seconds == pytest.approx(plan.bound_seconds)
+
+
+def test_a_message_to_a_host_without_waiting():
+    """All of two hosts of 8 hold the array: every receiver has another holder in its host, and no card is used."""
+    plan = plan_redistribution(
+        (2**25,), "i8", "{replicated}", "{devices=[8]<=[8]}",
+        source_devices=(0, 1, 2, 3, 8, 9, 10, 11), target_devices=(4, 5, 6, 7, 12, 13, 14, 15), machine="h100",
+    )  # fmt: skip
+    assert plan.seconds == pytest.approx(2**22 / 480e9 + 10e-6)
 
 
 def ends(order, i, j, seconds):
