@@ -23,6 +23,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding
 
 from shardpass.diagnostics import table_jax
+from shardpass.jax import offsets
 from shardpass.jax.here import machine_of_mesh
 from shardpass.jax.transport import Copies, Permutes, Piece, Transport
 from shardpass.redistribute import TransferPlan, plan_reshard_tree
@@ -130,7 +131,7 @@ class _Tiles:
             kept = _common(array.source.boxes.get(device), array.target.boxes.get(device))
             if kept is not None:
                 piece = self.cut(Piece(device, device, number, *_extent(kept), dtype))
-                tiles[device] = _written(tiles[device], piece, _offset(array.target, device, kept[0]))
+                tiles[device] = offsets.write(tiles[device], piece, _offset(array.target, device, kept[0]))
         return tiles
 
     def round(self, pieces: Sequence[Piece], transport: Transport) -> None:
@@ -143,7 +144,7 @@ class _Tiles:
         for piece, value in transport.exchange(pieces, values):
             tiles = self.after[piece.array]
             at = _offset(self.plan.arrays[piece.array].target, piece.receiver, piece.start)
-            tiles[piece.receiver] = _written(tiles[piece.receiver], value, at)
+            tiles[piece.receiver] = offsets.write(tiles[piece.receiver], value, at)
 
     def cut(self, piece: Piece) -> Any:
         """A piece of a source tile, or of a target tile that it came to."""
@@ -151,8 +152,10 @@ class _Tiles:
         stop = tuple(a + n for a, n in zip(piece.start, piece.shape, strict=True))
         held = array.source.boxes.get(piece.sender)
         if held is not None and _common(held, (piece.start, stop)) == (piece.start, stop):
-            return _cut(self.before[piece.array][piece.sender], _offset(array.source, piece.sender, piece.start), piece)
-        return _cut(self.after[piece.array][piece.sender], _offset(array.target, piece.sender, piece.start), piece)
+            tile, at = self.before[piece.array][piece.sender], _offset(array.source, piece.sender, piece.start)
+        else:
+            tile, at = self.after[piece.array][piece.sender], _offset(array.target, piece.sender, piece.start)
+        return offsets.cut(tile, at, piece.shape)
 
     def array(self, number: int, source: Any, target: NamedSharding) -> Any:
         return jax.make_array_from_single_device_arrays(
@@ -171,23 +174,6 @@ def _common(one: Box | None, other: Box | None) -> Box | None:
     return (low, high) if all(a < b for a, b in zip(low, high, strict=True)) else None
 
 
-def _offset(side: Side, device: int, start: Sequence[int]) -> Any:
-    return np.subtract(start, side.boxes[device][0]).astype(np.int32)
-
-
-def _cut(tile: Any, at: Any, piece: Piece) -> Any:
-    return _cutter(piece.shape)(tile, at)
-
-
-@lru_cache(maxsize=4096)
-def _cutter(shape: tuple[int, ...]) -> Any:
-    return jax.jit(lambda tile, at: jax.lax.dynamic_slice(tile, tuple(at), shape))
-
-
-@lru_cache(maxsize=1)
-def _writer() -> Any:
-    return jax.jit(lambda tile, piece, at: jax.lax.dynamic_update_slice(tile, piece, tuple(at)), donate_argnums=0)
-
-
-def _written(tile: Any, piece: Any, at: Any) -> Any:
-    return _writer()(tile, piece, at)
+def _offset(side: Side, device: int, start: Sequence[int]) -> tuple[int, ...]:
+    """Where in the device's tile the element ``start`` of the array is."""
+    return tuple(a - b for a, b in zip(start, side.boxes[device][0], strict=True))

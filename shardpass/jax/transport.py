@@ -15,8 +15,9 @@ from functools import lru_cache
 from typing import Any, Protocol
 
 import jax
-import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from shardpass.jax import offsets
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +89,7 @@ class Permutes:
                 piece = pieces[k]
                 count = math.prod(piece.shape)
                 if piece.receiver in here:
-                    yield piece, _taken(here[piece.receiver], np.int32(at), piece.shape)
+                    yield piece, offsets.cut_flat(here[piece.receiver], at, piece.shape)
                 at += count
 
 
@@ -130,12 +131,3 @@ def _joiner(size: int) -> Any:
 
 def _joined(pieces: Sequence[Any], size: int) -> Any:
     return _joiner(size)(*pieces)
-
-
-@lru_cache(maxsize=4096)
-def _taker(shape: tuple[int, ...]) -> Any:
-    return jax.jit(lambda vector, at: jax.lax.dynamic_slice(vector, (at,), (math.prod(shape),)).reshape(shape))
-
-
-def _taken(vector: Any, at: Any, shape: tuple[int, ...]) -> Any:
-    return _taker(shape)(vector, at)
