@@ -16,7 +16,7 @@ from shardpass.ir.context import parse_module
 from shardpass.report.explanation import Explanation
 from shardpass.report.findings import Findings
 from shardpass.report.hlo.explain import explain_hlo
-from shardpass.report.hlo.verify import Verifier
+from shardpass.report.hlo.verify import shared
 from shardpass.report.naming import Sources
 from shardpass.report.rows import MemoryFacts
 from shardpass.runtime.peers import build
@@ -59,13 +59,12 @@ def _findings(found: Explanation, file: str, machine: Machine, folders: Sequence
 
     with collect():  # remarks are for those who partition
         if found.partitioner == XLA:
-            with Verifier(found.devices) as verifier:
-                return look(verifier.build)
+            return look(shared(found.devices).build)
         return look(lambda module: build(found.partitioner, _text(module), found.devices))
 
 
 def _text(module: bytes) -> str:
     """The text of a module in bytecode, which Shardy's passes read."""
-    parsed = parse_module(module)
+    parsed = parse_module(module, trusted=True)
     with parsed.context:
         return str(parsed.operation.get_asm(enable_debug_info=True))

@@ -3,7 +3,7 @@
 1. A file, or a text, of HLO that is partitioned already, before or after XLA's optimizations: as it is.
 2. A ``jax.stages.Compiled``: the text that it prints, with XLA's statistics of its memory.
 3. An annotated module for which another partitioner is asked: a process of its own compiles the module for virtual CPU
-   devices (``runtime.peers``). Nothing runs.
+   devices (``verify``, ``runtime.peers``). Nothing runs.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ from shardpass.ir.written import bytecode
 from shardpass.report.build import called
 from shardpass.report.explanation import Explanation
 from shardpass.report.hlo.explain import explain_hlo
+from shardpass.report.hlo.verify import Compiled, shared
 from shardpass.report.rows import MemoryFacts
-from shardpass.runtime.peers import build
+from shardpass.runtime.peers import PeerProgram, build
 from shardpass.sharding import Mesh
 
 _HEADER = re.compile(r"^HloModule\s[^\n]*", re.MULTILINE)
@@ -112,8 +113,14 @@ def explain_partitioned_by(
         if devices is None:
             devices = 1 if mesh is None else mesh.size
             set_num_devices(module, devices)
-    given = bytecode(module) if partitioner == "xla" else str(module.operation.get_asm(enable_debug_info=True))
-    program = build(partitioner, given, devices)
+    given: bytes | str
+    program: Compiled | PeerProgram
+    if partitioner == "xla":
+        given = bytecode(module)
+        program = shared(devices).build(given)
+    else:
+        given = str(module.operation.get_asm(enable_debug_info=True))
+        program = build(partitioner, given, devices)
     memory = MemoryFacts(program.arguments, program.results, program.temporaries, donated=program.donated)
     found = explain_hlo(
         program.hlo,

@@ -2,6 +2,7 @@
 
 State: the child, which stays alive from one variant to the next, so that Python and JAX start once. XLA ends the
 process over some programs, and may take long over others: such a variant is an error, and the next starts a new child.
+The child of ``shared`` serves all reports of this process, and ends after ``IDLE`` seconds without a program.
 
 Protocol: on the child's stdin, for each variant, a line of JSON with the length of the module, and the module. On its
 stdout a line of JSON behind "@": XLA's statistics and the length of the HLO, and the HLO; or what went wrong.
@@ -9,15 +10,17 @@ stdout a line of JSON behind "@": XLA's statistics and the length of the HLO, an
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import select
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, BinaryIO, cast
 
@@ -35,6 +38,8 @@ from shardpass.runtime.hlo_traffic import received
 from shardpass.runtime.peers import TIMEOUT
 
 WAY = "xla"
+IDLE = 60.0  # seconds after which the child of ``shared`` ends by itself
+ENDED_IDLE = 75  # its status then
 QUICK = "--xla_backend_optimization_level=0"  # of machine code, which is never run: HLO and memory stay the same
 
 
@@ -109,14 +114,16 @@ class Compiled:
 class Verifier:
     """Compiles variants of annotated, unpartitioned modules with XLA's partitioner, for ``devices`` devices.
 
-    A context manager: the child ends with the block. ``donate``: as of ``runtime.peers.build``.
+    A context manager: the child ends with the block. ``donate``: as of ``runtime.peers.build``. ``idle``: seconds
+    without a variant after which the child ends by itself, and the next variant starts another; 0 is never.
     """
 
-    def __init__(self, devices: int, *, donate: bool = True, timeout: float = TIMEOUT) -> None:
-        self.devices, self.donate, self.timeout = devices, donate, timeout
+    def __init__(self, devices: int, *, donate: bool = True, timeout: float = TIMEOUT, idle: float = 0.0) -> None:
+        self.devices, self.donate, self.timeout, self.idle = devices, donate, timeout, idle
         self.compiled = 0  # variants until now
         self._child: subprocess.Popen[bytes] | None = None
         self._errors: BinaryIO | None = None  # what the child prints there, which no pipe would hold
+        self._lock = threading.Lock()  # the child answers one variant after the other
 
     def __enter__(self) -> Verifier:
         return self
@@ -136,7 +143,8 @@ class Verifier:
         assert errors is not None
         assert child.stdin is not None
         assert child.stdout is not None
-        child.stdin.close()  # upon which it ends, unless it is stuck
+        with suppress(OSError):
+            child.stdin.close()  # upon which it ends, unless it is stuck
         with suppress(subprocess.TimeoutExpired):
             child.wait(1)
         child.kill()
@@ -153,23 +161,32 @@ class Verifier:
 
         Raises ShardpassError (SP553) where XLA fails, ends its process, or takes too long.
         """
-        self.compiled += 1
-        if self._child is None:
-            with making_files():
-                self._child = self._start()
-        try:
-            facts, hlo = self._ask(self._child, module)
-        except (OSError, EOFError, TimeoutError) as error:
-            reason = self._end()
-            if isinstance(error, TimeoutError):
-                reason = f"it took more than {self.timeout:.0f} s"
-            raise PEER_FAILED.error(way=WAY, reason=reason[:300]) from None
+        with self._lock:
+            self.compiled += 1
+            facts, hlo = self._answer(module)
         if "failed" in facts:
             raise PEER_FAILED.error(way=WAY, reason=facts["failed"][:300])
         return Compiled(hlo.decode(), self.devices, **facts)
 
+    def _answer(self, module: bytes) -> tuple[dict[str, Any], bytes]:
+        """What the child says of ``module``. Raises ShardpassError (SP553) where it says nothing."""
+        while True:
+            if self._child is None:
+                with making_files():
+                    self._child = self._start()
+            child = self._child
+            try:
+                return self._ask(child, module)
+            except (OSError, EOFError, TimeoutError) as error:
+                reason = self._end()
+                if self.idle and child.returncode == ENDED_IDLE:
+                    continue
+                if isinstance(error, TimeoutError):
+                    reason = f"it took more than {self.timeout:.0f} s"
+                raise PEER_FAILED.error(way=WAY, reason=reason[:300]) from None
+
     def _start(self) -> subprocess.Popen[bytes]:
-        call = f"from shardpass.report.hlo.verify import serve; serve({self.devices}, {self.donate})"
+        call = f"from shardpass.report.hlo.verify import serve; serve({self.devices}, {self.donate}, {self.idle})"
         pipe, self._errors = subprocess.PIPE, temporary_file()
         flags = {"XLA_FLAGS": f"{os.environ.get('XLA_FLAGS', '')} {QUICK}".strip()}
         return subprocess.Popen(
@@ -188,6 +205,37 @@ class Verifier:
             pass  # what XLA prints
         facts = json.loads(line[1:])
         return facts, pipes.read(facts.pop("length", 0))
+
+
+@dataclass
+class _Shared:
+    """The verifier of this process. ``key``: all that its child depends on."""
+
+    verifier: Verifier | None = None
+    key: tuple[object, ...] = ()
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def of(self, devices: int) -> Verifier:
+        key = os.getpid(), devices, os.environ.get("XLA_FLAGS")
+        with self.lock:
+            if self.verifier is None or self.key != key:
+                self.close()
+                self.verifier, self.key = Verifier(devices, idle=IDLE), key
+            return self.verifier
+
+    def close(self) -> None:
+        """Ends the child, unless this process is a fork of the one that started it."""
+        if self.verifier is not None and self.key[0] == os.getpid():
+            self.verifier.close()
+
+
+_shared = _Shared()
+atexit.register(_shared.close)
+
+
+def shared(devices: int) -> Verifier:
+    """The verifier for ``devices`` devices that all reports of this process use, so that JAX starts once for them."""
+    return _shared.of(devices)
 
 
 class _Pipes:
@@ -236,14 +284,18 @@ class _Pipes:
         return max(0.0, self.deadline - time.monotonic())
 
 
-def serve(devices: int, donate: bool) -> None:
-    """The child: compiles what stands on stdin until that ends."""
+def serve(devices: int, donate: bool, idle: float) -> None:
+    """The child: compiles what stands on stdin until that ends, or ``idle`` seconds pass."""
     import jax
 
     jax.config.update("jax_platforms", "cpu")
     jax.config.update("jax_num_cpu_devices", devices)
     given = sys.stdin.buffer
-    while line := given.readline():
+    while True:
+        if idle and not select.select([given], [], [], idle)[0]:
+            sys.exit(ENDED_IDLE)
+        if not (line := given.readline()):
+            return
         answer, hlo = _answer(given.read(json.loads(line)["length"]), donate)
         sys.stdout.buffer.write(b"\n@" + json.dumps(answer).encode() + b"\n" + hlo)
         sys.stdout.buffer.flush()

@@ -3,7 +3,7 @@
 import pytest
 
 from shardpass.diagnostics import ShardpassError
-from shardpass.report.hlo.verify import Compiled, Verifier
+from shardpass.report.hlo.verify import ENDED_IDLE, Compiled, Verifier, shared
 
 # y = x @ w, w whole: nothing is sent; with y gathered, each device gets 7 of 8 tiles of [8, 16] f32
 PROGRAM = """
@@ -60,6 +60,24 @@ def test_a_child_that_ends_is_replaced():
         with pytest.raises(ShardpassError, match="xla"):
             verifier.build(SPLIT.encode())
         assert verifier.build(SPLIT.encode()).bytes_received == 0
+
+
+def test_a_child_that_ended_for_want_of_work_is_replaced_without_an_error():
+    with Verifier(8, idle=0.01) as verifier:
+        verifier.build(SPLIT.encode())
+        first = verifier._child
+        assert first.wait(60) == ENDED_IDLE
+        assert verifier.build(SPLIT.encode()).bytes_received == 0
+        assert verifier._child is not first
+
+
+def test_one_child_serves_all_reports_for_as_many_devices(monkeypatch):
+    assert shared(8) is shared(8)
+    shared(8).build(SPLIT.encode())
+    first = shared(8)._child
+    monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_enable_fast_math=false")
+    assert shared(8)._child is None
+    assert first.poll() is not None
 
 
 def test_a_child_that_takes_too_long_is_ended():
