@@ -1,7 +1,8 @@
 """The edits that are tried: of one annotation each, the user's own first.
 
 1. A constraint is dropped.
-2. An annotation of results is dropped, or is that of the argument that the result updates.
+2. An annotation of results is that of the arguments that they update; of other results it is dropped. An argument and
+   the result that updates it stay alike: a loop hands the one on as the other, and would reshard in between.
 3. A state (an argument beside one of the same shape and the same end of its path, as ``mu['w']`` beside
    ``params['w']``) has the sharding of its counterpart: one edit for all arrays of the state, and for its results.
 4. Arguments that nothing splits and no result updates are split by their first dimension, all together.
@@ -23,14 +24,15 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import permutations
 
 from shardpass.diagnostics import Place
-from shardpass.edits.sites import ARGUMENT, RESULT, Site, Sites, Spec
+from shardpass.edits.sites import ARGUMENT, Site, Sites, Spec
 from shardpass.edits.written import Change
-from shardpass.program.program import Program
+from shardpass.program.program import Array, Program
 from shardpass.sharding import Sharding
 
 Edit = tuple[Change, ...]
 
-_ROOT = re.compile(r"[^\[.]*")
+_ROOT = re.compile(r"^[^\[.]*")
+_FIRST_INDEX = re.compile(r"^\[\d+\]")
 
 
 class Candidates:
@@ -42,6 +44,7 @@ class Candidates:
     def __init__(self, sites: Sites, lines: Sequence[Place], arrays: Collection[str]) -> None:
         self.sites, self.program, self.lines, self.arrays = sites, sites.program, lines, arrays
         self.axes = {name: size for name, size in sites.program.mesh.mesh.axes if size > 1}
+        self.updated = dict(_updates(sites))  # by result, the argument
 
     def written(self) -> Iterator[Edit]:
         """Edits of what the user wrote."""
@@ -56,10 +59,9 @@ class Candidates:
         for site in constraints:
             yield (Change(site, None),)
         yield from self._states()
-        for site in self.sites.results:
-            if site.spec is not None:
-                yield (Change(site, None),)
         yield from self._updated()
+        for site in self._forced():
+            yield (Change(site, None),)
         yield from self._batches()
         arguments = sorted((one for one in self.sites.arguments if one.spec is not None), key=self._urgency)
         choices = [self._choices(site) for site in arguments]
@@ -86,8 +88,8 @@ class Candidates:
 
     def _results_of(self, site: Site, spec: Spec) -> Iterator[Change]:
         """The results that an argument is updated to, which keep its sharding."""
-        for result in self.sites.results:
-            if result.array is site.array and result.spec == site.spec and _tail(result) == _tail(site):
+        for result, argument in self.updated.items():
+            if argument is site and result.spec == site.spec:
                 yield Change(result, spec)
 
     def _most(self, site: Site, shardings: Mapping[int, Sharding]) -> Spec | None:
@@ -120,8 +122,6 @@ class Candidates:
         for changes in sorted(by_root.values(), key=len, reverse=True):
             results = [one for change in changes for one in self._results_of(change.site, change.spec or ())]
             yield (*changes, *dict.fromkeys(results))
-            if results:
-                yield tuple(changes)
 
     def _batches(self) -> Iterator[Edit]:
         """All arguments that nothing splits and no result updates, over one axis by their first dimension, or all."""
@@ -153,20 +153,40 @@ class Candidates:
 
     def _updated(self) -> Iterator[Edit]:
         """Results with the sharding of the argument that they update: one edit for all."""
-        changes = []
-        for result in self.sites.results:
-            for site in self.sites.arguments:
-                same = site.array is result.array and _tail(site) == _tail(result)
-                if same and result.spec is not None and site.spec is not None and site.spec != result.spec:
-                    changes.append(Change(result, site.spec))
-                    break
+        changes = [
+            Change(result, site.spec)
+            for result, site in self.updated.items()
+            if result.spec is not None and site.spec is not None and site.spec != result.spec
+        ]
         if changes:
             yield tuple(changes)
-        forced = tuple(
-            Change(site, None) for site in self.sites.results if site.spec is not None and not any(site.spec)
-        )
-        if len(forced) > 1:
-            yield forced
+        whole = tuple(Change(site, None) for site in self._forced() if not any(site.spec or ()))
+        if len(whole) > 1:
+            yield whole
+
+    def _forced(self) -> Iterator[Site]:
+        """Annotated results but those that update an annotated argument, whose sharding the next step expects."""
+        for site in self.sites.results:
+            argument = self.updated.get(site)
+            if site.spec is not None and (argument is None or argument.spec is None):
+                yield site
+
+
+def _updates(sites: Sites) -> Iterator[tuple[Site, Site]]:
+    """Results with the arguments that they update: of those of one type and one end of the path, in their order.
+
+    Of ``step(params, mu, nu)`` that returns three trees, the second is the new ``mu``. The first index of a result is
+    one of a tuple of trees, or of the one list that is returned.
+    """
+    alike: dict[tuple[Array, str], list[Site]] = {}
+    for argument in sites.arguments:
+        for name in argument.names:
+            alike.setdefault((argument.array, _ROOT.sub("", name, count=1)), []).append(argument)
+    for result in sites.results:
+        path = result.names[0].removeprefix("result")
+        left = alike.get((result.array, path)) or alike.get((result.array, _FIRST_INDEX.sub("", path)))
+        if left:
+            yield result, left.pop(0)
 
 
 def variants(spec: Spec, shape: Sequence[int], axes: Mapping[str, int]) -> Iterator[Spec]:
@@ -240,14 +260,6 @@ def _whole(sharding: Sharding | None, rank: int, program: Program) -> Spec | Non
         return None
     refs = [program.mesh.refs(axes) for axes in dims]
     return tuple(tuple(ref.name for ref in some if ref.size is None) for some in refs)
-
-
-def _tail(site: Site) -> str:
-    """The path below the argument, or below its place among the results."""
-    name = site.pattern
-    if site.kind == RESULT:
-        return re.sub(r"^result(\[\d+\])?", "", name)
-    return name[len(_ROOT.match(name)[0]) :]  # type: ignore[index]
 
 
 def _common(one: str, other: str) -> int:

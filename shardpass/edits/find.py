@@ -8,6 +8,7 @@ partitioner makes of the program without, or with, the annotation.
 2. The cheapest is compiled. Where it saves (``verify.saves``) it is a finding, and stays applied while others are
    looked for: those that the model still finds cheaper are priced again on top of it. Of equal prices the earlier
    candidate is taken, so that the user's own annotations are questioned before new ones are proposed.
+   A candidate behind a finding has to promise more (NEXT), as the model errs by more than the least that counts.
 3. What does not save when it is compiled is no finding. At most ``MOST_COMPILED`` candidates are compiled, and none
    after one that fails behind a finding.
 4. Where nothing is found so, the program is decided with constraints free. The lines that send more than is then sent
@@ -49,11 +50,12 @@ from shardpass.report.findings import Annotated, Figures, Finding, Findings, Sur
 from shardpass.report.naming import Sources
 from shardpass.sharding import Mesh
 
-TRIES = 20_000  # ops that are priced in all
+TRIES = 10_000  # ops that are priced in all
 FEWEST, MOST = 16, 120  # candidates that are priced
 AGAIN = 6  # candidates that are priced again with a finding applied
 MOST_FINDINGS = 3
 MOST_COMPILED = 3  # of each list of candidates
+NEXT = 0.05  # of the price, that a candidate saves by the model to be compiled behind a finding
 MOST_NAMED = 5  # arrays of which most is sent
 MOST_LINES = 4  # whose values are candidates
 MOST_SURPLUS = 3
@@ -103,7 +105,7 @@ class _Search:
         sources: Sources,
         sites: Sites,
     ) -> None:
-        self.module = parse_module(data, file)
+        self.module = parse_module(data, file, trusted=True)  # of this process's making
         meshes = [mesh for mesh in meshes_of(self.module).values() if isinstance(mesh, Mesh)]
         self.axes = {name for mesh in meshes for name, _ in mesh.axes}  # of the user's; none in GSPMD's notation
         self.sites, self.compiler, self.machine = sites, compiler, machine
@@ -165,7 +167,7 @@ class _Search:
             if order >= left:
                 break
             found.append(_Priced(edit, self._price(edit), order))
-        return self._cheaper(found, base)
+        return self._cheaper(found, base, LEAST / 2)
 
     def _has_words(self, edit: Edit) -> bool:
         """Whether all axes of an edit are those of the user's meshes, no parts that two meshes have in common."""
@@ -186,11 +188,14 @@ class _Search:
         sites = {change.site for change in self.changes}
         left = [one for one in priced if not any(change.site in sites for change in one.edit)][:AGAIN]
         again = [_Priced(one.edit, self._price(one.edit), one.order) for one in left]
-        return self._cheaper(again, base)
+        return self._cheaper(again, base, NEXT)
 
-    def _cheaper(self, priced: Sequence[_Priced], base: float) -> list[_Priced]:
-        """Those that save, cheapest first; where dropping an annotation is ENOUGH, nothing else at its place."""
-        cheaper = [one for one in priced if one.price < base * (1 - LEAST / 2)]
+    def _cheaper(self, priced: Sequence[_Priced], base: float, least: float) -> list[_Priced]:
+        """Those that save ``least`` of ``base``, cheapest first.
+
+        Where dropping an annotation is ENOUGH, nothing else at its place.
+        """
+        cheaper = [one for one in priced if one.price < base * (1 - least)]
         best: dict[Site, float] = {}
         for one in cheaper:
             site = one.edit[0].site
