@@ -6,7 +6,8 @@ Each mistake of ``table.py`` is put into its program, the program is explained w
 finding's diff is applied to the source, which is then lowered and compiled anew. Counted are programs of which
 
 - the first finding names what the mistake is about, or takes no more time and bytes than the right program does;
-- the finding's diff, applied, receives and holds what the finding says, within 2%.
+- each finding's diff, applied, receives and holds what the finding says, within 2%.
 
-``--right`` explains the programs without mistakes, and counts those of which an edit is printed.
+A line has both: the first as "named", "good" or "-", the second as those diffs of all. ``--right`` explains the
+programs without mistakes: a line has the diffs that save what they say, of all, and the number of findings.
 """

@@ -30,8 +30,8 @@ def step(arrays, x, y):
 
 
 specs = jax.tree.map(lambda array: s(), arrays)
-weights = lambda net: [net.layers[0].weight, net.layers[1].weight]  # noqa: E731
-specs = eqx.tree_at(weights, specs, [s("model", None), s(None, "model")])
+weights = lambda net: [layer.weight for layer in net.layers]  # noqa: E731
+specs = eqx.tree_at(weights, specs, [s("model", None), s(None, "model"), s(None, "model")])
 jitted = jax.jit(step, in_shardings=(specs, s("data"), s("data")), out_shardings=specs)
 batch = jax.ShapeDtypeStruct((256, 128), f32)
 arguments = (jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape, a.dtype), arrays), batch, batch)
