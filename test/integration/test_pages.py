@@ -17,6 +17,7 @@ ELSEWHERE = {
     "device_sets.md": "integration/test_device_sets_page.py",
     "diagnostics.md": "unit/diagnostics/test_codes.py",
     "explain.md": "integration/test_explain_page.py",
+    "howto/mistakes.md": "unit/tools/docs/test_cookbook.py",
     "jax.md": "unit/jax/test_jax_page.py",
     "ops.md": "integration/test_rules.py",
     "partitioning.md": "integration/test_partitioning_page.py",

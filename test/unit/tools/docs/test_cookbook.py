@@ -1,0 +1,24 @@
+"""The page of mistakes has every kind, and what it says of a kind is what a report says today."""
+
+import jax
+import pytest
+
+from tools.bench.mistakes.table import MISTAKES
+from tools.docs.make_cookbook import PAGE, WHY, findings, recipe
+
+
+def test_every_kind_has_its_reason_and_its_place_on_the_page() -> None:
+    assert set(WHY) == set(MISTAKES)
+    titles = [line[3:] for line in PAGE.read_text().splitlines() if line.startswith("## ")]
+    assert titles == [kind[0].upper() + kind[1:] for kind in MISTAKES]
+
+
+@pytest.mark.skipif(jax.__version_info__ >= (0, 12), reason="the page has the figures of XLA in jax 0.10")
+@pytest.mark.parametrize("kind", ["leftover constraint", "results forced replicated"])
+def test_what_the_page_says_is_what_a_report_says(kind: str) -> None:
+    assert "\n".join(recipe(kind, MISTAKES[kind][0])) in PAGE.read_text()
+
+
+def test_findings_end_where_rows_begin() -> None:
+    report = "head\n\nfindings, compiled by XLA:\n1. a\n   --- /tmp/x/train.py\n\n\n 58%    1.4 MiB  28.9 us  train.py:19\nrest"
+    assert findings(report) == ["findings, compiled by XLA:", "1. a", "   --- train.py"]
