@@ -1,4 +1,4 @@
-"""What a pass is: a small frozen dataclass with a name, typed options and a ``run``.
+"""The base class of passes: a small frozen dataclass with a name, typed options and a ``run``.
 
 A pass is written like this::
 
@@ -24,7 +24,7 @@ A pass is written like this::
 
         strict: bool = True
 
-Contract: valid IR in, valid IR out, and the module's text says all that the next pass needs to know. The
+Contract: valid IR in, valid IR out, and the module's text has all facts that the next pass needs. The
 fields are the pass's options; in a pipeline, ``some_option`` may be written ``some-option``. The docstring
 is the pass's page in docs/passes.md; a test runs its Input and compares with its Output
 (``shardpass.pipeline.documentation`` reads it).
@@ -53,14 +53,14 @@ class Option:
 
     @property
     def spelling(self) -> str:
-        """As pipelines print it: ``memory-limit``."""
+        """The option's name as pipelines print it: ``memory-limit``."""
         return self.name.replace("_", "-")
 
     def __str__(self) -> str:
         return f"{self.spelling}: {self.type.__name__} = {show_value(self.default)}"
 
     def read(self, text: str) -> OptionValue:
-        """The value that ``text`` says. Raises ValueError where it is not of the option's type.
+        """Parses a value from ``text``. Raises ValueError where it is not of the option's type.
 
         Booleans are read as LLVM's command line reads them: ``true``, ``TRUE``, ``True``, ``1``, and so on.
         """
@@ -79,7 +79,7 @@ _BOOLEANS: Mapping[str, bool] = {
 
 
 def show_value(value: OptionValue) -> str:
-    """``value`` as a pipeline writes it; text that holds spaces, braces or commas is quoted."""
+    """Formats ``value`` for a pipeline; text that holds spaces, braces or commas is quoted."""
     if isinstance(value, bool):
         return "true" if value else "false"
     text = str(value)
@@ -92,7 +92,7 @@ def show_value(value: OptionValue) -> str:
 class ModulePass(abc.ABC):
     """A pass over a whole module. Subclasses are ``@register @dataclass(frozen=True)``.
 
-    ``name`` is what pipelines call it, ``summary`` its one line in ``shardpass-opt --list-passes``.
+    ``name`` is its name in pipelines, ``summary`` its line in ``shardpass-opt --list-passes``.
     """
 
     name: ClassVar[str]
@@ -108,38 +108,38 @@ class ModulePass(abc.ABC):
 
     @abc.abstractmethod
     def run(self, module: Any) -> bool | None:
-        """Changes ``module`` (an ``ir.Module``) in place; False where it left the module as it was.
+        """Changes ``module`` (an ``ir.Module``) in place; returns False if it is unchanged.
 
-        Findings that do not stop the work go through ``shardpass.diagnostics.report``; a reported error lets
+        Diagnostics that do not stop the work go through ``shardpass.diagnostics.report``; a reported error lets
         the pass finish and then fails the pipeline. Raises ``ShardpassError`` where it cannot go on.
         """
 
     @classmethod
     def options(cls) -> tuple[Option, ...]:
-        """The pass's options, in the order of its fields.
+        """Lists the pass's options, in the order of its fields.
 
         Raises TypeError where a field is not a bool, int, float or str with a default.
         """
         return _options_of(cls)
 
     def __str__(self) -> str:
-        """The pass as a pipeline writes it, with the options that are not the default."""
-        said = [
+        """Formats the pass as a pipeline writes it, with the options that are not the default."""
+        options = [
             f"{option.spelling}={show_value(getattr(self, option.name))}"
             for option in self.options()
             if getattr(self, option.name) != option.default
         ]
-        return self.name + ("{" + " ".join(said) + "}" if said else "")
+        return self.name + ("{" + " ".join(options) + "}" if options else "")
 
 
 @lru_cache(maxsize=256)
 def _options_of(cls: type[ModulePass]) -> tuple[Option, ...]:
-    """Once for each class: Python evaluates the text of every annotation to answer."""
+    """Computes the options once a class, as Python evaluates the text of every annotation for them."""
     hints = typing.get_type_hints(cls)
-    found = []
+    options = []
     for field in dataclasses.fields(cls):
         kind = hints[field.name]
         if kind not in (bool, int, float, str) or field.default is dataclasses.MISSING:
             raise TypeError(f"{cls.__name__}.{field.name} must be a bool, int, float or str with a default")
-        found.append(Option(field.name, kind, field.default))
-    return tuple(found)
+        options.append(Option(field.name, kind, field.default))
+    return tuple(options)

@@ -1,4 +1,4 @@
-"""A pass's page, read from its docstring.
+"""Reads a pass's page from its docstring.
 
 The docstring is prose, then three sections, each opened by its name on a line of its own: ``Options:`` (rows
 ``name: text``, continued by indented lines), ``Input:`` and ``Output:`` (MLIR, indented). The first line may
@@ -32,7 +32,7 @@ class PassPage:
 
 
 def page_of(cls: type[ModulePass]) -> PassPage:
-    """The page of the pass ``cls``.
+    """Reads the page of the pass ``cls``.
 
     Raises ValueError where the docstring lacks a part: the description, a text for an option, Input, Output.
     """
@@ -52,7 +52,7 @@ def page_of(cls: type[ModulePass]) -> PassPage:
 
 
 def _option_texts(section: str) -> dict[str, str]:
-    """name -> text; deeper lines continue the one above."""
+    """Returns name -> text; deeper lines continue the line above."""
     texts: dict[str, str] = {}
     last = ""
     for line in textwrap.dedent(section).splitlines():

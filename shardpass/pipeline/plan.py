@@ -1,4 +1,4 @@
-"""``plan_module``: what partitioning would do with a module, without doing it."""
+"""``plan_module``: plans the partitioning of a module without changing it."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def plan_module(
     constraints: str = EXACT,
     machine: object = None,
 ) -> ProgramPlan:
-    """The plan of a module that JAX lowered or that was written by hand; the module stays as it is.
+    """Plans a module that JAX lowered or that was written by hand; the module stays unchanged.
 
-    ``print(plan_module(text))`` tells every op that sends, its split and what is sent; ``plan.bytes_received``,
+    ``print(plan_module(text))`` lists every op that sends, its split and its collectives; ``plan.bytes_received``,
     ``plan.bytes_by_axes``, ``plan.seconds(machine)`` and ``plan.alive.peak`` are sums over what the plan lists. The
     later passes of the pipeline ``partition`` move and join collectives, and send no more than that.
 
     ``matmul_loops``, ``matmul_one_way``: as those options of the pipeline; ``plan.loops`` are the products that are
-    done in turn with their collectives then. ``constraints``: as that option of ``shardpass-propagate``.
+    overlapped with their collectives then. ``constraints``: as that option of ``shardpass-propagate``.
     ``machine``: for which the program is decided and planned, a name of docs/reference/machines.md, the path of a file
     NAME.toml, or a ``Machine``; by default the one that the module names, or that of the environment, or else h100.
 

@@ -1,7 +1,7 @@
-"""From a pipeline's text to passes: named pipelines are spelled out, options typed, names checked.
+"""Resolves a pipeline's text to passes: expands named pipelines, types options, checks names.
 
-The result is a list of steps in running order. Each is a pass of ours, ready to run, or a piece of text
-for MLIR's own parser (one element, or an anchor with all that is nested in it).
+The result is a list of steps in running order. Each is a pass of shardpass, ready to run, or a piece of text
+for MLIR's own parser (one element, or an anchor with its nested elements).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _MLIRS = (
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step of a pipeline: a pass of ours, or ``text`` for MLIR."""
+    """One step of a pipeline: a pass of shardpass, or ``text`` for MLIR."""
 
     text: str
     own: ModulePass | None = None
@@ -58,7 +58,7 @@ class Step:
         return str(self.own or self.text)
 
     def pass_names(self) -> frozenset[str]:
-        """The passes in it: one, or those of an anchor."""
+        """Lists the names of its passes: one, or those of an anchor."""
         if self.own is not None:
             return frozenset((self.own.name,))
         return frozenset(inner.name for element in parse(self.text) for inner in element.passes())
@@ -66,7 +66,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """The pipeline's text, for errors that point into it, and a context in which to ask MLIR."""
+    """The pipeline's text, for errors that point into it, and a context for questions to MLIR."""
 
     text: str
     context: Any
@@ -77,7 +77,7 @@ class _Source:
 
 
 def resolve(text: str, context: Any) -> tuple[Step, ...]:
-    """The steps of the pipeline ``text``: a named pipeline, MLIR's textual form, or a bare list of passes.
+    """Resolves the pipeline ``text``: a named pipeline, MLIR's textual form, or a bare list of passes.
 
     ``context`` is any ``ir.Context``. Raises ShardpassError: SP103 syntax, SP104 and SP105 passes that
     cannot be loaded or are unknown, SP106 to SP108 options, SP109 nesting, SP110 nothing to run.
@@ -108,34 +108,34 @@ def _steps(element: Element, source: _Source) -> tuple[Step, ...]:
 
 
 def _named(element: Element, source: _Source) -> tuple[Step, ...]:
-    """The passes of a named pipeline. Each option goes to the one pass that has it, or to all that share it."""
+    """Expands a named pipeline. Each option goes to the one pass that has it, or to all that share it."""
     given = split_options(element.options or "", source.text, element.options_offset)
     steps = resolve(NAMED[element.name], source.context)
     if not given:
         return steps
     takers = [(step.own, {o.spelling: o for o in step.own.options()}) for step in steps if step.own is not None]
-    for said in given:
-        passes = [own.name for own, options in takers if _spelling(said) in options]
+    for written in given:
+        passes = [own.name for own, options in takers if _spelling(written) in options]
         if not passes:
             takes = ", ".join(sorted({str(option) for _, options in takers for option in options.values()}))
-            error = {"kind": "pipeline", "name": element.name, "option": said.key, "takes": takes}
-            raise source.error(UNKNOWN_OPTION, said.offset, **error)
-        if len(passes) > 1 and not all(_spelling(said) in own.shared for own, _ in takers if own.name in passes):
+            error = {"kind": "pipeline", "name": element.name, "option": written.key, "takes": takes}
+            raise source.error(UNKNOWN_OPTION, written.offset, **error)
+        if len(passes) > 1 and not all(_spelling(written) in own.shared for own, _ in takers if own.name in passes):
             several = " or ".join(passes)
-            raise source.error(WHOSE_OPTION, said.offset, name=element.name, option=said.key, passes=several)
+            raise source.error(WHOSE_OPTION, written.offset, name=element.name, option=written.key, passes=several)
     made = {
-        id(own): _with_options(type(own), [said for said in given if _spelling(said) in options], source)
+        id(own): _with_options(type(own), [written for written in given if _spelling(written) in options], source)
         for own, options in takers
     }
     return tuple(Step(step.text, made.get(id(step.own))) for step in steps)
 
 
-def _spelling(said: OptionText) -> str:
-    return said.key.replace("_", "-")
+def _spelling(option: OptionText) -> str:
+    return option.key.replace("_", "-")
 
 
 def _check_filled(anchor: Element, source: _Source) -> None:
-    """MLIR takes no anchor without a pass, such as ``func.func()``."""
+    """Refuses an anchor without a pass, such as ``func.func()``, which MLIR does not accept."""
     if not anchor.children:
         expected = f"a pass inside {anchor.name}(...)"
         raise source.error(PIPELINE_SYNTAX, anchor.offset, expected=expected, found="nothing")
@@ -145,14 +145,14 @@ def _check_filled(anchor: Element, source: _Source) -> None:
 
 
 def _check_nested(inner: Element, anchor: Element, source: _Source) -> None:
-    """Everything nested in an anchor must be MLIR's: ours run on the whole module."""
+    """Refuses passes of shardpass nested in an anchor, as they run on the whole module."""
     if inner.name in NAMED or registry.find(inner.name) is not None:
         raise source.error(NESTED_PASS, inner.offset, name=inner.name, anchor=anchor.name)
     _check_mlirs(inner, source)
 
 
 def _check_mlirs(element: Element, source: _Source) -> None:
-    """Asks MLIR whether it knows the pass and takes its options."""
+    """Asks MLIR whether it knows the pass and accepts its options."""
     try:
         PassManager("any", source.context).add(str(element))
     except ValueError as error:
@@ -168,7 +168,7 @@ def _check_mlirs(element: Element, source: _Source) -> None:
 
 
 def near_names(name: str) -> tuple[str, ...]:
-    """Names of passes and pipelines that look like ``name``, best first, three at most."""
+    """Returns at most three names of passes and pipelines similar to ``name``, best first."""
     known = [*registry.names(), *NAMED, *_MLIRS]
     near = [k for k in known if k == f"shardpass-{name}"]
     near += [k for k in difflib.get_close_matches(name, known, 3, 0.6) if k not in near]
@@ -176,28 +176,28 @@ def near_names(name: str) -> tuple[str, ...]:
 
 
 def _instance(cls: type[ModulePass], element: Element, source: _Source) -> ModulePass:
-    """The pass with the options that ``element`` gives."""
+    """Makes the pass with the options of ``element``."""
     return _with_options(cls, split_options(element.options or "", source.text, element.options_offset), source)
 
 
 def _with_options(cls: type[ModulePass], given: Iterable[OptionText], source: _Source) -> ModulePass:
     known = {option.spelling: option for option in cls.options()}
     values: dict[str, OptionValue] = {}
-    for said in given:
-        option = known.get(_spelling(said))
+    for row in given:
+        option = known.get(_spelling(row))
         if option is None:
             takes = ", ".join(map(str, known.values())) or "no options"
-            raise source.error(UNKNOWN_OPTION, said.offset, kind="pass", name=cls.name, option=said.key, takes=takes)
+            raise source.error(UNKNOWN_OPTION, row.offset, kind="pass", name=cls.name, option=row.key, takes=takes)
         try:
-            values[option.name] = _read(said, option)
+            values[option.name] = _read(row, option)
         except ValueError:
             raise source.error(
                 OPTION_TYPE,
-                said.offset,
+                row.offset,
                 name=cls.name,
                 option=option.spelling,
                 type=option.type.__name__,
-                value="nothing" if said.value is None else repr(said.value),
+                value="nothing" if row.value is None else repr(row.value),
                 default=show_value(option.default),
             ) from None
     make: Any = cls  # its fields are its own
@@ -205,10 +205,10 @@ def _with_options(cls: type[ModulePass], given: Iterable[OptionText], source: _S
     return instance
 
 
-def _read(said: OptionText, option: Option) -> OptionValue:
-    """A bare key switches a boolean on; any other option needs a value."""
-    if said.value is not None:
-        return option.read(said.value)
+def _read(written: OptionText, option: Option) -> OptionValue:
+    """Reads an option's value: a bare key switches a boolean on; any other option needs a value."""
+    if written.value is not None:
+        return option.read(written.value)
     if option.type is bool:
         return True
-    raise ValueError(said.key)
+    raise ValueError(written.key)

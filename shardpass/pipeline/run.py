@@ -1,6 +1,6 @@
-"""Runs pipelines: MLIR's PassManager over our passes and MLIR's, with one way to fail.
+"""Runs pipelines: MLIR's PassManager over passes of shardpass and MLIR, with uniform errors.
 
-State of a run: the findings so far (what passes reported, in order), and the name of the pass that was
+State of a run: the diagnostics so far (in the order of reports), and the name of the pass that was
 last entered. A run ends in one of these ways:
 
 1. every pass succeeded and nothing of severity error was reported: warnings and remarks are handed on to
@@ -49,7 +49,7 @@ DEEPEST_CALLS = 50_000  # more than MLIR's parser lets regions nest
 
 @dataclass(frozen=True, slots=True)
 class Instruments:
-    """What a run shows on stderr beside its result; the names are those of mlir-opt's flags."""
+    """Output of a run on stderr beside its result; the names are those of mlir-opt's flags."""
 
     print_before_all: bool = False
     print_after_all: bool = False
@@ -77,11 +77,11 @@ class Instruments:
         return after or (self.tree_dir is not None and not self.print_before_all)
 
     def printed(self, module: Any) -> str:
-        """``module`` as it is shown."""
+        """Formats ``module``."""
         return str(module.operation.get_asm(**self._form))
 
     def print_to(self, pieces: Any, module: Any) -> None:
-        """As ``printed``, in many pieces of bytes: the whole is never there at once."""
+        """Formats as ``printed``, in many pieces of bytes, so that the whole text is never in memory."""
         streamed.print_to(pieces, module, **self._form)
 
     @property
@@ -94,7 +94,7 @@ class Instruments:
 
 
 def run_pipeline(text_or_module: Any, pipeline: str, *, filename: str = UNNAMED) -> Any:
-    """Runs ``pipeline`` and returns the resulting ``ir.Module``; the input stays as it is.
+    """Runs ``pipeline`` and returns the resulting ``ir.Module``; the input stays unchanged.
 
     ``text_or_module`` is MLIR text, bytecode, or another format that ``shardpass.ir.doors`` reads, an ``ir.Module``, or
     what ``jax.jit(f).lower(...)`` returns; ``pipeline`` a named
@@ -121,12 +121,12 @@ def run_pipeline(text_or_module: Any, pipeline: str, *, filename: str = UNNAMED)
 
 
 def run_in_place(module: Any, pipeline: str, instruments: Instruments = Instruments()) -> None:
-    """As ``run_pipeline``, on ``module`` itself, which is left half-done where a pass fails."""
+    """Runs as ``run_pipeline``, on ``module`` itself, which is left half-done where a pass fails."""
     run_steps(module, resolve(pipeline, module.context), instruments)
 
 
 def run_steps(module: Any, steps: tuple[Step, ...], instruments: Instruments = Instruments()) -> None:
-    """As ``run_in_place``, of a pipeline that is resolved already (``resolve``)."""
+    """Runs as ``run_in_place``, with a resolved pipeline (``resolve``)."""
     compared = any(step.own is not None and step.own.compares for step in steps)
     with module.context, giving(copy_module(module) if compared else None):
         run = _Run(module, steps, instruments)
@@ -141,7 +141,7 @@ def run_steps(module: Any, steps: tuple[Step, ...], instruments: Instruments = I
 
 @contextmanager
 def _deep_regions() -> Iterator[None]:
-    """Regions are read, planned and emitted by functions that call themselves, a few frames for each level of nesting.
+    """Raises the limit of recursion: functions that read, plan and emit regions call themselves at each level.
 
     Calls among Python functions take no C stack (Python 3.11), so the interpreter's limit is only a number.
     """
@@ -155,7 +155,7 @@ def _deep_regions() -> Iterator[None]:
 
 @contextmanager
 def _no_search_for_cycles() -> Iterator[None]:
-    """Passes make many objects and few cycles, and each search of Python's collector looks at all that JAX holds."""
+    """Pauses Python's cycle collector: passes make few cycles, and each search visits all of JAX's objects."""
     searching = gc.isenabled()
     gc.disable()
     try:
@@ -215,7 +215,7 @@ class _Run:
             manager.add(show, name=f"Print{when}", argument=f"print-{when.lower()}-{name}")
 
     def execute(self, manager: PassManager) -> ShardpassError | None:
-        """Runs all; returns why it failed, None where it did not (reported errors are not counted here)."""
+        """Runs all steps; returns the failure, None on success (reported errors are not counted here)."""
         sys.stderr.flush()  # what MLIR prints goes around Python's buffer
         try:
             manager.run(self.module.operation)
@@ -255,40 +255,40 @@ class _Run:
             raise _invalid(f"pass {own}", error) from None
 
     def _mlir_failed(self, error: Any) -> ShardpassError:
-        """MLIR stopped the run and none of our passes asked for it."""
+        """Converts an error of MLIR that stopped the run, and that no pass of shardpass asked for."""
         following = [s for s in self.steps[self.entered + 1 :] if s.own is None]
         if self.entered >= 0 and not is_valid(self.module):
             return _invalid(f"pass {self.steps[self.entered]}", error)
         name = ", ".join(map(str, following)) or str(self.steps[self.entered])
         if not error.error_diagnostics:
             return PASS_FAILED.error(name=name)
-        found = list(map(from_mlir, error.error_diagnostics))
-        return ShardpassError(*(MLIR_FAILED.at(d.place, notes=d.notes, name=name, reason=d.message) for d in found))
+        rows = list(map(from_mlir, error.error_diagnostics))
+        return ShardpassError(*(MLIR_FAILED.at(d.place, notes=d.notes, name=name, reason=d.message) for d in rows))
 
 
 def _invalid(culprit: str, error: Any) -> ShardpassError:
-    found = list(map(from_mlir, error.error_diagnostics))
-    return ShardpassError(*(INVALID_IR.at(d.place, notes=d.notes, name=culprit, reason=d.message) for d in found))
+    rows = list(map(from_mlir, error.error_diagnostics))
+    return ShardpassError(*(INVALID_IR.at(d.place, notes=d.notes, name=culprit, reason=d.message) for d in rows))
 
 
 def _everything(findings: list[Diagnostic], failure: ShardpassError | None) -> ShardpassError:
-    """One error that holds all: what failed, then errors, then the rest, each in the order reported."""
-    found = list(failure.diagnostics) if failure is not None else []
-    found += [d for d in findings if d not in found]
-    found.sort(key=lambda d: d.severity is not Severity.ERROR)  # stable
+    """Collects all diagnostics in one error: the failure, then errors, then the rest, each in the order reported."""
+    rows = list(failure.diagnostics) if failure is not None else []
+    rows += [d for d in findings if d not in rows]
+    rows.sort(key=lambda d: d.severity is not Severity.ERROR)  # stable
     if failure is not None and failure.diagnostics:
         # keep the type, which callers may catch
         kind = type(failure)
-        return kind(*found) if kind.__init__ is ShardpassError.__init__ else ShardpassError(*found)
-    return ShardpassError(*found)
+        return kind(*rows) if kind.__init__ is ShardpassError.__init__ else ShardpassError(*rows)
+    return ShardpassError(*rows)
 
 
 @contextmanager
 def _mlirs_findings(context: Any) -> Iterator[None]:
-    """Warnings and remarks of MLIR's own passes become reports (errors come with the exception)."""
+    """Reports warnings and remarks of MLIR's own passes (errors come with the exception)."""
 
-    def handle(found: Any) -> bool:
-        report(from_mlir(found))
+    def handle(diagnostic: Any) -> bool:
+        report(from_mlir(diagnostic))
         return True
 
     handler = context.attach_diagnostic_handler(handle)

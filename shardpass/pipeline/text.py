@@ -8,7 +8,7 @@
     value    ::= word | '"' text '"' | "'" text "'" | '{' text '}'
 
 Anchors nest ``MOST_NESTED`` deep at most. Spaces are free around every element. The text between the braces is kept,
-since only the pass knows its options. Every element keeps its offset, so that errors can point at it.
+since only the pass knows its options. Every element has its offset, so that errors can point at it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Element:
         return self.name if self.options is None else f"{self.name}{{{self.options}}}"
 
     def passes(self) -> Iterator[Element]:
-        """The passes in it, itself included if it is one."""
+        """Lists the passes in it, itself included if it is one."""
         if self.children is None:
             yield self
         for child in self.children or ():
@@ -62,7 +62,7 @@ class OptionText:
 
 
 def place_in(text: str, offset: int) -> tuple[Place, str]:
-    """The place of ``offset`` in the pipeline ``text``, and the text with a caret under it."""
+    """Returns the place of ``offset`` in the pipeline ``text``, and the text with a caret under it."""
     shown = re.sub(r"\s", " ", text)
     start = max(0, offset - 90)
     return Place("<pipeline>", 1, offset + 1), f"{shown[start : start + 110]}\n{' ' * (offset - start)}^"
@@ -70,12 +70,12 @@ def place_in(text: str, offset: int) -> tuple[Place, str]:
 
 def syntax_error(text: str, offset: int, expected: str) -> ShardpassError:
     place, excerpt = place_in(text, offset)
-    found = f"'{text[offset]}'" if offset < len(text) else "the end of the pipeline"
-    return PIPELINE_SYNTAX.error(place, excerpt=excerpt, expected=expected, found=found)
+    actual = f"'{text[offset]}'" if offset < len(text) else "the end of the pipeline"
+    return PIPELINE_SYNTAX.error(place, excerpt=excerpt, expected=expected, found=actual)
 
 
 def parse(text: str) -> tuple[Element, ...]:
-    """The elements of ``text``; none for blank text. Raises ShardpassError (SP103) with a caret."""
+    """Parses the elements of ``text``; none for blank text. Raises ShardpassError (SP103) with a caret."""
     torn = _NOT_TEXT.search(text)
     if torn is not None:
         raise syntax_error(text, torn.start(), "UTF-8")
@@ -123,7 +123,7 @@ def _skip(text: str, at: int) -> int:
 
 
 def _closing(text: str, at: int) -> int:
-    """The offset of the bracket that closes the one at ``at``, past nested brackets and quotes."""
+    """Returns the offset of the bracket that closes the one at ``at``, past nested brackets and quotes."""
     wanted = [_CLOSING[text[at]]]
     position = at + 1
     while position < len(text):
@@ -150,12 +150,12 @@ def _end_of_quote(text: str, at: int) -> int:
 
 
 def split_options(options: str, text: str = "", offset: int = 0) -> tuple[OptionText, ...]:
-    """The options in ``options``, which stood between braces at ``offset`` of the pipeline ``text``.
+    """Parses the options in ``options``, which stood between braces at ``offset`` of the pipeline ``text``.
 
     Raises ShardpassError (SP103).
     """
     text = text or options
-    found = []
+    out = []
     end = offset + len(options)
     at = _skip(text, offset)
     while at < end:
@@ -166,9 +166,9 @@ def split_options(options: str, text: str = "", offset: int = 0) -> tuple[Option
         at, value = match.end(), None
         if text[at : at + 1] == "=":
             value, at = _value(text, at + 1, end)
-        found.append(OptionText(key, value, start))
+        out.append(OptionText(key, value, start))
         at = _skip(text, at)
-    return tuple(found)
+    return tuple(out)
 
 
 def _value(text: str, at: int, end: int) -> tuple[str, int]:

@@ -1,8 +1,8 @@
-"""Each ``mhlo.sharding`` of a module by itself: all that cannot be read or does not fit its value, in one go.
+"""Checks each ``mhlo.sharding`` of a module by itself, and reports all errors at once.
 
-Import stops at the first step that finds errors: with one annotation that cannot be read it does not come to comparing
-the others with their values. A checker shall say everything at once, so the annotations of a module that import refuses
-are looked at one by one here, with the same messages. O(ops).
+Import stops at the first step with errors: one unreadable annotation keeps it from comparing the others with their
+values. A checker reports all errors at once, so the annotations of a module that import refuses are checked one by one
+here, with the same messages. O(ops).
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ from shardpass.sharding import Sharding
 
 @dataclass(frozen=True, slots=True)
 class _Annotation:
-    said: str
+    text: str
     types: tuple[Any, ...]
     place: Place
     where: str
 
 
 def check_annotations(module: Any) -> Iterator[Diagnostic]:
-    """The errors of every ``mhlo.sharding`` in ``module``; of those of manual values only that they cannot be read."""
+    """Lists the errors of every ``mhlo.sharding`` in ``module``; for manual values only unreadable text."""
     readable: list[tuple[_Annotation, list[Sharding]]] = []
     for one in _annotations(module):
         try:
-            readable.append((one, read_for(one.said, list(one.types), one.place)))
+            readable.append((one, read_for(one.text, list(one.types), one.place)))
         except ShardpassError as error:
             yield from error.diagnostics
     devices, source = num_devices(module), "mhlo.num_partitions"
     if devices is None:
-        counts = (s.num_devices for _, found in readable for s in found if s.num_devices)
+        counts = (s.num_devices for _, shardings in readable for s in shardings if s.num_devices)
         devices, source = next(counts, None), "as its first sharding says"
     if devices is None:
         return
-    for one, found in readable:
-        for sharding, kind in zip(found, one.types, strict=True):
+    for one, shardings in readable:
+        for sharding, kind in zip(shardings, one.types, strict=True):
             if not sharding.is_manual and not sharding.manual:
                 yield from check(sharding, kind, devices, one.place, where=one.where, source=source)
 
@@ -52,8 +52,8 @@ def _annotations(module: Any) -> Iterator[_Annotation]:
     for op in map(operation, every_op(module.operation)):
         if op.name == "func.func":
             yield from _of_signature(op)
-        elif (said := get_text(op, SHARDING)) is not None:
-            yield _Annotation(said, tuple(leaves(v.type for v in op.results)), place_of(op.location), op.name)
+        elif (annotation := get_text(op, SHARDING)) is not None:
+            yield _Annotation(annotation, tuple(leaves(v.type for v in op.results)), place_of(op.location), op.name)
 
 
 def _of_signature(function: Any) -> Iterator[_Annotation]:

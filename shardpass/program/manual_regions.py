@@ -1,13 +1,13 @@
-"""Which ops are inside manual regions, where values are tiles already, over all axes of the mesh or over some.
+"""Determines which ops are inside manual regions, where values are tiles, over all axes of the mesh or some.
 
 A region starts at ``custom_call @SPMDFullToShardShape`` and ends at ``@SPMDShardToFullShape``. After inlining nothing
-else marks its ops (the SDY import marks its own), so they are found by data flow: forward from the entries; then
-backward, for what only feeds ops of the region (its constants and what is made of them). An op that feeds both sides is
-copied, and so is one outside of a loop or branch that feeds a region inside. A loop or branch in a region is all in it.
-O(ops of the function).
+else marks its ops (the SDY import marks its own), so data flow determines them: forward from the entries; then
+backward, for ops that only feed ops of the region (its constants and what depends on them). An op that feeds both sides
+is copied, and so is one outside of a loop or branch that feeds a region inside. A loop or branch in a region is all in
+it. O(ops of the function).
 
-The *scope* of an op is what its region is manual over. Over all axes it is ``{manual}``, written as the op's
-``mhlo.sharding``: nobody looks inside. Over some axes it is the sharding of a scalar in the region, such as
+The *scope* of an op describes the axes over which its region is manual. Over all axes it is ``{manual}``, written as
+the op's ``mhlo.sharding``: no pass looks inside. Over some axes it is the sharding of a scalar in the region, such as
 ``{devices=[4,2]<=[8] last_tile_dims={manual, replicated}}``, written as ``shardpass.manual``: ops of the region are
 partitioned over the other axes.
 """
@@ -29,7 +29,7 @@ BORDERS = (TO_SHARD, TO_FULL)
 
 
 def scope_of(sharding: Sharding) -> str | None:
-    """The scope of values with ``sharding``: None outside of manual regions."""
+    """Returns the scope of values with ``sharding``: None outside of manual regions."""
     if sharding.is_manual:
         return MANUAL
     if not sharding.is_tiled or not sharding.manual or sharding.mesh is None:
@@ -53,13 +53,13 @@ def _mark(op: Any, scope: str) -> None:
 
 
 def marked_scope(op: Any) -> str | None:
-    """The scope that ``op`` is marked with."""
-    said = get_text(op, SHARDING)
-    return MANUAL if said == MANUAL else get_text(op, SCOPE)
+    """Returns the scope that ``op`` is marked with."""
+    annotation = get_text(op, SHARDING)
+    return MANUAL if annotation == MANUAL else get_text(op, SCOPE)
 
 
 def mark_manual(function: Any) -> None:
-    """Marks the ops of every manual region in ``function``, those inside of loops and branches too."""
+    """Marks the ops of every manual region in ``function``, including those inside of loops and branches."""
     top, nodes = _read_nodes(function.regions[0].blocks[0])
     if all(node.target not in BORDERS for node in nodes):
         return
@@ -75,7 +75,7 @@ def mark_manual(function: Any) -> None:
             node.scope = node.around
             continue
         if node.scope is None and node.target not in BORDERS:
-            _settle_by_users(node, users)
+            _scope_by_users(node, users)
         if node.scope is not None and not (node.target == TO_FULL and node.scope == MANUAL):
             _mark(node.op, node.scope)
         todo += node.inner
@@ -99,16 +99,16 @@ class _Node:
 
 
 def _read_nodes(body: Any) -> tuple[list[_Node], list[_Node]]:
-    """The ops of ``body``; and with them all those of loops and branches below, outermost first."""
+    """Returns the ops of ``body``, and all ops including those of loops and branches below, outermost first."""
     top: list[_Node] = []
-    found: list[_Node] = []
+    every: list[_Node] = []
     todo: list[tuple[Any, _Node | None]] = [(body, None)]
     while todo:
         block, holder = todo.pop()
         ops = [operation(op) for op in block.operations]
         nodes = [_Node(op, block, holder, custom_call_target(op), op is ops[-1]) for op in ops]
         (top if holder is None else holder.inner).extend(nodes)
-        found += nodes
+        every += nodes
         todo += [
             (inner, node)
             for node in nodes
@@ -116,20 +116,20 @@ def _read_nodes(body: Any) -> tuple[list[_Node], list[_Node]]:
             for region in node.op.regions
             for inner in region.blocks
         ]
-    return top, found
+    return top, every
 
 
 def _forward(nodes: list[_Node]) -> None:
     """Sets the scope of each op's results, as far as it follows from entries, exits and marks.
 
-    A block comes behind the one around it, so that what it captures is known.
+    A block comes behind the block around it, so that the scopes of its captured values are known.
     """
     of_value: dict[Any, str] = {}
     for node in nodes:
         op, border = node.op, node.target in BORDERS
         scope = get_text(op, SCOPE) if node.target == TO_FULL else marked_scope(op)
         if scope is None and (border or SHARDING in op.attributes):
-            scope = _said_scope(op)
+            scope = _implied_scope(op)
         if scope is None and not border and not node.ends:
             scope = next((of_value[v] for v in inputs_of(op) if v in of_value), None)
         node.scope = scope
@@ -140,8 +140,8 @@ def _forward(nodes: list[_Node]) -> None:
             of_value.update(dict.fromkeys(values, scope))
 
 
-def _settle_by_users(node: _Node, users: dict[Any, list[_Node]]) -> None:
-    """An op that no entry leads to has the scope of its users; a copy serves users in another scope than its own."""
+def _scope_by_users(node: _Node, users: dict[Any, list[_Node]]) -> None:
+    """Gives an op that no entry reaches the scope of its users; users in other scopes get a copy."""
     using = [user for result in node.op.results for user in users.get(result, ())]
     # an entry takes values of the scope around it, which its own mark does not tell
     wanted = [user for user in using if user.scope is not None and user.target != TO_SHARD]
@@ -167,7 +167,7 @@ def _settle_by_users(node: _Node, users: dict[Any, list[_Node]]) -> None:
 
 
 def _outermost_place(user: _Node, node: _Node) -> _Node:
-    """``user``, or the outermost loop or branch around it up to the block of ``node`` that is all in its scope."""
+    """Returns ``user``, or the outermost loop or branch around it, within ``node``'s block, that is in its scope."""
     place = user
     while place.block != node.block and place.holder is not None and place.holder.scope == user.scope:
         place = place.holder
@@ -175,7 +175,7 @@ def _outermost_place(user: _Node, node: _Node) -> _Node:
 
 
 def _copy_for(node: _Node, users: list[_Node], place: _Node) -> _Node:
-    """A copy of the op for ``users``, which are inside, in the block of ``place``; the original serves the others."""
+    """Copies the op for ``users``, which are inside, into the block of ``place``; the original serves the others."""
     here = place.block == node.block
     with ir.InsertionPoint(node.op) if here else ir.InsertionPoint.at_block_begin(place.block):
         copy = node.op.clone()
@@ -191,10 +191,10 @@ def _copy_for(node: _Node, users: list[_Node], place: _Node) -> _Node:
     return _Node(copy, place.block, place.holder, node.target, scope=scope)
 
 
-def _said_scope(op: Any) -> str | None:
-    """The scope that the op's own sharding implies; what cannot be read is reported later, with all the others."""
+def _implied_scope(op: Any) -> str | None:
+    """Returns the scope that the op's own sharding implies; unreadable text is reported later."""
     try:
-        said = parse_sharding(get_text(op, SHARDING) or "{replicated}")
+        sharding = parse_sharding(get_text(op, SHARDING) or "{replicated}")
     except ShardpassError:
         return None
-    return scope_of(said) if isinstance(said, Sharding) else None
+    return scope_of(sharding) if isinstance(sharding, Sharding) else None

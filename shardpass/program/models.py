@@ -1,4 +1,4 @@
-"""Models of ops, one for all ops that are equal: reading an op costs tens of microseconds, finding its model one.
+"""Models of ops, shared by equal ops: reading an op costs tens of microseconds, looking its model up one.
 
 Two ops are equal where name, operand and result types, attributes and regions are. Families whose ``read`` looks
 further (``OpDef.context_free`` is False), and ops whose regions take values from outside, are read each time. State:
@@ -22,13 +22,13 @@ NOT_FACTS = frozenset(
 
 
 class Models:
-    """``of(op)`` for the ops of one program."""
+    """The models of one program's ops: ``of(op)``."""
 
     def __init__(self) -> None:
         self._known: dict[Any, OpModel[Any] | None] = {}
 
     def of(self, op: Any, entry: OpDef, types: Sequence[Any]) -> OpModel[Any] | None:
-        """The model of ``op``, whose operands and results have ``types``; None where it is computed whole."""
+        """Returns the model of ``op``, whose operands and results have ``types``; None where it is computed whole."""
         if not entry.context_free:
             return checked_model(entry.read(op), entry.read, op)
         key = (entry.name, *types, *_attributes(op), *_regions(op))
@@ -52,7 +52,7 @@ def _attributes(op: Any) -> list[Any]:
 
 
 def _regions(op: Any) -> list[Any]:
-    """What the regions of ``op`` compute: each op by name, attributes and the places of its operands."""
+    """Describes the computation of ``op``'s regions: each op by name, attributes and the places of its operands."""
     if not len(op.regions):
         return []
     out: list[Any] = []

@@ -42,12 +42,12 @@ class Array:
 
 @lru_cache(maxsize=1 << 14)
 def array_of(shape: tuple[int, ...], element: ElementType) -> Array:
-    """The one ``Array`` of its kind, in all programs: tables of what was decided are keyed by it."""
+    """Returns the shared ``Array`` of its type in all programs: tables of decisions are keyed by it."""
     return Array(shape, element, element.bytes(prod(shape)))
 
 
 class OpKind(enum.Enum):
-    """What partitioning does with an op."""
+    """How partitioning handles an op."""
 
     SPLIT = "split as its model allows"
     WHOLE = "computed whole on every device"
@@ -65,7 +65,7 @@ class Op:
 
     Attributes:
         operands, results: numbers of values.
-        captured: numbers of the values that its regions take from outside, control flow's not counted.
+        captured: numbers of outside values that its regions use, control flow's not counted.
         mesh: the module's mesh; its manual sub-axes are those of the region that the op is in.
         model: of a SPLIT op.
         why_whole: of a WHOLE op, the reason, for people.
@@ -110,7 +110,7 @@ class Op:
 
     @property
     def called(self) -> str:
-        """The op for people: of a custom call, which."""
+        """Names the op for people: a custom call by its target."""
         return f"{self.name} @{self.target}" if self.target else self.name
 
 
@@ -123,7 +123,7 @@ class Block:
     returned: tuple[int, ...]
 
     def every_op(self) -> Iterator[Op]:
-        """Each op of the block and of the blocks inside, outermost first. Iterative: regions may nest deeply."""
+        """Yields each op of the block and of the blocks inside, outermost first. Iterative: regions may nest deeply."""
         stack = [iter(self.ops)]
         while stack:
             op = next(stack[-1], None)
@@ -137,12 +137,12 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What the user, or an earlier pass, says of a value.
+    """An annotation of a value, by the user or an earlier pass.
 
     Attributes:
-        sharding: None where nothing is said.
+        sharding: None without an annotation.
         open_dims: the dimensions that propagation may split further.
-        priorities: of each dimension; propagation takes the lowest number first.
+        priorities: of each dimension; the lowest number propagates first.
         replicated_along: a vector's sharding; the axes that split it never split the value further.
     """
 
@@ -167,7 +167,7 @@ class Program:
         count: number of ops.
         pinned: results of ops that are no constraints, and that the user annotated: they are there as annotated, and
             users start from that copy.
-        donated: places of main's arguments whose memory a result takes over, each with the result's place.
+        donated: places of main's arguments whose memory a result reuses, each with the result's place.
         wishes: the constraints, by op, that do not hold: users of their results may start from any copy of the array.
         memory: the limit of bytes for which cheaper shardings were left; None where there are none.
     """
@@ -185,22 +185,22 @@ class Program:
 
     @property
     def bytes(self) -> int:
-        """Of all arrays, whole."""
+        """Counts the bytes of all arrays, whole."""
         return sum([array.bytes for array in self.arrays if array is not None])
 
     def array(self, value: int) -> Array:
-        """The type of a value that is a ranked tensor."""
-        found = self.arrays[value]
-        if found is None:
+        """Returns the type of a value that is a ranked tensor."""
+        array = self.arrays[value]
+        if array is None:
             raise TypeError(f"value {value} is no ranked tensor")
-        return found
+        return array
 
     def elements(self, op: Op) -> tuple[tuple[ElementType, ...], tuple[ElementType, ...]]:
-        """The element types of an op's operands and results, all ranked tensors."""
+        """Returns the element types of an op's operands and results, all ranked tensors."""
         operands, results = ([self.array(value).element for value in side] for side in (op.operands, op.results))
         return tuple(operands), tuple(results)
 
 
 def constraints_of(program: Program) -> frozenset[int]:
-    """The numbers of the program's constraints."""
+    """Lists the numbers of the program's constraints."""
     return frozenset(op.number for op in program.body.every_op() if op.kind is OpKind.CONSTRAINT)

@@ -1,4 +1,4 @@
-"""From a module to ``Program``: one walk over ``main``, each fact asked of the bindings once.
+"""Reads a module into a ``Program``: one walk over ``main``, each fact asked of the bindings once.
 
 ``Handles`` keeps MLIR's objects under the numbers that the program gives them. Cost: O(ops + operands + results), a few
 microseconds an op; models are shared by equal ops (``models``).
@@ -76,7 +76,7 @@ class Handles:
 
 
 def read_program(module: Any, pipeline: str) -> tuple[Program, Handles]:
-    """The facts of ``module``'s main, and the handles behind them.
+    """Reads the facts of ``module``'s main, and the handles behind them.
 
     Raises ShardpassError: SP201 without @main, SP214 for a module that was not imported; ``pipeline`` is the named
     pipeline that would have done it.
@@ -107,11 +107,11 @@ class _Reader:
         for argument, row in zip(block.arguments, self.handles.signature.arguments, strict=True):
             value = self._value(argument)
             if SHARDING in row:
-                self.said[value] = self._said(row, argument.type, argument.location)
+                self.said[value] = self._annotation(row, argument.type, argument.location)
         body = self._block(block, self.mesh, None, [self.number[a] for a in block.arguments])
         end = self.handles.ends[None]
         results = tuple(
-            self._said(row, value.type, end.location) if SHARDING in row else NOTHING_SAID
+            self._annotation(row, value.type, end.location) if SHARDING in row else NOTHING_SAID
             for value, row in zip(end.operands, self.handles.signature.results, strict=True)
         )
         arrays, count = tuple(self.arrays), len(self.handles.ops)
@@ -142,8 +142,8 @@ class _Reader:
         self.handles.types.append(kind)
         return number
 
-    def _said(self, attributes: Any, kind: Any, location: Any, place: int = 0, of: int = 1) -> Said:
-        """What ``attributes`` say of the value at ``place`` of ``of``."""
+    def _annotation(self, attributes: Any, kind: Any, location: Any, place: int = 0, of: int = 1) -> Said:
+        """Reads the annotation in ``attributes`` of the value at ``place`` of ``of``."""
         attribute = attributes[SHARDING]
         shardings = self.texts.get((attribute, of))
         if shardings is None:
@@ -166,9 +166,9 @@ class _Reader:
         return Block(tuple(arguments), made, tuple([self._used(value) for value in end.operands]))
 
     def _used(self, value: Any) -> int:
-        """The number of a value that is used; ops of regions that nobody looks into define values unseen."""
-        found = self.number.get(value)
-        return self._value(value) if found is None else found
+        """Returns the number of a used value; ops of regions that are not read define values unseen."""
+        number = self.number.get(value)
+        return self._value(value) if number is None else number
 
     def _op(self, op: Any, around: PrimeMesh) -> Op:
         number = len(self.handles.ops)
@@ -176,20 +176,22 @@ class _Reader:
         name = op.name
         attributes = op.attributes
         operands = tuple([self._used(value) for value in op.operands])
-        found = list(op.results)
+        op_results = list(op.results)
         target = custom_call_target(op) if name == "stablehlo.custom_call" else ""
         annotated = SHARDING in attributes
         if annotated and text(attributes[SHARDING]) == MANUAL:
             if target != TO_SHARD:
                 return self._untouched(op, number, around)
-            results = tuple([self._value(result) for result in found])
+            results = tuple([self._value(result) for result in op_results])
             return Op(number, name, OpKind.ENTER_MANUAL, operands, results, around, target=target, pure=False)
         mesh = self._scope(attributes, op) if SCOPE in attributes else around
-        results = tuple([self._value(result) for result in found])
+        results = tuple([self._value(result) for result in op_results])
         if annotated:
             for place, value in enumerate(results):
                 if self.arrays[value] is not None:
-                    self.said[value] = self._said(attributes, found[place].type, op.location, place, len(results))
+                    self.said[value] = self._annotation(
+                        attributes, op_results[place].type, op.location, place, len(results)
+                    )
         if PINNED in attributes:
             self.pinned += results
         if target in BORDERS:
@@ -200,7 +202,7 @@ class _Reader:
         return self._plain(op, number, operands, results, mesh, target, ranked)
 
     def _untouched(self, op: Any, number: int, mesh: PrimeMesh) -> Op:
-        """An op of a region that is manual over all axes, and what its control flow does."""
+        """Reads an op of a region that is manual over all axes, and the contents of its control flow."""
         name, values = op.name, (*op.operands, *op.results)
         operands = tuple([self._used(value) for value in op.operands])
         results = tuple([self._value(result) for result in op.results])
@@ -299,15 +301,15 @@ class _Reader:
         )
 
     def _scope(self, attributes: Any, op: Any) -> PrimeMesh:
-        """The mesh as ops of the region that ``op`` is in see it."""
+        """Returns the mesh as seen by ops of the region that ``op`` is in."""
         attribute = attributes[SCOPE]
         if attribute not in self.scopes:
-            said = text(attribute)
-            sharding = parse_sharding(said)
+            scope = text(attribute)
+            sharding = parse_sharding(scope)
             on = sharding.on(self.mesh.mesh) if isinstance(sharding, Sharding) else None
             manual = None if on is None else self.mesh.numbered(on.manual)
             if manual is None:
-                raise SCOPE_OFF_MESH.error(place_of(op.location), scope=said, mesh=self.mesh.mesh)
+                raise SCOPE_OFF_MESH.error(place_of(op.location), scope=scope, mesh=self.mesh.mesh)
             self.scopes[attribute] = prime_mesh(self.mesh.mesh, tuple(sorted(manual)))
         return self.scopes[attribute]
 
@@ -324,12 +326,12 @@ def _array(kind: Any) -> Array | None:
 
 
 def _vector(attributes: Any) -> Sharding | None:
-    said = parse_sharding(text(attributes[REPLICATED]))
-    return said if isinstance(said, Sharding) else None
+    sharding = parse_sharding(text(attributes[REPLICATED]))
+    return sharding if isinstance(sharding, Sharding) else None
 
 
 def _why_whole(entry: OpDef | None, ranked: bool, captured: tuple[int, ...], target: str) -> str:
-    """Why an op is computed whole, for people."""
+    """Explains to people why an op is computed whole."""
     if entry is None:
         return "shardpass has no rule for this op"
     if not ranked:

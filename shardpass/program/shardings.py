@@ -1,7 +1,7 @@
-"""What propagation found: for each value its sharding, and how conflicts were settled.
+"""The result of propagation: a sharding for each value, and how conflicts were decided.
 
-The table is kept from one pass of a pipeline to the next; the text on the module (``mhlo.sharding``) says the same, and
-where a pass starts from text the table is read from it (``shardings_said``).
+The table is kept from one pass of a pipeline to the next; the text on the module (``mhlo.sharding``) is equivalent, and
+where a pass starts from text the table is read from it (``annotated_shardings``).
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ Factors = tuple[tuple[int, Axes], ...]  # by factor, those that are split
 
 @dataclass(frozen=True)
 class Shardings:
-    """``of``: by value; ``results``: of main's results, None where nothing is said; ``conflicts``: by op.
+    """Shardings. ``of``: by value; ``results``: of main, None without annotation; ``conflicts``: by op.
 
-    ``ways``: of an op whose split is decided, the sub-axes of the factors of its rule; those of the others follow from
-    the values around them (``planning.choose``).
+    ``ways``: of an op whose split is decided, the sub-axes of its rule's factors; splits of other ops follow from the
+    values around them (``planning.choose``).
     ``partial``: of a value that waits as partial sums, the sub-axes that these are over (``planning.partial``).
     """
 
@@ -34,12 +34,12 @@ class Shardings:
     partial: Mapping[int, Axes] = field(default_factory=dict)
 
 
-def shardings_said(program: Program, handles: Handles) -> Shardings:
-    """The shardings, and the conflicts, that the module's annotations say."""
-    of = {value: said.sharding for value, said in program.said.items() if said.sharding is not None}
+def annotated_shardings(program: Program, handles: Handles) -> Shardings:
+    """Reads the shardings and the conflicts from the module's annotations."""
+    of = {value: annotation.sharding for value, annotation in program.said.items() if annotation.sharding is not None}
     results = []
-    for said in program.results_said:
-        sharding = said.sharding
+    for annotation in program.results_said:
+        sharding = annotation.sharding
         if sharding is not None and sharding.is_unknown:
             sharding = Sharding.replicated()
         results.append(sharding)
@@ -47,8 +47,8 @@ def shardings_said(program: Program, handles: Handles) -> Shardings:
     ways: dict[int, Factors] = {}
     partial: dict[int, Axes] = {}
     for op in program.body.every_op():
-        if (told := get_text(handles.ops[op.number], CONFLICT)) is not None:
-            conflicts[op.number] = told
+        if (conflict := get_text(handles.ops[op.number], CONFLICT)) is not None:
+            conflicts[op.number] = conflict
         if len(op.results) == 1 and (waits := get_text(handles.ops[op.number], WAITS)) is not None:
             vector = parse_sharding(waits)
             if isinstance(vector, Sharding) and (axes := op.mesh.dims(vector, 1)) is not None:
@@ -63,7 +63,7 @@ def shardings_said(program: Program, handles: Handles) -> Shardings:
 
 
 def split_text(op: Op, way: Factors) -> str:
-    """The split of the loop nest of ``op``, a dimension for each factor of its rule, as mhlo text."""
+    """Formats the split of the loop nest of ``op``, a dimension for each factor of its rule, as mhlo text."""
     assert op.model is not None
     given = dict(way)
     return str(op.mesh.sharding(tuple([given.get(factor, ()) for factor in range(len(op.model.rule.factors))])))

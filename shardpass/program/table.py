@@ -1,7 +1,7 @@
 """The facts of a module, kept from one pass of a pipeline to the next.
 
-Between passes the text is the contract; the table spares a pass from reading again what the pass before it has in
-hand. It must agree with the text, so a pipeline keeps it only while passes run that leave the module's ops as they are
+Between passes the text is the contract; the table saves a pass from reading the facts of its predecessor again. It must
+agree with the text, so a pipeline keeps it only while passes run that leave the module's ops unchanged
 (``ModulePass.keeps_table``), and forgets it before any other step, MLIR's own among them.
 
 State: one table in a context variable, for the run of one pipeline (``scope``).
@@ -17,14 +17,14 @@ from typing import Any
 
 from shardpass.program.program import Program
 from shardpass.program.read import Handles, read_program
-from shardpass.program.shardings import Shardings, shardings_said
+from shardpass.program.shardings import Shardings, annotated_shardings
 
 
 @dataclass(frozen=True)
 class Table:
-    """A module's facts. ``shardings``: what propagation found, None before it.
+    """A module's facts. ``shardings``: the result of propagation, None before it.
 
-    ``decided``: what plans of the program have decided so far (``planning.choose``), for those that follow.
+    ``decided``: the decisions of the program's plans so far (``planning.choose``), for later plans.
     """
 
     program: Program
@@ -33,8 +33,8 @@ class Table:
     decided: Any = None
 
     def found(self) -> Shardings:
-        """The shardings of all values: what propagation found in this run, or what the text says."""
-        return shardings_said(self.program, self.handles) if self.shardings is None else self.shardings
+        """Returns the shardings of all values: from propagation in this run, or else from the text."""
+        return annotated_shardings(self.program, self.handles) if self.shardings is None else self.shardings
 
 
 _kept: ContextVar[Table | None] = ContextVar("_kept", default=None)
@@ -42,7 +42,7 @@ _kept: ContextVar[Table | None] = ContextVar("_kept", default=None)
 
 @contextmanager
 def scope() -> Iterator[None]:
-    """The run of one pipeline: nothing is kept at its beginning, and nothing after it."""
+    """Marks the run of one pipeline: no table outlives it."""
     token = _kept.set(None)
     try:
         yield
@@ -51,17 +51,17 @@ def scope() -> Iterator[None]:
 
 
 def keep(table: Table) -> None:
-    """Hands ``table`` on to the passes that follow."""
+    """Keeps ``table`` for the passes that follow."""
     _kept.set(table)
 
 
 def forget() -> None:
-    """The module has changed, or may have."""
+    """Forgets the table, as the module may have changed."""
     _kept.set(None)
 
 
 def table_of(module: Any, pipeline: str) -> Table:
-    """The table that was kept, if it is of ``module``; else one that is read. Raises as ``read_program``."""
+    """Returns the kept table, if it is of ``module``; else reads one. Raises as ``read_program``."""
     kept = _kept.get()
     if kept is not None and kept.handles.module is module:
         return kept

@@ -1,4 +1,4 @@
-"""Whether a sharding fits a value: what XLA would refuse, drop or die of is an error here."""
+"""Checks whether a sharding fits a value: refuses shardings that XLA would refuse, drop or crash on."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ def read(text: str, place: Place = NOWHERE) -> Sharding | TupleSharding:
 
 
 def at_place(error: ShardpassError, text: str, place: Place) -> ShardpassError:
-    """A finding of the sharding library, told at the place of the annotation."""
+    """Converts an error of the sharding library to one at the annotation's place."""
     first = error.diagnostics[0]
     why = Diagnostic(Severity.NOTE, first.code, first.message, NOWHERE, first.remedy, first.excerpt)
     return BAD_SHARDING.error(place, text=text, notes=(why,))
 
 
 def read_for(text: str, types: list[Any], place: Place = NOWHERE) -> list[Sharding]:
-    """One sharding for each of ``types``; a single one serves a single result.
+    """Parses one sharding for each of ``types``; a single one serves a single result.
 
     Raises ShardpassError: SP202 for text that cannot be read, SP210 where the count is wrong.
     """
-    said = read(text, place)
-    leaves = list(said.elements) if isinstance(said, TupleSharding) else [said]
+    sharding = read(text, place)
+    leaves = list(sharding.elements) if isinstance(sharding, TupleSharding) else [sharding]
     if len(leaves) != len(types):
         raise TUPLE_COUNT.error(place, text=text, found=len(leaves), expected=len(types))
     return leaves
@@ -59,10 +59,10 @@ def check(
     source: str,
     scope: str | None = None,
 ) -> Iterator[Diagnostic]:
-    """What is wrong with ``sharding`` on a value of type ``kind`` in a module of ``devices`` devices.
+    """Yields the errors of ``sharding`` on a value of type ``kind`` in a module of ``devices`` devices.
 
-    ``where`` names the value for people ("argument 0"), ``source`` says where ``devices`` is from, ``scope`` is what
-    the region that the value is in is manual over (``program.manual_regions``).
+    ``where`` names the value for people ("argument 0"), ``source`` the origin of ``devices``, ``scope`` the scope of
+    the value's manual region (``program.manual_regions``).
     """
     text = str(sharding)
     if sharding.is_manual:
@@ -102,7 +102,7 @@ def check(
 
 
 def uneven(sharding: Sharding, kind: Any, place: Place) -> Iterator[Diagnostic]:
-    """Remarks on dimensions that are padded (legal, but it costs)."""
+    """Yields remarks on dimensions that are padded (legal, but it costs)."""
     if not (sharding.is_tiled and isinstance(kind, ir.RankedTensorType)) or len(sharding.dims) != kind.rank:
         return
     counts = sharding.tile_counts(kind.rank)

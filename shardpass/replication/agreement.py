@@ -1,6 +1,6 @@
-"""Which devices certainly hold the same value: an equivalence relation over the devices, as one label a device.
+"""Equivalence relations over devices: those that certainly hold the same value, as one label a device.
 
-Devices with one label agree: their values are equal in every run. Nothing is said of devices with different labels.
+Devices with one label agree: their values are equal in every run. Devices with different labels may or may not agree.
 Relations are finer than sets of mesh axes ("varies over x"): groups of any devices, permutes, sub-axes and tables of
 device numbers are all exact, and the axes are read off at the end.
 
@@ -26,7 +26,7 @@ NOBODY = -1  # in a row of devices: no device stands here
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Agreement:
-    """``labels``: int64 [devices]. Made by ``Agreements`` alone."""
+    """A relation. ``labels``: int64 [devices]. Only ``Agreements`` makes it."""
 
     labels: Ints
 
@@ -46,7 +46,7 @@ class Agreements:
         self.nowhere = self.of(np.arange(devices, dtype=np.int64))
 
     def of(self, rows: npt.NDArray[np.generic]) -> Agreement:
-        """Devices agree whose rows are equal; ``rows``: [devices, ...], or [1, ...] for all devices."""
+        """Makes devices agree whose rows are equal; ``rows``: [devices, ...], or [1, ...] for all devices."""
         if rows.shape[0] == 1:
             return self.everywhere
         flat = rows.reshape(rows.shape[0], -1)
@@ -62,9 +62,9 @@ class Agreements:
         labels.flags.writeable = False
         return self._known.setdefault(labels.tobytes(), Agreement(labels))
 
-    def all_of(self, found: Iterable[Agreement]) -> Agreement:
-        """Devices agree that agree in each of ``found``."""
-        return reduce(self._pair, found, self.everywhere)
+    def all_of(self, relations: Iterable[Agreement]) -> Agreement:
+        """Intersects relations: devices agree that agree in each."""
+        return reduce(self._pair, relations, self.everywhere)
 
     def _pair(self, one: Agreement, other: Agreement) -> Agreement:
         if one is other or other is self.everywhere or one is self.nowhere:
@@ -77,12 +77,12 @@ class Agreements:
         return self._both[key]
 
     def chosen(self, which: Ints, among: list[Agreement]) -> Agreement:
-        """Device d takes its value from ``among[which[d]]``; devices agree that take an equal one of the same."""
-        labels = np.stack([found.labels for found in among])[which, np.arange(self.devices)]
+        """Relates devices that take their values from ``among[which[d]]``: they agree if the same choice agrees."""
+        labels = np.stack([agreement.labels for agreement in among])[which, np.arange(self.devices)]
         return self.of(which * self.devices + labels)
 
     def of_rows(self, agreement: Agreement, rows: Ints, *, placed: bool = False) -> Agreement:
-        """What devices get that receive the values of a row of devices, in order.
+        """Relates devices that receive the values of a row of devices, in order.
 
         ``rows``: [devices, n], row d the devices from which d receives, ``NOBODY`` where a row is shorter. Devices
         agree whose rows hold equal values place by place; with ``placed``, also at the same place of their own row.

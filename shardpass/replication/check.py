@@ -1,4 +1,4 @@
-"""Outputs of manual regions that claim more than their values keep: one diagnostic for each.
+"""Reports outputs of manual regions that claim more replication than their values keep.
 
 ``shard_map``'s document asks for a static check that raises an error on all programs that may be incorrect. A program
 is refused here exactly if ``flow`` cannot show that devices with one tile of an output hold equal values of it.
@@ -26,21 +26,21 @@ MOST_NOTES = 8
 
 
 def check_replication(main: Any, devices: int, mesh: Mesh) -> Iterator[Diagnostic]:
-    """A finding for each output of a manual region of ``main``, an imported function, that may break its promise."""
+    """Yields a diagnostic for each output of a manual region of ``main``, imported, that may break its promise."""
     flow = Flow(main, devices)
     returned = {
         value: index for index, value in enumerate(operation(main.regions[0].blocks[0].operations[-1]).operands)
     }
-    for found in flow.exits.values():
-        broken = _broken(found, mesh)
+    for exit_ in flow.exits.values():
+        broken = _broken(exit_, mesh)
         if broken is None:
             continue
         axes, pair = broken
-        value = found.op.operands[0]
-        index = returned.get(found.op.results[0])
-        what = f"the output {found.op.results[0].type}" + ("" if index is None else f" (result {index} of @main)")
+        value = exit_.op.operands[0]
+        index = returned.get(exit_.op.results[0])
+        what = f"the output {exit_.op.results[0].type}" + ("" if index is None else f" (result {index} of @main)")
         yield NOT_REPLICATED.at(
-            place_of(found.op.location),
+            place_of(exit_.op.location),
             what=what,
             axes=_quoted(axes),
             one=pair[0],
@@ -50,7 +50,7 @@ def check_replication(main: Any, devices: int, mesh: Mesh) -> Iterator[Diagnosti
 
 
 def varying(main: Any, devices: int, mesh: Mesh) -> Iterator[str]:
-    """For each value inside of manual regions of ``main``, a line that says over which axes of the mesh it may vary."""
+    """Yields a line for each value inside of manual regions of ``main``: the mesh axes over which it may vary."""
     flow = Flow(main, devices)
     for value, (op, index) in flow.made_by.items():
         if index < 0 or marked_scope(op) is None or custom_call_target(op) == TO_FULL:
@@ -58,23 +58,23 @@ def varying(main: Any, devices: int, mesh: Mesh) -> Iterator[str]:
         axes = _axes_of(flow.of(value).agreement.labels, mesh)
         name = custom_call_target(op) or op.name
         number = f"#{index}" if len(op.results) > 1 else ""
-        told = f"may vary over {_quoted(axes)}" if axes else "is the same on all devices"
-        yield f"{place_of(op.location)}: {name}{number} {value.type} {told}"
+        variation = f"may vary over {_quoted(axes)}" if axes else "is the same on all devices"
+        yield f"{place_of(op.location)}: {name}{number} {value.type} {variation}"
 
 
 def _axes_of(labels: Ints, mesh: Mesh) -> list[str]:
-    """The axes along which two devices that differ in no other may hold different values."""
+    """Returns the axes along which two devices that differ in no other may hold different values."""
     grid = labels[mesh.devices]
     return [name for axis, name in enumerate(mesh.names) if np.ptp(grid, axis=axis).any()]
 
 
-def _broken(found: Exit, mesh: Mesh) -> tuple[Sequence[str], Pair] | None:
-    """The axes over which the claim is broken, and two devices that show it; None where the claim holds."""
-    claimed, held = found.claimed.labels, found.found.labels
+def _broken(exit_: Exit, mesh: Mesh) -> tuple[Sequence[str], Pair] | None:
+    """Returns the axes over which the claim is broken, and two devices that show it; None where the claim holds."""
+    claimed, actual = exit_.claimed.labels, exit_.actual.labels
     axes: list[str] = []
     pairs: list[Pair] = []
     for axis, name in enumerate(mesh.names):
-        pair = _pair_along(mesh.devices, axis, claimed, held)
+        pair = _pair_along(mesh.devices, axis, claimed, actual)
         if pair is not None:
             axes.append(name)
             pairs.append(pair)
@@ -82,19 +82,19 @@ def _broken(found: Exit, mesh: Mesh) -> tuple[Sequence[str], Pair] | None:
         return axes, pairs[0]
     first = np.zeros(len(claimed), dtype=np.int64)
     first[claimed[::-1]] = np.arange(len(claimed))[::-1]  # of each tile the first device that holds it
-    wrong = np.flatnonzero(held != held[first[claimed]])
+    wrong = np.flatnonzero(actual != actual[first[claimed]])
     if not len(wrong):
         return None
     one, other = int(first[claimed[wrong[0]]]), int(wrong[0])
     return _axes_between(mesh, (one, other)), (one, other)
 
 
-def _pair_along(grid: Ints, axis: int, claimed: Ints, held: Ints) -> Pair | None:
-    """The first two devices that differ on one axis alone, should agree, and may not."""
+def _pair_along(grid: Ints, axis: int, claimed: Ints, actual: Ints) -> Pair | None:
+    """Finds the first two devices that differ on one axis alone, should agree, and may not."""
     pairs: list[Pair] = []
     for shift in range(1, grid.shape[axis]):
         other = np.roll(grid, -shift, axis)
-        wrong = (claimed[grid] == claimed[other]) & (held[grid] != held[other])
+        wrong = (claimed[grid] == claimed[other]) & (actual[grid] != actual[other])
         if wrong.any():
             both = np.sort(np.stack([grid[wrong], other[wrong]], axis=1), axis=1)
             pairs.append(min(map(tuple, both.tolist())))
@@ -102,7 +102,7 @@ def _pair_along(grid: Ints, axis: int, claimed: Ints, held: Ints) -> Pair | None
 
 
 def _axes_between(mesh: Mesh, pair: Pair) -> list[str]:
-    """The axes on which the two devices differ."""
+    """Returns the axes on which the two devices differ."""
     one, other = (np.unravel_index(mesh.position[device], mesh.shape) for device in pair)
     return [name for name, a, b in zip(mesh.names, one, other, strict=True) if a != b]
 
@@ -112,7 +112,7 @@ def _quoted(axes: Sequence[str]) -> str:
 
 
 def _notes(flow: Flow, steps: Sequence[Step], mesh: Mesh) -> tuple[Diagnostic, ...]:
-    """The way back, one note a line of the program; the middle of a long way is left out."""
+    """Explains the difference, a note for each source line; the middle of a long explanation is left out."""
     rows: list[Diagnostic] = []
     for step in steps:
         over = _quoted(_axes_between(mesh, step.pair))

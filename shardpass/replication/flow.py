@@ -1,10 +1,10 @@
-"""Who agrees on each value of ``main``: one walk in the order of the program, loops to a fixpoint.
+"""Computes which devices agree on each value of ``main``, in program order, with loops to a fixpoint.
 
 Problem. For every value of a manual region, and over all runs: which devices hold the same? Outside of manual regions
 values are whole arrays, on which all devices agree.
 
-State. ``facts``: of each value, as of the last visit to its op. ``together``: the devices that are certain to come to
-an op with one another: all of them, but for branches and loops. ``made_by``: value -> what made it, for the reasons.
+State. ``facts``: of each value, as of the last visit to its op. ``together``: the devices that are certain to execute
+an op together: all of them, but for branches and loops. ``made_by``: value -> its definition, for the reasons.
 
 Cases.
 
@@ -47,11 +47,11 @@ from shardpass.sharding.coordinates import number
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """Where a value leaves a manual region, and the devices that its sharding says to hold equal tiles."""
+    """The end of a manual region for a value, and the devices with equal tiles by its sharding."""
 
     op: Any
     claimed: Agreement
-    found: Agreement
+    actual: Agreement
 
 
 class Flow:
@@ -72,7 +72,7 @@ class Flow:
         return self.facts.get(value) or Fact(self.all.nowhere)
 
     def block(self, block: Any, together: Agreement) -> list[Fact]:
-        """Visits the ops of ``block``; the facts of what its terminator hands on."""
+        """Visits the ops of ``block``; returns the facts of its terminator's operands."""
         ops = self._ops(block)
         for op, _, captured in ops[:-1]:
             for index, (result, fact) in enumerate(zip(op.results, self._results(op, captured, together), strict=True)):
@@ -80,7 +80,7 @@ class Flow:
         return [self.of(value) for value in ops[-1][1]] if ops else []
 
     def _ops(self, block: Any) -> list[tuple[Any, list[Any], list[Any]]]:
-        """(op, operands, values that its regions take from outside) of each op, the terminator last."""
+        """Yields (op, operands, outside values that its regions use) of each op, the terminator last."""
         kept = self._blocks.get(block)
         if kept is None:
             kept = []
@@ -111,7 +111,7 @@ class Flow:
     # --------------------------------------------------------------------------------- borders
 
     def _entering(self, op: Any) -> Agreement:
-        """Devices agree that hold the same tile; a sharding that cannot be read says nothing of anyone."""
+        """Relates devices that hold the same tile; an unreadable sharding relates none."""
         value = op.operands[0]
         outer = self.of(value).agreement
         tiles = self._tiles(self._sharding_of(value))
@@ -123,14 +123,14 @@ class Flow:
         return self.all.all_of((outer, self.all.of(tiles)))
 
     def _sharding_of(self, value: Any) -> Sharding | None:
-        """What the program says of ``value``, on the op that makes it: an ``@Sharding`` call, as a rule."""
+        """Returns the annotation of ``value`` on its defining op, in general an ``@Sharding`` call."""
         maker = self.made_by.get(value)
         if maker is None or maker[0].name == "func.func" or len(maker[0].results) != 1:
             return None
         return _read(get_text(maker[0], SHARDING))
 
     def _tiles(self, sharding: Sharding | None) -> Ints | None:
-        """The number of each device's tile, [devices, *]; None where the sharding does not say."""
+        """Returns the number of each device's tile, [devices, *]; None where the sharding does not determine it."""
         if sharding is None or not (sharding.is_replicated or sharding.is_tiled):
             return None
         if sharding.mesh is None or sharding.is_replicated:
@@ -140,13 +140,13 @@ class Flow:
         return sharding.tile_index() if sharding.dims else np.zeros((self.all.devices, 1), dtype=np.int64)
 
     def _leaving(self, op: Any) -> Agreement:
-        """Notes what the border claims; in the outer scope the value varies over that scope's axes at most."""
+        """Records the border's claim; in the outer scope the value varies over at most that scope's axes."""
         inner = self.of(op.operands[0]).agreement
         sharding = _read(get_text(op, SHARDING))
         if sharding is not None and sharding.is_maximal:  # one device's tile is the whole: no two need agree
             return self.all.everywhere
         tiles = self._tiles(sharding)
-        if tiles is None:  # nothing that can be read: as if it said {replicated}
+        if tiles is None:  # unreadable: as {replicated}
             tiles = np.zeros((self.all.devices, 1), dtype=np.int64)
         outer = np.zeros(self.all.devices, dtype=np.int64)
         if sharding is not None and sharding.mesh is not None and sharding.manual:
@@ -167,7 +167,7 @@ class Flow:
         results = [self.block(block, inside) for block in blocks]
         columns = [[fact.agreement for fact in column] for column in zip(*results, strict=True)]
         if which.known is not None:
-            choice = np.broadcast_to(_taken(op, which.known), (self.all.devices,)).astype(np.int64)
+            choice = np.broadcast_to(_branch_taken(op, which.known), (self.all.devices,)).astype(np.int64)
             return [Fact(self.all.chosen(choice, column)) for column in columns]
         return [Fact(self.all.all_of((which.agreement, *column))) for column in columns]
 
@@ -183,8 +183,8 @@ class Flow:
             now_inside = self.all.all_of((inside, again.agreement))
             returned = self.block(body, now_inside)
             joined = [_either(one, other, self.all) for one, other in zip(carried, returned, strict=True)]
-            settled = all(one is other for one, other in zip(joined, carried, strict=True))
-            if settled and now_inside is inside:
+            stable = all(one is other for one, other in zip(joined, carried, strict=True))
+            if stable and now_inside is inside:
                 break
             carried, inside = joined, now_inside
         if runs_at_least_once(op):
@@ -193,7 +193,7 @@ class Flow:
 
 
 def argument_number(index: int) -> int:
-    """How ``made_by`` numbers argument ``index`` of an op's blocks, apart from its results; its own inverse."""
+    """Returns the number in ``made_by`` of argument ``index`` of an op's blocks, unlike results; its own inverse."""
     return -1 - index
 
 
@@ -203,7 +203,7 @@ def runs_at_least_once(loop: Any) -> bool:
 
 
 def _either(one: Fact, other: Fact, agreements: Agreements) -> Fact:
-    """What holds of a value that is ``one`` or, on all devices together, ``other``; ``one`` itself if that holds."""
+    """Returns a fact that holds for both values; ``one`` itself if that holds."""
     agreement = agreements.all_of((one.agreement, other.agreement))
     same = one.known is not None and other.known is not None and bool((one.known == other.known).all())
     if agreement is one.agreement and (same or one.known is None):
@@ -211,8 +211,8 @@ def _either(one: Fact, other: Fact, agreements: Agreements) -> Fact:
     return Fact(agreement, one.known if same else None)
 
 
-def _taken(op: Any, which: Any) -> Any:
-    """The branch that each device takes: of an ``if`` the first where true, of a ``case`` the last out of range."""
+def _branch_taken(op: Any, which: Any) -> Any:
+    """Returns the branch of each device: of an ``if`` the first where true, of a ``case`` the last out of range."""
     if op.name == "stablehlo.if":
         return np.where(which, 0, 1)
     last = len(op.regions) - 1
@@ -223,14 +223,14 @@ def _read(text: str | None) -> Sharding | None:
     if text is None or text == MANUAL:
         return None
     try:
-        found = parse_sharding(text)
+        sharding = parse_sharding(text)
     except ShardpassError:
         return None
-    return found if isinstance(found, Sharding) else None
+    return sharding if isinstance(sharding, Sharding) else None
 
 
 def _without_others(scope: Sharding) -> Ints:
-    """For each device one with the same place along the scope's manual axes, the same for all such devices."""
+    """Returns for each device one with the same place along the scope's manual axes, the same for all of these."""
     assert scope.mesh is not None
     place = number(scope.mesh, scope.manual)
     _, first = np.unique(place, return_index=True)

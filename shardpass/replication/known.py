@@ -1,11 +1,11 @@
-"""Integers that are known on each device before the program runs: arithmetic on ``partition_id``.
+"""Computes integers that are known on each device before the program runs: arithmetic on ``partition_id``.
 
 Problem. ``jax.lax.axis_index('i')`` is ``partition_id / 2 rem 4``: it varies over one axis of the mesh, and an analysis
 that only unites what operands vary over says "over all". So small integer and boolean arrays that follow from constants
 and device numbers are computed, once for each device, with NumPy: affine arithmetic, masks, tables of device numbers.
 
 State: a value is ``[devices, *shape]``, or ``[1, *shape]`` where all devices hold the same. None is "not known", which
-is always a right answer: a value of more than ``MOST`` elements, of another type, or of an op that has no row here.
+is always correct: for more than ``MOST`` elements, other types, and ops without a row here.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Rule = Callable[[Any, Sequence[Known]], Known]
 
 
 def compute(op: Any, operands: Sequence[Known | None], devices: int) -> Known | None:
-    """What the single result of ``op`` is on each device, where it is known."""
+    """Computes the single result of ``op`` on each device; None where it is not known."""
     rule = _SOURCES.get(op.name)
     if rule is None and (not operands or any(value is None for value in operands)):
         return None
@@ -37,8 +37,8 @@ def compute(op: Any, operands: Sequence[Known | None], devices: int) -> Known | 
     if dtype is None or devices * prod(shape_of(op.results[0])) > MOST:
         return None
     if rule is not None:
-        found = rule(op, devices)
-        return None if found is None else found.astype(dtype)
+        values = rule(op, devices)
+        return None if values is None else values.astype(dtype)
     computed = _ELEMENTWISE.get(op.name) or _MOVES.get(op.name)
     if computed is None:
         return None
@@ -60,8 +60,8 @@ def _dtype(kind: Any) -> np.dtype[Any] | None:
 
 
 def _constant(op: Any, devices: int) -> Known | None:
-    found = integers_of(op)
-    return None if found is None else found[None]
+    numbers = integers_of(op)
+    return None if numbers is None else numbers[None]
 
 
 _SOURCES: Mapping[str, Callable[[Any, int], Known | None]] = {
@@ -83,7 +83,10 @@ def _iota(op: Any) -> Known:
 
 
 def _quotient(a: Known, b: Known) -> Known:
-    """Rounded to zero, as StableHLO says. Raises ZeroDivisionError: what a divisor of 0 gives is up to the machine."""
+    """Divides, rounding to zero as StableHLO does.
+
+    Raises ZeroDivisionError, as division by 0 depends on the machine.
+    """
     if (b == 0).any():
         raise ZeroDivisionError
     return np.abs(a) // np.abs(b) * (np.sign(a) * np.sign(b)) if a.dtype.kind == "i" else a // b
@@ -158,7 +161,7 @@ def _slice(op: Any, values: Sequence[Known]) -> Known:
 
 
 def _dynamic_slice(op: Any, values: Sequence[Known]) -> Known:
-    """Each device cuts at its own start, clamped to the array, as StableHLO says."""
+    """Slices at each device's own start, clamped to the array as in StableHLO."""
     array, *starts = values
     sizes = ints(op.attributes["slice_sizes"])
     rows = max(value.shape[0] for value in values)

@@ -1,14 +1,14 @@
-"""Why two devices may hold different values: the way from a value back to where they first differ.
+"""Explains why two devices may hold different values: the path from a value back to their first difference.
 
-At each op one step back is taken, to a value that the pair of devices may disagree on and that the op reads; through a
-collective the pair becomes the two senders that stand at the same place of their groups. The way ends at an argument of
-the region, at ``partition_id``, or at an op that no rule trusts. Every step exists, since an op's result disagrees only
-where something that it reads does, or where the op itself is such an end.
+Each step goes back from an op to an operand on which the pair of devices may disagree; through a collective the pair
+becomes the two senders at the same place of their groups. The path ends at an argument of the region, at
+``partition_id``, or at an op without a rule. Every step exists, since an op's result disagrees only where an operand
+does, or where the op itself is such an end.
 
 Example: the result of ``dot_general`` differs between devices 0 and 1, since its operand 1 does, which is an argument
 of the region whose sharding gives these devices different tiles.
 
-The way is the shortest. Cost: O(values before the output), each visited once with a pair.
+The path is the shortest. Cost: O(values before the output), each visited once with a pair.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Pair = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One op on the way; ``pair``: the devices on which its result may differ."""
+    """One op on the path; ``pair``: the devices on which its result may differ."""
 
     op: Any
     pair: Pair
@@ -38,7 +38,7 @@ class Step:
 
 
 def reasons(flow: Flow, value: Any, pair: Pair) -> list[Step]:
-    """The fewest steps from ``value``, on which the devices of ``pair`` may disagree, back to an origin."""
+    """Finds the fewest steps from ``value``, on which the devices of ``pair`` may disagree, back to an origin."""
     came_from: dict[tuple[Any, Pair], tuple[Any, Pair] | None] = {(value, pair): None}
     todo = deque(came_from)
     while todo:
@@ -49,10 +49,10 @@ def reasons(flow: Flow, value: Any, pair: Pair) -> list[Step]:
         nearer = [] if why else [p for p in _read_by(flow, op, index, pair) if not flow.of(p[0]).agreement.joins(*p[1])]
         if not nearer:
             return _way(flow, came_from, place, why or _ENDS.get(op.name, _NOT_TOGETHER))
-        for found in nearer:
-            if found not in came_from:
-                came_from[found] = place
-                todo.append(found)
+        for step in nearer:
+            if step not in came_from:
+                came_from[step] = place
+                todo.append(step)
     return _way(flow, came_from, place, _NOT_TOGETHER)  # round a loop: every way back has been seen
 
 
@@ -66,7 +66,7 @@ def _way(flow: Flow, came_from: Mapping[Any, Any], last: tuple[Any, Pair], why: 
 
 
 def _origin(op: Any, pair: Pair) -> str:
-    """Why the way ends at ``op``; "" where it goes on."""
+    """Explains why the path ends at ``op``; "" where it goes on."""
     if custom_call_target(op) == TO_SHARD:
         return f"the region's input has different tiles on devices {pair[0]} and {pair[1]}"
     return _ORIGINS.get(op.name, "")
@@ -90,7 +90,7 @@ _ENDS = {
 
 
 def _read_by(flow: Flow, op: Any, index: int, pair: Pair) -> Iterator[tuple[Any, Pair]]:
-    """What decides result ``index`` of ``op`` (or that argument of its blocks), and for which devices."""
+    """Lists the values on which result ``index`` of ``op`` (or a block argument) depends, with device pairs."""
     if op.name == "stablehlo.while":
         condition, body = (_last(region.blocks[0]) for region in op.regions)
         is_argument = index < 0

@@ -1,4 +1,4 @@
-"""What the results of one op agree on: the table of rules.
+"""The table of rules: on which devices the results of one op agree.
 
 | op | devices hold equal results where |
 |---|---|
@@ -8,12 +8,12 @@
 | collective_broadcast | the first devices of their groups hold equal operands |
 | collective_permute | their sources hold equal operands; those without a source hold zeros |
 | partition_id | nowhere |
-| rng, infeed, recv, calls with side effects | nowhere: nobody says that devices draw or are sent the same |
+| rng, infeed, recv, calls with side effects | nowhere: devices may draw or receive different values |
 | select | with a scalar predicate that is known on each device: where they choose an equal operand |
 | optimization_barrier | result by result, as the operand |
 
-The rule of a collective holds where all devices of a group come to it. In a branch or a loop whose predicate differs
-within a group they do not, and then nothing is known of what a device receives.
+The rule of a collective holds where all devices of a group execute it. In a branch or a loop whose predicate differs
+within a group they do not, and then nothing is known of the received values.
 
 Groups are read as StableHLO says. A collective without a channel is over replicas, of which a partitioned program has
 one: its result is as its operand. With a channel and without ``use_global_device_ids``, all_reduce, all_gather and
@@ -35,7 +35,7 @@ from shardpass.replication.known import Known, compute
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """What is known of a value: who agrees on it, and what it is on each device, where that is known."""
+    """The facts known of a value: which devices agree on it, and its value on each device, if known."""
 
     agreement: Agreement
     known: Known | None = None
@@ -43,7 +43,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """An op with the facts of all that it reads. ``together``: the devices that came here with one another."""
+    """An op with the facts of its operands. ``together``: the devices that execute it together."""
 
     op: Any
     operands: Sequence[Fact]
@@ -53,7 +53,7 @@ class Site:
 
 
 def facts_of(site: Site) -> list[Fact]:
-    """The facts of the op's results."""
+    """Computes the facts of the op's results."""
     rule = RULES.get(site.op.name)
     if rule is not None:
         return rule(site)
@@ -99,16 +99,16 @@ def _select(site: Site) -> list[Fact]:
 
 
 def _received(site: Site, rows: Ints, *, placed: bool = False) -> list[Fact]:
-    """The results of a collective in which device d receives from the devices ``rows[d]``."""
-    found = []
+    """Computes the facts of a collective in which device d receives from the devices ``rows[d]``."""
+    facts = []
     for fact in site.operands[: len(site.op.results)]:
         agreement = site.all.of_rows(fact.agreement, rows, placed=placed)
-        found.append(Fact(site.all.all_of((agreement, _complete(site, rows)))))
-    return found
+        facts.append(Fact(site.all.all_of((agreement, _complete(site, rows)))))
+    return facts
 
 
 def _complete(site: Site, rows: Ints) -> Agreement:
-    """Everywhere for devices whose senders came to the op together with them; the others agree with nobody."""
+    """Relates devices whose senders execute the op together with them; the others agree with none."""
     labels = np.append(site.together.labels, NOBODY)
     own = site.together.labels[:, None]
     alone = ((labels[rows] != own) & (rows != NOBODY)).any(axis=1)
@@ -116,7 +116,7 @@ def _complete(site: Site, rows: Ints) -> Agreement:
 
 
 def senders(op: Any, devices: int) -> Ints | None:
-    """Row d: the devices whose operands a collective brings to d, in order; None where it joins no partitions."""
+    """Returns row d: the devices whose operands a collective brings to d, in order; None if it joins no partitions."""
     if "channel_handle" not in op.attributes:
         return None
     if op.name == "stablehlo.collective_permute":

@@ -108,7 +108,7 @@ def flow_of(body: str, result: str) -> tuple[Flow, object]:
     with module.context:
         flow = Flow(module.body.operations[0], 4)
     (found,) = flow.exits.values()
-    return flow, found.found
+    return flow, found.actual
 
 
 @pytest.mark.parametrize("name", CASES)
