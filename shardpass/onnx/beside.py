@@ -1,4 +1,4 @@
-"""Shardings that stand beside a model: a mesh, and for some of its values how they are split over the axes.
+"""Shardings given beside a model: a mesh, and how some of its values are split over the axes.
 
     shardings = {"x": 'P("data")', "*.weight": 'P(None, "model")'}
     model = read_model(data, mesh="data=4,model=2", shardings=shardings)
@@ -6,7 +6,7 @@
 A key is the name of a value, or a pattern with ``*`` and ``?`` for the inputs and weights that no other key names. A
 sharding is text in any of the notations of ``docs/sharding.md``, or a PartitionSpec of JAX. All together are one more
 configuration of the model, the first. For a value that a node makes, the spec stands at that node. The documents leave
-model inputs open (a node may say how it takes them): here they, and weights, have the given sharding from the start.
+model inputs open (a node may choose their sharding): here they, and weights, have the given sharding from the start.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def annotate(
     shardings: Mapping[str, Any],
     over: Mesh | None,
 ) -> dict[str, ShardingSpec]:
-    """Writes the configuration and the specs of made values into ``proto``; returns those of inputs and weights.
+    """Writes the configuration and the specs of computed values into ``proto``; returns specs of inputs and weights.
 
     Raises ShardpassError SP725.
     """
@@ -61,7 +61,7 @@ def annotate(
 
 
 def mesh_of(mesh: Any, place: Place) -> Mesh | None:
-    """The mesh in ``x=4,y=2``, in a mapping of axes to sizes, or as it is. Raises ShardpassError SP725."""
+    """Reads a mesh from ``x=4,y=2``, or from a mapping of axes to sizes. Raises ShardpassError SP725."""
     if mesh is None or isinstance(mesh, Mesh):
         return mesh
     try:

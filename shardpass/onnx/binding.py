@@ -1,4 +1,4 @@
-"""What a user fixes beside a model: sizes of symbolic dimensions, and values of inputs that shapes are read from."""
+"""Binds what a user fixes beside a model: sizes of symbolic dimensions, and values of inputs that define shapes."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""Every node of a model, in order, for each configuration: structure, rules of its group, and missing specs inferred.
+"""Checks every node of a model, in order, for each configuration: structure, its group's rules; infers missing specs.
 
 State: for each tensor the layout at the node that makes it; None where nothing is known, since an op without a rule
 made it from split inputs. Graph inputs and initializers are unsharded (D2): available wherever they are needed.
 
 At each node: the layouts of the inputs are those of its own specs, or else of the producers (D1), which may differ from
-the producer's (D5, a remark). They are held to the rules of the node's group. What breaks a rule is an error where all
-inputs in question have specs of their own: the node says that it runs on these shards, and it cannot. Where one of them
-has no spec here, it is repartitioned to what the others need: a remark with bytes, and an error under ``strict``. Then
+the producer's (D5, a remark). The rules of the node's group are applied to them. A broken rule is an error where all
+inputs concerned have specs at the node: it claims to run on these shards, and cannot. An input without a spec at the
+node is repartitioned as the others need: a remark with bytes, and an error under ``strict``. Then
 the outputs without specs are inferred (D3), and those with specs may differ from that (D4, a remark).
 
 A node without any split is fine, whatever its op. Cost: O(nodes * shards).
@@ -51,7 +51,7 @@ RULES: Mapping[str, Code] = {
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """The layout of a tensor at a node, and how it is known: "given", or the rule that says so."""
+    """The layout of a tensor at a node, and its source: "given", or the inference rule."""
 
     layout: Layout
     source: str
@@ -59,7 +59,7 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """What each node's tensors are, for one configuration: [node number][tensor]."""
+    """The layouts of each node's tensors, for one configuration: [node number][tensor]."""
 
     configuration: Configuration
     nodes: Sequence[Mapping[str, Placed]]
@@ -75,11 +75,11 @@ Beyond = Callable[[Model, Configuration], Mapping[str, Layout]]
 
 
 def check_model(model: Model, *, strict: bool = False, extended: bool = False, beyond: Beyond | None = None) -> Report:
-    """All findings on a model, errors first, and its layouts for each configuration.
+    """Returns all diagnostics of a model, errors first, and its layouts for each configuration.
 
     ``strict``: a rule that only a redistribution would satisfy is an error, and so is a split that no rule covers.
     ``extended``: ops that the documents list in no group have the rules of the group that they evidently belong to.
-    ``beyond``: says how an op without rules makes its outputs, such as ``shardpass.onnx.propagated``.
+    ``beyond``: infers the outputs of ops without rules, such as ``shardpass.onnx.propagated``.
     """
     findings = [*model.remarks, *check_configurations(model)]
     if not model.configurations:
@@ -112,11 +112,11 @@ class _Flow:
         placed: dict[str, Placed] = {}
         known = True
         for name in dict.fromkeys(filter(None, node.inputs)):
-            found = self._input(node, name, given)
-            if found is None:
+            checked = self._input(node, name, given)
+            if checked is None:
                 known = False
             else:
-                placed[name] = found
+                placed[name] = checked
         results = self._results(node, placed, known)
         for name in filter(None, node.outputs):
             layout = self._output(node, name, given.get(name), results.get(name))
@@ -126,23 +126,23 @@ class _Flow:
         return placed
 
     def _given(self, node: Node) -> dict[str, Layout]:
-        found = {}
+        layouts = {}
         for name, spec in sound_specs(self.model, node, self.configuration, self.findings).items():
             shape = self.model.tensor(name).shape
             if shape is None:
                 self._say(UNKNOWN_SHAPE, node=node, tensor=name, op=node.op)
             else:
-                found[name] = layout_of(spec, len(shape))
-        return found
+                layouts[name] = layout_of(spec, len(shape))
+        return layouts
 
     def _say(self, code: Code, *, error: bool = False, **values: Any) -> None:
-        found = code.at(self.model.place, **values)
-        self.findings.append(replace(found, severity=Severity.ERROR) if error else found)
+        diagnostic = code.at(self.model.place, **values)
+        self.findings.append(replace(diagnostic, severity=Severity.ERROR) if error else diagnostic)
 
     # --------------------------------------------------------------------------------- inputs and outputs
 
     def _input(self, node: Node, name: str, given: Mapping[str, Layout]) -> Placed | None:
-        """D1, D2 and D5."""
+        """Checks an input by D1, D2 and D5, and returns its layout."""
         shape = self.model.tensor(name).shape
         source = self.made.get(name, unsharded(len(shape or ())))
         if name not in given:
@@ -156,18 +156,18 @@ class _Flow:
             )
         return Placed(wanted, "given")
 
-    def _output(self, node: Node, name: str, given: Layout | None, found: Placed | None) -> Placed | None:
-        """D3 and D4."""
+    def _output(self, node: Node, name: str, given: Layout | None, inferred: Placed | None) -> Placed | None:
+        """Checks an output by D3 and D4, and returns its layout."""
         if given is None:
-            return found
-        if found is not None and not found.layout.is_anywhere and found.layout != given:
-            moved = _moved(found.layout, given, self.model.tensor(name))
+            return inferred
+        if inferred is not None and not inferred.layout.is_anywhere and inferred.layout != given:
+            moved = _moved(inferred.layout, given, self.model.tensor(name))
             self._say(
                 RESHARD_AFTER,
                 node=node,
                 tensor=name,
-                found=found.layout,
-                rule=found.source,
+                found=inferred.layout,
+                rule=inferred.source,
                 given=given,
                 bytes=moved,
             )
@@ -176,8 +176,7 @@ class _Flow:
     # --------------------------------------------------------------------------------- the op
 
     def _results(self, node: Node, placed: dict[str, Placed], known: bool) -> dict[str, Placed]:
-        """The outputs as the op makes them; none where nothing can be said. Inputs that must move are moved in
-        ``placed``."""
+        """Infers the outputs as the op computes them, or none; moves inputs that must move in ``placed``."""
         group = group_of(node.op, node.domain, extended=self.extended)
         split = next((name for name, one in placed.items() if one.layout.is_split), None)
         anywhere = all(one.layout.is_anywhere for one in placed.values())
@@ -199,39 +198,39 @@ class _Flow:
         return {}
 
     def _beyond(self, node: Node, rule: str) -> dict[str, Placed]:
-        """The outputs of an op without rules, where something else says how it makes them."""
+        """Infers the outputs of an op without rules by ``beyond``."""
         names = [name for name in node.outputs if name in self.beyond]
         if names:
-            told = " and ".join(f"'{name}' {self.beyond[name]}" for name in names)
-            self._say(PROPAGATED, rule=rule, node=node, op=node.op, layouts=told)
+            layouts = " and ".join(f"'{name}' {self.beyond[name]}" for name in names)
+            self._say(PROPAGATED, rule=rule, node=node, op=node.op, layouts=layouts)
         return {name: Placed(self.beyond[name], "propagation") for name in names}
 
     def rank(self, name: str) -> int:
         return len(self.model.tensor(name).shape or ())
 
     def _whole(self, node: Node, placed: dict[str, Placed]) -> dict[str, Placed]:
-        """Nothing is split, and the op has no rules: whole results on the devices that have all inputs."""
-        held = {name: one for name, one in placed.items() if not one.layout.is_anywhere}
-        fixed = {name: one for name, one in held.items() if one.source == "given"} or dict(list(held.items())[:1])
+        """Infers outputs of an op without rules whose inputs are whole: on the devices that have all inputs."""
+        located = {name: one for name, one in placed.items() if not one.layout.is_anywhere}
+        fixed = {name: one for name, one in located.items() if one.source == "given"} or dict(list(located.items())[:1])
         common: Devices = frozenset()
         if fixed:
             common = frozenset.intersection(*(one.layout.devices for one in fixed.values()))
-        told = " and ".join(f"'{name}' {one.layout}" for name, one in held.items())
+        listed = " and ".join(f"'{name}' {one.layout}" for name, one in located.items())
         if fixed and not common:
-            self._say(COMPOSITION, node=node, reason=f"no device holds all inputs: {told}")
-        for name, one in held.items() if common else ():
+            self._say(COMPOSITION, node=node, reason=f"no device holds all inputs: {listed}")
+        for name, one in located.items() if common else ():
             if not common <= one.layout.devices:
                 needed = Layout(one.layout.counts, (common,))
-                self._move(node, "ONNX-B3", f"no device holds all inputs: {told}", name, placed, needed)
-        found = {}
+                self._move(node, "ONNX-B3", f"no device holds all inputs: {listed}", name, placed, needed)
+        results = {}
         for name in filter(None, node.outputs):
             rank = self.rank(name)
             layout = Layout((1,) * rank, (common,)) if common else unsharded(rank)
-            found[name] = Placed(layout, "ONNX-B5" if common else "ONNX-D2")
-        return found
+            results[name] = Placed(layout, "ONNX-B5" if common else "ONNX-D2")
+        return results
 
     def _move(self, node: Node, rule: str, reason: str, name: str, placed: dict[str, Placed], needed: Layout) -> None:
-        """An input without a spec of its own is repartitioned for the rule."""
+        """Reports that an input without a spec at the node is repartitioned for the rule."""
         moved = _moved(placed[name].layout, needed, self.model.tensor(name))
         self._say(
             REPARTITIONED,
@@ -288,22 +287,22 @@ class _Flow:
         placed: dict[str, Placed],
         previous: Layout | None,
     ) -> Layout | None:
-        """The result of one stage; None after an error."""
+        """Infers the result of one stage; None after an error."""
         names, shapes = [name for name, _ in rows], [shape for _, shape in rows]
         while True:
             layouts: list[Layout] = [
                 previous if term.input == PREVIOUS and previous else placed[name].layout
                 for term, name in zip(stage.terms, names, strict=True)
             ]
-            found = violations(stage, layouts, sizes, shapes, Names(names))
-            if not found:
+            broken = violations(stage, layouts, sizes, shapes, Names(names))
+            if not broken:
                 return inferred(stage, layouts, sizes, shapes)
-            movable = [self._movable(stage, one, names, placed) for one in found]
+            movable = [self._movable(stage, one, names, placed) for one in broken]
             if None in movable:
-                for one in found:
+                for one in broken:
                     self._say(RULES[one.rule], node=node, reason=one.reason)
                 return None
-            one, term = found[0], movable[0]
+            one, term = broken[0], movable[0]
             assert term is not None
             needed = required(stage, layouts, term, sizes, shapes)
             if needed is None or not all(needed.holders or ()) or needed == layouts[term]:
@@ -312,7 +311,7 @@ class _Flow:
             self._move(node, one.rule, one.reason, names[term], placed, needed)
 
     def _movable(self, stage: Stage, one: Violation, names: Sequence[str], placed: Mapping[str, Placed]) -> int | None:
-        """Of the terms that break a rule, one that has no spec of its own at this node and was not moved yet."""
+        """Returns a term of a broken rule that has no spec at this node and was not moved yet."""
         everyone: Sequence[int] = range(len(names)) if one.rule in ("ONNX-B2", "ONNX-B3") else ()
         pair = [one.term] if one.other is None else [one.term, one.other]
         for term in (*pair, *everyone):
@@ -331,7 +330,7 @@ def _moved(source: Layout, target: Layout, tensor: Tensor) -> str:
 
 
 def summary_lines(model: Model, report: Report) -> Iterator[str]:
-    """The layout of every tensor at every node that takes part, and how it is known."""
+    """Yields the layout of every tensor at every node that takes part, and its source."""
     for completed in report.completed:
         yield f"configuration '{completed.configuration.name}', {completed.configuration.num_devices} devices"
         for node, placed in zip(model.nodes, completed.nodes, strict=True):
@@ -340,5 +339,5 @@ def summary_lines(model: Model, report: Report) -> Iterator[str]:
             yield f"  {node}"
             for role, names in (("input", node.inputs), ("output", node.outputs)):
                 for name in filter(None, names):
-                    told = f"{placed[name].layout}  ({placed[name].source})" if name in placed else "unknown"
-                    yield f"    {role} '{name}': {told}"
+                    layout = f"{placed[name].layout}  ({placed[name].source})" if name in placed else "unknown"
+                    yield f"    {role} '{name}': {layout}"

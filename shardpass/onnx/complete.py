@@ -1,7 +1,7 @@
-"""The completed model: the file as it was, with a spec for every input and output whose layout is known.
+"""Completes a model: adds a spec for every input and output whose layout is known.
 
-A tensor that is unsharded and comes from no node is said to be whole on all devices of the node. Nodes that no split
-and no spec reaches stay without annotation. What the file said before stays byte for byte, but for the order of fields.
+A tensor that is unsharded and comes from no node is whole on all devices of the node. Nodes that no split and no spec
+reaches stay without annotation. Existing content stays byte for byte, but for the order of fields.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from shardpass.sharding.notations.onnx_proto import to_proto
 
 
 def completed_model(model: Model, report: Report) -> bytes:
-    """The bytes of ``model`` with the specs that ``report`` found; the model itself stays as it is."""
+    """Returns the bytes of ``model`` with the specs in ``report``; the model itself stays unchanged."""
     proto = type(model.proto)()
     proto.CopyFrom(model.proto)
     for completed in report.completed:
@@ -26,9 +26,9 @@ def completed_model(model: Model, report: Report) -> bytes:
             mine = next((one for one in made.device_configurations if one.configuration_id == name), None)
             if mine is None:
                 mine = made.device_configurations.add(configuration_id=name)
-            said = {spec.tensor_name for spec in mine.sharding_spec}
+            annotated = {spec.tensor_name for spec in mine.sharding_spec}
             for tensor in dict.fromkeys((*node.inputs, *node.outputs)):
-                if tensor in placed and tensor not in said:
+                if tensor in placed and tensor not in annotated:
                     shape = model.tensor(tensor).shape or ()
                     spec = spec_of(placed[tensor].layout, tensor, shape, devices)
                     to_proto(spec, mine.sharding_spec.add())

@@ -63,7 +63,7 @@ FACTORS = {"QLinearMatMul": (0, 3)}
 
 
 def group_of(op: str, domain: str, *, extended: bool = False) -> Group | None:
-    """The group of an op; None where it is in none."""
+    """Returns the group of an op; None where it is in no group."""
     if domain not in ("", "ai.onnx"):
         return None
     return GROUPS.get(op) or (EVIDENT.get(op) if extended else None)

@@ -1,4 +1,4 @@
-"""Where the shards of a tensor are: a grid of device sets. What ONNX's ShardingSpec means, in the axes' own order.
+"""The placement of a tensor's shards: a grid of device sets, the meaning of ONNX's ShardingSpec in axis order.
 
 A spec lists shards row-major over its split axes, in the order in which it lists them; a layout has one count for each
 axis of the tensor, in order, so that two specs mean the same exactly if their layouts are equal.
@@ -48,7 +48,7 @@ class Layout:
         return frozenset().union(*(self.holders or ()))
 
     def at(self, coordinates: Coordinates) -> Devices | None:
-        """Who holds a shard; None: everyone who needs it."""
+        """Returns the devices of a shard; None: every device that needs it."""
         if self.holders is None:
             return None
         index = 0
@@ -60,14 +60,14 @@ class Layout:
         return itertools.product(*map(range, self.counts))
 
     def along(self, axis: int) -> tuple[Devices, ...]:
-        """Who holds some shard at each place along one axis."""
-        found: list[set[int]] = [set() for _ in range(self.counts[axis])]
+        """Returns the devices of any shard at each place along one axis."""
+        places: list[set[int]] = [set() for _ in range(self.counts[axis])]
         for place in self.shards():
-            found[place[axis]] |= self.at(place) or frozenset()
-        return tuple(map(frozenset, found))
+            places[place[axis]] |= self.at(place) or frozenset()
+        return tuple(map(frozenset, places))
 
     def cut(self, axis: int) -> tuple[int, tuple[SimpleSharding, ...]]:
-        """How one axis is cut; equal for two layouts if their shards along it are the same elements."""
+        """Describes the cut of one axis; equal for two layouts if their shards along it have the same elements."""
         return self.counts[axis], self.fused[axis] if self.fused else ()
 
     def __str__(self) -> str:
@@ -75,8 +75,8 @@ class Layout:
         if self.holders is None:
             return "unsharded"
         counts = "x".join(map(str, self.counts)) or "1"
-        held = " ".join("{" + ",".join(map(str, sorted(one))) + "}" for one in self.holders)
-        return f"{counts} shards on {held}" if self.is_split else f"whole on {held}"
+        devices = " ".join("{" + ",".join(map(str, sorted(one))) + "}" for one in self.holders)
+        return f"{counts} shards on {devices}" if self.is_split else f"whole on {devices}"
 
 
 def unsharded(rank: int) -> Layout:
@@ -84,7 +84,7 @@ def unsharded(rank: int) -> Layout:
 
 
 def layout_of(spec: ShardingSpec, rank: int) -> Layout:
-    """The layout of a spec that keeps the rules of structure, on a tensor of ``rank``."""
+    """Returns the layout of a valid spec, on a tensor of ``rank``."""
     axes = [dim.axis % rank for dim in spec.dims]
     counts = [1] * rank
     fused: list[tuple[SimpleSharding, ...]] = [()] * rank
@@ -101,7 +101,7 @@ def layout_of(spec: ShardingSpec, rank: int) -> Layout:
 def spec_of(
     layout: Layout, name: str, shape: Sequence[int | str | None] = (), devices: Devices = frozenset()
 ) -> ShardingSpec:
-    """The spec that says ``layout``; an unsharded tensor is said to be on all of ``devices``."""
+    """Returns the spec of ``layout``; an unsharded tensor is on all of ``devices``."""
     holders = layout.holders if layout.holders is not None else (devices,)
     sizes = [*shape] if len(shape) == len(layout.counts) else [None] * len(layout.counts)
     dims = tuple(
@@ -109,17 +109,17 @@ def spec_of(
         for axis, count in enumerate(layout.counts)
         if count > 1
     )
-    if all(len(held) == 1 for held in holders):
-        return ShardingSpec(tuple(min(held) for held in holders), dims=dims, tensor_name=name)
+    if all(len(group) == 1 for group in holders):
+        return ShardingSpec(tuple(min(group) for group in holders), dims=dims, tensor_name=name)
     groups: dict[int, tuple[int, ...]] = {}
-    keys = {held: -1 - number for number, held in enumerate(dict.fromkeys(h for h in holders if len(h) > 1))}
-    groups = {key: tuple(sorted(held)) for held, key in keys.items()}
-    entries = tuple(keys[held] if held in keys else min(held) for held in holders)
+    keys = {group: -1 - number for number, group in enumerate(dict.fromkeys(h for h in holders if len(h) > 1))}
+    groups = {key: tuple(sorted(group)) for group, key in keys.items()}
+    entries = tuple(keys[group] if group in keys else min(group) for group in holders)
     return ShardingSpec(entries, MappingProxyType(groups), dims, name)
 
 
 def bytes_received(source: Layout, target: Layout, sizes: Sequence[int] | None, bits: int) -> int | None:
-    """The most bytes that a device lacks of what it shall hold; None where shapes, or fused axes, leave it open.
+    """Returns the most bytes that a device lacks; None where shapes, or fused axes, leave them open.
 
     Shards are blocks of ceil(size / count) elements. Those of one layout do not overlap, so overlaps add up.
     """
@@ -139,7 +139,7 @@ Box = tuple[tuple[int, int], ...]
 
 
 def _boxes(layout: Layout, sizes: Sequence[int]) -> dict[int, list[Box]]:
-    found: dict[int, list[Box]] = {}
+    boxes: dict[int, list[Box]] = {}
     tiles = [-(-size // count) for size, count in zip(sizes, layout.counts, strict=True)]
     for place in layout.shards():
         box = tuple(
@@ -147,8 +147,8 @@ def _boxes(layout: Layout, sizes: Sequence[int]) -> dict[int, list[Box]]:
             for at, tile, size in zip(place, tiles, sizes, strict=True)
         )
         for device in layout.at(place) or ():
-            found.setdefault(device, []).append(box)
-    return found
+            boxes.setdefault(device, []).append(box)
+    return boxes
 
 
 def _volume(box: Box) -> int:

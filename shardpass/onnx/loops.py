@@ -1,8 +1,8 @@
-"""A node as loops over labelled axes: what the formalism means by its groups, in one form.
+"""A node as loops over labelled axes: one form for all groups of the formalism.
 
-Problem. The documents say of each group which axes of the inputs meet, which become axes of the output, and which are
-summed over. A ``Stage`` says the same with labels: axes with one label meet, a label that the result lacks is reduced,
-and an axis of size 1 whose label is longer is broadcast. So one set of rules (``rules``) serves all groups.
+Problem. The documents define for each group which axes of the inputs meet, which become axes of the output, and which
+are summed over. A ``Stage`` expresses this with labels: axes with one label meet, a label that the result lacks is
+reduced, and an axis of size 1 whose label is longer is broadcast. So one set of rules (``rules``) serves all groups.
 
 | group | stage |
 |---|---|
@@ -10,7 +10,7 @@ and an axis of size 1 whose label is longer is broadcast. So one set of rules (`
 | reduction over b, keepdims | [c, b, a] -> [c, (new), a] |
 | MatMul | [.., M, K] x [.., K, N] -> [.., M, N] |
 | Gemm | the same with A and B turned as its attributes say; then, with C, an elementwise stage |
-| Einsum of two operands | as its equation says |
+| Einsum of two operands | by its equation |
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Stage:
 
 
 def array_inputs(node: Node, group: Group) -> tuple[int, ...]:
-    """The inputs that the rules are about."""
+    """Returns the inputs to which the rules apply."""
     given = [index for index, name in enumerate(node.inputs) if name]
     if group is Group.ELEMENTWISE:
         return tuple(given[: ARRAY_INPUTS.get(node.op, len(given))])
@@ -62,7 +62,7 @@ def array_inputs(node: Node, group: Group) -> tuple[int, ...]:
 
 
 def stages(model: Model, node: Node, group: Group, shapes: Sequence[tuple[Dim, ...]]) -> tuple[Stage, ...]:
-    """The stages of a node; ``shapes``: of its array inputs. Raises NoLoops."""
+    """Returns the stages of a node; ``shapes``: of its array inputs. Raises NoLoops."""
     inputs = array_inputs(node, group)
     if group is Group.ELEMENTWISE:
         return (_elementwise(inputs, [len(shape) for shape in shapes]),)
@@ -142,12 +142,12 @@ def _einsum(node: Node, ranks: Sequence[int]) -> Stage:
         raise NoLoops(f"the equation '{equation}' has no output, or an ellipsis")
     if [len(term) for term in terms] != list(ranks) or any(len(set(term)) < len(term) for term in (*terms, result)):
         raise NoLoops(f"the equation '{equation}' repeats an index, or does not fit the inputs")
-    found = tuple(Term(index, tuple(term)) for index, term in enumerate(terms))
-    return Stage(found, tuple(result), "ONNX-M4")
+    operands = tuple(Term(index, tuple(term)) for index, term in enumerate(terms))
+    return Stage(operands, tuple(result), "ONNX-M4")
 
 
 def label_sizes(stage: Stage, shapes: Sequence[tuple[Any, ...]]) -> dict[str, Dim]:
-    """The size of each label: that of an axis which is not broadcast; 1 where all are."""
+    """Returns the size of each label: of an axis that is not broadcast; 1 where all are."""
     sizes: dict[str, Dim] = {}
     for term, shape in zip(stage.terms, shapes, strict=True):
         for label, size in zip(term.labels, shape, strict=True):

@@ -1,4 +1,4 @@
-"""An ONNX model as values: configurations, tensors, nodes and their sharding specs; and how it is read.
+"""An ONNX model as values: configurations, tensors, nodes and their sharding specs; and its reader.
 
 The package ``onnx`` is imported here, when a model is read: it is an extra.
 """
@@ -31,7 +31,7 @@ class Tensor:
 
     @property
     def sizes(self) -> tuple[int, ...] | None:
-        """The shape, where all of it is numbers."""
+        """Returns the shape, if it is all numbers, else None."""
         if self.shape is None or not all(isinstance(size, int) for size in self.shape):
             return None
         return tuple(size for size in self.shape if isinstance(size, int))
@@ -46,7 +46,7 @@ class Configuration:
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
-    """What a node says for one configuration."""
+    """A node's annotation for one configuration."""
 
     configuration: str
     specs: tuple[ShardingSpec, ...]
@@ -70,7 +70,7 @@ class Node:
         return f"node '{self.name}' ({self.op})" if self.name else f"node {self.number} ({self.op})"
 
     def with_attributes(self, attributes: Mapping[str, Any]) -> Node:
-        """The node with other attributes."""
+        """Returns the node with other attributes."""
         return replace(self, attributes=attributes)
 
 
@@ -78,7 +78,7 @@ class Node:
 class Model:
     """``constants``: initializers and the values of Constant nodes that are small, by name, as NumPy arrays.
 
-    ``opset``: the version of ONNX's own ops. ``remarks``: what reading did to the model. ``given``:
+    ``opset``: the version of ONNX's own ops. ``remarks``: changes to the model while it was read. ``given``:
     specs of inputs and weights that stand beside the model, for its first configuration, over the axes of ``mesh``.
     """
 
@@ -99,7 +99,7 @@ class Model:
 
 
 def looks_like_a_model(data: bytes, file: str) -> bool:
-    """Whether the bytes are an ONNX model, by the name of the file or by how a ModelProto begins.
+    """Whether the bytes are an ONNX model, by the file's name or by the first fields of a ModelProto.
 
     Its first field is ``ir_version``, number 1, a varint: the byte 8, then a small number that is not 0; the next byte
     is the tag of a later field. No MLIR begins so, nor a flat buffer (whose third byte is 0) or an HLO proto (10).
@@ -120,7 +120,7 @@ def read_model(
     shardings: Mapping[str, Any] | None = None,
     mesh: Any = None,
 ) -> Model:
-    """The model in the bytes of a ``.onnx`` file; tensors in other files are not opened.
+    """Reads the model in the bytes of a ``.onnx`` file; tensors in other files are not opened.
 
     ``dims``: sizes for symbolic dimensions. ``constants``: values for inputs, which become constants of the model.
     ``shardings``, over the axes of ``mesh``: see ``beside``. A model of an opset before 13 is converted.
@@ -172,15 +172,15 @@ def _parsed(onnx: Any, data: bytes, place: Place) -> Any:
 
 
 def _no_texts(proto: Any) -> Iterator[bytes]:
-    """Names that are no text: protobuf hands them out as bytes."""
+    """Yields names that are no text: protobuf returns them as bytes."""
     graph = proto.graph
     for one in proto.configuration:
         yield from _bytes(one.name, *one.device)
     for node in graph.node:
         yield from _bytes(node.name, node.op_type, node.domain, *node.input, *node.output)
         yield from _bytes(*(attribute.name for attribute in node.attribute))
-        for said in node.device_configurations:
-            yield from _bytes(said.configuration_id, *(spec.tensor_name for spec in said.sharding_spec))
+        for config in node.device_configurations:
+            yield from _bytes(config.configuration_id, *(spec.tensor_name for spec in config.sharding_spec))
     for tensor in (*graph.input, *graph.output, *graph.value_info, *graph.initializer):
         yield from _bytes(tensor.name)
 
@@ -190,7 +190,7 @@ def _bytes(*names: Any) -> Iterator[bytes]:
 
 
 def _with_shapes(onnx: Any, proto: Any) -> Any:
-    """A copy with the shapes that onnx can infer; the model itself where it cannot."""
+    """Returns a copy with the shapes that onnx can infer; the model itself where it cannot."""
     try:
         return onnx.shape_inference.infer_shapes(proto, data_prop=True)
     except Exception:  # a model with wrong types: what it says itself is used
@@ -223,7 +223,7 @@ def _bits(onnx: Any, kind: int) -> int:
 
 
 def node_of(number: int, proto: Any) -> Node:
-    """The node in a NodeProto of the model, of one of its graphs, or of a function."""
+    """Reads a NodeProto of the model, of one of its graphs, or of a function."""
     import onnx
 
     attributes = {}

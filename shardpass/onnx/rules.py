@@ -1,9 +1,9 @@
-"""The rules of one stage: B1 to B6, M1 to M4, R1 to R3, U1 and U2 at once.
+"""Checks the rules of one stage: B1 to B6, M1 to M4, R1 to R3, U1 and U2 at once.
 
 State: the layout of each term, the size of each label. Cases, for a label that several terms have:
 
 1. B1 (M2 for a label that is summed over): terms that do not broadcast it cut it alike, over the same devices place by
-   place. Device sets are compared, not their order, as the text does not say which.
+   place. Device sets are compared, not their order, which the text leaves open.
 2. B2: a term that broadcasts an axis of size 1 does not split it, and is on all devices that the stage's terms name.
 3. B3: every iteration, a choice of one place along each label, needs one shard of each term; some device has all.
 
@@ -34,7 +34,7 @@ WHOLE: Cut = (1, ())
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """``term``: the one that breaks the rule, beside ``other`` (None: beside all)."""
+    """A broken rule. ``term``: the term that breaks the rule, against ``other`` (None: against all)."""
 
     rule: str
     term: int
@@ -44,7 +44,7 @@ class Violation:
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What the terms are called in messages."""
+    """Names of the terms in messages."""
 
     terms: Sequence[str]
 
@@ -55,29 +55,29 @@ class Names:
 def violations(
     stage: Stage, layouts: Sequence[Layout], sizes: Mapping[str, Dim], shapes: Sequence[Sequence[Dim]], names: Names
 ) -> list[Violation]:
-    """What breaks B1, M2, B2 or, where these hold, B3."""
-    found = []
+    """Lists violations of B1, M2, B2 or, where these hold, of B3."""
+    broken = []
     meeting = _meeting(stage, sizes, shapes)
     for label, axes in meeting.items():
-        found += _same(label in stage.contracted, layouts, axes, names)
-    found += _broadcast(stage, layouts, sizes, shapes, names)
-    return found or _composition(stage, layouts, _cuts(meeting, layouts), names, sizes, shapes)
+        broken += _same(label in stage.contracted, layouts, axes, names)
+    broken += _broadcast(stage, layouts, sizes, shapes, names)
+    return broken or _composition(stage, layouts, _cuts(meeting, layouts), names, sizes, shapes)
 
 
 Meeting = Mapping[str, Sequence[tuple[int, int]]]  # label -> (term, axis) that do not broadcast it
 
 
 def _meeting(stage: Stage, sizes: Mapping[str, Dim], shapes: Sequence[Sequence[Dim]]) -> Meeting:
-    found: dict[str, list[tuple[int, int]]] = {}
+    meeting: dict[str, list[tuple[int, int]]] = {}
     for index, (term, shape) in enumerate(zip(stage.terms, shapes, strict=True)):
         for axis, (label, size) in enumerate(zip(term.labels, shape, strict=True)):
             if size != 1 or sizes[label] == 1:
-                found.setdefault(label, []).append((index, axis))
-    return found
+                meeting.setdefault(label, []).append((index, axis))
+    return meeting
 
 
 def _cuts(meeting: Meeting, layouts: Sequence[Layout]) -> dict[str, Cut]:
-    """How each label is cut: as the term that cuts it most finely; by the rules all do alike."""
+    """Returns how each label is cut: as by the term that cuts it most finely; by the rules all are alike."""
     return {
         label: max((layouts[term].cut(axis) for term, axis in axes), key=lambda cut: cut[0])
         for label, axes in meeting.items()
@@ -89,7 +89,7 @@ def _same(
 ) -> list[Violation]:
     rule = "ONNX-M2" if contracted else "ONNX-B1"
     first = max(axes, key=lambda at: (layouts[at[0]].counts[at[1]], not layouts[at[0]].is_anywhere))
-    found = []
+    broken = []
     for term, axis in axes:
         one, other = layouts[term], layouts[first[0]]
         if (term, axis) == first or other.counts[first[1]] == 1:
@@ -100,36 +100,36 @@ def _same(
             reason = f"{mine} is in {_shards(counts[0])} and {its} in {_shards(counts[1])}"
             if counts[0] == counts[1]:
                 reason = f"{mine} and {its} are fused of different sizes"
-            found.append(Violation(rule, term, first[0], reason))
+            broken.append(Violation(rule, term, first[0], reason))
         elif one.along(axis) != other.along(first[1]):
             place = next(
                 k for k, (a, b) in enumerate(zip(one.along(axis), other.along(first[1]), strict=True)) if a != b
             )
             here, there = _set(one.along(axis)[place]), _set(other.along(first[1])[place])
-            found.append(Violation(rule, term, first[0], f"shard {place} of {mine} is on {here}, of {its} on {there}"))
-    return found
+            broken.append(Violation(rule, term, first[0], f"shard {place} of {mine} is on {here}, of {its} on {there}"))
+    return broken
 
 
 def _broadcast(
     stage: Stage, layouts: Sequence[Layout], sizes: Mapping[str, Dim], shapes: Sequence[Sequence[Dim]], names: Names
 ) -> list[Violation]:
     taking_part: Devices = frozenset().union(*(layout.devices for layout in layouts))
-    found = []
+    broken = []
     for index, (term, shape, layout) in enumerate(zip(stage.terms, shapes, layouts, strict=True)):
         for axis, (label, size) in enumerate(zip(term.labels, shape, strict=True)):
             if size != 1 or sizes[label] == 1:
                 continue
             if layout.counts[axis] > 1:
                 reason = f"{names.axis(index, axis)}, of size 1, is broadcast, and in {_shards(layout.counts[axis])}"
-                found.append(Violation("ONNX-B2", index, None, reason))
+                broken.append(Violation("ONNX-B2", index, None, reason))
             elif not layout.is_anywhere and layout.devices != taking_part:
                 missing = _set(taking_part - layout.devices)
                 reason = f"'{names.terms[index]}' is broadcast along its axis {axis}, and is not on {missing}"
-                found.append(Violation("ONNX-B2", index, None, reason))
+                broken.append(Violation("ONNX-B2", index, None, reason))
             else:
                 continue
             break
-    return found
+    return broken
 
 
 def _composition(
@@ -143,10 +143,10 @@ def _composition(
     for place in _iterations(cuts):
         needed = _needed(stage, layouts, place, sizes, shapes)
         if needed and not frozenset.intersection(*needed.values()):
-            told = " and ".join(f"'{names.terms[term]}' on {_set(held)}" for term, held in needed.items())
+            listed = " and ".join(f"'{names.terms[term]}' on {_set(devices)}" for term, devices in needed.items())
             at = ", ".join(f"{label} {k}" for label, k in place.items() if cuts[label][0] > 1)
             last = list(needed)[-1]
-            return [Violation("ONNX-B3", last, None, f"no device holds all that shard ({at}) needs: {told}")]
+            return [Violation("ONNX-B3", last, None, f"no device holds all that shard ({at}) needs: {listed}")]
     return []
 
 
@@ -162,37 +162,37 @@ def _needed(
     sizes: Mapping[str, Dim],
     shapes: Sequence[Sequence[Dim]],
 ) -> dict[int, Devices]:
-    """For each term that is not everywhere, the devices of the shard that one iteration reads."""
-    found = {}
+    """Returns, for each term that is not everywhere, the devices of the shard that one iteration reads."""
+    needed = {}
     for index, (term, layout, shape) in enumerate(zip(stage.terms, layouts, shapes, strict=True)):
         coordinates = tuple(
             0 if (size == 1 and sizes[label] != 1) or count == 1 else place[label]
             for label, size, count in zip(term.labels, shape, layout.counts, strict=True)
         )
-        held = layout.at(coordinates)
-        if held is not None:
-            found[index] = held
-    return found
+        devices = layout.at(coordinates)
+        if devices is not None:
+            needed[index] = devices
+    return needed
 
 
 def inferred(
     stage: Stage, layouts: Sequence[Layout], sizes: Mapping[str, Dim], shapes: Sequence[Sequence[Dim]]
 ) -> Layout:
-    """The layout of the result of a stage that breaks no rule."""
+    """Returns the layout of the result of a stage that breaks no rule."""
     cuts = _cuts(_meeting(stage, sizes, shapes), layouts)
     own = [cuts.get(label, WHOLE) for label in stage.result]
     counts = tuple(cut[0] for cut in own)
     if all(layout.is_anywhere for layout in layouts):
         return Layout(counts)
-    held: dict[tuple[int, ...], Devices] = {}
+    devices: dict[tuple[int, ...], Devices] = {}
     for place in _iterations(cuts):
         needed = _needed(stage, layouts, place, sizes, shapes)
         shard = tuple(place.get(label, 0) for label in stage.result)
-        held[shard] = held.get(shard, frozenset()) | frozenset.intersection(*needed.values())
+        devices[shard] = devices.get(shard, frozenset()) | frozenset.intersection(*needed.values())
     fused = tuple(cut[1] for cut in own)
     return Layout(
         counts,
-        tuple(held[shard] for shard in itertools.product(*map(range, counts))),
+        tuple(devices[shard] for shard in itertools.product(*map(range, counts))),
         fused if any(fused) else (),
     )
 
@@ -204,7 +204,7 @@ def required(
     sizes: Mapping[str, Dim],
     shapes: Sequence[Sequence[Dim]],
 ) -> Layout | None:
-    """How ``term`` would have to be placed for what the other terms need; None where they need it everywhere."""
+    """Returns the layout of ``term`` that the other terms need; None where they need it everywhere."""
     others = [k for k in range(len(layouts)) if k != term and not layouts[k].is_anywhere]
     if not others:
         return None
@@ -213,15 +213,15 @@ def required(
     mine = stage.terms[term].labels
     broadcast = [size == 1 and sizes[label] != 1 for label, size in zip(mine, shapes[term], strict=True)]
     own = [WHOLE if skip else cuts.get(label, WHOLE) for label, skip in zip(mine, broadcast, strict=True)]
-    held: dict[tuple[int, ...], Devices] = {}
+    devices: dict[tuple[int, ...], Devices] = {}
     rest = [layout if k != term else Layout((1,) * len(mine)) for k, layout in enumerate(layouts)]
     for place in _iterations(cuts):
         needed = _needed(stage, rest, place, sizes, shapes)
         shard = tuple(0 if cut[0] == 1 else place[label] for label, cut in zip(mine, own, strict=True))
-        held[shard] = held.get(shard, frozenset()) | frozenset.intersection(*needed.values())
+        devices[shard] = devices.get(shard, frozenset()) | frozenset.intersection(*needed.values())
     counts = tuple(cut[0] for cut in own)
     fused = tuple(cut[1] for cut in own)
-    holders = tuple(held[shard] for shard in itertools.product(*map(range, counts)))
+    holders = tuple(devices[shard] for shard in itertools.product(*map(range, counts)))
     return Layout(counts, holders, fused if any(fused) else ())
 
 

@@ -1,4 +1,4 @@
-"""The rules about one spec by itself: ONNX-S1 to S7. A spec with an error is left out of all later checks."""
+"""Checks the rules about single specs, ONNX-S1 to S7. A spec with an error is left out of all later checks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from shardpass.sharding.notations.onnx_spec import ShardedDim, ShardingSpec
 
 
 def check_configurations(model: Model) -> Iterator[Diagnostic]:
-    """S1 and S5 of the configurations, and S1 of the nodes that name them."""
+    """Checks S1 and S5 of the configurations, and S1 of the nodes that name them."""
     names = Counter(c.name for c in model.configurations)
     known = ", ".join(f"'{name}'" for name in names) or "none"
     for name, count in names.items():
@@ -48,9 +48,9 @@ def check_configurations(model: Model) -> Iterator[Diagnostic]:
 
 
 def sound_specs(
-    model: Model, node: Node, configuration: Configuration, found: list[Diagnostic]
+    model: Model, node: Node, configuration: Configuration, diagnostics: list[Diagnostic]
 ) -> dict[str, ShardingSpec]:
-    """The node's specs for one configuration that keep the rules, by tensor; what breaks them goes to ``found``."""
+    """Returns the node's valid specs for one configuration, by tensor; violations go to ``diagnostics``."""
     own = {name for name in (*node.inputs, *node.outputs) if name}
     known = ", ".join(f"'{name}'" for name in sorted(own))
     sound: dict[str, ShardingSpec] = {}
@@ -62,22 +62,22 @@ def sound_specs(
             name = spec.tensor_name
             if name not in own:
                 reason = f"'{name}' is neither an input nor an output of it"
-                found.append(TENSOR.at(model.place, node=node, reason=reason, known=known))
+                diagnostics.append(TENSOR.at(model.place, node=node, reason=reason, known=known))
                 continue
             if name in seen:
                 reason = f"'{name}' has two specs for one configuration"
-                found.append(TENSOR.at(model.place, node=node, reason=reason, known=known))
+                diagnostics.append(TENSOR.at(model.place, node=node, reason=reason, known=known))
                 continue
             seen.add(name)
             problems = list(check_spec(model, node, spec, configuration.num_devices))
-            found += problems
+            diagnostics += problems
             if not any(p.severity is Severity.ERROR for p in problems):
                 sound[name] = spec
     return sound
 
 
 def check_spec(model: Model, node: Node, spec: ShardingSpec, num_devices: int) -> Iterator[Diagnostic]:
-    """S3 to S7 of one spec."""
+    """Checks S3 to S7 of one spec."""
     name = spec.tensor_name
     place, shape = model.place, model.tensor(name).shape
     axes = []
@@ -135,8 +135,8 @@ def _check_devices(model: Model, node: Node, spec: ShardingSpec, num_devices: in
         if entry not in spec.groups and not 0 <= entry < num_devices:
             what = "is no key of the device map" if entry < 0 else f"is not one of {num_devices} devices"
             yield DEVICE.at(model.place, where=where, reason=f"the entry {entry} {what}", last=last)
-    held = Counter(device for holders in spec.holders() for device in set(holders))
-    for device, count in held.items():
+    shards = Counter(device for holders in spec.holders() for device in set(holders))
+    for device, count in shards.items():
         if count > 1:
             yield TWO_SHARDS.at(model.place, node=node, device=device, count=count, tensor=spec.tensor_name)
             break

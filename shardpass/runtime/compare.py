@@ -1,11 +1,11 @@
-"""How far two results of one program are apart, and how far they may be.
+"""Measures how far two results of one program are apart, and how far they may be.
 
 A result passes where integers and booleans are equal, and where for floats
 
-    max |found - wanted|  <=  tolerance(element type) * max |wanted|
+    max |actual - wanted|  <=  tolerance(element type) * max |wanted|
 
 over the finite elements, with NaN and infinities at the same places. (Where all that is wanted is zero, the
-difference itself is held against the tolerance.) A sum over devices adds in another order than a sum on one, so
+difference itself is compared with the tolerance.) A sum over devices adds in another order than a sum on one, so
 small elements of a tensor carry an error of the size of the great ones; the tolerance is therefore of the tensor.
 """
 
@@ -33,7 +33,7 @@ COARSE = 0.25  # 8-bit floats and narrower: two or three bits of mantissa
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One result's. ``scale`` is max |wanted|; ``tolerance`` 0 means equal."""
+    """One result's difference. ``scale`` is max |wanted|; ``tolerance`` 0 means equal."""
 
     index: int
     greatest: float
@@ -51,25 +51,25 @@ class Difference:
         return f"{self.relative:.2g} of the greatest element ({self.greatest:.3g} of {self.scale:.3g})"
 
 
-def compare(found: Sequence[Any], wanted: Sequence[Any]) -> list[Difference]:
-    """The difference of each result, in order."""
+def compare(actual: Sequence[Any], wanted: Sequence[Any]) -> list[Difference]:
+    """Returns the difference of each result, in order."""
     return [
         difference(index, np.asarray(mine), np.asarray(theirs))
-        for index, (mine, theirs) in enumerate(zip(found, wanted, strict=True))
+        for index, (mine, theirs) in enumerate(zip(actual, wanted, strict=True))
     ]
 
 
-def difference(index: int, found: Array, wanted: Array) -> Difference:
-    if found.shape != wanted.shape or found.dtype != wanted.dtype:
+def difference(index: int, actual: Array, wanted: Array) -> Difference:
+    if actual.shape != wanted.shape or actual.dtype != wanted.dtype:
         return Difference(index, float("inf"), 0.0, 0.0, False)
     tolerance = tolerance_of(wanted.dtype)
     if tolerance == 0:
         # exact in Python's integers: int64 differences overflow
-        apart = np.abs(found.astype(object) - wanted.astype(object)) if found.size else np.zeros(1)
+        apart = np.abs(actual.astype(object) - wanted.astype(object)) if actual.size else np.zeros(1)
         greatest = float(np.max(apart))
         return Difference(index, greatest, _scale(wanted.astype(np.float64)), 0.0, greatest == 0)
     wide = np.complex128 if wanted.dtype.kind == "c" else np.float64
-    mine, theirs = found.astype(wide), wanted.astype(wide)
+    mine, theirs = actual.astype(wide), wanted.astype(wide)
     finite = np.isfinite(theirs)
     same = bool(np.array_equal(mine[~finite], theirs[~finite], equal_nan=True) and np.isfinite(mine[finite]).all())
     if not same:
@@ -79,7 +79,7 @@ def difference(index: int, found: Array, wanted: Array) -> Difference:
 
 
 def tolerance_of(dtype: Any) -> float:
-    """0 for integers and booleans."""
+    """Returns the relative tolerance; 0 for integers and booleans."""
     if dtype.name in TOLERANCES:
         return TOLERANCES[dtype.name]
     return COARSE if dtype.name.startswith("float") else 0.0

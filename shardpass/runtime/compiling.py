@@ -1,4 +1,4 @@
-"""From modules to executables, through the XLA client of jaxlib."""
+"""Compiles modules to executables, through the XLA client of jaxlib."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def compile(
             SP508 (it calls Python back), SP511 (XLA refuses it), SP560, SP561, SP563 (between processes), SP901 to
             SP903 (no such machine).
     """
-    # of a module, in its own context: there the elements of constants are held once
+    # of a module, in its own context, which keeps the elements of constants once
     if not isinstance(module, str | bytes | LargeFile | ir.Module):
         raise wrong_argument("compile", "module", module, "the text, the bytecode or the ir.Module of a program")
     if devices is not None:
@@ -88,16 +88,16 @@ def _compiled(copy: Any, signature: Signature, devices: Sequence[Any] | None) ->
 
 def _devices(given: Any) -> tuple[Any, ...]:
     try:
-        found = tuple(islice(given, MOST_DEVICES))
+        chosen = tuple(islice(given, MOST_DEVICES))
     except Exception:  # of the object's own
-        found = (None,)
-    if not all(isinstance(device, jax.Device) for device in found):
+        chosen = (None,)
+    if not all(isinstance(device, jax.Device) for device in chosen):
         raise wrong_argument("compile", "devices", given, "a sequence of jax devices, such as jax.devices()[:4]")
-    return found
+    return chosen
 
 
 def refuse_callbacks(module: Any) -> None:
-    """Raises ShardpassError (SP508) where ``module`` calls a Python function, which no text holds."""
+    """Raises ShardpassError (SP508) where ``module`` calls a Python function, which no text contains."""
     for op in named(OpLists(module.operation).blocks, ("stablehlo.custom_call",)):
         target = custom_call_target(op)
         if "python" in target and "callback" in target:
@@ -105,13 +105,13 @@ def refuse_callbacks(module: Any) -> None:
 
 
 def load(module: Any, signature: Signature, devices: Sequence[Any], *, shardy: bool = False) -> Executable:
-    """Compiles ``module`` as it is for a signature that is known. Changes the module."""
+    """Compiles ``module`` unchanged, for a known signature."""
     loaded = compile_by_client(module, devices, shardy=shardy)
     return Executable(signature, loaded, devices)
 
 
 def compile_by_client(module: Any, devices: Sequence[Any], *, shardy: bool = False, donate: bool = False) -> Any:
-    """XLA's executable. Raises ShardpassError (SP511) with XLA's words."""
+    """Compiles by XLA's client. Raises ShardpassError (SP511) with XLA's message."""
     if not donate:
         drop_donation(module)
     drop_inspections(module)
@@ -124,7 +124,7 @@ def compile_by_client(module: Any, devices: Sequence[Any], *, shardy: bool = Fal
 
 
 def own_copy(module: Any) -> Any:
-    """A module of our own, in a context of its own."""
+    """Copies a module into a separate context."""
     if isinstance(module, str | bytes | LargeFile):
         return parse_module(module)
     return parse_module(bytecode(module), trusted=True)
@@ -140,7 +140,7 @@ def drop_donation(module: Any) -> None:
 
 
 def choose_devices(needed: int, devices: Sequence[Any] | None) -> tuple[Any, ...]:
-    """The devices to run on. Raises ShardpassError (SP510) where there are too few; SP563."""
+    """Chooses the devices to run on. Raises ShardpassError (SP510) where there are too few; SP563."""
     available = tuple(jax.devices() if devices is None else devices)
     if len(available) < needed:
         platform = available[0].platform if available else "none"

@@ -25,7 +25,7 @@ from shardpass.diagnostics import table_runtime
 from shardpass.ir import jax_private
 from shardpass.runtime.partitioned_signature import Boundary, Signature
 from shardpass.runtime.processes import everywhere, whole_value
-from shardpass.runtime.tiles import check_arguments, join, pad, said
+from shardpass.runtime.tiles import check_arguments, join, pad, typed
 
 _in_flight = threading.Lock()
 # Gloo's words, and those of XLA's coordination service
@@ -33,7 +33,7 @@ _LOST = re.compile(r"[Cc]onnection (closed|reset) by peer|tasks are unhealthy|So
 
 
 class Executable:
-    """What ``compile`` returns. Call it with whole arrays, or ``place`` them once and ``run`` many times.
+    """A compiled program. Call it with whole arrays, or ``place`` them once and ``run`` many times.
 
     ``machine``: for which the program was decided, as its module names it.
     """
@@ -48,11 +48,11 @@ class Executable:
         self._results = [_Placement(b, self.devices) for b in signature.results]
 
     def __call__(self, *arrays: Any) -> list[Any]:
-        """``run(*place(*arrays))``."""
+        """Computes ``run(*place(*arrays))``."""
         return self.run(*self.place(*arrays))
 
     def place(self, *arrays: Any, padding: Any = 0) -> list[Any]:
-        """Whole arrays (NumPy or jax.Array) to sharded jax.Arrays, one for each argument of main.
+        """Converts whole arrays (NumPy or jax.Array) to sharded jax.Arrays, one for each argument of main.
 
         An argument that its devices do not divide is padded at its end, and so is the array returned; ``padding``
         is the value there, or a function from the Boundary to it (a correct program ignores it).
@@ -64,7 +64,7 @@ class Executable:
         return [p.place(a, padding) for p, a in zip(self._arguments, arrays, strict=True)]
 
     def run(self, *placed: Any) -> list[Any]:
-        """Runs the program on what ``place`` returned, or on results of runs with the same sharding.
+        """Runs the program on results of ``place``, or on results of runs with the same sharding.
 
         Returns whole jax.Arrays, sharded as the program left them; one that its devices do not divide comes
         back on the first device, since JAX has no sharding for it (over several processes, a copy on each device).
@@ -79,9 +79,9 @@ class Executable:
         return [p.whole(tiles) for p, tiles in zip(self._results, results, strict=True)]
 
     def run_tiles(self, *placed: Any) -> list[list[Any]]:
-        """As ``run``, but returns each device's own tile: ``[result][device]``, padding and all.
+        """Runs as ``run``, but returns each device's own tile: ``[result][device]``, with padding.
 
-        None in place of what a device of another process holds.
+        None for tiles on devices of other processes.
         """
         return self._execute([p.operand(i, a) for i, (p, a) in enumerate(zip(self._arguments, placed, strict=True))])
 
@@ -99,7 +99,7 @@ class Executable:
             raise code.error(reason=reason) from None
 
     def _by_device(self, results: list[list[Any]]) -> list[list[Any]]:
-        """XLA returns the tiles of this process's devices alone."""
+        """Restores places of all devices: XLA returns the tiles of this process's devices alone."""
         here = [device.process_index == jax.process_index() for device in self.devices]
         if all(here):
             return results
@@ -107,15 +107,15 @@ class Executable:
         return [[next(tiles) if mine else None for mine in here] for tiles in rows]
 
     def hlo_text(self) -> str:
-        """The optimised HLO that runs on each device."""
+        """Returns the optimised HLO that runs on each device."""
         return str(self._loaded.hlo_modules()[0].to_string())
 
     def memory_stats(self) -> Any:
-        """XLA's CompiledMemoryStats, of one device: sizes in bytes of arguments, outputs and temporaries."""
+        """Returns XLA's CompiledMemoryStats, of one device: sizes in bytes of arguments, outputs and temporaries."""
         return self._loaded.get_compiled_memory_stats()
 
     def cost_analysis(self) -> dict[str, float]:
-        """XLA's count of a device's work, of a loop's body once: "flops", "bytes accessed", and more."""
+        """Returns XLA's count of a device's work, of a loop's body once: "flops", "bytes accessed", and more."""
         return dict(self._loaded.cost_analysis())
 
 
@@ -148,11 +148,11 @@ class _Placement:
                 array = pad(whole_value(array), self.boundary, padding)
             if self.here or (isinstance(array, jax.Array) and not array.is_fully_addressable):
                 return jax.device_put(array, self.sharding)
-            held = np.asarray(array)  # by every process: device_put would compare the copies of all
-            return jax.make_array_from_callback(held.shape, self.sharding, lambda index: held[index])
+            host = np.asarray(array)  # by every process: device_put would compare the copies of all
+            return jax.make_array_from_callback(host.shape, self.sharding, lambda index: host[index])
 
     def operand(self, index: int, array: Any) -> Any:
-        """What XLA takes: the buffers in the program's device order."""
+        """Returns the buffers in the program's device order, as XLA needs them."""
         boundary = self.boundary
         if not (
             isinstance(array, jax.Array)
@@ -163,13 +163,13 @@ class _Placement:
             raise table_runtime.NOT_PLACED.error(
                 index=index,
                 given=_told(array),
-                expected=f"{said(boundary.dtype, boundary.padded)} sharded {boundary.sharding}",
+                expected=f"{typed(boundary.dtype, boundary.padded)} sharded {boundary.sharding}",
             )
         if self.in_order and array.sharding == self.sharding:
             return array
-        held = {shard.device: shard.data for shard in array.addressable_shards}
+        shards = {shard.device: shard.data for shard in array.addressable_shards}
         # each device's buffer as if it were one of many copies: no shape to fit together, rank 0 included
-        buffers = [held[device] for device in self.devices if device in held]
+        buffers = [shards[device] for device in self.devices if device in shards]
         return jax.make_array_from_single_device_arrays(boundary.tile, self.per_device, buffers)
 
     def whole(self, tiles: list[Any]) -> Any:
@@ -177,15 +177,15 @@ class _Placement:
         if boundary.sharding.is_maximal:
             return tiles[self.order[0]] if self.here else self._from_one(tiles)
         if boundary.even or not self.here:
-            held = [tiles[device] for device in self.order if tiles[device] is not None]
-            padded = jax.make_array_from_single_device_arrays(boundary.padded, self.sharding, held)
+            local = [tiles[device] for device in self.order if tiles[device] is not None]
+            padded = jax.make_array_from_single_device_arrays(boundary.padded, self.sharding, local)
             kept = tuple(slice(size) for size in boundary.shape)
             return padded if boundary.even else everywhere(padded, lambda array: array[kept])
         with jax.enable_x64(True):
             return jax.device_put(join([np.asarray(tile) for tile in tiles], boundary), self.devices[0])
 
     def _from_one(self, tiles: list[Any]) -> Any:
-        """Copies on all devices of what one of them holds, as other processes cannot address that one."""
+        """Copies one device's array to all devices, as other processes cannot address that device."""
         with jax.enable_x64(True):
             rows = [tile[None] for tile in tiles if tile is not None]
             by_device = NamedSharding(self.per_device.mesh, PartitionSpec("device"))
@@ -197,5 +197,5 @@ class _Placement:
 
 def _told(array: Any) -> str:
     if isinstance(array, jax.Array):
-        return f"{said(array.dtype, array.shape)} on {array.sharding}"
+        return f"{typed(array.dtype, array.shape)} on {array.sharding}"
     return f"a {type(array).__name__}"

@@ -1,9 +1,9 @@
-"""The collectives of optimised HLO, and whether XLA added any to those of the module it was given.
+"""Compares the collectives of optimised HLO with those of its module, to find any that XLA added.
 
 The rule of ``added_by_xla``: a collective of the HLO is accounted for by one of the module over the same devices, of
 the same kind. XLA may merge several into one, drop one that nothing needs, and turn an all_reduce into a
-reduce_scatter or back; so those two count as one kind, and the module may have more than the HLO. What the HLO has
-beyond that, XLA's partitioner has put there.
+reduce_scatter or back; so those two count as one kind, and the module may have more than the HLO. XLA's partitioner
+added any other collective of the HLO.
 
 "The same devices": the same sets, in the same order where the order matters (not for a reduction's sum); of a
 permute, the same pairs, but those of a device with itself.
@@ -27,14 +27,14 @@ from shardpass.ir.tensors import every_op, operation
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A collective by kind (StableHLO's name) and by who talks to whom: groups, or pairs of a permute."""
+    """A collective by kind (StableHLO's name) and by its communicating devices: groups, or pairs of a permute."""
 
     kind: str
     groups: Groups
 
     @property
     def key(self) -> tuple[str, frozenset[Any]]:
-        """Equal for collectives that account for each other."""
+        """A key, equal for collectives that account for each other."""
         if self.kind in ("all_reduce", "reduce_scatter"):
             return "reduction", frozenset(map(frozenset, self.groups))
         return self.kind, frozenset(self.groups)
@@ -44,19 +44,19 @@ class Exchange:
 
 
 def added_by_xla(hlo_text: str, module: Any) -> list[Exchange]:
-    """What the HLO has that the partitioned module does not account for; empty when XLA added nothing."""
+    """Lists collectives that the partitioned module does not account for; empty when XLA added none."""
     left = Counter(exchange.key for exchange in emitted(module))
-    found = []
+    added = []
     for exchange in collectives_in(hlo_text, module.operation.attributes[NUM_PARTITIONS].value):
         if left[exchange.key] > 0:
             left[exchange.key] -= 1
         else:
-            found.append(exchange)
-    return found
+            added.append(exchange)
+    return added
 
 
 def emitted(module: Any) -> list[Exchange]:
-    """The collectives of a partitioned module, in the order of its text."""
+    """Lists the collectives of a partitioned module, in the order of its text."""
     ops = (inner for op in module.body.operations for inner in every_op(operation(op)))
     devices = module.operation.attributes[NUM_PARTITIONS].value
     return [_of_op(op, devices) for op in ops if op.name in OPS]
@@ -80,7 +80,7 @@ _OP = re.compile(
 
 
 def collectives_in(hlo_text: str, devices: int) -> Iterator[Exchange]:
-    """The collectives of optimised HLO, in the order of the text; an asynchronous pair counts once.
+    """Lists the collectives of optimised HLO, in the order of the text; an asynchronous pair counts once.
 
     Replica groups are read in the three forms that XLA prints: lists, iota tiles and mesh axes.
     """
@@ -89,7 +89,7 @@ def collectives_in(hlo_text: str, devices: int) -> Iterator[Exchange]:
 
 
 def collective_lines(hlo_text: str) -> Iterator[tuple[str, str]]:
-    """(kind, line) of each collective of optimised HLO, as ``collectives_in`` takes them."""
+    """Lists (kind, line) of each collective of optimised HLO, as ``collectives_in`` counts them."""
     for match in _OP.finditer(hlo_text):
         end = hlo_text.find("\n", match.end())
         yield match[1].replace("-", "_"), hlo_text[match.start() : end if end >= 0 else None]
@@ -101,6 +101,6 @@ _FLOAT_EXTREME = re.compile(r"= b?f\d\w*\[\]\S* (?:maximum|minimum)\(")
 
 def has_float_extremes(hlo_text: str) -> bool:
     """Whether collectives of optimised HLO take the max or min of floats."""
-    applied = {found[1] for _, line in collective_lines(hlo_text) if (found := _APPLIED.search(line))}
+    applied = {match[1] for _, line in collective_lines(hlo_text) if (match := _APPLIED.search(line))}
     bodies = (re.search(rf"^%?{re.escape(name)} .*?^\}}", hlo_text, re.MULTILINE | re.DOTALL) for name in applied)
     return any(body is not None and _FLOAT_EXTREME.search(body[0]) for body in bodies)

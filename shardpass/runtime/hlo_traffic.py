@@ -1,4 +1,4 @@
-"""What the collectives of optimised HLO send, by kind: of a program that another partitioner made.
+"""Counts what the collectives of optimised HLO send, by kind: of a program that another partitioner made.
 
 Bytes are added up by device, and the greatest sum is printed (``hlo.collectives`` has the cases).
 ``tools/bench/hlo_traffic.py`` is a witness of the same numbers and shares no code with this.
@@ -17,29 +17,29 @@ from shardpass.hlo.read import read_program
 
 @dataclass
 class Received:
-    """By kind, in StableHLO's names: how many collectives run, and the bytes that each device receives by them."""
+    """By kind, in StableHLO's names: how many collectives run, and the bytes that each device receives."""
 
     runs: Counter[str] = field(default_factory=Counter)
     by_device: dict[str, Sums] = field(default_factory=dict)
 
     @property
     def bytes(self) -> dict[str, int]:
-        """By kind, of the device that receives most by that kind."""
+        """Returns bytes by kind, of the device that receives most by that kind."""
         return {kind: int(max(sums)) for kind, sums in self.by_device.items()}
 
     @property
     def total(self) -> int:
-        """Of the device that receives most by all kinds."""
+        """Returns the bytes of the device that receives most by all kinds."""
         sums = list(self.by_device.values())
         return int(max(np.sum(sums, axis=0))) if sums else 0
 
 
 def received(hlo: str, devices: int) -> Received:
     """Counts one run of ``hlo``."""
-    found = Received()
+    counts = Received()
     for row in HloCollectives(read_program(hlo), devices).rows:
         if row.counted:
             sums = row.by_device(devices) * row.times
-            found.runs[row.kind] += row.times
-            found.by_device[row.kind] = found.by_device[row.kind] + sums if row.kind in found.by_device else sums
-    return found
+            counts.runs[row.kind] += row.times
+            counts.by_device[row.kind] = counts.by_device[row.kind] + sums if row.kind in counts.by_device else sums
+    return counts

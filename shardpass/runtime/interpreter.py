@@ -1,4 +1,4 @@
-"""Per-device programs on StableHLO's reference interpreter: the witness that shares no code with XLA.
+"""Runs per-device programs on StableHLO's reference interpreter: the witness that shares no code with XLA.
 
 By default the program is first written out for all devices in step (``lockstep``). With ``threads`` it runs as N
 programs at once, on a grid of one replica by N partitions, by `interpreter.run_parallel` (StableHLO's own testing
@@ -71,7 +71,7 @@ def run_tiles(
     isolated: bool = True,
     timeout: float | None = None,
 ) -> list[list[Array]]:
-    """[argument][device] tiles to [result][device] tiles. Changes the module, which must be of ``_own_copy``."""
+    """Runs [argument][device] tiles to [result][device] tiles. Changes the module, which must be of ``_own_copy``."""
     devices = signature.num_devices
     with module.context, ir.Location.unknown():
         _spell_out_squares(module)
@@ -103,7 +103,7 @@ _CARRIERS = {
 
 
 def _wrap(module: Any, signature: Signature, threads: bool) -> None:
-    """main becomes @spmd; a new main does its work on every device, with the arguments of all devices in a row."""
+    """Renames main to @spmd; a new main runs it on every device, with the arguments of all devices in a row."""
     program = main_of(module)
     program.attributes["sym_name"] = ir.StringAttr.get(SPMD)
     program.attributes["sym_visibility"] = ir.StringAttr.get("private")
@@ -121,7 +121,7 @@ def _wrap(module: Any, signature: Signature, threads: bool) -> None:
 
 
 def _spell_out_squares(module: Any) -> None:
-    """The interpreter knows StableHLO alone; of CHLO, JAX uses this op where a variance is taken."""
+    """Expands CHLO's square, which JAX uses in variances: the interpreter knows StableHLO alone."""
     for top in module.body.operations:
         for op in [inner for inner in every_op(operation(top)) if inner.name == "chlo.square"]:
             with ir.InsertionPoint(op):
@@ -164,13 +164,13 @@ def _carried(value: Any) -> list[Any]:
 
 
 def _by_result(flat: Sequence[Array], signature: Signature) -> list[list[Array]]:
-    """What main returned, device after device, as [result][device] in the program's element types."""
+    """Groups main's results, device after device, as [result][device] in the program's element types."""
     parts = iter(flat)
-    found: list[list[Array]] = [[] for _ in signature.results]
+    rows: list[list[Array]] = [[] for _ in signature.results]
     for _ in range(signature.num_devices):
-        for row, boundary in zip(found, signature.results, strict=True):
+        for row, boundary in zip(rows, signature.results, strict=True):
             row.append(_uncarried(parts, boundary))
-    return found
+    return rows
 
 
 def _uncarried(parts: Any, boundary: Boundary) -> Array:
@@ -200,7 +200,7 @@ def evaluate(module: bytes, arguments: Sequence[Array]) -> list[Array]:
 
 
 def _in_child(module: bytes, arguments: Sequence[Array], timeout: float | None) -> list[Array] | str:
-    """``evaluate`` in a child process: its results, or what it said when it stopped."""
+    """Runs ``evaluate`` in a child process; returns its results, or its last error message."""
     try:
         child = subprocess.run(
             [sys.executable, "-c", "from shardpass.runtime.interpreter import serve; serve()"],
@@ -212,14 +212,14 @@ def _in_child(module: bytes, arguments: Sequence[Array], timeout: float | None) 
     except subprocess.TimeoutExpired:
         return f"it took more than {timeout} s"
     if child.returncode:
-        said = [row for row in child.stderr.decode(errors="replace").splitlines() if row.strip()]
-        told = [row for row in said if "error" in row.lower()]
-        return (told or said or [f"its process ended with status {child.returncode}"])[-1]
-    found: list[Array] = pickle.loads(child.stdout)
-    return found
+        lines = [row for row in child.stderr.decode(errors="replace").splitlines() if row.strip()]
+        errors = [row for row in lines if "error" in row.lower()]
+        return (errors or lines or [f"its process ended with status {child.returncode}"])[-1]
+    results: list[Array] = pickle.loads(child.stdout)
+    return results
 
 
 def serve() -> None:
-    """The child process: a pickled (module, arguments) on stdin, pickled results on stdout."""
+    """Runs in the child process: a pickled (module, arguments) on stdin, pickled results on stdout."""
     module, arguments = pickle.load(sys.stdin.buffer)
     sys.stdout.buffer.write(pickle.dumps(evaluate(module, arguments)))

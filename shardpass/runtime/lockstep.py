@@ -1,9 +1,9 @@
-"""A per-device program as one program that does the work of every device, in step.
+"""Rewrites a per-device program as one program that does the work of every device, in step.
 
 StableHLO's reference interpreter can run N programs at once, but on as many threads as the machine has cores, and
 devices that wait for each other (for three seconds at most) then wait for ever on a small machine. Here each op
-of the program is written N times, once for each device, and a collective becomes what the StableHLO
-specification says of it, over the values of all devices: concatenations, slices and reductions.
+of the program is written N times, once for each device, and a collective becomes its definition in the StableHLO
+specification, over the values of all devices: concatenations, slices and reductions.
 
 State: for each value of the program its N copies, one a device.
 
@@ -15,7 +15,7 @@ Cases:
 2. `partition_id`: a constant for each device;
 3. `call`: the callee is emitted in its place;
 4. `while`, `if` and `case` with a collective inside: one op that carries the values of all devices. Every device must
-   take the same way, or its partners would wait for ever; so the way of device 0 is everyone's;
+   take the same branch, or its partners would wait for ever; so all take the branch of device 0;
 5. every other op: cloned, with its regions.
 """
 
@@ -43,12 +43,12 @@ class Lockstep:
         self.devices = devices
 
     def function(self, name: str, arguments: Sequence[Values]) -> list[Values]:
-        """The results of a function, each on all devices."""
+        """Returns the results of a function, each on all devices."""
         (block,) = self.functions[name].regions[0].blocks
         return self.run(block, dict(zip(block.arguments, arguments, strict=True)))
 
     def run(self, block: Any, table: Table) -> list[Values]:
-        """What the block ends with, each value on all devices."""
+        """Returns the operands of the block's terminator, each on all devices."""
         *ops, last = map(operation, block.operations)
         for op in ops:
             results = self.emit(op, [table[value] for value in op.operands], table)
@@ -56,7 +56,7 @@ class Lockstep:
         return [table[value] for value in last.operands]
 
     def emit(self, op: Any, operands: list[Values], table: Table) -> list[Values]:
-        """The results of one op, each on all devices."""
+        """Emits one op; returns its results, each on all devices."""
         if op.name == "func.call":
             return self.function(op.attributes["callee"].value, operands)
         if op.name == "stablehlo.partition_id":
@@ -69,7 +69,7 @@ class Lockstep:
         return [list(row) for row in zip(*(copy.results for copy in copies), strict=True)]
 
     def communicates(self, op: Any) -> bool:
-        """Whether a collective is inside, or in what is called there."""
+        """Whether a collective is inside, or in a function called there."""
         return any(
             inner.name in OPS
             or (inner.name == "func.call" and self.communicates(self.functions[inner.attributes["callee"].value]))
@@ -77,7 +77,7 @@ class Lockstep:
         )
 
     def together(self, op: Any, operands: list[Values], table: Table) -> list[Values]:
-        """A control-flow op over the values of all devices; device 0 says which way to go."""
+        """Emits a control-flow op over the values of all devices; device 0 decides its branch."""
         loop = op.name == "stablehlo.while"
         given = [v for row in operands for v in row] if loop else [operands[0][0]]
         types = [v.type for v in given] if loop else [r.type for r in op.results for _ in range(self.devices)]
@@ -93,12 +93,12 @@ class Lockstep:
         return self.rows(new.results)
 
     def rows(self, values: Any) -> list[Values]:
-        """A flat list, device by device within each value, as [value][device]."""
+        """Splits a flat list, device by device within each value, into [value][device]."""
         flat = list(values)
         return [flat[k : k + self.devices] for k in range(0, len(flat), self.devices)]
 
     def clone(self, op: Any, device: int, operands: list[Any], table: Table) -> Any:
-        """The op on one device, with the values that its regions take from outside."""
+        """Clones the op on one device, with outside values that its regions use."""
         copy = op.clone()
         for index, value in enumerate(operands):
             copy.operands[index] = value
@@ -196,7 +196,7 @@ _CONTROL = ("stablehlo.while", "stablehlo.if", "stablehlo.case")
 
 
 def groups(op: Any) -> list[list[int]]:
-    """The device groups of a collective, in order."""
+    """Returns the device groups of a collective, in order."""
     return [[int(d) for d in row if d >= 0] for row in np.array(op.attributes["replica_groups"])]
 
 
@@ -213,15 +213,15 @@ def concatenate(values: Sequence[Any], dim: int) -> Any:
 
 
 def pieces(value: Any, dim: int, count: int) -> list[Any]:
-    """``count`` equal slices along ``dim``."""
+    """Slices ``count`` equal parts along ``dim``."""
     shape = shape_of(value)
     size = shape[dim] // count
-    found = []
+    slices = []
     for k in range(count):
         start, limit = [0] * len(shape), list(shape)
         start[dim], limit[dim] = k * size, (k + 1) * size
-        found.append(stablehlo.slice(value, *map(ir.DenseI64ArrayAttr.get, (start, limit, [1] * len(shape)))))
-    return found
+        slices.append(stablehlo.slice(value, *map(ir.DenseI64ArrayAttr.get, (start, limit, [1] * len(shape)))))
+    return slices
 
 
 def zeros_like(value: Any) -> Any:
@@ -241,7 +241,7 @@ def _like(value: Any, element: Any) -> Any:
 
 
 def combine(op: Any, values: Sequence[Any]) -> Any:
-    """The collective's own computation over ``values``, from the first to the last, element by element.
+    """Applies the collective's computation to ``values``, from the first to the last, element by element.
 
     The computation is of scalars; over arrays it is StableHLO's `map`.
     """

@@ -1,4 +1,4 @@
-"""A program of one device as the manual region of a program of all: the form in which XLA gets it from Shardy's users.
+"""Wraps a program of one device as the manual region of a program of all: the form of Shardy's users for XLA.
 
 XLA runs a partitioner on every program of several partitions. What is in a ``sdy.manual_computation`` over all axes of
 the mesh it leaves alone; what is around are arrays of which each device holds a tile. (It leaves the same program with
@@ -15,7 +15,7 @@ devices lie in a row along dimension 0, on a mesh of one axis.
 
 So it takes the tiles of every array: of one that they do not divide, one in an order of devices that no mesh has, one
 that a single device holds. A tile of rank 0 has no dimension to lie along, and of one without elements XLA forgets that
-it is split: both are said to be replicated, and only the region reads them.
+it is split: both are marked as replicated, and only the region reads them.
 """
 
 from __future__ import annotations
@@ -51,19 +51,19 @@ class Around:
 
 
 def over_devices(module: Any, devices: int) -> None:
-    """Makes main of a partitioned ``ir.Module`` a manual region over ``devices`` in a row, in place."""
+    """Wraps main of a partitioned ``ir.Module`` in a manual region over ``devices`` in a row, in place."""
     mesh = Mesh(((AXIS, devices),))
     with module.context, ir.Location.unknown():
         first_names(module.operation)
-        said = names.Signature(names.main_of(module))
-        kind = said.function.attributes["function_type"].value
+        signature = names.Signature(names.main_of(module))
+        kind = signature.function.attributes["function_type"].value
         arguments, results = ([_in_a_row(tile, mesh) for tile in side] for side in (kind.inputs, kind.results))
-        said.function = surround(module, mesh, arguments, results)
-        for row, around in zip((*said.arguments, *said.results), (*arguments, *results), strict=True):
+        signature.function = surround(module, mesh, arguments, results)
+        for row, around in zip((*signature.arguments, *signature.results), (*arguments, *results), strict=True):
             for name in [name for name in row if name == names.SHARDING or name.startswith("shardpass.")]:
                 del row[name]
             row["sdy.sharding"] = ir.Attribute.parse(around.sharding)
-        said.write()
+        signature.write()
 
 
 def for_xla(mesh: Mesh) -> Mesh:
@@ -90,9 +90,9 @@ def surround(
     results: Sequence[Around],
     enter: Callable[[Any, int], Any] = lambda value, index: value,
 ) -> Any:
-    """Puts main's body in a region that is manual over all axes of ``mesh``, in place; the new main around it.
+    """Puts main's body in a region that is manual over all axes of ``mesh``, in place; returns the new main.
 
-    ``enter``: what the region takes of argument ``index`` of the new main, whose rows of attributes are empty.
+    ``enter``: the region's operand for argument ``index`` of the new main, whose rows of attributes are empty.
     """
     program = names.main_of(module)
     with ir.InsertionPoint.at_block_begin(module.body):
@@ -123,13 +123,13 @@ def surround(
 
 
 def _unmark(module: Any) -> None:
-    """Takes ``{manual}`` off ops and functions, as the region says it. Shardy of jaxlib 0.12 aborts on such marks."""
+    """Removes ``{manual}`` from ops and functions, which the region implies; Shardy of jaxlib 0.12 aborts on them."""
     for top in map(operation, module.body.operations):
         if top.name == "func.func":
-            said = names.Signature(top)
-            for row in (*said.arguments, *said.results):
+            signature = names.Signature(top)
+            for row in (*signature.arguments, *signature.results):
                 row.pop(names.SHARDING, None)
-            said.write()
+            signature.write()
         for op in every_op(top):
             if names.SHARDING in op.attributes:
                 del op.attributes[names.SHARDING]
@@ -147,7 +147,7 @@ def _per_value(side: Sequence[Around]) -> Any:
 
 
 def _name_region(region: Any) -> None:
-    """Makes the names of ops relative to the region's, as JAX writes them: XLA joins both as it inlines the region."""
+    """Makes the names of ops relative to the region's, as JAX does: XLA joins both as it inlines the region."""
     todo = [operation(op) for op in region.regions[0].blocks[0].operations]
     places = []
     while todo:

@@ -1,4 +1,4 @@
-"""What a partitioned module says of its arguments and results, read and checked before XLA sees it.
+"""Reads and checks the arguments and results of a partitioned module before XLA sees it.
 
 The contract is docs/architecture.md's "partitioned module". XLA takes whatever it is given: a wrong tile or a
 missing annotation would end in a wrong result or an aborted process, so everything is compared here.
@@ -26,7 +26,7 @@ from shardpass.sharding.common import unreduced_over_all
 
 @dataclass(frozen=True, slots=True)
 class Boundary:
-    """An argument or result of main: the whole array, and the tile that a device holds of it.
+    """An argument or result of main: the whole array, and a device's tile of it.
 
     ``partial``: the array holds the summands of a value along dimension 0; the sharding of the value.
     """
@@ -39,22 +39,22 @@ class Boundary:
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """Into how many tiles each dimension is cut."""
+        """Returns into how many tiles each dimension is cut."""
         return (1,) * len(self.shape) if self.sharding.is_maximal else self.sharding.tile_counts(len(self.shape))
 
     @property
     def tile(self) -> tuple[int, ...]:
-        """Shape of a device's tile: ceil(size / count)."""
+        """Returns the shape of a device's tile: ceil(size / count)."""
         return tuple(-(-size // count) for size, count in zip(self.shape, self.counts, strict=True))
 
     @property
     def padded(self) -> tuple[int, ...]:
-        """Shape of the whole array with what pads its end."""
+        """Returns the shape of the whole array with the padding at its end."""
         return tuple(size * count for size, count in zip(self.tile, self.counts, strict=True))
 
     @property
     def even(self) -> bool:
-        """Whether nothing is padded."""
+        """Whether there is no padding."""
         return self.padded == self.shape
 
     @property
@@ -64,11 +64,11 @@ class Boundary:
 
     @property
     def type(self) -> str:
-        """The whole array's type in MLIR's spelling."""
+        """Returns the whole array's type in MLIR's spelling."""
         return tensor_type(self.shape, self.element.mlir)
 
     def holders(self, devices: int) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """The devices that hold each tile, int64 [*counts, copies]."""
+        """Returns the devices that hold each tile, int64 [*counts, copies]."""
         if self.sharding.is_maximal:
             # the one that counts comes first; the others hold copies of the argument, or anything of a result
             rest = [d for d in range(devices) if d != self.sharding.device]
@@ -85,7 +85,7 @@ def tensor_type(shape: tuple[int, ...], element: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """Main of a partitioned module."""
+    """The arguments and results of a partitioned module's main."""
 
     num_devices: int
     arguments: tuple[Boundary, ...]
@@ -95,8 +95,8 @@ class Signature:
 def read_signature(module: Any, *, partial_sums: bool = False) -> Signature:
     """Reads and checks the contract.
 
-    ``partial_sums``: the caller knows what to do with arguments and results that are partial sums, each array of
-    summands as ``Boundary.partial`` says; otherwise they have no value outside of the program (SP504).
+    ``partial_sums``: the caller handles arguments and results that are partial sums, arrays of summands as in
+    ``Boundary.partial``; otherwise they have no value outside of the program (SP504).
 
     Raises:
         ShardpassError: SP501 (an annotation is missing), SP502 (a type is no tile of its whole), SP503 (another
@@ -138,8 +138,8 @@ def _read(where: str, local: Any, row: dict[str, Any], devices: int, place: Plac
         if name not in row:
             raise table_runtime.NOT_PARTITIONED.error(place, missing=f"{where} of main has no `{name}`")
     if names.text(row[names.SHARDING]) != names.MANUAL:
-        found = names.text(row[names.SHARDING])
-        missing = f'{where} of main has `{names.SHARDING}` "{found}", not "{names.MANUAL}"'
+        annotation = names.text(row[names.SHARDING])
+        missing = f'{where} of main has `{names.SHARDING}` "{annotation}", not "{names.MANUAL}"'
         raise table_runtime.NOT_PARTITIONED.error(place, missing=missing)
     sharding = parse_sharding(names.text(row[names.TILED_SHARDING]))
     if not isinstance(sharding, Sharding) or sharding.is_unknown or sharding.is_manual or sharding.unreduced:
@@ -163,7 +163,7 @@ def _read(where: str, local: Any, row: dict[str, Any], devices: int, place: Plac
 
 
 def read_boundary(where: str, whole: Any, sharding: Sharding, place: Place) -> Boundary:
-    """The boundary of a value of type ``whole``. Raises ShardpassError (SP505) where NumPy has no such array."""
+    """Makes the boundary of a value of type ``whole``. Raises ShardpassError (SP505) where NumPy has no such array."""
 
     def refuse(reason: str) -> Exception:
         return table_runtime.UNSUPPORTED_TYPE.error(place, where=where, type=whole, reason=reason)
@@ -182,7 +182,7 @@ def read_boundary(where: str, whole: Any, sharding: Sharding, place: Place) -> B
 
 
 def check_body(module: Any, devices: int) -> None:
-    """Custom calls of unfinished passes, and collectives over replicas, are refused (SP506, SP507)."""
+    """Refuses custom calls of unfinished passes, and collectives over replicas (SP506, SP507)."""
     unfinished = {names.CONSTRAINT, names.TO_SHARD, names.TO_FULL}
 
     def visit(op: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What partitioners make of a program: compiled in a process of its own, as some of them end theirs.
+"""Asks other partitioners for their program: compiled in a separate process, as some of them abort.
 
 Ways: ``shardpass`` is a module that shardpass has partitioned, as XLA compiles it; ``xla`` is what ``jax.jit`` does
 (Shardy's propagation, or GSPMD's where the program is so annotated, and XLA's partitioner); ``shardy`` is Shardy's own
@@ -55,7 +55,7 @@ class Peer:
 
 
 def ask(way: str, given: Given, devices: int) -> Peer:
-    """What the partitioner ``way`` makes of the module ``given``; of ``OURS``, a partitioned one. Raises as ``build``.
+    """Counts the program of the partitioner ``way`` for the module ``given``; of ``OURS``, a partitioned one.
 
     Donated buffers count as if they were not, so that programs of which some lost the attribute are compared alike.
     """
@@ -68,7 +68,7 @@ def ask(way: str, given: Given, devices: int) -> Peer:
 
 
 def build(way: str, given: Given, devices: int, *, donate: bool = True) -> PeerProgram:
-    """The program that the partitioner ``way`` makes of the module ``given``; of ``OURS``, of a partitioned one.
+    """Builds the program of the partitioner ``way`` for the module ``given``; of ``OURS``, a partitioned one.
 
     Nothing runs. ``donate``: results may lie in donated arguments, as in the program that ``jax.jit`` runs; of ``xla``
     alone.
@@ -87,14 +87,14 @@ def build(way: str, given: Given, devices: int, *, donate: bool = True) -> PeerP
         raise PEER_FAILED.error(way=way, reason=f"it took more than {TIMEOUT:.0f} s") from None
     answers = [line for line in child.stdout.decode(errors="replace").splitlines() if line.startswith("@")]
     if child.returncode or not answers:
-        said = [line for line in child.stderr.decode(errors="replace").splitlines() if line.strip()]
-        reason = said[-1] if said else f"its process ended with status {child.returncode}"
+        lines = [line for line in child.stderr.decode(errors="replace").splitlines() if line.strip()]
+        reason = lines[-1] if lines else f"its process ended with status {child.returncode}"
         raise PEER_FAILED.error(way=way, reason=reason[:300])
     return PeerProgram(way, **json.loads(answers[-1].removeprefix("@")))
 
 
 def serve(way: str, devices: int, donate: bool) -> None:
-    """The child: a module's text on stdin, the answer as one line of JSON on stdout."""
+    """Runs in the child: a module's text on stdin, the answer as one line of JSON on stdout."""
     import jax
 
     jax.config.update("jax_platforms", "cpu")
@@ -109,11 +109,11 @@ def serve(way: str, devices: int, donate: bool) -> None:
     else:
         executable = compile(given if way == OURS else shardy_module(given.decode()))
     stats = executable.memory_stats()
-    found = {
+    answer = {
         "hlo": executable.hlo_text(),
         "arguments": stats.argument_size_in_bytes,
         "results": stats.output_size_in_bytes,
         "temporaries": stats.temp_size_in_bytes,
         "donated": stats.alias_size_in_bytes,
     }
-    print("@" + json.dumps(found), flush=True)
+    print("@" + json.dumps(answer), flush=True)

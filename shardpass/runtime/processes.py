@@ -1,4 +1,4 @@
-"""Programs over the devices of several processes: how a process joins the others, and how they agree on a program.
+"""Runs programs over the devices of several processes: joins processes, and makes them agree on a program.
 
 Every process runs the same Python program, holds its own part of each array, and compiles the same partitioned module.
 ``jax.distributed`` connects the processes, and XLA's collectives carry the data (Gloo on CPU, NCCL on GPU): nothing
@@ -58,10 +58,10 @@ def join(coordinator: str | None = None, processes: int | None = None, process: 
     """Joins the other processes of this program, before JAX is first used; False where this is the only one.
 
     Args:
-        coordinator: ``host:port`` at which process 0 listens; what is not given is read from the environment that
+        coordinator: ``host:port`` at which process 0 listens; missing arguments are read from the environment that
             tools/run_distributed.py sets.
         processes: how many there are.
-        process: which one this is, from 0.
+        process: the number of this process, from 0.
 
     On CPU the collectives are those of Gloo. From now on an exception that nobody catches ends the process at once,
     without the functions of ``atexit``: JAX's would wait for the other processes, which wait for this one.
@@ -103,10 +103,10 @@ def _end(kind: type[BaseException], error: BaseException, trace: TracebackType |
 
 
 def leave(status: int) -> None:
-    """Ends this process with ``status``; does nothing where all is well, or where it is the only one.
+    """Ends this process with ``status``; does nothing on success, or in the only process.
 
-    The others get a moment to end by themselves first: they may have found the same, and say it better than JAX, which
-    ends them when this one is gone.
+    The others get a moment to end by themselves first: they may have met the same error, and report it better than JAX,
+    which ends them when this one is gone.
     """
     if status == 0 or not jax.distributed.is_initialized():
         return
@@ -129,12 +129,12 @@ def leave(status: int) -> None:
 
 
 def processes_of(devices: Iterable[Any]) -> tuple[int, ...]:
-    """The processes to which ``devices`` belong, in order."""
+    """Lists the processes to which ``devices`` belong, in order."""
     return tuple(sorted({device.process_index for device in devices}))
 
 
 def first_of_each(devices: Sequence[Any], needed: int) -> Sequence[Any]:
-    """``needed`` of ``devices``, the same number of each process.
+    """Returns ``needed`` of ``devices``, the same number of each process.
 
     Raises:
         ShardpassError: SP563 where the processes cannot share them equally.
@@ -152,7 +152,7 @@ def first_of_each(devices: Sequence[Any], needed: int) -> Sequence[Any]:
 
 
 def agreed(module: Any, devices: Iterable[Any], make: Callable[[], tuple[Any, T]]) -> tuple[Any, T]:
-    """What ``make`` returns for ``module``: the module to compile, and more; in every process the same.
+    """Returns the result of ``make`` for ``module`` (the module to compile, and more), the same in every process.
 
     An error of ``make`` is raised here where it arose in every process, with the same code.
 
@@ -174,7 +174,7 @@ def agreed(module: Any, devices: Iterable[Any], make: Callable[[], tuple[Any, T]
 
 
 def fingerprint(module: Any) -> str:
-    """A hash of the module without its locations: the folders of two machines may differ."""
+    """Hashes the module without its locations: the folders of two machines may differ."""
     return hashlib.sha256(module.operation.get_asm(binary=True, enable_debug_info=False)).hexdigest()[:16]
 
 
@@ -188,18 +188,18 @@ def agree(name: str, processes: Sequence[int], mine: str) -> None:
         turn = _turns[f"{processes}/{name}"]
         _turns[f"{processes}/{name}"] += 1
     topic = f"shardpass/programs/{'-'.join(map(str, processes))}/{name}/{turn}"
-    said = json.dumps([jax.process_index(), mine, _versions()])
+    message = json.dumps([jax.process_index(), mine, _versions()])
     try:
-        found = jax_private.exchange(topic, str(jax.process_index()), said, processes, PATIENCE)
+        messages = jax_private.exchange(topic, str(jax.process_index()), message, processes, PATIENCE)
     except RuntimeError as error:
         reason = " ".join(str(error).split("[type.googleapis")[0].split())
         raise table_runtime.NOBODY_CAME.error(name=name, seconds=PATIENCE, reason=reason) from None
-    answers = sorted(json.loads(text) for text in found)
+    answers = sorted(json.loads(text) for text in messages)
     if len({text for _, text, _ in answers}) == 1:
         return
     equal = len({versions for _, _, versions in answers}) == 1
-    told = "; ".join(f"process {index} has {text}{'' if equal else f' ({used})'}" for index, text, used in answers)
-    raise table_runtime.PROGRAMS_DIFFER.error(name=name, found=told)
+    listed = "; ".join(f"process {index} has {text}{'' if equal else f' ({used})'}" for index, text, used in answers)
+    raise table_runtime.PROGRAMS_DIFFER.error(name=name, found=listed)
 
 
 def _versions() -> str:
@@ -210,14 +210,14 @@ def _versions() -> str:
 
 
 def whole_value(array: Any) -> np.ndarray[Any, Any]:
-    """The whole of ``array`` in every process. All processes that hold a part of it must ask."""
+    """Returns the whole of ``array`` in every process. All processes that hold a part of it must call this."""
     if not isinstance(array, jax.Array) or array.is_fully_addressable:
         return np.asarray(array)
     return np.asarray(everywhere(array, lambda whole: whole).addressable_data(0))
 
 
 def everywhere(array: Any, part: Callable[[Any], Any]) -> Any:
-    """``part`` of a global array, as an array that each of its devices holds whole."""
+    """Copies ``part`` of a global array to each of its devices, whole."""
     with jax.enable_x64(True):  # an f64 array keeps its f64
         copies = NamedSharding(array.sharding.mesh, PartitionSpec())
         return jax.jit(part, out_shardings=copies)(array)

@@ -1,4 +1,4 @@
-"""What a partitioned program is compared with: the unpartitioned program on one device, and XLA's own partitioner."""
+"""References for partitioned programs: the unpartitioned program on one device, and XLA's own partitioner."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def compile_single(module: Any, device: Any = None) -> Executable:
 
 
 def manual_region(module: Any) -> str:
-    """The first op of the module that makes code per-device; empty where there is none."""
+    """Returns the first op of the module that makes code per-device; empty where there is none."""
     for op in _ops(module):
         if op.name in MANUAL_OPS:
             return str(op.name)
@@ -59,7 +59,7 @@ def manual_region(module: Any) -> str:
 
 
 def strip(module: Any) -> None:
-    """Takes all annotations away, in place. Raises ShardpassError (SP530) for a manual region."""
+    """Removes all annotations, in place. Raises ShardpassError (SP530) for a manual region."""
     manual = manual_region(module)
     if manual:
         raise table_runtime.MANUAL_REGION.error(place_of(module.operation.location), op=manual)
@@ -103,7 +103,7 @@ def _strip_op(op: Any) -> None:
 
 
 def is_annotation(name: str) -> bool:
-    """Whether an attribute speaks of shardings and not of values."""
+    """Whether an attribute describes shardings and not values."""
     return name == names.SHARDING or name.startswith(("sdy.", "xla.sdy.", "shardpass."))
 
 
@@ -118,7 +118,7 @@ def _ops(module: Any) -> Any:
 def compile_by_xla(module: Any, devices: Sequence[Any] | None = None, *, donate: bool = False) -> Executable:
     """Compiles an annotated, unpartitioned module with XLA's partitioner (Shardy's, where it is annotated so).
 
-    Texts of shardings are made canonical first: XLA drops, or dies of, what it does not read. ``donate``: results may
+    Texts of shardings are made canonical first: XLA drops, or dies of, other forms. ``donate``: results may
     lie in donated arguments, which a run then overwrites.
 
     Raises:

@@ -1,4 +1,4 @@
-"""One run of a partitioned module on random inputs, and what it is compared with: what shardpass-run reports."""
+"""Runs a partitioned module once on random inputs, and compares the results: the report of shardpass-run."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ONE_DEVICE, BY_XLA = "the unpartitioned program on one device", "the program par
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Each result's difference from what ``reference`` computes; and where NaN and infinities went (``special``)."""
+    """Each result's difference from ``reference``; and where NaN and infinities differ (``special``)."""
 
     reference: str
     differences: tuple[Difference, ...]
@@ -47,13 +47,13 @@ class Check:
 
     @property
     def worst(self) -> Difference | None:
-        """Of those that failed, or else of all, the greatest relative difference; None without results."""
+        """Returns the greatest relative difference of the failed results, or else of all; None without results."""
         return max(self.failed or self.differences, key=lambda d: d.relative, default=None)
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """``added`` is None where no XLA was asked; ``check`` where none was wanted."""
+    """A run. ``added`` is None where XLA was not asked; ``check`` without comparison."""
 
     engine: str
     seed: int
@@ -73,13 +73,13 @@ class Trial:
         return not self.added and (self.check is None or self.check.passed)
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Converts to JSON."""
         boundaries = [
             boundary_as_dict(label, b, self.mesh)
             for label, b in zip(self.labels, (*self.signature.arguments, *self.signature.results), strict=True)
         ]
         count = len(self.signature.arguments)
-        found: dict[str, Any] = {
+        row: dict[str, Any] = {
             "engine": self.engine,
             "devices": self.signature.num_devices,
             "mesh": None if self.mesh is None else str(self.mesh),
@@ -92,7 +92,7 @@ class Trial:
             "passed": self.passed,
         }
         if self.check is not None:
-            found["check"] = {
+            row["check"] = {
                 "reference": self.check.reference,
                 "passed": self.check.passed,
                 "results": [difference_as_dict(d) for d in self.check.differences],
@@ -102,7 +102,7 @@ class Trial:
                     "remarks": [remark.message for remark in self.check.special.remarks],
                 },
             }
-        return found
+        return row
 
 
 def try_out(
@@ -175,7 +175,7 @@ def _placing(executable: Executable) -> Run:
 
 
 def reference_of(original: Any) -> Reference:
-    """One device, or XLA's partitioner for programs with manual regions."""
+    """Returns the reference: one device, or XLA's partitioner for programs with manual regions."""
     from shardpass.runtime.reference import compile_by_xla, compile_single
 
     try:
@@ -192,13 +192,13 @@ def _whole(executable: Executable) -> Run:
 
 
 def mesh_of(module: Any) -> Mesh | None:
-    """The mesh that the pipeline left on the module."""
+    """Returns the mesh that the pipeline left on the module."""
     text = names.get_text(module.operation, names.MESH)
     return None if text is None else parse_mesh(text)
 
 
 def labels_of(module: Any) -> tuple[str, ...]:
-    """What the user calls main's arguments and results; JAX leaves the names in locations and `jax.result_info`."""
+    """Returns the user's names of main's arguments and results, from locations and `jax.result_info`."""
     main = names.main_of(module)
     annotated = names.Signature(main)
     named = argument_names([str(argument.location) for argument in main.arguments])
@@ -211,7 +211,7 @@ def labels_of(module: Any) -> tuple[str, ...]:
 
 
 def by_axes(boundary: Boundary, mesh: Mesh | None) -> str:
-    """The sharding in the words of the user's mesh: ``[{"data"}, {}]``; the whole text where it has none."""
+    """Formats the sharding by the user's mesh: ``[{"data"}, {}]``; as whole text where it has no such form."""
     sharding = boundary.sharding
     if sharding.is_replicated:
         return "replicated"
@@ -232,7 +232,7 @@ def boundary_as_dict(label: str, boundary: Boundary, mesh: Mesh | None) -> dict[
 
 
 def finite(number: float) -> float | str:
-    """JSON has no word for infinity."""
+    """Replaces infinity, for which JSON has no form."""
     return number if np.isfinite(number) else str(number)
 
 

@@ -1,4 +1,4 @@
-"""The per-device program that Shardy's own passes make of an annotated program, in a form that XLA runs as is."""
+"""Builds the per-device program of Shardy's own passes for an annotated program, in a form that XLA runs."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _AXIS = re.compile(r'"?([\w.]+)"=(\d+)')
 
 
 def shardy_module(text: str) -> Any:
-    """The per-device module that Shardy's own passes make, under the contract of shardpass's partitioned modules.
+    """Builds the per-device module of Shardy's own passes, under the contract of shardpass's partitioned modules.
 
-    It is given every help: calls are inlined first (it converts none), chlo.square is written as a product (its passes
+    It gets every help: calls are inlined first (it converts none), chlo.square is written as a product (its passes
     refuse CHLO, and jaxlib registers no pass that would lower it), and indices of gather and scatter are of 64 bits
     (with those of 32, which JAX has, it reads beyond them and ends the process).
     """
@@ -68,12 +68,12 @@ def _widen_indices(module: Any) -> None:
 
 
 def _meshes(module: Any) -> dict[str, Any]:
-    """Shardy adds a mesh without axes for what is everywhere: any other mesh serves for that."""
+    """Returns the meshes; for Shardy's mesh without axes, of replicated values, any other serves."""
     from shardpass.sharding import Mesh
 
-    found = {name: _AXIS.findall(axes) for name, axes in _MESH.findall(str(module.operation))}
-    largest = max(found.values(), key=len, default=[])
-    return {name: Mesh(tuple((a, int(n)) for a, n in axes or largest)) for name, axes in found.items()}
+    meshes = {name: _AXIS.findall(axes) for name, axes in _MESH.findall(str(module.operation))}
+    largest = max(meshes.values(), key=len, default=[])
+    return {name: Mesh(tuple((a, int(n)) for a, n in axes or largest)) for name, axes in meshes.items()}
 
 
 def _main(module: Any) -> Any:
@@ -81,19 +81,19 @@ def _main(module: Any) -> Any:
 
 
 def _boundary_shardings(module: Any, meshes: dict[str, Any]) -> list[str]:
-    """mhlo text of the sharding of each argument and result of main."""
+    """Returns mhlo text of the sharding of each argument and result of main."""
     from shardpass.sharding import Sharding
     from shardpass.sharding.notations.sdy import parse_sdy
 
     main = _main(module)
     kind = main.attributes["function_type"].value
-    found = []
+    shardings = []
     for name, types in (("arg_attrs", kind.inputs), ("res_attrs", kind.results)):
         rows = main.attributes[name] if name in main.attributes else [None] * len(types)
         for row in rows:
-            said = row["sdy.sharding"] if row is not None and "sdy.sharding" in row else None
-            found.append(str(Sharding.replicated() if said is None else parse_sdy(str(said), meshes)))
-    return found
+            attribute = row["sdy.sharding"] if row is not None and "sdy.sharding" in row else None
+            shardings.append(str(Sharding.replicated() if attribute is None else parse_sdy(str(attribute), meshes)))
+    return shardings
 
 
 def _annotate(module: Any, whole: list[Any], shardings: list[str], arguments: int) -> None:

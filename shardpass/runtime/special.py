@@ -1,4 +1,4 @@
-"""More runs of --check: are NaN, infinities and -0 where the unpartitioned program has them?
+"""Checks more runs: are NaN, infinities and -0 where the unpartitioned program has them?
 
 Ordinary numbers do not show what becomes of a NaN. So the partitioned program and its reference run again, with NaN,
 infinities and -0 at some places of the float arguments (``inputs.special_inputs``). NaN and infinities must come out at
@@ -60,15 +60,15 @@ HOLD_PROGRAMS = CONTROL_FLOW | {"builtin.module", "func.func"}  # other regions 
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """The first element of a result that is another than the reference's."""
+    """The first element of a result that differs from the reference's."""
 
     index: int
     element: tuple[int, ...]
-    found: str
+    actual: str
     wanted: str
 
     def __str__(self) -> str:
-        return f"result {self.index} at {list(self.element)} is {self.found} in place of {self.wanted}"
+        return f"result {self.index} at {list(self.element)} is {self.actual} in place of {self.wanted}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class Special:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """How to compute what is right: ``hlo`` is "" on one device, and XLA's where its partitioner made the program."""
+    """A reference computation: ``hlo`` is "" on one device, and XLA's where its partitioner made the program."""
 
     name: str
     run: Run
@@ -91,12 +91,12 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A partitioned ``module`` and what it is compared with.
+    """A partitioned ``module`` and its reference.
 
     Attributes:
         make: from a partitioned module to its run; ``run`` is that of ``module``.
-        refer: makes the reference; ``reference`` is what it made.
-        inputs, wanted: of the first run, and what the reference gave.
+        refer: makes the reference, ``reference``.
+        inputs, wanted: the inputs of the first run, and the reference's results.
     """
 
     module: Any
@@ -108,18 +108,18 @@ class Subject:
     wanted: Sequence[Array]
 
     def mismatches(self, run: Run, trials: Trials, wanted: Sequence[Sequence[Array]]) -> tuple[Mismatch, ...]:
-        """What ``run`` gives otherwise than ``wanted``: at most one element of each result, of all trials."""
+        """Lists where ``run`` differs from ``wanted``: at most one element of each result, over all trials."""
         first: dict[int, Mismatch] = {}
         for inputs, theirs in zip(trials, wanted, strict=True):
             for index, (mine, other) in enumerate(zip(run(inputs), theirs, strict=True)):
-                found = mismatch(index, np.asarray(mine), np.asarray(other), greatest(np.asarray(self.wanted[index])))
-                if found is not None:
-                    first.setdefault(index, found)
+                apart = mismatch(index, np.asarray(mine), np.asarray(other), greatest(np.asarray(self.wanted[index])))
+                if apart is not None:
+                    first.setdefault(index, apart)
         return tuple(first[index] for index in sorted(first))
 
 
 def run_special(subject: Subject, arguments: Sequence[Boundary], seed: int) -> Special:
-    """Runs ``subject`` on special inputs, and says what comes out otherwise than of its reference."""
+    """Runs ``subject`` on special inputs, and reports where it differs from its reference."""
     trials = special_inputs(arguments, seed)
     if not trials:
         return Special()
@@ -136,7 +136,7 @@ def run_special(subject: Subject, arguments: Sequence[Boundary], seed: int) -> S
 
 
 def _explained(subject: Subject, trials: Trials, first: tuple[Mismatch, ...]) -> Special:
-    """Whose fault ``first`` is: XLA's, which a remark says, or else shardpass's."""
+    """Attributes ``first`` to XLA, with a remark, or else to shardpass."""
     reference, run = subject.refer(), subject.make(subject.module)
     total = len(subject.wanted)
     ordinary, as_before = [subject.inputs], [subject.wanted]
@@ -166,13 +166,13 @@ def _not_compared(reason: str) -> Special:
 
 
 def _unknown_loop(module: Any) -> Any:
-    """The first loop whose trips are not known; None where there is none."""
+    """Returns the first loop whose trips are not known; None where there is none."""
     loops = (op for op in every_op(module.operation) if op.name == "stablehlo.while")
     return next((loop for loop in loops if trip_count(loop) is None), None)
 
 
 def _exact(module: Any) -> Any:
-    """A copy of ``module`` whose collectives keep NaN."""
+    """Copies ``module`` with collectives that keep NaN."""
     copy = copy_module(module)
     with collect():  # remarks about the copy are for nobody
         keep_nan(copy)
@@ -180,7 +180,7 @@ def _exact(module: Any) -> Any:
 
 
 def _open_reducer(module: Any) -> Any:
-    """The first op whose region compares floats, and neither in total order nor after a test for NaN; or None."""
+    """Returns the first op whose region compares floats, neither in total order nor after a test for NaN; or None."""
     for op in every_op(module.operation):
         if not len(op.regions) or op.name in HOLD_PROGRAMS:
             continue
@@ -203,24 +203,24 @@ def _at(op: Any) -> str:
 # ---------------------------------------------------------------- results
 
 
-def mismatch(index: int, found: Array, wanted: Array, scale: float = 0.0) -> Mismatch | None:
-    """The first element of ``found`` that is not as wanted; None where there is none.
+def mismatch(index: int, actual: Array, wanted: Array, scale: float = 0.0) -> Mismatch | None:
+    """Returns the first element of ``actual`` that differs from ``wanted``; None where there is none.
 
     Floats may be apart by the tolerance of their type times the greatest finite magnitude that is wanted, or ``scale``.
     """
-    apart = _apart(found, wanted, scale)
+    apart = _apart(actual, wanted, scale)
     if not apart.any():
         return None
     element = tuple(int(i) for i in np.unravel_index(int(np.argmax(apart)), apart.shape))
-    return Mismatch(index, element, str(found[element]), str(wanted[element]))
+    return Mismatch(index, element, str(actual[element]), str(wanted[element]))
 
 
-def _apart(found: Array, wanted: Array, scale: float) -> Array:
+def _apart(actual: Array, wanted: Array, scale: float) -> Array:
     tolerance = tolerance_of(wanted.dtype)
     if tolerance == 0:
-        return np.asarray(found != wanted)
+        return np.asarray(actual != wanted)
     wide = np.complex128 if wanted.dtype.kind == "c" else np.float64
-    mine, theirs = found.astype(wide), wanted.astype(wide)
+    mine, theirs = actual.astype(wide), wanted.astype(wide)
     both_nan = _is_nan(mine) & _is_nan(theirs)
     finite = np.isfinite(mine) & np.isfinite(theirs)
     allowed = tolerance * (max(scale, greatest(theirs)) or 1.0)
@@ -231,11 +231,11 @@ def _apart(found: Array, wanted: Array, scale: float) -> Array:
 
 
 def greatest(array: Array) -> float:
-    """The greatest finite magnitude in ``array``; 0 where there is none."""
+    """Returns the greatest finite magnitude in ``array``; 0 where there is none."""
     wide = array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
     return float(np.abs(wide[np.isfinite(wide)]).max(initial=0.0))
 
 
 def _is_nan(array: Array) -> Array:
-    """Where NaN is; nowhere in integers. (NumPy does not ask narrow floats of ml_dtypes otherwise.)"""
+    """Returns where NaN is; nowhere in integers. (NumPy's own test fails on narrow floats of ml_dtypes.)"""
     return np.asarray(array != array)

@@ -18,7 +18,7 @@ POWERS = "float8_e8m0fnu"
 
 
 def cast(array: Any, kind: np.dtype[Any], attributes: Mapping[str, Any]) -> Array:
-    """``array`` as ``kind``, with the attributes of the op: a float of 8 bits saturates unless they say otherwise.
+    """Casts ``array`` to ``kind`` by the op's attributes: floats of 8 bits saturate unless these forbid it.
 
     An integer of less than 8 bits has the last bits of a wider one, as in NumPy.
     """
@@ -36,9 +36,9 @@ def cast(array: Any, kind: np.dtype[Any], attributes: Mapping[str, Any]) -> Arra
 
 
 def _power_of_two(array: Array, attributes: Mapping[str, Any]) -> Array:
-    """The exponent of a float of 32 bits, which is all that the type has; NaN and infinities are NaN.
+    """Rounds to the exponent of a float of 32 bits, which is all of the type; NaN and infinities become NaN.
 
-    What lies between two powers goes up where ``round_mode`` says so, or where it is nearest and at least half the way.
+    Numbers between two powers are rounded up by ``round_mode``, or to the nearest power, from the middle on up.
     """
     bits = jax.lax.bitcast_convert_type(array.astype(jnp.float32), jnp.uint32)
     exponent, fraction = (bits >> 23) & 0xFF, bits & 0x7FFFFF

@@ -14,7 +14,7 @@ from shardpass.onnx.model import Node
 
 
 class Absent:
-    """An optional value that holds nothing."""
+    """An optional value without content."""
 
 
 def _insert(node: Node, inputs: Sequence[Any]) -> tuple[Array, ...]:
@@ -38,7 +38,7 @@ def _concat(node: Node, inputs: Sequence[Any]) -> tuple[Array, ...]:
 
 
 def _split(node: Node, inputs: Sequence[Any]) -> tuple[Array, ...]:
-    """Without sizes, parts of one element; one number is the size of all, but perhaps the last."""
+    """Splits; without sizes, into single elements; by one number, into parts of that size, the last maybe smaller."""
     array, split, axis = inputs[0], optional(inputs, 1), node.attributes.get("axis", 0)
     size = np.shape(array)[axis]
     if split is None:

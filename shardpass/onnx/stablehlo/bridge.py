@@ -1,4 +1,4 @@
-"""From an ONNX model to StableHLO with the same shardings, so that shardpass partitions and runs it.
+"""Converts an ONNX model to StableHLO with the same shardings, so that shardpass partitions and runs it.
 
     program = shardpass.onnx.to_stablehlo(model)
     module = shardpass.run_pipeline(program.text, "partition")
@@ -7,7 +7,7 @@
 The graph is traced node by node with the kernels of ``kernels``. The arguments of main are the graph's inputs, then its
 weights (initializers, and large Constants, that are no small integers: those are axes, shapes and bounds). Each spec
 that a node gives for an input or output becomes a constraint (``custom_call @Sharding``) of that value at that node;
-what has no spec is left to propagation. Values that follow from constants alone are computed while building, so a
+values without a spec are left to propagation. Values that follow from constants alone are computed while building, so a
 Reshape may take its shape from Shape, Gather and Concat. The place of an op is its node: line 3 of the model is the
 third node.
 
@@ -48,7 +48,7 @@ from shardpass.onnx.stablehlo.widening import is_uneven, whole, widened
 from shardpass.sharding.notations.onnx_sharding import sharding_of_spec
 from shardpass.sharding.notations.onnx_spec import ShardingSpec
 
-SMALL = 64  # elements of an initializer of integers that is taken as a constant
+SMALL = 64  # elements of an initializer of integers that counts as a constant
 
 _constraint = Primitive("onnx_sharding_spec")
 _constraint.def_abstract_eval(lambda value, *, sharding: value)
@@ -71,22 +71,22 @@ class Program:
     outputs: tuple[str, ...]
 
     def known(self) -> dict[int, Any]:
-        """The values of main's arguments that are weights, by number."""
+        """Returns the values of main's arguments that are weights, by number."""
         return dict(enumerate(self.weights.values(), len(self.inputs)))
 
     def arguments(self, inputs: Mapping[str, Any]) -> list[Any]:
-        """The arguments of main, for values of the graph's inputs by name."""
+        """Returns the arguments of main, for values of the graph's inputs by name."""
         return [*(np.asarray(inputs[name]) for name in self.inputs), *self.weights.values()]
 
 
 def to_stablehlo(model: Model, configuration: str | None = None) -> Program:
-    """The program of ``model`` for one of its configurations, the first where none is named."""
+    """Converts ``model`` for one of its configurations, the first by default."""
     outputs = tuple(info.name for info in model.proto.graph.output)
     return _program(model, configuration, outputs)
 
 
 def program_of_all_values(model: Model, configuration: str | None = None) -> Program:
-    """The program whose results are all arrays that the model's nodes make and that are no constants."""
+    """Converts ``model``, with all arrays that its nodes compute and that are no constants as results."""
     return _program(model, configuration, None)
 
 
@@ -125,7 +125,7 @@ def _program(model: Model, configuration: str | None, wanted: tuple[str, ...] | 
 
 
 def _with_names(text: str, names: Sequence[str]) -> str:
-    """The program with the arguments called as in the model, where JAX calls them values[0], values[1] and so on."""
+    """Renames the program's arguments as in the model; JAX calls them values[0], values[1] and so on."""
 
     def named(match: re.Match[str]) -> str:
         name = names[int(match[1])]
@@ -140,15 +140,15 @@ def _made(model: Model, known: Mapping[str, Any]) -> list[str]:
 
 
 def _name_places(module: Any, model: Model) -> None:
-    """Gives each op the place of its node, which JAX has kept in the name of its scope."""
+    """Gives each op the place of its node, which JAX keeps in the name of its scope."""
     places = [
         ir.Location.name(str(node), ir.Location.file(model.place.file or "model.onnx", node.number + 1, 1))
         for node in model.nodes
     ]
     for op in map(operation, every_op(module.operation)):
-        found = re.search(rf"{SCOPE}(\d+)", str(op.location))
-        if found is not None:
-            op.location = places[int(found[1])]
+        match = re.search(rf"{SCOPE}(\d+)", str(op.location))
+        if match is not None:
+            op.location = places[int(match[1])]
 
 
 def _configuration(model: Model, name: str | None) -> Configuration | None:
@@ -162,7 +162,7 @@ def _configuration(model: Model, name: str | None) -> Configuration | None:
 
 
 def _initializers(model: Model) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Weights, and constants that shapes and axes are read from."""
+    """Separates weights from constants that define shapes and axes."""
     from onnx import numpy_helper
 
     weights: dict[str, Any] = {}
@@ -179,7 +179,7 @@ def _initializers(model: Model) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _large_constants(model: Model) -> Iterator[tuple[str, Any]]:
-    """The values of Constant nodes that some exporters keep weights in."""
+    """Returns the values of Constant nodes in which some exporters keep weights."""
     for node in model.nodes:
         value = node.attributes.get("value") if node.op == "Constant" else None
         if value is not None and math.prod(value.dims) > MOST_FOLDED:
@@ -214,7 +214,7 @@ def _output(model: Model, name: str, known: Mapping[str, Any]) -> Any:
 
 
 def _annotated(model: Model, node: Node, configuration: Configuration, name: str, rank: int) -> str | None:
-    """What the node says of one of its tensors, as XLA writes it."""
+    """Returns a node's annotation of one of its tensors, as XLA writes it."""
     for annotation in node.annotations:
         if annotation.configuration != configuration.name:
             continue
@@ -225,7 +225,7 @@ def _annotated(model: Model, node: Node, configuration: Configuration, name: str
 
 
 def _written(model: Model, node: Node | str, configuration: Configuration, spec: ShardingSpec, rank: int) -> str:
-    """A spec as XLA writes it; one that names some of the devices is widened to all, with a remark."""
+    """Formats a spec as XLA does; one that names some of the devices is widened to all, with a remark."""
     count, name = configuration.num_devices, spec.tensor_name
     if is_uneven(spec, count):
         wider = widened(spec, count)
@@ -241,7 +241,7 @@ def _written(model: Model, node: Node | str, configuration: Configuration, spec:
 
 
 def _split_arguments(module: Any, model: Model, configuration: Configuration, names: Sequence[str]) -> None:
-    """Gives the arguments of main the shardings that stand beside the model."""
+    """Gives the arguments of main the shardings from beside the model."""
     signature = Signature(main_of(module))
     for name, attributes in zip(names, signature.arguments, strict=True):
         if name in model.given:

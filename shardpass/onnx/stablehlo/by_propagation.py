@@ -1,4 +1,4 @@
-"""What shardpass's own propagation finds for every value of a model: for the ops that the documents have no rules for.
+"""Infers layouts by shardpass's own propagation, for ops without rules in the documents.
 
 The program with all values as results is propagated, and the sharding of each result is that of the value.
 """
@@ -18,7 +18,7 @@ from shardpass.sharding.notations.onnx_sharding import spec_of_sharding
 
 
 def propagated(model: Model, configuration: Configuration) -> dict[str, Layout]:
-    """The layout of each value that a node makes, for one configuration.
+    """Returns the layout of each value that a node computes, for one configuration.
 
     Raises ShardpassError: SP706 as ``to_stablehlo``.
     """

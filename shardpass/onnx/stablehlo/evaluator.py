@@ -1,4 +1,4 @@
-"""onnx's reference evaluator as what a run is compared with."""
+"""Evaluates a model by onnx's reference evaluator, for comparison with a run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NAME = "onnx's reference evaluator"
 
 
 def evaluator_of(model: Model, program: Program) -> Reference:
-    """The evaluator of a model, on the arguments of its program."""
+    """Returns the evaluator of a model, on the arguments of its program."""
 
     def run(arguments: Sequence[Any]) -> list[Any]:
         from onnx import version_converter

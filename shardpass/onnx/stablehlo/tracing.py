@@ -1,4 +1,4 @@
-"""A graph of a model on JAX values: node by node, through kernels, bodies of functions, and branches.
+"""Traces a graph of a model on JAX values: node by node, through kernels, bodies of functions, and branches.
 
 State: the values by name. NumPy arrays are constants, which are folded while the program is built; lists are sequences.
 A branch or loop sees the values of the graph around it; the body of a function sees its inputs alone.
@@ -27,7 +27,7 @@ Place = Callable[[Node, str, Any], Any]  # a node, the name of one of its tensor
 
 @dataclass(frozen=True, slots=True)
 class Tracer:
-    """``placed``: gives a value the sharding that a node's spec says, and is called for inputs and outputs."""
+    """Traces graphs. ``placed``: gives an input or output the sharding of a node's spec."""
 
     model: Model
     placed: Place
@@ -77,7 +77,7 @@ class Tracer:
         return self._body(body, inputs)
 
     def _body(self, body: Body, inputs: Sequence[Any]) -> list[Any]:
-        """A function's results; an input that the node leaves out is None inside."""
+        """Computes a function's results; an input that the node leaves out is None inside."""
         known: Values = dict.fromkeys(body.inputs)
         known.update(zip(body.inputs, inputs, strict=False))
         opset = next((body.opsets[domain] for domain in OWN_DOMAINS if domain in body.opsets), self.model.opset)
@@ -86,7 +86,7 @@ class Tracer:
         return [known.get(name) for name in body.outputs]  # a body may leave out what its node does not ask for
 
     def _graph(self, node: Node, outer: Values, opset: int, proto: Any, inputs: Sequence[Any]) -> list[Any]:
-        """The results of a graph of ``node`` on values of its inputs."""
+        """Computes the results of a graph of ``node`` on values of its inputs."""
         from onnx import numpy_helper
 
         known = {**outer, **{tensor.name: numpy_helper.to_array(tensor) for tensor in proto.initializer}}
@@ -97,7 +97,7 @@ class Tracer:
 
 
 def _computed(node: Node, inputs: Sequence[Any]) -> Sequence[Any]:
-    """The outputs of a kernel: constants where all inputs are, or where it reads shapes alone."""
+    """Computes a kernel's outputs: constants where all inputs are, or where it reads shapes alone."""
     kernel = KERNELS[node.op]
     if node.op == "ConstantOfShape":  # folds by itself what is small
         return kernel(node, inputs)

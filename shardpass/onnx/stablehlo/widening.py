@@ -1,8 +1,8 @@
-"""Specs that name some of the devices, or groups of different sizes, as a sharding of StableHLO: all devices take part.
+"""Widens specs that name some of the devices, or groups of different sizes, to shardings over all devices.
 
 StableHLO gives each tile to equally many devices, and every device runs the program. So devices without a shard, and
-groups that are too small, get copies where that comes out even; else every device gets the whole tensor. Who holds a
-shard by the spec holds it then too, so no op misses an input.
+groups that are too small, get copies where that comes out even; else every device gets the whole tensor. A device that
+has a shard by the spec still has it, so no op misses an input.
 
 Example, 4 devices: two shards on device 0 and device 1 become two shards on {0, 2} and {1, 3}. Three shards on 0, 1
 and 2 become the whole tensor on all four.
@@ -17,7 +17,7 @@ from shardpass.sharding.notations.onnx_spec import ShardingSpec
 
 
 def is_uneven(spec: ShardingSpec, num_devices: int) -> bool:
-    """Whether StableHLO has no word for the spec because of its devices."""
+    """Whether StableHLO cannot express the spec because of its devices."""
     holders = spec.holders()
     everyone = [device for group in holders for device in group]
     if len(holders) == 1 and len(everyone) == 1:
@@ -28,13 +28,13 @@ def is_uneven(spec: ShardingSpec, num_devices: int) -> bool:
 
 
 def widened(spec: ShardingSpec, num_devices: int) -> ShardingSpec | None:
-    """The spec with copies on devices that it leaves out; None where these do not come out even."""
+    """Returns the spec with copies on unnamed devices; None where these do not come out even."""
     holders = [list(dict.fromkeys(group)) for group in spec.holders()]
     each, rest = divmod(num_devices, len(holders))
-    taken = [device for group in holders for device in group]
-    if rest or len(set(taken)) < len(taken) or max(map(len, holders)) > each:
+    named = [device for group in holders for device in group]
+    if rest or len(set(named)) < len(named) or max(map(len, holders)) > each:
         return None
-    free = (device for device in range(num_devices) if device not in set(taken))
+    free = (device for device in range(num_devices) if device not in set(named))
     missing = [index for index in range(each) for group in holders if index >= len(group)]
     for _ in missing:
         min(holders, key=len).append(next(free))
@@ -43,5 +43,5 @@ def widened(spec: ShardingSpec, num_devices: int) -> ShardingSpec | None:
 
 
 def whole(spec: ShardingSpec, num_devices: int) -> ShardingSpec:
-    """A spec for the whole tensor on all devices."""
+    """Makes a spec for the whole tensor on all devices."""
     return replace(spec, device=(-1,), groups=MappingProxyType({-1: tuple(range(num_devices))}), dims=())
