@@ -1,4 +1,4 @@
-"""Samples, measures, fits: the machine of the devices that JAX has here."""
+"""Calibrates the machine of the devices that JAX has here: samples, measures, fits."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ AS_FAST = 1.1  # times what floats are compared with
 
 @dataclass(frozen=True)
 class Calibration:
-    """A measured machine, and how close its model comes to each sample that ran.
+    """A measured machine, and the error of its model for each sample that ran.
 
     Attributes:
         off: how many times too high or too low each sample is modelled.
@@ -40,12 +40,12 @@ class Calibration:
 
     @property
     def mean(self) -> float:
-        """The geometric mean of ``off``."""
+        """Returns the geometric mean of ``off``."""
         return math.exp(statistics.fmean(map(math.log, self.off)))
 
     @property
     def note(self) -> str:
-        """How well the machine fits, in a line."""
+        """Describes in a line how well the machine fits."""
         return f"{len(self.off)} samples, off by {self.mean:.2f}x in geometric mean, {max(self.off):.2f}x at worst"
 
 
@@ -61,7 +61,7 @@ def calibrate(
 ) -> Calibration:
     """Measures collectives of tiles of ``sizes`` bytes, memory and products, on ``devices`` devices.
 
-    ``by``: who measures, for the machine's source. ``long``: seconds of a product that is large enough.
+    ``by``: the tool, for the machine's source. ``long``: seconds of a product that is large enough.
     """
     bandwidth = memory_bandwidth(devices, repeats, show, long)
     asked = list(samples(devices, sizes))
@@ -79,7 +79,7 @@ def calibrate(
 def machine_of(
     name: str, by: str, devices: int, fitted: Fit, rates: Mapping[str, float], local: Mapping[str, Any]
 ) -> Machine:
-    """The machine of what was fitted and measured."""
+    """Makes the machine of the fitted and measured rates."""
     device = jax.devices()[0]
     kind = f"{devices} devices of {device.platform}, {device.device_kind}"
     link = Switch(None, fitted.latency, _rate(fitted.received), _rate(fitted.reduced))
@@ -88,7 +88,7 @@ def machine_of(
 
 
 def memory_of(device: Any) -> float:
-    """Bytes that ``device`` has, where it says so; infinite for a CPU, whose devices share the host's."""
+    """Returns the bytes of ``device``, if it reports them; infinite for a CPU, whose devices share the host's."""
     try:
         known = device.memory_stats() or {}
     except Exception:  # of a backend that has none

@@ -1,4 +1,4 @@
-"""The coefficients under which the cost model comes closest to measured times.
+"""Fits the coefficients under which the cost model comes closest to measured times.
 
     time = call + latency * collectives + received / bandwidth + reduced / (bandwidth of all_reduce)
          + bytes / memory + runs / (runs a second) + elements / (elements a second) + places / (places a second)
@@ -22,7 +22,7 @@ COPIED = 4  # the place of ``copied`` among the coefficients
 
 @dataclass(frozen=True)
 class Fit:
-    """Seconds for a call and for a collective; seconds for each byte received, and for each unit of local work."""
+    """The fitted rates: seconds for a call, for a collective, for a byte received, and for each unit of local work."""
 
     call: float
     latency: float
@@ -38,7 +38,7 @@ class Fit:
 
 
 def fit(samples: Sequence[Sample], seconds: Sequence[float], copied: float | None = None) -> Fit:
-    """Least squares of the relative error, no coefficient below zero.
+    """Fits by least squares of the relative error, with no coefficient below zero.
 
     ``copied``: seconds for a byte through memory, where it is known.
     """
@@ -56,7 +56,7 @@ def fit(samples: Sequence[Sample], seconds: Sequence[float], copied: float | Non
 
 
 def errors(fitted: Fit, samples: Sequence[Sample], seconds: Sequence[float]) -> list[float]:
-    """How many times too high or too low each sample is modelled, from 1 up."""
+    """Returns by which factor, from 1 up, the model is too high or too low for each sample."""
     out = []
     for sample, measured in zip(samples, seconds, strict=True):
         ratio = max(fitted.seconds(sample), 1e-12) / measured

@@ -1,4 +1,4 @@
-"""A measured machine as the text of its file."""
+"""Writes a measured machine as the text of its file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LINK = ("latency", "bandwidth", "all_reduce")
 
 
 def machine_toml(machine: Machine, note: str) -> str:
-    """What ``machine=`` reads as ``machine``, whose links are switches; ``note`` goes before it as a comment."""
+    """Formats ``machine``, whose links are switches, as ``machine=`` reads it, below ``note`` as a comment."""
     lines = [f"# {line}" for line in note.splitlines()]
     lines += [f"name = {_value(machine.name)}", f"about = {_value(machine.about)}"]
     lines += [f"memory = {_value(machine.memory)} # bytes of a device"]

@@ -1,4 +1,4 @@
-"""Times of samples: all run by turns, and each call is waited for; a time is the median of its repeats."""
+"""Measures samples: all run by turns, and each call is waited for; a time is the median of its repeats."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ Show = Callable[[str], None]
 
 
 def silent(text: str) -> None:
-    """For those who show nothing."""
+    """Ignores ``text``: the default of ``show``."""
 
 
 def measure(samples: Sequence[Sample], repeats: int, show: Show = silent) -> list[float | None]:
-    """Median seconds of each sample; None of a program that XLA refuses here. ``show`` hears of each piece of work."""
+    """Returns the median seconds of each sample; None if XLA refuses it. ``show``: called with each piece of work."""
     ready = []
     for at, sample in enumerate(samples):
         show(f"compiling {sample.name}")

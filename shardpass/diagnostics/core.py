@@ -52,7 +52,7 @@ NOWHERE = Place()
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One finding: what, where, why, and what to do about it."""
+    """A diagnostic: the message, its place, its reason and the remedy."""
 
     severity: Severity
     code: str
@@ -75,7 +75,7 @@ class Diagnostic:
 
 
 class ShardpassError(Exception):
-    """What shardpass raises for bad input. ``diagnostics`` holds every finding, most important first."""
+    """The exception for bad input. ``diagnostics``: all diagnostics, most important first."""
 
     def __init__(self, *diagnostics: Diagnostic) -> None:
         self.diagnostics = diagnostics
@@ -127,7 +127,7 @@ class Code:
 
 
 def note(message: str, place: Place = NOWHERE) -> Diagnostic:
-    """A note to hang on another diagnostic."""
+    """Makes a note, for the notes of another diagnostic."""
     return Diagnostic(Severity.NOTE, "", message, place)
 
 
@@ -135,7 +135,7 @@ _sink: ContextVar[list[Diagnostic] | None] = ContextVar("shardpass_diagnostics",
 
 
 def report(diagnostic: Diagnostic) -> None:
-    """Hands ``diagnostic`` to the innermost ``collect()``, or prints it on stderr."""
+    """Passes ``diagnostic`` to the innermost ``collect()``, or prints it on stderr."""
     sink = _sink.get()
     if sink is None:
         print(diagnostic, file=sys.stderr)
@@ -145,10 +145,10 @@ def report(diagnostic: Diagnostic) -> None:
 
 @contextmanager
 def collect() -> Iterator[list[Diagnostic]]:
-    """Gathers what is reported inside the block, in order."""
-    found: list[Diagnostic] = []
-    token = _sink.set(found)
+    """Collects the reports inside the block, in order."""
+    collected: list[Diagnostic] = []
+    token = _sink.set(collected)
     try:
-        yield found
+        yield collected
     finally:
         _sink.reset(token)

@@ -1,4 +1,4 @@
-"""Exceptions that nobody expected, as diagnostics."""
+"""Converts unexpected exceptions to diagnostics."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ _OWN_FILES = os.path.dirname(os.path.dirname(__file__)) + os.sep
 
 
 def internal_error(where: str, error: Exception, place: Place = NOWHERE) -> ShardpassError:
-    """``error``, which should never have come this far, as a diagnostic that says ``where`` it arose.
+    """Converts ``error``, which no code caught earlier, to a diagnostic; ``where``: the work in progress.
 
-    Where code of others raised it, on the way from here, that code is named with its place (SP139).
+    If code of another package raised it, that code is named with its place (SP139).
 
-    Some exceptions tell of the input or the machine rather than of a fault: SP124 for what nests too deep, SP125 where
-    there is no memory, SP135 for strings that are no text, SP245 for attributes that the bindings cannot read. The
-    traceback is shown only where the environment says SHARDPASS_TRACEBACK=1.
+    Some exceptions are due to the input or the machine rather than to a fault: SP124 for too deep nesting, SP125
+    where there is no memory, SP135 for strings that are no text, SP245 for attributes that the bindings cannot read.
+    The traceback is shown only where the environment says SHARDPASS_TRACEBACK=1.
     """
     if isinstance(error, RecursionError):
         return TOO_DEEP.error(place, name=where, reason=str(error))
     if isinstance(error, MemoryError) or str(error).startswith(_NO_ROOM):
         return NO_MEMORY.error(place, name=where)
-    if isinstance(error, UnicodeDecodeError) or any(said in str(error) for said in _NO_TEXT):
+    if isinstance(error, UnicodeDecodeError) or any(hint in str(error) for hint in _NO_TEXT):
         return NOT_A_NAME.error(place, name=where)
     if isinstance(error, TypeError) and _NO_CLASS.search(str(error)):
         return UNREADABLE_ATTRIBUTE.error(place, what=f"{where} met a location or an array of complex numbers")
@@ -64,15 +64,15 @@ def internal_error(where: str, error: Exception, place: Place = NOWHERE) -> Shar
 
 
 def _foreign_step(error: BaseException) -> TracebackType | None:
-    """The innermost of the calls from where ``error`` was caught that is in code of another package, or the user's.
+    """Returns the innermost call, of those between the handler and ``error``, in code of the user or another package.
 
-    Told by files too, as ``__main__`` may be a module of ours, which ``python -m`` runs.
+    File names decide too, as ``__main__`` may be a module of shardpass, run by ``python -m``.
     """
-    found, step = None, error.__traceback__
+    foreign, step = None, error.__traceback__
     step = None if step is None else step.tb_next  # the first is of who caught it, which is shardpass
     while step is not None:
         package = str(step.tb_frame.f_globals.get("__name__", "")).partition(".")[0]
         if package not in _KNOWN and not step.tb_frame.f_code.co_filename.startswith((_OWN_FILES, "<frozen")):
-            found = step
+            foreign = step
         step = step.tb_next
-    return found
+    return foreign

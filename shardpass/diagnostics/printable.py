@@ -1,4 +1,4 @@
-"""Text for eyes: what a terminal, a browser or a review tool would obey or hide is written out.
+"""Escapes text for eyes: characters that a terminal, a browser or a review tool would obey or hide.
 
 Names of files, of axes and of arguments come from strangers. An escape sequence moves the cursor, a newline begins a
 line that looks like one of ours, and the controls of bidirectional text (U+202E) show other characters than there are.
@@ -19,22 +19,22 @@ _SHORT = {"\n": "\\n", "\t": "\\t"}
 
 
 def printable(text: str) -> str:
-    """``text``, of one line or of several; it may hold tabs."""
+    """Escapes ``text``, of one line or of several; it may hold tabs."""
     return text.translate({ord(c): _written(c) for c in _odd(text) if c not in _SHORT})
 
 
 def on_one_line(name: str) -> str:
-    """A name: newlines and tabs are written out too."""
+    """Escapes a name: newlines and tabs are escaped too."""
     return name.translate({ord(c): _SHORT.get(c) or _written(c) for c in _odd(name)})
 
 
 def joined(lines: Iterable[str]) -> str:
-    """Lines of a report, none of which can begin another."""
+    """Joins lines of a report, none of which can begin another."""
     return "\n".join(map(on_one_line, lines))
 
 
 def as_html(text: str) -> str:
-    """``text`` in HTML or SVG, in an element or an attribute."""
+    """Escapes ``text`` for HTML or SVG, in an element or an attribute."""
     return escape(printable(text))
 
 

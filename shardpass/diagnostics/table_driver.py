@@ -216,7 +216,7 @@ BAD_EXPECTATION = Code(
 
 
 class ArgumentError(ShardpassError, TypeError):
-    """An argument of a public function that is of no type that the function takes."""
+    """An argument of a public function has a type that the function does not accept."""
 
 
 ARGUMENT = Code(

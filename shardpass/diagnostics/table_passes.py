@@ -154,7 +154,7 @@ NOT_AN_ARRAY = Code(
     "SP225",
     "{where} of @main has the type {type}, but only arrays have tiles that devices can hold",
     "pass the elements of a tuple one by one; let tokens order Python callbacks alone",
-    explanation="Arguments and results of @main must be arrays. Tuples and futures are not. Tokens are taken where "
+    explanation="Arguments and results of @main must be arrays. Tuples and futures are not. Tokens are accepted where "
     "nothing but control flow and JAX's Python callbacks uses them, as ordered `io_callback`s do.",
 )
 OUTSIDE_REGIONS = Code(
@@ -185,7 +185,7 @@ HOST_CALL = Code(
 )
 TOO_MANY_OPS = Code(
     "SP229",
-    "a body for each call makes {count} ops of @main and the {calls} calls that it reaches, {times} times the {held} "
+    "a body for each call makes {count} ops of @main and the {calls} calls that it reaches, {times} times the {size} "
     "that these functions hold; the most is {most}",
     "write what is called so often as the body of a stablehlo.while (jax.lax.scan)",
     explanation="Each call gets a body of its own, which may be split in its own way. Where each function calls the "

@@ -6,7 +6,7 @@ from shardpass.diagnostics.core import Code, ShardpassError
 
 
 class ShardingError(ShardpassError):
-    """A mesh or sharding is not well formed, or has no answer to the question that was asked."""
+    """A mesh or sharding is not well formed, or has no answer to the question."""
 
 
 class ShardingParseError(ShardingError):

@@ -13,8 +13,8 @@ NOT_A_PROGRAM = Code(
 
 SHARDINGS_OF_WHAT = Code(
     "SP806",
-    "{names} can be said of a function, but {given} was given",
-    remedy="give the function itself, or say the shardings to jax.jit",
+    "{names} apply to a function, but {given} was given",
+    remedy="give the function itself, or give the shardings to jax.jit",
     explanation="What was lowered or jitted already has its shardings.",
 )
 
@@ -44,7 +44,7 @@ LIMIT_TOO_LOW = Code(
 DOES_NOT_FIT = Code(
     "SP807",
     "the program does not fit the memory of {machine}, {limit}: the least that was found is {least}; the cheapest "
-    "shardings are taken, which hold {cheapest}",
+    "shardings are chosen, which hold {cheapest}",
     remedy="use more devices, make the program hold less (recompute activations with jax.checkpoint), or say the "
     "memory of a device (fit=16GiB; fit=none does not look)",
     explanation="Without a limit from the user, that of the machine's file holds. Memory is the most bytes alive at "

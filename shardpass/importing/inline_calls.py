@@ -170,7 +170,7 @@ def _refuse_too_many(functions: dict[str, _Function], order: list[str], main: An
     if sizes["main"] > most:
         calls = sum(len(functions[name].calls) for name in order)
         raise TOO_MANY_OPS.error(
-            place_of(main.location), calls=calls, count=sizes["main"], times=sizes["main"] // size, held=size, most=most
+            place_of(main.location), calls=calls, count=sizes["main"], times=sizes["main"] // size, size=size, most=most
         )
 
 
