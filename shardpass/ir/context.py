@@ -36,7 +36,7 @@ def parse_module(
 ) -> Any:
     """Parses MLIR text or bytecode, or any other format of ``doors``, to an ``ir.Module``.
 
-    ``filename`` is what diagnostics and locations call the text; ``first_line`` is the line of the file at
+    ``filename`` names the text in diagnostics and locations; ``first_line`` is the line of the file at
     which the text starts. Without ``context`` a fresh one is made; the module keeps it alive. ``trusted``: bytecode is
     of this process's own making, and is read in it.
 

@@ -10,7 +10,7 @@ from jaxlib.mlir import ir
 def make_context() -> Any:
     """Makes a fresh ``ir.Context`` in which the modules of JAX parse.
 
-    Registers what ``jax`` registers, without importing it: a command starts three times faster. Falls back
+    Registers the dialects that ``jax`` registers, without importing it: a command starts three times faster. Falls back
     to JAX's own function where jaxlib has moved its parts; a test compares the two.
     """
     try:

@@ -104,8 +104,8 @@ class Order:
     def bring_together(self, one: int, other: int, workspace: int) -> bool:
         """Moves ``other``, which is alone and stands behind ``one``, into the group of ``one``.
 
-        ``workspace``: bytes that the ops of the group need together. What ``other`` needs moves up before the group, or
-        what needs the group moves down behind ``other``: whichever keeps fewer bytes alive. False, with nothing
+        ``workspace``: bytes that the ops of the group need together. Ops that ``other`` needs move up before the group,
+        or ops that need the group move down behind ``other``: whichever keeps fewer bytes alive. False, with nothing
         changed, where one needs the other, an op with effects would move, or the peak would rise.
         """
         group = self.group[one]

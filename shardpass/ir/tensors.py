@@ -106,8 +106,8 @@ def splat_text(op: Any) -> str | None:
 def splat(kind: Any, element: str | int) -> Any:
     """Builds a splat ``stablehlo.constant`` of type ``kind``; ``element``: an integer, or as MLIR writes it.
 
-    Built at the current insertion point; what is no integer from text: the typed builder of jaxlib 0.10 takes no
-    complex elements. Raises OutOfRange where ``kind`` does not hold the integer.
+    Built at the current insertion point; elements other than integers from text, as the typed builder of jaxlib 0.10
+    takes no complex elements. Raises OutOfRange where ``kind`` does not hold the integer.
     """
     if isinstance(element, int):
         return integer(kind, element)

@@ -40,7 +40,7 @@ _NOT_NEWLINE = re.compile(r"[^\n]")
 def name_locations(module: Any, text: bytes, filename: str, offset: int) -> None:
     """Gives every op and argument of ``module``, parsed from ``text``, a location with a file and a line.
 
-    ``filename`` is what the text is called, ``offset`` how many lines of the file stand before it.
+    ``filename`` names the text; ``offset``: the lines of the file before the text.
     """
     places = _Places(filename, offset, module.context)
     vague = []

@@ -284,8 +284,8 @@ class Propagation:
     def _reduced_later(self, step: Step, factor: int, axes: Axes) -> int:
         """Counts bytes of the values joined along ``factor`` if ``axes`` split it: here, or further on.
 
-        Looks only at what the decision would change: past values that are split so already, or that the user fixed,
-        nothing depends on it.
+        Counts only values that the decision would change: values with that split already, and values that the user
+        fixed, end the search.
         """
         results = list(zip(step.values[len(step.rule.operands) :], step.rule.results, strict=True))
         if step.rule.factors[factor].kind is not Kind.PARALLEL:

@@ -348,7 +348,7 @@ class Sharding:
         return self._text
 
     def _repr_html_(self) -> str:
-        """What notebooks show: the text, and which devices hold each tile."""
+        """Shows the text, and which devices hold each tile, in notebooks."""
         return grid_html(self._text, None if self._counts is None else self.tile_index())
 
     def text(self, *, metadata: bool = False) -> str:

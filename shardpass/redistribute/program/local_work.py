@@ -61,7 +61,7 @@ class LocalWork(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LocalPrices:
-    """What local work costs on a machine.
+    """The prices of local work on a machine.
 
     Attributes:
         copies: bytes a second.

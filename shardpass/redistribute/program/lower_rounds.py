@@ -69,7 +69,7 @@ EDGES = ("edge_padding_low", "edge_padding_high", "interior_padding")
 def _rows(value: Any, axis: int, start: int, size: int) -> Any:
     """Slices ``size`` rows of ``value``, before the padding and the slice that ``value`` comes from.
 
-    So the whole value has one use, and XLA fuses its padding and slicing into that, rather than write it in between.
+    So the whole value has one use, into which XLA fuses its padding and slicing instead of writing the value.
     """
     made: Any = value.owner if isinstance(value, ir.OpResult) else None
     name, shape = "" if made is None else made.name, list(value.type.shape)

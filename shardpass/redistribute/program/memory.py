@@ -38,7 +38,7 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """Of one op: the local array's ``shape`` after it; the elements beside that and the array before, and ``copied``.
+    """The memory of one op: the local array's ``shape`` after it; elements beside both arrays; elements ``copied``.
 
     ``in_place``: the array before and the one after are one buffer.
     """

@@ -77,9 +77,9 @@ class AllGather:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AllToAll:
-    """Block ``j`` of axis ``split`` goes to the group's device ``j``; what comes is joined along ``concat``.
+    """Block ``j`` of axis ``split`` goes to the group's device ``j``; received blocks are joined along ``concat``.
 
-    ``by_slices``: each block is cut by a slice of its own, where XLA may make one array of blocks first.
+    ``by_slices``: a separate slice cuts each block, where XLA may make one array of blocks first.
     """
 
     split: int

@@ -10,7 +10,7 @@ from shardpass.redistribute.problem.device_arrays import IntArray
 
 
 class StepKind(StrEnum):
-    """What a step does: the StableHLO op of that name. Members are equal to their text."""
+    """The kind of a step: the StableHLO op of that name. Members are equal to their text."""
 
     DYNAMIC_SLICE = "dynamic_slice"
     ALL_TO_ALL = "all_to_all"

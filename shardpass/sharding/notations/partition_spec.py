@@ -160,7 +160,7 @@ def read_mesh(text: str) -> Mesh:
 
 
 class _Any(Mapping[str, Mesh]):
-    """Every name means the one mesh."""
+    """A mapping from every name to the same mesh."""
 
     def __init__(self, mesh: Mesh) -> None:
         self.mesh = mesh

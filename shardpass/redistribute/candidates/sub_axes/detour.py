@@ -51,8 +51,8 @@ Halves = tuple[SubAxisProblem, SubAxisProblem]
 def detours(problem: Problem, shape: tuple[int, ...]) -> list[Halves]:
     """Builds at most three detours; ``shape`` is the padded shape that both tilings divide.
 
-    The first parks only what must, and its second half may need a permute; the second parks all that moves, and needs
-    none; the third moves only what must.
+    The first parks only sub-axes that must park, and its second half may need a permute; the second parks all that
+    move, and needs none; the third moves only those that must move.
     """
     splits = Splits.of(problem, len(shape))
     if splits is None or splits.summed or all(splits.nest(i) for i in range(len(shape))):

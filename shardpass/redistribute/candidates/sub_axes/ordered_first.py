@@ -32,7 +32,7 @@ COPIES = 4  # times as fast as the links: a machine that copies faster than that
 
 
 def ordered_first(problem: SubAxisProblem, machine: Machine) -> Ends | None:
-    """What comes before the permute, and after it; None where no transpose would be spared, or none is dear enough."""
+    """Returns the problems before and after the permute; None where it saves no transpose, or no expensive one."""
     if problem.summed or machine.memory_bandwidth > COPIES * machine.links[-1].most:
         return None
     route = find_route(problem)
