@@ -1,0 +1,115 @@
+"""The rooms whose code and prose are in the field's words hold none of those that docs/glossary.md replaces.
+
+A private word is a name of a function, class, argument, variable or field, or a word of a docstring or comment. Names
+that rooms outside of this list define, and messages of parsers ("expected X, found Y"), are no private words.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+ROOMS = (
+    "calibrating",
+    "diagnostics",
+    "importing",
+    "ir",
+    "onnx",
+    "ops",
+    "partition",
+    "pipeline",
+    "program",
+    "propagation",
+    "redistribute",
+    "replication",
+    "runtime",
+    "sharding",
+)
+OTHERS = ("redistribute/between",)  # folders of these rooms that are still in the old words
+SECTION = (ROOT / "docs" / "glossary.md").read_text().partition("\n## Words to avoid\n")[2].partition("\n## ")[0]
+WORDS = frozenset(re.findall(r"`(\w+)`", "".join(line.split("|")[1] for line in SECTION.splitlines() if "| `" in line)))
+# Names that other rooms use too: `Program.said`, `Table.found`, `Facts.taken`, `loop_price.held`.
+SHARED = {
+    "partition/emit.py": {"said"},
+    "partition/findings.py": {"found"},
+    "partition/matmul_loops/replace.py": {"held"},
+    "pipeline/plan.py": {"found"},
+    "program/program.py": {"said"},
+    "program/read.py": {"said"},
+    "program/shardings.py": {"said"},
+    "program/table.py": {"found"},
+    "propagation/join.py": {"taken"},
+    "propagation/program.py": {"said"},
+    "propagation/spread.py": {"taken"},
+}
+CODE = re.compile(
+    r"``[^`]*``|^\s*\w+: ", re.MULTILINE
+)  # of prose: names between backquotes, and fields that it explains
+
+
+def names_in(tree: ast.Module) -> set[str]:
+    """All identifiers of a file but those of other packages' attributes and of keywords in calls."""
+    out: set[str] = set()
+    for node in ast.walk(tree):
+        match node:
+            case ast.Name(id=name) | ast.arg(arg=name) | ast.Attribute(attr=name):
+                out.add(name)
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+                out.add(name)
+            case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)):
+                out.add(name)
+    return out
+
+
+def prose_of(source: str, tree: ast.Module) -> list[str]:
+    """The docstrings and comments of a file."""
+    documented = [node for node in ast.walk(tree) if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)]
+    comments = (t.string for t in tokenize.generate_tokens(io.StringIO(source).readline) if t.type == tokenize.COMMENT)
+    return [*(ast.get_docstring(node) or "" for node in documented), *comments]
+
+
+def private_words(source: str) -> set[str]:
+    tree = ast.parse(source)
+    prose = " ".join(CODE.sub(" ", text) for text in prose_of(source, tree)).lower()
+    return (names_in(tree) | set(re.findall(r"\w+", prose))) & WORDS
+
+
+def files() -> list[Path]:
+    every = [path for room in ROOMS for path in sorted((ROOT / "shardpass" / room).rglob("*.py"))]
+    return [path for path in every if not any(f"shardpass/{other}/" in path.as_posix() for other in OTHERS)]
+
+
+def test_the_glossary_names_words() -> None:
+    assert {"found", "said", "told", "taken", "held", "settled", "dear", "dearer"} <= WORDS
+    assert len(files()) > 250
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("found = 1", {"found"}),
+        ("def f(held):\n    return held.size", {"held"}),
+        ("class C:\n    taken: int", {"taken"}),
+        ('"""The price is dear."""', {"dear"}),
+        ("x = 1  # what the user said", {"said"}),
+        ('"""Returns ``found`` as it is."""\nraise E(found="the end")', set()),
+    ],
+)
+def test_a_private_word_is_noticed(source: str, words: set[str]) -> None:
+    assert private_words(source) == words
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_no_private_word(room: str) -> None:
+    seen = {}
+    for path in files():
+        name = path.relative_to(ROOT / "shardpass").as_posix()
+        if name.startswith(f"{room}/") and (words := private_words(path.read_text()) - SHARED.get(name, set())):
+            seen[name] = sorted(words)
+    assert not seen
