@@ -43,8 +43,8 @@ def _finding(found: Diagnostic) -> dict[str, Any]:
     }
 
 
-def as_sarif(file: str, found: Sequence[Diagnostic]) -> str:
-    """A SARIF log of one run; a finding without a place is put at the file that was checked."""
+def as_sarif(file: str, found: Sequence[Diagnostic], tool: str = "shardpass-check") -> str:
+    """A SARIF log of one run of the command ``tool``; a finding without a place is put at the file that was checked."""
     from shardpass.report.sarif import SarifPlace, SarifResult, sarif
 
     results = [
@@ -61,7 +61,7 @@ def as_sarif(file: str, found: Sequence[Diagnostic]) -> str:
         )
         for one in found
     ]
-    return sarif("shardpass-check", results, file)
+    return sarif(tool, results, file)
 
 
 FORMATS: Mapping[str, Callable[[str, Sequence[Diagnostic]], str]] = {

@@ -32,7 +32,9 @@ def _run(argv: Sequence[str]) -> int:
     parser.add_argument(
         "--partitioner", choices=("xla",), help="in the place of LOCAL: the program that XLA makes of WHOLE"
     )
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="text (default) or json")
+    parser.add_argument(
+        "--format", choices=("text", "json", "sarif"), default="text", help="text (default), json, or sarif 2.1.0"
+    )
     parser.add_argument(
         "--no-run",
         action="store_true",
@@ -55,6 +57,11 @@ def _run(argv: Sequence[str]) -> int:
     verdict = prove(whole, local, refute=not args.no_run)
     if args.format == "json":
         print(json.dumps(verdict.json(), indent=1))
+    elif args.format == "sarif":
+        from shardpass.cli.findings import as_sarif
+
+        finding = verdict.diagnostic()
+        print(as_sarif(args.local or args.whole, () if finding is None else (finding,), "shardpass-prove"))
     else:
         print(verdict, file=sys.stdout if verdict.proved else sys.stderr)
     return PROVED if verdict.proved else REFUTED if verdict.refuted else UNKNOWN

@@ -30,26 +30,28 @@ NO_RESULT_SHARDING = Code(
 
 REFUTED = Code(
     "SP954",
-    "the partitioned program does not compute the program that the pipeline was given: `{op}`: {why} (result {result} "
-    "of main)",
-    remedy="do not run the partitioned program; report both programs, as one of the passes is at fault",
-    explanation="`shardpass-prove` with `prove=true` has seen the two programs differ on StableHLO's reference "
-    "interpreter, and the message says with which inputs. The op is the first at which the proof ends.",
+    "the program of one device does not compute the whole program: `{op}`: {why} (result {result} of main)",
+    remedy="do not run the program of one device; report both programs to the authors of the partitioner",
+    explanation="The two programs differ on StableHLO's reference interpreter, and the notes list the inputs with "
+    "which they do. The op is the first at which the proof ends. A partitioned program is compared with the module "
+    "that its pipeline was given (`partition{prove=true}`), or with a file (`shardpass-prove`).",
 )
 
 NOT_PROVED = Code(
     "SP955",
-    "it is not proved that the partitioned program computes the program that the pipeline was given: {why}",
+    "it is not proved that the program of one device computes the whole program: `{op}`: {why} (result {result} of "
+    "main)",
     remedy="nothing needs to be done, as no difference was seen; docs/proving.md lists the ops of which nothing is "
     "proved yet",
     severity=Severity.WARNING,
-    explanation="`shardpass-prove` with `prove=true` follows each result back to values of the program that was given, "
-    "and names the first op at which that relation is lost. Small programs were run too, and did not differ.",
+    explanation="A proof follows each result back to values of the whole program. The message names the first op at "
+    "which that relation is lost, and the notes the line of the whole program and what was known of the operands.",
 )
 
 NO_PROOF = Code(
     "SP956",
-    "it is not proved that the partitioned program computes the program that was given: {why}",
+    "it is not proved that the program of one device computes the whole program: `{op}`: {why} (result {result} of "
+    "main)",
     remedy="leave out require-proof=true, or prove=True of use(), to run programs that are not proved",
     explanation="With `require-proof=true` a program that `shardpass-prove` does not prove is an error. "
     "`shardpass.jax.use(prove=True)` asks for that, so such a program is left to XLA.",

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from shardpass.diagnostics import ShardpassError, report
-from shardpass.diagnostics.table_proving import NO_PROOF, NOT_PROVED, NOTHING_WHOLE, REFUTED
+from shardpass.diagnostics.table_proving import NO_PROOF, NOT_PROVED, NOTHING_WHOLE
 from shardpass.ir.annotations import TILED_SHARDING, Signature, main_of
 from shardpass.ir.locations import place_of
 from shardpass.pipeline.base import ModulePass
@@ -61,29 +61,25 @@ class Prove(ModulePass):
     def run(self, module: Any) -> bool:
         if not self.prove:
             return False
-        whole, place = given_module(), place_of(main_of(module).location)
-        if whole is None or any(TILED_SHARDING in row for row in Signature(main_of(whole)).arguments):
-            raise NOTHING_WHOLE.error(place, name=self.name)
-        self._prove(whole, module, place)
+        whole = given_module()
+        if whole is None or _is_partitioned(whole):
+            raise NOTHING_WHOLE.error(place_of(main_of(module).location), name=self.name)
+        self._prove(whole, module)
         return False
 
-    def _prove(self, whole: Any, module: Any, place: Any) -> None:
+    def _prove(self, whole: Any, module: Any) -> None:
         from shardpass.proving import prove  # programs that are not proved load no prover
 
+        without = NO_PROOF if self.require_proof else NOT_PROVED
         try:
-            verdict = prove(whole, module, refute=not self.require_proof)
-        except ShardpassError as error:  # main is another: tokens, summands
+            finding = prove(whole, module, refute=not self.require_proof).diagnostic(without)
+        except ShardpassError as error:  # main of the whole program takes tokens, or partial sums
             first = error.diagnostics[0]
-            self._unproved(first.place if first.place.file else place, why=first.message)
-            return
-        if verdict.refuted is not None:
-            finding = verdict.refuted
-            raise REFUTED.error(finding.place, op=finding.op, why=finding.why, result=finding.result)
-        if verdict.unknown is not None:
-            finding = verdict.unknown
-            self._unproved(finding.place, why=f"`{finding.op}`: {finding.why} (result {finding.result} of main)")
+            finding = without.at(first.place, op="func.func", why=first.message, result=0)
+        if finding is not None:
+            report(finding)
 
-    def _unproved(self, place: Any, why: str) -> None:
-        if self.require_proof:
-            raise NO_PROOF.error(place, why=why)
-        report(NOT_PROVED.at(place, why=why))
+
+def _is_partitioned(module: Any) -> bool:
+    signature = Signature(main_of(module))
+    return any(TILED_SHARDING in row for row in (*signature.arguments, *signature.results))

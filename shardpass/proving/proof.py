@@ -6,28 +6,24 @@ only where its pieces name, for every element that is no padding, the term and t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from shardpass.ir.annotations import TO_SHARD, custom_call_target, main_of
-from shardpass.ir.locations import place_of
 from shardpass.ir.walk import every_op, operation
+from shardpass.proving.ending import where_it_ends
 from shardpass.proving.refuting import counterexample
 from shardpass.proving.relations.compare import differs
-from shardpass.proving.relations.evaluate import Loss, Walk
+from shardpass.proving.relations.evaluate import Walk
 from shardpass.proving.relations.pieces import Content, full
 from shardpass.proving.relations.sides import Side
 from shardpass.proving.relations.terms import Term, Terms
 from shardpass.proving.scalars.proof import ElementProof
 from shardpass.proving.signature import sides
 from shardpass.proving.table import RULES
-from shardpass.proving.verdict import Finding, Verdict
-
-_SOURCES = ("stablehlo.constant", "stablehlo.iota", "stablehlo.partition_id")
-NEW = "it computes no value of the whole program"
+from shardpass.proving.verdict import Verdict
 
 
 def prove_modules(whole: Any, local: Any, *, refute: bool = True) -> Verdict:
@@ -60,12 +56,12 @@ def prove_modules(whole: Any, local: Any, *, refute: bool = True) -> Verdict:
                 )
             if elements.proved(index):
                 continue
-            finding = _finding(walk, known, elements.losses, local, index, want, why)
-            shown = counterexample(whole, local) if refute else None
-            if shown is None:
+            finding = where_it_ends(walk, known, elements.losses, whole, local, index, want, why)
+            difference = counterexample(whole, local) if refute else None
+            if difference is None:
                 return Verdict(False, unknown=finding)
-            number, how = shown
-            return Verdict(False, refuted=replace(finding, why=f"{finding.why}; result {number} differs: {how}"))
+            finding = replace(finding, why=f"{finding.why}; result {difference.result} differs: {difference}")
+            return Verdict(False, refuted=finding, difference=difference)
     return Verdict(True)
 
 
@@ -94,49 +90,3 @@ def _argument(term: int, side: Side, devices: int) -> Content:
     piece = full(term, np.eye(rank, dtype=np.int64), side.offsets, side.tile)
     valid = piece.boxed(np.zeros(rank, np.int64), np.array(side.shape, np.int64) - side.offsets)
     return Content(side.tile, side.element, () if valid is None else (valid,))
-
-
-def _finding(
-    walk: Walk, known: Walk, elements: Sequence[Loss], local: Any, index: int, want: Content, why: str
-) -> Finding:
-    """The op at which the relation is lost: the first that result ``index`` follows from, of boxes or of elements."""
-    end = list(_body(local).operations)[-1]
-    value = operation(end).operands[index]
-    before = _behind(value)
-    order = {op: number for number, op in enumerate(every_op(operation(main_of(local))))}
-    boxes, ended = (
-        next((loss for loss in losses if loss.op in before or not before), None) for losses in (walk.losses, elements)
-    )
-    if not want.covered() and known.losses and ended is None:
-        loss = known.losses[0]
-        return Finding(loss.op.name, place_of(loss.op.location), f"in the whole program, {loss.why}", index)
-    if boxes is not None:
-        loss = ended if ended is not None and order.get(ended.op, -1) > order.get(boxes.op, -1) else boxes
-        return Finding(loss.op.name, place_of(loss.op.location), loss.why, index)
-    for op, _ in walk.new:
-        if op in before and op.name not in _SOURCES:
-            return Finding(op.name, place_of(op.location), f"{NEW}; the result: {why}", index)
-    owner = value.owner
-    op = operation(owner) if not hasattr(owner, "arguments") else operation(end)
-    return Finding(op.name, place_of(op.location), why, index)
-
-
-def _behind(value: Any) -> set[Any]:
-    """The ops that ``value`` follows from."""
-    found: set[Any] = set()
-    todo: list[Any] = [value]
-    while todo:
-        owner = todo.pop().owner
-        if hasattr(owner, "arguments"):
-            continue
-        op = operation(owner)
-        if op in found:
-            continue
-        found.add(op)
-        todo += list(op.operands)
-        for region in op.regions:
-            for block in region.blocks:
-                for inner in block.operations:
-                    todo += list(operation(inner).operands)
-                    found.add(operation(inner))
-    return found

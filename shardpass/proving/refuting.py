@@ -7,6 +7,7 @@ result in which there is one. Programs that are large, or that the interpreter d
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -28,8 +29,26 @@ TOLERANCE = {"float64": 1e-6, "float32": 1e-2, "complex64": 1e-2, "complex128": 
 COARSE = 0.25
 
 
-def counterexample(whole: Any, local: Any) -> tuple[int, str] | None:
-    """(result, how it differs) of the first result that is another one; None where no run shows a difference."""
+@dataclass(frozen=True, eq=False, slots=True)
+class Difference:
+    """An element of ``result`` that differs, and the whole program's arguments with which this was seen."""
+
+    result: int
+    at: tuple[int, ...]
+    wanted: Any
+    found: Any
+    seed: int
+    inputs: tuple[Any, ...]
+
+    def __str__(self) -> str:
+        return (
+            f"at {list(self.at)} the whole program has {self.wanted}, and this one {self.found}, "
+            f"with the inputs of seed {self.seed}"
+        )
+
+
+def counterexample(whole: Any, local: Any, *, isolated: bool = True) -> Difference | None:
+    """The first difference; None where no run shows one. ``isolated``: in a process of its own, as ``interpret``."""
     signature = read_signature(local)
     if _size(signature) > MOST or _ops(local) > OPS or _ops(whole) > OPS:
         return None
@@ -39,14 +58,14 @@ def counterexample(whole: Any, local: Any) -> tuple[int, str] | None:
     for seed in range(RUNS):
         arrays = random_inputs(signature.arguments, seed)
         try:
-            wanted = interpret(one_device, *arrays, timeout=SECONDS)
-            found = interpret(local, *arrays, padding=5, timeout=SECONDS)
+            wanted = interpret(one_device, *arrays, isolated=isolated, timeout=SECONDS)
+            found = interpret(local, *arrays, padding=5, isolated=isolated, timeout=SECONDS)
         except (ShardpassError, ValueError, TypeError):
             return None
         for index, (one, other) in enumerate(zip(wanted, found, strict=True)):
-            how = _apart(one, other)
-            if how is not None:
-                return index, f"{how}, with the inputs of seed {seed}"
+            at = _apart(one, other)
+            if at is not None:
+                return Difference(index, at, one[at], other[at], seed, tuple(arrays))
     return None
 
 
@@ -83,8 +102,8 @@ def _ops(module: Any) -> int:
     return str(module).count("\n")
 
 
-def _apart(wanted: Any, found: Any) -> str | None:
-    """How the two arrays differ beyond rounding; None where they do not."""
+def _apart(wanted: Any, found: Any) -> tuple[int, ...] | None:
+    """Where the two arrays first differ beyond rounding; None where they do not."""
     if wanted.dtype.kind in "iub":
         places = np.argwhere(wanted != found)
     else:
@@ -97,5 +116,4 @@ def _apart(wanted: Any, found: Any) -> str | None:
         places = np.argwhere(differs)
     if not len(places):
         return None
-    at = tuple(int(i) for i in places[0])
-    return f"at {list(at)} the whole program has {wanted[at]}, and this one {found[at]}"
+    return tuple(int(i) for i in places[0])

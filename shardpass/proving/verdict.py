@@ -3,50 +3,128 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from shardpass.diagnostics import Place
+import numpy as np
+
+from shardpass.diagnostics import NOWHERE, Code, Diagnostic, Place, note
+from shardpass.diagnostics.table_proving import NOT_PROVED, REFUTED
+
+if TYPE_CHECKING:
+    from shardpass.proving.refuting import Difference
 
 ASSUMED = (
     "sums, products, maxima and minima may be taken in another order, and rounded otherwise",
     "the arguments' padding holds anything",
 )
+SHOWN = 16  # elements of an argument that text shows
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The op of the program of one device at which the proof ends, and why; ``result``: the number of main's."""
+    """The op of the program of one device at which the proof ends, and why; ``result``: the number of main's.
+
+    ``whole_op``, ``whole_place``: the op of the whole program that it stands for; ``operands``: what was known of each.
+    """
 
     op: str
     place: Place
     why: str
     result: int
+    whole_op: str = ""
+    whole_place: Place = NOWHERE
+    operands: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.place}: {self.op}: {self.why} (result {self.result} of main)"
 
+    @property
+    def more(self) -> tuple[str, ...]:
+        """A line for the op of the whole program, and one for each operand."""
+        held = (f"operand {number} holds {text}" for number, text in enumerate(self.operands))
+        return (f"in the whole program: {self.whole_place}: {self.whole_op}", *held)
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """``proved``, or a finding in ``refuted`` or ``unknown``."""
+    """``proved``, or a finding in ``refuted`` or ``unknown``; ``difference``: what refutes."""
 
     proved: bool
     refuted: Finding | None = None
     unknown: Finding | None = None
     assumed: tuple[str, ...] = ASSUMED
+    difference: Difference | None = None
 
     def __bool__(self) -> bool:
         return self.proved
 
+    @property
+    def word(self) -> str:
+        return "proved" if self.proved else "refuted" if self.refuted else "unknown"
+
+    @property
+    def more(self) -> tuple[str, ...]:
+        """What stands below the first line: the other program's line, what was known there, the inputs that refute."""
+        finding = self.refuted or self.unknown
+        inputs = () if self.difference is None else self.difference.inputs
+        shown = (f"argument {number} = {_shown(array)}" for number, array in enumerate(inputs))
+        return (*(() if finding is None else finding.more), *shown)
+
+    def diagnostic(self, without: Code = NOT_PROVED) -> Diagnostic | None:
+        """The verdict as a finding; ``without``: the row of what is not proved. None where the program is proved."""
+        finding = self.refuted or self.unknown
+        if finding is None:
+            return None
+        whole, *held = finding.more
+        notes = (
+            note(whole, finding.whole_place),
+            *(note(line, finding.place) for line in (*held, *self.more[len(finding.more) :])),
+        )
+        row = REFUTED if self.refuted else without
+        return row.at(finding.place, notes=notes, op=finding.op, why=finding.why, result=finding.result)
+
     def json(self) -> dict[str, object]:
         """The verdict for ``--format json``."""
-        finding = self.refuted or self.unknown
-        word = "proved" if self.proved else "refuted" if self.refuted else "unknown"
-        found: dict[str, object] = {"verdict": word, "assumed": list(self.assumed)}
+        finding, difference = self.refuted or self.unknown, self.difference
+        answer: dict[str, object] = {"verdict": self.word, "assumed": list(self.assumed)}
         if finding is not None:
-            found |= {"op": finding.op, "place": str(finding.place), "why": finding.why, "result": finding.result}
-        return found
+            answer |= {
+                "op": finding.op,
+                "place": str(finding.place),
+                "why": finding.why,
+                "result": finding.result,
+                "whole_op": finding.whole_op,
+                "whole_place": str(finding.whole_place),
+                "operands": list(finding.operands),
+            }
+        if difference is not None:
+            answer["difference"] = {
+                "result": difference.result,
+                "at": list(difference.at),
+                "whole": _plain(difference.wanted),
+                "local": _plain(difference.found),
+                "seed": difference.seed,
+                "inputs": [_plain(array) for array in difference.inputs],
+            }
+        return answer
 
     def __str__(self) -> str:
         if self.proved:
             return "proved: the program of one device computes the whole program"
-        return f"refuted: {self.refuted}" if self.refuted else f"unknown: {self.unknown}"
+        return "\n    ".join((f"{self.word}: {self.refuted or self.unknown}", *self.more))
+
+
+def _shown(array: Any) -> str:
+    flat = np.asarray(array).ravel()[:SHOWN]
+    rest = f", ... ({array.size} elements, of shape {list(array.shape)})" if array.size > SHOWN else ""
+    return f"{np.array2string(flat, separator=', ', max_line_width=10**6)}{rest}"
+
+
+def _plain(array: Any) -> Any:
+    """Numbers and lists, as JSON has them; what has no number there (complex, NaN, infinities) is text."""
+    array = np.asarray(array)
+    if array.dtype.kind not in "biuf":  # bfloat16 and the like are exact as float64; complex has none
+        array = array.astype(str) if array.dtype.kind == "c" else array.astype(np.float64)
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        array = array.astype(str)
+    return array.tolist()
