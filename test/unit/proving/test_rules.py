@@ -12,6 +12,7 @@ from shardpass.diagnostics import collect
 from shardpass.ir.context import parse_module
 from shardpass.proving import prove
 from tools.prove.faults import Base, examine
+from tools.prove.observing import Observer
 from tools.prove.proof_faults import faults
 
 OPS = Path(__file__).parents[3] / "test" / "lit" / "ops"
@@ -52,9 +53,10 @@ def test_what_shardpass_makes_is_proved(name):
 @pytest.mark.parametrize("name", CHANGED)
 def test_a_fault_is_not_proved(name):
     whole, local = partitioned(name)
-    base, expected = Base(name, whole, local, list(faults(local))), {}
-    outcomes = [o for fault in base.faults if (o := examine(base, fault, True, expected)) is not None]
-    assert [o for o in outcomes if o.wrong] == []
+    base, observer = Base(name, whole, local, list(faults(local))), Observer()
+    outcomes = [o for fault in base.faults if (o := examine(base, fault, True, observer)) is not None]
+    observer.close()
+    assert [o for o in outcomes if o.verdict == "proved" and o.differs] == []
     assert sum(o.verdict == "unknown" for o in outcomes) >= 3
 
 
