@@ -11,6 +11,15 @@ needs the bytes, v one that needs them, in fractions of its bytes:
     the holders                    send at least one copy
     each port                      the sum over the demands of bytes / rate, and a latency, is at most T
 
+Where the least T exceeds the latencies of two messages, this holds as well, and the program is solved again:
+
+    bytes that come into b late    (less than a latency of b before the end) cannot be passed on in b: each receiver in
+                                   b gets these itself, late; at a port late bytes take that latency at most, the others
+                                   T less both latencies
+    a port that sends              of a device that holds nothing: until something has come, a latency
+    a port that receives           over a tier with no holder to send over it: until a holder's message has come there
+    the first latency              over each tier only holders send, so that at most as many receiving ports are busy
+
 The least T is a bound for all plans in which devices receive nothing that these do not need; a linear program, solved
 exactly by HiGHS. Where each demand has one holder and one receiver it is a maximum over ports, without a solver, and
 with one receiver each it is the transport problem, whose optimum a plan reaches but for latencies.
@@ -21,14 +30,18 @@ O(demands * devices * tiers) variables.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import coo_array
 
 from shardpass.redistribute.between.cells import Demand
+from shardpass.redistribute.between.idle import Port, Start, idle
 from shardpass.redistribute.between.ports import Ports
+
+Row = tuple[list[tuple[int, float]], float]
+Into = Mapping[tuple[int, int], int]  # variables by device and tier
 
 
 def least_seconds(wanted: Sequence[Demand], ports: Ports) -> float:
@@ -38,11 +51,13 @@ def least_seconds(wanted: Sequence[Demand], ports: Ports) -> float:
     latencies = _latencies(wanted, ports)
     if all(len(demand.holders) == len(demand.receivers) == 1 for demand in wanted):
         return _of_pairs(wanted, ports, latencies)
-    program = _Program()
-    scale = sum(demand.bytes for demand in wanted) / min(ports.rates)
+    program = _Program(ports, sum(demand.bytes for demand in wanted) / min(ports.rates))
     for demand in wanted:
-        _add(demand, ports, program, scale)
-    return program.least([latency / scale for latency in latencies]) * scale
+        _add(demand, ports, program)
+    first = program.least({port: latencies[port[1]] for port in program.ports}, [])
+    waits, starts = idle(wanted, ports, program.ports)
+    known = {port: wait if wait <= first else latencies[port[1]] for port, wait in waits.items()}
+    return max(first, program.least(known, [start for start in starts if start.until <= first], first))
 
 
 def _latencies(wanted: Sequence[Demand], ports: Ports) -> list[float]:
@@ -71,14 +86,19 @@ def _of_pairs(wanted: Sequence[Demand], ports: Ports, latencies: Sequence[float]
 
 
 class _Program:
-    """Rows of ``sum <= limit`` and ``sum = value``; variable 0 is T."""
+    """Rows of ``sum <= limit`` and ``sum = value``; variable 0 is T, in units of ``scale`` seconds."""
 
-    def __init__(self) -> None:
+    def __init__(self, ports: Ports, scale: float) -> None:
+        self.scale = scale
+        self.rates, self.latencies = ports.rates, ports.latencies
         self.count = 1
-        self.rows: dict[bool, list[tuple[list[tuple[int, float]], float]]] = {False: [], True: []}
-        self.ports: dict[tuple[bool, int, int], list[tuple[int, float]]] = defaultdict(list)
+        self.rows: dict[bool, list[Row]] = {False: [], True: []}
+        self.ports: dict[Port, list[tuple[int, float]]] = defaultdict(list)
+        # By tier and receiver, what comes over the tiers beyond, and of that what comes late.
+        self.beyond: dict[tuple[int, int], list[tuple[int, float]]] = defaultdict(list)
+        self.late: dict[tuple[int, int], list[tuple[int, float]]] = defaultdict(list)
 
-    def variable(self, port: tuple[bool, int, int], seconds: float) -> int:
+    def variable(self, port: Port, seconds: float) -> int:
         self.ports[port].append((self.count, seconds))
         self.count += 1
         return self.count - 1
@@ -86,25 +106,42 @@ class _Program:
     def add(self, terms: list[tuple[int, float]], value: float, *, equal: bool) -> None:
         self.rows[equal].append((terms, value))
 
-    def least(self, latencies: Sequence[float]) -> float:
-        for (_, tier, _), terms in self.ports.items():
-            self.add([*terms, (0, -1.0)], -latencies[tier], equal=False)
+    def late_variable(self, tier: int, receiver: int, size: float, came: Sequence[int]) -> int:
+        """Of the bytes that come over the tiers beyond ``tier`` (variables ``came``), those that are late."""
+        seconds = size / sum(self.rates[tier + 1 :]) / self.scale
+        self.beyond[tier, receiver] += [(column, seconds) for column in came]
+        self.late[tier, receiver].append((self.count, seconds))
+        self.count += 1
+        return self.count - 1
+
+    def least(self, waits: Mapping[Port, float], starts: Sequence[Start], known: float = 0.0) -> float:
+        """The least T in seconds. ``waits``: for how long each port carries nothing. ``known``: a bound on T."""
+        rows = [([*terms, (0, -1.0)], -waits[port] / self.scale) for port, terms in self.ports.items()]
+        for (tier, receiver), terms in self.late.items():
+            inner, outer = min(self.latencies[: tier + 1]), min(self.latencies[tier + 1 :])
+            if inner + outer <= known:
+                rows.append((terms, inner / self.scale))
+                less = [(column, -seconds) for column, seconds in terms]
+                rows.append(([*self.beyond[tier, receiver], *less, (0, -1.0)], -(inner + outer) / self.scale))
+        for start in starts:
+            terms = [term for port in start.ports for term in self.ports[port]]
+            rows.append(([*terms, (0, -float(len(start.ports)))], -start.idle / self.scale))
         price = np.zeros(self.count)
         price[0] = 1
-        (upper, most), (same, values) = (self._matrix(self.rows[equal]) for equal in (False, True))
+        (upper, most), (same, values) = (self._matrix(rows) for rows in (self.rows[False] + rows, self.rows[True]))
         solved = linprog(price, A_ub=upper, b_ub=most, A_eq=same, b_eq=values, bounds=(0, None), method="highs")
-        return float(solved.fun)
+        return float(solved.fun) * self.scale
 
-    def _matrix(self, rows: list[tuple[list[tuple[int, float]], float]]) -> tuple[object, list[float]]:
+    def _matrix(self, rows: Sequence[Row]) -> tuple[object, list[float]]:
         entries = [(r, column, value) for r, (terms, _) in enumerate(rows) for column, value in terms]
         row, column, value = zip(*entries, strict=True)
         return coo_array((value, (row, column)), shape=(len(rows), self.count)).tocsr(), [limit for _, limit in rows]
 
 
-def _add(demand: Demand, ports: Ports, program: _Program, scale: float) -> None:
+def _add(demand: Demand, ports: Ports, program: _Program) -> None:
     """The rows of one demand."""
     receivers, everyone = demand.receivers, sorted({*demand.holders, *demand.receivers})
-    seconds = [demand.bytes / rate / scale for rate in ports.rates]
+    seconds = [demand.bytes / rate / program.scale for rate in ports.rates]
     out: dict[tuple[int, int], int] = {}  # by device and tier
     into: dict[tuple[int, int], int] = {}
     for tier in range(len(ports.rates)):
@@ -138,7 +175,21 @@ def _add(demand: Demand, ports: Ports, program: _Program, scale: float) -> None:
             if block not in holding:
                 terms = [(column, -1.0) for (d, t), column in into.items() if t > tier and d in members]
                 program.add(terms, -1.0, equal=False)
+                if len(members) > 1:
+                    _add_late(demand.bytes, tier, members, into, program)
     program.add([(column, -1.0) for (d, _), column in out.items() if d in demand.holders], -1.0, equal=False)
+
+
+def _add_late(size: float, tier: int, members: Sequence[int], into: Into, program: _Program) -> None:
+    """The rows of bytes that come late into a block of ``tier`` without a holder."""
+    came = {v: [column for (d, t), column in into.items() if t > tier and d == v] for v in members}
+    late = {v: program.late_variable(tier, v, size, came[v]) for v in members}
+    early = [(column, -1.0) for columns in came.values() for column in columns]
+    early += [(column, 1.0) for column in late.values()]
+    for v in members:
+        program.add([(late[v], 1.0), *((column, -1.0) for column in came[v])], 0.0, equal=False)
+        others = [(column, value) for column, value in early if column != late[v]]
+        program.add(others, -1.0, equal=False)
 
 
 def _members(devices: Sequence[int], ports: Ports, tier: int) -> dict[int, list[int]]:

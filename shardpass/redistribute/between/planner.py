@@ -3,8 +3,10 @@
 1. ``first holder``: every receiver pulls every cell from the first device that has it.
 2. ``round robin``: from the holders by turns.
 3. ``balanced``: shares by the linear program, each receiver from holders alone.
-4. ``passed on``: the same, and receivers may send on what came (``trees``); in the host of a holder, within it alone.
-5. ``passed on by all``: these may send on to other hosts, too.
+4. ``passed on in groups``: receivers may send on what came (``trees``); those of a demand are in groups with holders of
+   their own (``groups``).
+5. ``passed on``: the same without groups; in the host of a holder, within it alone.
+6. ``passed on by all``: these may send on to other hosts, too; and the same with ``wide`` trees.
 
 Before these, ``direct`` makes a plan without a search; where it reaches the bound it is the answer.
 
@@ -26,6 +28,8 @@ from shardpass.diagnostics import table_redistribute as table
 from shardpass.redistribute.between.cells import Cell, Cells, Demand, Moved, bytes_of, cells_of, demands
 from shardpass.redistribute.between.direct import direct
 from shardpass.redistribute.between.facts import simple_seconds
+from shardpass.redistribute.between.groups import grouped
+from shardpass.redistribute.between.idle import Port
 from shardpass.redistribute.between.parts import split
 from shardpass.redistribute.between.periods import periodic
 from shardpass.redistribute.between.plan import TransferPlan
@@ -33,7 +37,7 @@ from shardpass.redistribute.between.ports import Ports, ports_of
 from shardpass.redistribute.between.proof import check
 from shardpass.redistribute.between.schedule import RULES, Schedule, messages, scheduled
 from shardpass.redistribute.between.sent import Message, as_arrays
-from shardpass.redistribute.between.shares import Port, loads, shares
+from shardpass.redistribute.between.shares import loads, shares
 from shardpass.redistribute.between.sides import make_side
 from shardpass.redistribute.between.trees import Tree, trees
 from shardpass.redistribute.between.waves import MovedArray, Wave
@@ -45,10 +49,10 @@ from shardpass.sharding import Sharding, TupleSharding
 CACHED_PLANS = 256
 CHUNKS = (16, 64, 128, 256)  # at the busiest port; tried in turn
 DIRECT = "one message a pair"
-MOST_EXACT = 4096  # cells; with more, near enough is enough
+MOST_EXACT = 4096  # cells, or messages; with more, near enough is enough
 NEAR = 1.02  # times the busiest port and a latency: near enough
 LATENCIES = 0.25  # the least time of a chunk, in latencies
-PERIODS = ((32, 8), (64, 8))  # and messages of the busiest port in each
+PERIODS = ((8, 4), (16, 4), (32, 8), (64, 8))  # and messages of the busiest port in each
 MOST_MESSAGES = 60_000  # of all schedules of a candidate, after which the best so far is chosen
 
 Routed = list[tuple[Tree, Sequence[Cell]]]
@@ -135,6 +139,8 @@ def best_wave(moves: tuple[Moved, ...], ports: Ports, most: float | None) -> tup
         tried[way] = schedule
         if best is None or schedule.seconds < best[0].seconds:
             best = schedule, sent
+        if best[0].seconds <= enough * (NEAR if len(best[1]) > MOST_EXACT else 1):
+            break
     assert best is not None  # there is a first holder
     schedule, sent = best
     way = next(name for name, other in tried.items() if other is schedule)
@@ -203,6 +209,10 @@ def _candidates(wanted: Sequence[Demand], ports: Ports) -> Iterator[tuple[str, R
         alone = [replace(demand, receivers=(one,)) for demand in wanted for one in demand.receivers]
         yield "balanced", _routed(alone, [trees(d.holders, d.receivers, ports, relay=False) for d in alone], ports)
     if any(len(demand.receivers) > 1 for demand in wanted):
+        groups = [group for demand in wanted for group in grouped(demand, ports)]
+        if len(groups) > len(wanted):
+            ways = [trees(d.holders, d.receivers, ports, relay=True) for d in groups]
+            yield "passed on in groups", _routed(groups, ways, ports)
         ways = [trees(d.holders, d.receivers, ports, relay=True) for d in wanted]
         yield "passed on", _routed(wanted, ways, ports)
 
@@ -211,10 +221,9 @@ def _by_all(cells: Cells, wanted: Sequence[Demand], ports: Ports) -> Iterator[tu
     """Receivers in the host of a holder, whose ports lie idle, pass on to other hosts, too."""
     whole = demands(cells, None)
     if len(whole) < len(wanted) and len(cells) <= MOST_EXACT:
-        yield (
-            "passed on by all",
-            _routed(whole, [trees(d.holders, d.receivers, ports, relay=True) for d in whole], ports),
-        )
+        for wide in (False, True):
+            ways = [trees(d.holders, d.receivers, ports, relay=True, wide=wide) for d in whole]
+            yield "passed on by all, wide" if wide else "passed on by all", _routed(whole, ways, ports)
 
 
 def _edge(holder: int, receiver: int, ports: Ports) -> Tree:

@@ -4,7 +4,7 @@ Problem: every demand has trees (``trees``); choose shares x of its bytes for th
 soonest. A linear program, solved exactly by HiGHS:
 
     minimise T + a trifle for all traffic,  with  sum of x over the trees of a demand = its bytes,
-    for each port: sum of (edges of the tree at this port) * x / rate <= T.
+    for each port: sum of (edges of the tree at this port) * x / rate, and the time in which it is idle, <= T.
 
 Where no demand has more than one tree there is nothing to choose. ``parts`` rounds shares to elements.
 A vertex of the program has at most as many shares as demands and ports together, so that few demands are cut.
@@ -20,13 +20,12 @@ from scipy.optimize import linprog
 from scipy.sparse import coo_array
 
 from shardpass.redistribute.between.cells import Demand
+from shardpass.redistribute.between.idle import Port, idle
 from shardpass.redistribute.between.ports import Ports
 from shardpass.redistribute.between.trees import Tree
 
 TRIFLE = 1e-5  # of the makespan, for all traffic: of ways that are equally fast, the one with fewer bytes
 LEAST = 1e-7  # of a demand, below which a share is none
-
-Port = tuple[bool, int, int]  # whether it receives, tier, device
 
 
 def loads(tree: Tree, ports: Ports) -> Counter[Port]:
@@ -67,11 +66,13 @@ def shares(wanted: Sequence[Demand], ways: Sequence[Sequence[Tree]], ports: Port
         shape=(len(rows), last + 1),
     )
     sums = coo_array((np.ones(last), (np.array(owner), np.arange(last))), shape=(len(wanted), last + 1))
+    waits, _ = idle(wanted, ports, rows)
     traffic = np.bincount(where[1], values, minlength=last + 1)
     price = TRIFLE * traffic / max(1, len(rows))
     price[last] = 1
+    idle_for = [-waits[port] / scale for port in rows]
     solved = linprog(
-        price, A_ub=limits.tocsr(), b_ub=np.zeros(len(rows)), A_eq=sums.tocsr(), b_eq=np.ones(len(wanted)),
+        price, A_ub=limits.tocsr(), b_ub=idle_for, A_eq=sums.tocsr(), b_eq=np.ones(len(wanted)),
         bounds=(0, None), method="highs",
     )  # fmt: skip
     found: list[list[tuple[Tree, float]]] = [[] for _ in wanted]

@@ -11,6 +11,8 @@ A tree has a *level*, the tier of the blocks of which each gets one copy from th
 2. Level t: of the receivers in one block of tier t, one gets the copy: the one with the number ``turn``. That one sends
    to one of each other block of tier t-1, and so on down to devices.
 3. With all turns in equal shares, every receiver of a block does the same work.
+4. A *wide* tree of the outermost level or of the one within: copies for other blocks leave by the ports of all devices
+   of a block in turn, not by those of the one that got the copy; receivers in the holder's block get a copy there.
 
 Example, hosts of 8, 16 receivers in two hosts, level 0, turn 3: the holder sends to devices 3 and 11; 3 sends to 0, 1,
 2, 4, 5, 6, 7 and 11 to the rest of its host. Level 1, turn 3: the holder sends to 3, 3 to 11, and both on as before.
@@ -38,8 +40,13 @@ class Edge:
 Tree = tuple[Edge, ...]
 
 
-def trees(holders: Sequence[int], receivers: Sequence[int], ports: Ports, *, relay: bool) -> list[Tree]:
-    """Every level, holder and turn, the simple ones first; with many holders and turns, one turn for each holder."""
+def trees(
+    holders: Sequence[int], receivers: Sequence[int], ports: Ports, *, relay: bool, wide: bool = False
+) -> list[Tree]:
+    """Every level, holder and turn, the simple ones first; with many holders and turns, one turn for each holder.
+
+    ``wide``: those of case 4, too.
+    """
     found = [_tree(holder, receivers, ports, -1, 0) for holder in holders]
     if not relay or len(receivers) < 2:
         return found
@@ -53,6 +60,8 @@ def trees(holders: Sequence[int], receivers: Sequence[int], ports: Ports, *, rel
         else:
             pairs = [(k % len(holders), k % turns) for k in range(max(len(holders), turns))]
         found += [_tree(holders[h], receivers, ports, level, turn) for h, turn in pairs]
+        if wide and level >= len(ports.rates) - 2 >= 0:
+            found += [_wide_tree(holders[h], receivers, ports, level, turn) for h, turn in pairs]
     return list(dict.fromkeys(found))
 
 
@@ -81,4 +90,38 @@ def _tree(holder: int, receivers: Sequence[int], ports: Ports, level: int, turn:
 
     for block in _blocks(receivers, ports, level):
         bring(holder, -1, block, level)
+    return tuple(edges)
+
+
+def _wide_tree(holder: int, receivers: Sequence[int], ports: Ports, level: int, turn: int) -> Tree:
+    """Case 4."""
+    edges: list[Edge] = []
+    by: dict[int, int] = {holder: -1}  # the edge that brings the bytes to a device
+
+    def bring(sender: int, members: list[int], at: int) -> None:
+        first = members[turn % len(members)]
+        edges.append(Edge(sender, first, by[sender]))
+        by[first] = len(edges) - 1
+        spread(first, [member for member in members if member != first], at, at - 1)
+
+    def spread(sender: int, members: list[int], at: int, to: int) -> None:
+        """To ``members``, in the sender's block of tier ``at``; a copy for each other block of tier ``to``."""
+        if not members:
+            return
+        near = [d for d in members if ports.block_of(d, at - 1) == ports.block_of(sender, at - 1)]
+        if near and at:
+            spread(sender, near, at - 1, at - 2)
+        carriers = [sender, *near]
+        far = [device for device in members if device not in near]
+        for k, block in enumerate(_blocks(far, ports, to) if far else ()):
+            bring(carriers[(turn + k) % len(carriers)], block, to)
+
+    top = len(ports.rates) - 1
+    own = [device for device in receivers if ports.block_of(device, top - 1) == ports.block_of(holder, top - 1)]
+    if own:
+        bring(holder, own, top - 1)
+    carriers = [holder, *own]
+    others = [device for device in receivers if device not in own]
+    for k, block in enumerate(_blocks(others, ports, level) if others else ()):
+        bring(carriers[(turn + k) % len(carriers)], block, level)
     return tuple(edges)
