@@ -21,10 +21,10 @@ from shardpass.ops.splits.factors import DimAxes
 from shardpass.passes.propagate import barriers
 from shardpass.planning.clock import clock_of
 from shardpass.planning.cost import costs
-from shardpass.planning.limited import NO_LIMIT, Task
 from shardpass.planning.plan import ProgramPlan
 from shardpass.planning.planner import plan_program
 from shardpass.planning.search import Search
+from shardpass.planning.task import Task, holding
 from shardpass.program.program import NOTHING_SAID, OpKind, Program, Said, constraints_of
 from shardpass.program.shardings import Shardings
 from shardpass.propagation.program import Propagated
@@ -46,7 +46,7 @@ class Model:
         shardings = Propagated(said, task.barriers).shardings
         plan = plan_program(said, shardings, task.decided, folded=task.folded.repeats)
         peak = task.footprint.peak(shardings.of)
-        return sum(costs(plan, self.clock, task.folded).values()) + NO_LIMIT.excess(peak, self.clock)
+        return sum(costs(plan, self.clock, task.folded).values()) + holding(peak, self.clock)
 
     def decided(self) -> Mapping[int, Sharding]:
         """What the search gives every value where no constraint holds."""

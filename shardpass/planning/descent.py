@@ -95,7 +95,7 @@ class Descent:
         self.estimate = Estimate(self.folded, self.decided)
         self.moves = Moves(self.engine, (whole_axes if effort < 2 else sub_axes)(program.mesh))
         self.values = {engine: value for value, engine in self.found.index.items()}
-        self.spliced = _spliced(self.folded.program)
+        self.spliced = spliced(self.folded.program)
         self.tried = 0
         self.budget = TRIES[min(effort, max(TRIES))]
         self.close = effort > 1 or self.folded.program.count <= SMALL
@@ -214,7 +214,7 @@ class Descent:
         return Point(self.engine.snapshot(), found, sum(found.values()), ways, partial or {})
 
 
-def _spliced(program: Program) -> frozenset[int]:
+def spliced(program: Program) -> frozenset[int]:
     """Concatenates of slices, and the slices: partitioning makes one op of them, which costs far less than they do.
 
     No move starts at them: it would avoid a price that is never paid.

@@ -1,9 +1,8 @@
-"""How many bytes live together on a device under any shardings, without a plan: for searches that keep to a limit.
+"""How many bytes live together on a device under any shardings, without a plan: for decisions that keep to a limit.
 
-Problem: a plan knows the bytes alive at each op (``alive``), but planning a program anew for each of hundreds of
-changes takes too long, and the plan of a folded program (``fold``) has no order in which its arrays live and die. Which
-values live together, however, depends on the program alone, not on shardings. So its account is made once
-(``cost.lifetimes``), and of its moments is kept
+Problem: a plan knows the bytes alive at each op (``alive``), but a decision has no plan yet, and the plan of a folded
+program (``fold``) has no order in which its arrays live and die. Which values live together, however, depends on the
+program alone, not on shardings. So its account is made once (``cost.lifetimes``), and of its moments is kept
 
     rows[moment, representative] = how many of the temporaries that it stands for are alive at that moment
     fixed[representative]        = how many of main's arguments and results
@@ -36,7 +35,6 @@ from shardpass.program.program import Array, Block, Op, OpKind, Program
 from shardpass.sharding import Sharding
 
 Floats = NDArray[np.float64]
-KEPT = 64  # moments that are looked at for a change: those of the most bytes before it
 _PASSED = frozenset({OpKind.CONSTRAINT, OpKind.ENTER_REGION, OpKind.LEAVE_REGION, OpKind.ENTER_MANUAL})
 
 
@@ -99,31 +97,6 @@ class Footprint:
         """The most bytes alive at once."""
         sizes = self.sizes(shardings)
         return float((self.rows @ aligned(sizes)).max() + self.fixed @ sizes)
-
-
-class NearPeak:
-    """The bytes alive at the heaviest moments of a base, under changes of a few values."""
-
-    def __init__(self, footprint: Footprint, shardings: Mapping[int, Sharding]) -> None:
-        self.footprint = footprint
-        self.sizes = footprint.sizes(shardings)
-        alive = footprint.rows @ aligned(self.sizes) + footprint.fixed @ self.sizes
-        heaviest = np.argsort(-alive, kind="stable")[:KEPT]
-        self.rows, self.alive = footprint.rows[heaviest], alive[heaviest]
-        self.peak = float(self.alive.max())
-
-    def change(self, fresh: Mapping[int, Sharding]) -> float:
-        """The peak where the values ``fresh`` have other shardings."""
-        footprint = self.footprint
-        columns = [footprint.column[value] for value in fresh if value in footprint.column]
-        if not columns:
-            return self.peak
-        new = [
-            footprint.tile(footprint.arrays[c], fresh[v]) for v in fresh if (c := footprint.column.get(v)) is not None
-        ]
-        sizes, before = np.array(new, np.float64), self.sizes[columns]
-        more = self.rows[:, columns] @ (aligned(sizes) - aligned(before))
-        return float((self.alive + more).max() + footprint.fixed[columns] @ (sizes - before))
 
 
 def aligned(sizes: Floats) -> Floats:

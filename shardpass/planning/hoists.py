@@ -19,8 +19,12 @@ Complexity: O(values made in loops) for each loop around them.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
 
 from shardpass.cost.machine import Machine
 from shardpass.planning.copies import Copies
@@ -103,6 +107,34 @@ class Hoists:
             return False
         hoisted = any(step.made == copy for one in frame.before for step in one.steps)
         return hoisted or copy.sharding in self.copies.since(frame.mark, copy.array)
+
+
+class Trips:
+    """How often copies are made in loops that there is no room for before them.
+
+    ``runs`` and ``made``: how often an op, and what makes a value, runs for one run of main.
+    """
+
+    def __init__(self, program: Program, machine: Machine) -> None:
+        self.room = room_in(program, machine)
+        self.runs: dict[int, float] = {}
+        self.made: dict[int, float] = {}
+        if math.isfinite(self.room):
+            self._read(program.body, 1.0)
+
+    def _read(self, block: Block, runs: float) -> None:
+        self.made.update(dict.fromkeys(block.arguments, runs))
+        for op in block.ops:
+            self.runs[op.number] = runs
+            self.made.update(dict.fromkeys(op.results, runs))
+            for inner in op.blocks:
+                self._read(inner, runs * (op.trips or 1) if op.is_loop else runs)
+
+    def of(self, value: int, op: int, before: Sequence[int], after: Sequence[int]) -> NDArray[np.float64]:
+        """[before, after], sizes of tiles in bytes: how often ``op`` makes a copy, where one before its loops is 1."""
+        often = self.runs.get(op, 1.0) / self.made.get(value, 1.0)
+        larger = np.array(after)[None, :] > np.maximum(np.array(before), self.room)[:, None]
+        return np.where(larger, max(1.0, often), 1.0)
 
 
 def room_in(program: Program, machine: Machine) -> float:

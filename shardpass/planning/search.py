@@ -46,6 +46,7 @@ from shardpass.propagation.settled import settle
 
 SAME = 1e-4  # a gap below it is no news to a user: ties and rounding
 NEAR = 1e-3  # of the bound: a plan that costs no more above it needs no descent
+SPLICED = "slices that are joined again become one op after the decision"  # of which tables do not know
 ENOUGH = 1e-6  # of a price: a smaller gain is rounding, and what the user said is kept
 
 
@@ -198,10 +199,8 @@ class Search(Descent):
 
     def _solver(self) -> Solver | None:
         """The tables; None, and ``why``, where they would not be those of the program."""
-        if self.found.groups:
-            self.why = "values share a sharding group, which tables of single ops do not know"
-        elif self.spliced:
-            self.why = "slices that are joined again become one op after the decision"
+        if self.spliced:
+            self.why = SPLICED
         else:
             solver = Solver(self.found, self.estimate, whole_axes(self.folded.program.mesh))
             if not solver.complete:
@@ -212,6 +211,9 @@ class Search(Descent):
     def _solve(self, solver: Solver) -> None:
         self.engine.restore(self.first.splits)
         solution = solver.solve()
+        if not solution.result.values:
+            self.why = "no assignment of the tables keeps all that is fixed"
+            return
         self.solved = solution.result
         self.engine.assign(solution.splits, settle=False)
         told = f"{len(solution.splits)} values at once"

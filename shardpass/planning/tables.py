@@ -43,15 +43,16 @@ from shardpass.planning.borders import Borders, pair_borders
 from shardpass.planning.distances import Distances
 from shardpass.planning.estimate import Estimate
 from shardpass.planning.fold import passes
-from shardpass.planning.hoists import BARRIER
+from shardpass.planning.hoists import BARRIER, Trips
 from shardpass.planning.linear import waiting
 from shardpass.planning.partial import is_partial, layouts, over, partial_ways, split_of, weighed
 from shardpass.planning.reshards import Moves, Reshards
 from shardpass.planning.solve.network import Costs, Network, Table, total
 from shardpass.planning.solve.result import Result
+from shardpass.planning.solve.rounds import Rounds
 from shardpass.planning.solve.solve import solve
-from shardpass.planning.ways import Way, orders, ways
-from shardpass.program.program import Op, OpKind
+from shardpass.planning.ways import Way, every_split, ways
+from shardpass.program.program import Array, Op, OpKind
 from shardpass.program.shardings import Factors
 from shardpass.propagation.engine import Value
 from shardpass.propagation.program import Propagated
@@ -60,6 +61,8 @@ FEW = 64  # splits of one value that are looked at
 ENTRIES = 1 << 21  # of tables, in all rounds in which reshards of a solution are planned
 AGAIN = 1e-3  # of a reshard's price, for values that any device makes again: they had better be as their users are
 HELD = 1e-5  # of the price, for all arguments when they are whole: among equals, what holds least
+EXACT = 1e-9  # of a price: rounding of sums
+RESCALED = 0.1  # of a price: a smaller change changes no tie
 CHANGE = 1e-6  # of the price, where all values change: among equals that hold as much, the nearest
 
 
@@ -73,15 +76,13 @@ class Solution(NamedTuple):
 
 
 class Solver:
-    """The tables of one program; ``axes`` are given to dimensions as wholes.
-
-    Members of sharding groups are no matter of single ops: the tables of a program with groups are not its own.
-    """
+    """The tables of one program; ``axes`` are given to dimensions as wholes."""
 
     def __init__(self, found: Propagated, estimate: Estimate, axes: Sequence[Axes]) -> None:
         self.engine = found.engine
         self.network = _Network(found, estimate, axes)
         self.network.read()
+        self.rounds = Rounds()
 
     @property
     def complete(self) -> bool:
@@ -94,10 +95,9 @@ class Solver:
         count = self.network.narrowed
         return f"{count} values have more splits, or an op beside them more ways, than are listed" if count else ""
 
-    def variable(self, index: int) -> tuple[int, tuple[DimAxes, ...]]:
-        """The variable that decides about a value of the engine, and the splits that the value may have."""
-        place = self.network.place(index)
-        return place.variable, place.domain
+    def place(self, index: int) -> Place:
+        """Where a value of the engine stands."""
+        return self.network.place(index)
 
     def price(self, values: Mapping[int, int]) -> float:
         """The price of an assignment by what is known of its reshards: once solved, of each as it is planned."""
@@ -118,12 +118,16 @@ class Solver:
         known: Values = {**_ways_at(self.network.tables, present), **present}
         if start is not None:
             known = {**known, **start, **fixed}
-        left = ENTRIES
+        left, scale, ties, answer = ENTRIES, math.inf, list[Table](), None
         while True:
             tables = [*self.network.tables, *more]
-            ties = list(self._among_equals(present, total(tables, known)))
-            network = Network.of((*tables, *ties))
-            answer = solve(network.given(fixed) if fixed else network, known)
+            price = total(tables, known)
+            if answer is not None and price + total(ties, known) <= answer.bound * (1 + EXACT):
+                break  # nothing that was raised is worth another answer
+            if abs(scale - price) > RESCALED * price:
+                scale, ties = price, list(self._among_equals(present, price))
+            network = Network.of((*tables, *ties), rounds=self.rounds.tables)
+            answer = solve(network.given(fixed) if fixed else network, known, rounds=self.rounds)
             if fixed and answer.values:
                 answer = replace(answer, values={**answer.values, **fixed})
             left -= network.entries
@@ -204,11 +208,19 @@ class _Priced:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class Place:
     """Where a value stands in the tables: its variable with the splits that it may have."""
 
     variable: int
     domain: tuple[DimAxes, ...]
+
+
+def alike(one: Place, other: Place) -> Table | None:
+    """The table by which two values are split alike; None where they have one variable."""
+    if one.variable == other.variable:
+        return None
+    unlike = [[0.0 if first == second else np.inf for second in other.domain] for first in one.domain]
+    return Table((one.variable, other.variable), np.array(unlike))
 
 
 class _Network:
@@ -218,14 +230,15 @@ class _Network:
         self.found, self.estimate, self.axes = found, estimate, axes
         self.reshards = Reshards(Distances(estimate.clock, axes), estimate.clock)
         self.program = estimate.program
+        self.trips = Trips(self.program, estimate.clock.machine)
         self.own: list[Table] = []  # of ops by themselves
         self.priced: list[_Priced] = []
         self.domains: dict[int, tuple[DimAxes, ...]] = {}
         self.members: dict[int, list[int]] = {}  # of a variable that stands for several values of the engine
         self.present: dict[int, int] = {}  # of copies: the choice that changes nothing
         self._leaders: dict[int, int] = {}  # of these values, the variable
-        self._copies: dict[int, _Place] = {}  # of a fixed value, the copy that its users may share
-        self._before: dict[int, tuple[_Place, int]] = {}  # of a constraint's result: its operand; whether it is made
+        self._copies: dict[int, Place] = {}  # of a fixed value, the copy that its users may share
+        self._before: dict[int, tuple[Place, int]] = {}  # of a constraint's result: its operand; whether it is made
         self._every: dict[tuple[int, ...], tuple[DimAxes, ...]] = {}
         self.ways: dict[int, tuple[int, tuple[Way, ...]]] = {}  # of an op that is split: the variable and its ways
         self.ties: set[int] = set()  # ops of which all ways cost nothing: the planner's choice, unless sums wait there
@@ -252,6 +265,8 @@ class _Network:
             if index is not None and values[index].fixed:  # what the user fixed leaves as it was fixed
                 self.domains[slot] = (values[slot].dims,)
             self._same(value, self.place(slot), self._times(value))
+        for members in self.found.groups.values():
+            self._group(members)
 
     @property
     def tables(self) -> list[Table]:
@@ -271,15 +286,15 @@ class _Network:
         self._next += 1
         return self._next
 
-    def place(self, index: int) -> _Place:
+    def place(self, index: int) -> Place:
         """Where a value of the engine stands."""
         variable = self._leaders.get(index, index)
         domain = self.domains.get(variable)
         if domain is None:
             domain = self.domains[variable] = self._domain(self.found.engine.values[variable], variable)
-        return _Place(variable, domain)
+        return Place(variable, domain)
 
-    def _of(self, value: int) -> _Place | None:
+    def _of(self, value: int) -> Place | None:
         """Of a value of the program; None for one that has no split."""
         index = self.found.index.get(value)
         return None if index is None or index in self.found.own else self.place(index)
@@ -307,7 +322,7 @@ class _Network:
         """Every split of an array of ``shape`` over whole axes into no more parts than it has elements."""
         found = self._every.get(shape)
         if found is None:
-            found = self._every[shape] = tuple(_every(shape, self.axes, self.program.mesh))
+            found = self._every[shape] = tuple(every_split(shape, self.axes, self.program.mesh))
         return found
 
     def _share(self, value: int) -> None:
@@ -321,7 +336,7 @@ class _Network:
         splits = self._splits(array.shape)
         if len(splits) > FEW:
             return
-        copy = self._copies[value] = _Place(self._new(), (place.domain[0], *splits))
+        copy = self._copies[value] = Place(self._new(), (place.domain[0], *splits))
         self.present[copy.variable] = 0  # no other copy
         moves, times = (
             self.reshards.of(array, self.estimate.meshes[value], place.domain, copy.domain),
@@ -370,12 +385,20 @@ class _Network:
         """An op that shows its operands as they are: its results are split as these."""
         for value, result in zip(op.operands, op.results, strict=False):
             source, target = self._of(value), self._of(result)
-            if source is not None and target is not None and source.variable != target.variable:
-                unlike = [[0.0 if one == other else np.inf for other in target.domain] for one in source.domain]
-                if np.isfinite(unlike).any(axis=1).all():
-                    self.own.append(Table((source.variable, target.variable), np.array(unlike)))
+            if source is not None and target is not None:
+                table = alike(source, target)
+                if table is not None and np.isfinite(table.costs).any(axis=1).all():
+                    self.own.append(table)
 
-    def _same(self, value: int, target: _Place | None, times: float) -> None:
+    def _group(self, members: Sequence[int]) -> None:
+        """The values of a sharding group are split alike, where both may be."""
+        first, *others = map(self.place, members)
+        for other in others:
+            table = alike(first, other)
+            if table is not None and np.isfinite(table.costs).any():
+                self.own.append(table)
+
+    def _same(self, value: int, target: Place | None, times: float) -> None:
         """``value`` is brought to what ``target`` is."""
         if target is not None:
             self._taken(value, target.variable, target.domain, times)
@@ -419,8 +442,10 @@ class _Network:
                 variable = self._new()
                 self._taken(value, variable, (((),) * array.rank,), self.estimate.often(value, (op.number,)))
 
-    def _taken(self, value: int, variable: int, wanted: Sequence[DimAxes | None], times: float) -> None:
-        """The table of ``value`` and a variable which takes it as ``wanted`` says."""
+    def _taken(
+        self, value: int, variable: int, wanted: Sequence[DimAxes | None], times: float, op: int | None = None
+    ) -> None:
+        """The table of ``value`` and a variable, of ``op`` if it is its way, which takes it as ``wanted`` says."""
         source = self._of(value)
         if source is None or source.variable == variable:
             return
@@ -429,16 +454,25 @@ class _Network:
         array, mesh = self.program.array(value), self.estimate.meshes[value]
         read = [dims is not None for dims in wanted]
         targets = [dims if dims is not None else ((),) * array.rank for dims in wanted]
-        weight = times * np.array(read)
+
+        def weight(sources: Sequence[DimAxes]) -> Costs:
+            once = times * np.array(read, np.float64)[None, :]
+            if op is None or self.trips.room > array.bytes:
+                return once
+            before, after = ([_bytes_of(array, mesh, dims) for dims in side] for side in (sources, targets))
+            return once * self.trips.of(value, op, before, after)
+
+        own = weight(source.domain)
         moves = self.reshards.of(array, mesh, source.domain, targets)
         if value in self._before and self._before[value][0].variable != variable:
             before, made = self._before[value]
             other = self.reshards.of(array, mesh, before.domain, targets)
+            theirs = weight(before.domain)
             self.priced.append(
                 _Priced(
                     (before.variable, made, variable),
                     (moves, other),
-                    lambda: weighed(np.stack([other.costs, np.minimum(other.costs, moves.costs)], axis=1), weight),
+                    lambda: _stacked(weighed(other.costs, theirs), weighed(moves.costs, own)),
                     lambda values: [
                         (other, values[before.variable], values[variable]),
                         (moves, 0, values[variable]),
@@ -448,11 +482,12 @@ class _Network:
         elif value in self._copies:
             copy = self._copies[value]
             shared = self.reshards.of(array, mesh, copy.domain, targets)
+            theirs = weight(copy.domain)
             self.priced.append(
                 _Priced(
                     (copy.variable, variable),
                     (moves, shared),
-                    lambda: weighed(np.minimum(shared.costs, moves.costs), weight),
+                    lambda: np.minimum(weighed(shared.costs, theirs), weighed(moves.costs, own)),
                     lambda values: [
                         (shared, values[copy.variable], values[variable]),
                         (moves, 0, values[variable]),
@@ -464,7 +499,7 @@ class _Network:
                 _Priced(
                     (source.variable, variable),
                     (moves,),
-                    lambda: weighed(moves.costs, weight),
+                    lambda: weighed(moves.costs, own),
                     lambda values: [(moves, values[source.variable], values[variable])],
                 )
             )
@@ -507,7 +542,7 @@ class _Network:
             times = self.estimate.often(value, (op.number,))
             if op.name == BARRIER:
                 times = max(times, often)  # it is brought in the loop that the barrier is in
-            self._taken(value, variable, [way.operands[place] for way in found], times)
+            self._taken(value, variable, [way.operands[place] for way in found], times, op.number)
         for place, value in enumerate(results):
             target = self._of(value)
             if target is not None:
@@ -540,14 +575,14 @@ class _Network:
             self.own.append(Table((place.variable,), costs))
 
 
-def _every(shape: tuple[int, ...], axes: Sequence[Axes], mesh: PrimeMesh) -> list[DimAxes]:
-    out = []
-    for chosen in itertools.product(range(-1, len(shape)), repeat=len(axes)):
-        taken = [[each for place, each in zip(chosen, axes, strict=True) if place == dim] for dim in range(len(shape))]
-        for dims in itertools.product(*[orders(one, len(axes)) for one in taken]):
-            if all(mesh.count(one) <= size for one, size in zip(dims, shape, strict=True)):
-                out.append(dims)
-    return out
+def _bytes_of(array: Array, mesh: PrimeMesh, layout: DimAxes) -> int:
+    """Of one device's tile."""
+    return array.element.bytes(math.prod(mesh.tile(array.shape, split_of(layout))))
+
+
+def _stacked(one: Costs, other: Costs) -> Costs:
+    """``one`` where a constraint's result is not made, else the lesser of both."""
+    return np.stack([one, np.minimum(one, other)], axis=1)
 
 
 def _allowed(value: Value, dims: DimAxes, mesh: PrimeMesh) -> bool:

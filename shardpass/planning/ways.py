@@ -137,6 +137,17 @@ def orders(taken: Sequence[Axes], count: int) -> list[Axes]:
     return [tuple(axis for each in one for axis in each) for one in chosen]
 
 
+def every_split(shape: tuple[int, ...], axes: Sequence[Axes], mesh: PrimeMesh) -> list[DimAxes]:
+    """Every split of an array of ``shape`` over whole ``axes`` into no more parts than it has elements."""
+    out = []
+    for chosen in itertools.product(range(-1, len(shape)), repeat=len(axes)):
+        taken = [[each for place, each in zip(chosen, axes, strict=True) if place == dim] for dim in range(len(shape))]
+        for dims in itertools.product(*[orders(one, len(axes)) for one in taken]):
+            if all(mesh.count(one) <= size for one, size in zip(dims, shape, strict=True)):
+                out.append(dims)
+    return out
+
+
 def _completed(
     rule: Rule, split: Split, made: Sequence[Array], clock: Clock, axes: Sequence[Axes]
 ) -> list[tuple[tuple[DimAxes, ...], float]]:

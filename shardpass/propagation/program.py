@@ -42,7 +42,7 @@ class Propagated:
         self.index: dict[int, int] = {}  # value -> value of the engine
         self.own: dict[int, Sharding] = {}  # by the engine's value: shardings that the mesh cannot say
         self.meshes: list[PrimeMesh] = []  # of each value of the engine
-        self.groups: dict[tuple[str, int], int] = {}
+        self.groups: dict[tuple[str, int], list[int]] = {}  # values of the engine that are sharded alike
         for value in program.body.arguments:
             self._open(value, program.mesh, even=True)
         self._block(program.body)
@@ -83,9 +83,11 @@ class Propagated:
         return index
 
     def _join_group(self, group: tuple[str, int], index: int) -> None:
-        first = self.groups.setdefault(group, index)
-        if first != index and self.engine.values[first].shape == self.engine.values[index].shape:
-            self._tie(first, index, f"{group[0]} {group[1]}")
+        members = self.groups.setdefault(group, [])
+        if not members or self.engine.values[members[0]].shape == self.engine.values[index].shape:
+            members.append(index)
+        if members[0] != index == members[-1]:
+            self._tie(members[0], index, f"{group[0]} {group[1]}")
 
     # ---------------------------------------------------------------- steps
 

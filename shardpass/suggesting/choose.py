@@ -28,8 +28,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from shardpass.ops.splits.factors import DimAxes
-from shardpass.suggesting.places import Group
-from shardpass.suggesting.problem import Answer, Problem
+from shardpass.planning.problem import Answer, Problem
+from shardpass.suggesting.places import Group, slots
 from shardpass.suggesting.specs import sayable
 from shardpass.suggesting.trials import Annotation, Trial, Trials
 
@@ -65,7 +65,7 @@ def choose(
 
 def as_in(problem: Problem, answer: Answer, group: Group) -> Annotation:
     """What ``answer`` says of most of the group's values, as JAX can say it."""
-    counts: Counter[DimAxes] = Counter(answer.splits[index] for index in problem.slots(group))
+    counts: Counter[DimAxes] = Counter(answer.splits[index] for index in slots(problem, group))
     whole = ((),) * group.array.rank
     dims = counts.most_common(1)[0][0] if counts else whole
     return Annotation(group, sayable(dims, group.array.shape, problem.task.program.mesh))
@@ -74,12 +74,12 @@ def as_in(problem: Problem, answer: Answer, group: Group) -> Annotation:
 def _carried(trials: Trials, every: Sequence[Annotation]) -> list[Annotation]:
     """The fewest of ``every`` from which propagation splits all that are split."""
     split = [one for one in every if any(one.dims)]
-    slots = {one: trials.problem.slots(one.group) for one in split}
-    target = {index: one.dims for one in split for index in slots[one]}
+    indices = {one: slots(trials.problem, one.group) for one in split}
+    target = {index: one.dims for one in split for index in indices[one]}
 
     def differing(some: Sequence[Annotation]) -> list[Annotation]:
         reached = trials.reached(some)
-        return [one for one in split if one not in some and any(reached[i] != target[i] for i in slots[one])]
+        return [one for one in split if one not in some and any(reached[i] != target[i] for i in indices[one])]
 
     return _fewest(lambda some: not differing(some), split)
 
@@ -103,7 +103,7 @@ def _mended(
 
 
 def _differs(trials: Trials, trial: Trial, one: Annotation) -> bool:
-    return any(trial.splits[index] != one.dims for index in trials.problem.slots(one.group))
+    return any(trial.splits[index] != one.dims for index in slots(trials.problem, one.group))
 
 
 def _fewest(enough: Callable[[Sequence[Annotation]], bool], members: Sequence[Annotation]) -> list[Annotation]:

@@ -37,10 +37,10 @@ from shardpass.passes.propagate import barriers
 from shardpass.planning.clock import clock_of
 from shardpass.planning.cost import costs, price
 from shardpass.planning.descent import SMALL
-from shardpass.planning.limited import Task
 from shardpass.planning.moves import whole_axes
 from shardpass.planning.planner import plan_program
 from shardpass.planning.search import Search, decide
+from shardpass.planning.task import Task
 from shardpass.program.program import Array, Op, OpKind, Program
 from shardpass.program.read import Handles, read_program
 from shardpass.program.shardings import Shardings

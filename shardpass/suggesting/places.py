@@ -27,6 +27,7 @@ from shardpass.ir.context import UNNAMED
 from shardpass.ir.locations import place_of
 from shardpass.ir.tensors import operation
 from shardpass.planning.fold import Folded
+from shardpass.planning.problem import Problem
 from shardpass.program.program import Array, OpKind, Program
 from shardpass.program.read import Handles
 
@@ -238,3 +239,13 @@ def _parsed(text: str) -> Iterator[ast.stmt]:
         yield from ast.parse(text).body
     except (SyntaxError, ValueError):  # a part of a statement, or no Python
         return
+
+
+def slots(problem: Problem, group: Group) -> list[int]:
+    """The values of the engine that ``group`` names."""
+    folded, found = problem.task.folded, problem.found
+    if group.kind == RESULT:
+        indices = [found.results[folded.results[place]] for place in group.values]
+    else:
+        indices = [found.index.get(folded.of[value]) for value in group.values]
+    return list(dict.fromkeys(index for index in indices if index is not None))

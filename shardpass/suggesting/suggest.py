@@ -6,14 +6,13 @@ user should write, in JAX's words.
 Steps:
 
 1. The program is lowered and imported over the mesh; what the user annotated stays.
-2. The tables by which the passes decide are solved with all arguments and results open (``problem``), within the limit
-   of memory (``within``). Places that one annotation names are split alike, and states come out as they go in.
+2. The tables by which the passes decide are solved with all arguments and results open (``planning.problem``), within
+   the limit of memory (``planning.within``). Places that one annotation names are split alike, and states come out as
+   they go in.
 3. ``choose`` finds few annotations that lead there, and what each saves, by solving again.
 4. The annotations are put on the imported module and the passes run: ``Suggestion.plan`` is the plan that they make.
    Where it breaks the limit (a plan holds copies, and passes know of no limit), the limit is tightened by what is
    missing, and steps 2 to 4 are done again.
-
-Where the tables leave something out, and with effort 2, a search within the limit (``planning.limited``) looks too.
 
 "Before" is the program with the user's own annotations, where arguments that these do not reach are whole on every
 device, as their caller must be told otherwise; it is planned by the passes too. A program of which nothing is said runs
@@ -42,10 +41,12 @@ from shardpass.ir.machines import module_machine
 from shardpass.passes.propagate import barriers
 from shardpass.pipeline.base import show_value
 from shardpass.planning.cost import price
-from shardpass.planning.limited import Limit, LimitedSearch, Task, search_within
 from shardpass.planning.plan import ProgramPlan
 from shardpass.planning.planner import plan_program
+from shardpass.planning.problem import Answer, Problem
 from shardpass.planning.search import Bound
+from shardpass.planning.task import Task
+from shardpass.planning.within import within
 from shardpass.program.read import read_program
 from shardpass.propagation.program import Propagated
 from shardpass.redistribute.terms.limit import read_limit, show_bytes
@@ -58,12 +59,10 @@ from shardpass.suggesting.apply import Figures, built, figures, figures_of, plan
 from shardpass.suggesting.choose import Chosen, as_in, choose
 from shardpass.suggesting.compiled import compiled
 from shardpass.suggesting.places import ARGUMENT, RESULT
-from shardpass.suggesting.problem import Answer, Problem
 from shardpass.suggesting.report import Advice, Suggestion
 from shardpass.suggesting.specs import sayable, spec_text
 from shardpass.suggesting.take import effort_of, imported, is_abstract, machine_of, partitioner_of, read_mesh, take
 from shardpass.suggesting.trials import Annotation, Trials, nothing_said
-from shardpass.suggesting.within import within
 
 SCALE, LEAST_SCALE = 0.97, 0.5  # what may be left of a limit that is scaled down at once
 COMPILED = 8  # programs that are compiled for one suggestion
@@ -86,7 +85,7 @@ def suggest(
     ``f``: a function with its arguments (arrays or ``jax.ShapeDtypeStruct``), what ``jax.jit`` or ``lower`` returned, a
     module, or the path of one. ``mesh``: a jax Mesh or AbstractMesh; by default the one that the module names.
     ``memory_limit``: of a device, bytes or text as "16GiB"; by default the memory of the machine, and "none" for no
-    limit. ``effort``: 1, or 2 to look longer. ``machine``: for which the program is decided, and by which figures are
+    limit. ``effort``: of the passes, 1 or 2. ``machine``: for which the program is decided, and by which figures are
     modelled, as ``explain`` takes it; ``profile``: its old name. ``partitioner``: "shardpass"; or "xla" or "shardy",
     which are told of every argument and result, and by which the program is compiled to see what it holds and sends.
 
@@ -268,17 +267,11 @@ class _Suggesting:
 
     def _solved(self, limit: int | None) -> tuple[Answer, Trials]:
         """The cheapest splits within ``limit``, and trials of what leads there."""
-        problem, slots = self.problem, [self.problem.slots(group) for group in self.arguments]
+        problem, slots = self.problem, [places.slots(self.problem, group) for group in self.arguments]
         states = problem.ties(self._tied())
         ties = [*problem.ties(slots), *states]
         answer = within(problem, ties, limit, slots)
-        search = None
-        if problem.left_out or self.task.effort > 1:
-            search = LimitedSearch(self.task, Limit(limit))
-            found = search_within(search, limit)
-            other = problem.answer(found.splits, found.price, answer)
-            answer = min(answer, other, key=lambda one: (limit is not None and one.peak > limit, one.price))
-        return answer, Trials(problem, Limit(limit), states, answer)
+        return answer, Trials(problem, states, answer)
 
     def _tied(self) -> Iterator[Sequence[int]]:
         """The values of the engine that are a state as a step takes it, and as the step returns it."""

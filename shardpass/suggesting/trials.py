@@ -10,8 +10,6 @@ the caller thinks where nothing is said. So a set has two outcomes, and the dear
 A program of which nothing at all is said runs on one device, as JAX places it: nothing is split, and its price is that
 of all of its work.
 
-Where the tables leave something out, the search of the passes decides (``planning.search``), which takes longer.
-
 State: what was tried, by the set of annotations, and solutions by what is fixed in them. Complexity: one or two
 solutions for each new set.
 """
@@ -25,14 +23,13 @@ from dataclasses import dataclass, replace
 from shardpass.ops.splits.factors import DimAxes
 from shardpass.planning.cost import costs
 from shardpass.planning.fold import Folded
-from shardpass.planning.limited import Limit
 from shardpass.planning.planner import plan_program
-from shardpass.planning.search import Search
+from shardpass.planning.problem import Answer, Problem
 from shardpass.planning.solve.network import Table
+from shardpass.planning.task import holding
 from shardpass.program.program import NOTHING_SAID, Program, Said
 from shardpass.propagation.program import Propagated
-from shardpass.suggesting.places import ARGUMENT, LINE, RESULT, Group
-from shardpass.suggesting.problem import Answer, Problem
+from shardpass.suggesting.places import ARGUMENT, LINE, RESULT, Group, slots
 
 
 @dataclass(frozen=True)
@@ -59,8 +56,8 @@ class Trial:
 class Trials:
     """Trials of one program. ``states``: tables by which states come out as they go in. ``start``: a near solution."""
 
-    def __init__(self, problem: Problem, limit: Limit, states: Sequence[Table], start: Answer) -> None:
-        self.problem, self.task, self.limit, self.states = problem, problem.task, limit, states
+    def __init__(self, problem: Problem, states: Sequence[Table], start: Answer) -> None:
+        self.problem, self.task, self.states = problem, problem.task, states
         self.start, self.enough = start, self.cost(start.price, start.peak)
         self._known: dict[frozenset[Annotation], Trial] = {}
         self._solved: dict[object, Trial] = {}
@@ -69,8 +66,8 @@ class Trials:
         self._free = [index[v] for v in self.task.folded.program.body.arguments if v in index and v not in said]
 
     def cost(self, price: float, peak: float) -> float:
-        """A price with the excess of memory in it."""
-        return price + self.limit.excess(peak, self.task.decided.clock)
+        """A price with that of the memory in it."""
+        return price + holding(peak, self.task.decided.clock)
 
     def reached(self, annotations: Iterable[Annotation]) -> Mapping[int, DimAxes]:
         """How propagation from ``annotations`` splits arguments of which the user says nothing, by engine's value."""
@@ -85,8 +82,7 @@ class Trials:
         fixed = self._fixed(key)
         if placed.cost > self.enough or fixed.keys() >= set(self._free):
             return placed
-        said = annotated(self.task.folded.program, key, self.task.folded)
-        return max(placed, self._outcome(said, fixed), key=lambda one: one.cost)
+        return max(placed, self._outcome(fixed), key=lambda one: one.cost)
 
     def placed(self, annotations: Iterable[Annotation]) -> Trial:
         """The first outcome."""
@@ -94,10 +90,7 @@ class Trials:
         found = self._known.get(key)
         if found is None:
             said = annotated(self.task.folded.program, key, self.task.folded)
-            if nothing_said(said):
-                found = self._whole()
-            else:
-                found = self._outcome(said, {**self.reached(key), **self._fixed(key)})
+            found = self._whole() if nothing_said(said) else self._outcome({**self.reached(key), **self._fixed(key)})
             self._known[key] = found
         return found
 
@@ -106,35 +99,16 @@ class Trials:
         return self.problem.solve(self._fixed(annotations), start=self.start)
 
     def _fixed(self, annotations: Iterable[Annotation]) -> dict[int, DimAxes]:
-        return {index: one.dims for one in annotations for index in self.problem.slots(one.group)}
+        return {index: one.dims for one in annotations for index in slots(self.problem, one.group)}
 
-    def _outcome(self, said: Program, fixed: Mapping[int, DimAxes]) -> Trial:
+    def _outcome(self, fixed: Mapping[int, DimAxes]) -> Trial:
         key = frozenset(fixed.items())
         found = self._solved.get(key)
         if found is None:
-            if self.problem.left_out or self.task.effort > 1:
-                found = self._searched(said, fixed)
-            else:
-                answer = self.problem.solve(fixed, self.states, start=self.start)
-                cost = self.cost(answer.price, answer.peak) if answer.tied else math.inf
-                found = Trial(cost, answer.price, answer.peak, answer.splits)
-            self._solved[key] = found
+            answer = self.problem.solve(fixed, self.states, start=self.start)
+            cost = self.cost(answer.price, answer.peak) if answer.tied else math.inf
+            found = self._solved[key] = Trial(cost, answer.price, answer.peak, answer.splits)
         return found
-
-    def _searched(self, said: Program, fixed: Mapping[int, DimAxes]) -> Trial:
-        """What the search of the passes makes of the folded program ``said`` with arguments ``fixed``."""
-        task, index = self.task, self.problem.found.index
-        placed = {
-            value: Said(task.program.mesh.sharding(fixed[index[value]]))
-            for value in said.body.arguments
-            if index.get(value) in fixed and value not in said.said
-        }
-        folded = replace(task.folded, program=replace(said, said={**said.said, **placed}))
-        search = Search(task.program, task.barriers, task.effort, task.machine, folded, task.decided)
-        search.run()
-        search.engine.restore(search.best.splits)
-        peak, price = task.footprint.peak(search.found.table().of), search.best.price
-        return Trial(self.cost(price, peak), price, peak, search.best.splits)
 
     def _whole(self) -> Trial:
         task = self.task

@@ -17,10 +17,12 @@ Complexity: O(entries of the tables made), which is what ``elimination_order`` l
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from math import prod
 
 from shardpass.planning.solve.network import Costs, Network, Table, aligned
+from shardpass.planning.solve.rounds import Rounds
 
 
 def elimination_order(network: Network, limit: int, degree: int) -> tuple[list[int], bool]:
@@ -69,7 +71,8 @@ def _neighbours(network: Network) -> dict[int, set[int]]:
 class Elimination:
     """A network without some of its variables (``left``), and what gives these their values."""
 
-    def __init__(self, network: Network, order: Sequence[int]) -> None:
+    def __init__(self, network: Network, order: Sequence[int], rounds: Rounds | None = None) -> None:
+        rounds = rounds or Rounds()
         self._gone: list[tuple[int, list[Table]]] = []
         standing: dict[int, dict[int, Table]] = {variable: {} for variable in network.sizes}
         base = network.base
@@ -87,7 +90,9 @@ class Elimination:
             if not tables:
                 continue
             near = sorted({other for table in tables.values() for other in table.variables} - {variable})
-            costs = _sum([aligned(table, (variable, *near)) for table in tables.values()]).min(axis=0)
+            scope = (variable, *near)
+            parts = [table.costs for table in tables.values()]
+            costs = rounds.eliminated.get(scope, parts, partial(_least, scope, tables.values()))
             if not near:
                 base += float(costs)
                 continue
@@ -96,7 +101,7 @@ class Elimination:
                 standing[other][number] = Table(tuple(near), costs)
         sizes = {variable: network.sizes[variable] for variable in standing}
         kept = {known: table for tables in standing.values() for known, table in tables.items()}
-        reduced = Network.of(kept.values(), sizes)
+        reduced = Network.of(kept.values(), sizes, rounds.left)
         self.left = Network(reduced.sizes, reduced.tables, reduced.base + base)
 
     def values(self, chosen: Mapping[int, int]) -> dict[int, int]:
@@ -106,6 +111,12 @@ class Elimination:
             costs = _sum([_along(variable, table, values) for table in tables]) if tables else None
             values[variable] = 0 if costs is None else int(costs.argmin())
         return values
+
+
+def _least(scope: Sequence[int], tables: Iterable[Table]) -> Costs:
+    """The sum of ``tables``, the least over the first variable of ``scope``."""
+    costs: Costs = _sum([aligned(table, scope) for table in tables]).min(axis=0)
+    return costs
 
 
 def _along(variable: int, table: Table, values: Mapping[int, int]) -> Costs:

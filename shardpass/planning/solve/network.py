@@ -14,9 +14,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
+
+from shardpass.planning.solve.rounds import Kept
 
 Costs = np.ndarray[Any, Any]
 
@@ -38,27 +41,22 @@ class Network:
     base: float = 0.0
 
     @classmethod
-    def of(cls, tables: Iterable[Table], sizes: Mapping[int, int] | None = None) -> Network:
-        """The network with ``tables``. ``sizes``: of variables that may stand in no table."""
-        known = dict(sizes or {})
-        parallel: dict[tuple[int, ...], Costs] = {}
+    def of(cls, tables: Iterable[Table], sizes: Mapping[int, int] | None = None, rounds: Kept | None = None) -> Network:
+        """The network with ``tables``. ``sizes``: of variables that may stand in no table; ``rounds``: those before."""
+        known, rounds = dict(sizes or {}), rounds or Kept()
+        parallel: dict[tuple[int, ...], list[Table]] = {}
         for table in tables:
             known.update(zip(table.variables, table.costs.shape, strict=True))
-            order = tuple(sorted(table.variables))
-            costs = table.costs
-            if order != table.variables:
-                costs = costs.transpose([table.variables.index(variable) for variable in order])
-            before = parallel.get(order)
-            parallel[order] = costs if before is None else before + costs
+            variables = table.variables
+            if len(variables) > 1 and (len(variables) > 2 or variables[0] > variables[1]):
+                variables = tuple(sorted(variables))
+            parallel.setdefault(variables, []).append(table)
         kept, base = [], []
-        for order, costs in parallel.items():
-            least = float(costs.min()) if costs.size else 0.0
+        for order, several in parallel.items():
+            least, excess = rounds.get(order, [table.costs for table in several], partial(_added_up, order, several))
             base.append(least)
-            if not order:
-                continue
-            excess = costs - least if least and math.isfinite(least) else costs
-            if excess.any():
-                kept.append(Table(order, excess))
+            if excess is not None:
+                kept.append(excess)
         return cls(dict(sorted(known.items())), tuple(kept), math.fsum(base))
 
     @property
@@ -103,6 +101,22 @@ class Network:
         for table in self.tables:
             parts[leader(table.variables[0])][1].append(table)
         return [Network(sizes, tuple(tables)) for sizes, tables in parts.values()]
+
+
+def _added_up(order: tuple[int, ...], tables: Sequence[Table]) -> tuple[float, Table | None]:
+    """The least entry of the sum of parallel ``tables``, and the excess over it; None where that is nothing."""
+    turned = [
+        table.costs
+        if table.variables == order
+        else table.costs.transpose([table.variables.index(variable) for variable in order])
+        for table in tables
+    ]
+    costs = turned[0]
+    for other in turned[1:]:
+        costs = costs + other
+    least = float(costs.min()) if costs.size else 0.0
+    excess = costs - least if least and math.isfinite(least) else costs
+    return least, Table(order, excess) if order and excess.any() else None
 
 
 def total(tables: Iterable[Table], values: Mapping[int, int]) -> float:

@@ -47,6 +47,8 @@ def test_a_first_compile_loads_what_it_needs() -> None:
     assert families & late == set()
     unasked = (
         "planning.limited",
+        "planning.problem",
+        "planning.within",
         "partition.matmul_loops.",
         "sharding.notations.by_grammar",
         "sharding.notations.named.",

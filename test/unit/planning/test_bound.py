@@ -47,6 +47,28 @@ def test_a_program_that_sends_nothing_is_the_best() -> None:
     assert bound.price == pytest.approx(3 * 4 * 64 * 64 / 8 / 1e12)  # an eighth of the elements: two read, one written
 
 
+def test_a_sharding_group_is_a_table() -> None:
+    """The other members would be whole, as their users are: it is the group that splits them as %a is."""
+    kind = "tensor<64x64xf32>"
+    text = f"""
+    sdy.mesh @m = <["x"=8]>
+    func.func @main(%a: {kind} {{sdy.sharding = #sdy.sharding<@m, [{{"x"}}, {{}}]>}}, %b: {kind}) -> ({kind} {{sdy.sharding = #sdy.sharding<@m, [{{}}, {{}}]>}}) {{
+      sdy.sharding_group %a group_id = 0 : {kind}
+      %0 = stablehlo.tanh %b : {kind}
+      sdy.sharding_group %0 group_id = 0 : {kind}
+      %1 = stablehlo.dot_general %0, %0, contracting_dims = [1] x [0] : ({kind}, {kind}) -> {kind}
+      return %1 : {kind}
+    }}
+    """  # noqa: E501  IR is not wrapped
+    zero, one, two = efforts(text)
+    for found, _ in (zero, one, two):
+        assert found.shardings.of[2] == found.shardings.of[0]
+    bound = one[0].bound
+    assert bound is not None
+    assert bound.least is not None
+    assert bound.least <= min(zero[1], one[1], two[1]) * (1 + 1e-9)
+
+
 def test_joined_slices_have_no_bound() -> None:
     kind, tail, head = "tensor<64x64xf32>", "tensor<63x64xf32>", "tensor<1x64xf32>"
     body = (

@@ -6,7 +6,7 @@ import pytest
 
 import shardpass
 from shardpass.planning.fold import fold
-from shardpass.planning.footprint import Footprint, NearPeak
+from shardpass.planning.footprint import Footprint
 from shardpass.planning.planner import plan_program
 from shardpass.program.program import Program
 from shardpass.program.read import read_program
@@ -72,16 +72,6 @@ def test_the_peak_is_that_of_a_plan_that_reshards_nothing(text: str) -> None:
     plan = plan_program(program, found)
     assert plan.bytes_received == 0
     assert footprint(program).peak(found.of) == plan.alive.peak
-
-
-def test_a_change_gives_the_peak_of_the_changed_shardings() -> None:
-    program = read(CHAIN.replace("SAID", ROWS))
-    whole = {value: program.mesh.replicated(2) for value in range(5)}
-    split = Propagated(program, {}).table().of
-    counted = footprint(program)
-    fresh = {value: split[value] for value in (0, 2, 3)}
-    assert NearPeak(counted, whole).change(fresh) == counted.peak({**whole, **fresh})
-    assert counted.peak({**whole, **fresh}) < counted.peak(whole)
 
 
 def test_a_donated_argument_is_counted_once() -> None:

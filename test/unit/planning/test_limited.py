@@ -8,13 +8,14 @@ from itertools import product
 import pytest
 
 import shardpass
-from shardpass.cost.chosen import chosen, identity
+from shardpass.cost.chosen import identity
 from shardpass.cost.machine import find_machine
 from shardpass.diagnostics import ShardpassError, collect
 from shardpass.ir.context import parse_module
 from shardpass.pipeline.plan import plan_module
 from shardpass.pipeline.run import run_in_place
-from shardpass.planning.limited import Limit, LimitedSearch, Task
+from shardpass.planning.cost import price
+from shardpass.planning.limited import decide_within
 from shardpass.program.read import read_program
 from shardpass.redistribute.terms.limit import show_bytes
 
@@ -112,16 +113,40 @@ PRODUCT = """module attributes {{mhlo.num_partitions = 8 : i32, shardpass.mesh =
 def test_a_byte_above_the_limit_outweighs_all_seconds(machine: str) -> None:
     """Work of nanoseconds beside collectives of microseconds: no time that is saved is worth a byte."""
     said = [f' {{mhlo.sharding = "{{{one}}}"}}' for one in ("replicated", "devices=[8,1]<=[8]", "devices=[1,8]<=[8]")]
-    whole = parse_module(PRODUCT.format("", "", ""), "product.mlir")
-    run_in_place(whole, "shardpass-import")
-    with whole.context:
-        program, _ = read_program(whole, "import")
-    search = LimitedSearch(Task.of(program, {}, 1, chosen(machine)), Limit(1))
-    plans = [plan_module(PRODUCT.format(*one), machine=machine).seconds() for one in product(said, repeat=3)]
-    assert len(set(plans)) > 3
-    assert search.limit.above > max(plans)
-    one_above = search.limit.excess(2, search.clock) + min(plans)
-    assert one_above > search.limit.excess(1, search.clock) + max(plans)
+    plans = [plan_module(PRODUCT.format(*one), machine=machine) for one in product(said, repeat=3)]
+    least = min(plan.alive.peak for plan in plans)
+    dearest = max(plan.seconds() for plan in plans)
+    assert least < max(plan.alive.peak for plan in plans)
+    found = plan_module(
+        shardpass.run_pipeline(PRODUCT.format("", "", ""), f"propagate{{machine={machine} fit={least}}}"),
+        machine=machine,
+    )
+    assert found.alive.peak <= least
+    assert found.seconds() <= dearest
+
+
+def test_the_bound_within_a_limit_is_none_too_high() -> None:
+    """Each split of the weight and of the moment, in rows, columns or none, is planned."""
+    said = ["{replicated}", "{devices=[8,1]<=[8]}", "{devices=[1,8]<=[8]}"]
+    texts = [
+        STEP.replace("%w: tensor<256x256xf32>", f'%w: tensor<256x256xf32> {{mhlo.sharding = "{one}"}}').replace(
+            "%m: tensor<256x256xf32>", f'%m: tensor<256x256xf32> {{mhlo.sharding = "{other}"}}'
+        )
+        for one, other in product(said, repeat=2)
+    ]
+    plans = [plan_module(text) for text in texts]
+    limit = plan_module(STEP).alive.peak - WEIGHT // 2
+    module = parse_module(STEP, "step.mlir")
+    run_in_place(module, "shardpass-import")
+    with module.context:
+        program, _ = read_program(module, "import")
+    decision = decide_within(limit, program, {}, 1)
+    assert decision.memory == limit
+    assert decision.bound is not None
+    assert decision.bound.least is not None
+    cheapest = min(price(plan) for plan in plans if plan.alive.peak <= limit)
+    assert 0 < decision.bound.least <= cheapest * (1 + 1e-9)
+    assert decision.bound.plan <= cheapest * (1 + 1e-9)
 
 
 # ---------------------------------------------------------------- the memory of the machine

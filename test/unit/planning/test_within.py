@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from shardpass.cost.chosen import chosen
-from shardpass.planning.limited import Task
+from shardpass.planning.problem import Problem
+from shardpass.planning.task import Task
+from shardpass.planning.within import within
 from shardpass.program.read import read_program
 from shardpass.sharding import Mesh
-from shardpass.suggesting.problem import Problem
 from shardpass.suggesting.take import imported
-from shardpass.suggesting.within import within
 
 TWO = """
 func.func @main(%x: tensor<1024x64xf32>, %w1: tensor<64x256xf32>, %w2: tensor<256x64xf32>) -> tensor<1024x64xf32> {
@@ -44,7 +44,7 @@ def test_the_limit_is_kept_and_the_bound_is_none_too_high(limit: int) -> None:
     assert found.peak <= limit
     tried = [
         problem.solve(dict(zip(index, splits, strict=True)))
-        for splits in itertools.product(*[problem.solver.variable(each)[1] for each in index])
+        for splits in itertools.product(*[problem.solver.place(each).domain for each in index])
     ]
     fitting = [one.price for one in tried if one.peak <= limit]
     assert fitting
@@ -69,6 +69,6 @@ def test_ties_hold() -> None:
     first, last = problem.found.index[values[0]], problem.found.results[0]
     assert last is not None
     ties = problem.ties([[first, last]])
-    for dims in problem.solver.variable(first)[1]:
+    for dims in problem.solver.place(first).domain:
         found = problem.solve({first: dims}, ties)
         assert found.splits[last] == found.splits[first] == dims

@@ -28,13 +28,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+from shardpass.planning.problem import Answer, Charge, Problem
 from shardpass.planning.solve.network import Table
-from shardpass.suggesting.problem import Answer, Charge, Problem
 
 GROWS = 5  # times that the charge is raised
-GROWTH = 8.0
+GROWTH = 8
 STEPS = 6
-PLACES = 6  # that are given back, those of the most bytes
+PLACES = 6  # that are given back, the largest
 SAME = 1e-9  # a part of a price that is rounding
 
 

@@ -1,11 +1,11 @@
-"""The shardings that a user may say, as variables of the tables by which the passes decide (``planning.tables``).
+"""The tables of a program (``tables``) with the bytes that live together, solved under further conditions.
 
-Problem: arguments, results and lines of which nothing is said are open. One solution of the tables gives all of them
-the shardings under which the program is cheapest, with a bound; and what an annotation is worth follows from solving
-again, with the annotated values fixed.
+Problem: a limit of memory, and the question of what an annotation is worth, are one network solved several times: with
+a price for bytes, and with the annotated values fixed. One solution gives all values that are open the shardings under
+which the program is cheapest, with a bound.
 
-1. Ties: places that one annotation names (the weights of all layers) are split alike, and a state that a step takes
-   and returns comes out as it went in. Each is a table that forbids all else.
+1. Ties: values that are split alike, as one annotation names them (the weights of all layers), or as a state that a
+   step takes and returns comes out as it went in. Each is a table that forbids all else.
 2. A charge: seconds for each byte alive at some moments of the program (``planning.footprint``). Memory is a sum over
    values, so that a charge is one table a value, and the tables with it have a bound of their own (``within``).
 
@@ -14,23 +14,24 @@ State: the tables, with the reshards that solutions have planned. Complexity: th
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shardpass.ops.splits.factors import DimAxes
+from shardpass.ops.splits.factors import Axes, DimAxes
+from shardpass.planning.descent import spliced
 from shardpass.planning.estimate import Estimate
 from shardpass.planning.footprint import aligned
-from shardpass.planning.limited import Task
 from shardpass.planning.moves import whole_axes
+from shardpass.planning.partial import split_of
+from shardpass.planning.search import SPLICED
 from shardpass.planning.solve.network import Table
-from shardpass.planning.tables import Solver
+from shardpass.planning.tables import Solver, alike
+from shardpass.planning.task import Task
 from shardpass.program.shardings import Factors, Shardings
 from shardpass.propagation.program import Propagated
-from shardpass.suggesting.places import RESULT, Group
 
 Floats = NDArray[np.float64]
 Fixed = Mapping[int, DimAxes]  # by value of the engine
@@ -40,13 +41,15 @@ Fixed = Mapping[int, DimAxes]  # by value of the engine
 class Answer:
     """Splits of all values of the engine. ``price``: in seconds; ``least``: what none falls below, ``why`` not closer.
 
-    ``values``: of the tables' variables. ``sizes``: the bytes of a device's tile of each column of the footprint;
-    ``peak``: the most alive at once. With a charge, ``least`` bounds the price with the charge in it.
+    ``partial``: of values of the engine that wait, the axes that they are partial over. ``values``: of the tables'
+    variables. ``sizes``: the bytes of a device's tile of each column of the footprint; ``peak``: the most alive at
+    once. With a charge, ``least`` bounds the price with the charge in it.
     ``tied``: whether the ties hold.
     """
 
     splits: tuple[DimAxes, ...]
     ways: Mapping[int, Factors]
+    partial: Mapping[int, Axes]
     price: float
     least: float
     why: str
@@ -80,48 +83,35 @@ class Problem:
                 size = self.footprint.tile(array, present.get(value))
                 self._columns.append((None, np.array([size], np.float64)))
             else:
-                variable, domain = self.solver.variable(index)
-                mesh = self.found.meshes[index]
-                sizes = [self.footprint.tile(array, mesh.sharding(dims)) for dims in domain]
-                self._columns.append((variable, np.array(sizes, np.float64)))
+                place, mesh = self.solver.place(index), self.found.meshes[index]
+                sizes = [self.footprint.tile(array, mesh.sharding(dims)) for dims in map(split_of, place.domain)]
+                self._columns.append((place.variable, np.array(sizes, np.float64)))
 
     @property
     def left_out(self) -> str:
         """Why the tables are not those of the whole program, "" where they are."""
-        if self.found.groups:
-            return "values share a sharding group, which tables of single ops do not know"
-        return self.solver.left_out
+        return SPLICED if spliced(self.task.folded.program) else self.solver.left_out
 
     def shardings(self, answer: Answer) -> Shardings:
         """Of all values of the whole program."""
         engine = self.found.engine
         before = engine.snapshot()
         engine.restore(answer.splits)
-        found = replace(self.found.present(), ways=answer.ways)
+        of = {index: value for value, index in self.found.index.items()}
+        partial = {of[index]: axes for index, axes in answer.partial.items()}
+        found = replace(self.found.present(), ways=answer.ways, partial=partial)
         engine.restore(before)
         return self.task.folded.unfolded(found)
-
-    # ---------------------------------------------------------------- places
-
-    def slots(self, group: Group) -> list[int]:
-        """The values of the engine that ``group`` names."""
-        folded = self.task.folded
-        if group.kind == RESULT:
-            found = [self.found.results[folded.results[place]] for place in group.values]
-        else:
-            found = [self.found.index.get(folded.of[value]) for value in group.values]
-        return list(dict.fromkeys(index for index in found if index is not None))
 
     def ties(self, several: Iterable[Sequence[int]]) -> list[Table]:
         """The tables by which the values of the engine in each of ``several`` are split alike."""
         out = []
         for first, *others in several:
-            variable, domain = self.solver.variable(first)
-            for other in others:
-                another, choices = self.solver.variable(other)
-                unlike = [[0.0 if one == two else math.inf for two in choices] for one in domain]
-                if another != variable and min(len(domain), len(choices)) > 1:
-                    out.append(Table((variable, another), np.array(unlike)))
+            one = self.solver.place(first)
+            for other in map(self.solver.place, others):
+                table = alike(one, other)
+                if table is not None and min(table.costs.shape) > 1:
+                    out.append(table)
         return out
 
     # ---------------------------------------------------------------- solutions
@@ -139,9 +129,9 @@ class Problem:
         """
         given = {}
         for index, dims in (fixed or {}).items():
-            variable, domain = self.solver.variable(index)
-            if dims in domain:
-                given[variable] = domain.index(dims)
+            place = self.solver.place(index)
+            if dims in place.domain:
+                given[place.variable] = place.domain.index(dims)
         extra = [] if charge is None else self._charged(charge)
         solution = self.solver.solve((*ties, *extra), given, None if start is None else start.values)
         result = solution.result
@@ -152,18 +142,14 @@ class Problem:
             splits[index] = dims
         sizes, price = self.sizes(splits), self.solver.price(result.values)
         peak = float(self.alive(sizes).max())
-        return Answer(tuple(splits), solution.ways, price, result.bound, result.why, result.values, sizes, peak)
-
-    def answer(self, splits: tuple[DimAxes, ...], price: float, near: Answer) -> Answer:
-        """Splits that were found elsewhere; ``near``: a solution of the tables."""
-        sizes = self.sizes(splits)
-        return replace(near, splits=splits, ways={}, price=price, sizes=sizes, peak=float(self.alive(sizes).max()))
+        found = tuple(splits), solution.ways, solution.partial, price, result.bound, result.why
+        return Answer(*found, result.values, sizes, peak)
 
     def sizes(self, splits: Sequence[DimAxes]) -> Floats:
         """The bytes of a device's tile of each column of the footprint."""
         out = []
         for variable, sizes in self._columns:
-            domain = () if variable is None else self.solver.variable(variable)[1]
+            domain = () if variable is None else self.solver.place(variable).domain
             place = domain.index(splits[variable]) if variable is not None and splits[variable] in domain else 0
             out.append(sizes[place])
         return np.array(out)

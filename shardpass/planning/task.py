@@ -1,0 +1,39 @@
+"""A program, and what all decisions about it share: its fold, the bytes that live together, and what plans decided."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from shardpass.cost.machine import Machine
+from shardpass.planning.choose import Decided, decided_on
+from shardpass.planning.clock import Clock
+from shardpass.planning.fold import Folded, fold
+from shardpass.planning.footprint import Footprint
+from shardpass.program.program import Program
+
+HELD = 1 / 256  # bytes received that a byte held is worth: of two plans as cheap, the one that holds less
+
+
+@dataclass(frozen=True)
+class Task:
+    """``barriers``: of constraints (by op) the direction in which shardings pass."""
+
+    program: Program
+    barriers: Mapping[int, str]
+    effort: int
+    machine: Machine
+    folded: Folded
+    footprint: Footprint
+    decided: Decided
+
+    @classmethod
+    def of(cls, program: Program, barriers: Mapping[int, str], effort: int, machine: Machine) -> Task:
+        folded = fold(program, barriers)
+        decided = decided_on(program.mesh, machine)
+        return cls(program, barriers, effort, machine, folded, Footprint(program, folded), decided)
+
+
+def holding(peak: float, clock: Clock) -> float:
+    """The seconds that holding ``peak`` bytes is worth."""
+    return peak * HELD * clock.byte
