@@ -21,7 +21,7 @@ def action_of(edit: Edit) -> str:
 
 def sentence(edit: Edit, before: Figures, after: Figures) -> str:
     """The mistake and its cost, without a place."""
-    first, cost = edit[0], _cost(before, after)
+    first, cost = edit[0], cost_of(before, after)
     site = first.site
     names = list(dict.fromkeys(f"`{change.site.pattern}`" for change in edit if change.site.kind == site.kind))
     more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
@@ -43,7 +43,7 @@ def _axes(spec: Spec) -> frozenset[str]:
     return frozenset(name for names in spec for name in names)
 
 
-def _cost(before: Figures, after: Figures) -> str:
+def cost_of(before: Figures, after: Figures) -> str:
     """The figures that fall, the one that falls most first, at most two."""
     falls = []
     for name, was, now in (

@@ -205,7 +205,8 @@ class SourceFile:
 
     # ---------------------------------------------------------------- edits
 
-    def _with(self, replacements: Sequence[Replacement]) -> bytes:
+    def changed(self, replacements: Sequence[Replacement]) -> bytes:
+        """The file with ``replacements``."""
         raw = self.raw
         for one in sorted(set(replacements), key=lambda one: -one.start):
             raw = raw[: one.start] + one.text.encode() + raw[one.end :]
@@ -213,7 +214,7 @@ class SourceFile:
 
     def diff(self, replacements: Sequence[Replacement], made: Sequence[Replacement] = ()) -> str:
         """What ``replacements`` change in the file with those ``made`` before, as a unified diff."""
-        texts = (self._with(made), self._with([*made, *replacements]))
+        texts = (self.changed(made), self.changed([*made, *replacements]))
         before, after = (text.decode().splitlines(keepends=True) for text in texts)
         name = shown_path(self.path)
         return "".join(_ended(difflib.unified_diff(before, after, name, name, n=_CONTEXT)))

@@ -5,9 +5,12 @@ Works with jax 0.10.2 and 0.12. What each function leans on stands in its docstr
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 import jax
@@ -18,6 +21,7 @@ from jax._src import core as _core
 from jax._src import custom_partitioning as _custom
 from jax._src import distributed as _distributed
 from jax._src import lru_cache as _lru_cache
+from jax._src import pjit as _pjit
 from jax._src import source_info_util as _source_info
 from jax._src.interpreters import mlir as _jax_mlir
 from jaxlib import _jax
@@ -219,6 +223,76 @@ def read_as_shardy(options: Any, shardy: bool) -> Iterator[None]:
         yield
     finally:
         build.use_shardy_partitioner = before
+
+
+# --- what JAX traced
+
+
+def equations(jaxpr: Any) -> Iterator[Any]:
+    """Every equation of a jaxpr and of those inside of it, a shared one once, in program order.
+
+    Leans on ``jax._src.core.jaxprs_in_params`` and ``Jaxpr.eqns``.
+    """
+    seen: set[int] = set()
+    open_ones = [getattr(jaxpr, "jaxpr", jaxpr)]
+    while open_ones:
+        one = open_ones.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        inside: list[Any] = []
+        for equation in one.eqns:
+            yield equation
+            inside += _core.jaxprs_in_params(equation.params)
+        open_ones += reversed(inside)
+
+
+Span = tuple[int, int, int, int]  # first line, last line, first column, column behind the last; bytes, from 0
+
+
+def frames_of(equation: Any) -> Iterator[tuple[str, str, Span]]:
+    """The file, the function and the span of each frame in which an equation was traced, the innermost first.
+
+    Leans on ``JaxprEqn.source_info.traceback``, whose ``raw_frames`` returns code objects and offsets.
+    """
+    traceback = equation.source_info.traceback
+    if traceback is None:
+        return
+    for code, offset in zip(*traceback.raw_frames(), strict=True):
+        span = _span(code, offset)
+        if None not in span:
+            yield code.co_filename, code.co_name, span  # type: ignore[misc]
+
+
+@lru_cache(maxsize=65536)
+def _span(code: Any, offset: int) -> tuple[int | None, int | None, int | None, int | None]:
+    return next(islice(code.co_positions(), offset // 2, None), (None, None, None, None))
+
+
+def call_being_compiled() -> tuple[Any, tuple[Any, ...], dict[str, Any]] | None:
+    """Inside of the compile hook: the jitted function whose call compiles it, and the arguments; None under ``lower``.
+
+    Leans on the frame of ``cache_miss`` of ``jax._src.pjit._cpp_pjit`` and on the variables of that frame.
+    """
+    frame = sys._getframe()
+    while frame is not None:
+        if frame.f_code.co_name == "cache_miss" and frame.f_code.co_filename == _pjit.__file__:
+            known = frame.f_locals
+            return _pjit._cpp_pjit(known["fun"], known["jit_info"]), known["args"], known["kwargs"]
+        frame = frame.f_back  # type: ignore[assignment]
+    return None
+
+
+def automatic_wrapper() -> Any:
+    """The code of the functions that ``jax.sharding.auto_axes`` returns.
+
+    Their free variables are ``axes_``, ``fun`` and ``out_sharding``. Leans on ``jax._src.pjit._auto_axes``.
+    """
+    return jax.sharding.auto_axes(_identity, out_sharding=jax.sharding.PartitionSpec()).__code__
+
+
+def _identity(value: Any) -> Any:
+    return value
 
 
 def raised_while_inspecting(error: Exception) -> bool:

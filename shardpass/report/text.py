@@ -152,9 +152,9 @@ def _findings(found: Report, width: int) -> Iterator[str]:
             )
             yield from wrapped(words, width, "  ", "    ")
         return
-    compiler = COMPILERS.get(found.partitioner, found.partitioner)
+    compiler = COMPILERS.get(found.partitioner)
     several = ", each with those above it" if len(findings) > 1 else ""
-    yield f"findings, compiled by {compiler}{several}:"
+    yield f"findings, {'planned by shardpass' if compiler is None else f'compiled by {compiler}'}{several}:"
     for number, finding in enumerate(findings, 1):
         yield from _finding(finding, number, width)
 
@@ -176,6 +176,7 @@ def _finding(one: Finding, number: int, width: int) -> Iterator[str]:
         ("step", show_seconds(before.seconds), show_seconds(after.seconds)),
     )
     words = ", ".join(f"{name} {was} -> {now}" for name, was, now in figures if was != now)
+    words = words or f"received {show_bytes(before.bytes)} before and after"
     yield from wrapped(words, width, "   ", "   ")
     lines = [f"{short(line.place)} {show_bytes(line.before)} -> {show_bytes(line.after)}" for line in one.lines]
     if lines:

@@ -11,7 +11,7 @@ from typing import Any
 from shardpass.cost import machine as cost
 from shardpass.cost.chosen import chosen
 from shardpass.diagnostics import ShardpassError, collect
-from shardpass.diagnostics.arguments import text_of, whole, wrong_argument
+from shardpass.diagnostics.arguments import has, text_of, whole, wrong_argument
 from shardpass.diagnostics.table_suggest import SHARDINGS_OF_WHAT
 from shardpass.edits.door import with_findings
 from shardpass.ir.annotations import EXACT
@@ -106,8 +106,17 @@ def explain(
     folders = [Path.cwd()] if _is_file(f) else None
     passes = pipeline(effort, matmul_loops, constraints=constraints)
     asked = partitioner, over, machine, usual
+
+    def explained(text: str) -> Explanation:
+        return explain_data(text, file, *asked, passes=passes)
+
     with collect():
         found = explain_data(data, file, *asked, passes=passes, folders=folders)
+    if has(jitted, "trace"):
+        from shardpass.explicit.door import with_findings as with_reshards
+        from shardpass.explicit.retrace import Retracer
+
+        found = with_reshards(found, Retracer(jitted, args, kwargs), explained, machine or usual, folders)
     if hints and found.partitioner != OURS:
         raise no_hints(found)
     advice = with_hints(data, file, over, effort, machine or usual, folders) if hints else None

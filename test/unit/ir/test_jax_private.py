@@ -138,3 +138,41 @@ def test_distributed_client():
     assert hasattr(distributed.global_state, "client"), f"jax._src.distributed.global_state.client moved in {VERSION}"
     for method in ("wait_at_barrier", "key_value_set", "key_value_dir_get"):
         assert hasattr(_jax.DistributedRuntimeClient, method), f"DistributedRuntimeClient.{method} is gone in {VERSION}"
+
+
+def test_equations_and_their_frames():
+    def step(x):
+        return jax.lax.scan(lambda carry, _: (carry * 2, None), x, length=3)[0]
+
+    found = {one.primitive.name: one for one in jax_private.equations(jax.make_jaxpr(step)(1.0))}
+    assert {"scan", "mul"} <= found.keys()
+    frames = [one for one in jax_private.frames_of(found["mul"]) if one[0] == __file__]
+    assert [function for _, function, _ in frames][:2] == ["<lambda>", "step"]
+    line, _, start, end = frames[0][2]
+    with open(__file__) as file:
+        assert file.read().splitlines()[line - 1][start:end] == "carry * 2"
+
+
+def test_the_call_that_is_being_compiled():
+    calls = []
+    original = jax_private.compile_hook()
+
+    def compile(*arguments, **keywords):
+        calls.append(jax_private.call_being_compiled())
+        return original(*arguments, **keywords)
+
+    jax_private.set_compile_hook(compile)
+    try:
+        step = jax.jit(lambda x, *, y: x * y)
+        step(np.float32(3), y=np.float32(5))
+        step.lower(np.float32(3), y=np.ones(2, np.float32)).compile()
+    finally:
+        jax_private.set_compile_hook(original)
+    (jitted, arguments, keywords), lowered = calls
+    assert jitted.trace(*arguments, **keywords).jaxpr.out_avals[0].shape == ()
+    assert (arguments, keywords) == ((3,), {"y": 5})
+    assert lowered is None
+
+
+def test_the_free_variables_of_automatic_regions():
+    assert jax_private.automatic_wrapper().co_freevars == ("axes_", "fun", "out_sharding")

@@ -1,0 +1,114 @@
+"""The findings about a program with explicit axes: types that cost more than they must, as edits of the user's file."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from shardpass.cost.chosen import chosen
+from shardpass.cost.machine import Machine
+from shardpass.diagnostics import collect
+from shardpass.edits.verify import figures
+from shardpass.explicit.reshards import Price, Priced, Reshards
+from shardpass.explicit.retrace import Retracer
+from shardpass.explicit.written import Calls
+from shardpass.ir import jax_private
+from shardpass.report.explanation import Explanation
+from shardpass.report.findings import Figures, Findings
+from shardpass.report.hlo.explain import explain_hlo
+from shardpass.report.hlo.verify import Verifier
+from shardpass.report.naming import Sources
+from shardpass.report.report import Report
+from shardpass.report.rows import MemoryFacts
+from shardpass.runtime.peers import OURS
+from shardpass.sharding import Mesh
+
+XLA = "xla"
+
+Explained = Callable[[str], Report]  # the report of a module's text, by the partitioner of the one that is at hand
+
+
+def with_findings(
+    found: Explanation,
+    retracer: Retracer,
+    explained: Explained,
+    machine: Machine | str | None,
+    folders: Sequence[Path] | None = None,
+) -> Explanation:
+    """``found``, which looks for its findings where they are first asked for; a program on Auto axes as it is."""
+    before = found.find_findings
+
+    def look() -> Findings | None:
+        made = findings(found, retracer, explained, machine, folders)
+        return before() if made is None else made
+
+    return dataclasses.replace(found, find_findings=cache(look))
+
+
+def findings(
+    found: Report,
+    retracer: Retracer,
+    explained: Explained,
+    machine: Machine | str | None,
+    folders: Sequence[Path] | None = None,
+) -> Findings | None:
+    """None where the program has no explicit axes, or shardpass partitions it and there is nothing to say."""
+    try:
+        traced = retracer.trace({})
+    except Exception:  # a program that traces once, and not again
+        return None
+    if not is_explicit(traced.jaxpr):
+        return None
+    with ExitStack() as inside:
+        inside.enter_context(collect())  # remarks are for those who partition
+        price: Price = _by_plan(explained)
+        if found.partitioner == XLA:
+            verifier = inside.enter_context(Verifier(found.devices))
+            price = _by_xla(verifier, found, chosen(machine), folders)
+        made = Reshards(retracer, Calls(Sources(folders)), price).run()
+    return None if found.partitioner == OURS and not made else made
+
+
+def is_explicit(jaxpr: Any) -> bool:
+    """Whether any value of a program has explicit axes in its type."""
+    for equation in jax_private.equations(jaxpr):
+        for value in (*equation.invars, *equation.outvars):
+            mesh = getattr(getattr(value.aval, "sharding", None), "mesh", None)
+            if mesh is not None and mesh.explicit_axes:
+                return True
+    return False
+
+
+def _by_plan(explained: Explained) -> Price:
+    def price(lowered: Any) -> Priced:
+        report = explained(lowered.as_text(debug_info=True))
+        memory = 0 if report.memory is None else report.memory.total
+        work = report.compute_seconds or 0.0
+        return Priced(Figures(report.total_bytes_received, memory, 0, report.seconds + work), report.rows, work)
+
+    return price
+
+
+def _by_xla(verifier: Verifier, found: Report, machine: Machine, folders: Sequence[Path] | None) -> Price:
+    mesh = Mesh(found.mesh) if found.mesh else None
+
+    def price(lowered: Any) -> Priced:
+        program = verifier.build(lowered.as_text(debug_info=True).encode())
+        memory = MemoryFacts(program.arguments, program.results, program.temporaries, donated=program.donated)
+        report = explain_hlo(
+            program.hlo,
+            found.file,
+            partitioner=found.partitioner,
+            mesh=mesh,
+            machine=machine,
+            memory=memory,
+            folders=folders,
+        )
+        whole = figures(program, report.rows, machine)
+        return Priced(whole, report.rows, whole.seconds - report.seconds)
+
+    return price

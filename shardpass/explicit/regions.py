@@ -1,0 +1,91 @@
+"""Regions of ``auto_axes`` that exist already, as they would be with another spec, or without the region.
+
+``@auto_axes(out_sharding=P('data'))`` on a function of a module makes an object when the file is imported. No code
+that runs while JAX traces makes it again, so the object itself is changed, and changed back.
+"""
+
+from __future__ import annotations
+
+import ast
+import gc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import FunctionType
+from typing import Any
+
+from jax.sharding import PartitionSpec
+
+from shardpass.explicit.written import Spec
+from shardpass.ir import jax_private
+
+
+@dataclass(frozen=True)
+class Region:
+    """That of the function at a line of a file. ``spec``: of its results; None: no region."""
+
+    path: str
+    name: str
+    line: int
+    spec: Spec | None
+
+    @staticmethod
+    def of(path: str, function: ast.FunctionDef | ast.Lambda, spec: Spec | None) -> Region:
+        if isinstance(function, ast.Lambda):
+            return Region(path, "<lambda>", function.lineno, spec)
+        line = min([function.lineno, *(one.lineno for one in function.decorator_list)])
+        return Region(path, function.name, line, spec)
+
+    @contextmanager
+    def used(self) -> Iterator[bool]:
+        """Inside, the region is as this says; whether there is such a region."""
+        wrappers = list(self._wrappers())
+        undo = [self._changed(one) for one in wrappers]
+        try:
+            yield bool(wrappers)
+        finally:
+            for one in undo:
+                one()
+
+    def _wrappers(self) -> Iterator[FunctionType]:
+        code = jax_private.automatic_wrapper()
+        for one in gc.get_objects():
+            if type(one) is FunctionType and one.__code__ == code:
+                known = getattr(getattr(one, "__wrapped__", None), "__code__", None)
+                if known is None or (known.co_filename, known.co_name) != (self.path, self.name):
+                    continue
+                if known.co_firstlineno == self.line:
+                    yield one
+
+    def _changed(self, wrapper: FunctionType) -> Callable[[], None]:
+        if self.spec is None:
+            code = wrapper.__code__
+            wrapper.__code__ = _PLAIN
+
+            def restore() -> None:
+                wrapper.__code__ = code
+
+            return restore
+        cells = dict(zip(wrapper.__code__.co_freevars, wrapper.__closure__ or (), strict=True))
+        cell = cells["out_sharding"]
+        before, cell.cell_contents = cell.cell_contents, PartitionSpec(*self.spec)
+
+        def put_back() -> None:
+            cell.cell_contents = before
+
+        return put_back
+
+
+def _without_region(axes_: Any, fun: Any, out_sharding: Any) -> Any:
+    """A wrapper with the free variables of JAX's, which calls the function and does no more."""
+
+    def plain(*args: Any, **kwargs: Any) -> Any:
+        if not __debug__:
+            return axes_, out_sharding
+        kwargs.pop("out_sharding", None)
+        return fun(*args, **kwargs)
+
+    return plain
+
+
+_PLAIN = _without_region(None, None, None).__code__

@@ -1,0 +1,289 @@
+"""Reshards of a program with explicit axes that cost more than they must, each edit verified by tracing.
+
+Problem: JAX follows types that the user writes, and a reshard that is not needed is sent all the same. For each call
+that says a type (``written``), find whether the program traces without it, or with another spec, with the same types
+of its results, and for less.
+
+1. Repeated: each reshard of the call is to the type that its operand has, or the program's types are the same without
+   the keyword or region. Such a call sends nothing, and goes.
+2. Dropped: the program without the call is traced, lowered and priced as ``explain`` prices it. The one that saves most
+   is a finding, and the others are tried again on top of it, until none saves.
+3. Two at once: of calls that do not trace one without the other (both operands of a sum), for ``MOST_PAIRS`` pairs.
+4. Another spec: as an axis more, less or elsewhere (``edits.candidates.variants``).
+
+Each edit is tried on top of the findings before it. ``MOST_TRACED`` traces bound the search; state: the edits that are
+findings, and the figures of the program with them. Complexity: O(calls^2) traces, a price for each that succeeds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+from shardpass.diagnostics import ShardpassError
+from shardpass.edits.candidates import variants
+from shardpass.edits.jax_text import spec_text
+from shardpass.edits.sentences import cost_of
+from shardpass.edits.source import Replacement, SourceFile, overlap
+from shardpass.edits.verify import LEAST, MORE_MEMORY, changed_lines, saves
+from shardpass.explicit.regions import Region
+from shardpass.explicit.retrace import Retracer
+from shardpass.explicit.written import HELPER, KEYWORD, REGION, RESHARD, Calls, Spec, Written
+from shardpass.ir import jax_private
+from shardpass.report.findings import DROP, REPLACE, Annotated, Figures, Finding, Findings
+from shardpass.report.rows import Row
+
+MOST_TRACED = 300  # programs that are traced for one report
+MOST_PAIRS = 60
+MOST_FINDINGS = 24
+
+
+@dataclass(frozen=True)
+class Priced:
+    """A program's figures and its collectives. ``work``: the seconds that a device computes."""
+
+    figures: Figures
+    rows: Sequence[Row]
+    work: float
+
+
+Price = Callable[[Any], Priced]  # of what JAX lowered
+Edit = tuple[tuple[Written, Spec | None], ...]  # None: without the type
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A program with an edit, as it was traced."""
+
+    edit: Edit
+    replacements: tuple[tuple[SourceFile, Replacement], ...]
+    regions: tuple[Region, ...]
+    jaxpr: Any
+    priced: Priced
+
+
+class Reshards:
+    """The search in one program. ``price``: of what JAX lowered. State: the findings, and the program with them."""
+
+    def __init__(self, retracer: Retracer, calls: Calls, price: Price) -> None:
+        self.retracer, self.price = retracer, price
+        self.traced = 0
+        self.replacements: list[tuple[SourceFile, Replacement]] = []
+        self.regions: list[Region] = []
+        traced = retracer.trace({})
+        self.jaxpr, self.now = traced.jaxpr, price(retracer.lower(traced))
+        self.results = results_of(self.jaxpr)
+        self.calls = [one for one in calls.of(self.jaxpr) if not one.fixed]
+        self.axes = _axes_of(self.jaxpr)
+        self.found: list[Finding] = []
+        self._types: dict[int, tuple[str, ...]] = {}
+
+    def run(self) -> Findings:
+        for one in list(self.calls):
+            if one.repeats or one.form in (KEYWORD, REGION):
+                self._repeated(one)
+        while (best := self._best(self._dropped())) is not None:
+            self._keep(best)
+        while (best := self._best(self._in_pairs())) is not None:
+            self._keep(best)
+        while (best := self._best(self._respecified(), _much_cheaper)) is not None:
+            self._keep(best)
+        return Findings(tuple(self.found), compiled=self.traced)
+
+    # ---------------------------------------------------------------- what is tried
+
+    def _repeated(self, call: Written) -> None:
+        tried = self._tried(((call, None),), unless_types_change=True)
+        if tried is not None and tried.priced.figures.bytes <= self.now.figures.bytes:
+            self._keep(tried, repeated=True)
+
+    def _dropped(self) -> Iterator[Edit]:
+        return (((one, None),) for one in self.calls)
+
+    def _in_pairs(self) -> Iterator[Edit]:
+        pairs = list(combinations(self.calls, 2))[:MOST_PAIRS]
+        return (((one, None), (other, None)) for one, other in pairs)
+
+    def _respecified(self) -> Iterator[Edit]:
+        for one in self.calls:
+            target = one.target
+            if target is None or one.spec is None or one.form == HELPER:
+                continue
+            spec = _spec_of(target)
+            if spec is not None:
+                yield from (((one, other),) for other in variants(spec, target.shape, self.axes))
+
+    def _best(self, edits: Iterable[Edit], enough: Callable[[Priced, Priced], bool] | None = None) -> Tried | None:
+        """The edit that saves most time, the first of those that save the same."""
+        best: Tried | None = None
+        if len(self.found) >= MOST_FINDINGS:
+            return None
+        for edit in edits:
+            tried = self._tried(edit)
+            if tried is None or not (enough or _cheaper)(self.now, tried.priced):
+                continue
+            if best is None or _rank(tried) < _rank(best):
+                best = tried
+        return best
+
+    def _tried(self, edit: Edit, unless_types_change: bool = False) -> Tried | None:
+        """The program with ``edit``; None where it does not trace, or returns other types."""
+        made = self._made(edit)
+        if made is None or self.traced >= MOST_TRACED:
+            return None
+        replacements, regions = made
+        self.traced += 1
+        every: dict[SourceFile, list[Replacement]] = {}
+        for file, one in (*self.replacements, *replacements):
+            every.setdefault(file, []).append(one)
+        try:
+            traced = self.retracer.trace(every, [*self.regions, *regions])
+        except Exception:  # the user's program does not trace with the edit, by whatever it raises
+            return None
+        if results_of(traced.jaxpr) != self.results:
+            return None
+        if unless_types_change and types_of(traced.jaxpr) != types_of(self.jaxpr):
+            return None
+        try:
+            priced = self.price(self.retracer.lower(traced))
+        except ShardpassError:
+            return None
+        return Tried(edit, replacements, regions, traced.jaxpr, priced)
+
+    def _made(self, edit: Edit) -> tuple[tuple[tuple[SourceFile, Replacement], ...], tuple[Region, ...]] | None:
+        found: list[tuple[SourceFile, Replacement]] = []
+        regions = []
+        for call, spec in edit:
+            replacements = call.without() if spec is None else call.with_spec(spec_text(spec))
+            if replacements is None:
+                return None
+            found += [(call.file, one) for one in replacements]
+            outside = call.outside
+            if outside is not None:
+                regions.append(Region.of(call.file.path, outside, spec))
+        for file in {file for file, _ in found}:
+            if overlap([one for known, one in (*self.replacements, *found) if known is file]):
+                return None
+        return tuple(found), tuple(regions)
+
+    # ---------------------------------------------------------------- what is a finding
+
+    def _keep(self, tried: Tried, repeated: bool = False) -> None:
+        self.found.append(self._finding(tried, repeated))
+        self.replacements += tried.replacements
+        self.regions += tried.regions
+        self.now, self.jaxpr = tried.priced, tried.jaxpr
+        gone = {id(call) for call, _ in tried.edit}
+        self.calls = [one for one in self.calls if id(one) not in gone]
+
+    def _finding(self, tried: Tried, repeated: bool) -> Finding:
+        before, after = self.now.figures, tried.priced.figures
+        diffs = []
+        for file in dict.fromkeys(file for file, _ in tried.replacements):
+            here = [one for known, one in tried.replacements if known is file]
+            diffs.append(file.diff(here, [one for known, one in self.replacements if known is file]))
+        return Finding(
+            DROP if all(spec is None for _, spec in tried.edit) else REPLACE,
+            _sentence(tried.edit, before, after, repeated),
+            tuple(_annotated(*one) for one in tried.edit),
+            tuple(_code(*one) for one in tried.edit),
+            before,
+            after,
+            "".join(diffs),
+            tried.edit[0][0].place,
+            () if repeated else changed_lines(self.now.rows, tried.priced.rows),
+        )
+
+
+def results_of(jaxpr: Any) -> tuple[str, ...]:
+    """The types of a program's results."""
+    return tuple(_type_text(one) for one in jaxpr.out_avals)
+
+
+def types_of(jaxpr: Any) -> tuple[str, ...]:
+    """What each equation but a reshard computes, with its types."""
+    return tuple(
+        f"{one.primitive.name} {[_type_text(value.aval) for value in one.outvars]}"
+        for one in jax_private.equations(jaxpr)
+        if one.primitive.name != "reshard"
+    )
+
+
+def _type_text(aval: Any) -> str:
+    sharding = getattr(aval, "sharding", None)
+    return f"{aval.str_short()} {None if sharding is None else (sharding.mesh.axis_types, sharding.spec)}"
+
+
+def _axes_of(jaxpr: Any) -> dict[str, int]:
+    """The axes of the program's meshes that are explicit somewhere, with their sizes."""
+    axes: dict[str, int] = {}
+    for equation in jax_private.equations(jaxpr):
+        for value in (*equation.invars, *equation.outvars):
+            mesh = getattr(getattr(value.aval, "sharding", None), "mesh", None)
+            if mesh is not None:
+                axes |= {name: mesh.shape[name] for name in mesh.explicit_axes if mesh.shape[name] > 1}
+    return axes
+
+
+def _spec_of(aval: Any) -> Spec | None:
+    """The spec of a type, a tuple of axes for each dimension; None where it is partial."""
+    spec = aval.sharding.spec
+    if getattr(spec, "unreduced", None) or getattr(spec, "reduced", None):
+        return None
+    entries = [*spec, *(None,) * (len(aval.shape) - len(spec))]
+    return tuple(() if one is None else (one,) if isinstance(one, str) else tuple(one) for one in entries)
+
+
+def _cheaper(before: Priced, after: Priced) -> bool:
+    """Whether a program saves without a type: bytes, at no cost of time, work or memory; be that little."""
+    was, now = before.figures, after.figures
+    if after.work > before.work * (1 + LEAST) or now.memory > was.memory * (1 + MORE_MEMORY):
+        return False
+    return (now.bytes < was.bytes and now.seconds <= was.seconds) or saves(was, now)
+
+
+def _much_cheaper(before: Priced, after: Priced) -> bool:
+    """Whether another spec is worth an edit: it saves bytes and time."""
+    was, now = before.figures, after.figures
+    much = now.bytes < was.bytes * (1 - LEAST) and now.seconds < was.seconds * (1 - LEAST)
+    return much and _cheaper(before, after)
+
+
+def _rank(tried: Tried) -> tuple[float, int, int]:
+    figures = tried.priced.figures
+    return figures.seconds, figures.bytes, figures.memory
+
+
+def _annotated(call: Written, spec: Spec | None) -> Annotated:
+    target = call.target
+    now = None if target is None else _spec_of(target)
+    said = spec_text(now) if now is not None else "" if call.spec is None else call.file.text(call.spec)
+    return Annotated(call.form, call.name, said, "" if spec is None else spec_text(spec), call.place)
+
+
+def _code(call: Written, spec: Spec | None) -> str:
+    shown = f"{call.form} of {call.name}"
+    return f"drop the {shown}" if spec is None else f"{shown}: {spec_text(spec)}"
+
+
+_WORDS = {
+    RESHARD: "the reshard of `{name}`",
+    HELPER: "the reshard of `{name}`",
+    KEYWORD: "out_sharding of `{name}`",
+    REGION: "the region of auto_axes around `{name}`",
+}
+
+
+def _sentence(edit: Edit, before: Figures, after: Figures, repeated: bool) -> str:
+    """The mistake and its cost, without a place."""
+    call, spec = edit[0]
+    named = " and ".join(_WORDS[one.form].format(name=one.name) for one, _ in edit)
+    if repeated:
+        return f"{named} repeats the type that is there already"
+    now = _annotated(call, spec).now
+    costs = "cost" if len(edit) > 1 else "costs"
+    if spec is None:
+        return f"{named} to {now} {costs} {cost_of(before, after)}"
+    return f"{named} to {now} costs {cost_of(before, after)} more than {spec_text(spec)}"

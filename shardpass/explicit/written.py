@@ -1,0 +1,347 @@
+"""Where a program with explicit axes says types, as calls in the user's files that can be edited.
+
+A call is one of four forms:
+
+1. ``RESHARD``: ``reshard(x, P('data'))``. Without the reshard the expression is ``x``.
+2. ``KEYWORD``: any call with ``out_sharding=``. Without the keyword JAX infers the type, or raises an error.
+3. ``REGION``: a call of what ``auto_axes`` made, in the call itself (``auto_axes(f, out_sharding=s)(x)``), at its one
+   assignment, or as a decorator. Without the region the function is called as it is, on explicit axes.
+4. ``HELPER``: a call of a function whose whole body is ``return reshard(argument, ...)``. Without the call the
+   expression is the argument.
+
+Each is reached from the equations of the jaxpr: the innermost frame of an equation whose span is such a call. Several
+equations may come from one call (layers in a loop, arrays of a tree, a gradient): an edit is about all of them.
+Libraries are not edited.
+
+Complexity: O(frames of all equations); spans are looked up.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from shardpass.diagnostics import Place
+from shardpass.edits.source import Replacement, SourceFile, called
+from shardpass.ir import jax_private
+from shardpass.ir.frames import is_library
+from shardpass.report.naming import Sources
+
+RESHARD, KEYWORD, REGION, HELPER = "reshard", "out_sharding", "auto_axes", "helper"
+
+Spec = tuple[tuple[str, ...], ...]
+
+
+@dataclass(eq=False)
+class Written:
+    """One call. ``made``: the expression that makes the region, where it is not in ``call``; ``kept``: what is left.
+
+    ``equations``: those that come from the call, in program order.
+    """
+
+    file: SourceFile
+    form: str
+    call: ast.Call
+    kept: ast.expr | None = None
+    spec: ast.expr | None = None
+    made: ast.Call | None = None
+    equations: list[Any] = field(default_factory=list)
+
+    @property
+    def place(self) -> Place:
+        return Place(self.file.path, self.call.lineno, self.call.col_offset)
+
+    @property
+    def name(self) -> str:
+        """What has the type: the operand's text, or that of the function that is called."""
+        if self.form == KEYWORD or self.kept is None:
+            return called(self.call) or ast.unparse(self.call.func)
+        return ast.unparse(self.kept)
+
+    @property
+    def resharded(self) -> list[tuple[Any, Any]]:
+        """(type before, type after) of each reshard."""
+        reshards = (one for one in self.equations if one.primitive.name == "reshard")
+        return [(one.invars[0].aval, one.outvars[0].aval) for one in reshards]
+
+    @property
+    def repeats(self) -> bool:
+        """Whether each reshard is to the type that its operand has."""
+        types = self.resharded
+        return bool(types) and all(before.sharding == after.sharding for before, after in types)
+
+    @property
+    def target(self) -> Any | None:
+        """The one type that all values of the call have behind it; None where they have several."""
+        forward = [one for one in self.equations if "transpose(" not in str(one.source_info.name_stack)]
+        if self.form in (RESHARD, HELPER):
+            found = [one.outvars[0].aval for one in forward if one.primitive.name == "reshard"]
+        else:
+            typed = [one for one in forward if _says_a_type(one)]
+            found = [one.outvars[0].aval for one in typed[-1:] or forward[-1:]]
+        kinds = {(one.shape, str(one.sharding.spec)) for one in found}
+        return found[0] if len(kinds) == 1 else None
+
+    @property
+    def outside(self) -> ast.FunctionDef | ast.Lambda | None:
+        """The function of a region that was made before the program was traced; None of all other calls.
+
+        Such a region is an object: no code that JAX runs while it traces makes it.
+        """
+        if self.made is None or self._made_inside:
+            return None
+        parent = self.file.parents[self.made]
+        if isinstance(parent, ast.FunctionDef):
+            return parent
+        if isinstance(self.kept, ast.Lambda):
+            return self.kept
+        name = self.kept.id if isinstance(self.kept, ast.Name) else ""
+        functions = [one for one in ast.walk(self.file.tree) if isinstance(one, ast.FunctionDef) and one.name == name]
+        return functions[0] if len(functions) == 1 else None
+
+    def _ran(self, function: ast.FunctionDef | ast.Lambda, equation: Any) -> bool:
+        """Whether an equation was traced inside of a call of ``function``."""
+        lines = range(function.lineno, (function.end_lineno or function.lineno) + 1)
+        name = function.name if isinstance(function, ast.FunctionDef) else "<lambda>"
+        frames = jax_private.frames_of(equation)
+        return any(path == self.file.path and known == name and span[0] in lines for path, known, span in frames)
+
+    @property
+    def fixed(self) -> bool:
+        """Whether no edit can be tried: the region was made before the program was traced, of a function not known."""
+        return self.made is not None and self.outside is None and not self._made_inside
+
+    @property
+    def _made_inside(self) -> bool:
+        assert self.made is not None
+        around = _function_around(self.file, self.made)
+        return around is not None and any(self._ran(around, one) for one in self.equations)
+
+    def without(self) -> list[Replacement] | None:
+        """The edit that leaves the type out; None where the text does not show how."""
+        file, call = self.file, self.call
+        if self.form == KEYWORD:
+            return _without_keyword(file, call, "out_sharding")
+        assert self.kept is not None
+        if self.form == REGION and self.made is None:
+            return _only(file, call.func, self.kept)
+        if self.form == REGION:
+            assert self.made is not None
+            parent = file.parents[self.made]
+            if isinstance(parent, ast.FunctionDef):  # a decorator
+                return [Replacement(file.line_start(self.made), file.line_end(self.made), "")]
+            return _only(file, self.made, self.kept)
+        return _statement_gone(file, call, self.kept) or _only(file, call, self.kept)
+
+    def with_spec(self, spec: str) -> list[Replacement] | None:
+        """The edit that says ``spec``, as ``P(...)``, in place of the type that is there."""
+        if self.spec is None or isinstance(self.spec, ast.Tuple | ast.List | ast.Dict):
+            return None
+        start, end = self.file.span(self.spec)
+        return [Replacement(start, end, self.file.sharding(spec, self.spec))]
+
+
+class Calls:
+    """The calls of a program that say types. State: the files, and the calls that were met."""
+
+    def __init__(self, sources: Sources) -> None:
+        self.sources = sources
+        self.files: dict[str, SourceFile | None] = {}
+        self._by_end: dict[str, dict[tuple[int, int], ast.Call]] = {}
+        self._met: dict[tuple[str, int], Written] = {}
+
+    def of(self, jaxpr: Any) -> list[Written]:
+        """Those of ``jaxpr``, in program order, each with its equations."""
+        self._met.clear()
+        for equation in jax_private.equations(jaxpr):
+            found = self._innermost(equation)
+            if found is not None:
+                found.equations.append(equation)
+        return list(self._met.values())
+
+    def _innermost(self, equation: Any) -> Written | None:
+        inner: Written | None = None
+        for path, _, span in jax_private.frames_of(equation):
+            file = self._file(path)
+            if file is None:
+                continue
+            call = self._call_at(file, span)
+            if inner is not None:  # the frame that called a helper
+                helped = None if call is None else _helped(inner, call, file)
+                return self._known(inner if helped is None else helped)
+            written = None if call is None else _written(file, call)
+            if written is not None and _helper_of(written) is None:
+                return self._known(written)
+            inner = written
+        return None if inner is None else self._known(inner)
+
+    def _known(self, written: Written) -> Written:
+        return self._met.setdefault((written.file.path, written.file.span(written.call)[1]), written)
+
+    def _file(self, path: str) -> SourceFile | None:
+        if path not in self.files:
+            self.files[path] = self._read(path)
+        return self.files[path]
+
+    def _read(self, path: str) -> SourceFile | None:
+        text = "" if is_library(path) else self.sources.text(path)
+        try:
+            return SourceFile(path, text) if text else None
+        except (SyntaxError, ValueError):
+            return None
+
+    def _call_at(self, file: SourceFile, span: jax_private.Span) -> ast.Call | None:
+        """The call that ends where ``span`` ends: where it starts, versions of Python differ on methods."""
+        known = self._by_end.get(file.path)
+        if known is None:
+            nodes = [node for node in ast.walk(file.tree) if isinstance(node, ast.Call)]
+            known = {(node.end_lineno or 0, node.end_col_offset or 0): node for node in nodes}
+            self._by_end[file.path] = known
+        return known.get((span[1], span[3]))
+
+
+def _function_around(file: SourceFile, node: ast.AST) -> ast.FunctionDef | ast.Lambda | None:
+    """The innermost function whose body ``node`` is in; a decorator is in the one around its function."""
+    inner, outer = node, file.parents.get(node)
+    while outer is not None:
+        decorated = isinstance(outer, ast.FunctionDef) and inner in outer.decorator_list
+        if isinstance(outer, ast.FunctionDef | ast.Lambda) and not decorated:
+            return outer
+        inner, outer = outer, file.parents.get(outer)
+    return None
+
+
+# ---------------------------------------------------------------- which form a call has
+
+
+def _written(file: SourceFile, call: ast.Call) -> Written | None:
+    name = called(call).rpartition(".")[2]
+    if name == "reshard" and call.args and not isinstance(call.args[0], ast.Starred):
+        spec = call.args[1] if len(call.args) > 1 else _keyword(call, "out_shardings")
+        return Written(file, RESHARD, call, call.args[0], spec)
+    making = call.func if isinstance(call.func, ast.Call) else None
+    if making is not None and _makes_region(making) and making.args:
+        spec = _keyword(making, "out_sharding") or _keyword(call, "out_sharding")
+        return Written(file, REGION, call, making.args[0], spec)
+    made = _region_of(file, call)
+    if made is not None:
+        return Written(file, REGION, call, made[1], _keyword(made[0], "out_sharding"), made[0])
+    spec = _keyword(call, "out_sharding")
+    return None if spec is None or _makes_region(call) else Written(file, KEYWORD, call, None, spec)
+
+
+def _makes_region(call: ast.Call) -> bool:
+    return called(call).rpartition(".")[2] == "auto_axes"
+
+
+def _region_of(file: SourceFile, call: ast.Call) -> tuple[ast.Call, ast.expr] | None:
+    """Of a call of a region by its name: the call of ``auto_axes``, and the function."""
+    if not isinstance(call.func, ast.Name):
+        return None
+    name = call.func.id
+    value = file.assigned(name, call)
+    if isinstance(value, ast.Call) and _makes_region(value) and value.args:
+        return value, value.args[0]
+    functions = [one for one in ast.walk(file.tree) if isinstance(one, ast.FunctionDef) and one.name == name]
+    decorators = [one for function in functions for one in function.decorator_list]
+    if len(functions) != 1 or len(decorators) != 1 or not isinstance(decorators[0], ast.Call):
+        return None
+    made = decorators[0]
+    inner = [ast.unparse(one) for one in made.args[:1]]
+    through_partial = (
+        called(made).rpartition(".")[2] == "partial" and inner[0:1] != [] and inner[0].endswith("auto_axes")
+    )
+    return (made, call.func) if _makes_region(made) or through_partial else None
+
+
+def _helper_of(written: Written) -> ast.FunctionDef | ast.Lambda | None:
+    """The function that does nothing but reshard one of its arguments."""
+    if written.form != RESHARD or not isinstance(written.kept, ast.Name):
+        return None
+    parents = written.file.parents
+    above = parents[written.call]
+    function = parents[above] if isinstance(above, ast.Return) else above
+    if isinstance(function, ast.Lambda):
+        return function if _place_of(function, written.kept.id) is not None else None
+    if not isinstance(above, ast.Return) or not isinstance(function, ast.FunctionDef) or function.decorator_list:
+        return None
+    body = [one for one in function.body if not (isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant))]
+    return function if len(body) == 1 and _place_of(function, written.kept.id) is not None else None
+
+
+def _place_of(function: ast.FunctionDef | ast.Lambda, name: str) -> int | None:
+    names = [one.arg for one in function.args.args]
+    return names.index(name) if name in names else None
+
+
+def _helped(inner: Written, call: ast.Call, file: SourceFile) -> Written | None:
+    """The call of a helper, with the argument that is resharded; None where the call does not show it."""
+    function = _helper_of(inner)
+    assert function is not None
+    assert isinstance(inner.kept, ast.Name)
+    place = _place_of(function, inner.kept.id)
+    name = called(call).rpartition(".")[2]
+    if place is None or (isinstance(function, ast.FunctionDef) and function.name != name):
+        return None
+    if isinstance(inner.file.parents[function], ast.ClassDef) and isinstance(call.func, ast.Attribute):
+        place -= 1
+    by_name = _keyword(call, inner.kept.id)
+    if by_name is not None:
+        return Written(file, HELPER, call, by_name)
+    if not 0 <= place < len(call.args) or any(isinstance(one, ast.Starred) for one in call.args[: place + 1]):
+        return None
+    return Written(file, HELPER, call, call.args[place])
+
+
+def _keyword(call: ast.Call, name: str) -> ast.expr | None:
+    return next((one.value for one in call.keywords if one.arg == name), None)
+
+
+def _says_a_type(equation: Any) -> bool:
+    return any(equation.params.get(name) is not None for name in ("dst_sharding", "out_sharding", "sharding"))
+
+
+# ---------------------------------------------------------------- edits
+
+
+def _only(file: SourceFile, node: ast.expr, kept: ast.expr) -> list[Replacement]:
+    """``kept`` in place of ``node``, around which it stands: two edits, so that ``kept`` may have edits of its own."""
+    (start, end), (first, last) = file.span(node), file.span(kept)
+    simple = isinstance(kept, ast.Name | ast.Call | ast.Attribute | ast.Subscript | ast.Tuple | ast.List)
+    alone = simple or isinstance(file.parents[node], ast.Assign | ast.Return | ast.Expr)
+    alone = (alone and kept.lineno == node.lineno and kept.end_lineno == kept.lineno) or isinstance(kept, ast.Name)
+    before, after = ("", "") if alone else ("(", ")")
+    return [Replacement(start, first, before), Replacement(last, end, after)]
+
+
+def _statement_gone(file: SourceFile, call: ast.Call, kept: ast.expr) -> list[Replacement] | None:
+    """``x = reshard(x, s)`` goes as a whole."""
+    statement = file.parents[call]
+    if (
+        not isinstance(statement, ast.Assign)
+        or not isinstance(kept, ast.Name)
+        or len(statement.targets) != 1
+        or not isinstance(statement.targets[0], ast.Name)
+        or statement.targets[0].id != kept.id
+    ):
+        return None
+    start, end = file.span(statement)
+    block: Sequence[Any] = getattr(file.parents[statement], "body", ())
+    behind = file.raw[end : file.line_end(statement)].strip()
+    whole_line = file.raw[file.line_start(statement) : start].isspace() and (not behind or behind.startswith(b"#"))
+    if statement in block and len(block) > 1 and whole_line:
+        return [Replacement(file.line_start(statement), file.line_end(statement), "")]
+    return [Replacement(start, end, "pass")]
+
+
+def _without_keyword(file: SourceFile, call: ast.Call, name: str) -> list[Replacement] | None:
+    parts: list[ast.expr | ast.keyword] = sorted([*call.args, *call.keywords], key=lambda one: file.span(one))
+    place = next(number for number, one in enumerate(parts) if isinstance(one, ast.keyword) and one.arg == name)
+    start, end = file.span(parts[place])
+    if place:
+        return [Replacement(file.span(parts[place - 1])[1], end, "")]
+    if len(parts) > 1:
+        return [Replacement(start, file.span(parts[1])[0], "")]
+    return [Replacement(start, end, "")]
