@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -100,6 +101,12 @@ def _parser() -> argparse.ArgumentParser:
         default="shardpass",
         help="whose program is reported: shardpass's (default); XLA's, which jax.jit runs; or that of Shardy's passes",
     )
+    add(
+        "--profile-dir",
+        metavar="FOLDER",
+        help="what jax.profiler.trace wrote while the program ran: show measured times beside modelled ones; of "
+        "programs of HLO",
+    )
     add("--hints", action="store_true", help="look for annotations that save, each tried by planning again")
     add(
         "--memory-limit",
@@ -182,7 +189,12 @@ def _run(argv: Sequence[str]) -> int:
     taken["folders"] = folders
     taken["mesh"] = None if args.mesh is None or named else read_axes(args.mesh)
     found = explain(data, file, **taken)
-    found = replace(within(found, args.memory_limit), trips=args.trips)
+    command = shlex.join(["shardpass", "explain", *(sys.argv[1:] if argv is None else argv)])
+    found = replace(within(found, args.memory_limit), trips=args.trips, command=command)
+    if args.profile_dir is not None:
+        from shardpass.suggesting.explain import measured
+
+        found = measured(found, args.profile_dir)
     if args.diff is not None:
         other = explain(*module_at(args.diff), **taken)
         print(found.diff(other))

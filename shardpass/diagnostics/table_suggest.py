@@ -101,3 +101,25 @@ NO_SCHEDULE = Code(
     explanation="`shardpass-explain --emit` writes the schedule of a program: its collectives beside what it computes. "
     "A module of shardpass's own says nothing of the times of the latter.",
 )
+
+NO_PROFILE = Code(
+    "SP629",
+    "this is no profile of JAX: {reason}",
+    remedy="give the folder that jax.profiler.trace(folder) wrote, or a file NAME.xplane.pb in it",
+    explanation="`explain(..., profile_dir=)` and `shardpass-explain --profile-dir` read what JAX's profiler measured.",
+)
+
+OTHER_PROFILE = Code(
+    "SP630",
+    "the profile has no event of a collective of {module}; it has events of these programs: {modules}",
+    remedy="give the compiled program that ran (jitted.lower(...).compile(), or its text), or profile this one",
+    explanation="Events are joined with collectives by the names of ops in HLO. These are the same where the program "
+    "is compiled for the same backend, by the same XLA, from the same source.",
+)
+
+NOT_MEASURED = Code(
+    "SP631",
+    "measured times are joined with a program of HLO, and this report is of shardpass's plan",
+    remedy='ask for partitioner="xla" (--partitioner xla), or give the compiled program',
+    explanation="`explain(..., profile_dir=)` knows a collective by the name of its op in the HLO that ran.",
+)

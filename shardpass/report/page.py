@@ -24,7 +24,20 @@ from shardpass.report.page_contents import contents
 from shardpass.report.report import Report
 from shardpass.report.text import text
 
-SCRIPTS = ("elements", "axes", "bars", "layout", "steps", "details", "table", "loops", "plot", "program", "main")
+SCRIPTS = (
+    "elements",
+    "axes",
+    "bars",
+    "layout",
+    "steps",
+    "details",
+    "table",
+    "loops",
+    "schedule",
+    "plot",
+    "program",
+    "main",
+)
 _MARKUP = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&"}
 
 

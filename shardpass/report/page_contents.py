@@ -14,11 +14,14 @@ from shardpass.diagnostics import NOWHERE, Place
 from shardpass.report.findings import Finding, headline
 from shardpass.report.groups import AXIS, GROUPINGS, KIND, Folded, Group, fold, group
 from shardpass.report.page_program import course, sections
+from shardpass.report.page_schedule import schedule
 from shardpass.report.page_steps import Ways
 from shardpass.report.report import Report
 from shardpass.report.rows import BACKWARD, FORWARD, Row, short
-from shardpass.report.text import PARTITIONED, show_bytes, show_flops, show_seconds
+from shardpass.report.text import COMPILERS, PARTITIONED, show_bytes, show_flops
+from shardpass.report.worst import micro, worst
 from shardpass.sharding.quoting import listed
+from shardpass.version import installed_version
 
 MOST_WORK = 3  # lines of the user's that are named beside the time of computing
 
@@ -30,12 +33,21 @@ def contents(found: Report) -> Plain:
     folded = fold(found.rows)
     numbers = {id(row): number for number, one in enumerate(folded) for row in one.rows}
     ways = Ways(found)
+    exposed = () if found.schedule is None else found.schedule.exposed
+    bare = {id(row): share for row, share in zip(found.rows, exposed, strict=False)}
+    seconds = () if found.measured is None else found.measured.seconds
+    took = {id(row): one or 0.0 for row, one in zip(found.rows, seconds, strict=False)}
     return {
         "file": found.file,
         "devices": found.devices,
         "mesh": [list(axis) for axis in found.mesh],
         "ids": ways.ids,
         "profile": found.profile,
+        "partitioner": COMPILERS.get(found.partitioner, "shardpass"),
+        "version": installed_version(),
+        "command": found.command,
+        "worst": asdict(worst(found)),
+        "schedule": schedule(found, numbers),
         "partitioned": PARTITIONED.get(found.partitioner, ""),
         "bytes": found.total_bytes_received,
         "most": None if found.trips is None else found.bytes_at_most(found.trips),
@@ -50,7 +62,7 @@ def contents(found: Report) -> Plain:
         ],
         "runs": found.runs,
         "memory": _memory(found),
-        "rows": [_row(one, found, ways) for one in folded],
+        "rows": [{**_row(one, found, ways), "exposed": _sum(bare, one), "measured": _sum(took, one)} for one in folded],
         "groups": {by: [_group(one, found, numbers) for one in found.grouped(by)] for by in GROUPINGS},
         "bars": _bars(found),
         "ways": ways.found,
@@ -66,9 +78,19 @@ def contents(found: Report) -> Plain:
             for one in sorted(found.loops, key=lambda one: -one.whole)
         ],
         "findings": [_finding(one) for one in found.findings or ()],
+        "surplus": [
+            {**place(one.place), "sent": one.sent, "ours": one.ours}
+            for one in (() if found.findings is None else found.findings.surplus)
+        ],
+        "constraints": [{**asdict(one), **place(one.place)} for one in found.constraints],
         "hints": None if found.hints is None else [{**asdict(h), **place(h.place), "code": h.code, "saves": h.saves}
                                                    for h in found.hints],
     }  # fmt: skip
+
+
+def _sum(bare: Mapping[int, float], one: Folded) -> float | None:
+    """Seconds of rows that are alike; None where they are not known."""
+    return sum(bare[id(row)] for row in one.rows) if bare else None
 
 
 def _finding(one: Finding) -> Plain:
@@ -80,7 +102,7 @@ def _finding(one: Finding) -> Plain:
             ["received", show_bytes(one.before.bytes), show_bytes(one.after.bytes)],
             ["memory", show_bytes(one.before.memory), show_bytes(one.after.memory)],
             ["products", show_flops(one.before.flops), show_flops(one.after.flops)],
-            ["modelled step", show_seconds(one.before.seconds), show_seconds(one.after.seconds)],
+            ["modelled step", micro(one.before.seconds), micro(one.after.seconds)],
         ],
     }
 

@@ -14,6 +14,7 @@ from shardpass.ir.doors import Given
 from shardpass.report.findings import Findings
 from shardpass.report.groups import AXIS, KIND, LINE, Group, group
 from shardpass.report.naming import Sources
+from shardpass.report.profile import Measured
 from shardpass.report.rows import (
     ConstraintFact,
     HintFact,
@@ -56,9 +57,12 @@ class Report(Totals):
         built: the partitioned module; of another partitioner its program.
         find_ops: makes ``ops``; ``find_findings``: makes ``findings``.
         find_constraints: makes ``constraints``; ``find_schedule``: makes ``schedule``.
+        measured: seconds of the rows by a profile; None where none was given. ``measure``: reads the profile in a
+            folder; None of a report that is not of HLO.
         trips: of loops of unknown length, what to show bytes for; None: nothing.
         loops: products that are done in turn with a collective; the time of their permutes passes behind products.
         partitioner: who partitioned the program: "shardpass", "xla" or "shardy".
+        command: the command line that made the report; "" where none did.
         hints: annotations that save, None where they were not looked for.
         memory_limit: bytes that a device has: the machine's, or what the user said; None: any number.
     """
@@ -78,12 +82,15 @@ class Report(Totals):
     built: Any = field(default=None, repr=False, compare=False)
     find_ops: Callable[[], tuple[OpFact, ...]] = field(default=tuple, repr=False, compare=False)
     find_constraints: Callable[[], tuple[ConstraintFact, ...]] = field(default=tuple, repr=False, compare=False)
+    measure: Callable[[str], Measured] | None = field(default=None, repr=False, compare=False)
+    measured: Measured | None = None
     find_schedule: Callable[[], Schedule | None] = field(default=_none, repr=False, compare=False)
     trips: int | None = None
     memory_limit: int | None = None
     hints: tuple[HintFact, ...] | None = None
     loops: tuple[LoopFact, ...] = ()
     partitioner: str = "shardpass"
+    command: str = ""
     find_findings: Callable[[], Findings | None] = field(default=_none, repr=False, compare=False)
 
     @cached_property
@@ -104,8 +111,9 @@ class Report(Totals):
 
     @cached_property
     def schedule(self) -> Schedule | None:
-        """When collectives and work could run, beside one another; None where work is not known."""
-        return self.find_schedule()
+        """When collectives and work could run, beside one another; None where that is not known of the rows."""
+        found = self.find_schedule()
+        return found if found is not None and len(found.exposed) == len(self.rows) else None
 
     @property
     def total_bytes_received(self) -> int:
@@ -208,6 +216,9 @@ class Report(Totals):
             found["findings"] = self.findings.as_dict()
         if self.hints is not None:
             found["hints"] = [{**asdict(hint), "place": str(hint.place), "code": hint.code} for hint in self.hints]
+        if self.measured is not None:
+            known = self.measured
+            found["measured"] = {"file": known.file, "seconds": known.total, "joined": known.joined}
         if self.schedule is not None:
             found["schedule"] = self.schedule.as_dict()
         if self.memory is not None:
@@ -216,8 +227,13 @@ class Report(Totals):
 
     def _collectives(self) -> list[dict[str, object]]:
         rows = [row.as_dict() for row in self.rows]
-        bare = () if self.schedule is None else self.schedule.exposed
-        return [{**row, "exposed_seconds": share} for row, share in zip(rows, bare, strict=True)] if bare else rows
+        for name, values in (
+            ("exposed_seconds", () if self.schedule is None else self.schedule.exposed),
+            ("measured_seconds", () if self.measured is None else self.measured.seconds),
+        ):
+            for row, value in zip(rows, values, strict=False):
+                row[name] = value
+        return rows
 
 
 def _line(one: Group, total: int, numbers: Mapping[int, int]) -> dict[str, object]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from shardpass.cost.collective import PERMUTE
 from shardpass.diagnostics import NOWHERE, Place
@@ -27,6 +27,7 @@ MOST_ROWS = 2  # of a group that are shown where not all are
 PARTITIONED = {"xla": ", partitioned by XLA", "shardy": ", partitioned by Shardy"}
 COMPILERS = {"xla": "XLA", "shardy": "Shardy's passes and XLA"}
 MOST_CODE = 4  # lines of an edit without a diff
+MOST_MEASURED = 8  # lines with measured times
 MOST_CHANGED = 3  # lines whose bytes an edit changes
 MOST_PARTS = 4  # of a line that a library holds most of
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
@@ -37,7 +38,7 @@ def text(found: Report, width: int = WIDTH, *, by: str = LINE, sort: str = "byte
     lines = [*_head(found, width), *_findings(found, width)]
     if found.rows:
         lines += _Table(found, width, by, sort, top).lines(SCREEN - len(lines) - _below(found))
-        lines += ["", *_totals(found), *_loops(found, width)]
+        lines += ["", *_totals(found), *_loops(found, width), *_measured(found, width)]
     lines += [*_constraints(found, width), *_settled(found, width), *_decision(found, width), *_hints(found, width)]
     return joined(lines)
 
@@ -49,7 +50,8 @@ def _below(found: Report) -> int:
     loops = 2 + 2 * len(found.loops) if found.loops else 0
     decision = 3 if found.decision is not None else 0
     constraints = 2 + 2 * len(found.constraints) if found.constraints else 0
-    return 1 + decision + len(found.by_kind) + loops + settled + hints + constraints
+    measured = 3 + min(MOST_MEASURED, len(found.by_line())) if found.measured is not None else 0
+    return 1 + decision + measured + len(found.by_kind) + loops + settled + hints + constraints
 
 
 # ---------------------------------------------------------------- the whole
@@ -130,12 +132,38 @@ def overlap_text(found: Report) -> str:
     return f"{words}, {100 * most / bare:.0f}% of that at {short(place)}" if most and place != NOWHERE else words
 
 
+def _measured(found: Report, width: int) -> Iterator[str]:
+    """What collectives took, by line, beside what they are modelled to take."""
+    known = found.measured
+    if known is None or not found.rows:
+        return
+    sums: dict[Place, list[float]] = {}
+    for row, seconds in zip(found.rows, known.seconds, strict=True):
+        one = sums.setdefault(_line(row.place), [0.0, 0.0])
+        one[0] += seconds or 0.0
+        one[1] += row.seconds
+    yield ""
+    words = f"measured: {show_seconds(known.total)} in a run, a mean over devices, of {known.joined} of "
+    yield from wrapped(f"{words}{counted(len(found.rows), 'row')}; modelled {show_seconds(found.seconds)}", width)
+    lines = sorted(sums.items(), key=lambda item: -item[1][0])
+    for place, (took, modelled) in lines[:MOST_MEASURED]:
+        yield f"{show_seconds(took):>10} {show_seconds(modelled):>10} modelled  {short(place)}"
+    if len(lines) > MOST_MEASURED:
+        yield f"     and {counted(len(lines) - MOST_MEASURED, 'line')} more"
+
+
 def exposed_by_line(found: Report) -> dict[Place, float]:
     """Seconds in which the collectives of a line run and nothing computes."""
     out: dict[Place, float] = {}
     for row, share in zip(found.rows, () if found.schedule is None else found.schedule.exposed, strict=False):
-        out[row.place] = out.get(row.place, 0.0) + share
+        line = _line(row.place)
+        out[line] = out.get(line, 0.0) + share
     return out
+
+
+def _line(place: Place) -> Place:
+    """A place without its column."""
+    return replace(place, column=0)
 
 
 def _findings(found: Report, width: int) -> Iterator[str]:

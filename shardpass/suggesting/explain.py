@@ -10,9 +10,9 @@ from typing import Any
 
 from shardpass.cost import machine as cost
 from shardpass.cost.chosen import chosen
-from shardpass.diagnostics import ShardpassError, collect
+from shardpass.diagnostics import Place, ShardpassError, collect
 from shardpass.diagnostics.arguments import has, text_of, whole, wrong_argument
-from shardpass.diagnostics.table_suggest import SHARDINGS_OF_WHAT
+from shardpass.diagnostics.table_suggest import NOT_MEASURED, SHARDINGS_OF_WHAT
 from shardpass.edits.door import with_findings
 from shardpass.ir.annotations import EXACT
 from shardpass.ir.context import parse_module
@@ -51,6 +51,7 @@ def explain(
     constraints: str = EXACT,
     partitioner: str = OURS,
     profile: str | None = None,
+    profile_dir: str | os.PathLike[str] | None = None,
     **kwargs: Any,
 ) -> Explanation:
     """What each device of the partitioned program receives and holds, by the line of ``f`` that it comes from.
@@ -79,9 +80,11 @@ def explain(
             passes. A process of its own compiles the program of the latter two for virtual CPU devices. ``effort``,
             ``matmul_loops``, ``constraints`` and ``hints`` are of shardpass alone.
         profile: the old name of ``machine``.
+        profile_dir: the folder that ``jax.profiler.trace`` wrote while the program ran, or one of its xplane files:
+            what the collectives took is reported beside what they are modelled to take. Of programs of HLO.
 
     Raises ShardpassError: SP801 and SP803, what lowering raises, and what the pipeline ``partition`` raises; SP553
-    where another partitioner makes no program.
+    where another partitioner makes no program; SP629 to SP631 where ``profile_dir`` is no profile of the program.
     """
     read_limit(memory_limit)
     machine = machine_of("explain", machine, profile)
@@ -101,7 +104,7 @@ def explain(
         found = explain_compiled(jitted, over, machine)
         if hints:
             raise no_hints(found)
-        return dataclasses.replace(within(found, memory_limit), trips=trips)
+        return measured(dataclasses.replace(within(found, memory_limit), trips=trips), profile_dir)
     data, file, usual = take(jitted, args, kwargs)
     folders = [Path.cwd()] if _is_file(f) else None
     passes = pipeline(effort, matmul_loops, constraints=constraints)
@@ -120,7 +123,7 @@ def explain(
     if hints and found.partitioner != OURS:
         raise no_hints(found)
     advice = with_hints(data, file, over, effort, machine or usual, folders) if hints else None
-    return dataclasses.replace(within(found, memory_limit), trips=trips, hints=advice)
+    return measured(dataclasses.replace(within(found, memory_limit), trips=trips, hints=advice), profile_dir)
 
 
 def explain_data(
@@ -163,6 +166,21 @@ def within(found: Explanation, memory_limit: int | str | None) -> Explanation:
         return found
     limit = read_limit(memory_limit)
     return dataclasses.replace(found, memory_limit=limit if isinstance(limit, int) else None)
+
+
+def measured(found: Explanation, profile_dir: str | os.PathLike[str] | None) -> Explanation:
+    """``found`` with the times of the profile in ``profile_dir``; without one as it is.
+
+    Raises ShardpassError: SP629 for a folder without a profile, SP630 for that of another program, SP631 for a report
+    that is not of HLO.
+    """
+    if profile_dir is None:
+        return found
+    if not isinstance(profile_dir, str | os.PathLike):
+        raise wrong_argument("explain", "profile_dir", profile_dir, "a path, or None")
+    if found.measure is None:
+        raise NOT_MEASURED.error(Place(found.file))
+    return dataclasses.replace(found, measured=found.measure(os.fspath(profile_dir)))
 
 
 def no_hints(found: Explanation) -> ShardpassError:

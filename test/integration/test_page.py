@@ -15,10 +15,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+import shardpass
 from shardpass.cli.explain import explain
 from shardpass.diagnostics import Place
 from shardpass.report.explanation import Explanation
-from shardpass.report.rows import HintFact, Row
+from shardpass.report.findings import Figures, Finding, Findings, Surplus
+from shardpass.report.profile import Measured
+from shardpass.report.rows import ConstraintFact, HintFact, Row
 from tools.docs import browser as chromium
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -175,7 +178,7 @@ def test_rows_and_bars_have_the_bytes_of_json(opened: Opened, step: Explanation)
         assert sum(groups) == facts["total_bytes_received"]
         assert groups == sorted(groups, reverse=True)
     back = sum(one["bytes_received"] for one in facts["collectives"] if one["direction"] == "backward")
-    assert texts(page, ".chart .bars .number")[1].startswith(f"{back / 1024:.1f} KiB, ")
+    assert texts(page, ".chart:not(#balance) .bars .number")[1].startswith(f"{back / 1024:.1f} KiB, ")
 
 
 def test_loops_of_unknown_length_are_told(opened: Opened) -> None:
@@ -189,10 +192,99 @@ def test_loops_of_unknown_length_are_told(opened: Opened) -> None:
     assert "in a loop or branch" in texts(page, "#program")[0]
 
 
+# ---------------------------------------------------------------- what costs most, and what mends it
+
+
+def test_the_line_that_receives_most_is_the_headline(opened: Opened, step: Explanation) -> None:
+    """Where no edit is known; and the page says who made it of what."""
+    page, facts = opened(replace(step, command="shardpass explain step.mlir")), known(step)
+    (sentence,) = texts(page, "#worst .sentence")
+    first = facts["lines"][0]
+    assert sentence.startswith(f"Most is received at mlp.py:{first['place'].rsplit(':', 1)[1]}: ")
+    assert f"{first['bytes_received'] / 1024:.1f} KiB of {facts['total_bytes_received'] / 1024:.1f} KiB" in sentence
+    assert "partitioned by shardpass" in texts(page, "#head")[0]
+    (made,) = texts(page, "#made")
+    assert made == f"shardpass {shardpass.__version__}, machine {facts['profile']}: shardpass explain step.mlir"
+    assert texts(page, "#remedies") == []
+
+
+def test_the_first_edit_is_the_headline(opened: Opened, step: Explanation) -> None:
+    """Two edits: the first stands on top as a diff, the second under the remedies, with all else that saves."""
+    before, after = Figures(8192, 100, 10, 1e-3), Figures(4096, 90, 10, 1e-4)
+    edits = tuple(
+        Finding("drop", f"the constraint of {name} costs", (), (f"drop {name}",), before, after, diff, Place("m.py", 6))
+        for name, diff in (("a", "--- m.py\n+++ m.py\n@@ -6 +6 @@\n-x\n+y\n"), ("b", ""))
+    )
+    found = replace(
+        step,
+        find_findings=lambda: Findings(edits, (Surplus(Place("m.py", 9), 2048, 1024),)),
+        find_constraints=lambda: (ConstraintFact(Place("m.py", 7), "P()", "f32[8]", 3072, 2048),),
+        hints=(),
+        partitioner="xla",
+    )
+    page = opened(found)
+    assert texts(page, "#worst .sentence") == ["m.py:6: the constraint of a costs"]
+    assert [text.strip() for text in texts(page, "#worst .edit.gone, #worst .edit.come")] == ["-x", "+y"]
+    assert texts(page, "#worst > p.quiet") == [
+        "received 8.0 KiB \u2192 4.0 KiB, step 1 ms \u2192 100 \u00b5s, as compiled"
+    ]
+    assert texts(page, "#findings li > p:first-child")[1] == "m.py:6: the constraint of b costs"
+    assert texts(page, "#findings pre") == ["drop b\n"]
+    told = texts(page, "#remedies ul li")
+    assert told == [
+        "m.py:9: sends 2.0 KiB; shardpass would send 1.0 KiB",
+        "m.py:7: 3.0 KiB to bring f32[8] to P() and on; saves 2.0 KiB if it did not hold",
+    ]
+    assert "No single annotation was found that saves." in texts(page, "#remedies p")
+    assert "partitioned by XLA" in texts(page, "#head")[0]
+
+
+def test_what_can_be_hidden_is_a_column_and_a_picture(opened: Opened, step: Explanation) -> None:
+    page, facts = opened(step), known(step)
+    plan = facts["schedule"]
+    choose(page, "none")
+    assert sum(column(page, "exposed")) == pytest.approx(sum(one["exposed_seconds"] for one in facts["collectives"]))
+    assert texts(page, "#card-step .value") == [f"{plan['seconds'] * 1e6:.3g} \u00b5s"]
+    tracks = page.execute_script("return [...document.querySelectorAll('#schedule svg text')].map(e => e.textContent)")
+    used = dict.fromkeys(track for span in plan["spans"] for track in span["tracks"])
+    assert tracks[: len(used)] == ["compute", *(track for track in used if track != "compute")]
+    sent = sum(len(one["tracks"]) for one in plan["spans"] if one["collectives"] and one["end"] > one["start"])
+    assert len(texts(page, "#schedule svg .bar")) == sent
+    ends = page.execute_script(
+        "const all = [...document.querySelectorAll('#schedule svg .work, #schedule svg .bar')].map(e => e.getBBox());"
+        "const box = document.querySelector('#schedule svg .shade').getBBox();"
+        "return [Math.max(...all.map(b => b.x + b.width)) - box.x, box.width, Math.min(...all.map(b => b.x)) - box.x]"
+    )
+    assert ends[0] == pytest.approx(ends[1], abs=2)
+    assert ends[2] == pytest.approx(0, abs=1)
+    click(page, "#schedule svg .bar")
+    assert len(texts(page, "tr.detail")) == 1
+    assert len(texts(page, "#balance .bars .track")) == 2
+
+
+def test_measured_times_are_a_column(opened: Opened, step: Explanation) -> None:
+    """Where a profile was joined: a second for the first row, two for the second, and so on; none for the last."""
+    count = len(step.rows)
+    times = (*(float(number + 1) for number in range(count - 1)), None)
+    page = opened(replace(step, measured=Measured(times, "a.xplane.pb")))
+    assert "measured" in texts(page, "th")
+    choose(page, "none")
+    assert sum(column(page, "measured")) == pytest.approx(sum(range(count)))
+    assert "measured" not in texts(opened(step), "th")
+
+
+def test_one_group_stands_open(opened: Opened, step: Explanation) -> None:
+    page = opened(step)
+    states = page.execute_script(
+        "return [...document.querySelectorAll('tr.group .fold')].map(e => e.getAttribute('aria-expanded'))"
+    )
+    assert states == ["true", *["false"] * (len(step.by_line()) - 1)]
+
+
 # ---------------------------------------------------------------- the table
 
 
-@pytest.mark.parametrize(("head", "attribute"), [(0, "bytes"), (1, "seconds")])
+@pytest.mark.parametrize(("head", "attribute"), [(0, "bytes"), (1, "seconds"), (2, "exposed")])
 def test_columns_sort_both_ways(opened: Opened, step: Explanation, head: int, attribute: str) -> None:
     page = opened(step)
     choose(page, "none")
@@ -210,7 +302,7 @@ def test_columns_sort_both_ways(opened: Opened, step: Explanation, head: int, at
 
 def test_groups_stand_in_the_order_of_the_column(opened: Opened, step: Explanation) -> None:
     page = opened(step)
-    click(page, "th button", 7)
+    click(page, "th button", 8)
     lines = [int(text.rsplit(":", 1)[1]) for text in texts(page, "tr.group .fold")]
     assert lines == sorted(lines)
     assert len(lines) == len(step.by_line())
@@ -255,12 +347,14 @@ def test_a_line_that_a_library_holds_is_a_tree(opened: Opened) -> None:
     assert texts(page, "tr.group .fold") == [name for name, _ in shown[:2]] + ["head", "tail"] + [
         n for n, _ in shown[2:]
     ]
-    assert column(page, "bytes") == [400, 200, 200, 100, 100]
+    assert column(page, "bytes") == [400]  # of each level the group with most stands open
     click(page, "tr.group", 1)  # a.py:1
     assert texts(page, "tr.group .fold") == [name for name, _ in shown]
-    assert column(page, "bytes") == [200, 100, 100]
+    assert column(page, "bytes") == []
+    click(page, "tr.group", 2)  # a.py:5
+    assert column(page, "bytes") == [200]
     click(page, "tr.group", 0)
-    assert column(page, "bytes") == [100]
+    assert column(page, "bytes") == []
     click(page, "#fold-all")
     assert column(page, "bytes") == [400, 200, 200, 100, 100]
     write(page, "#filter", "a.py:5")

@@ -1,4 +1,4 @@
-// The headline: five numbers, and bars of bytes by direction and by kind of collective.
+// The headline: the worst in a sentence, five numbers, and bars of bytes by direction and by kind of collective.
 function card(title, value, note, id) {
   return el(
     "div.card",
@@ -7,6 +7,23 @@ function card(title, value, note, id) {
     el("div.value", {}, value),
     el("div.quiet.small", {}, note),
   );
+}
+
+function worstFirst() {
+  const {sentence, code, saves} = data.worst;
+  return el(
+    "section.worst",
+    {id: "worst", "aria-label": "what costs most"},
+    el("p.sentence", {}, sentence),
+    code.length ? el("pre", {}, ...diffLines(code)) : null,
+    saves ? el("p.quiet", {}, saves) : null,
+  );
+}
+
+// lines of an edit: those of a diff that go and come in their colours
+function diffLines(lines) {
+  const kind = line => (/^(---|\+\+\+|@@)/.test(line) ? "quiet" : line[0] === "-" ? "gone" : line[0] === "+" ? "come" : "");
+  return lines.map(line => el(`span.edit${kind(line) ? `.${kind(line)}` : ""}`, {}, `${line}\n`));
 }
 
 function headline() {
@@ -29,9 +46,9 @@ function headline() {
     ),
     data.compute !== null &&
       card(
-        "modelled time of a step",
-        showSeconds(data.step),
-        `computes for ${showSeconds(data.compute)}${
+        data.schedule ? "modelled time of a step, overlapped" : "modelled time of a step",
+        showSeconds(data.schedule ? data.schedule.seconds : data.step),
+        `${data.schedule ? `${showSeconds(data.step)} one after the other; ` : ""}computes for ${showSeconds(data.compute)}${
           data.work.some(one => one.place)
             ? ` (${data.work
                 .filter(one => one.place)
@@ -114,6 +131,7 @@ function charts() {
   return el(
     "div.charts",
     {},
+    balance(),
     barChart("Forward and backward", data.bars.direction),
     barChart("By kind of collective", data.bars.kind),
   );

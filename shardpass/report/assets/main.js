@@ -1,69 +1,100 @@
 // The page from top to bottom.
 function findings() {
-  if (!data.findings.length) return null;
   const rows = one => one.figures.filter(([, before, after]) => before !== after);
   return el(
-    "section",
-    { id: "findings" },
-    el("h2", {}, "Findings: edits that were compiled"),
-    el(
-      "ol",
-      {},
-      data.findings.map(one =>
-        el(
-          "li",
-          {},
-          el("p", {}, one.headline),
-          el("pre", {}, (one.diff.length ? one.diff : one.code).join("\n")),
-          el("p", {}, rows(one).map(([name, before, after]) => `${name} ${before} \u2192 ${after}`).join(", ")),
-        ),
+    "ol",
+    {id: "findings"},
+    data.findings.map((one, number) =>
+      el(
+        "li",
+        {},
+        el("p", {}, one.headline, number ? "" : " (the edit above)"),
+        number ? el("pre", {}, ...diffLines(one.diff.length ? one.diff : one.code)) : null,
+        el("p", {}, rows(one).map(([name, before, after]) => `${name} ${before} \u2192 ${after}`).join(", ")),
       ),
     ),
   );
 }
 
-function advice() {
-  const where = one => (one.place ? `${one.place}: ` : "");
-  const hints = (data.hints || []).map(hint =>
-    el(
-      "li",
-      {},
-      `${where(hint)}${hint.name} is ${hint.now}; `,
-      el("code", {}, hint.code),
-      ` saves ${showBytes(hint.saves)} of ${showBytes(hint.before)}`,
-    ),
-  );
-  const none = data.hints && !hints.length ? el("p", {}, "No single annotation was found that saves.") : null;
-  const settled = data.settled.map(one =>
-    el("li", {}, `${where(one)}${one.told}: saves ${showSeconds(one.saved)}`),
-  );
-  return [
+const where = one => (one.place ? `${one.place}: ` : "");
+const list = some => el("ul", {}, some.map(words => el("li", {}, ...[words].flat())));
+
+// what would save: edits that were compiled, lines that send too much, constraints, annotations
+function remedies() {
+  const parts = [
+    data.findings.length ? [`Edits, compiled by ${data.partitioner}`, findings()] : null,
+    data.surplus.length
+      ? [
+          "Lines that send more than shardpass would send there",
+          list(
+            data.surplus.map(one => `${where(one)}sends ${showBytes(one.sent)}; shardpass would send ${showBytes(one.ours)}`),
+          ),
+        ]
+      : null,
+    data.constraints.length
+      ? [
+          "Constraints that cost more than they must",
+          list(
+            data.constraints.map(
+              one =>
+                `${where(one)}${showBytes(one.bytes)} to bring ${one.type} to ${one.spec} and on; saves ` +
+                `${showBytes(one.saved)} if it did not hold`,
+            ),
+          ),
+        ]
+      : null,
     data.hints
-      ? el("section", {}, el("h2", {}, "What would save, planned again with it"), none, el("ul", {}, hints))
+      ? [
+          "Annotations, planned again with each",
+          data.hints.length
+            ? list(
+                data.hints.map(hint => [
+                  `${where(hint)}${hint.name} is ${hint.now}; `,
+                  el("code", {}, hint.code),
+                  ` saves ${showBytes(hint.saves)} of ${showBytes(hint.before)}`,
+                ]),
+              )
+            : el("p", {}, "No single annotation was found that saves."),
+        ]
       : null,
-    settled.length
-      ? el("section", {}, el("h2", {}, "What the search settled, beyond what propagation finds"), el("ul", {}, settled))
-      : null,
-  ];
+  ].filter(Boolean);
+  if (!parts.length) return null;
+  return el("section", {id: "remedies"}, el("h2", {}, "Remedies"), ...parts.flatMap(([title, body]) => [el("h3", {}, title), body]));
+}
+
+function settledMoves() {
+  if (!data.settled.length) return null;
+  return el(
+    "section",
+    {},
+    el("h2", {}, "What the search settled, beyond what propagation finds"),
+    list(data.settled.map(one => `${where(one)}${one.told}: saves ${showSeconds(one.saved)}`)),
+  );
 }
 
 document
   .getElementById("head")
   .append(
     el("h1", {}, data.file),
-    el("p", {}, counted(data.devices, "device"), data.mesh.length ? ", mesh " : "", legend(), data.partitioned),
+    el("p", {}, counted(data.devices, "device"), data.mesh.length ? ", mesh " : "", legend(), data.partitioned || ", partitioned by shardpass"),
+    el(
+      "p.quiet.small",
+      {id: "made"},
+      `shardpass ${data.version}, machine ${data.profile}`,
+      data.command ? el("span", {}, ": ", el("code", {}, data.command)) : "",
+    ),
   );
-const [hints, settled] = advice();
 const page = document.getElementById("page");
 page.append(
   ...[
+    worstFirst(),
     headline(),
-    findings(),
     ...remarks(),
     data.rows.length ? charts() : null,
+    remedies(),
     collectives(),
+    scheduleSection(),
     loops(),
-    hints,
     plot(),
     programSection() ||
       el(
@@ -73,6 +104,6 @@ page.append(
           ? "The report is read from the HLO that XLA compiled, which does not say how arrays were split."
           : "The module was partitioned already: its program is not known.",
       ),
-    settled,
+    settledMoves(),
   ].filter(Boolean),
 );

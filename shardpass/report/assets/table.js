@@ -2,14 +2,16 @@
 const COLUMNS = [
   ["bytes", "bytes, share of all", row => row.bytes, -1],
   ["time", "time", row => row.seconds, -1],
+  ["exposed", "exposed", row => row.exposed ?? 0, -1],
+  ["measured", "measured", row => row.measured ?? 0, -1],
   ["runs", "runs", row => row.runs, -1],
   ["collective", "collective", row => row.kind || "", 1],
   ["axes", "axes", row => (row.axes || []).join(","), 1],
   ["array", "array and its sharding", row => row.array || "", 1],
   ["direction", "direction", row => (row.backward ? 1 : 0), 1],
   ["line", "line of your program", row => row.place || "", 1],
-];
-const OPENED = 3; // groups that stand open at first: the dearest
+].filter(([name]) => !["exposed", "measured"].includes(name) || data.rows.some(row => row[name] !== null));
+const OPENED = 1; // groups that stand open at first: the dearest
 const MOST_LINES = 300; // that are shown until more are asked for
 const view = {by: "line", sort: "bytes", way: -1, filter: "", open: new Set(), rows: new Set(), most: MOST_LINES};
 
@@ -74,6 +76,8 @@ function receivedBytes(rows) {
 const sums = rows => ({
   bytes: receivedBytes(rows),
   seconds: total(rows, "seconds"),
+  exposed: total(rows, "exposed"),
+  measured: total(rows, "measured"),
   runs: total(
     rows.filter(row => row.counted),
     "runs",
@@ -100,6 +104,11 @@ function shareCell(row, rows) {
     el("span.track", {}, pieces),
   );
 }
+// seconds that are exposed, and measured, where a column has them
+const moreTimes = row =>
+  ["exposed", "measured"]
+    .filter(name => COLUMNS.some(([column]) => column === name))
+    .map(name => el("td.number", {[`data-${name}`]: row[name]}, showSeconds(row[name])));
 const direction = back =>
   el(`span.way.${back ? "backward" : "forward"}`, {}, back ? "\u2190 backward" : "forward \u2192");
 
@@ -113,6 +122,7 @@ function groupRow(group) {
     {onclick: () => toggle(group, open)},
     shareCell(group, group.rows),
     el("td.number", {}, showSeconds(group.seconds)),
+    ...moreTimes(sums(group.rows)),
     el("td.number", {}, `${group.runs.toLocaleString("en")}\u00d7`),
     el("td.wide", {colspan: 4}, button, group.line ? el("code.source", {}, group.line) : null),
     el("td", {}, el("span.quiet.small", {}, `${counted(group.rows.length, "row")}, ${back}% backward`)),
@@ -146,6 +156,7 @@ function collectiveRow(row) {
     {"data-row": number, onclick: flip},
     shareCell(row, [row]),
     el("td.number", {"data-seconds": row.seconds}, showSeconds(row.seconds)),
+    ...moreTimes(row),
     el(
       "td.number",
       {},

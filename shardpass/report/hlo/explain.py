@@ -26,6 +26,7 @@ from shardpass.hlo.work import work_of
 from shardpass.ir.collectives import Ints, axes_of_groups
 from shardpass.ir.context import UNNAMED
 from shardpass.report.explanation import Explanation
+from shardpass.report.hlo.measured import measured
 from shardpass.report.hlo.schedule import OwnWork, schedule_hlo
 from shardpass.report.hlo.values import Part, Values
 from shardpass.report.hlo.words import Words
@@ -69,7 +70,7 @@ def explain_hlo(
         mesh = mesh_in(text, devices)
     sources = Sources(folders)
     maker = _Rows(program, mesh, devices, machine, sources, partitioner)
-    made = [(row, one.op) for one in found.rows if one.times for row in maker.of(one)]
+    made = [(row, one) for one in found.rows if one.times for row in maker.of(one)]
     rows = tuple(row for row, _ in made)
     work = _work(program, machine)
     name = program.name.removeprefix("jit_") if file == UNNAMED else file
@@ -80,7 +81,8 @@ def explain_hlo(
         rows,
         machine.name,
         compute=tuple(WorkFact(-1, one.place, one.seconds * one.times) for one in work.values()),
-        find_schedule=lambda: schedule_hlo(program, rows, [op for _, op in made], work),
+        measure=lambda folder: measured(program, made, folder),
+        find_schedule=lambda: schedule_hlo(program, rows, [one.op for _, one in made], work),
         memory=memory,
         sources=sources,
         partitioner=partitioner,

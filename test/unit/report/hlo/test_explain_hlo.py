@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from shardpass.cost.machine import find_machine
 from shardpass.diagnostics import ShardpassError
 from shardpass.ir.context import UNNAMED
 from shardpass.report.hlo.explain import explain_hlo, mesh_in
 from shardpass.report.rows import BACKWARD, FORWARD
+from shardpass.report.text import show_seconds
 from shardpass.sharding import Mesh
 
 MESH = Mesh((("data", 4), ("model", 2)))
@@ -206,8 +208,11 @@ def test_axes_without_a_mesh():
 
 
 def test_a_program_without_collectives():
+    """The copy reads and writes 16 x 8 numbers of 4 bytes."""
     found = report(X, "ROOT %c = f32[16,8] copy(%x)")
-    assert str(found) == "step: 8 devices, data=4 model=2, partitioned by XLA\nno collectives"
+    step = show_seconds(2 * 16 * 8 * 4 / find_machine("h100").memory_bandwidth)
+    lines = ["step: 8 devices, data=4 model=2, partitioned by XLA", "no collectives"]
+    assert str(found).splitlines() == [*lines, f"computes for {step}; compute bounds a step of {step}"]
     assert found.as_dict()["partitioner"] == "xla"
     assert "memory" not in found.as_dict()
 

@@ -1,0 +1,130 @@
+"""Measured times: the events of a profile of JAX, joined with the collectives of the program that ran.
+
+``jax.profiler.trace(folder)`` leaves one xplane file a host under ``plugins/profile/<time>``. Of these the events that
+name an op of HLO are read, in one of two forms:
+
+1. CPU and GPU: the event is called as the op, and its statistics say ``hlo_op``, ``hlo_module`` and ``device_ordinal``;
+2. TPU: planes ``/device:TPU:0``, whose events are called by the op's text, ``%all-reduce.3 = f32[...] ...``.
+
+A collective is known by its name in HLO, an asynchronous pair by both names: one run takes the mean over devices, runs
+and trips of the start's events, and that of the done's. A device that comes early waits inside of the collective: means
+have that time too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from shardpass.diagnostics import Place
+from shardpass.diagnostics.table_suggest import NO_PROFILE, OTHER_PROFILE
+
+_NAMED = re.compile(r"%?([\w.\-]+)(?: = .*)?", re.DOTALL)
+MOST_NAMED = 5  # programs that a message lists
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One run of an op on one device. ``module``: "" where the profile does not say it."""
+
+    op: str
+    module: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Seconds of each row of a report, all its runs together; None of a row without events."""
+
+    seconds: tuple[float | None, ...]
+    file: str
+
+    @property
+    def joined(self) -> int:
+        """How many rows have events."""
+        return sum(one is not None for one in self.seconds)
+
+    @property
+    def total(self) -> float:
+        return sum(one for one in self.seconds if one is not None)
+
+
+def newest(folder: str | Path) -> tuple[Path, ...]:
+    """The xplane files of the latest profile below ``folder``, or ``folder`` itself where it is one.
+
+    Raises ShardpassError (SP629) where there is none.
+    """
+    path = Path(folder)
+    if path.is_file():
+        return (path,)
+    found = sorted(path.rglob("*.xplane.pb"), key=lambda one: (one.parent.name, one.name)) if path.is_dir() else []
+    if not found:
+        raise NO_PROFILE.error(Place(str(folder)), reason="it holds no file *.xplane.pb")
+    return tuple(one for one in found if one.parent.name == found[-1].parent.name)
+
+
+def read_events(files: Sequence[Path]) -> Iterator[Event]:
+    """The events of ops of HLO. Raises ShardpassError (SP629) for a file that is no profile."""
+    from jax.profiler import ProfileData
+
+    for file in files:
+        try:
+            planes = list(ProfileData.from_file(str(file)).planes)
+        except (OSError, RuntimeError, ValueError) as error:
+            raise NO_PROFILE.error(Place(str(file)), reason=str(error).splitlines()[0]) from None
+        for plane in planes:
+            device = plane.name.startswith("/device:")
+            for line in plane.lines:
+                for event in line.events:
+                    if found := _event(event, device):
+                        yield found
+
+
+def _event(event: Any, device: bool) -> Event | None:
+    name = event.name
+    if not device and name.startswith("end: "):
+        return None
+    stats: Mapping[str, Any] = {key: value for key, value in event.stats if key in ("hlo_op", "hlo_module")}
+    if "hlo_op" not in stats and not (device and name.startswith("%")):
+        return None
+    named = _NAMED.fullmatch(str(stats.get("hlo_op", name)))
+    if named is None:
+        return None
+    return Event(named[1], str(stats.get("hlo_module", "")), event.duration_ns * 1e-9)
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What a row is of a collective: the names of its ops in HLO, those of a pair both; how often it runs; and the
+    row's share of its time, as one collective may have arrays of several lines."""
+
+    names: tuple[str, ...]
+    times: int
+    share: float
+
+
+def join(events: Iterator[Event], module: str, rows: Sequence[Share], file: str) -> Measured:
+    """The seconds of ``rows`` of the program ``module``.
+
+    Raises ShardpassError (SP630) where no event is of an op of the program ``module``.
+    """
+    wanted = {name for row in rows for name in row.names}
+    found: dict[str, list[float]] = defaultdict(list)
+    modules: dict[str, None] = {}
+    for event in events:
+        modules[event.module] = None
+        if event.op in wanted and event.module in ("", module):
+            found[event.op].append(event.seconds)
+    if wanted and not found:
+        names = ", ".join(list(filter(None, modules))[:MOST_NAMED]) or "none"
+        raise OTHER_PROFILE.error(Place(file), module=module, modules=names)
+
+    def seconds(row: Share) -> float | None:
+        means = [sum(found[name]) / len(found[name]) for name in row.names if name in found]
+        return row.times * row.share * sum(means) if means else None
+
+    return Measured(tuple(map(seconds, rows)), file)
