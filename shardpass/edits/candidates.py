@@ -5,7 +5,7 @@
    the result that updates it stay alike: a loop hands the one on as the other, and would reshard in between.
 3. A state (an argument beside one of the same shape and the same end of its path, as ``mu['w']`` beside
    ``params['w']``) has the sharding of its counterpart: one edit for all arrays of the state, and for its results.
-4. Arguments that nothing splits and no result updates are split by their first dimension, all together.
+4. Arguments that nothing splits and no result updates are split by their first dimension, all of one size together.
 5. An argument, or a constraint, has one axis more, one less, one elsewhere, two exchanged, or none. Arguments that
    collectives name come first, then those that no result updates (batches), then the largest.
 6. Of ``decided``: a constraint, or a value that an expression stands for at the lines that send most, is constrained
@@ -24,7 +24,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import permutations
 
 from shardpass.diagnostics import Place
-from shardpass.edits.sites import ARGUMENT, Site, Sites, Spec
+from shardpass.edits.sites import ARGUMENT, RESULT, Site, Sites, Spec
 from shardpass.edits.written import Change
 from shardpass.program.program import Array, Program
 from shardpass.sharding import Sharding
@@ -54,6 +54,13 @@ class Candidates:
         """Constraints, old ones and new, as ``shardings`` have the values."""
         yield from _different(self._decided(shardings))
 
+    def chosen(self, shardings: Mapping[int, Sharding], results: Sequence[Sharding | None]) -> Iterator[Edit]:
+        """What is not annotated, as ``shardings`` and ``results`` have it: arguments, results, values at the lines."""
+        for site in (*self.sites.arguments, *self.sites.results, *self.sites.values(self.lines)):
+            spec = self.spec_in(site, shardings, results)
+            if site.spec is None and spec is not None:
+                yield (Change(site, spec),)
+
     def _written(self) -> Iterator[Edit]:
         constraints = self.sites.constraints
         for site in constraints:
@@ -71,7 +78,7 @@ class Candidates:
     def _decided(self, shardings: Mapping[int, Sharding]) -> Iterator[Edit]:
         values = tuple(self.sites.values(self.lines))
         for site in (*self.sites.constraints, *values):
-            spec = self._most(site, shardings)
+            spec = self.spec_in(site, shardings)
             if spec is not None and (site.spec is not None or any(spec)):
                 yield (Change(site, spec),)
         yield from _one_of_each(self._choices(site) for site in values)
@@ -92,12 +99,21 @@ class Candidates:
             if argument is site and result.spec == site.spec:
                 yield Change(result, spec)
 
-    def _most(self, site: Site, shardings: Mapping[int, Sharding]) -> Spec | None:
-        """The spec that planning gives most of the values; None where whole axes do not express it or do not divide."""
+    def spec_in(
+        self, site: Site, shardings: Mapping[int, Sharding], results: Sequence[Sharding | None] = ()
+    ) -> Spec | None:
+        """The spec that most of the values have; None where whole axes do not express it or do not divide.
+
+        ``results``: the shardings of main's results.
+        """
         counts: Counter[Spec] = Counter()
         rank = site.array.rank
-        for value in site.values:
-            whole = _whole(shardings.get(value), rank, self.program)
+        if site.kind == RESULT:
+            found = [results[position] for position in site.positions if position < len(results)]
+        else:
+            found = [shardings.get(value) for value in site.values]
+        for sharding in found:
+            whole = _whole(sharding, rank, self.program)
             if whole is not None:
                 counts[whole] += 1
         spec = counts.most_common(1)[0][0] if counts else None
@@ -124,19 +140,24 @@ class Candidates:
             yield (*changes, *dict.fromkeys(results))
 
     def _batches(self) -> Iterator[Edit]:
-        """All arguments that nothing splits and no result updates, over one axis by their first dimension, or all."""
+        """All arguments of one first dimension that nothing splits and no result updates.
+
+        Over one axis, or over all that no annotation uses.
+        """
+        used = {name for one in (*self.sites.arguments, *self.sites.constraints) for name in _axes(one.spec or ())}
+        free = tuple(name for name in self.axes if name not in used)
         results = {result.array for result in self.sites.results}
-        batch = [one for one in self.sites.arguments if one.spec is not None and not any(one.spec)]
-        batch = [one for one in batch if one.array not in results]
-        for axes in (*((name,) for name in self.axes), tuple(self.axes)):
-            specs = [(axes, *((),) * (one.array.rank - 1)) for one in batch]
-            changes = [
-                Change(one, spec)
-                for one, spec in zip(batch, specs, strict=True)
-                if _divides(spec, one.array.shape, self.axes)
-            ]
-            if len(changes) > 1:
-                yield tuple(changes)
+        batches: dict[int, list[Site]] = {}
+        for one in self.sites.arguments:
+            if one.spec is not None and not any(one.spec) and one.array not in results:
+                batches.setdefault(one.array.shape[0], []).append(one)
+        for batch in batches.values():
+            for axes in dict.fromkeys((*((name,) for name in self.axes), free)):
+                specs = [(axes, *((),) * (one.array.rank - 1)) for one in batch]
+                if axes and all(
+                    _divides(spec, one.array.shape, self.axes) for one, spec in zip(batch, specs, strict=True)
+                ):
+                    yield tuple(Change(one, spec) for one, spec in zip(batch, specs, strict=True))
 
     def _counterpart(self, site: Site) -> Site | None:
         """The argument that a state belongs to: of its shape, split more, and with the longest common end of a path."""

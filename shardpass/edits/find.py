@@ -50,7 +50,7 @@ from shardpass.report.findings import Annotated, Figures, Finding, Findings, Sur
 from shardpass.report.naming import Sources
 from shardpass.sharding import Mesh
 
-TRIES = 10_000  # ops that are priced in all
+TRIES = 6_000  # ops that are priced in all
 FEWEST, MOST = 16, 120  # candidates that are priced
 AGAIN = 6  # candidates that are priced again with a finding applied
 MOST_FINDINGS = 3

@@ -16,6 +16,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from shardpass.edits.candidates import Edit
 from shardpass.edits.sites import ARGUMENT, CONSTRAINT, RESULT, VALUE, Site, Sites, Spec
@@ -28,6 +29,14 @@ _ROOT = re.compile(r"\w*")
 _MAPS = ("map", "tree_map")
 
 Steps = tuple[str | int, ...]
+
+
+@dataclass(frozen=True)
+class _Tree:
+    """What ``in_shardings`` or ``out_shardings`` say: ``root``, and the path of each array below it."""
+
+    root: ast.expr
+    every: Mapping[str, Steps]
 
 
 def spec_text(spec: Spec) -> str:
@@ -76,10 +85,7 @@ class JaxText:
             file = self._signature_file()
             if file is None:
                 return ""
-            parts = [
-                self._in_the_signature(file, [change for change in edit if change.site.kind == kind], kind)
-                for kind in (ARGUMENT, RESULT)
-            ]
+            parts = [self._in_the_signature(file, edit)]
         if any(part is None for part in parts):
             return ""
         here, made = [one for part in parts for one in part or ()], self._made.setdefault(file.path, [])
@@ -151,40 +157,56 @@ class JaxText:
                 return file
         return None
 
-    def _in_the_signature(self, file: SourceFile, changes: Sequence[Change], kind: str) -> list[Replacement] | None:
-        if not changes:
-            return []
-        node = file.shardings(self.function, "in_shardings" if kind == ARGUMENT else "out_shardings")
-        if node is None:
+    def _in_the_signature(self, file: SourceFile, edit: Edit) -> list[Replacement] | None:
+        """Replacements of what stands for the arrays: inside the trees that names stand for, or of the names.
+
+        None where any array that the edit leaves alone would change too.
+        """
+        trees = {}
+        for kind, keyword in ((ARGUMENT, "in_shardings"), (RESULT, "out_shardings")):
+            node = file.shardings(self.function, keyword)
+            every = {name: self._steps(file, name, kind) for name in self._every(kind)}
+            if node is not None and None not in every.values():
+                trees[kind] = _Tree(node, {name: steps for name, steps in every.items() if steps is not None})
+        if any(change.site.kind not in trees for change in edit):
             return None
-        new = {name: change.spec for change in changes for name in change.site.names}
-        every = {name: self._steps(file, name, kind) for name in self._every(kind)}
-        if any(steps is None for steps in every.values()):
-            return None
+        for inside in (True, False):
+            found = self._replaced(file, edit, trees, inside)
+            if found is not None:
+                return [Replacement(*file.span(node), text) for node, text in found.items()]
+        return None
+
+    def _replaced(
+        self, file: SourceFile, edit: Edit, trees: Mapping[str, _Tree], inside: bool
+    ) -> dict[ast.expr, str] | None:
+        """The text that takes the place of each expression; ``inside``: as ``_leaf`` takes it."""
         found: dict[ast.expr, str] = {}
-        for name in new:
-            leaf = _leaf(file, node, every[name] or ())
-            if leaf is None:
-                return None
-            if leaf[0] in found:
-                continue
-            text = self._text(file, node, leaf, new, every, kind)  # type: ignore[arg-type]
-            if text is None:
-                return None
-            found[leaf[0]] = text
-        return [Replacement(*file.span(one), text) for one, text in found.items()]
+        for kind, tree in trees.items():
+            new = {name: one.spec for one in edit if one.site.kind == kind for name in one.site.names}
+            for name in new:
+                leaf = _leaf(file, tree.root, tree.every[name], inside=inside)
+                text = None if leaf is None else self._text(file, trees, kind, leaf, new)
+                if leaf is None or text is None or found.setdefault(leaf[0], text) != text:
+                    return None
+        for kind, tree in trees.items():
+            changed = {name for one in edit if one.site.kind == kind for name in one.site.names}
+            for name in tree.every.keys() - changed:
+                leaf = _leaf(file, tree.root, tree.every[name], inside=inside)
+                if leaf is not None and leaf[0] in found:
+                    return None
+        return found
 
     def _text(
         self,
         file: SourceFile,
-        root: ast.expr,
+        trees: Mapping[str, _Tree],
+        kind: str,
         leaf: tuple[ast.expr, Steps],
         new: Mapping[str, Spec | None],
-        every: Mapping[str, Steps],
-        kind: str,
     ) -> str | None:
         """What takes the place of a leaf that stands for all arrays below a path; None where nothing can."""
         node, prefix = leaf
+        every = trees[kind].every
         covered = {name: steps for name, steps in every.items() if steps[: len(prefix)] == prefix}
         if any(name not in new for name in covered):
             return None
@@ -192,16 +214,21 @@ class JaxText:
         if len(specs) == 1:
             spec = specs.pop()
             return "None" if spec is None else file.sharding(spec_text(spec), _resolved(file, node))
-        known = {site_name: site.spec for site in self._sites(kind) for site_name in site.names}
         tails = {steps[len(prefix) :]: new[name] for name, steps in covered.items()}
-        for other in dict.fromkeys(steps[: len(prefix)] for steps in every.values()):
-            theirs = {
-                steps[len(prefix) :]: known.get(name) for name, steps in every.items() if steps[: len(prefix)] == other
-            }
-            if other != prefix and theirs == tails:
-                beside = _leaf(file, root, other, whole=True)
-                if beside is not None:
-                    return file.text(beside[0])
+        for other, tree in sorted(trees.items(), key=lambda one: one[0] != kind):
+            known = {name: site.spec for site in self._sites(other) for name in site.names}
+            for path in dict.fromkeys(
+                steps[:length] for steps in tree.every.values() for length in range(len(steps) + 1)
+            ):
+                theirs = {
+                    steps[len(path) :]: known.get(name)
+                    for name, steps in tree.every.items()
+                    if steps[: len(path)] == path
+                }
+                if (other, path) != (kind, prefix) and theirs == tails:
+                    beside = _leaf(file, tree.root, path, whole=True)
+                    if beside is not None:
+                        return file.text(beside[0])
         return None
 
     def _sites(self, kind: str) -> Sequence[Site]:
@@ -245,10 +272,17 @@ class JaxText:
 
 
 def _leaf(
-    file: SourceFile, node: ast.expr, steps: Steps, *, whole: bool = False, done: Steps = ()
+    file: SourceFile,
+    node: ast.expr,
+    steps: Steps,
+    *,
+    inside: bool = True,
+    whole: bool = False,
+    done: Steps = (),
 ) -> tuple[ast.expr, Steps] | None:
     """The expression that says the sharding at ``steps``, and the path of all that it says it of.
 
+    ``inside``: of a tree that a name stands for in several places the expression in the tree, else the name itself.
     With ``whole`` the expression of the tree at ``steps``, whatever it is.
     """
     if whole and not steps:
@@ -261,9 +295,11 @@ def _leaf(
             return None
         if file.is_sharding(value):
             return (value if file.uses(node.id) == 1 else node), done
-        return _leaf(file, value, steps, whole=whole, done=done)
+        if not inside and file.uses(node.id) > 1:
+            return node, done
+        return _leaf(file, value, steps, inside=inside, whole=whole, done=done)
     if isinstance(node, ast.Call) and called(node).rpartition(".")[2] in _MAPS and len(node.args) > 1:
-        return _leaf(file, node.args[1], steps, whole=whole, done=done)
+        return _leaf(file, node.args[1], steps, inside=inside, whole=whole, done=done)
     if not steps:
         return None
     step, rest = steps[0], steps[1:]
@@ -277,7 +313,7 @@ def _leaf(
         inner = next((one.value for one in node.keywords if one.arg == step), None)
     if inner is None or isinstance(inner, ast.Starred):
         return None
-    return _leaf(file, inner, rest, whole=whole, done=(*done, step))
+    return _leaf(file, inner, rest, inside=inside, whole=whole, done=(*done, step))
 
 
 def _resolved(file: SourceFile, node: ast.expr) -> ast.expr:

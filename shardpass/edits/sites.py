@@ -12,6 +12,7 @@ Complexity: O(ops + arguments).
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -90,9 +91,12 @@ class Reading:
     names: Names
 
 
-def read(data: Any, file: str, sources: Sources) -> Reading:
-    """``data`` imported. Raises ShardpassError as the import does, and SP214 where no mesh is known."""
-    module = parse_module(data, file, trusted=True)  # of this process's making
+def read(data: Any, file: str, sources: Sources, *, trusted: bool = True) -> Reading:
+    """``data`` imported; ``trusted``: as ``parse_module`` takes it.
+
+    Raises ShardpassError as the import does, and SP214 where no mesh is known.
+    """
+    module = parse_module(data, file, trusted=trusted)
     constraints: dict[tuple[Place, tuple[int, ...]], list[int]] = {}
     with module.context:
         for number, op in enumerate(every_op(module.operation)):
@@ -106,8 +110,9 @@ def read(data: Any, file: str, sources: Sources) -> Reading:
         known = {}
         for op in every_op(module.operation):
             if ORIGIN in op.attributes:
-                known[op] = int(op.attributes[ORIGIN].value)
-                del op.attributes[ORIGIN]
+                number = int(op.attributes[ORIGIN].value)
+                del op.attributes[ORIGIN]  # an op's hash is one of its attributes too
+                known[op] = number
         program, handles = read_program(module, "propagate")
         ops = [operation(op) for op in handles.ops]
         origin = {number: known[op] for number, op in enumerate(ops) if op in known}
@@ -217,7 +222,10 @@ class Sites:
                 outside = users.get(value, set()) - {frame}
                 if array is not None and array.rank and name and "..." not in name and outside:
                     found.setdefault((name, array, frame), []).append(op)
+            arrays = Counter((name, frame) for name, _, frame in found)
             for (name, array, frame), ops in found.items():
+                if arrays[name, frame] > 1:
+                    continue  # one expression that stands for several, which no single spec is about
                 every = [*ops, *gradients.get((name, array), ())]
                 if any(op.results[0] in self.program.said for op in ops):
                     continue

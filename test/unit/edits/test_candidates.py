@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from shardpass.edits.candidates import Candidates
 from shardpass.edits.sites import ARGUMENT, RESULT, Sites, read
+from shardpass.ir.context import parse_module
+from shardpass.ir.walk import every_op
 from shardpass.report.naming import Sources
 
 SPLIT = 'sdy.sharding = #sdy.sharding<@mesh, [{"model"}, {}]>'
-STATES = f"""
-module @step attributes {{mhlo.num_partitions = 8 : i32}} {{
-  sdy.mesh @mesh = <["data"=4, "model"=2]>
-  func.func @main(%p: tensor<64x32xf32> {{{SPLIT}}} loc("params['w']"),
-      %m: tensor<64x32xf32> {{{SPLIT}}} loc("mu['w']"),
-      %n: tensor<64x32xf32> {{{SPLIT}}} loc("nu['w']"))
-      -> (tensor<64x32xf32> {{{SPLIT}, jax.result_info = "result[0]['w']"}},
-          tensor<64x32xf32> {{{SPLIT}, jax.result_info = "result[1]['w']"}},
-          tensor<64x32xf32> {{{SPLIT}, jax.result_info = "result[2]['w']"}}) {{
-    %0 = stablehlo.add %p, %m : tensor<64x32xf32>
-    %1 = stablehlo.add %m, %n : tensor<64x32xf32>
-    %2 = stablehlo.multiply %n, %n : tensor<64x32xf32>
-    return %0, %1, %2 : tensor<64x32xf32>, tensor<64x32xf32>, tensor<64x32xf32>
-  }}
-}}
-"""
+STATES = (Path(__file__).parent / "states.txt").read_text()  # (params, mu, nu) -> (params, mu, nu), all in SPLIT
+
+
+def test_ops_of_the_imported_program_are_known_in_the_users() -> None:
+    reading = read(STATES, "step.mlir", Sources(()))
+    module = parse_module(STATES)
+    with module.context:
+        names = [op.name for op in every_op(module.operation)]
+    assert [names[reading.origin[op.number]] for op in reading.program.body.every_op()] == [
+        "stablehlo.add",
+        "stablehlo.add",
+        "stablehlo.multiply",
+    ]
 
 
 def test_a_state_is_edited_with_its_own_result_alone() -> None:

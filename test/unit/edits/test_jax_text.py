@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import ast
+from pathlib import Path
 
 import pytest
 
 from shardpass.diagnostics import Place
-from shardpass.edits.candidates import variants
-from shardpass.edits.jax_text import _leaf, spec_text
+from shardpass.edits.candidates import Candidates, variants
+from shardpass.edits.jax_text import JaxText, _leaf, spec_text
+from shardpass.edits.sites import Sites, read
 from shardpass.edits.source import SourceFile
 from shardpass.ir.frames import Frame
+from shardpass.report.naming import Sources
 from tools.bench.unified_diff import applied
 
 SOURCE = """import jax
@@ -113,3 +116,42 @@ def test_diffs_apply() -> None:
     assert applied(edited, more) == edited.replace("NamedSharding(mesh, P())", "rows")
     with pytest.raises(ValueError, match="is not"):
         applied(SOURCE.replace("x + 1", "x + 2"), diff)
+
+
+SHARED = """def step(params, mu, nu):
+    return params, mu, nu
+
+
+specs = {"w": s("model")}
+zeros = {"w": s()}
+jitted = jit(step, in_shardings=(specs, zeros, zeros), out_shardings=(specs, zeros, zeros))
+"""
+
+STATES = (Path(__file__).parent / "states.txt").read_text()  # (params, mu, nu) -> (params, mu, nu)
+SPLIT, WHOLE = 'sdy.sharding = #sdy.sharding<@mesh, [{"model"}, {}]>', "sdy.sharding = #sdy.sharding<@mesh, [{}, {}]>"
+
+
+def test_a_tree_that_stands_for_two_states_is_not_edited_for_one() -> None:
+    """Witness: the edited source, run with a ``jit`` that keeps what it is given."""
+    rows = STATES.splitlines(keepends=True)
+    states = "mu['w']", "nu['w']", "result[1]", "result[2]"
+    module = "".join(row.replace(SPLIT, WHOLE) if any(name in row for name in states) else row for row in rows)
+    reading = read(module, "train.py", Sources(()))
+    with reading.module.context:
+        sites = Sites(reading)
+        edit = next(
+            edit
+            for edit in Candidates(sites, (), ()).written()
+            if [name for one in edit for name in one.site.names] == ["mu['w']", "result[1]['w']"]
+            and edit[0].spec == (("model",), ())
+        )
+        text = JaxText(sites, Sources(()), "step")
+        text._files["train.py"] = SourceFile("train.py", SHARED)
+        edited = applied(SHARED, text.diff(edit))
+    said = {}
+    jit = lambda function, **given: said.update(given)  # noqa: E731
+    exec(edited, {"s": lambda *spec: spec, "P": lambda *spec: spec, "jit": jit})
+    assert said.keys() == {"in_shardings", "out_shardings"}
+    for tree in said.values():
+        one, two, three = (each["w"] if isinstance(each, dict) else each for each in tree)
+        assert (one, two, three) == (("model",), ("model",), ())
