@@ -1,4 +1,4 @@
-"""From the explanation of another partitioner's program to its findings, made where somebody asks for them."""
+"""From an explanation to its findings, or to what shardpass decided in it, made where somebody asks for them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 from shardpass.cost.chosen import chosen
 from shardpass.cost.machine import Machine
 from shardpass.diagnostics import collect
+from shardpass.edits.decisions import find_decided
 from shardpass.edits.find import find_edits
 from shardpass.edits.verify import Program
 from shardpass.ir.context import parse_module
@@ -18,7 +19,7 @@ from shardpass.report.findings import Findings
 from shardpass.report.hlo.explain import explain_hlo
 from shardpass.report.hlo.verify import shared
 from shardpass.report.naming import Sources
-from shardpass.report.rows import MemoryFacts
+from shardpass.report.rows import DecidedFact, MemoryFacts
 from shardpass.runtime.peers import build
 from shardpass.sharding import Mesh
 
@@ -33,6 +34,19 @@ def with_findings(
     ``found.given``: the module; ``found.built``: the partitioner's program. ``folders``: as ``Sources`` takes them.
     """
     return dataclasses.replace(found, find_findings=cache(lambda: _findings(found, file, chosen(machine), folders)))
+
+
+def with_decided(found: Explanation, file: str, folders: Sequence[Path] | None) -> Explanation:
+    """``found``, a report of shardpass's own program, which looks for ``decided`` where it is first asked for."""
+    if found.plan is None or not any(one.saved > 0 for one in found.settled):
+        return found
+    plan, given = found.plan, found.given
+
+    def decided() -> tuple[DecidedFact, ...]:
+        with collect():  # remarks are for those who partition
+            return find_decided(given, file, plan, Sources(folders))
+
+    return dataclasses.replace(found, find_decided=cache(decided))
 
 
 def _findings(found: Explanation, file: str, machine: Machine, folders: Sequence[Path] | None) -> Findings:

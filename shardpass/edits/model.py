@@ -48,6 +48,12 @@ class Model:
         peak = task.footprint.peak(shardings.of)
         return sum(costs(plan, self.clock, task.folded).values()) + holding(peak, self.clock)
 
+    def propagated(self, changes: Iterable[Change]) -> ProgramPlan:
+        """The plan of the whole program with ``changes``, propagated."""
+        task = self.task
+        found = task.folded.unfolded(Propagated(self._changed(changes), task.barriers).shardings)
+        return plan_program(self.program, found, task.decided, machine=task.machine)
+
     def decided(self) -> Mapping[int, Sharding]:
         """What the search gives every value where no constraint holds."""
         return self._decided.of

@@ -18,7 +18,7 @@ from shardpass.report.page_schedule import schedule
 from shardpass.report.page_steps import Ways
 from shardpass.report.report import Report
 from shardpass.report.rows import BACKWARD, FORWARD, Row, short
-from shardpass.report.text import COMPILERS, PARTITIONED, show_bytes, show_flops
+from shardpass.report.text import COMPILERS, PARTITIONED, decided_saving, show_bytes, show_flops
 from shardpass.report.worst import micro, worst
 from shardpass.sharding.quoting import listed
 from shardpass.version import installed_version
@@ -68,7 +68,8 @@ def contents(found: Report) -> Plain:
         "ways": ways.found,
         "program": sections(found),
         "course": course(found, numbers),
-        "settled": [
+        "decided": [{**asdict(one), **place(one.place), "saves": decided_saving(one)} for one in found.decided],
+        "settled": [] if found.decided else [
             {"told": one.told, "saved": one.saved, "place": _short(one.place)}
             for one in sorted(found.settled, key=lambda one: -one.saved)
             if one.saved > 0

@@ -17,6 +17,7 @@ from shardpass.report.naming import Sources
 from shardpass.report.profile import Measured
 from shardpass.report.rows import (
     ConstraintFact,
+    DecidedFact,
     HintFact,
     LoopFact,
     MemoryFacts,
@@ -55,7 +56,8 @@ class Report(Totals):
         plan: the ``ProgramPlan``; None of a module that was partitioned already.
         given: the program, for those who ask others about it.
         built: the partitioned module; of another partitioner its program.
-        find_ops: makes ``ops``; ``find_findings``: makes ``findings``.
+        find_ops: makes ``ops``; ``find_findings``: makes ``findings``; ``find_decided``: makes
+            ``decided``.
         find_constraints: makes ``constraints``; ``find_schedule``: makes ``schedule``.
         measured: seconds of the rows by a profile; None where none was given. ``measure``: reads the profile in a
             folder; None of a report that is not of HLO.
@@ -92,6 +94,7 @@ class Report(Totals):
     partitioner: str = "shardpass"
     command: str = ""
     find_findings: Callable[[], Findings | None] = field(default=_none, repr=False, compare=False)
+    find_decided: Callable[[], tuple[DecidedFact, ...]] = field(default=tuple, repr=False, compare=False)
 
     @cached_property
     def ops(self) -> tuple[OpFact, ...]:
@@ -103,6 +106,11 @@ class Report(Totals):
         """Edits that save, each compiled by the partitioner: asked for first, they are looked for, which takes as long
         as some compilations. None of a program that shardpass partitioned, or that was partitioned already."""
         return self.find_findings()
+
+    @cached_property
+    def decided(self) -> tuple[DecidedFact, ...]:
+        """The shardings of the search that save most, each with an annotation; looked for where first asked for."""
+        return self.find_decided()
 
     @cached_property
     def constraints(self) -> tuple[ConstraintFact, ...]:
@@ -201,6 +209,8 @@ class Report(Totals):
             "lines": [_line(one, self.total_bytes_received, numbers) for one in self.by_line()],
             "settled": [{"told": one.told, "place": str(one.place), "saved": one.saved} for one in self.settled],
         }
+        if self.decided:
+            found["decided"] = [{**asdict(one), "place": str(one.place)} for one in self.decided]
         if self.constraints:
             found["constraints"] = [{**asdict(one), "place": str(one.place)} for one in self.constraints]
         if self.decision is not None:

@@ -299,6 +299,27 @@ class SettledFact:
 
 
 @dataclass(frozen=True, slots=True)
+class DecidedFact:
+    """A sharding of the search beyond propagation, and ``code``, the annotation by which propagation alone has it.
+
+    ``words``: what was decided. ``before``, ``after``: bytes received by propagation alone, without it and with it, on
+    top of those named before; and ``seconds_before``, ``seconds_after``, of collectives and work as modelled.
+    """
+
+    words: str
+    code: str
+    place: Place
+    before: int
+    after: int
+    seconds_before: float
+    seconds_after: float
+
+    @property
+    def saves(self) -> int:
+        return self.before - self.after
+
+
+@dataclass(frozen=True, slots=True)
 class ConstraintFact:
     """A constraint that costs more than it must: ``bytes`` bring its array there and on.
 

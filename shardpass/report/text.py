@@ -16,7 +16,7 @@ from shardpass.diagnostics.printable import joined
 from shardpass.report.findings import Finding, headline
 from shardpass.report.groups import LINE, Folded, Group
 from shardpass.report.report import Report
-from shardpass.report.rows import BACKWARD, MemoryFacts, short
+from shardpass.report.rows import BACKWARD, DecidedFact, MemoryFacts, short
 
 WIDTH = 80
 SCREEN = 40  # lines that a report takes unless all is asked for
@@ -39,13 +39,13 @@ def text(found: Report, width: int = WIDTH, *, by: str = LINE, sort: str = "byte
     if found.rows:
         lines += _Table(found, width, by, sort, top).lines(SCREEN - len(lines) - _below(found))
         lines += ["", *_totals(found), *_loops(found, width), *_measured(found, width)]
-    lines += [*_constraints(found, width), *_settled(found, width), *_decision(found, width), *_hints(found, width)]
+    lines += [*_constraints(found, width), *_decided(found, width), *_decision(found, width), *_hints(found, width)]
     return joined(lines)
 
 
 def _below(found: Report) -> int:
     """Lines that stand under the groups, at most."""
-    settled = 2 + 2 * min(MOST_SETTLED, len(found.settled)) if found.settled else 0
+    settled = 2 + 3 * min(MOST_SETTLED, len(found.decided or found.settled)) if found.settled else 0
     hints = 2 + 3 * len(found.hints) if found.hints is not None else 0
     loops = 2 + 2 * len(found.loops) if found.loops else 0
     decision = 3 if found.decision is not None else 0
@@ -240,6 +240,27 @@ def _constraints(found: Report, width: int) -> Iterator[str]:
         where = "" if one.place == NOWHERE else f"{short(one.place)}: "
         moved = f"{show_bytes(one.bytes)} to bring {one.type} to {one.spec} and on"
         yield from wrapped(f"{where}{moved}; saves {show_bytes(one.saved)} if it did not hold", width, "  ", "    ")
+
+
+def _decided(found: Report, width: int) -> Iterator[str]:
+    """The shardings of the search that save most, with their annotations; where none is known, what the search did."""
+    if not found.decided:
+        yield from _settled(found, width)
+        return
+    yield ""
+    yield "decided, beyond what propagation finds:"
+    for one in found.decided:
+        where = "" if one.place == NOWHERE else f"{short(one.place)}: "
+        yield from wrapped(
+            f"{where}{one.words} saves {decided_saving(one)}; to have it in XLA: {one.code}", width, "  ", "    "
+        )
+
+
+def decided_saving(one: DecidedFact) -> str:
+    """The bytes that it saves; of one that saves work alone, the time."""
+    if one.saves > 0:
+        return f"{show_bytes(one.saves)} of {show_bytes(one.before)}"
+    return f"{show_seconds(one.seconds_before - one.seconds_after)} of {show_seconds(one.seconds_before)}"
 
 
 def _settled(found: Report, width: int) -> Iterator[str]:

@@ -13,7 +13,7 @@ from shardpass.cost.chosen import chosen
 from shardpass.diagnostics import Place, ShardpassError, collect
 from shardpass.diagnostics.arguments import has, text_of, whole, wrong_argument
 from shardpass.diagnostics.table_suggest import NOT_MEASURED, SHARDINGS_OF_WHAT
-from shardpass.edits.door import with_findings
+from shardpass.edits.door import with_decided, with_findings
 from shardpass.ir.annotations import EXACT
 from shardpass.ir.context import parse_module
 from shardpass.ir.doors import Given
@@ -154,7 +154,7 @@ def explain_data(
     given_text = data if over is None else str(module.operation.get_asm(enable_debug_info=True))
     decide_for(module, machine, usual)
     found = explain_module(module, file, pipeline=passes, folders=folders)
-    return dataclasses.replace(found, given=given_text)
+    return with_decided(dataclasses.replace(found, given=given_text), file, folders)
 
 
 def within(found: Explanation, memory_limit: int | str | None) -> Explanation:

@@ -62,14 +62,14 @@ function remedies() {
   return el("section", {id: "remedies"}, el("h2", {}, "Remedies"), ...parts.flatMap(([title, body]) => [el("h3", {}, title), body]));
 }
 
-function settledMoves() {
-  if (!data.settled.length) return null;
-  return el(
-    "section",
-    {},
-    el("h2", {}, "What the search settled, beyond what propagation finds"),
-    list(data.settled.map(one => `${where(one)}${one.told}: saves ${showSeconds(one.saved)}`)),
-  );
+function decisions() {
+  const settled = data.settled.map(one => `${where(one)}${one.told}: saves ${showSeconds(one.saved)}`);
+  const decided = data.decided.map(one => [
+    `${where(one)}${one.words} saves ${one.saves}; to have it in XLA: `,
+    el("code", {}, one.code),
+  ]);
+  if (!settled.length && !decided.length) return null;
+  return el("section", {}, el("h2", {}, "Decided, beyond what propagation finds"), list([...decided, ...settled]));
 }
 
 document
@@ -104,6 +104,6 @@ page.append(
           ? "The report is read from the HLO that XLA compiled, which does not say how arrays were split."
           : "The module was partitioned already: its program is not known.",
       ),
-    settledMoves(),
+    decisions(),
   ].filter(Boolean),
 );

@@ -214,8 +214,8 @@ def test_what_the_search_settles_is_told_with_its_line() -> None:
     assert searched.total_bytes_received < alone.total_bytes_received
     assert alone.settled == ()
     assert any(one.saved > 0 for one in searched.settled)
-    assert "the search settled, beyond what propagation finds:" in str(searched)
-    assert "the search settled" not in str(alone)
+    assert "decided, beyond what propagation finds:" in str(searched)
+    assert "beyond what propagation finds" not in str(alone)
 
 
 def test_arguments_behind_many_that_are_equal_are_named_by_their_own_places() -> None:
