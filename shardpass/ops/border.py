@@ -53,10 +53,7 @@ def _check_dims(maker: Any, op: Any, rule: Rule, where: str, dims: DimMap, rank:
 
 
 def plan_of(model: OpModel[Any], split: Split) -> LocalPlan:
-    """Returns ``model.plan(split)``.
-
-    Raises ShardpassError: SP139 where another package's model returns no plan of that split.
-    """
+    """Returns ``model.plan(split)``. Raises SP139 where another package's model returns no plan of the split."""
     local = model.plan(split)
     if not isinstance(local, LocalPlan) and not is_own(type(model)):
         raise _fault(type(model), "plan", f"it gives {_kind(local)}, and not a LocalPlan")
@@ -64,10 +61,7 @@ def plan_of(model: OpModel[Any], split: Split) -> LocalPlan:
 
 
 def emitted(model: OpModel[Any], local: LocalPlan, site: Site) -> Sequence[Any]:
-    """Returns ``model.emit(local, site)``.
-
-    Raises ShardpassError: SP139 where another package's model returns wrong values.
-    """
+    """Returns ``model.emit(local, site)``. Raises SP139 where another package's model returns wrong values."""
     count, name = len(site.op.results), site.op.name
     made = model.emit(local, site)
     if is_own(type(model)):
@@ -82,10 +76,7 @@ def emitted(model: OpModel[Any], local: LocalPlan, site: Site) -> Sequence[Any]:
 
 
 def written_out(expand: Callable[[Any], Any], op: Any) -> list[Any] | None:
-    """Returns ``expand(op)``.
-
-    Raises ShardpassError: SP139 where another package's function returns values of other types.
-    """
+    """Returns ``expand(op)``. Raises SP139 where another package's function returns values of other types."""
     types, name = [result.type for result in op.results], op.name
     made = expand(op)
     if made is None or is_own(expand):

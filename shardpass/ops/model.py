@@ -59,7 +59,7 @@ class Split:
     """A split of an op: the sub-axes of each factor, and the resulting split of each operand and result.
 
     ``factors[f]`` are the sub-axes of factor f of the op's rule, () where it is not split. Shapes are those of
-    the whole arrays. ``machine``: by whose time a family decides what is left open, such as how windows are brought.
+    the whole arrays. ``machine``: its times decide alternatives of a family, such as how windows are fetched.
     """
 
     mesh: PrimeMesh
@@ -133,7 +133,7 @@ class Split:
 class LocalPlan:
     """What a device does for an op under ``split``. Families that decide more extend the class.
 
-    ``ignored``: operands that ``emit`` does not read, as their shapes alone matter; they are not brought.
+    ``ignored``: operands that ``emit`` does not read, as their shapes alone matter; they are not fetched.
     """
 
     split: Split

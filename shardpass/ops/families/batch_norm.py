@@ -35,10 +35,7 @@ def _decimal(number: float) -> str:
 
 
 class _Features:
-    """Builds the arithmetic of one op.
-
-    ``like``: the operand's type, with the element type in which sums are computed.
-    """
+    """Builds the arithmetic of one op. ``like``: the operand's type, with the element type of sums."""
 
     def __init__(self, op: Any) -> None:
         kind = op.operands[0].type

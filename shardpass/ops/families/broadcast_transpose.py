@@ -39,9 +39,7 @@ def transpose(op: Any) -> OpModel[Any]:
 def _transpose(shape: Shape, permutation: Shape) -> Pointwise:
     build = RuleBuilder([len(shape)], [len(shape)])
     for out, dim in enumerate(permutation):
-        factor = build.factor(shape[dim])
-        build.operand(0, dim, factor)
-        build.result(0, out, factor)
+        build.mapped(shape[dim], (0, dim), (0, out))
     return Pointwise(build.build())
 
 

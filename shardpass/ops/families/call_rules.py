@@ -46,7 +46,7 @@ TOKEN = re.compile(r"\s*(?:(\.\.\.\d*)|([A-Za-z]\w*)|([(),])|(\S))")
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class ValueRule:
     """The rule of an operand or result. ``batch``: the name of its leading dimensions, "" where there are none."""
 
     batch: str
@@ -58,8 +58,8 @@ class CallRule:
     """A parsed rule. ``sizes``: of factors that are no dimension by themselves."""
 
     text: str
-    operands: tuple[Value, ...]
-    results: tuple[Value, ...]
+    operands: tuple[ValueRule, ...]
+    results: tuple[ValueRule, ...]
     summed: frozenset[str]
     whole: frozenset[str]
     sizes: tuple[tuple[str, int], ...]
@@ -117,7 +117,7 @@ def read_rule(text: str, summed: frozenset[str], whole: frozenset[str], sizes: d
     return rule
 
 
-def _values(side: str, text: str) -> Iterator[Value]:
+def _values(side: str, text: str) -> Iterator[ValueRule]:
     """Parses the values on one side of the arrow."""
     batch = ""
     dimensions: list[Dimension] = []
@@ -143,13 +143,13 @@ def _values(side: str, text: str) -> Iterator[Value]:
             dimensions.append(tuple(group))
             group = None
         elif mark == "," and group is None:
-            yield Value(batch, tuple(dimensions))
+            yield ValueRule(batch, tuple(dimensions))
             batch, dimensions = "", []
         else:
             raise fail("brackets hold two factors or more, and no brackets")
     if group is not None:
         raise fail("a bracket is not closed")
-    yield Value(batch, tuple(dimensions))
+    yield ValueRule(batch, tuple(dimensions))
 
 
 # ---------------------------------------------------------------- on a call
@@ -166,10 +166,7 @@ def _model(op: Any, rule: CallRule) -> OpModel[Any]:
 
 @lru_cache(maxsize=1024)
 def _fitted(rule: CallRule, operands: tuple[tuple[int, ...], ...], results: tuple[tuple[int, ...], ...]) -> LocalCall:
-    """Builds the model of a call with these shapes.
-
-    Raises ValueError, with the reason, where the rule does not fit them.
-    """
+    """Builds the model of a call with these shapes. Raises ValueError where the rule does not fit."""
     sides = [_spelled(rule.operands, operands, "operand"), _spelled(rule.results, results, "result")]
     sizes = _sizes(rule, zip((*sides[0], *sides[1]), (*operands, *results), strict=True))
     build = RuleBuilder([len(s) for s in operands], [len(s) for s in results])
@@ -193,9 +190,9 @@ def _kind(name: str, rule: CallRule, operands: list[set[str]], results: list[set
     return Kind.PARALLEL if through and name not in rule.whole else Kind.REPLICATED
 
 
-def _spelled(values: tuple[Value, ...], shapes: tuple[tuple[int, ...], ...], role: str) -> list[list[Dimension]]:
+def _spelled(values: tuple[ValueRule, ...], shapes: tuple[tuple[int, ...], ...], role: str) -> list[list[Dimension]]:
     """Names the factors of each dimension, batch dimensions included: ``...`` of two dimensions is "...0 ...1"."""
-    if len(values) != len(shapes) and not (len(shapes) == 0 and values == (Value("", ()),)):
+    if len(values) != len(shapes) and not (len(shapes) == 0 and values == (ValueRule("", ()),)):
         raise ValueError(f"the rule has {len(values)} {role}s, and the call {len(shapes)}")
     spelled = []
     for index, (value, shape) in enumerate(zip(values, shapes, strict=False)):

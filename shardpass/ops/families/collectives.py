@@ -44,9 +44,7 @@ def _rearranging(sources: Shapes, targets: Shapes, along: frozenset[int]) -> Poi
                 build.operand(index, dim, build.factor(size, Kind.REPLICATED))
                 build.result(index, dim, build.factor(target[dim], Kind.REPLICATED))
             else:
-                factor = build.factor(size)
-                build.operand(index, dim, factor)
-                build.result(index, dim, factor)
+                build.mapped(size, (index, dim), (index, dim))
     return Pointwise(build.build())
 
 

@@ -26,9 +26,9 @@ from jaxlib.mlir.dialects import stablehlo as hlo
 from shardpass.element_types import element_type
 from shardpass.ir.tensors import dense_i64, i64_array, ints, shape_of
 from shardpass.ops.families.reduce_window import padding_of
-from shardpass.ops.halo.plans import Line, Slide, plan_slide
+from shardpass.ops.halo.plans import Line, WindowSlide, plan_slide
 from shardpass.ops.halo.reach import Reach, split_reaches, windowed_factor
-from shardpass.ops.halo.trim import Trim, trimmed
+from shardpass.ops.halo.trim import NegativePadding, trimmed
 from shardpass.ops.halo.windows import extend, fitted
 from shardpass.ops.model import LocalPlan, OpModel, Shape, Site, Split
 from shardpass.ops.registry import define
@@ -77,8 +77,8 @@ class ConvolutionDims:
 class ConvolutionPlan(LocalPlan):
     """A plan: halos of the input (``slides``), a ``trim``, and the op's padding, dilation and group counts on tiles."""
 
-    slides: tuple[Slide, ...]
-    trim: Trim
+    slides: tuple[WindowSlide, ...]
+    trim: NegativePadding
     groups: tuple[tuple[str, int], ...]
 
 
@@ -129,7 +129,7 @@ class ConvolutionOp(OpModel[ConvolutionPlan]):
         return site.keep()
 
 
-def _write(op: Any, trim: Trim) -> None:
+def _write(op: Any, trim: NegativePadding) -> None:
     op.attributes["padding"] = dense_i64(trim.padding)
     op.attributes["lhs_dilation"] = i64_array(trim.dilation)
 
@@ -217,10 +217,7 @@ def _convolution(lhs: Shape, rhs: Shape, out: Shape, numbers: ConvolutionDims, e
         build.result(0, numbers.result_feature, group)
 
     def share(size: int, kind: Kind, *places: tuple[int, int]) -> None:
-        """Adds a factor shared by the listed (0: input, 1: kernel, 2: result; dimension).
-
-        Beside groups, size 1 adds none.
-        """
+        """Adds a factor of ``places``: (0 input, 1 kernel, 2 result; dimension). Beside groups, size 1 adds none."""
         if size > 1 or groups == 1:
             factor = build.factor(size, kind)
             for side, dim in places:

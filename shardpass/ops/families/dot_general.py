@@ -41,9 +41,7 @@ def _dot_general(shapes: Shapes, batch: Dims, contract: Dims) -> Pointwise:
     for side in (0, 1):
         for dim, size in enumerate(shapes[side]):
             if dim not in batch[side] and dim not in contract[side]:
-                factor = build.factor(size)
-                build.operand(side, dim, factor)
-                build.result(0, out, factor)
+                build.mapped(size, (side, dim), (0, out))
                 out += 1
     return Pointwise(build.build(Priority.CONTRACTION, "add"))
 

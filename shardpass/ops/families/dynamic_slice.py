@@ -51,10 +51,7 @@ from shardpass.ops.tiles.margins import with_margins, without_margins
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """One dimension of the slice on a device, in the module docstring's letters.
-
-    ``axes`` is () unless split and cut.
-    """
+    """One dimension of the slice on a device, in the module's letters. ``axes`` is () unless split and cut."""
 
     last: int  # N - s
     slice: int  # s; of a dimension that is not cut, its tile
@@ -239,9 +236,7 @@ def _slice_model(source: Shape, target: Shape, combiner: str) -> DynamicSlice:
     build = RuleBuilder([len(source), *([0] * len(source))], [len(target)])
     for dim, (size, part) in enumerate(zip(source, target, strict=True)):
         if size == part:
-            factor = build.factor(size)
-            build.operand(0, dim, factor)
-            build.result(0, dim, factor)
+            build.mapped(size, (0, dim), (0, dim))
             continue
         joins = bool(combiner) and part > 0
         build.operand(0, dim, build.factor(size, Kind.REDUCTION if joins else Kind.REPLICATED))
@@ -258,9 +253,7 @@ def _update_model(target: Shape, update: Shape) -> DynamicUpdateSlice:
     build = RuleBuilder([len(target), len(update), *([0] * len(target))], [len(target)])
     for dim, (size, part) in enumerate(zip(target, update, strict=True)):
         free = size == part or part > 0
-        factor = build.factor(size, Kind.PARALLEL if free else Kind.REPLICATED)
-        build.operand(0, dim, factor)
-        build.result(0, dim, factor)
+        factor = build.mapped(size, (0, dim), (0, dim), Kind.PARALLEL if free else Kind.REPLICATED)
         build.operand(1, dim, factor if size == part else build.factor(part, Kind.REPLICATED))
     return DynamicUpdateSlice(build.build(in_part=True))
 

@@ -57,9 +57,7 @@ def _bitcast_convert(source: Shape, target: Shape) -> Pointwise:
     build = RuleBuilder([len(source)], [len(target)])
     for dim in range(max(len(source), len(target))):
         if dim < min(len(source), len(target)):
-            factor = build.factor(source[dim])
-            build.operand(0, dim, factor)
-            build.result(0, dim, factor)
+            build.mapped(source[dim], (0, dim), (0, dim))
         elif dim < len(source):
             build.operand(0, dim, build.factor(source[dim], Kind.REPLICATED))
         else:
@@ -77,9 +75,7 @@ def _side_by_side(shapes: Shapes) -> Pointwise:
     build = RuleBuilder([len(s) for s in shapes], [len(s) for s in shapes])
     for index, shape in enumerate(shapes):
         for dim, size in enumerate(shape):
-            factor = build.factor(size)
-            build.operand(index, dim, factor)
-            build.result(index, dim, factor)
+            build.mapped(size, (index, dim), (index, dim))
     return Pointwise(build.build(independent=True))
 
 

@@ -47,10 +47,7 @@ from shardpass.ops.tiles.margins import with_margins
 
 @dataclass(frozen=True)
 class GatherPlan(LocalPlan):
-    """The plan of a gather.
-
-    ``columns`` is () where the indices stay unchanged; ``masked``: columns with a mask (case 3).
-    """
+    """The plan of a gather. ``columns`` is () where indices stay unchanged; ``masked``: columns of case 3."""
 
     slice_sizes: Shape = ()
     columns: tuple[LocalColumn, ...] = ()
@@ -151,9 +148,7 @@ def _model(
     build = RuleBuilder([len(operand), len(indices)], [len(result)])
     paired = dims.paired() | dict(counted)
     for source, target in dims.index_walks(len(indices), len(result)).items():
-        factor = build.factor(indices[source])
-        build.operand(1, source, factor)
-        build.result(0, target, factor)
+        factor = build.mapped(indices[source], (1, source), (0, target))
         if source in paired:
             build.operand(0, paired[source], factor)
     if dims.vector_dim < len(indices):
@@ -162,9 +157,7 @@ def _model(
     whole = frozenset(d for d in walked if operand[d] == sizes[d])
     for dim, (size, part) in enumerate(zip(operand, sizes, strict=True)):
         if dim in whole and dim not in paired.values():
-            factor = build.factor(size)
-            build.operand(0, dim, factor)
-            build.result(0, walked[dim], factor)
+            build.mapped(size, (0, dim), (0, walked[dim]))
             continue
         if dim not in paired.values():
             joins = dim in dims.index_map and bool(combiner)

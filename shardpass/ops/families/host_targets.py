@@ -21,8 +21,8 @@ from jaxlib.mlir import ir
 from shardpass.ir.annotations import INSPECTED
 from shardpass.ir.tensors import shape_of
 from shardpass.ops.families.custom_call import define_target, leading
+from shardpass.ops.families.elementwise import side_by_side
 from shardpass.ops.model import LocalPlan, OpModel, Pointwise, Site
-from shardpass.ops.splits.factors import RuleBuilder
 from shardpass.sharding import Sharding
 
 PARTITIONED = ("xla_ffi_partitioned_python_cpu_callback", "xla_ffi_partitioned_python_gpu_callback")
@@ -57,16 +57,7 @@ class PartitionedCallback(Pointwise):
 
 
 def partitioned_callback(op: Any) -> OpModel[Any] | None:
-    shapes = [shape_of(value) for value in op.operands]
-    if len(op.results) != len(shapes):
-        return None
-    build = RuleBuilder([len(s) for s in shapes], [len(s) for s in shapes])
-    for index, shape in enumerate(shapes):
-        for dim, size in enumerate(shape):
-            factor = build.factor(size)
-            build.operand(index, dim, factor)
-            build.result(index, dim, factor)
-    return PartitionedCallback(build.build(independent=True))
+    return PartitionedCallback(side_by_side(op).rule) if len(op.results) == len(op.operands) else None
 
 
 @dataclass(frozen=True, eq=False)

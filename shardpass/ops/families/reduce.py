@@ -62,10 +62,7 @@ class JoinedReduce(OpModel[JoinedPlan]):
         return JoinedPlan(split, partial=partial_axes(self.rule, split.factors))
 
     def emit(self, plan: JoinedPlan, site: Site) -> Sequence[Any]:
-        """Builds strategy 1.
-
-        Reductions that differ only in initial value share a model, so the value is read from the op here.
-        """
+        """Builds strategy 1. The initial value is the op's: reductions that differ in it share a model."""
         if not plan.partial or is_identity(site.op.operands[1], self.rule.combiner):
             return site.keep()
         return [self._started_once(plan.partial, site)]
@@ -104,10 +101,7 @@ class GatheredPlan(LocalPlan):
 
 @dataclass(frozen=True, eq=False)
 class GatheredReduce(OpModel[GatheredPlan]):
-    """A reduction of strategy 2.
-
-    ``reduced``: the dimensions that are reduced; ``elements``: the element types of operands.
-    """
+    """A reduction of strategy 2. ``reduced``: the reduced dimensions; ``elements``: the operands' types."""
 
     rule: Rule
     reduced: Shape
@@ -180,10 +174,7 @@ def reduce(op: Any) -> OpModel[Any]:
 def _model(
     shape: Shape, reduced: Shape, elements: tuple[str, ...], name: str, joins: bool, regroups: bool
 ) -> OpModel[Any]:
-    """Builds the model.
-
-    ``name``: the combiner, "" for any other body; ``joins``: strategy 1 applies; ``regroups``: strategy 2 does.
-    """
+    """Builds the model. ``name``: the combiner or ""; ``joins``, ``regroups``: strategy 1, 2 applies."""
     count = len(elements)
     splittable = {d for d in reduced if shape[d]} if name else set(_first_long(shape, reduced))
     build = RuleBuilder([len(shape)] * count + [0] * count, [len(shape) - len(reduced)] * count)

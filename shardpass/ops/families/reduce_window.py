@@ -28,7 +28,7 @@ from jaxlib.mlir.dialects import stablehlo as hlo
 from shardpass.element_types import element_type
 from shardpass.ir.tensors import dense_i64, i64_array, ints, operation, retype, shape_of
 from shardpass.ops.halo.moving import Along
-from shardpass.ops.halo.plans import Line, Slide, gather, plan_slide
+from shardpass.ops.halo.plans import Line, WindowSlide, gather, plan_slide
 from shardpass.ops.halo.reach import Reach, split_reaches, windowed_factor
 from shardpass.ops.halo.transfers import Window, tile_window
 from shardpass.ops.halo.trim import trimmed
@@ -144,7 +144,7 @@ class ReduceWindowPlan(LocalPlan):
     ``windows``, ``padding`` and ``dilation`` are those of the op on tiles.
     """
 
-    slides: tuple[tuple[int, Slide], ...]  # (operand, its windows), in the order in which they are built
+    slides: tuple[tuple[int, WindowSlide], ...]  # (operand, its windows), in the order in which they are built
     scans: tuple[Scan, ...]
     windows: Shape
     padding: tuple[tuple[int, int], ...]

@@ -71,10 +71,7 @@ class Rows:
 
 @dataclass(frozen=True, kw_only=True)
 class ReshapePlan(LocalPlan):
-    """The plan of a reshape.
-
-    ``rounds`` run with one ``flat`` dimension for each group; without rounds the op suffices.
-    """
+    """The plan of a reshape. ``rounds`` run on one ``flat`` dimension a group; without rounds the op suffices."""
 
     rounds: tuple[Rounds, ...]
     flat: Shape
@@ -164,9 +161,7 @@ def _reshape(source: Shape, target: Shape, element: str) -> ReshapeOp:
             rows.append(_exchange(build, number, group, left, right))
             continue
         for i, j, size in reshape_factors(left, right):
-            factor = build.factor(size)
-            build.operand(0, group.source[i], factor)
-            build.result(0, group.target[j], factor)
+            build.mapped(size, (0, group.source[i]), (0, group.target[j]))
     # rows that change places cost something: ops through which splits pass for nothing are propagated first
     rule = build.build(Priority.CONTRACTION if rows else Priority.PASS_THROUGH)
     return ReshapeOp(rule, tuple(groups), tuple(rows), element)

@@ -124,10 +124,7 @@ class Scatter(OpModel[ScatterPlan]):
         return LocalColumn(size - width, axes, split.operand_tile(0)[dim], width - 1)
 
     def _uneven_rows(self, split: Split) -> tuple[UnevenRows, ...]:
-        """Lists the padded rows that would be applied as updates.
-
-        Padding along a batching dimension writes to padding.
-        """
+        """Lists the padded rows that would be applied as updates; padding of a batch writes to padding."""
         sizes, axes = split.operand_shapes[self.inputs], split.operands[self.inputs]
         tile = split.operand_tile(self.inputs)
         sources = [d for d in range(len(sizes)) if d != self.dims.vector_dim]
@@ -209,10 +206,7 @@ def _model(
     counted: tuple[tuple[int, int], ...],
     from_zeros: bool,
 ) -> Scatter:
-    """Builds the model.
-
-    ``shapes``: of all operands; ``counted``: pairs of case 4 (dimension of indices, of operand).
-    """
+    """Builds the model. ``shapes``: of all operands; ``counted``: the pairs of case 4."""
     operand, updates = shapes[0], shapes[inputs + 1]
     walked = dims.walked(len(operand))
     widths = tuple(updates[walked[d]] if d in walked else 1 for d in range(len(operand)))

@@ -274,9 +274,7 @@ def reverse(op: Any) -> OpModel[Any]:
 def _reverse(shape: Shape, turned: Shape, element: str) -> ReverseOp:
     build = RuleBuilder([len(shape)], [len(shape)])
     for dim, size in enumerate(shape):
-        factor = build.factor(size)
-        build.operand(0, dim, factor)
-        build.result(0, dim, factor)
+        build.mapped(size, (0, dim), (0, dim))
     return ReverseOp(build.build(Priority.PASS_THROUGH), turned, element)
 
 

@@ -144,10 +144,7 @@ def top_k(op: Any) -> OpModel[Any]:
 
 @lru_cache(maxsize=1024)
 def _top_k_model(shape: Shape, k: int, element: str, has_least: bool) -> TopK:
-    """Builds the model; the last dimension is ordered.
-
-    ``has_least``: the type has a least element to fill padding with.
-    """
+    """Builds the model; the last dimension is ordered. ``has_least``: the type has a least element as padding."""
     last = len(shape) - 1
     build = RuleBuilder([len(shape)], [len(shape)] * 2)
     for dim, size in enumerate(shape[:last]):

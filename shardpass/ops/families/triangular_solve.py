@@ -21,8 +21,8 @@ from shardpass.ops.splits.factors import Kind, Rule, RuleBuilder
 def columns(op: Any, place: int, left: bool) -> Rule | None:
     """Builds the rule. Operand ``place`` holds the right-hand sides; ``left``: the factor multiplies from the left.
 
-    What is solved has their shape: the result of that number, or the only one. Every other operand and result has the
-    same batch dimensions first, and no right-hand sides. None where that is not so.
+    The solutions have their shape, in the result of the same number or the only result. All other operands and results
+    have the same batch dimensions first, and no right-hand sides. None for calls of another form.
     """
     given = len(op.operands)
     shapes = [shape_of(v) for v in (*op.operands, *op.results)]

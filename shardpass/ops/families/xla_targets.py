@@ -37,9 +37,7 @@ def annotation(op: Any) -> OpModel[Any] | None:
         return None
     build = RuleBuilder([len(shape)], [len(shape)])
     for dim, size in enumerate(shape):
-        factor = build.factor(size)
-        build.operand(0, dim, factor)
-        build.result(0, dim, factor)
+        build.mapped(size, (0, dim), (0, dim))
     return LocalCall(build.build())
 
 

@@ -30,10 +30,7 @@ from shardpass.ops.halo.transfers import Exchange, Round, Table
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A box.
-
-    ``take`` is by sender, ``put`` by receiver; positions without a run use the number that the others have.
-    """
+    """A box. ``take`` is by sender, ``put`` by receiver; positions without a run use the others' number."""
 
     round: Round
     take: Table

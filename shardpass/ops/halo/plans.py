@@ -18,7 +18,7 @@ Example: 16 elements on 4 positions, tiles of 4.
 Permutes of few elements take little but their latency: a mean of 3 neighbours over 4,096 elements on 8 h100 takes two
 permutes of one element each, 20 us, or one all_gather of 14 KiB, half as long.
 
-The modules ``windows`` and ``rounds`` build ``Halo``, ``Slide`` and ``Rounds``; nothing is decided there.
+The modules ``windows`` and ``rounds`` build ``Halo``, ``WindowSlide`` and ``Rounds``; nothing is decided there.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from shardpass.cost.collective import ALL_GATHER, PERMUTE, Axis, bytes_received
 from shardpass.cost.machine import Machine
 from shardpass.element_types import ElementType
 from shardpass.ops.halo.reach import Reach
-from shardpass.ops.halo.strips import Layout, beside
+from shardpass.ops.halo.strips import StripLayout, beside
 from shardpass.ops.halo.transfers import Exchange, Table, Window, plan_exchange, tile_of, tiles
 from shardpass.ops.model import Collective, Split
 from shardpass.ops.splits.factors import Axes
@@ -50,11 +50,11 @@ class Strategy(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class HaloChoice:
     """The chosen strategy, and the plans of the first two strategies."""
 
     strategy: Strategy
-    layout: Layout
+    layout: StripLayout
     exchange: Exchange
 
 
@@ -83,13 +83,13 @@ class Line:
 class Halo:
     """The windows of an array of ``size`` elements along ``line``.
 
-    ``choice`` is None where the windows or the array have no elements, so that nothing is brought.
+    ``choice`` is None where the windows or the array have no elements, so that nothing is fetched.
     """
 
     line: Line
     size: int
     window: Window
-    choice: Choice | None
+    choice: HaloChoice | None
     collectives: tuple[Collective, ...]
 
 
@@ -105,7 +105,7 @@ class Fit:
 
 
 @dataclass(frozen=True, slots=True)
-class Slide:
+class WindowSlide:
     """A halo for an op that slides windows along a dimension; the op keeps ``padding`` and ``dilation``.
 
     ``fit``: where windows begin at different places between two elements of a dilated dimension, no padding is the same
@@ -142,7 +142,7 @@ def plan_halo(line: Line, shape: Sequence[int], element: ElementType, size: int,
     return Halo(line, size, window, choice, collectives)
 
 
-def plan_slide(line: Line, shape: Sequence[int], element: ElementType, reach: Reach) -> Slide:
+def plan_slide(line: Line, shape: Sequence[int], element: ElementType, reach: Reach) -> WindowSlide:
     """Plans the windows of ``reach`` along ``line``, and the padding that the op keeps; ``shape``: of its tile."""
     window, phase = reach.elements(line.count)
     halo = plan_halo(line, shape, element, reach.size, window)
@@ -150,9 +150,9 @@ def plan_slide(line: Line, shape: Sequence[int], element: ElementType, reach: Re
     low, more = max(phase), max(phase) - min(phase)
     high = width - low - spans
     if not more and high >= 0:
-        return Slide(halo, (low, high), reach.dilation, None)
+        return WindowSlide(halo, (low, high), reach.dilation, None)
     fit = Fit(low, high + more, reach.dilation - 1, tuple(low - p for p in phase), width)
-    return Slide(halo, (0, 0), 1, fit)
+    return WindowSlide(halo, (0, 0), 1, fit)
 
 
 def plan_rounds(line: Line, shape: Sequence[int], element: ElementType, exchange: Exchange, width: int) -> Rounds:
@@ -171,7 +171,7 @@ def gather(line: Line, element: ElementType, elements: int) -> Collective:
 
 
 @lru_cache(maxsize=4096)
-def choose(size: int, line: Line, window: Window, cross_bytes: int) -> Choice:
+def choose(size: int, line: Line, window: Window, cross_bytes: int) -> HaloChoice:
     """Chooses the cheapest strategy for ``window``; an element of the dimension has ``cross_bytes``."""
     count, machine = line.count, line.machine
     layout, exchange = beside(size, count, window), plan_exchange((tiles(size, count),), window)
@@ -185,7 +185,7 @@ def choose(size: int, line: Line, window: Window, cross_bytes: int) -> Choice:
         (permutes(part.size for part in exchange.rounds), Strategy.ROUNDS),
         (machine.seconds(cost.Collective(ALL_GATHER, line.along, whole)), Strategy.GATHER),
     ]
-    return Choice(min(priced, key=lambda one: one[0])[1], layout, exchange)
+    return HaloChoice(min(priced, key=lambda one: one[0])[1], layout, exchange)
 
 
 _over = lru_cache(maxsize=256)(axes_over)

@@ -99,8 +99,8 @@ def _elements(reach: Reach, count: int) -> tuple[Window, Table]:
 def split_reaches(reaches: Sequence[Reach], operand: int, split: Split) -> list[Reach]:
     """Lists the reaches of ``operand`` along split dimensions, in the order in which windows are fetched.
 
-    Dimensions whose windows drift come last: there each device cuts a part of its own, which is then made for the op
-    alone, and not sent on in the halos of other dimensions.
+    Dimensions whose windows drift come last: there each device cuts a separate part, which only the op reads, and which
+    no halo of another dimension sends.
     """
     dims = split.operands[operand]
     split_reach = [r for r in reaches if r.operand == operand and dims[r.dim]]

@@ -55,7 +55,7 @@ class Shipment:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class StripLayout:
     """The strips beside a tile, the permutes that bring them, and at ``offsets`` the windows of ``width`` in them."""
 
     strips: tuple[Strip, ...]
@@ -80,20 +80,20 @@ class Layout:
 
 
 @lru_cache(maxsize=4096)
-def beside(size: int, count: int, window: Window) -> Layout:
+def beside(size: int, count: int, window: Window) -> StripLayout:
     """Plans the layout that serves ``window`` over the ceil tiles of an array of ``size`` elements."""
     tile = tile_of(size, count)
     relative = [start - p * tile for p, start in enumerate(window.start)]
     needy = [p for p in range(count) if window.stop[p] > window.start[p]]
     if not needy:
-        return Layout((Strip(0, 0, tile),), 0, (0,) * count, window.width, ())
+        return StripLayout((Strip(0, 0, tile),), 0, (0,) * count, window.width, ())
     low = min(relative[p] for p in needy)
     # where all windows lie alike the strips are the window; else elements that no position needs are not brought
     alike = len({relative[p] for p in needy}) == 1
     high = low + window.width if alike else max(window.stop[p] - p * tile for p in needy)
     strips = tuple(_strips(low, high, tile, count))
     offsets = tuple(relative[p] - low if p in needy else 0 for p in range(count))
-    return Layout(strips, low, offsets, window.width, _shipments(strips, size, count, window))
+    return StripLayout(strips, low, offsets, window.width, _shipments(strips, size, count, window))
 
 
 def _strips(low: int, high: int, tile: int, count: int) -> list[Strip]:

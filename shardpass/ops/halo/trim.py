@@ -21,7 +21,7 @@ Padding = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Trim:
+class NegativePadding:
     """Negative padding as an ``hlo.pad`` of the operand by ``low``, ``high`` and ``interior``, which may do nothing.
 
     ``padding`` and ``dilation`` are those that are left for the op.
@@ -39,10 +39,7 @@ class Trim:
         return any((*self.low, *self.high))
 
     def of(self, value: Any, fill: Any | None = None) -> Any:
-        """Builds the operand without the elements that negative padding cuts.
-
-        ``fill``: the value between elements; zero.
-        """
+        """Cuts the elements under negative padding from the operand. ``fill``: between elements; zero."""
         if not self.cuts:
             return value
         between = zeros(value.type.element_type) if fill is None else fill
@@ -51,7 +48,7 @@ class Trim:
 
 def trimmed(
     shape: Sequence[int], dims: Sequence[int], padding: Sequence[tuple[int, int]], dilation: Sequence[int]
-) -> Trim:
+) -> NegativePadding:
     """Separates the negative padding from the rest of ``padding`` and ``dilation``, along the dimensions ``dims``.
 
     Whole elements are cut, so that the op dilates what is left: with 31 places between two elements, padding of -40
@@ -72,4 +69,4 @@ def trimmed(
         else:
             low[at], high[at], interior[at] = min(before, 0), min(after, 0), step - 1
             left[index], steps[index] = (max(before, 0), max(after, 0)), 1
-    return Trim(tuple(low), tuple(high), tuple(interior), tuple(left), tuple(steps))
+    return NegativePadding(tuple(low), tuple(high), tuple(interior), tuple(left), tuple(steps))

@@ -17,9 +17,9 @@ from jaxlib.mlir.dialects import stablehlo as hlo
 
 from shardpass.ir.tensors import retype, shape_of, splat
 from shardpass.ops.halo.moving import Along
-from shardpass.ops.halo.plans import Halo, Line, Slide, Strategy
+from shardpass.ops.halo.plans import Halo, Line, Strategy, WindowSlide
 from shardpass.ops.halo.rounds import run_exchange
-from shardpass.ops.halo.strips import Layout
+from shardpass.ops.halo.strips import StripLayout
 from shardpass.ops.halo.transfers import Window
 from shardpass.ops.model import Site
 from shardpass.ops.tiles.boxes import cut_at, grow, is_zero, zeros
@@ -50,10 +50,10 @@ def extend(site: Site, value: Any, halo: Halo, fill: Any | None) -> Any:
     return overwrite_outside(site, windows, halo.line, halo.size, window, fill, below=below, above=above)
 
 
-def fitted(site: Site, value: Any, plan: Slide, fill: Any) -> Any:
+def fitted(site: Site, value: Any, plan: WindowSlide, fill: Any) -> Any:
     """Pads and cuts ``value``, with its windows, for the op that slides along it; ``fill`` stands between elements.
 
-    Follows the windows of all dimensions: what is exchanged along one holds no places between elements of another.
+    Runs after the exchanges of all dimensions, which work on elements alone, without places between them.
     """
     if plan.fit is None:
         return value
@@ -93,7 +93,7 @@ def overwrite_outside(
     return hlo.select(inside, value, spread(fill, shape))
 
 
-def _beside(along: Along, value: Any, layout: Layout) -> Any:
+def _beside(along: Along, value: Any, layout: StripLayout) -> Any:
     """Concatenates the strips, and slices each position's window from them; zeros where a strip has no sender."""
     received: dict[int, Any] = {}
     for shipment in layout.shipments:

@@ -88,10 +88,10 @@ class Floors(NamedTuple):
 
 
 class Pricing(NamedTuple):
-    """Seconds of what a split of an op asks for.
+    """Prices, in seconds, of the parts of an op's split.
 
     Attributes:
-        bring, deliver: of bringing an operand to a split, and a result from one to what it must have.
+        bring, deliver: of resharding an operand to a split, and a result from a split to its sharding.
         own: of the op's own collectives and its work on one device, under a split of its factors.
         complete: of a completion.
         made: of computing so many elements of operand i, of an op whose operands have nothing to do with one another.

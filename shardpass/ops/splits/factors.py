@@ -29,7 +29,7 @@ DimAxes = tuple[Axes, ...]  # one entry for each tensor dimension
 
 
 class Kind(enum.Enum):
-    """What happens when a factor is split over devices."""
+    """The effect of splitting a factor over devices."""
 
     PARALLEL = "parallel"  # each device computes its part
     REDUCTION = "reduction"  # each device has a partial result; a reduction over devices completes it
@@ -48,8 +48,8 @@ class Priority(enum.IntEnum):
 class Factor:
     """An index of the loop nest. ``elastic``: the dimensions that map to it may differ in size (windows, pads):
 
-    each is split into tiles of its own, and the rewrite exchanges what their borders differ by.
-    ``blocked``: a split of one dimension is no reason to split the others that map to it: propagation stops here.
+    each is split into separate tiles, and the rewrite exchanges the elements between their borders.
+    ``blocked``: propagation does not pass from one of the dimensions that map to the factor to the others.
     ``full``: the parts of a complete split of an elastic factor that others follow in a dimension; else 0.
     """
 
@@ -101,6 +101,13 @@ class RuleBuilder:
     ) -> int:
         self._factors.append(Factor(size, kind, elastic, blocked, full))
         return len(self._factors) - 1
+
+    def mapped(self, size: int, operand: tuple[int, int], result: tuple[int, int], kind: Kind = Kind.PARALLEL) -> int:
+        """Adds a factor that a dimension of an operand shares with one of a result; both are (index, dimension)."""
+        factor = self.factor(size, kind)
+        self.operand(*operand, factor)
+        self.result(*result, factor)
+        return factor
 
     def operand(self, index: int, dim: int, *factors: int) -> None:
         self._operands[index][dim] += factors

@@ -150,10 +150,7 @@ class PrimeMesh:
         return _frozen(out[:, : len(self.sizes)])
 
     def index(self, axes: Axes) -> IntArray:
-        """Returns int64 [num_devices]: which of the ``count(axes)`` parts each device holds.
-
-        Cached for each ``axes``.
-        """
+        """Returns int64 [num_devices]: which of the ``count(axes)`` parts each device holds, cached."""
         out = self._index.get(axes)
         if out is None:
             out = np.zeros(self.num_devices, np.int64)
@@ -163,10 +160,7 @@ class PrimeMesh:
         return out
 
     def groups(self, axes: Axes) -> IntArray:
-        """Returns replica groups over ``axes``: device ids, in the order of their index along it.
-
-        int64 [groups, size].
-        """
+        """Returns int64 [groups, size]: replica groups over ``axes``, device ids in the order of their index."""
         out = self._groups.get(axes)
         if out is None:
             others = tuple(a for a in range(len(self.sizes)) if a not in axes)

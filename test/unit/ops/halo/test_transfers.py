@@ -7,7 +7,7 @@ import pytest
 
 from shardpass.ops.halo.placing import placed
 from shardpass.ops.halo.reach import Reach
-from shardpass.ops.halo.strips import Layout, Strip, beside
+from shardpass.ops.halo.strips import Strip, StripLayout, beside
 from shardpass.ops.halo.transfers import (
     Exchange,
     Owned,
@@ -140,7 +140,7 @@ def assert_put_together(plan: Exchange, local: np.ndarray, window: Window, owned
             assert index not in owned or found[p, index - start] == index, (p, index)
 
 
-def side_by_side(layout: Layout, local: np.ndarray, count: int, tile: int) -> np.ndarray:
+def side_by_side(layout: StripLayout, local: np.ndarray, count: int, tile: int) -> np.ndarray:
     """[positions, width]: the windows that ``layout`` brings; NOTHING where no one sends."""
     row = []
     for number, strip in enumerate(layout.strips):
