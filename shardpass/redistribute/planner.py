@@ -145,10 +145,7 @@ def _cached(
 
 
 def solve(problem: Problem, planner: str, terms: Terms) -> Plan:
-    """Returns a proved plan.
-
-    Raises ShardpassError: SP413 (over the memory limit), SP409 (the plan failed its proof).
-    """
+    """Returns a proved plan. Raises SP413 (over the memory limit), SP409 (the plan failed its proof)."""
     before, after = (problem.element.bytes(math.prod(side.tile)) for side in (problem.source, problem.target))
     terms = replace(terms, tiles=(before, after))
     if (stack := stacked(problem)) is not None:
@@ -175,10 +172,7 @@ def _refuse_over_limit(limit: Limit, built: Builder, problem: Problem) -> None:
 
 
 def finished(problem: Problem, built: Builder, planner: str, terms: Terms) -> Plan:
-    """Proves the finished builder ``built`` and returns its plan.
-
-    Raises ShardpassError (SP409) where the proof fails.
-    """
+    """Proves the finished builder ``built`` and returns its plan. Raises SP409 where the proof fails."""
     plan = _plan(problem, built, planner, terms)
     if math.prod(problem.shape) != 0:
         try:

@@ -26,7 +26,7 @@ from shardpass.ir.tensors import every_op, operation
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
+class HloCollective:
     """A collective by kind (StableHLO's name) and by its communicating devices: groups, or pairs of a permute."""
 
     kind: str
@@ -43,7 +43,7 @@ class Exchange:
         return f"{self.kind} {[list(group) for group in self.groups]}"
 
 
-def added_by_xla(hlo_text: str, module: Any) -> list[Exchange]:
+def added_by_xla(hlo_text: str, module: Any) -> list[HloCollective]:
     """Lists collectives that the partitioned module does not account for; empty when XLA added none."""
     left = Counter(exchange.key for exchange in emitted(module))
     added = []
@@ -55,18 +55,18 @@ def added_by_xla(hlo_text: str, module: Any) -> list[Exchange]:
     return added
 
 
-def emitted(module: Any) -> list[Exchange]:
+def emitted(module: Any) -> list[HloCollective]:
     """Lists the collectives of a partitioned module, in the order of its text."""
     ops = (inner for op in module.body.operations for inner in every_op(operation(op)))
     devices = module.operation.attributes[NUM_PARTITIONS].value
     return [_of_op(op, devices) for op in ops if op.name in OPS]
 
 
-def _of_op(op: Any, devices: int) -> Exchange:
+def _of_op(op: Any, devices: int) -> HloCollective:
     kind = op.name.removeprefix("stablehlo.")
     name = "source_target_pairs" if kind == "collective_permute" else "replica_groups"
     rows = np.array(op.attributes[name]).tolist()
-    return Exchange(kind, moving(kind, rows) or everybody(kind, devices))
+    return HloCollective(kind, moving(kind, rows) or everybody(kind, devices))
 
 
 # --- HLO's text
@@ -79,13 +79,13 @@ _OP = re.compile(
 )
 
 
-def collectives_in(hlo_text: str, devices: int) -> Iterator[Exchange]:
+def collectives_in(hlo_text: str, devices: int) -> Iterator[HloCollective]:
     """Lists the collectives of optimised HLO, in the order of the text; an asynchronous pair counts once.
 
     Replica groups are read in the three forms that XLA prints: lists, iota tiles and mesh axes.
     """
     for kind, line in collective_lines(hlo_text):
-        yield Exchange(kind, groups_of_line(kind, line, devices))
+        yield HloCollective(kind, groups_of_line(kind, line, devices))
 
 
 def collective_lines(hlo_text: str) -> Iterator[tuple[str, str]]:

@@ -120,31 +120,32 @@ class Lockstep:
 # --- collectives, as in the StableHLO specification
 
 
-def _all_gather(run: Lockstep, op: Any, operands: list[Values]) -> list[Values]:
-    dim = op.attributes["all_gather_dim"].value
+def _by_group(run: Lockstep, op: Any, operands: list[Values], compute: Callable[[Values], Values]) -> list[Values]:
+    """Applies ``compute`` to the values of each group of each operand; returns them by device."""
     results = []
     for values in operands:
         row: Values = [None] * run.devices
         for group in groups(op):
-            whole = concatenate([values[d] for d in group], dim)
-            for device in group:
-                row[device] = whole
+            for device, result in zip(group, compute([values[d] for d in group]), strict=True):
+                row[device] = result
         results.append(row)
     return results
+
+
+def _all_gather(run: Lockstep, op: Any, operands: list[Values]) -> list[Values]:
+    dim = op.attributes["all_gather_dim"].value
+    return _by_group(run, op, operands, lambda tiles: [concatenate(tiles, dim)] * len(tiles))
 
 
 def _all_to_all(run: Lockstep, op: Any, operands: list[Values]) -> list[Values]:
     split, concat = op.attributes["split_dimension"].value, op.attributes["concat_dimension"].value
     count = op.attributes["split_count"].value
-    results = []
-    for values in operands:
-        row: Values = [None] * run.devices
-        for group in groups(op):
-            parts = [pieces(values[d], split, count) for d in group]
-            for k, device in enumerate(group):
-                row[device] = concatenate([part[k] for part in parts], concat)
-        results.append(row)
-    return results
+
+    def exchanged(tiles: Values) -> Values:
+        parts = [pieces(tile, split, count) for tile in tiles]
+        return [concatenate(list(row), concat) for row in zip(*parts, strict=True)]
+
+    return _by_group(run, op, operands, exchanged)
 
 
 def _permute(run: Lockstep, op: Any, operands: list[Values]) -> list[Values]:
@@ -154,26 +155,12 @@ def _permute(run: Lockstep, op: Any, operands: list[Values]) -> list[Values]:
 
 
 def _all_reduce(run: Lockstep, op: Any, operands: list[Values]) -> list[Values]:
-    results = []
-    for values in operands:
-        row: Values = [None] * run.devices
-        for group in groups(op):
-            total = combine(op, [values[d] for d in group])
-            for device in group:
-                row[device] = total
-        results.append(row)
-    return results
+    return _by_group(run, op, operands, lambda tiles: [combine(op, tiles)] * len(tiles))
 
 
 def _reduce_scatter(run: Lockstep, op: Any, operands: list[Values]) -> list[Values]:
     dim = op.attributes["scatter_dimension"].value
-    (values,) = operands
-    row: Values = [None] * run.devices
-    for group in groups(op):
-        parts = pieces(combine(op, [values[d] for d in group]), dim, len(group))
-        for device, part in zip(group, parts, strict=True):
-            row[device] = part
-    return [row]
+    return _by_group(run, op, operands, lambda tiles: pieces(combine(op, tiles), dim, len(tiles)))
 
 
 def _broadcast(run: Lockstep, op: Any, operands: list[Values]) -> list[Values]:

@@ -16,7 +16,7 @@ from shardpass.ir.collectives import CollectiveUse, collectives, total_bytes
 from shardpass.runtime.compare import Difference, compare
 from shardpass.runtime.compiling import compile as compile_partitioned
 from shardpass.runtime.executable import Executable
-from shardpass.runtime.hlo import Exchange, added_by_xla
+from shardpass.runtime.hlo import HloCollective, added_by_xla
 from shardpass.runtime.inputs import poison, random_inputs
 from shardpass.runtime.partitioned_signature import Boundary, Signature, read_signature, tensor_type
 from shardpass.runtime.processes import whole_value
@@ -61,7 +61,7 @@ class Trial:
     signature: Signature
     labels: tuple[str, ...]  # of arguments, then results: the user's names
     collectives: tuple[CollectiveUse, ...]
-    added: tuple[Exchange, ...] | None
+    added: tuple[HloCollective, ...] | None
     check: Check | None
 
     @property

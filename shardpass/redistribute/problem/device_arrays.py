@@ -37,10 +37,7 @@ def group_of(groups: IntArray) -> IntArray:
 
 
 def moving_pairs(source_of: IntArray) -> IntArray:
-    """Lists the pairs (from, to) in the rounds ``source_of`` [rounds, devices] that join two devices.
-
-    int64 [pairs, 2].
-    """
+    """Lists the pairs (from, to) in ``source_of`` [rounds, devices] that join two devices. int64 [pairs, 2]."""
     rounds, receivers = np.nonzero(source_of != np.arange(source_of.shape[1]))
     return np.stack([source_of[rounds, receivers], receivers], axis=1)
 

@@ -61,10 +61,7 @@ class SubAxes:
         return math.prod(self.sizes[m] for m in chosen)
 
     def index(self, chosen: Iterable[int]) -> IntArray:
-        """Returns each device's coordinates on the sub-axes ``chosen``, major to minor, as one number.
-
-        int64 [devices].
-        """
+        """Returns each device's coordinates on ``chosen``, major to minor, as one number. int64 [devices]."""
         return _index(self, tuple(chosen))
 
     def groups(self, chosen: Iterable[int]) -> IntArray:
@@ -107,10 +104,7 @@ def _groups(sub_axes: SubAxes, chosen: tuple[int, ...]) -> IntArray:
 
 @lru_cache(maxsize=CACHED_MESHES)
 def sub_axes_of(mesh: Mesh) -> SubAxes:
-    """Returns the prime sub-axes of ``mesh``.
-
-    An axis named ``x:(2)4``, as in a common mesh, counts as that part of x.
-    """
+    """Returns the prime sub-axes of ``mesh``. An axis named ``x:(2)4``, of a common mesh, is that part of x."""
     named = [(m["axis"], int(m["pre"])) if (m := _PART.fullmatch(name)) else (name, 1) for name, _ in mesh.axes]
     whole: Counter[str] = Counter()
     for (axis, _), (_, size) in zip(named, mesh.axes, strict=True):

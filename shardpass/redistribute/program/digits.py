@@ -64,10 +64,7 @@ def cut(axis: Axis, minor: int) -> tuple[Axis, Axis]:
 
 
 def offsets(axis: Axis, position: IntArray, rank: int) -> IntArray:
-    """Returns the offset in the whole array of ``position`` (int64 [n]) on ``axis``, from the axis's start.
-
-    [n, rank].
-    """
+    """Returns offsets [n, rank] in the whole array of ``position`` (int64 [n]) on ``axis``, from its start."""
     out = np.zeros((len(position), rank), np.int64)
     left = position
     for digit in reversed(axis):

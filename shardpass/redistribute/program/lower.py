@@ -13,6 +13,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
 
 from shardpass.ir.gathers import all_gather
+from shardpass.ir.reductions import all_reduce, reduce_scatter
 from shardpass.ir.tensors import dense_i64
 from shardpass.redistribute.program import ops
 from shardpass.redistribute.program.lower_parts import DeviceValues, Parts
@@ -23,6 +24,7 @@ from shardpass.redistribute.program.ops import DeviceProgram, Op
 # (jaxlib 0.10.2 and 0.12.0.1).
 CARRIERS = {"i2": "i8", "ui2": "ui8"}
 ADDING = ops.AllReduce | ops.ReduceScatter
+COMBINERS = {"add": "add", "mul": "multiply", "max": "maximum", "min": "minimum"}  # of StableHLO
 
 
 def emit(
@@ -116,27 +118,10 @@ class _Emitter:
             case ops.Permute():
                 return parts.permute(value, op.source_of, op.axes)
             case ops.AllReduce():
-                built = hlo.AllReduceOp(
-                    [value.type],
-                    [value],
-                    dense_i64(op.groups),
-                    channel_handle=parts.channel(),
-                    use_global_device_ids=True,
-                )
-                parts.reducer(built, op.reduction)
+                built = all_reduce(value, op.groups, COMBINERS[op.reduction], next(parts.channels))
                 return parts.tagged(built, op.axes)
             case ops.ReduceScatter():
-                shape = list(value.type.shape)
-                shape[op.axis] //= op.groups.shape[1]
-                built = hlo.ReduceScatterOp(
-                    parts.type(shape),
-                    value,
-                    op.axis,
-                    dense_i64(op.groups),
-                    channel_handle=parts.channel(),
-                    use_global_device_ids=True,
-                )
-                parts.reducer(built, op.reduction)
+                built = reduce_scatter(value, op.axis, op.groups, COMBINERS[op.reduction], next(parts.channels))
                 return parts.tagged(built, op.axes)
             case ops.Slide():
                 return slide(parts, op, value)

@@ -98,14 +98,6 @@ class Parts:
         built = hlo.CollectivePermuteOp(value, dense_i64(pairs), channel_handle=self.channel())
         return self.tagged(built, axes)
 
-    def reducer(self, built: Any, reduction: str) -> None:
-        """Builds the region that joins two scalars."""
-        scalar = self.type(())
-        block = built.operation.regions[0].blocks.append(scalar, scalar)
-        with ir.InsertionPoint(block):
-            joined = {"add": hlo.add, "mul": hlo.multiply, "max": hlo.maximum, "min": hlo.minimum}[reduction]
-            hlo.return_([joined(*block.arguments)])
-
     def less(self, left: Any, right: Any) -> Any:
         return hlo.compare(left, right, hlo.ComparisonDirectionAttr.get("LT"))
 

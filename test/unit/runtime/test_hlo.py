@@ -3,7 +3,7 @@
 import pytest
 
 from shardpass.ir.context import parse_module
-from shardpass.runtime.hlo import Exchange, added_by_xla, collectives_in, emitted
+from shardpass.runtime.hlo import HloCollective, added_by_xla, collectives_in, emitted
 
 START = "  %c.1 = f32[4]{0} "
 SHAPED = "(%x), channel_id=1, "
@@ -52,8 +52,8 @@ def test_permutes_and_asynchronous_pairs():
   %n = f32[4]{0} add(%all-reduce.1, %x)
 """
     assert list(collectives_in(text, 2)) == [
-        Exchange("collective_permute", ((0, 1), (1, 0))),
-        Exchange("all_to_all", ((0, 1),)),
+        HloCollective("collective_permute", ((0, 1), (1, 0))),
+        HloCollective("all_to_all", ((0, 1),)),
     ]
 
 
@@ -79,8 +79,8 @@ REDUCE = f"{START}all-reduce{SHAPED}replica_groups={{{{2,0}},{{1,3}}}}\n"
 
 def test_emitted():
     assert emitted(parse_module(MODULE)) == [
-        Exchange("all_gather", ((0, 1), (2, 3))),
-        Exchange("all_reduce", ((0, 2), (1, 3))),
+        HloCollective("all_gather", ((0, 1), (2, 3))),
+        HloCollective("all_reduce", ((0, 2), (1, 3))),
     ]
 
 

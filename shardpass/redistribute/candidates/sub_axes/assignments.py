@@ -90,10 +90,7 @@ class SubAxisProblem:
 
     @classmethod
     def of(cls, problem: Problem, shape: tuple[int, ...]) -> SubAxisProblem | None:
-        """Restates the problem; ``shape``: padded, divided by both tilings.
-
-        None where tilings clash or no mesh fits.
-        """
+        """Restates the problem for the padded ``shape``; None where tilings clash or no mesh fits."""
         splits = Splits.of(problem, len(shape))
         if splits is None or not all(splits.nest(i) for i in range(len(shape))):
             return None

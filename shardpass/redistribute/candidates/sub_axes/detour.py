@@ -34,7 +34,7 @@ from shardpass.redistribute.candidates.sub_axes.assignments import REPLICATED, S
 from shardpass.redistribute.problem.problem import Problem
 
 
-class Moves(Enum):
+class MoveTime(Enum):
     """When sub-axes move that need not move in the first half."""
 
     EARLY = "in the first half, where their place is free"
@@ -58,7 +58,7 @@ def detours(problem: Problem, shape: tuple[int, ...]) -> list[Halves]:
     if splits is None or splits.summed or all(splits.nest(i) for i in range(len(shape))):
         return []
     out: dict[tuple[Place, ...], Halves] = {}
-    for moves in Moves:
+    for moves in MoveTime:
         middle = _Middle(splits, shape)
         between = middle.between(moves)
         if between is not None and tuple(between) not in out:
@@ -109,7 +109,7 @@ class _Middle:
     def _clashes(self, place: Place) -> bool:
         return place != NOWHERE and place[1] >= self._common(place[0])
 
-    def between(self, moves: Moves) -> list[Place] | None:
+    def between(self, moves: MoveTime) -> list[Place] | None:
         """Returns the place of each sub-axis once the clashing dimensions are whole; None for lack of room.
 
         A sub-axis that is replicated in the source is sliced now, for the smaller tile.
@@ -119,9 +119,9 @@ class _Middle:
         for m, (here, there) in enumerate(zip(source, target, strict=True)):
             can_go = there != NOWHERE and not self._clashes(there) and there not in source
             must_go = self._clashes(here) or here == NOWHERE
-            if can_go and (must_go or moves is not Moves.LATE):
+            if can_go and (must_go or moves is not MoveTime.LATE):
                 out[m] = there
-            elif self._clashes(here) or (here != there and (moves is Moves.PARKED or here == NOWHERE)):
+            elif self._clashes(here) or (here != there and (moves is MoveTime.PARKED or here == NOWHERE)):
                 room = self._park(self.splits.sub_axes.sizes[m])
                 if room is None and here != NOWHERE:
                     return None

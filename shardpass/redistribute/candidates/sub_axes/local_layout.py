@@ -39,10 +39,7 @@ class LocalLayout:
         return tuple(math.prod(self.sizes[t] for t in run if t not in fixed) for run in self.runs)
 
     def starts(self, parts: Mapping[int, IntArray]) -> IntArray:
-        """Returns where the window begins at part ``parts[t]`` of each sub-dimension t; each int64 [..].
-
-        Result [.., axes].
-        """
+        """Returns where the window at parts ``parts[t]`` (int64 [..]) of sub-dimensions t begins. [.., axes]."""
         some = next(iter(parts.values()))
         out = np.zeros((*some.shape, len(self.runs)), np.int64)
         for a, run in enumerate(self.runs):
