@@ -38,7 +38,7 @@ def manual_axes(computation: Any) -> Manual:
 
 
 @dataclass(frozen=True, slots=True)
-class Copy:
+class FunctionCopy:
     """A function in the region of ``computation``, with all axes that are manual there."""
 
     function: Any
@@ -46,7 +46,7 @@ class Copy:
     manual: Manual
 
 
-def scoped_calls(lists: OpLists) -> list[Copy]:
+def scoped_calls(lists: OpLists) -> list[FunctionCopy]:
     """Redirects each call in a manual computation to a copy of its function; ``lists``: the module's ops."""
     copies = _Copies(lists)
     copies.follow(lists.blocks, frozenset(), None)
@@ -65,7 +65,7 @@ class _Copies:
         self.names = set(named)
         self.origin = {name: name for name in self.functions}  # a function, or a copy -> what it is a copy of
         self.made: dict[tuple[str, Manual], str] = {}
-        self.copies: list[Copy] = []
+        self.copies: list[FunctionCopy] = []
 
     def follow(self, blocks: list[OpList], manual: Manual, computation: Any) -> None:
         """Redirects the calls in ``blocks``, around which the ``manual`` axes of ``computation`` are manual."""
@@ -93,7 +93,7 @@ class _Copies:
             copy.attributes["sym_visibility"] = ir.StringAttr.get("private")
             self.origin[fresh] = name
             self.made[name, manual] = fresh
-            self.copies.append(Copy(copy, computation, manual))
+            self.copies.append(FunctionCopy(copy, computation, manual))
         call.attributes[attribute] = ir.FlatSymbolRefAttr.get(self.made[name, manual])
 
     def _fresh(self, name: str) -> str:

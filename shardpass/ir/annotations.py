@@ -54,10 +54,7 @@ REDISTRIBUTE = "shardpass.redistribute"
 
 
 def main_of(module: Any) -> Any:
-    """Returns the ``main`` function.
-
-    Raises ShardpassError: SP201 where there is none, SP222 where it is not one block.
-    """
+    """Returns ``main``. Raises ShardpassError: SP201 where there is none, SP222 where it is not one block."""
     functions = [op for op in module.body.operations if operation(op).name == "func.func"]
     for function in functions:
         if function.attributes["sym_name"].value == "main":

@@ -22,7 +22,7 @@ from shardpass.ir.integers import check_range, integer, numbers
 
 
 @dataclass(frozen=True, slots=True)
-class Term:
+class OffsetTerm:
     """``factor * (id // stride % size)``."""
 
     factor: int
@@ -30,7 +30,7 @@ class Term:
     size: int
 
 
-def affine_terms(table: np.ndarray) -> tuple[int, tuple[Term, ...]] | None:
+def affine_terms(table: np.ndarray) -> tuple[int, tuple[OffsetTerm, ...]] | None:
     """Decomposes ``table`` into a constant and mixed-radix terms, minor digit first; None where it is no such sum.
 
     Greedy from the minor side: the longest run that is linear and repeats with a shift is one digit. O(n log n);
@@ -40,7 +40,7 @@ def affine_terms(table: np.ndarray) -> tuple[int, tuple[Term, ...]] | None:
 
 
 @lru_cache(maxsize=256)
-def _terms(table: bytes) -> tuple[int, tuple[Term, ...]] | None:
+def _terms(table: bytes) -> tuple[int, tuple[OffsetTerm, ...]] | None:
     rest = np.frombuffer(table, np.int64)
     base, stride, terms = int(rest[0]), 1, []
     while rest.size > 1:
@@ -49,7 +49,7 @@ def _terms(table: bytes) -> tuple[int, tuple[Term, ...]] | None:
             return None
         step = int(rest[1] - rest[0])
         if step:
-            terms.append(Term(step, stride, size))
+            terms.append(OffsetTerm(step, stride, size))
         rest, stride = rest[::size], stride * size
     return base, tuple(terms)
 

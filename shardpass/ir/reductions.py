@@ -55,10 +55,7 @@ def all_reduce(value: Any, groups: Groups, combiner: str, channel: int) -> Any:
 
 
 def reduce_scatter(value: Any, dim: int, groups: Groups, combiner: str, channel: int) -> Any:
-    """Builds the op; device i of a group gets part i, along ``dim``, of the combination.
-
-    The group must divide ``dim``.
-    """
+    """Builds the op; device i of a group gets part i of the combination along ``dim``, which the group divides."""
     shape = list(value.type.shape)
     shape[dim] //= len(groups[0])
     i64 = ir.IntegerType.get_signless(64)

@@ -34,7 +34,7 @@ from shardpass.diagnostics.table_onnx import (
     UNKNOWN_SHAPE,
     UNSUPPORTED,
 )
-from shardpass.onnx.groups import EVIDENT, Group, group_of
+from shardpass.onnx.groups import EVIDENT, OpGroup, group_of
 from shardpass.onnx.layout import Devices, Layout, bytes_received, layout_of, unsharded
 from shardpass.onnx.loops import PREVIOUS, NoLoops, Stage, array_inputs, label_sizes, stages
 from shardpass.onnx.model import Configuration, Dim, Model, Node, Tensor
@@ -180,14 +180,14 @@ class _Flow:
         group = group_of(node.op, node.domain, extended=self.extended)
         split = next((name for name, one in placed.items() if one.layout.is_split), None)
         anywhere = all(one.layout.is_anywhere for one in placed.values())
-        if known and split is None and (anywhere or group in (None, Group.UNSUPPORTED)):
+        if known and split is None and (anywhere or group in (None, OpGroup.UNSUPPORTED)):
             return self._whole(node, placed)
-        if group is Group.SOURCE:
+        if group is OpGroup.SOURCE:
             return {name: Placed(unsharded(self.rank(name)), "ONNX-D2") for name in filter(None, node.outputs)}
-        ruled = known and group not in (None, Group.UNSUPPORTED)
+        ruled = known and group not in (None, OpGroup.UNSUPPORTED)
         if not ruled and (results := self._beyond(node, "ONNX-X2" if group is None else "ONNX-X1")):
             return results
-        if group is Group.UNSUPPORTED:
+        if group is OpGroup.UNSUPPORTED:
             self._say(UNSUPPORTED, node=node, op=node.op, tensor=split or _unknown(node, placed))
         elif group is None:
             hint = " (or pass --extended)" if node.op in EVIDENT else ""
@@ -244,7 +244,7 @@ class _Flow:
         )
         placed[name] = Placed(needed, rule)
 
-    def _by_rules(self, node: Node, group: Group, placed: dict[str, Placed]) -> dict[str, Placed]:
+    def _by_rules(self, node: Node, group: OpGroup, placed: dict[str, Placed]) -> dict[str, Placed]:
         inputs = array_inputs(node, group)
         if not inputs or max(inputs) >= len(node.inputs):
             self._say(TOO_FEW_INPUTS, node=node, op=node.op, least=max(inputs, default=0) + 1, count=len(node.inputs))

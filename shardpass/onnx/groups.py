@@ -11,7 +11,7 @@ from __future__ import annotations
 import enum
 
 
-class Group(enum.StrEnum):
+class OpGroup(enum.StrEnum):
     ELEMENTWISE = "elementwise"  # with broadcasting; unary ops are those of one input
     REDUCTION = "reduction"
     MATMUL = "matmul"
@@ -21,7 +21,7 @@ class Group(enum.StrEnum):
     UNSUPPORTED = "unsupported"
 
 
-def _row(group: Group, names: str) -> dict[str, Group]:
+def _row(group: OpGroup, names: str) -> dict[str, OpGroup]:
     return dict.fromkeys(names.split(), group)
 
 
@@ -44,17 +44,17 @@ EVIDENT_ELEMENTWISE = (
     "Swish PRelu Mean CastLike GreaterOrEqual LessOrEqual"
 )
 
-GROUPS: dict[str, Group] = {
-    **_row(Group.ELEMENTWISE, UNARY),
-    **_row(Group.ELEMENTWISE, NARY),
-    **_row(Group.REDUCTION, REDUCTIONS),
-    **_row(Group.MATMUL, "MatMul MatMulInteger QLinearMatMul"),
-    **_row(Group.GEMM, "Gemm"),
-    **_row(Group.EINSUM, "Einsum"),
-    **_row(Group.SOURCE, "Constant ConstantOfShape Shape Size Range EyeLike"),
-    **_row(Group.UNSUPPORTED, UNSUPPORTED),
+GROUPS: dict[str, OpGroup] = {
+    **_row(OpGroup.ELEMENTWISE, UNARY),
+    **_row(OpGroup.ELEMENTWISE, NARY),
+    **_row(OpGroup.REDUCTION, REDUCTIONS),
+    **_row(OpGroup.MATMUL, "MatMul MatMulInteger QLinearMatMul"),
+    **_row(OpGroup.GEMM, "Gemm"),
+    **_row(OpGroup.EINSUM, "Einsum"),
+    **_row(OpGroup.SOURCE, "Constant ConstantOfShape Shape Size Range EyeLike"),
+    **_row(OpGroup.UNSUPPORTED, UNSUPPORTED),
 }
-EVIDENT: dict[str, Group] = _row(Group.ELEMENTWISE, EVIDENT_ELEMENTWISE)
+EVIDENT: dict[str, OpGroup] = _row(OpGroup.ELEMENTWISE, EVIDENT_ELEMENTWISE)
 
 # inputs of an elementwise op that the rules are about, where these are not all: the others are numbers or types
 ARRAY_INPUTS = {"Dropout": 1, "Clip": 1, "CastLike": 1}
@@ -62,7 +62,7 @@ ARRAY_INPUTS = {"Dropout": 1, "Clip": 1, "CastLike": 1}
 FACTORS = {"QLinearMatMul": (0, 3)}
 
 
-def group_of(op: str, domain: str, *, extended: bool = False) -> Group | None:
+def group_of(op: str, domain: str, *, extended: bool = False) -> OpGroup | None:
     """Returns the group of an op; None where it is in no group."""
     if domain not in ("", "ai.onnx"):
         return None

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from shardpass.onnx.groups import ARRAY_INPUTS, FACTORS, Group
+from shardpass.onnx.groups import ARRAY_INPUTS, FACTORS, OpGroup
 from shardpass.onnx.model import Dim, Model, Node
 
 Labels = tuple[str, ...]
@@ -49,30 +49,30 @@ class Stage:
         return frozenset(label for term in self.terms for label in term.labels) - frozenset(self.result)
 
 
-def array_inputs(node: Node, group: Group) -> tuple[int, ...]:
+def array_inputs(node: Node, group: OpGroup) -> tuple[int, ...]:
     """Returns the inputs to which the rules apply."""
     given = [index for index, name in enumerate(node.inputs) if name]
-    if group is Group.ELEMENTWISE:
+    if group is OpGroup.ELEMENTWISE:
         return tuple(given[: ARRAY_INPUTS.get(node.op, len(given))])
-    if group is Group.REDUCTION:
+    if group is OpGroup.REDUCTION:
         return tuple(given[:1])
-    if group is Group.MATMUL:
+    if group is OpGroup.MATMUL:
         return FACTORS.get(node.op, (0, 1))
     return tuple(given)
 
 
-def stages(model: Model, node: Node, group: Group, shapes: Sequence[tuple[Dim, ...]]) -> tuple[Stage, ...]:
+def stages(model: Model, node: Node, group: OpGroup, shapes: Sequence[tuple[Dim, ...]]) -> tuple[Stage, ...]:
     """Returns the stages of a node; ``shapes``: of its array inputs. Raises NoLoops."""
     inputs = array_inputs(node, group)
-    if group is Group.ELEMENTWISE:
+    if group is OpGroup.ELEMENTWISE:
         return (_elementwise(inputs, [len(shape) for shape in shapes]),)
-    if group is Group.REDUCTION:
+    if group is OpGroup.REDUCTION:
         return (_reduction(model, node, len(shapes[0])),)
-    if group is Group.MATMUL:
+    if group is OpGroup.MATMUL:
         return (_matmul(inputs, len(shapes[0]), len(shapes[1])),)
-    if group is Group.GEMM:
+    if group is OpGroup.GEMM:
         return _gemm(node, [len(shape) for shape in shapes])
-    if group is Group.EINSUM:
+    if group is OpGroup.EINSUM:
         return (_einsum(node, [len(shape) for shape in shapes]),)
     raise NoLoops(f"{node.op} has no rules")
 

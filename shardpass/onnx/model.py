@@ -45,7 +45,7 @@ class Configuration:
 
 
 @dataclass(frozen=True, slots=True)
-class Annotation:
+class NodeAnnotation:
     """A node's annotation for one configuration."""
 
     configuration: str
@@ -63,7 +63,7 @@ class Node:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     attributes: Mapping[str, Any]
-    annotations: tuple[Annotation, ...]
+    annotations: tuple[NodeAnnotation, ...]
     proto: Any
 
     def __str__(self) -> str:
@@ -231,7 +231,7 @@ def node_of(number: int, proto: Any) -> Node:
         value = onnx.helper.get_attribute_value(attribute)
         attributes[attribute.name] = value.decode() if isinstance(value, bytes) else value
     annotations = tuple(
-        Annotation(one.configuration_id, tuple(from_proto(spec) for spec in one.sharding_spec))
+        NodeAnnotation(one.configuration_id, tuple(from_proto(spec) for spec in one.sharding_spec))
         for one in proto.device_configurations
     )
     return Node(

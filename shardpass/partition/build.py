@@ -30,7 +30,7 @@ def tile_shape(shape: tuple[int, ...], sharding: Sharding) -> tuple[int, ...]:
     return shape if sharding.is_maximal else sharding.tile_shape(shape)
 
 
-class Reshards:
+class ReshardBuilder:
     """Builds ``custom_call @shardpass.redistribute``. State: attributes by their contents, created once."""
 
     def __init__(self) -> None:

@@ -28,7 +28,7 @@ from shardpass.ir.tensors import every_op, retype
 from shardpass.ops.border import emitted
 from shardpass.ops.model import Site
 from shardpass.ops.registry import find
-from shardpass.partition.build import Reshards, completed, masked, tile_shape
+from shardpass.partition.build import ReshardBuilder, completed, masked, tile_shape
 from shardpass.partition.host_call import on_one_device
 from shardpass.partition.tiles import Tiles
 from shardpass.planning.plan import ProgramPlan
@@ -66,7 +66,7 @@ class _Emitter:
         self.handles = handles
         self.channels = self._fresh_channels()
         self.tiles = Tiles()
-        self.reshards = Reshards()
+        self.reshards = ReshardBuilder()
         self.dead: list[Any] = []  # in program order
 
     def run(self) -> None:
@@ -141,10 +141,7 @@ class _Emitter:
                 self._set(end, index, self._operand(operand, end, f"result_{index}"))
 
     def _operand(self, operand: OperandPlan, op: Any, part: str) -> Any:
-        """Builds the steps of an operand before ``op``, and returns its tile.
-
-        ``part``: which of ``op``, for the steps' names.
-        """
+        """Builds an operand's steps before ``op``; returns its tile. ``part``: its name in ``op``, for the steps."""
         self._steps(operand.steps, op, part)
         return self.tiles[operand.copy]
 

@@ -34,7 +34,7 @@ from functools import lru_cache
 
 from shardpass.ops.splits.factors import Axes, DimAxes, Kind, Priority, Rule, RuleBuilder
 from shardpass.ops.splits.prime_mesh import PrimeMesh
-from shardpass.propagation.join import NO_FACTS, NOTHING, Facts, Outcome, Side, join
+from shardpass.propagation.join import NO_FACTS, NOTHING, Facts, Outcome, StepValue, join
 from shardpass.propagation.joins import joins
 
 LOOK_AHEAD = 64  # values that are looked at to decide a tie
@@ -225,7 +225,7 @@ class Propagation:
         return self._apply(index, self._joined(step, lambda f, axes: self._reduced_later(step, f, axes)))
 
     def _joined(self, step: Step, reduced_later: Callable[[int, Axes], int] | None) -> Outcome:
-        sides = [Side(v, self.values[v].facts, self.values[v].dims) for v in step.values]
+        sides = [StepValue(v, self.values[v].facts, self.values[v].dims) for v in step.values]
         return join(step.rule, step.frozen, sides, self.mesh.sizes, reduced_later)
 
     def _apply(self, index: int, outcome: Outcome) -> list[int]:

@@ -55,7 +55,7 @@ class Facts:
 NO_FACTS = Facts((), 0, False, frozenset(), frozenset(), False)
 
 
-class Side(NamedTuple):
+class StepValue(NamedTuple):
     """A value of the step: its number (a value may occur twice), facts and split."""
 
     value: int
@@ -87,7 +87,7 @@ NOTHING = Outcome((), (), False)
 def join(
     rule: Rule,
     frozen: frozenset[int],
-    sides: Sequence[Side],
+    sides: Sequence[StepValue],
     sizes: Sequence[int],
     reduced_later: ReducedLater | None = None,
 ) -> Outcome:
@@ -119,7 +119,7 @@ def join(
 def _changes(
     rule: Rule,
     frozen: frozenset[int],
-    sides: Sequence[Side],
+    sides: Sequence[StepValue],
     proposals: Sequence[Mapping[int, Axes]],
     joined: Mapping[int, Axes],
     order: Sequence[int],
@@ -164,7 +164,7 @@ def _preferred(factor: int, votes: Mapping[Axes, int], refusals: list[RefusedSpl
 
 def _cost(
     rule: Rule,
-    sides: Sequence[Side],
+    sides: Sequence[StepValue],
     proposals: Sequence[Mapping[int, Axes]],
     joined: Mapping[int, Axes],
     factor: int,

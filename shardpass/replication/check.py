@@ -19,7 +19,7 @@ from shardpass.ir.tensors import operation
 from shardpass.program.manual_regions import marked_scope
 from shardpass.replication.agreement import Ints
 from shardpass.replication.flow import Exit, Flow
-from shardpass.replication.reasons import Pair, Step, reasons
+from shardpass.replication.reasons import Pair, ReasonStep, reasons
 from shardpass.sharding import Mesh
 
 MOST_NOTES = 8
@@ -111,7 +111,7 @@ def _quoted(axes: Sequence[str]) -> str:
     return " and ".join(f"'{name}'" for name in axes)
 
 
-def _notes(flow: Flow, steps: Sequence[Step], mesh: Mesh) -> tuple[Diagnostic, ...]:
+def _notes(flow: Flow, steps: Sequence[ReasonStep], mesh: Mesh) -> tuple[Diagnostic, ...]:
     """Explains the difference, a note for each source line; the middle of a long explanation is left out."""
     rows: list[Diagnostic] = []
     for step in steps:

@@ -83,10 +83,7 @@ def _iota(op: Any) -> Known:
 
 
 def _quotient(a: Known, b: Known) -> Known:
-    """Divides, rounding to zero as StableHLO does.
-
-    Raises ZeroDivisionError, as division by 0 depends on the machine.
-    """
+    """Divides, rounding to zero. Raises ZeroDivisionError: the result of division by 0 depends on the machine."""
     if (b == 0).any():
         raise ZeroDivisionError
     return np.abs(a) // np.abs(b) * (np.sign(a) * np.sign(b)) if a.dtype.kind == "i" else a // b

@@ -29,7 +29,7 @@ Pair = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ReasonStep:
     """One op on the path; ``pair``: the devices on which its result may differ."""
 
     op: Any
@@ -37,7 +37,7 @@ class Step:
     why: str
 
 
-def reasons(flow: Flow, value: Any, pair: Pair) -> list[Step]:
+def reasons(flow: Flow, value: Any, pair: Pair) -> list[ReasonStep]:
     """Finds the fewest steps from ``value``, on which the devices of ``pair`` may disagree, back to an origin."""
     came_from: dict[tuple[Any, Pair], tuple[Any, Pair] | None] = {(value, pair): None}
     todo = deque(came_from)
@@ -56,11 +56,11 @@ def reasons(flow: Flow, value: Any, pair: Pair) -> list[Step]:
     return _way(flow, came_from, place, _NOT_TOGETHER)  # round a loop: every way back has been seen
 
 
-def _way(flow: Flow, came_from: Mapping[Any, Any], last: tuple[Any, Pair], why: str) -> list[Step]:
-    steps: list[Step] = []
+def _way(flow: Flow, came_from: Mapping[Any, Any], last: tuple[Any, Pair], why: str) -> list[ReasonStep]:
+    steps: list[ReasonStep] = []
     place: tuple[Any, Pair] | None = last
     while place is not None:
-        steps.append(Step(flow.made_by[place[0]][0], place[1], "" if steps else why))
+        steps.append(ReasonStep(flow.made_by[place[0]][0], place[1], "" if steps else why))
         place = came_from[place]
     return steps[::-1]
 

@@ -419,10 +419,7 @@ def _tiled(
 
 @lru_cache(maxsize=65536)
 def _on(sharding: Sharding, mesh: Mesh, devices: int, rank: int) -> Sharding | None:
-    """Restates ``sharding`` on ``mesh``.
-
-    ``devices`` and ``rank`` complete the key: replicated shardings of any are equal.
-    """
+    """Restates ``sharding`` on ``mesh``; ``devices`` and ``rank`` tell replicated shardings apart in the cache."""
     own = sharding.mesh
     assert own is not None
     if mesh.size != devices:

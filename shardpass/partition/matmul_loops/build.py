@@ -41,7 +41,7 @@ from shardpass.ir.annotations import AXES, BESIDE, CAUSE, get_text
 from shardpass.ir.integers import integer, numbers
 from shardpass.ir.offsets import device_value
 from shardpass.ir.tensors import dense_i64, operation, retype, shape_of, splat
-from shardpass.partition.matmul_loops.find import Candidate, Ints, Part
+from shardpass.partition.matmul_loops.find import Candidate, Ints, LoopProduct
 
 NARROW = ("bf16", "f16", "f8")
 
@@ -119,7 +119,7 @@ def number(value: int) -> Any:
 class Loop:
     """One product, overlapped with a ring of permutes."""
 
-    part: Part
+    part: LoopProduct
     ring: Ring
     both_ways: bool
     written_out: bool

@@ -30,7 +30,7 @@ Ints = np.ndarray[Any, np.dtype[np.int64]]
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class LoopProduct:
     """A product of a loop: its op, and its blocks. ``tiles``: of an all_gather."""
 
     op: Any
@@ -45,7 +45,7 @@ class Candidate:
 
     collective: Any
     groups: Ints
-    parts: tuple[Part, ...]
+    parts: tuple[LoopProduct, ...]
 
     @property
     def is_gather(self) -> bool:
@@ -96,7 +96,7 @@ def _gather(op: Any, devices: int) -> Candidate | None:
     groups = _groups(op, devices)
     if groups is None or len(op.operands) != 1:
         return None
-    parts: list[Part] = []
+    parts: list[LoopProduct] = []
     for user, index in _products(op.results[0]):
         if user is None or any(part.op == user for part in parts) or user.block != op.block:
             return None
@@ -104,7 +104,7 @@ def _gather(op: Any, devices: int) -> Candidate | None:
         if tiles is None:
             return None
         product = product_of(user)
-        parts.append(Part(user, product, product.along(index, tiles.dim), tiles))
+        parts.append(LoopProduct(user, product, product.along(index, tiles.dim), tiles))
     return Candidate(op, groups, tuple(parts)) if parts else None
 
 
@@ -132,4 +132,4 @@ def _scatter(op: Any, devices: int) -> Candidate | None:
     dim = op.attributes["scatter_dimension"].value
     if shape_of(value)[dim] % groups.shape[1]:
         return None
-    return Candidate(op, groups, (Part(made, product, product.along_result(dim), None),))
+    return Candidate(op, groups, (LoopProduct(made, product, product.along_result(dim), None),))

@@ -25,7 +25,7 @@ from shardpass.sharding.notations.metadata import RULES, metadata_of, reduction_
 from shardpass.sharding.notations.normal_form import normal_form
 from shardpass.sharding.notations.problems import problems_of
 from shardpass.sharding.notations.source import Source
-from shardpass.sharding.notations.tiles import Tiles
+from shardpass.sharding.notations.tiles import WrittenTiles
 from shardpass.sharding.notations.trees import Node
 from shardpass.sharding.notes import PLAIN, Kind, Notes
 from shardpass.sharding.xla_text import comma_separated, group_text
@@ -182,7 +182,7 @@ def _without_tiles(source: Source, read: Attributes, notes: Notes, kind: Kind) -
 
 
 def _tiled(source: Source, read: Attributes, subgroups: tuple[Kind, ...], notes: Notes) -> Sharding:
-    tiles = Tiles(read.tile_dims, read.devices, read.iota, read.perm, subgroups, read.listed)
+    tiles = WrittenTiles(read.tile_dims, read.devices, read.iota, read.perm, subgroups, read.listed)
     problems = problems_of(source, tiles, read.at_dims, read.at_devices)
     if problems:
         if source.strict:

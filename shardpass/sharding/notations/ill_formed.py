@@ -10,12 +10,12 @@ from __future__ import annotations
 import numpy as np
 
 from shardpass.sharding.model import Sharding
-from shardpass.sharding.notations.tiles import LARGEST_LIST, Tiles, arranged, listed_text
+from shardpass.sharding.notations.tiles import LARGEST_LIST, WrittenTiles, arranged, listed_text
 from shardpass.sharding.notations.xla_iota import iota_form
 from shardpass.sharding.notes import Kind, Notes
 
 
-def without_meaning(tiles: Tiles) -> Sharding | None:
+def without_meaning(tiles: WrittenTiles) -> Sharding | None:
     """Makes the sharding that XLA's parser makes, without meaning. None where XLA dies instead."""
     if tiles.devices is not None:
         return _of_list(tiles)
@@ -26,7 +26,7 @@ def without_meaning(tiles: Tiles) -> Sharding | None:
     return None if text is None else Sharding(Kind.TILED, notes=Notes(text=text))
 
 
-def _of_list(tiles: Tiles) -> Sharding | None:
+def _of_list(tiles: WrittenTiles) -> Sharding | None:
     assert tiles.devices is not None
     if tiles.size > LARGEST_LIST or min(tiles.dims) < 0:
         return None

@@ -18,7 +18,7 @@ from functools import lru_cache
 from shardpass.diagnostics.arguments import text_of, wrong_argument
 from shardpass.sharding.model import Sharding
 from shardpass.sharding.notations.normal_form import normal_form
-from shardpass.sharding.notations.tiles import LARGEST_LIST, Tiles
+from shardpass.sharding.notations.tiles import LARGEST_LIST, WrittenTiles
 from shardpass.sharding.notes import Kind
 from shardpass.sharding.tuples import TupleSharding
 
@@ -77,7 +77,7 @@ def _plain_iota(dims: str, iota: str, perm: str | None, replicate_last: str | No
     places = math.prod(counts)
     if not 0 < places == math.prod(shape) <= LARGEST_LIST:
         return None
-    return normal_form(Tiles(counts, None, shape, order, kinds))
+    return normal_form(WrittenTiles(counts, None, shape, order, kinds))
 
 
 def _by_grammar(text: str, strict: bool) -> Sharding | TupleSharding:

@@ -21,14 +21,14 @@ from shardpass.sharding import digits as dg
 from shardpass.sharding.digits import Ints
 from shardpass.sharding.from_devices import cut, from_digits, from_grid
 from shardpass.sharding.model import Sharding
-from shardpass.sharding.notations.tiles import Tiles, arranged, listed_text, one_word_text, subgroups_of
+from shardpass.sharding.notations.tiles import WrittenTiles, arranged, listed_text, one_word_text, subgroups_of
 from shardpass.sharding.notations.xla_iota import iota_form
 from shardpass.sharding.notes import Kind, Notes
 from shardpass.sharding.tile_assignment import Part
 from shardpass.sharding.xla_text import iota_text, tiles_text
 
 
-def normal_form(tiles: Tiles) -> Sharding:
+def normal_form(tiles: WrittenTiles) -> Sharding:
     """Makes the sharding of a well-formed tile assignment, with XLA's canonical text."""
     if tiles.devices is not None:
         return _of_list(tiles, tiles.devices, None)
@@ -41,12 +41,12 @@ def normal_form(tiles: Tiles) -> Sharding:
     return _of_list(tiles, listed, iota_form(tiles))
 
 
-def nests(tiles: Tiles) -> bool:
+def nests(tiles: WrittenTiles) -> bool:
     """Whether the tile counts cut the iota at its own cut points, so that no list of devices is needed."""
     return cut(dg.iota(tiles.iota, tiles.perm), tiles.dims) is not None
 
 
-def _of_parts(tiles: Tiles, parts: Sequence[Part]) -> Sharding:
+def _of_parts(tiles: WrittenTiles, parts: Sequence[Part]) -> Sharding:
     """Makes the sharding of case 1. ``parts`` are the digits of the grid's dimensions."""
     dims = parts[: len(tiles.data)]
     subgroups = {kind: dg.merge(d for k in ks for d in parts[k]) for kind, ks in subgroups_of(tiles)}
@@ -61,7 +61,7 @@ def _of_parts(tiles: Tiles, parts: Sequence[Part]) -> Sharding:
     return from_digits(dims, subgroups, Notes(text=text))
 
 
-def _of_list(tiles: Tiles, devices: Ints, text: str | None) -> Sharding:
+def _of_list(tiles: WrittenTiles, devices: Ints, text: str | None) -> Sharding:
     """Makes the sharding of cases 2 and 3. ``text``: the canonical text where it does not list the devices."""
     flat, dims, kinds = arranged(tiles, devices)
     return from_grid(flat, dims, kinds, Notes(text=text or listed_text(tiles, flat, dims, kinds)))

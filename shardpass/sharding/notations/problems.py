@@ -14,10 +14,10 @@ from shardpass.sharding.digits import Ints
 from shardpass.sharding.errors import ShardingParseError
 from shardpass.sharding.notations.normal_form import nests
 from shardpass.sharding.notations.source import Source
-from shardpass.sharding.notations.tiles import LARGEST_LIST, Tiles
+from shardpass.sharding.notations.tiles import LARGEST_LIST, WrittenTiles
 
 
-def problems_of(source: Source, tiles: Tiles, at_dims: int, at_devices: int) -> list[ShardingParseError]:
+def problems_of(source: Source, tiles: WrittenTiles, at_dims: int, at_devices: int) -> list[ShardingParseError]:
     """Yields the problems of a well-formed tile assignment, in the order of their reports."""
     out = [
         source.fault(table.TILE_COUNT, at_dims, count=count, dimension=k)
@@ -33,7 +33,9 @@ def problems_of(source: Source, tiles: Tiles, at_dims: int, at_devices: int) -> 
     return out or _id_problems(source, tiles.devices, at_devices)
 
 
-def _iota_problems(source: Source, tiles: Tiles, out: list[ShardingParseError], at: int) -> list[ShardingParseError]:
+def _iota_problems(
+    source: Source, tiles: WrittenTiles, out: list[ShardingParseError], at: int
+) -> list[ShardingParseError]:
     out += [source.fault(table.RESHAPE_SIZE, at, size=size) for size in tiles.iota if size < 1]
     if sorted(tiles.perm) != list(range(len(tiles.iota))):
         perm = ",".join(map(str, tiles.perm))
@@ -47,7 +49,7 @@ def _iota_problems(source: Source, tiles: Tiles, out: list[ShardingParseError], 
     return out
 
 
-def _count_hint(tiles: Tiles, devices: int) -> str:
+def _count_hint(tiles: WrittenTiles, devices: int) -> str:
     places = tiles.size
     if places and devices % places == 0 and not tiles.kinds:
         copies = devices // places

@@ -22,7 +22,7 @@ LARGEST_LIST = 1 << 20  # devices that are listed one by one; an iota that nests
 
 
 @dataclass(frozen=True, slots=True)
-class Tiles:
+class WrittenTiles:
     """A tile assignment as it is written.
 
     Attributes:
@@ -52,7 +52,7 @@ class Tiles:
         return math.prod(self.dims)
 
 
-def subgroups_of(tiles: Tiles) -> list[tuple[Kind, list[int]]]:
+def subgroups_of(tiles: WrittenTiles) -> list[tuple[Kind, list[int]]]:
     """Returns the subgroups in XLA's order, each with its dimensions of the grid."""
     dims_of: dict[Kind, list[int]] = {}
     for k, kind in enumerate(tiles.kinds, len(tiles.data)):
@@ -61,7 +61,7 @@ def subgroups_of(tiles: Tiles) -> list[tuple[Kind, list[int]]]:
     return sorted(dims_of.items(), key=lambda group: ORDER.index(group[0]))
 
 
-def arranged(tiles: Tiles, devices: Ints) -> tuple[Ints, tuple[int, ...], list[Kind]]:
+def arranged(tiles: WrittenTiles, devices: Ints) -> tuple[Ints, tuple[int, ...], list[Kind]]:
     """Returns devices, row-major with subgroups in XLA's order; the grid's dimensions; and the subgroups' kinds."""
     rank, groups = len(tiles.data), subgroups_of(tiles)
     order = [*range(rank), *(k for _, ks in groups for k in ks)]
@@ -77,7 +77,7 @@ def arranged(tiles: Tiles, devices: Ints) -> tuple[Ints, tuple[int, ...], list[K
     return devices, (*tiles.data, *counts), kinds
 
 
-def one_word_text(tiles: Tiles, kinds: Sequence[Kind]) -> str | None:
+def one_word_text(tiles: WrittenTiles, kinds: Sequence[Kind]) -> str | None:
     """Returns ``{replicated}``, ``{manual}`` or ``{unreduced}`` where that is all of the sharding, else None.
 
     ``kinds`` are those of the subgroups in XLA's order.
@@ -90,7 +90,7 @@ def one_word_text(tiles: Tiles, kinds: Sequence[Kind]) -> str | None:
     return None
 
 
-def listed_text(tiles: Tiles, devices: Ints, dims: tuple[int, ...], kinds: list[Kind]) -> str:
+def listed_text(tiles: WrittenTiles, devices: Ints, dims: tuple[int, ...], kinds: list[Kind]) -> str:
     """Formats V1 text of a grid ``dims`` of ``devices`` whose last dimensions are subgroups of ``kinds``."""
     text = one_word_text(tiles, kinds)
     if text is not None:
@@ -100,7 +100,7 @@ def listed_text(tiles: Tiles, devices: Ints, dims: tuple[int, ...], kinds: list[
     return "{" + tiles_text(dims, _text_as_read(tiles, devices) or list_text(devices), kinds) + "}"
 
 
-def _text_as_read(tiles: Tiles, devices: Ints) -> str | None:
+def _text_as_read(tiles: WrittenTiles, devices: Ints) -> str | None:
     """Returns the text of the list that was read, where it is canonical and the list is unchanged."""
     text = tiles.listed
     if text is None or len(text) < 256 or tiles.devices is None or not np.array_equal(devices, tiles.devices):

@@ -22,14 +22,14 @@ import math
 import numpy as np
 
 from shardpass.sharding import digits as dg
-from shardpass.sharding.notations.tiles import LARGEST_LIST, Tiles, listed_text, one_word_text, subgroups_of
+from shardpass.sharding.notations.tiles import LARGEST_LIST, WrittenTiles, listed_text, one_word_text, subgroups_of
 from shardpass.sharding.notes import Kind
 from shardpass.sharding.xla_text import comma_separated, tiles_text
 
 Iota = tuple[list[int], list[int], list[int]]  # dimensions of the grid, shape of the iota, its transpose
 
 
-def iota_form(tiles: Tiles) -> str | None:
+def iota_form(tiles: WrittenTiles) -> str | None:
     """Formats an iota as XLA does, whatever its numbers; None where XLA dies."""
     iota: Iota = (list(tiles.dims), *canonical(list(tiles.iota), list(tiles.perm)))
     kinds, rank = list(tiles.kinds), len(tiles.data)
@@ -59,7 +59,7 @@ def iota_form(tiles: Tiles) -> str | None:
     return _text(iota, kinds)
 
 
-def _listed(tiles: Tiles, iota: Iota, order: list[int], groups: list[tuple[Kind, list[int]]]) -> str | None:
+def _listed(tiles: WrittenTiles, iota: Iota, order: list[int], groups: list[tuple[Kind, list[int]]]) -> str | None:
     """Lists the devices as XLA computes them: the place in the grid, read as digits of the iota and cut off."""
     dims, shape, perm = iota
     places = math.prod(dims)
