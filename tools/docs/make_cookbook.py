@@ -26,21 +26,21 @@ HEAD = """# A cookbook of mistakes
 
 <!-- Written by tools/docs/make_cookbook.py: do not edit. -->
 
-Each is a line that people write, in a program that is right otherwise: first the change that makes the mistake, then what
-`shardpass.explain(jitted, *arguments, partitioner="xla")` says. Every edit was compiled by XLA before it was printed. The
-programs stand in `tools/bench/mistakes/programs/`; the mesh is 4x2, with axes `data` and `model`, and the machine is `ideal`,
-as the programs are small and stand for large ones.
+Each is a line that people write, in a program that is right otherwise: first the change that makes the mistake, then
+what `shardpass.explain(jitted, *arguments, partitioner="xla")` says. Every edit was compiled by XLA before it was
+printed. The programs stand in `tools/bench/mistakes/programs/`; the mesh is 4x2, with axes `data` and `model`, and the
+machine is `ideal`, as the programs are small and stand for large ones.
 """
 WHY = {
-    "leftover constraint": "A constraint from a debugging session, or from an earlier layout of the network, stays in the "
-    "code. XLA does as it says.",
+    "leftover constraint": "A constraint from a debugging session, or from an earlier layout of the network, stays in "
+    "the code. XLA does as it says.",
     "unsplit batch": "The batch is given to `jit` without a sharding. Weights are split, so the program runs, and each "
     "member of `data` computes the same. An edit may split weights in place of the batch, where that saves more.",
     "replicated state": "The weights have shardings, the optimizer's state has none: every device holds all of it.",
-    "want of a constraint": "Weights that are split for storage meet a batch that is split over the same axis, and nothing "
-    "says which of the two stays. XLA moves the larger.",
-    "results forced replicated": "`out_shardings` ask for whole results, so that the last op gathers what the next call "
-    "splits again.",
+    "want of a constraint": "Weights that are split for storage meet a batch that is split over the same axis, and "
+    "nothing says which of the two stays. XLA moves the larger.",
+    "results forced replicated": "`out_shardings` ask for whole results, so that the last op gathers what the next "
+    "call splits again.",
     "axis order": "The right axis on the wrong dimension: `P('model', None)` where `P(None, 'model')` was meant.",
     "a constraint over the wrong dimension": "As above, inside the function.",
     "a lookup, or work that every device does": "A table is split over the axis over which the tokens are split, too.",

@@ -20,5 +20,6 @@ def test_what_the_page_says_is_what_a_report_says(kind: str) -> None:
 
 
 def test_findings_end_where_rows_begin() -> None:
-    report = "head\n\nfindings, compiled by XLA:\n1. a\n   --- /tmp/x/train.py\n\n\n 58%    1.4 MiB  28.9 us  train.py:19\nrest"
+    rows = "\n\n\n 58%    1.4 MiB  28.9 us  train.py:19\nrest"
+    report = f"head\n\nfindings, compiled by XLA:\n1. a\n   --- /tmp/x/train.py{rows}"
     assert findings(report) == ["findings, compiled by XLA:", "1. a", "   --- train.py"]
