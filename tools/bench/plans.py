@@ -6,8 +6,9 @@
     python -m tools.bench.plans models.mlp --against before.json
 
 The programs are those of test/integration/models (as the hook into JAX decides them: ``settle-results``), of
-tools/bench/underspecified_programs in both forms, and of examples/. A plan's price is in bytes and counts work
-(``planning.cost``); ``tried`` are the moves that the search looked at; seconds are of the process, not of the wall.
+tools/bench/underspecified_programs in both forms, and of examples/. A plan's price is in seconds and counts work
+(``planning.cost``), shown in microseconds; ``tried`` are the moves that the search looked at; seconds are of the
+process, not of the wall.
 Exits with 1 where the sum of all prices grew, or one price by more than 1%.
 """
 
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,7 +30,7 @@ from tools.bench.underspecified_programs import FORMS, PROGRAMS
 from tools.processes import ROOT
 
 GREW = 1.01  # a price that grew by more is named
-HEADS = ("program", "price", "before", "ratio", "bytes", "before", "tried", "before", "s", "before")
+HEADS = ("program", "price us", "before", "ratio", "bytes", "before", "tried", "before", "s", "before")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +88,10 @@ def planned(text: str, options: str) -> Plan:
 
 
 def ratio(now: Plan, before: Plan) -> float:
-    """Of prices; 1 where both are nothing."""
-    return 1.0 if now.price == before.price else now.price / max(before.price, 1.0)
+    """Of prices; 1 where both are nothing, and infinite where only the one before is."""
+    if now.price == before.price:
+        return 1.0
+    return now.price / before.price if before.price else math.inf
 
 
 def compared(now: Mapping[str, Plan], before: Mapping[str, Plan]) -> tuple[list[list[str]], list[str]]:
@@ -96,8 +100,13 @@ def compared(now: Mapping[str, Plan], before: Mapping[str, Plan]) -> tuple[list[
     by_ratio = sorted(both, key=lambda name: -ratio(now[name], before[name]))
     rows = [cells(name, now[name], before[name]) for name in by_ratio if abs(ratio(now[name], before[name]) - 1) > 1e-6]
     lines = []
-    for told, of in (("price", "price"), ("bytes", "bytes"), ("tried", "tried"), ("seconds", "seconds")):
-        one, other = (sum(getattr(plans[name], of) for name in both) for plans in (now, before))
+    for told, of, unit in (
+        ("price in us", "price", 1e6),
+        ("bytes", "bytes", 1),
+        ("tried", "tried", 1),
+        ("seconds", "seconds", 1),
+    ):
+        one, other = (unit * sum(getattr(plans[name], of) for name in both) for plans in (now, before))
         lines.append(f"{told} of {len(both)} programs: {one:.6g}, before {other:.6g} ({one / max(other, 1e-9):.4f})")
     grew = [name for name in both if ratio(now[name], before[name]) > GREW]
     lines.append(f"dearer by more than {GREW - 1:.0%}: {', '.join(grew) or 'none'}")
@@ -107,7 +116,7 @@ def compared(now: Mapping[str, Plan], before: Mapping[str, Plan]) -> tuple[list[
 def cells(name: str, now: Plan, before: Plan) -> list[str]:
     """A line of the table."""
     return [
-        *(name, f"{now.price:.0f}", f"{before.price:.0f}", f"{ratio(now, before):.4f}"),
+        *(name, f"{now.price * 1e6:.3f}", f"{before.price * 1e6:.3f}", f"{ratio(now, before):.4f}"),
         *(str(now.bytes), str(before.bytes), str(now.tried), str(before.tried)),
         *(f"{now.seconds:.3f}", f"{before.seconds:.3f}"),
     ]

@@ -65,9 +65,9 @@ def show_plans(programs: Sequence[Program], efforts: Sequence[int], forms: Seque
             table.append([program.name, form, *_cells(plans, row, form)])
     heads = ["program", "form"]
     for effort in efforts:
-        heads += [f"bytes {effort}", f"price {effort}", f"alive {effort}", f"s {effort}"]
+        heads += [f"bytes {effort}", f"us {effort}", f"alive {effort}", f"s {effort}"]
     heads += [*WAYS, "best", *(f"{effort} to peer" for effort in efforts), *(f"{e} to best" for e in efforts)]
-    title = "planned bytes, price and KiB alive, and seconds, by effort; bytes measured; ratios of planned to measured"
+    title = "planned bytes, us of price, KiB alive, s to plan, by effort; bytes measured; ratios of planned to measured"
     show_table(title, heads, table, [*_summary(found, efforts, measured), *failures])
 
 
@@ -77,7 +77,7 @@ def _cells(plans: Sequence[Planned], row: Row | None, form: str) -> list[str]:
         if plan.failure:
             cells += ["fails", "-", "-", "-"]
         else:
-            cells += [str(plan.bytes), f"{plan.price:.0f}", f"{plan.alive / 1024:.0f}", f"{plan.seconds:.2f}"]
+            cells += [str(plan.bytes), f"{plan.price * 1e6:.2f}", f"{plan.alive / 1024:.0f}", f"{plan.seconds:.2f}"]
     sizes = [row.of(form, way, "bytes") if row else None for way in WAYS]
     cells += ["-" if size is None else f"{size:.0f}" for size in sizes]
     best = row.best("bytes") if row else None
