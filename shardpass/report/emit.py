@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from shardpass.diagnostics import Place
-from shardpass.diagnostics.table_suggest import NO_SCHEDULE
+from shardpass.diagnostics.table_report import NO_SCHEDULE
 from shardpass.report.judged import as_sarif, judged
 from shardpass.report.model_explorer import model_explorer, node_data
 from shardpass.report.perfetto import perfetto

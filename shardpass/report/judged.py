@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from shardpass.diagnostics import NOWHERE, Diagnostic, Severity
 from shardpass.diagnostics.table_passes import COSTLY_CONSTRAINT
-from shardpass.diagnostics.table_suggest import EDIT_SAVES, HINT_SAVES, LINE_RECEIVES, SENDS_MORE
+from shardpass.diagnostics.table_report import HINT_SAVES, LINE_RECEIVES, SENDS_MORE
+from shardpass.diagnostics.table_suggest import EDIT_SAVES
 from shardpass.report.report import Report
 from shardpass.report.sarif import ERROR, NOTE, WARNING, Replacement, SarifResult, sarif
 from shardpass.report.text import COMPILERS, show_bytes

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from shardpass.diagnostics import Place
-from shardpass.diagnostics.table_suggest import NO_PROFILE, OTHER_PROFILE
+from shardpass.diagnostics.table_report import NO_PROFILE, OTHER_PROFILE
 
 _NAMED = re.compile(r"%?([\w.\-]+)(?: = .*)?", re.DOTALL)
 MOST_NAMED = 5  # programs that a message lists
