@@ -8,7 +8,6 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-import jsonschema
 import pytest
 from support.schedules import LOOP, beside, explained, explained_hlo
 
@@ -19,6 +18,8 @@ from shardpass.report.explanation import Explanation
 from shardpass.report.findings import DROP, Annotated, Figures, Finding, Findings, Surplus
 from shardpass.report.judged import as_sarif, judged, over, replacements
 from shardpass.report.rows import ConstraintFact, HintFact
+
+jsonschema = pytest.importorskip("jsonschema", reason="the schemas are tried where pip installed the extra test")
 
 # ---------------------------------------------------------------- a trace
 
