@@ -80,7 +80,7 @@ def _layers(plan: Schedule, number: int) -> list[str]:
     outside = plan.around[number]
     while outside is not None:
         span = plan.spans[outside]
-        layers.insert(0, f"{span.name} {outside}" + (f", {span.trips} trips" if span.trips > 1 else ""))
+        layers.insert(0, f"{span.name} #{outside}" + (f", {span.trips} trips" if span.trips > 1 else ""))
         outside = plan.around[outside]
     return [layer.replace("/", "_") for layer in layers]
 

@@ -15,13 +15,13 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from shardpass.diagnostics import Place
 from shardpass.diagnostics.table_report import NO_PROFILE, OTHER_PROFILE
+from shardpass.report.xplane import XEvent, read_xplane
 
 _NAMED = re.compile(r"%?([\w.\-]+)(?: = .*)?", re.DOTALL)
 MOST_NAMED = 5  # programs that a message lists
@@ -69,32 +69,18 @@ def newest(folder: str | Path) -> tuple[Path, ...]:
 
 def read_events(files: Sequence[Path]) -> Iterator[Event]:
     """The events of ops of HLO. Raises ShardpassError (SP629) for a file that is no profile."""
-    from jax.profiler import ProfileData
-
     for file in files:
         try:
-            planes = list(ProfileData.from_file(str(file)).planes)
-        except (OSError, RuntimeError, ValueError) as error:
-            raise NO_PROFILE.error(Place(str(file)), reason=str(error).splitlines()[0]) from None
-        for plane in planes:
-            device = plane.name.startswith("/device:")
-            for line in plane.lines:
-                for event in line.events:
-                    if found := _event(event, device):
-                        yield found
+            yield from filter(None, map(_event, read_xplane(file.read_bytes())))
+        except (OSError, ValueError) as error:
+            raise NO_PROFILE.error(Place(str(file)), reason=str(error)) from None
 
 
-def _event(event: Any, device: bool) -> Event | None:
-    name = event.name
-    if not device and name.startswith("end: "):
-        return None
-    stats: Mapping[str, Any] = {key: value for key, value in event.stats if key in ("hlo_op", "hlo_module")}
-    if "hlo_op" not in stats and not (device and name.startswith("%")):
-        return None
-    named = _NAMED.fullmatch(str(stats.get("hlo_op", name)))
-    if named is None:
-        return None
-    return Event(named[1], str(stats.get("hlo_module", "")), event.duration_ns * 1e-9)
+def _event(event: XEvent) -> Event | None:
+    device = event.plane.startswith("/device:")
+    op = event.texts.get("hlo_op", event.name if device and event.name.startswith("%") else "")
+    named = _NAMED.fullmatch(op)
+    return None if named is None else Event(named[1], event.texts.get("hlo_module", ""), event.seconds)
 
 
 @dataclass(frozen=True, slots=True)

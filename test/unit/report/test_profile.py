@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 from collections import defaultdict
@@ -23,6 +24,7 @@ from shardpass.diagnostics import ShardpassError
 from shardpass.report.explanation import Explanation
 from shardpass.report.profile import Event, Share, join
 from shardpass.report.text import show_seconds
+from shardpass.report.xplane import read_xplane
 
 
 @pytest.fixture(scope="module")
@@ -129,3 +131,30 @@ def test_what_is_no_profile_of_the_program_is_refused(ran: Any, tmp_path: Path) 
     assert refused(explained(LOOP), ran[3]) == "SP631"
     assert refused(explained_hlo(), 7) == "SP140"
     assert explained_hlo() == replace(explained_hlo(), measured=None)
+
+
+def test_a_torn_profile_is_refused_or_read_as_far_as_it_goes(ran: Any) -> None:
+    """Cut anywhere: events, or a ValueError, and nothing else."""
+    (file,) = ran[3].rglob("*.xplane.pb")
+    data = file.read_bytes()
+    whole = sum(1 for _ in read_xplane(data))
+    assert whole > 100
+    for cut in range(1, len(data), len(data) // 20):
+        with contextlib.suppress(ValueError):
+            assert sum(1 for _ in read_xplane(data[:cut])) < whole
+
+
+def test_a_plane_of_a_tpu_calls_events_by_the_text_of_the_op() -> None:
+    """By hand: an event of two picoseconds, called "%ag.1 = f32[8]{0} all-gather(...)", on /device:TPU:0."""
+
+    def field(number: int, body: bytes) -> bytes:
+        return bytes([number << 3 | 2, len(body)]) + body
+
+    def number(place: int, value: int) -> bytes:
+        return bytes([place << 3, value])
+
+    name = b"%ag.1 = f32[8]{0} all-gather(f32[1]{0} %p)"
+    known = field(4, number(1, 7) + field(2, number(1, 7) + field(2, name)))
+    line = field(3, field(4, number(1, 7) + number(3, 2)))
+    (event,) = read_xplane(field(1, field(2, b"/device:TPU:0") + known + line))
+    assert (event.plane, event.name, event.seconds) == ("/device:TPU:0", name.decode(), 2e-12)
