@@ -30,7 +30,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("-o", "--output", type=Path, default=ROOT / "docs" / "images" / "explain.png")
     parser.add_argument("--dark", action="store_true")
     parser.add_argument("--width", type=int, default=1200)
-    parser.add_argument("--height", type=int, default=1040)
+    parser.add_argument("--height", type=int, default=1560)
     args = parser.parse_args(argv)
     if why := chromium.missing():
         print(f"no picture: {why}", file=sys.stderr)
