@@ -7,6 +7,10 @@ import re
 import shlex
 import tempfile
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
+
 _SCRIPT = re.compile(r"(?P<file>[^:]*\.py):(?P<function>[^\W\d][\w.]*)(?P<arguments>\s.*)?", re.DOTALL)
 
 
@@ -33,13 +37,38 @@ def program_of(path: str) -> tuple[bytes, str]:
     The script runs in a process of its own, with ``ARGUMENTS`` and the environment of this one; what it prints goes to
     stderr. Raises ShardpassError: SP141 where the script fails, SP142 where it ends without compiling FUNCTION.
     """
+    module, answer = _run(path, "shardpass.jax.script")
+    return module or _no_program(path, answer), _name(path)
+
+
+def program_or_repairs(path: str, machine: str | None) -> tuple[bytes, str] | dict[str, str]:
+    """As ``program_of``; or of a function that raises an error of types, the edits as "text" and "json".
+
+    Raises ShardpassError: as ``program_of``, and SP840 and SP841 where there are none.
+    """
+    module, answer = _run(path, "shardpass.explicit.script", machine or "")
+    if module:
+        return module, _name(path)
+    found = answer.get("repairs") or _no_program(path, answer)
+    assert isinstance(found, dict)
+    return found
+
+
+def _name(path: str) -> str:
+    parts = _SCRIPT.fullmatch(path)
+    assert parts is not None, path
+    return f"{parts['file']}:{parts['function']}"
+
+
+def _run(path: str, child: str, *words: str) -> tuple[bytes, dict[str, Any]]:
+    """The module (b"" where there is none), and what else the process says that ran the script."""
     import json
     import subprocess
     import sys
     from pathlib import Path
 
     from shardpass.diagnostics import Place
-    from shardpass.diagnostics.table_driver import NOT_COMPILED, SCRIPT_FAILED
+    from shardpass.diagnostics.table_driver import SCRIPT_FAILED
     from shardpass.ir.child import command, making_files
 
     parts = _SCRIPT.fullmatch(path)
@@ -52,14 +81,27 @@ def program_of(path: str) -> tuple[bytes, str]:
     with making_files():
         folder = tempfile.TemporaryDirectory(prefix="shardpass-")
     with folder as place:
-        child = subprocess.run(
-            command("shardpass.jax.script", "run", (place, function, file, *arguments)), stdout=sys.stderr, check=False
+        done = subprocess.run(
+            command(child, "run", (place, function, file, *words, *arguments)), stdout=sys.stderr, check=False
         )
         module, ended = Path(place, "module.mlirbc"), Path(place, "ended.json")
         if module.exists():
-            return module.read_bytes(), f"{file}:{function}"
+            return module.read_bytes(), {}
         answer = json.loads(ended.read_text()) if ended.exists() else {}
-    if not answer or "reason" in answer:
-        reason = answer.get("reason", f"its process ended with {child.returncode}")
-        raise SCRIPT_FAILED.error(Place(file, answer.get("line", 0)), function=function, reason=reason)
+    return b"", answer or {"reason": f"its process ended with {done.returncode}"}
+
+
+def _no_program(path: str, answer: dict[str, Any]) -> NoReturn:
+    from shardpass.diagnostics import Diagnostic, Place, Severity, ShardpassError
+    from shardpass.diagnostics.table_driver import NOT_COMPILED, SCRIPT_FAILED
+
+    parts = _SCRIPT.fullmatch(path)
+    assert parts is not None, path
+    file, function = parts["file"], parts["function"]
+    if "diagnostic" in answer:
+        said = answer["diagnostic"]
+        place = Place(said["file"], said["line"])
+        raise ShardpassError(Diagnostic(Severity.ERROR, said["code"], said["message"], place, said["remedy"]))
+    if "reason" in answer:
+        raise SCRIPT_FAILED.error(Place(file, answer.get("line", 0)), function=function, reason=answer["reason"])
     raise NOT_COMPILED.error(Place(file), function=function, compiled=", ".join(answer["compiled"]) or "nothing")

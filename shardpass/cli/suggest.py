@@ -5,11 +5,27 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from shardpass.cli.common import MODULE_HELP, add_machine, argument_parser, guarded, read_axes, read_module, use_machine
+from shardpass.cli.common import (
+    MODULE_HELP,
+    add_machine,
+    argument_parser,
+    guarded,
+    read_axes,
+    read_input,
+    read_module,
+    use_machine,
+)
+from shardpass.cli.script import file_of, is_script, program_or_repairs
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from shardpass.ir.doors import LargeFile
 
 DESCRIPTION = """Finds the shardings of arguments and results, and the constraints, that make MODULE cheapest on its
 mesh, and prints the few that matter as JAX text, with what each saves. What MODULE annotates is kept. Lower with
-as_text(debug_info=True), so that arguments have their paths and ops their lines."""
+as_text(debug_info=True), so that arguments have their paths and ops their lines. Of a function
+of a script (train.py:step) that raises an error of types of shardings: the cheapest edits with
+which JAX traces the function, as diffs."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -35,7 +51,16 @@ def _run(argv: Sequence[str]) -> int:
     add("--json", action="store_true", help="print JSON")
     args = parser.parse_args(argv)
     use_machine(args)
-    data, file = read_module(parser, args.module)
+    data: bytes | LargeFile
+    if args.module is not None and is_script(args.module):
+        read_input(file_of(args.module))
+        answer = program_or_repairs(args.module, args.machine)
+        if isinstance(answer, dict):
+            print(answer["json" if args.json else "text"])
+            return 0
+        data, file = answer
+    else:
+        data, file = read_module(parser, args.module)
 
     from shardpass.suggesting.suggest import suggest_module
 

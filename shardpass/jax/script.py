@@ -15,6 +15,7 @@ import runpy
 import signal
 import sys
 import traceback
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,11 +31,20 @@ class _Compiled(BaseException):
     """Leaves the user's script; ``except Exception`` in the script does not stop it."""
 
 
+Failed = Callable[[BaseException], dict[str, Any]]
+
+
 def run(folder: str, function: str, file: str, *arguments: str) -> None:
+    """``run_script`` as a process of its own does it."""
+    run_script(folder, function, file, arguments)
+
+
+def run_script(folder: str, function: str, file: str, arguments: Sequence[str], failed: Failed = lambda _: {}) -> None:
     """Runs the script ``file`` until JAX compiles ``function``, and writes the answer into ``folder``.
 
     ``MODULE``: the module in bytecode with its locations, as JAX hands it to XLA. ``ENDED``, where there is no module:
-    the names of the functions that were compiled, and the place and the text of the exception that ended the script.
+    the names of the functions that were compiled, and the place and the text of the exception that ended the script,
+    with what ``failed`` says of that.
     """
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     compiled: list[str] = []
@@ -51,6 +61,7 @@ def run(folder: str, function: str, file: str, *arguments: str) -> None:
             answer |= {"line": 0, "reason": f"the script left with {leaving.code}"}
     except Exception as error:
         answer |= {"line": _line_in(file, error), "reason": traceback.format_exception_only(error)[-1].strip()}
+        answer |= failed(error)
         if os.environ.get("SHARDPASS_TRACEBACK"):
             traceback.print_exc()
     Path(folder, ENDED).write_text(json.dumps(answer))

@@ -28,12 +28,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from shardpass.cost import machine as cost
 from shardpass.cost.chosen import chosen, machine_text
 from shardpass.cost.machine import Machine
-from shardpass.diagnostics import NOWHERE, Place
+from shardpass.diagnostics import NOWHERE, Place, ShardpassError
 from shardpass.diagnostics.table_suggest import LIMIT_TOO_LOW
 from shardpass.ir.context import UNNAMED
 from shardpass.ir.doors import Given
@@ -64,6 +64,9 @@ from shardpass.suggesting.specs import sayable, spec_text
 from shardpass.suggesting.take import effort_of, imported, is_abstract, machine_of, partitioner_of, read_mesh, take
 from shardpass.suggesting.trials import Annotation, Trials, nothing_said
 
+if TYPE_CHECKING:
+    from shardpass.explicit.repair import Repairs
+
 SCALE, LEAST_SCALE = 0.97, 0.5  # what may be left of a limit that is scaled down at once
 COMPILED = 8  # programs that are compiled for one suggestion
 TIGHTENED = 3  # times that the limit is lowered for what the default search adds
@@ -79,8 +82,11 @@ def suggest(
     partitioner: str = OURS,
     profile: str | None = None,
     **kwargs: Any,
-) -> Suggestion:
-    """The annotations that make ``f`` cheapest on ``mesh``.
+) -> Suggestion | Repairs:
+    """The annotations that make ``f`` cheapest on ``mesh``; or of a function that raises an error of types, its edits.
+
+    Where JAX raises ``ShardingTypeError`` or the like while ``f`` is traced, as on a mesh with Explicit axes, the
+    answer is ``Repairs``: the cheapest edits with which ``f`` traces.
 
     ``f``: a function with its arguments (arrays or ``jax.ShapeDtypeStruct``), what ``jax.jit`` or ``lower`` returned, a
     module, or the path of one. ``mesh``: a jax Mesh or AbstractMesh; by default the one that the module names.
@@ -89,8 +95,8 @@ def suggest(
     modelled, as ``explain`` takes it; ``profile``: its old name. ``partitioner``: "shardpass"; or "xla" or "shardy",
     which are told of every argument and result, and by which the program is compiled to see what it holds and sends.
 
-    Raises ShardpassError: SP801 to SP804, SP412 to SP414, what lowering and import raise, and SP553 where another
-    partitioner makes no program.
+    Raises ShardpassError: SP801 to SP804, SP840, SP412 to SP414, what lowering and import raise, and SP553 where
+    another partitioner makes no program.
     """
     over = read_mesh(mesh)
     effort = effort_of("suggest", effort, 1)
@@ -98,9 +104,24 @@ def suggest(
     if memory_limit is not None:
         read_limit(memory_limit)
     partitioner = partitioner_of("suggest", partitioner)
-    data, file, usual = take(f, args, kwargs)
+    try:
+        data, file, usual = take(f, args, kwargs)
+    except ShardpassError:
+        raise
+    except Exception as error:  # whatever the user's function raises
+        found = _repairs(f, args, kwargs, error, machine)
+        if found is None:
+            raise
+        return found
     usual = None if is_abstract(mesh) else usual
     return suggest_module(data, file, over, memory_limit, effort, machine or usual, partitioner)
+
+
+def _repairs(f: Any, args: Any, kwargs: Mapping[str, Any], error: Exception, machine: str | None) -> Repairs | None:
+    from shardpass.explicit.repair import repairs
+    from shardpass.jax.here import machine_here
+
+    return repairs(f, args, kwargs, error, machine or machine_here())
 
 
 def suggest_module(

@@ -1,0 +1,24 @@
+"""SP84x: programs over meshes with Explicit axes."""
+
+from __future__ import annotations
+
+from shardpass.diagnostics.core import Code
+
+NO_EDIT = Code(
+    "SP840",
+    "no edit was found with which the program traces; {expression} raised {error} (types: {types}), and {tried} edits "
+    "were traced",
+    remedy="say the sharding of the result by hand (`jax.reshard`, or `jax.sharding.auto_axes` around the op)",
+    explanation="`suggest` of a function that raises an error of types tries an `out_sharding` at the op, a "
+    "`jax.reshard` of its operands and other specs of arguments, and prints an edit only if the program was traced "
+    "with the edit. Edits are tried in the user's own files alone, at expressions that can be told from the traceback.",
+)
+
+NO_CALL = Code(
+    "SP841",
+    "{error}, before the script called {function}, or in a call whose arguments cannot be told",
+    remedy="name the function that is jitted and called by its name in the script: `step = jax.jit(...)`, `step(x)`; "
+    "or call shardpass.suggest(step, x) in the script",
+    explanation="`shardpass suggest train.py:step` searches for edits where an error of types passes the call "
+    "`step(...)` of a function that jax.jit, nnx.jit or the like returned.",
+)

@@ -1,0 +1,115 @@
+"""One expression by itself: whether JAX gives it a type with an edit, which one, and what it then costs.
+
+The operands are those that the probe saw in the trace that failed, arrays as their types alone. An expression that JAX
+types as it is failed in its backward pass, and is tried with that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+
+from shardpass.explicit.expression import FUNCTION, Edit, Expression
+from shardpass.explicit.price import quick_price
+
+Values = dict[int, Any]
+
+
+class Probe:
+    """Keeps what an edited program hands to it: of arrays their types, of all else the value."""
+
+    def __init__(self) -> None:
+        self.values: Values = {}
+
+    def __call__(self, number: int, value: Any) -> Any:
+        self.values[number] = _kept(value)
+        return value
+
+
+@dataclass(frozen=True)
+class Typed:
+    """An edit that JAX accepts. ``types``: of the results."""
+
+    edit: Edit
+    types: tuple[str, ...]
+    traced: Any
+
+
+class Alone:
+    """``expression`` with the operands ``values``, on the mesh of their types."""
+
+    def __init__(self, expression: Expression, values: Values, machine: str) -> None:
+        self.expression, self.machine = expression, machine
+        self.arrays = {
+            number: value
+            for number, value in values.items()
+            if number >= 0 and isinstance(value, jax.ShapeDtypeStruct) and value.sharding is not None
+        }
+        meshes = [one.sharding.mesh for one in self.arrays.values() if not one.sharding.mesh.empty]
+        self.mesh = meshes[0] if meshes else None
+        function = values.get(FUNCTION)
+        inside = function is not None and _is_of_array(function)
+        self._function = "" if inside else "_function"
+        self._names = {number: f"_{number}" for number in values if number >= 0}
+        others = {self._names[number]: values[number] for number in values if number >= 0 and number not in self.arrays}
+        self._namespace = {
+            expression.file.spec_name.partition(".")[0]: jax.sharding.PartitionSpec,
+            "P": jax.sharding.PartitionSpec,
+            **expression.modules,
+            "_function": function,
+            **others,
+        }
+        self._backward = False
+        self._backward = self.typed(Edit()) is not None
+
+    def typed(self, edit: Edit) -> Typed | None:
+        """The expression with ``edit``; None where JAX does not type it."""
+        try:
+            code = compile(self.expression.alone(edit, self._names, self._function), "<expression>", "eval")
+            with jax.sharding.use_abstract_mesh(self.mesh):
+                traced = jax.jit(self._program(code)).trace(*self.arrays.values())
+        except Exception:  # whatever the user's function or JAX says of it
+            return None
+        return Typed(edit, tuple(one.str_short() for one in traced.jaxpr.out_avals), traced)
+
+    def price(self, one: Typed) -> float | None:
+        """Of the expression with an edit that is typed."""
+        try:
+            with jax.sharding.use_abstract_mesh(self.mesh):
+                lowered = one.traced.lower(lowering_platforms=("cpu",))
+        except Exception:  # as above
+            return None
+        return quick_price(lowered.as_text(), self.machine)
+
+    def _program(self, code: Any) -> Callable[..., Any]:
+        names = [self._names[number] for number in self.arrays]
+
+        def forward(*arrays: Any) -> Any:
+            return eval(code, dict(self._namespace) | dict(zip(names, arrays, strict=True)))
+
+        def both(*arrays: Any) -> Any:
+            result, back = jax.vjp(forward, *arrays)
+            return result, back(result)
+
+        return both if self._backward else forward
+
+
+def _kept(value: Any) -> Any:
+    if not isinstance(value, jax.Array):
+        return value
+    kind = jax.typeof(value)
+    return jax.ShapeDtypeStruct(kind.shape, kind.dtype, sharding=kind.sharding, weak_type=kind.weak_type)
+
+
+def _is_of_array(function: Any) -> bool:
+    """Whether a function is a method of an array, which the expression reaches by the array itself."""
+    owner = getattr(function, "__self__", None)
+    return isinstance(owner, jax.Array) or "_IndexUpdateRef" in type(owner).__name__ or _is_partial(function)
+
+
+def _is_partial(function: Any) -> bool:
+    """Whether a function is bound to an array by ``functools.partial``, as methods of tracers are."""
+    return any(isinstance(one, jax.Array) for one in getattr(function, "args", ()))

@@ -1,0 +1,83 @@
+"""Edits of loops and branches whose types differ: the start of a carry, or a result of a body, is resharded.
+
+Example: ``jax.lax.scan(body, jnp.zeros((8, 16)), xs)`` with a body that returns its carry as ``float32[8@data,16]``
+starts with ``jax.reshard(jnp.zeros((8, 16)), P('data'))``, or its body returns ``jax.reshard(carry, P())``.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+
+from shardpass.edits.sites import Spec
+from shardpass.edits.source import SourceFile
+from shardpass.explicit.errors import Clash, spec_of
+from shardpass.explicit.expression import OUT, Edit, Expression
+
+_LOOPS = {"scan": (0, 1, "init"), "while_loop": (1, 2, "init_val"), "fori_loop": (2, 3, "init_val")}  # body, start
+_BRANCHES = {"cond": (1, 2)}
+
+
+def carry_edits(at: Expression, clash: Clash) -> Iterator[tuple[Expression, Edit]]:
+    """The edits by which the first two types of ``clash`` become one."""
+    call, file = at.node, at.file
+    if not clash.pairs or not isinstance(call, ast.Call):
+        return
+    pair, name = clash.pairs[0], at.called.rpartition(".")[2]
+    one, other = spec_of(pair.one), spec_of(pair.other)
+    if name in _LOOPS:
+        body, start, keyword = _LOOPS[name]
+        path = pair.path[1:] if name == "fori_loop" and "scan body" in clash.text else pair.path
+        node = _argument(call, start, keyword)
+        if node is not None:
+            yield from _resharded(file, [node], path, other)
+        results = _results(file, _argument(call, body, ""), call)
+        yield from _resharded(file, results, (0, *path) if name == "scan" else path, one)
+    elif name in _BRANCHES:
+        for number, spec in zip(_BRANCHES[name], (other, one), strict=True):
+            results = _results(file, _argument(call, number, ""), call)
+            yield from _resharded(file, results, pair.path, spec)
+
+
+def _argument(call: ast.Call, place: int, keyword: str) -> ast.expr | None:
+    for one in call.keywords:
+        if keyword and one.arg == keyword:
+            return one.value
+    plain = len(call.args) > place and not any(isinstance(one, ast.Starred) for one in call.args)
+    return call.args[place] if plain else None
+
+
+def _results(file: SourceFile, function: ast.expr | None, near: ast.Call) -> list[ast.expr]:
+    """What a function of the file returns: that of the name which is defined last before ``near``, or a lambda."""
+    if isinstance(function, ast.Lambda):
+        return [function.body]
+    if not isinstance(function, ast.Name):
+        return []
+    every = (node for node in ast.walk(file.tree) if isinstance(node, ast.FunctionDef) and node.name == function.id)
+    before = [node for node in every if node.lineno < near.lineno]
+    if not before:
+        return []
+    definition = max(before, key=lambda node: node.lineno)
+    inside = [node for node in ast.walk(definition) if isinstance(node, ast.Return) and node.value is not None]
+    return [node.value for node in inside if node.value is not None and _owner(file, node) is definition]
+
+
+def _owner(file: SourceFile, node: ast.AST) -> ast.AST | None:
+    parent: ast.AST | None = file.parents.get(node)
+    while parent is not None and not isinstance(parent, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+        parent = file.parents.get(parent)
+    return parent
+
+
+def _resharded(
+    file: SourceFile, nodes: Sequence[ast.expr], path: Sequence[int], spec: Spec
+) -> Iterator[tuple[Expression, Edit]]:
+    """The component at ``path`` of the one expression of ``nodes``, where that is written out."""
+    if len(nodes) != 1:
+        return
+    node = nodes[0]
+    for step in path:
+        if not isinstance(node, ast.Tuple | ast.List) or step >= len(node.elts):
+            return
+        node = node.elts[step]
+    yield Expression(file, node), Edit(((OUT, spec),))

@@ -1,0 +1,267 @@
+"""The expression at which JAX raised an error, with its operands, and its text with other operands or a sharding.
+
+Example: of ``jnp.einsum('bd,df->bf', x, self.w[0])`` the operands are the text, ``x`` and ``self.w[0]``; with the third
+resharded and the sharding of the result said it is
+
+    jnp.einsum('bd,df->bf', x, jax.reshard(self.w[0], P('data')), out_sharding=P('data', 'model'))
+
+Texts are made by insertions, so that comments and line breaks stay.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, TypeGuard
+
+import jax
+
+from shardpass.edits.jax_text import spec_text
+from shardpass.edits.sites import Spec
+from shardpass.edits.source import SourceFile, called
+from shardpass.explicit.live import PROBE
+from shardpass.ir.frames import Frame
+
+OUT, FUNCTION = -1, -2  # the numbers of the whole expression and of what it calls, for the probe
+_UNPROBED = (ast.Starred, ast.Slice, ast.GeneratorExp, ast.Constant)
+_WSC = "with_sharding_constraint"
+
+
+@dataclass(frozen=True)
+class Edit:
+    """What is said at one expression.
+
+    ``operands``: to which specs operands are resharded, by number (OUT: the result); ``out``: the ``out_sharding``.
+    ``moved``: the call is made a ``reshard``.
+    """
+
+    operands: tuple[tuple[int, Spec], ...] = ()
+    out: Spec | None = None
+    moved: bool = False
+
+
+Saying = Callable[[Spec], str]
+
+
+@dataclass(frozen=True, order=True)
+class _Insertion:
+    """At ``start``; what ends there is written before what begins there, of ends the inner and of beginnings the outer
+    first. ``stop``: the end of the text that goes, where the insertion is a replacement."""
+
+    start: int
+    begins: bool
+    depth: int
+    text: str = field(compare=False)
+    stop: int = field(default=-1, compare=False)
+
+
+class Expression:
+    """One expression of ``file``."""
+
+    def __init__(self, file: SourceFile, node: ast.expr) -> None:
+        self.file, self.node = file, node
+        self.operands = dict(enumerate(_operands(node)))
+        self.called = called(node) if isinstance(node, ast.Call) else ""
+
+    @property
+    def text(self) -> str:
+        """In one line, as Python writes it."""
+        return ast.unparse(self.node)
+
+    def operand(self, number: int) -> str:
+        """Likewise, of an operand or of the expression itself (OUT)."""
+        return ast.unparse(self.node if number == OUT else self.operands[number])
+
+    @property
+    def may_say(self) -> bool:
+        """Whether the expression is of a kind that may have an ``out_sharding``."""
+        if isinstance(self.node, ast.BinOp):
+            return isinstance(self.node.op, ast.MatMult)
+        return isinstance(self.node, ast.Call | ast.Subscript)
+
+    @property
+    def is_constraint(self) -> bool:
+        return self.called.endswith(_WSC)
+
+    # ---------------------------------------------------------------- texts
+
+    def watched(self, edit: Edit, say: Saying) -> str:
+        """The file with ``edit``, and the value of the expression handed to the probe."""
+        wrap = self._wrap(self.node, f"{PROBE}({OUT}, ", ")", -1)
+        return self._inserted([*self._insertions(edit, say), *wrap, *self._import()])
+
+    def probed(self) -> str:
+        """The file with each operand, and what is called, handed to the probe."""
+        wraps = [self._wrap(node, f"{PROBE}({number}, ", ")", 2) for number, node in self.operands.items()]
+        if isinstance(self.node, ast.Call):
+            wraps.append(self._wrap(self.node.func, f"{PROBE}({FUNCTION}, ", ")", 1))
+        return self._inserted([one for wrap in wraps for one in wrap])
+
+    def edited(self, edit: Edit, say: Saying) -> str:
+        """The file with ``edit``."""
+        return self._inserted([*self._insertions(edit, say), *self._import()])
+
+    def alone(self, edit: Edit, arrays: Mapping[int, str], function: str) -> str:
+        """The expression by itself, ``arrays`` its operands by name and ``function`` the name of what it calls."""
+        insertions = list(self._insertions(edit, spec_text, anew=True))
+        names = [(self.operands[number], name) for number, name in arrays.items()]
+        if isinstance(self.node, ast.Call) and function and not edit.moved:
+            names.append((self.node.func, function))
+        for node, name in names:
+            start, stop = self.file.span(node)
+            insertions.append(_Insertion(start, True, 9, name, stop))
+        start, stop = self.file.span(self.node)
+        return f"({self._inserted(insertions, start, stop)})"
+
+    def _insertions(self, edit: Edit, say: Saying, anew: bool = False) -> Iterator[_Insertion]:
+        """``anew``: an operand that is a reshard already is resharded again."""
+        for number, spec in edit.operands:
+            node = self.node if number == OUT else self.operands[number]
+            if _is_reshard(node) and not anew:
+                start, stop = self.file.span(node.args[1])
+                yield _Insertion(start, True, 5, say(spec), stop)
+            else:
+                yield from self._wrap(node, f"{self._jax}.reshard(", f", {say(spec)})", 0 if number == OUT else 3)
+        if edit.moved:
+            assert isinstance(self.node, ast.Call)
+            start, stop = self.file.span(self.node.func)
+            yield _Insertion(start, True, 5, f"{self._jax}.reshard", stop)
+        if edit.out is not None:
+            yield from self._said(say(edit.out))
+
+    def _said(self, sharding: str) -> Iterator[_Insertion]:
+        node, raw = self.node, self.file.raw
+        start, stop = self.file.span(node)
+        if isinstance(node, ast.BinOp):
+            left, right = self.file.span(node.left)[1], self.file.span(node.right)[0]
+            sign = raw.index(b"@", left)
+            left, right = len(raw[:sign].rstrip()), right - len(raw[sign + 1 : right].lstrip())
+            yield _Insertion(start, True, 1, f"{self._numpy}.matmul(")
+            yield _Insertion(left, True, 0, ", ", right)
+            yield _Insertion(stop, False, -1, f", out_sharding={sharding})")
+        elif isinstance(node, ast.Subscript):
+            yield _Insertion(raw.index(b"[", self.file.span(node.value)[1]), True, 0, ".at")
+            yield _Insertion(stop, False, -1, f".get(out_sharding={sharding})")
+        elif isinstance(node, ast.Call):
+            for keyword in node.keywords:
+                if keyword.arg == "out_sharding":
+                    first, last = self.file.span(keyword.value)
+                    yield _Insertion(first, True, 5, sharding, last)
+                    return
+            ends = [self.file.span(one)[1] for one in (*node.args, *(one.value for one in node.keywords))]
+            tail = raw[max(ends, default=stop - 1) : stop - 1]
+            end = stop - 1 if b"#" in tail else len(raw[: stop - 1].rstrip())
+            comma = ", " if ends and b"," not in tail.partition(b"#")[0] else " " if tail.endswith(b",") else ""
+            yield _Insertion(end, False, -2, f"{comma}out_sharding={sharding}")
+
+    def _wrap(self, node: ast.AST, before: str, behind: str, depth: int) -> Iterator[_Insertion]:
+        start, stop = self.file.span(node)
+        yield _Insertion(start, True, depth, before)
+        yield _Insertion(stop, False, -depth, behind)
+
+    def _inserted(self, insertions: list[_Insertion], start: int = 0, stop: int | None = None) -> str:
+        raw, parts = self.file.raw, []
+        place, stop = start, len(self.file.raw) if stop is None else stop
+        for one in sorted(insertions):
+            if one.start < place:  # inside of what is replaced
+                continue
+            parts += [raw[place : one.start], one.text.encode()]
+            place = max(one.start, one.stop)
+        return b"".join([*parts, raw[place:stop]]).decode()
+
+    # ---------------------------------------------------------------- how the file calls things
+
+    @cached_property
+    def _jax(self) -> str:
+        return _alias(self.file, "jax") or "jax"
+
+    @cached_property
+    def _numpy(self) -> str:
+        return _alias(self.file, "jax.numpy") or f"{self._jax}.numpy"
+
+    @property
+    def modules(self) -> dict[str, Any]:
+        """What edits call, by the names that the file has for it."""
+        names = {self._jax: jax, self._numpy: jax.numpy}
+        return {name: module for name, module in names.items() if "." not in name} | {"jax": jax}
+
+    def _import(self) -> list[_Insertion]:
+        """``import jax``, where the file has no name for JAX."""
+        if _alias(self.file, "jax"):
+            return []
+        body = self.file.tree.body
+        imports = [
+            one
+            for one in body
+            if isinstance(one, ast.Import | ast.ImportFrom) and getattr(one, "module", "") != "__future__"
+        ]
+        if imports:
+            start = self.file.line_start(imports[0])
+            return [_Insertion(start, True, 0, "import jax\n")]
+        return [_Insertion(0, True, 0, "import jax\n")]
+
+
+def expression_at(file: SourceFile, frame: Frame) -> Expression | None:
+    """The expression that ``frame`` spans, or where it spans none the one call of its line."""
+    node = file.expression_at(frame)
+    if node is None:
+        calls = [one for one in ast.walk(file.tree) if isinstance(one, ast.Call) and one.lineno == frame.place.line]
+        node = calls[0] if len(calls) == 1 else None
+    return Expression(file, node) if node is not None else None
+
+
+def _operands(node: ast.expr) -> Iterator[ast.expr]:
+    if isinstance(node, ast.Call):
+        parts = [*node.args, *(one.value for one in node.keywords if one.arg is not None)]
+        if isinstance(node.func, ast.Attribute):
+            parts.insert(0, node.func.value)
+    elif isinstance(node, ast.BinOp):
+        parts = [node.left, node.right]
+    elif isinstance(node, ast.Compare):
+        parts = [node.left, *node.comparators]
+    elif isinstance(node, ast.UnaryOp):
+        parts = [node.operand]
+    elif isinstance(node, ast.Subscript):
+        parts = [node.value, node.slice]
+    elif isinstance(node, ast.Attribute):
+        parts = [node.value]
+    else:
+        return
+    for part in parts:
+        yield from _parts(part)
+
+
+def _parts(node: ast.expr) -> Iterator[ast.expr]:
+    if isinstance(node, ast.Tuple | ast.List):
+        for one in node.elts:
+            yield from _parts(one)
+    elif isinstance(node, ast.Dict):
+        for value in node.values:
+            yield from _parts(value)
+    elif isinstance(node, ast.Subscript) and isinstance(node.value, ast.Attribute) and node.value.attr == "at":
+        yield from _parts(node.value.value)
+        yield from _parts(node.slice)
+    elif not isinstance(node, _UNPROBED):
+        yield node
+
+
+def _is_reshard(node: ast.expr) -> TypeGuard[ast.Call]:
+    return isinstance(node, ast.Call) and called(node).rpartition(".")[2] == "reshard" and len(node.args) == 2
+
+
+def _alias(file: SourceFile, module: str) -> str:
+    """What the file calls ``module``; "" where it has no name for it."""
+    for node in ast.walk(file.tree):
+        if isinstance(node, ast.Import):
+            for one in node.names:
+                if one.name == module and (one.asname or "." not in module):
+                    return one.asname or one.name
+                if module == "jax" and one.asname is None and one.name.startswith("jax."):
+                    return "jax"
+        if isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
+            for one in node.names:
+                if f"{node.module}.{one.name}" == module:
+                    return one.asname or one.name
+    return ""

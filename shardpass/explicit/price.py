@@ -1,0 +1,80 @@
+"""What a traced program costs, by the one machine: decided and planned as ``explain`` does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from shardpass.cost.chosen import chosen
+from shardpass.diagnostics import ShardpassError, collect
+from shardpass.ir.context import UNNAMED, parse_module
+from shardpass.ir.machines import machine_of, set_module_machine
+from shardpass.partition.splices import spliced_table
+from shardpass.pipeline.named import BEHIND_PROPAGATION
+from shardpass.pipeline.run import run_in_place
+from shardpass.planning.clock import clock_of
+from shardpass.planning.cost import price
+from shardpass.planning.limited import NO_LIMIT
+from shardpass.planning.plan import ProgramPlan
+from shardpass.planning.planner import plan_program
+from shardpass.report.build import explain_module
+
+QUICK = "shardpass-propagate{effort=0}"
+PROPAGATE = "shardpass-propagate"
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one run costs a device: bytes received, the most bytes alive at once, and the modelled time.
+
+    ``price``: the time, and a little for the memory.
+    """
+
+    bytes: int
+    memory: int
+    seconds: float
+    price: float
+
+
+def priced(text: str, machine: str) -> Cost | None:
+    """The cost of a module on ``machine``; None where it cannot be partitioned.
+
+    Types say nearly all shardings of such programs, so they are propagated, and not searched (effort 0).
+    """
+    try:
+        with collect():
+            module = _decided(text, machine)
+            peak = _plan(module).alive.peak
+            built = explain_module(module, UNNAMED, pipeline=BEHIND_PROPAGATION, folders=())
+    except ShardpassError:
+        return None
+    seconds = built.step_seconds or built.seconds
+    return Cost(built.total_bytes_received, peak, seconds, seconds + _of_memory(peak, machine))
+
+
+def quick_price(text: str, machine: str) -> float | None:
+    """The price of a small module, by its plan alone; None as in ``priced``."""
+    try:
+        with collect():
+            plan = _plan(_decided(text, machine))
+    except ShardpassError:
+        return None
+    return price(plan) + _of_memory(plan.alive.peak, machine)
+
+
+def _decided(text: str, machine: str) -> Any:
+    module = parse_module(text)
+    set_module_machine(module, machine)
+    run_in_place(module, "shardpass-import")
+    run_in_place(module, "shardpass-propagate{effort=0}")
+    return module
+
+
+def _plan(module: Any) -> ProgramPlan:
+    with module.context:
+        table = spliced_table(module)
+        return plan_program(table.program, table.found(), machine=machine_of(module))
+
+
+def _of_memory(peak: int, machine: str) -> float:
+    return NO_LIMIT.excess(peak, clock_of(chosen(machine)))

@@ -1,0 +1,249 @@
+"""``suggest`` of a function that raises an error of types: the edits with which it traces, cheapest first.
+
+Example of the text::
+
+    train.py:9: ShardingTypeError: Contracting dimensions are sharded and it is ambiguous ...
+        x @ w
+          x: float32[8@data,16@model]
+          w: float32[16@model,32]
+
+    1. out_sharding=P('data') of `x @ w`: 1.5 KiB received, 3.0 KiB of memory, 1.2 us
+    --- train.py
+    ...
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+
+from shardpass.diagnostics import Place, ShardpassError
+from shardpass.diagnostics.printable import joined
+from shardpass.diagnostics.table_explicit import NO_EDIT
+from shardpass.edits.jax_text import spec_text
+from shardpass.edits.sites import Spec
+from shardpass.edits.source import shown_path
+from shardpass.explicit.errors import Clash, read
+from shardpass.explicit.search import Argument, Found, Search, type_text
+from shardpass.explicit.specs import partition, spec_of
+from shardpass.report.text import show_bytes
+
+SHOWN = 3
+_CONTEXT = 2  # lines of a diff around a change
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """Edits with which the program traces.
+
+    Attributes:
+        edits: each as a phrase.
+        diff: the edits as a unified diff of the user's files; "" where arguments alone are changed.
+        arguments: (path, spec before, spec after) of arguments that are to come otherwise.
+        bytes: that a device receives in one run; memory: the most alive at once; seconds: modelled, of one run.
+    """
+
+    edits: tuple[str, ...]
+    diff: str
+    arguments: tuple[tuple[str, str, str], ...]
+    bytes: int
+    memory: int
+    seconds: float
+
+    def __str__(self) -> str:
+        changed = [f"argument `{path}` as {after} in place of {before}" for path, before, after in self.arguments]
+        return "; ".join((*self.edits, *changed))
+
+
+@dataclass(frozen=True)
+class Repairs:
+    """What makes a function trace.
+
+    Attributes:
+        place, error: of the first error, as JAX says it.
+        expression, operands: what raised the error, and the types of its operands.
+        alternatives: the best, cheapest first.
+        traces: of the program, that were made to find these.
+    """
+
+    place: Place
+    error: str
+    expression: str
+    operands: tuple[tuple[str, str], ...]
+    alternatives: tuple[Alternative, ...]
+    traces: int
+
+    def __str__(self) -> str:
+        rows = [f"{shown_path(self.place.file)}:{self.place.line}: {self.error}"]
+        rows += [f"    {line}" for line in self.expression.splitlines()[:1]]
+        rows += [f"      {text}: {kind}" for text, kind in self.operands]
+        for number, one in enumerate(self.alternatives, 1):
+            figures = f"{show_bytes(one.bytes)} received, {show_bytes(one.memory)} of memory, {_time(one.seconds)}"
+            rows += ["", f"{number}. {one}: {figures}"]
+            rows += one.diff.splitlines()
+        return joined(iter(rows))
+
+    def json(self) -> str:
+        """Every figure and diff, for programs."""
+        alternatives = [
+            {
+                "edits": list(one.edits),
+                "diff": one.diff,
+                "arguments": [
+                    {"path": path, "before": before, "after": after} for path, before, after in one.arguments
+                ],
+                "bytes": one.bytes,
+                "memory": one.memory,
+                "seconds": one.seconds,
+            }
+            for one in self.alternatives
+        ]
+        data = {
+            "file": self.place.file,
+            "line": self.place.line,
+            "error": self.error,
+            "expression": self.expression,
+            "operands": dict(self.operands),
+            "alternatives": alternatives,
+            "traces": self.traces,
+        }
+        return json.dumps(data, indent=2)
+
+
+def repairs(
+    function: Any, arguments: tuple[Any, ...], keywords: Mapping[str, Any], error: BaseException, machine: str
+) -> Repairs | None:
+    """The edits with which ``function`` traces, which raised ``error``; None where that is not about types.
+
+    Raises ShardpassError (SP840) where there are none.
+    """
+    clash = read(error)
+    if clash is None or not callable(function):
+        return None
+    jitted = function if hasattr(function, "lower") else jax.jit(function)
+    leaves, tree = jax.tree_util.tree_flatten_with_path((arguments, dict(keywords)))
+    values = [leaf for _, leaf in leaves]
+
+    def lower(changed: Mapping[int, Spec]) -> str:
+        new = [_as(value, changed[number]) if number in changed else value for number, value in enumerate(values)]
+        positional, named = jax.tree_util.tree_unflatten(tree, new)
+        return lowered(jitted, positional, named)
+
+    names = _names(function)
+    described = tuple(_argument(names, path, leaf) for path, leaf in leaves)
+    spec_only = not jax.sharding.get_abstract_mesh().empty
+    search = Search(lower, described, machine, spec_only)
+    search.run(clash)
+    if not search.found:
+        raise no_edit(clash, search)
+    return _told(clash, search)
+
+
+def lowered(jitted: Any, positional: tuple[Any, ...], named: Mapping[str, Any]) -> str:
+    """The text of the program that JAX traces; over an abstract mesh it is lowered for the CPU."""
+    try:
+        text: str = jitted.lower(*positional, **named).as_text(debug_info=True)
+    except ValueError as error:
+        if "lowering_platforms" not in str(error) or not hasattr(jitted, "trace"):
+            raise
+        made = jitted.trace(*positional, **named).lower(lowering_platforms=("cpu",))
+        text = made.as_text(debug_info=True)
+    return text
+
+
+def no_edit(clash: Clash, search: Search) -> ShardpassError:
+    """The error (SP840) of a function that no edit makes trace."""
+    site = search.sites[0] if search.sites else None
+    types = ", ".join(f"{text}: {kind}" for text, kind in site.operands) if site else ""
+    place = Place(shown_path(clash.place.file), clash.place.line)
+    expression = " ".join(site.text.split()) if site else "the line"
+    return NO_EDIT.error(place, error=clash, expression=expression, types=types or "not known", tried=search.tried)
+
+
+def _told(clash: Clash, search: Search) -> Repairs:
+    shown = _best(search.found)
+    site = search.sites[0]
+    return Repairs(
+        clash.place,
+        str(clash),
+        site.text,
+        site.operands,
+        tuple(_alternative(one, search) for one in shown),
+        search.traces,
+    )
+
+
+def _best(found: list[Found]) -> list[Found]:
+    """The cheapest, of programs of one price one; of those with other arguments at most one, if that is cheaper."""
+    kept: list[Found] = []
+    for one in found:
+        others = any(other.state.arguments for other in kept)
+        if one.state.arguments and kept and (others or one.cost.price >= kept[0].cost.price):
+            continue
+        kept.append(one)
+    plain = [one for one in kept if not one.state.arguments]
+    other = [one for one in kept if one.state.arguments]
+    return [*plain[: SHOWN - len(other[:1])], *other[:1]] if plain else other[:SHOWN]
+
+
+def _alternative(one: Found, search: Search) -> Alternative:
+    state, figures = one.state, one.cost
+    diffs = [diff(path, search.live.text(path), text) for path, text in state.texts.items()]
+    changed = tuple(
+        (search.arguments[number].path, spec_text(search.arguments[number].spec), spec_text(spec))
+        for number, spec in state.arguments.items()
+    )
+    return Alternative(state.edits, "".join(diffs), changed, figures.bytes, figures.memory, figures.seconds)
+
+
+def diff(path: str, before: str, after: str) -> str:
+    """Of one file."""
+    name = shown_path(path)
+    rows = difflib.unified_diff(
+        before.splitlines(keepends=True), after.splitlines(keepends=True), name, name, n=_CONTEXT
+    )
+    return "".join(row if row.endswith("\n") else f"{row}\n\\ No newline at end of file\n" for row in rows)
+
+
+# ---------------------------------------------------------------- arguments
+
+
+def _names(function: Callable[..., Any]) -> tuple[str, ...]:
+    try:
+        return tuple(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        return ()
+
+
+def _argument(names: tuple[str, ...], path: Any, leaf: Any) -> Argument:
+    place, *rest = path[1:]
+    number = getattr(place, "idx", None)
+    root = str(getattr(place, "key", "")) if number is None else names[number] if number < len(names) else f"[{number}]"
+    text = root + jax.tree_util.keystr(tuple(rest))
+    sharding = getattr(leaf, "sharding", None)
+    if not isinstance(sharding, jax.sharding.NamedSharding):
+        return Argument(text, (), "", ())
+    return Argument(text, leaf.shape, type_text(leaf), spec_of(_abstract(leaf)))
+
+
+def _abstract(leaf: Any) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=leaf.sharding)
+
+
+def _as(leaf: Any, spec: Spec) -> jax.ShapeDtypeStruct:
+    """The type of ``leaf`` with another spec."""
+    sharding = jax.sharding.NamedSharding(leaf.sharding.mesh, partition(spec))
+    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding)
+
+
+def _time(seconds: float) -> str:
+    for unit, size in (("s", 1.0), ("ms", 1e-3)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds * 1e6:.3g} us"

@@ -1,0 +1,247 @@
+"""From an error of types to the cheapest edits with which a program traces.
+
+Problem. A function raises an error of types while JAX traces it; with an edit there it goes on, perhaps to the next
+error. Find the sequences of edits with which it traces to its end, and of these the cheapest.
+
+1. A state is the text of the user's files with some edits. It is traced (``live``), which ends with a program or with
+   the next error.
+2. At an error the program is traced once more with a probe, which sees the types of the op's operands, and once with
+   all operands whole, which shows the result; ``candidates`` are the edits there. Where there are none, those at the
+   calling expression are tried, and so on outwards.
+3. States wait in the order of their regret: by how much their edits cost more, each alone, than the cheapest edit at
+   the same place. So the first program is that of the cheapest edit at every error, and the next ones differ in little.
+4. A program that traces is priced as a whole on the machine. After ENOUGH of these, or TRACES traces, the search ends.
+5. An operand that may be an argument of the function has its spec changed there, in place of an edit. Such programs
+   come behind all others: what an argument is, is for the user to say.
+
+Invariant: each program that is returned was traced, from the text that its diff shows.
+
+Cost: at most TRACES traces, a price for each program, and for each error some hundred traces of one op.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from shardpass.edits.jax_text import spec_text
+from shardpass.edits.sites import Spec
+from shardpass.edits.source import SourceFile
+from shardpass.explicit.alone import Probe, Values
+from shardpass.explicit.candidates import Candidate, candidates, whole
+from shardpass.explicit.carries import carry_edits
+from shardpass.explicit.errors import Clash, read
+from shardpass.explicit.expression import OUT, Expression, expression_at
+from shardpass.explicit.live import CannotEdit, Live
+from shardpass.explicit.price import Cost, priced
+from shardpass.explicit.specs import spec_of
+
+TRACES = 48
+ENOUGH = 6  # programs
+DEEPEST = 12  # edits of one program
+SAME = 0.015  # of the price: a difference that is not worth a further edit
+OF_ARGUMENTS = 8  # traces with other arguments
+
+Lower = Callable[[Mapping[int, Spec]], str]  # the program with other specs of arguments, by number
+
+
+@dataclass(frozen=True)
+class Argument:
+    """An argument of the function: a leaf, by its path."""
+
+    path: str
+    shape: tuple[int, ...]
+    type: str
+    spec: Spec
+
+
+@dataclass(frozen=True)
+class State:
+    """Edits, and the texts that they make of the user's files. ``arguments``: other specs, by number."""
+
+    texts: Mapping[str, str] = field(default_factory=dict)
+    edits: tuple[str, ...] = ()
+    arguments: Mapping[int, Spec] = field(default_factory=dict)
+    regret: float = 0.0
+
+
+@dataclass(frozen=True)
+class Found:
+    """A program that traces."""
+
+    state: State
+    cost: Cost
+
+
+@dataclass(frozen=True)
+class Site:
+    """An error, and what is there: the op with the types of its operands. ``tried``: edits at it that did not trace."""
+
+    clash: Clash
+    text: str
+    operands: tuple[tuple[str, str], ...]
+
+
+class Search:
+    """One search. State: the states that wait, the programs that trace, and the first error's site."""
+
+    def __init__(self, lower: Lower, arguments: tuple[Argument, ...], machine: str, spec_only: bool) -> None:
+        self.lower, self.arguments, self.machine = lower, arguments, machine
+        self.spec_only = spec_only  # a PartitionSpec may be said without its mesh
+        self.live = Live()
+        self.found: list[Found] = []
+        self.sites: list[Site] = []
+        self.traces = self.tried = 0
+        self._waiting: list[tuple[float, int, State]] = []
+        self._of_arguments: list[tuple[float, int, State]] = []
+        self._later: list[tuple[State, Clash, int]] = []
+        self._order = itertools.count()
+        self._seen: set[Any] = set()
+
+    def run(self, first: Clash) -> None:
+        self._expand(State(), first, 0)
+        while self.traces < TRACES and len(self.found) < ENOUGH:
+            if self._waiting:
+                self._try(heapq.heappop(self._waiting)[2])
+            elif self._later and not self.found:
+                self._expand(*self._later.pop(0))
+            else:
+                break
+        for _ in range(OF_ARGUMENTS):
+            if self._of_arguments:
+                self._try(heapq.heappop(self._of_arguments)[2])
+        programs = self.found
+        self.found = _ordered([one for one in programs if not one.state.arguments])
+        self.found += _ordered([one for one in programs if one.state.arguments])
+
+    # ---------------------------------------------------------------- traces
+
+    def _try(self, state: State) -> None:
+        self.tried += 1
+        result = self._traced(state)
+        if isinstance(result, Clash):
+            if len(state.edits) < DEEPEST:
+                self._expand(state, result, 0)
+        elif result is not None:
+            program = priced(result, self.machine)
+            if program is not None:
+                self.found.append(Found(state, program))
+
+    def _traced(self, state: State, probe: Probe | None = None, texts: Mapping[str, str] | None = None) -> Any:
+        """The program of ``state``, the error of types that it raises, or None for any other."""
+        self.traces += 1
+        try:
+            with self.live.edited(state.texts if texts is None else texts, probe):
+                return self.lower(state.arguments)
+        except CannotEdit:
+            return None
+        except Exception as error:  # of the user's program, which an edit may have made wrong
+            return read(error)
+
+    # ---------------------------------------------------------------- what is tried next
+
+    def _expand(self, state: State, clash: Clash, frame: int) -> None:
+        """Puts the states with one edit more at the expression of ``frame``, counted from the innermost."""
+        if frame >= len(clash.frames):
+            return
+        self._later.append((state, clash, frame + 1))
+        path = clash.frames[frame].place.file
+        text = state.texts.get(path) or self.live.text(path)
+        try:
+            file = SourceFile(path, text)
+        except (SyntaxError, ValueError):
+            return
+        at = expression_at(file, clash.frames[frame])
+        if at is None:
+            return
+        values, result = self._probed(state, at)
+        if not state.edits and (not self.sites or not self.sites[0].operands):
+            self.sites[:] = [Site(clash, at.text, _types(at, values))]
+        for one, edit in carry_edits(at, clash):
+            self._put(state, Candidate(one, edit, 0.0), values)
+        for candidate in candidates(at, values, result, self.machine):
+            self._put(state, candidate, values)
+
+    def _probed(self, state: State, at: Expression) -> tuple[Values, Any]:
+        """The operands of an expression, and the shape of its result."""
+        path, probe = at.file.path, Probe()
+        self._traced(state, probe, {**state.texts, path: at.probed()})
+        values = probe.values
+        if not values:
+            return values, None
+        watch = Probe()
+        self._traced(state, watch, {**state.texts, path: at.watched(whole(values), self._say(at.file))})
+        result = watch.values.get(OUT)
+        return values, result if hasattr(result, "shape") and hasattr(result, "dtype") else None
+
+    def _say(self, file: SourceFile) -> Callable[[Spec], str]:
+        def say(spec: Spec) -> str:
+            text = spec_text(spec)
+            if not self.spec_only:
+                return file.sharding(text)
+            return _name_of_spec(file) + text.removeprefix("P")
+
+        return say
+
+    def _put(self, state: State, one: Candidate, values: Values) -> None:
+        path = one.at.file.path
+        text = one.at.edited(one.edit, self._say(one.at.file))
+        texts = {**state.texts, path: text}
+        self._wait(self._waiting, State(texts, (*state.edits, str(one)), state.arguments, state.regret + one.price))
+        if len(one.edit.operands) == 1 and one.edit.out is None and one.edit.operands[0][0] != OUT:
+            number, spec = one.edit.operands[0]
+            place = self._argument(values[number])
+            if place is not None and place not in state.arguments:
+                arguments = {**state.arguments, place: spec}
+                regret = state.regret + one.price
+                self._wait(self._of_arguments, State(state.texts, state.edits, arguments, regret))
+
+    def _wait(self, waiting: list[tuple[float, int, State]], state: State) -> None:
+        key = tuple(sorted(state.texts.items())), tuple(sorted(state.arguments.items()))
+        if key not in self._seen:
+            self._seen.add(key)
+            heapq.heappush(waiting, (state.regret, next(self._order), state))
+
+    def _argument(self, operand: Any) -> int | None:
+        """The one argument that has the type of an operand."""
+        kind = type_text(operand)
+        same = [number for number, one in enumerate(self.arguments) if one.type == kind]
+        return same[0] if len(same) == 1 else None
+
+
+def _ordered(found: list[Found]) -> list[Found]:
+    """The simplest of those that cost about as little as the cheapest, and then the others, cheapest first."""
+    least = min((one.cost.price for one in found), default=0.0)
+    near = [one for one in found if one.cost.price <= least * (1 + SAME)]
+    others = [one for one in found if one.cost.price > least * (1 + SAME)]
+    near.sort(key=lambda one: (len(one.state.edits) + len(one.state.arguments), sum(map(len, one.state.edits))))
+    return [*near, *sorted(others, key=lambda one: one.cost.price)]
+
+
+def _types(at: Expression, values: Values) -> tuple[tuple[str, str], ...]:
+    rows = ((at.operand(number), type_text(one)) for number, one in values.items() if number >= 0)
+    return tuple(dict.fromkeys((text, kind) for text, kind in rows if kind))
+
+
+def type_text(value: Any) -> str:
+    """As JAX writes it, ``float32[8@data,16]``; "" of what is no array."""
+    if getattr(value, "sharding", None) is None or not hasattr(value, "shape"):
+        return ""
+    entries = zip(value.shape, spec_of(value), strict=True)
+    return f"{value.dtype}[{','.join(map(_dim, entries))}]"
+
+
+def _dim(entry: tuple[int, tuple[str, ...]]) -> str:
+    size, names = entry
+    if not names:
+        return str(size)
+    return f"{size}@{names[0]}" if len(names) == 1 else f"{size}@({','.join(names)})"
+
+
+def _name_of_spec(file: SourceFile) -> str:
+    """How the file calls ``PartitionSpec``; ``jax.P`` where it has no name for it."""
+    name = file.spec_name
+    return name if name.encode() + b"(" in file.raw or f"as {name}".encode() in file.raw else "jax.P"

@@ -1,0 +1,62 @@
+"""Specs that a type may have on a mesh with Explicit axes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+from typing import Any
+
+import jax
+from jax.sharding import AxisType, PartitionSpec
+
+from shardpass.edits.sites import Spec
+
+MOST = 32  # specs of one array
+
+
+def explicit_axes(mesh: Any) -> dict[str, int]:
+    """The axes of a mesh that types name, with their sizes."""
+    typed = zip(mesh.axis_names, mesh.axis_types, strict=True)
+    return {name: mesh.shape[name] for name, kind in typed if kind == AxisType.Explicit and mesh.shape[name] > 1}
+
+
+def spec_of(array: Any) -> Spec:
+    """The spec of an array, a tracer or a ``ShapeDtypeStruct``, one entry a dimension."""
+    sharding = getattr(array, "sharding", None) if isinstance(array, jax.ShapeDtypeStruct) else None
+    if sharding is None:
+        sharding = jax.typeof(array).sharding
+    entries = (*sharding.spec, *((None,) * (len(array.shape) - len(sharding.spec))))
+    return tuple(() if one is None else (one,) if isinstance(one, str) else tuple(one) for one in entries)
+
+
+def partition(spec: Spec) -> PartitionSpec:
+    """``spec`` as JAX's."""
+    return PartitionSpec(*(None if not one else one[0] if len(one) == 1 else one for one in spec))
+
+
+def specs(shape: Sequence[int], axes: Mapping[str, int], like: Sequence[Spec] = ()) -> list[Spec]:
+    """The specs of an array of ``shape``: each axis at a dimension that it divides, or nowhere.
+
+    At most MOST, those first that have most axes where one of ``like`` has them.
+    """
+    found = sorted(_all(shape, axes), key=lambda one: -max((_alike(one, other) for other in like), default=0))
+    return found[:MOST]
+
+
+def _all(shape: Sequence[int], axes: Mapping[str, int]) -> Iterator[Spec]:
+    for places in product(range(-1, len(shape)), repeat=len(axes)):
+        spec: list[tuple[str, ...]] = [()] * len(shape)
+        left = list(shape)
+        for place, (name, size) in zip(places, axes.items(), strict=True):
+            if place < 0:
+                continue
+            if left[place] % size:
+                break
+            left[place] //= size
+            spec[place] = (*spec[place], name)
+        else:
+            yield tuple(spec)
+
+
+def _alike(spec: Spec, other: Spec) -> int:
+    return sum(len(set(one) & set(two)) for one, two in zip(spec, other, strict=False))

@@ -1,0 +1,53 @@
+"""Modules of flax nnx, whose layers take an ``out_sharding``."""
+
+import jax
+import jax.numpy as jnp
+from flax import nnx
+from jax.sharding import PartitionSpec as P
+
+from tools.bench.explicit_errors.programs.feedforward import D, M, array
+
+
+class Feedforward(nnx.Module):
+    def __init__(self, up, down):
+        self.up = nnx.Linear(64, 256, use_bias=False, rngs=nnx.Rngs(0))
+        self.down = nnx.Linear(256, 64, use_bias=False, rngs=nnx.Rngs(0))
+        self.up.kernel, self.down.kernel = nnx.Param(up), nnx.Param(down)
+
+    def __call__(self, x):
+        return x + self.down(nnx.relu(self.up(x)), out_sharding=P("data", None))
+
+
+def module(x, up, down):
+    return Feedforward(up, down)(x)
+
+
+def module_arguments():
+    return array((32, D), 64), array(64, (256, M)), array((256, M), 64)
+
+
+def module_train(x, up, down):
+    def loss(weights):
+        return jnp.mean(Feedforward(*weights)(x) ** 2)
+
+    return jax.grad(loss)((up, down))
+
+
+module_train_arguments = module_arguments
+
+
+class Tokens(nnx.Module):
+    def __init__(self, table):
+        self.embed = nnx.Embed(1024, 64, rngs=nnx.Rngs(0))
+        self.embed.embedding = nnx.Param(table)
+
+    def __call__(self, ids):
+        return self.embed(ids, out_sharding=P("data", None, None))
+
+
+def tokens(table, ids):
+    return Tokens(table)(ids)
+
+
+def tokens_arguments():
+    return array((1024, M), 64), array((16, D), 32, dtype="int32")

@@ -1,0 +1,99 @@
+"""The errors: in which program, and what the wrong program says in the place of the right one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+PROGRAMS = Path(__file__).parent / "programs"
+
+
+@dataclass(frozen=True, slots=True)
+class Mistake:
+    """``changes``: (right, wrong) texts, each once in the function."""
+
+    file: str
+    function: str
+    changes: tuple[tuple[str, str], ...]
+
+    @property
+    def right(self) -> str:
+        """The text of the right file."""
+        return (PROGRAMS / f"{self.file}.py").read_text()
+
+    @property
+    def wrong(self) -> str:
+        """The text of the file with the error. Raises ValueError where a change has not one place in it."""
+        text = self.right
+        for right, wrong in self.changes:
+            if text.count(right) != 1:
+                raise ValueError(f"{self.function}: {right!r} stands {text.count(right)} times in {self.file}.py")
+            text = text.replace(right, wrong)
+        return text
+
+
+def _one(file: str, function: str, right: str, wrong: str) -> Mistake:
+    return Mistake(file, function, ((right, wrong),))
+
+
+ROWS = ', out_sharding=P("data", None)'
+CUBE = ', out_sharding=P("data", None, None)'
+
+MISTAKES = (
+    _one("feedforward", "mlp", f'"bf,fd->bd", h, down{ROWS}', '"bf,fd->bd", h, down'),
+    _one("feedforward", "mlp_train", f'jnp.matmul(h, params["down"]{ROWS})', 'h @ params["down"]'),
+    _one("feedforward", "gated", f"jnp.dot(h, down{ROWS})", "jnp.dot(h, down)"),
+    _one("feedforward", "towers", f"jnp.matmul(x, w{ROWS})", "jnp.matmul(x, w)"),
+    _one("feedforward", "fsdp", "jnp.matmul(x, jax.reshard(w, P(None, None)))", "x @ w"),
+    _one("feedforward", "two_layers", f"jnp.matmul(h, down{ROWS})", "h @ down"),
+    _one("attention", "attention", f"mixed_heads, wo{CUBE}", "mixed_heads, wo"),
+    _one("attention", "merged_heads", '(b, s, 8, 3, 16), out_sharding=P("data", None, "model")', "(b, s, 8, 3, 16)"),
+    _one(
+        "attention",
+        "masked",
+        'jax.reshard(jnp.broadcast_to(mask[:, None], scores.shape), P("data", "model"))',
+        "jnp.broadcast_to(mask[:, None], scores.shape)",
+    ),
+    _one("attention", "cache", '    new = jax.reshard(new, P("data", None, "model", None))\n', ""),
+    _one("attention", "prefix", 'jax.reshard(prefix_keys, P("data", None, "model", None))', "prefix_keys"),
+    Mistake(
+        "attention",
+        "block",
+        (
+            (f'mixed, params["o"]{CUBE}', 'mixed, params["o"]'),
+            (f'jnp.matmul(h, params["down"]{CUBE})', 'h @ params["down"]'),
+        ),
+    ),
+    _one("attention", "block_train", f'mixed, params["o"]{CUBE}', 'mixed, params["o"]'),
+    _one("gathers", "embedding", f"    h = table.at[ids].get({CUBE[2:]})", "    h = table[ids]"),
+    _one("gathers", "embedding_train", f"jnp.mean(table.at[ids].get({CUBE[2:]}) ** 2)", "jnp.mean(table[ids] ** 2)"),
+    _one("gathers", "experts", f"y, weights{ROWS}", "y, weights"),
+    _one("gathers", "dispatch", 'x, assignment, out_sharding=P("model", None, None)', "x, assignment"),
+    _one("gathers", "gating", 'jax.reshard(logits, P("data", None))', "logits"),
+    _one("gathers", "ranking", 'jax.reshard(scores, P(("data", "model"), None))', "scores"),
+    _one("gathers", "sampling", 'jax.reshard(probabilities, P("data", None))', "probabilities"),
+    _one(
+        "gathers",
+        "cross_entropy",
+        'jax.reshard(jax.nn.one_hot(labels, 512), P("data", "model"))',
+        "jax.nn.one_hot(labels, 512)",
+    ),
+    _one(
+        "gathers",
+        "images",
+        ', dimension_numbers=dims, out_sharding=P("data", None, None, None)',
+        ", dimension_numbers=dims",
+    ),
+    _one("loops", "layers", 'second, out_sharding=P("data", None)', 'second, out_sharding=P("data", "model")'),
+    _one("loops", "microbatches", 'jax.reshard(jnp.zeros(params.shape), P(None, "model"))', "jnp.zeros(params.shape)"),
+    _one("loops", "recurrent", '    start = jax.reshard(start, P("data", "model"))\n', ""),
+    _one("loops", "iterations", '        v = jax.reshard(v, P("model"))\n', ""),
+    _one("loops", "branches", 'return jax.reshard(x, P("data", None))', "return x"),
+    _one(
+        "loops", "constraint", 'jax.reshard(h, P("data", None))', 'jax.lax.with_sharding_constraint(h, P("data", None))'
+    ),
+    _one("loops", "local", '    rows = jax.reshard(x, P(("data", "model"), None))\n', "    rows = x\n"),
+    _one("modules", "module", f"nnx.relu(self.up(x)){ROWS}", "nnx.relu(self.up(x))"),
+    _one("modules", "module_train", f"nnx.relu(self.up(x)){ROWS}", "nnx.relu(self.up(x))"),
+    _one("modules", "tokens", f"self.embed(ids{CUBE})", "self.embed(ids)"),
+)
