@@ -27,7 +27,7 @@ from shardpass.edits.candidates import variants
 from shardpass.edits.jax_text import spec_text
 from shardpass.edits.sentences import cost_of
 from shardpass.edits.source import Replacement, SourceFile, overlap
-from shardpass.edits.verify import LEAST, MORE_MEMORY, changed_lines, saves
+from shardpass.edits.verify import LEAST, MORE_MEMORY, changed_lines
 from shardpass.explicit.regions import Region
 from shardpass.explicit.retrace import Retracer
 from shardpass.explicit.written import HELPER, KEYWORD, REGION, RESHARD, Calls, Spec, Written
@@ -241,7 +241,7 @@ def _cheaper(before: Priced, after: Priced) -> bool:
     was, now = before.figures, after.figures
     if after.work > before.work * (1 + LEAST) or now.memory > was.memory * (1 + MORE_MEMORY):
         return False
-    return (now.bytes < was.bytes and now.seconds <= was.seconds) or saves(was, now)
+    return now.bytes < was.bytes and now.seconds <= was.seconds
 
 
 def _much_cheaper(before: Priced, after: Priced) -> bool:

@@ -147,7 +147,7 @@ def test_equations_and_their_frames():
     found = {one.primitive.name: one for one in jax_private.equations(jax.make_jaxpr(step)(1.0))}
     assert {"scan", "mul"} <= found.keys()
     frames = [one for one in jax_private.frames_of(found["mul"]) if one[0] == __file__]
-    assert [function for _, function, _ in frames][:2] == ["<lambda>", "step"]
+    assert frames[0][1] == "<lambda>"
     line, _, start, end = frames[0][2]
     with open(__file__) as file:
         assert file.read().splitlines()[line - 1][start:end] == "carry * 2"
