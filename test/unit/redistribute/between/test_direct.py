@@ -43,12 +43,14 @@ def test_receivers_of_one_holder_set_ask_different_holders():
 
 
 def test_a_message_to_a_host_without_waiting():
-    """All of two hosts of 8 hold the array: every receiver has another holder in its host, and no card is used."""
+    """Half of two hosts of 8 hold the array: every receiver has another holder in its host, and no card is needed."""
     plan = plan_redistribution(
         (2**25,), "i8", "{replicated}", "{devices=[8]<=[8]}",
         source_devices=(0, 1, 2, 3, 8, 9, 10, 11), target_devices=(4, 5, 6, 7, 12, 13, 14, 15), machine="h100",
     )  # fmt: skip
-    assert plan.seconds == pytest.approx(2**22 / 480e9 + 10e-6)
+    ways = {plan.way: plan.seconds, **plan.refused}
+    assert ways["one message a pair"] == pytest.approx(2**22 / 480e9 + 10e-6)
+    assert plan.seconds <= ways["one message a pair"]
 
 
 def ends(order, i, j, seconds):
