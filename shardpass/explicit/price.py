@@ -14,9 +14,9 @@ from shardpass.pipeline.named import BEHIND_PROPAGATION
 from shardpass.pipeline.run import run_in_place
 from shardpass.planning.clock import clock_of
 from shardpass.planning.cost import price
-from shardpass.planning.limited import NO_LIMIT
 from shardpass.planning.plan import ProgramPlan
 from shardpass.planning.planner import plan_program
+from shardpass.planning.task import holding
 from shardpass.report.build import explain_module
 
 QUICK = "shardpass-propagate{effort=0}"
@@ -77,4 +77,4 @@ def _plan(module: Any) -> ProgramPlan:
 
 
 def _of_memory(peak: int, machine: str) -> float:
-    return NO_LIMIT.excess(peak, clock_of(chosen(machine)))
+    return holding(peak, clock_of(chosen(machine)))
