@@ -14,6 +14,7 @@ import shardpass
 from shardpass.diagnostics import NOWHERE, Place, collect
 from shardpass.report.explanation import Explanation
 from shardpass.report.findings import DROP, Annotated, Figures, Finding, Findings, LineChange, Surplus
+from shardpass.report.profile import Measured
 from shardpass.report.report import SCHEMA_VERSION
 from shardpass.report.rows import ConstraintFact, HintFact, LoopFact, Row, SettledFact
 
@@ -40,6 +41,7 @@ def with_all() -> Explanation:
         hints=(HintFact("line", "h", "P('x')", "P()", Place("m.py", 8), 3000, 2000, 0),),
         settled=(SettledFact("a", NOWHERE, 2.0, 1.0),),
         loops=(LoopFact("all_gather", NOWHERE, 1, 2, 3, 0.5, 0.7, "h100"),),
+        measured=Measured((0.5, None), "a.xplane.pb"),
         trips=7,
         memory_limit=10,
     )
@@ -59,7 +61,7 @@ def test_reports_of_all_kinds() -> None:
 def test_the_schema_knows_each_field_of_a_row() -> None:
     """And a report with another field is none: whoever adds one says so there."""
     known = set(SCHEMA["$defs"]["collective"]["properties"])
-    assert known - {"file", "line", "column", "bytes_received", "exposed_seconds"} == {
+    assert known - {"file", "line", "column", "bytes_received", "exposed_seconds", "measured_seconds"} == {
         field.name for field in fields(Row)
     } - {"place"}
     found = json.loads(explained(LOOP).json())
