@@ -86,10 +86,11 @@ def _edits(at: Expression, values: Values, result: Any, axes: dict[str, int]) ->
         yield Edit(moved=True)
     parts: list[Iterator[Edit]] = []
     if at.may_say and result is not None:
-        parts.append(Edit(out=spec) for spec in specs(result.shape, axes, list(known.values())))
+        parts.append(iter([Edit(out=spec) for spec in specs(result.shape, axes, list(known.values()))]))
     for number, one in arrays.items():
         like = [known[number], *(spec for other, spec in known.items() if other != number)]
-        parts.append(Edit(((number, spec),)) for spec in specs(one.shape, axes, like) if spec != known[number])
+        changed = [spec for spec in specs(one.shape, axes, like) if spec != known[number]]
+        parts.append(iter([Edit(((number, spec),)) for spec in changed]))
     yield from _alike(arrays, known)
     yield from _in_turn(parts)
     if len(arrays) > 1:

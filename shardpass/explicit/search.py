@@ -217,8 +217,12 @@ def _ordered(found: list[Found]) -> list[Found]:
     least = min((one.cost.price for one in found), default=0.0)
     near = [one for one in found if one.cost.price <= least * (1 + SAME)]
     others = [one for one in found if one.cost.price > least * (1 + SAME)]
-    near.sort(key=lambda one: (len(one.state.edits) + len(one.state.arguments), sum(map(len, one.state.edits))))
+    near.sort(key=lambda one: (len(one.state.edits) + len(one.state.arguments), _length(one.state)))
     return [*near, *sorted(others, key=lambda one: one.cost.price)]
+
+
+def _length(state: State) -> int:
+    return sum(map(len, state.texts.values()))
 
 
 def _types(at: Expression, values: Values) -> tuple[tuple[str, str], ...]:

@@ -1,4 +1,4 @@
-"""docs/tutorial_jax.md and docs/coming_from.md: their Python runs, and prints what the pages say."""
+"""The two tutorials of JAX and docs/coming_from.md: their Python runs, and prints what the pages say."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def printed(page: str, folder: Path) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("page", ["tutorial_jax.md", "coming_from.md"])
+@pytest.mark.parametrize("page", ["tutorial_jax.md", "tutorial_explicit.md", "coming_from.md"])
 def test_the_page_prints_what_it_says(page: str, tmp_path: Path) -> None:
     out = printed(page, tmp_path)
     told = blocks(page, "text")

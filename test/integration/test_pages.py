@@ -26,6 +26,7 @@ ELSEWHERE = {
     "redistribution.md": "unit/redistribute/test_page.py",
     "sharding.md": "unit/sharding/test_docs.py",
     "suggest.md": "integration/test_suggest_page.py",
+    "tutorial_explicit.md": "integration/test_jax_pages.py",
     "tutorial_jax.md": "unit/jax/test_jax_page.py",
 }
 RUN = [page for page in ALL if page.relative_to(DOCS).as_posix() not in ELSEWHERE and pages.blocks(page)]

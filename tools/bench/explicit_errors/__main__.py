@@ -99,7 +99,7 @@ def _arguments(module: Any, mistake: Mistake) -> tuple[Any, ...]:
 
 def _explained(mistake: Mistake, text: str, folder: str) -> Any:
     _, module = _loaded(mistake, text, folder)
-    return shardpass.explain(getattr(module, mistake.function), *_arguments(module, mistake))
+    return shardpass.explain(getattr(module, mistake.function), *_arguments(module, mistake), effort=0)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -47,7 +47,9 @@ MISTAKES = (
     _one("feedforward", "fsdp", "jnp.matmul(x, jax.reshard(w, P(None, None)))", "x @ w"),
     _one("feedforward", "two_layers", f"jnp.matmul(h, down{ROWS})", "h @ down"),
     _one("attention", "attention", f"mixed_heads, wo{CUBE}", "mixed_heads, wo"),
-    _one("attention", "merged_heads", '(b, s, 8, 3, 16), out_sharding=P("data", None, "model")', "(b, s, 8, 3, 16)"),
+    _one(
+        "attention", "merged_heads", '(b, s, 3, 8, 16), out_sharding=P("data", None, None, "model")', "(b, s, 3, 8, 16)"
+    ),
     _one(
         "attention",
         "masked",

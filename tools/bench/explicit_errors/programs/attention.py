@@ -25,8 +25,8 @@ def merged_heads(x, wqkv, wo):
     """Heads are split and merged by reshapes."""
     b, s, _ = x.shape
     qkv = jnp.einsum("bsd,de->bse", x, wqkv)
-    qkv = jnp.reshape(qkv, (b, s, 8, 3, 16), out_sharding=P("data", None, "model"))
-    q, k, v = qkv[:, :, :, 0], qkv[:, :, :, 1], qkv[:, :, :, 2]
+    qkv = jnp.reshape(qkv, (b, s, 3, 8, 16), out_sharding=P("data", None, None, "model"))
+    q, k, v = qkv[:, :, 0], qkv[:, :, 1], qkv[:, :, 2]
     scores = jax.nn.softmax(jnp.einsum("bqhk,bshk->bhqs", q, k), axis=-1)
     out = jnp.einsum("bhqs,bshk->bqhk", scores, v)
     out = jnp.reshape(out, (b, s, 128), out_sharding=P("data", None, "model"))
