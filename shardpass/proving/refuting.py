@@ -22,7 +22,7 @@ from shardpass.runtime.interpreter import interpret
 from shardpass.runtime.partitioned_signature import Signature, read_signature
 
 RUNS = 2
-MOST = 2**16  # elements of arguments and results, of all devices together
+MOST = 2**19  # elements of arguments and results, of all devices together
 OPS = 600
 SECONDS = 60.0
 TOLERANCE = {"float64": 1e-6, "float32": 1e-2, "complex64": 1e-2, "complex128": 1e-6}

@@ -294,12 +294,28 @@ def _tiled(lows: Ints, highs: Ints, some: Bools, low: Ints, high: Ints) -> bool:
         return bool((~live[1:] | (ends[:-1] <= starts[1:])).all())
     for device in range(lows.shape[1]):
         boxes_lo, boxes_hi = lows[some[:, device], device], highs[some[:, device], device]
+        grid = _on_a_grid(boxes_lo[:, varying], boxes_hi[:, varying])
+        if grid is not None:
+            if len(np.unique(grid, axis=0)) < len(grid):
+                return False
+            continue
         meet = np.maximum(boxes_lo[:, None], boxes_lo[None]) < np.minimum(boxes_hi[:, None], boxes_hi[None])
         both = meet.all(2)
         np.fill_diagonal(both, False)
         if both.any():
             return False
     return True
+
+
+def _on_a_grid(lows: Ints, highs: Ints) -> Ints | None:
+    """The cell [boxes, dimensions] that each box is, where two boxes are equal or apart along each dimension."""
+    cell = np.empty_like(lows)
+    for dim in range(lows.shape[1]):
+        edges, number = np.unique(np.stack([lows[:, dim], highs[:, dim]], 1), axis=0, return_inverse=True)
+        cell[:, dim] = number.reshape(-1)  # NumPy 2.0 returns a column
+        if (edges[:-1, 1] > edges[1:, 0]).any():
+            return None
+    return cell
 
 
 def operands_of(terms: Terms, piece: Piece, box: tuple[Ints, Ints, Bools]) -> list[Piece]:

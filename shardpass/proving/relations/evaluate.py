@@ -98,7 +98,7 @@ class Walk:
             return [nothing(value) for value in op.results]
         if len(self.terms.all) > before:
             self.new.append((op, before))
-        if all(c.covered() for c in operands) and not all(c.covered() for c in found):
+        if not all(c.covered() for c in found) and all(c.covered() for c in operands):
             self.losses.append(Loss(op, "part of its result follows from nothing that is known"))
         return found
 

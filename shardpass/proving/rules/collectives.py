@@ -109,13 +109,19 @@ def all_reduce(site: Site) -> list[Content]:
 
 
 def summed(site: Site, operand: Content, groups: Groups, name: str) -> list[Piece]:
-    """The sum, or what else ``name`` is, of the tiles of each group."""
-    copies = [[p.taken(groups.members[:, j]) for p in operand.pieces] for j in range(groups.size)]
+    """The sum, or what else ``name`` is, of the tiles of each group: of one device of a group, which all of it hold."""
+    _, one_each, group = np.unique(groups.members[:, 0], return_index=True, return_inverse=True)
+    return [p.taken(group) for p in _summed(site, operand, groups.members[one_each], name)]
+
+
+def _summed(site: Site, operand: Content, members: Ints, name: str) -> list[Piece]:
+    """The sums of the groups ``members``, [group, place], as pieces with a row for each group."""
+    copies = [[p.taken(row) for p in operand.pieces] for row in members.T]
     if len(operand.pieces) == 1:
         total = None
         (one,) = operand.pieces
         if one.on.all() and (one.lo == one.lo[:1]).all() and (one.hi == one.hi[:1]).all():
-            box = one.lo, one.hi, one.on
+            box = one.lo[members[:, 0]], one.hi[members[:, 0]], one.on[members[:, 0]]
             total = _sum(site.terms, [row[0] for row in copies], box, (name, operand.element))
         if total is not None:
             return [total]
