@@ -41,14 +41,15 @@ def program_of(path: str) -> tuple[bytes, str]:
     return module or _no_program(path, answer), _name(path)
 
 
-def program_or_repairs(path: str, machine: str | None) -> tuple[bytes, str] | dict[str, str]:
+def program_or_repairs(path: str, machine: str | None, findings: bool) -> tuple[bytes, str] | dict[str, str]:
     """As ``program_of``; or of a function that raises an error of types, the edits as "text" and "json".
 
-    Raises ShardpassError: as ``program_of``, and SP840 and SP841 where there are none.
+    With ``findings``, also those about the types of a program with explicit axes, as "text", where there are any.
+    Raises ShardpassError: as ``program_of``, and SP840 and SP841 where there are no edits.
     """
-    module, answer = _run(path, "shardpass.explicit.script", machine or "")
+    module, answer = _run(path, "shardpass.explicit.script", machine or "", "findings" if findings else "")
     if module:
-        return module, _name(path)
+        return {"text": answer["findings"]} if answer.get("findings") else (module, _name(path))
     found = answer.get("repairs") or _no_program(path, answer)
     assert isinstance(found, dict)
     return found
@@ -84,9 +85,9 @@ def _run(path: str, child: str, *words: str) -> tuple[bytes, dict[str, Any]]:
         done = subprocess.run(
             command(child, "run", (place, function, file, *words, *arguments)), stdout=sys.stderr, check=False
         )
-        module, ended = Path(place, "module.mlirbc"), Path(place, "ended.json")
+        module, ended, findings = (Path(place, name) for name in ("module.mlirbc", "ended.json", "findings.txt"))
         if module.exists():
-            return module.read_bytes(), {}
+            return module.read_bytes(), {"findings": findings.read_text()} if findings.exists() else {}
         answer = json.loads(ended.read_text()) if ended.exists() else {}
     return b"", answer or {"reason": f"its process ended with {done.returncode}"}
 

@@ -54,7 +54,8 @@ def _run(argv: Sequence[str]) -> int:
     data: bytes | LargeFile
     if args.module is not None and is_script(args.module):
         read_input(file_of(args.module))
-        answer = program_or_repairs(args.module, args.machine)
+        types = not args.json and args.partitioner == "shardpass"
+        answer = program_or_repairs(args.module, args.machine, types)
         if isinstance(answer, dict):
             print(answer["json" if args.json else "text"])
             return 0

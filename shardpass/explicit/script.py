@@ -1,8 +1,10 @@
-"""A function of a script that raises an error of types: the edits with which the function traces.
+"""A function of a script with explicit axes: the edits with which it traces, or findings about reshards in it.
 
 The script runs as ``shardpass.jax.script`` runs scripts. Where the error passes the call of the function in the
 script, the function and the arguments of that call are known, and the search is made in this process. A mesh that the
 script entered (``with jax.set_mesh(mesh)``) is left while the error passes, so the search begins before that.
+
+Of a function without errors the arguments are at hand where JAX is about to compile it: the findings are made there.
 """
 
 from __future__ import annotations
@@ -19,14 +21,27 @@ import jax
 from shardpass.diagnostics import ShardpassError
 from shardpass.diagnostics.table_explicit import NO_CALL
 from shardpass.edits.source import SourceFile, called, shown_path
+from shardpass.explicit.door import findings
 from shardpass.explicit.errors import frame_of, read
 from shardpass.explicit.repair import repairs
+from shardpass.explicit.retrace import Retracer
+from shardpass.ir import jax_private
+from shardpass.ir.context import parse_module
+from shardpass.ir.machines import set_module_machine
 from shardpass.jax.here import machine_here
 from shardpass.jax.script import run_script
+from shardpass.report.build import explain_module
+from shardpass.report.report import Report
+from shardpass.report.text import findings_text
+
+FINDINGS = "findings.txt"  # the file of the findings' text
 
 
-def run(folder: str, function: str, file: str, machine: str, *arguments: str) -> None:
-    """Runs the script ``file`` until JAX compiles ``function``, as ``run_script``, or raises an error of types."""
+def run(folder: str, function: str, file: str, machine: str, wanted: str, *arguments: str) -> None:
+    """Runs the script ``file`` until JAX compiles ``function``, as ``run_script``, or raises an error of types.
+
+    ``machine``: "" for the usual; ``wanted``: "findings" to have these of a function that compiles.
+    """
     jax.config.update("jax_traceback_filtering", "off")  # the calls say their arguments
     answers: dict[int, dict[str, Any]] = {}
 
@@ -42,8 +57,30 @@ def run(folder: str, function: str, file: str, machine: str, *arguments: str) ->
             failed(error)
         return leave(self, kind, error, trace)
 
+    def look() -> None:
+        if wanted and (text := _findings(function, machine)):
+            Path(folder, FINDINGS).write_text(text)
+
     jax.set_mesh.__exit__ = left
-    run_script(folder, function, file, arguments, failed)
+    run_script(folder, function, file, arguments, failed, look)
+
+
+def _findings(function: str, machine: str) -> str:
+    """The findings about reshards of the call that JAX is about to compile, as text; "" without any."""
+    call = jax_private.call_being_compiled()
+    if call is None:
+        return ""
+    retracer = Retracer(*call)
+
+    def explained(text: str) -> Report:
+        module: Any = parse_module(text)
+        if machine:
+            set_module_machine(module, machine)
+        return explain_module(module, function)
+
+    report = explained(retracer.lower(retracer.trace({})).as_text(debug_info=True))
+    made = findings(report, retracer, explained, machine or None)
+    return "" if made is None else findings_text(report, made)
 
 
 def _answer(error: BaseException, function: str, machine: str) -> dict[str, Any]:

@@ -39,16 +39,24 @@ def run(folder: str, function: str, file: str, *arguments: str) -> None:
     run_script(folder, function, file, arguments)
 
 
-def run_script(folder: str, function: str, file: str, arguments: Sequence[str], failed: Failed = lambda _: {}) -> None:
+def run_script(
+    folder: str,
+    function: str,
+    file: str,
+    arguments: Sequence[str],
+    failed: Failed = lambda _: {},
+    look: Callable[[], None] = lambda: None,
+) -> None:
     """Runs the script ``file`` until JAX compiles ``function``, and writes the answer into ``folder``.
 
     ``MODULE``: the module in bytecode with its locations, as JAX hands it to XLA. ``ENDED``, where there is no module:
     the names of the functions that were compiled, and the place and the text of the exception that ended the script,
-    with what ``failed`` says of that.
+    with what ``failed`` says of that. ``look``: called within the call that compiles ``function``, before the script is
+    left.
     """
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     compiled: list[str] = []
-    _watch(function, compiled, Path(folder, MODULE))
+    _watch(function, compiled, Path(folder, MODULE), look)
     sys.argv[:] = [file, *arguments]
     sys.path.insert(0, os.path.dirname(os.path.abspath(file)))
     answer: dict[str, Any] = {"compiled": compiled}
@@ -67,7 +75,7 @@ def run_script(folder: str, function: str, file: str, arguments: Sequence[str], 
     Path(folder, ENDED).write_text(json.dumps(answer))
 
 
-def _watch(function: str, compiled: list[str], module: Path) -> None:
+def _watch(function: str, compiled: list[str], module: Path, look: Callable[[], None]) -> None:
     """Notes the name of each program that JAX compiles; the program ``function`` is written to ``module`` instead."""
     wanted = re.sub(r"\W", "_", function.rpartition(".")[2])
     hook.put_in_place()  # a script that enters use() then finds its hook in place, below this one
@@ -80,6 +88,7 @@ def _watch(function: str, compiled: list[str], module: Path) -> None:
                 file = io.BytesIO()
                 computation.operation.write_bytecode(file)
                 module.write_bytes(file.getvalue())
+                look()
             raise _Compiled
         if name not in compiled:
             compiled.append(name)

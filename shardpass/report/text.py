@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from shardpass.cost.collective import PERMUTE
 from shardpass.diagnostics import NOWHERE, Place
 from shardpass.diagnostics.printable import joined
-from shardpass.report.findings import Finding, headline
+from shardpass.report.findings import Finding, Findings, headline
 from shardpass.report.groups import LINE, Folded, Group
 from shardpass.report.report import Report
 from shardpass.report.rows import BACKWARD, DecidedFact, MemoryFacts, short
@@ -180,7 +180,16 @@ def _findings(found: Report, width: int) -> Iterator[str]:
             )
             yield from wrapped(words, width, "  ", "    ")
         return
-    compiler = COMPILERS.get(found.partitioner)
+    yield from _listed(found.partitioner, findings, width)
+
+
+def findings_text(found: Report, findings: Findings, width: int = 80) -> str:
+    """The findings of a report alone."""
+    return "\n".join(_listed(found.partitioner, findings, width))
+
+
+def _listed(partitioner: str, findings: Findings, width: int) -> Iterator[str]:
+    compiler = COMPILERS.get(partitioner)
     several = ", each with those above it" if len(findings) > 1 else ""
     yield f"findings, {'planned by shardpass' if compiler is None else f'compiled by {compiler}'}{several}:"
     for number, finding in enumerate(findings, 1):
